@@ -105,15 +105,18 @@ impl<'a> Attacker<'a> {
         let mut client = self.control()?;
         let mut wanted = hello();
         wanted["streams_max"] = streams_max.into();
+
         if let Some(rate_bps) = rate_bps {
             wanted["rate_bps"] = rate_bps.into();
         }
+
         // As many as the server grants.
         wanted["connections_max"] = 10_000.into();
         wanted["duration_max_ns"] = 3_600_000_000_000_u64.into();
         wanted["wants"] = json!(["idle", "down", "up", "both", "rr", "crr", "cps"]);
         client.send(wanted);
         client.try_expect("welcome")?;
+
         Some(client)
     }
 
@@ -174,6 +177,7 @@ fn connect_from(from: Ipv4Addr, server: SocketAddr) -> io::Result<TcpStream> {
     let fd = socket::open(&server, Protocol::Tcp).map_err(io::Error::other)?;
     socket::bind(&fd, &SocketAddr::from((from, 0))).map_err(io::Error::other)?;
     socket::connect(&fd, &server).map_err(io::Error::other)?;
+
     if !wait_fd(&fd, Interest::WRITE, Some(ANSWER_WITHIN))? {
         return Err(io::ErrorKind::TimedOut.into());
     }

@@ -77,6 +77,7 @@ impl Broker {
         if Command::new(&program).arg("--version").output().is_err() {
             return skip();
         }
+
         let folder = tempfile::tempdir().expect("a folder");
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|free| free.local_addr())
@@ -86,6 +87,7 @@ impl Broker {
         let config =
             format!("listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: {store:?} }}\n{users}");
         fs::write(folder.path().join("nats.conf"), config).expect("written");
+
         let process = spawn(&program, &folder);
         let broker = Self {
             program,
@@ -94,6 +96,7 @@ impl Broker {
             process,
         };
         broker.wait();
+
         Some(broker)
     }
 
@@ -172,6 +175,7 @@ fn authorization(site: &str, agents: &[&str], login: impl Fn(&str) -> String) ->
     let users: String = std::iter::once(coordinator)
         .chain(agents.iter().map(agent))
         .collect();
+
     format!("authorization {{ users = [\n{users}] }}\n")
 }
 
@@ -198,6 +202,7 @@ fn spawn(program: &PathBuf, folder: &tempfile::TempDir) -> Child {
         .arg("-c")
         .arg(folder.path().join("nats.conf"))
         .envs(MEMORY);
+
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -23,6 +23,7 @@ impl Certificate {
              -addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out cert.pem",
         );
         made.expect_code(0);
+
         Self { folder }
     }
 

@@ -26,14 +26,17 @@ impl Certificates {
         };
         fs::write(certificates.path("config"), CONFIG).expect("the folder is writable");
         certificates.request("authority", "authority", &[]);
+
         let (authority, key) = (
             certificates.certificate("authority"),
             certificates.key("authority"),
         );
         let signed = ["-CA", text(&authority), "-CAkey", text(&key)];
+
         for name in names {
             certificates.request(name, "member", &signed);
         }
+
         certificates
     }
 
@@ -41,6 +44,7 @@ impl Certificates {
         let (config, certificate, key) =
             (self.path("config"), self.certificate(name), self.key(name));
         let subject = format!("/CN={name}");
+
         let new_key = [
             "-newkey",
             "ec",

@@ -42,6 +42,7 @@ impl ControlGroup {
             let folder = PathBuf::from(root).join(&name);
             fs::create_dir(&folder).ok()?;
             let group = Self(folder);
+
             // The kernel makes the files; a folder without them belongs to no such controller.
             let set = |(file, value): &(&str, &str)| {
                 let file = group.0.join(file);

@@ -21,6 +21,7 @@ pub fn wait_for<T>(limit: Duration, mut question: impl FnMut() -> Option<T>) -> 
         if Instant::now() >= end {
             return None;
         }
+
         thread::sleep(RHYTHM);
     }
 }

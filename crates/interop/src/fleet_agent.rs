@@ -32,6 +32,7 @@ impl FleetRun {
     /// A new run.
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
+
         let count = COUNT.fetch_add(1, Ordering::Relaxed) & 0xFFFF;
         Self {
             id: format!(
@@ -46,6 +47,7 @@ impl FleetRun {
         let (reader, writer) = io::pipe().expect("a pipe");
         let mut command = Command::new(ours().path());
         command.args(["fleet", "agent", "--stdio"]);
+
         let process = Process::start_reading(command, reader);
         FleetAgent {
             process,
@@ -103,6 +105,7 @@ impl FleetAgent {
         });
         self.send("plan", &body);
         let planned = self.wait_for("planned");
+
         self.send("preflight", &json!({ "partners": partners, "peers": [] }));
         self.wait_for("preflighted");
         planned["ports"][0]
@@ -115,6 +118,7 @@ impl FleetAgent {
         let mut task = task.clone();
         task["path"] = PATH.into();
         let before = self.messages("armed").len();
+
         self.send(
             "arm",
             &json!({ "round": round, "tasks": [task], "admit": admitted }),
@@ -150,6 +154,7 @@ impl FleetAgent {
             .filter(|line| line.ends_with('\n') && line.starts_with('{'));
         let messages =
             lines.map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+
         messages
             .filter(|message| message["type"] == kind)
             .map(|mut message| message["body"].take())
@@ -175,6 +180,7 @@ impl FleetAgent {
         let record: String = pieces
             .filter_map(|piece| piece.as_str().map(str::to_owned))
             .collect();
+
         (
             parts[0]["end"].clone(),
             (!record.is_empty()).then(|| serde_json::from_str(&record).expect("a record")),

@@ -50,6 +50,7 @@ impl FleetLab {
     #[must_use]
     pub fn new(links: &[HostLink]) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
+
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("lrfleet-{}-{number}", std::process::id());
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -69,18 +70,22 @@ impl FleetLab {
                 return None;
             }
         }
+
         if !Path::new(SSHD).exists() {
             skip("sshd is not installed (openssh-server)");
             return None;
         }
+
         lab.cable(links);
         lab.make_keys();
         // Its directory of privilege separation, which only the service makes.
         fs::create_dir_all("/run/sshd").expect("root");
+
         for host in 0..links.len() {
             let sshd = lab.start_sshd(host);
             lab.sshds.push(sshd);
         }
+
         lab.wait_for_sshds();
         Some(lab)
     }
@@ -119,6 +124,7 @@ impl FleetLab {
             run(&format!("ip -n {switch} link add {bridge} type bridge"));
             run(&format!("ip -n {switch} link set {bridge} up"));
         }
+
         self.plug(
             &self.coordinator(),
             MANAGEMENT,
@@ -142,6 +148,7 @@ impl FleetLab {
                 "sw-data",
                 &data_address(number),
             );
+
             let [from, to] = link.shapers();
             run(&format!(
                 "tc -n {host} qdisc add dev {DATA} root tbf {from}"
@@ -149,6 +156,7 @@ impl FleetLab {
             run(&format!(
                 "tc -n {switch} qdisc add dev d{number} root tbf {to}"
             ));
+
             if *link == HostLink::Narrow {
                 run(&format!("ip -n {host} link set {DATA} mtu 1400"));
             }
@@ -164,6 +172,7 @@ impl FleetLab {
         run(&format!(
             "ip -n {switch} link add uplink0 type veth peer name uplink1"
         ));
+
         for (port, bridge) in [("uplink0", "sw-data"), ("uplink1", "sw-rack")] {
             run(&format!(
                 "ip -n {switch} link set {port} up master {bridge}"
@@ -173,9 +182,11 @@ impl FleetLab {
                 "tc -n {switch} qdisc add dev {port} root tbf {shaper}"
             ));
         }
+
         for number in size..self.hosts {
             run(&format!("ip -n {switch} link set d{number} master sw-rack"));
         }
+
         self.rack_size = Some(size);
     }
 
@@ -248,6 +259,7 @@ impl FleetLab {
         let user_key = self.file("user");
         make_key(&user_key);
         fs::copy(self.file("user.pub"), self.file("authorized_keys")).expect("a key");
+
         let mut known = String::new();
         for number in 0..self.hosts {
             let key = self.file(&format!("host{number}"));
@@ -255,12 +267,15 @@ impl FleetLab {
             let public = fs::read_to_string(key.with_extension("pub")).expect("a key");
             known += &format!("[{}]:{SSH_PORT} {public}", management_address(number));
         }
+
         fs::write(self.file("known_hosts"), known).expect("written");
         let mut config = String::new();
+
         for number in 0..self.hosts {
             let address = management_address(number);
             config += &format!("Host h{number}\n  HostName {address}\n");
         }
+
         let user = std::env::var("USER").unwrap_or_else(|_| "root".to_owned());
         config += &format!(
             "Host *\n  User {user}\n  Port {SSH_PORT}\n  IdentityFile {}\n  IdentitiesOnly yes\n  \
@@ -277,6 +292,7 @@ impl FleetLab {
         let folder = program.parent().expect("a folder").display();
         let state = self.file(&format!("state{number}"));
         fs::create_dir(&state).expect("a folder");
+
         let config = format!(
             "Port {SSH_PORT}\nListenAddress {}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile \
              none\nUsePAM no\nStrictModes no\n\
@@ -351,6 +367,7 @@ impl FleetLab {
         if self.rack_size.is_some() {
             text += "[racks]\nr0 = { crossing = 1 }\nr1 = { crossing = 1 }\n";
         }
+
         for number in 0..self.hosts {
             let address = data_address(number);
             if self.servers.contains_key(&number) {
@@ -359,6 +376,7 @@ impl FleetLab {
                 );
                 continue;
             }
+
             let second = format!(", {MANAGEMENT} = \"{}\"", management_address(number));
             let second = if self.has_two_paths {
                 second
@@ -372,6 +390,7 @@ impl FleetLab {
                 format!("rack = \"r{}\"\n", number / size)
             });
         }
+
         let file = self.file("fleet.toml");
         fs::write(&file, text).expect("written");
         file
@@ -441,6 +460,7 @@ impl FleetLab {
             .output()
             .expect("ip");
         let pids = String::from_utf8_lossy(&output.stdout).into_owned();
+
         let of_pid = |pid: &str| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
@@ -450,10 +470,12 @@ impl FleetLab {
                 .get(&number)
                 .is_some_and(|server| server.id() == pid);
             let is_other = !line.contains("sshd") && !line.trim().is_empty() && !is_server;
+
             is_other.then_some((pid, line))
         };
         let mut found: Vec<(u32, String)> = pids.split_whitespace().filter_map(of_pid).collect();
         found.sort_unstable();
+
         found
     }
 
@@ -485,6 +507,7 @@ impl FleetLab {
                     .any(|port| line.contains(&format!(":{port} ")))
             };
             let of_tests = lines.lines().filter(|line| !is_known(line));
+
             of_tests
                 .map(|line| format!("h{number}: {line}"))
                 .collect::<Vec<_>>()
@@ -513,6 +536,7 @@ impl Drop for FleetLab {
     fn drop(&mut self) {
         self.sshds.clear();
         self.servers.clear();
+
         for name in self.namespaces() {
             // What cannot be removed was never made.
             let _ = try_run(&format!("ip netns del {name}"));

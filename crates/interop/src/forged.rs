@@ -29,6 +29,7 @@ pub fn forged(mode: FlowMode, number: i32, ticks: u32, back_port: u16) -> [u8; F
         FlowMode::TradeOff => (0xc801_0098, 0),
     };
     let upper = if number < 0 { u32::MAX } else { 0 };
+
     let words: [(usize, u32); 12] = [
         (0x00, number.cast_unsigned()),
         (0x04, 0x6b01_e794),
@@ -44,8 +45,10 @@ pub fn forged(mode: FlowMode, number: i32, ticks: u32, back_port: u16) -> [u8; F
         (0x40, 100_000_000),
     ];
     let mut datagram = [0; FORGED_BYTES];
+
     for (at, word) in words {
         datagram[at..at + 4].copy_from_slice(&word.to_be_bytes());
     }
+
     datagram
 }

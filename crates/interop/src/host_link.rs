@@ -22,6 +22,7 @@ impl HostLink {
     pub(crate) fn shapers(self) -> [&'static str; 2] {
         const GIGABIT: &str = "rate 1gbit burst 256kb latency 10ms";
         const SLOW: &str = "rate 100mbit burst 32kb latency 10ms";
+
         match self {
             Self::Gigabit => [GIGABIT; 2],
             Self::Slow => [SLOW; 2],

@@ -39,6 +39,7 @@ impl HttpControl {
     pub fn request(&self, name: &str, body: &Value) -> Result<Value, Value> {
         let mut client = self.session();
         client.send(json!({ "type": "request", "name": name, "body": body }));
+
         loop {
             let message = client.receive().expect("an outcome of the request");
             match message["type"].as_str() {

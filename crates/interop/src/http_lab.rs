@@ -104,16 +104,19 @@ impl HttpLab {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = command(server, &folder);
         command.arg("http").args(words);
+
         if let Some(address) = &control {
             // The server makes the token.
             command
                 .args(["--control", address, "--token-file"])
                 .arg(folder.path().join("token"));
         }
+
         let server = Process::start(command);
         if words.contains(&"serve") {
             server.wait_for_stdout("Listening on", 1);
         }
+
         let control = control.map(|_| HttpControl::of(&server));
         let client = client.iter().map(|word| (*word).to_owned()).collect();
         Self {
@@ -186,6 +189,7 @@ impl HttpLab {
             })
             .collect();
         runs.sort_by(|a, b| a.0.cmp(&b.0));
+
         runs
     }
 
@@ -318,6 +322,7 @@ impl HttpStudy {
                 - figure(median, "client_cpus");
             others > OTHERS_MAX || figure(client, "cpu_steal") > STEAL_MAX
         };
+
         self.json["cells"]
             .as_array()
             .into_iter()
@@ -350,6 +355,7 @@ impl fmt::Debug for HttpStudy {
                 Self::verdict(cell),
                 Self::evidence(cell)
             )?;
+
             for run in cell["runs"].as_array().into_iter().flatten() {
                 writeln!(
                     f,
@@ -358,6 +364,7 @@ impl fmt::Debug for HttpStudy {
                 )?;
             }
         }
+
         writeln!(
             f,
             "notes {}\nidle {}",

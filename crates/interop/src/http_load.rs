@@ -56,6 +56,7 @@ impl HttpLoad {
             result.get("requests").is_some(),
             "no result of a load: {finished:?}"
         );
+
         Self { finished, result }
     }
 
@@ -122,6 +123,7 @@ impl HttpLoad {
     pub fn expect_all_open(&self, connections: u64) -> &Self {
         self.finished.expect_code(0);
         assert!(self.errors().is_empty(), "{self:?}");
+
         for (name, count) in [
             ("opened", connections),
             ("open_at_end", connections),
@@ -130,6 +132,7 @@ impl HttpLoad {
             let path = format!("connections/{name}");
             assert_eq!(self.number(&path), count, "{path}: {self:?}");
         }
+
         self
     }
 
@@ -152,6 +155,7 @@ impl fmt::Debug for HttpLoad {
         let result = serde_json::to_string_pretty(&self.result).unwrap_or_default();
         let text: Vec<&str> = result.lines().filter(|line| !is_histogram(line)).collect();
         let ended = self.finished.code();
+
         write!(
             f,
             "exit code {ended:?}\n{}\n{}",

@@ -54,6 +54,7 @@ impl HttpServer {
             .args(arguments);
         let process = Process::start(command);
         process.wait_for_stdout("Listening on", 1);
+
         Self { address, process }
     }
 
@@ -70,6 +71,7 @@ impl HttpServer {
         stream
             .set_nodelay(true)
             .expect("an option every socket has");
+
         HttpClient {
             stream,
             received: Vec::new(),
@@ -139,6 +141,7 @@ impl HttpClient {
             {
                 break end + 4;
             }
+
             if !self.receive() {
                 assert!(
                     self.received.is_empty(),
@@ -156,6 +159,7 @@ impl HttpClient {
         while self.received.len() < length {
             assert!(self.receive(), "the body ends early");
         }
+
         Some(HttpResponse {
             status: status.expect("a status line"),
             header,
@@ -201,5 +205,6 @@ pub fn wait_for_status(server: &HttpServer, status: u16) -> usize {
         response
     });
     assert!(seen.is_some(), "no answer {status} from {server:?}");
+
     others
 }

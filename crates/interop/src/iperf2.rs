@@ -42,6 +42,7 @@ impl Iperf2 {
         if self == Self::Ours {
             command.arg("iperf2");
         }
+
         command.args(words.split_whitespace()).env("TZ", "UTC");
         command
     }
@@ -103,6 +104,7 @@ impl Iperf2Server {
             }
         };
         process.wait_until_up(is_up);
+
         Self { port, process }
     }
 
@@ -149,6 +151,7 @@ pub fn run_iperf2_at(
     .finish();
     client.expect_code(0);
     server.settle();
+
     let server = server.stop();
     server.expect_code(0);
     (client, server)
@@ -208,12 +211,15 @@ fn line(text: &str) -> Option<Line> {
     let mut words = rest.split_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
     let (start_s, end_s) = (start.parse().ok()?, end.parse().ok()?);
+
     if words.next()? != "sec" {
         return None;
     }
+
     let amount = words.next()?.parse().ok()?;
     words.next()?;
     let rate = words.next()?.parse().ok()?;
+
     words.next()?;
     Some(Line {
         label: label.trim().to_owned(),

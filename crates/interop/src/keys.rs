@@ -54,6 +54,7 @@ impl Keys {
             &users,
         ];
         options.extend(padding);
+
         Server::start(program, &options)
     }
 
@@ -72,6 +73,7 @@ impl Keys {
         let login = ["--username", "mario", "--rsa-public-key-path", &key];
         let mut command = program.command([&target[..], &login, more].concat());
         command.env("IPERF3_PASSWORD", password);
+
         Process::start(command).finish()
     }
 
@@ -95,6 +97,7 @@ impl Keys {
             text.as_bytes(),
         );
         let base64 = openssl(&["base64", "-A"], &cipher);
+
         String::from_utf8(base64).expect("Base64 is ASCII")
     }
 }
@@ -116,5 +119,6 @@ pub(crate) fn openssl(arguments: &[&str], input: &[u8]) -> Vec<u8> {
         .expect("openssl reads");
     let output = child.wait_with_output().expect("openssl ends");
     assert!(output.status.success(), "openssl {arguments:?}");
+
     output.stdout
 }

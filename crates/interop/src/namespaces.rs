@@ -50,12 +50,14 @@ impl Net {
         let middle = net.middle.as_deref().unwrap_or_default();
         run(&format!("ip -n {middle} link add br0 type bridge"));
         run(&format!("ip -n {middle} link set br0 up"));
+
         for (host, port) in [(&net.a, CLIENT_PORT), (&net.b, SERVER_PORT)] {
             run(&format!(
                 "ip -n {host} link add {DEVICE} type veth peer name {port} netns {middle}"
             ));
             run(&format!("ip -n {middle} link set {port} up master br0"));
         }
+
         net.configure();
         Some(net)
     }
@@ -66,6 +68,7 @@ impl Net {
     pub fn routed() -> Option<Self> {
         let net = Self::empty(true)?;
         let middle = net.middle.as_deref().unwrap_or_default();
+
         for (host, port, address) in [(&net.a, CLIENT_PORT, CLIENT), (&net.b, SERVER_PORT, SERVER)]
         {
             run(&format!(
@@ -82,11 +85,13 @@ impl Net {
                     "ip netns exec {namespace} ethtool -K {device} gro off tso off gso off"
                 ));
             }
+
             run(&format!(
                 "ip -n {host} route add default via {ROUTER} dev {DEVICE}"
             ));
             run(&format!("ip -n {host} link set lo up"));
         }
+
         run(&format!(
             "ip netns exec {middle} sysctl -qw net.ipv4.ip_forward=1"
         ));
@@ -104,6 +109,7 @@ impl Net {
     /// Namespaces without a link, with one in the middle or without.
     pub(crate) fn empty(is_bridged: bool) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
+
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = |side: &str| format!("lrdoc-{}-{number}-{side}", std::process::id());
         let net = Self {
@@ -117,6 +123,7 @@ impl Net {
                 return None;
             }
         }
+
         Some(net)
     }
 

@@ -26,6 +26,7 @@ impl NatsClient {
             stream: BufReader::new(stream),
         };
         client.write("CONNECT {\"verbose\":false}\r\n");
+
         client
     }
 
@@ -54,11 +55,13 @@ impl NatsClient {
                 .expect("a length");
             let mut payload = vec![0; bytes + 2];
             self.read_exact(&mut payload);
+
             let value: Value = serde_json::from_slice(&payload).unwrap_or_default();
             if fits(&value) {
                 return value;
             }
         }
+
         panic!("no message that fits within {TIMEOUT:?}");
     }
 
@@ -68,6 +71,7 @@ impl NatsClient {
     fn line_where(&mut self, fits: impl Fn(&str) -> bool) -> String {
         let until = Instant::now() + TIMEOUT;
         let mut line = String::new();
+
         while Instant::now() < until {
             match self.stream.read_line(&mut line) {
                 Ok(0) => panic!("the broker closed the connection"),
@@ -82,8 +86,10 @@ impl NatsClient {
                 }
                 Err(error) => panic!("{error}"),
             }
+
             line.clear();
         }
+
         panic!("no line that fits within {TIMEOUT:?}");
     }
 

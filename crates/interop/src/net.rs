@@ -32,22 +32,27 @@ pub(crate) fn free_http_port() -> u16 {
 /// The first of `count` consecutive free ports, TCP and UDP.
 pub fn free_port_run(count: u16) -> u16 {
     static NEXT: Mutex<Option<u16>> = Mutex::new(None);
+
     let mut next = NEXT.lock().unwrap_or_else(PoisonError::into_inner);
     // Consecutive tests in one part begin at different places: connections of the last one may
     // still be closing.
     let mut offset = next.unwrap_or_else(|| wrapped(process::id() * 97, PORTS_OF_PART));
     let in_use = ports_in_use();
+
     for _ in 0..PORTS_OF_PART {
         if offset + count > PORTS_OF_PART {
             offset = 0;
         }
+
         let first = FIRST_PORT + part() * PORTS_OF_PART + offset;
         offset += count;
+
         if (first..first + count).all(|port| !in_use.contains(&port)) {
             *next = Some(offset);
             return first;
         }
     }
+
     panic!("no run of {count} free ports");
 }
 
@@ -71,6 +76,7 @@ fn ports_in_use() -> BTreeSet<u16> {
         ["tcp", "tcp6", "udp", "udp6"].map(|list| fs::read_to_string(format!("/proc/net/{list}")));
     let lists: Vec<String> = lists.into_iter().flatten().collect();
     let rows = lists.iter().flat_map(|list| list.lines().skip(1));
+
     rows.filter_map(|row| {
         u16::from_str_radix(row.split_whitespace().nth(1)?.rsplit(':').next()?, 16).ok()
     })
@@ -141,6 +147,7 @@ mod tests {
         let port = free_port();
         assert!(!listens(port));
         let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port is free");
+
         assert!(listens(port));
         drop(listener);
         assert!(!listens(port));

@@ -41,12 +41,15 @@ impl Nginx {
                 let [cert, key] = ["cert.pem", "key.pem"].map(|name| certificate.path(name));
                 format!("ssl_certificate {cert}; ssl_certificate_key {key}; ")
             });
+
         let folder = tempfile::tempdir().expect("a folder");
         let address = SocketAddr::from(([127, 0, 0, 1], free_http_port()));
         write_files(folder.path());
+
         let configuration = configuration(folder.path(), address, words, &(tls + server));
         let file = folder.path().join("nginx.conf");
         fs::write(&file, configuration).expect("a file");
+
         let mut command = Command::new("nginx");
         command
             .arg("-c")
@@ -61,6 +64,7 @@ impl Nginx {
             up.is_some() && listens(address.port()),
             "no nginx: {process:?}"
         );
+
         Self {
             address,
             process,
@@ -120,6 +124,7 @@ fn configuration(folder: &Path, address: SocketAddr, words: &str, server: &str) 
         .map(|kind| format!("{kind}_temp_path {folder}/{kind}; "))
         .concat();
     let server = server.replace("ROOT", &format!("{folder}/www"));
+
     format!(
         "daemon off; master_process off; pid {folder}/pid;\n\
          events {{ worker_connections 4096; }}\n\

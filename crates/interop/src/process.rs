@@ -89,6 +89,7 @@ impl Process {
             .unwrap_or_else(|error| panic!("{command_line}: {error}"));
         let stdout = child.stdout.take().map(Capture::of).unwrap_or_default();
         let stderr = child.stderr.take().map(Capture::of).unwrap_or_default();
+
         Self {
             child,
             started: Instant::now(),
@@ -179,6 +180,7 @@ impl Process {
             panic!("still running after {limit:?}: {self:?}")
         };
         let elapsed = self.started.elapsed();
+
         self.stdout.close();
         self.stderr.close();
         Finished {
@@ -314,6 +316,7 @@ impl Capture {
     fn of(mut pipe: impl Read + Send + 'static) -> Self {
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let store = Arc::clone(&bytes);
+
         let reader = thread::spawn(move || {
             let mut chunk = [0; 4096];
             while let Ok(count @ 1..) = pipe.read(&mut chunk) {

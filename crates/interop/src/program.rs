@@ -42,6 +42,7 @@ impl Program {
         let release = text
             .strip_prefix("iperf 3.")
             .and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+
         release
             .and_then(|release| release.parse().ok())
             .expect("its version is one of iperf3")
@@ -88,6 +89,7 @@ pub fn words(line: &str) -> Vec<&str> {
 /// The program under test.
 pub fn ours() -> &'static Program {
     static OURS: OnceLock<Program> = OnceLock::new();
+
     OURS.get_or_init(|| {
         locate(
             "LINERATE_BIN",
@@ -100,6 +102,7 @@ pub fn ours() -> &'static Program {
 /// The original iperf3.
 pub fn original() -> &'static Program {
     static ORIGINAL: OnceLock<Program> = OnceLock::new();
+
     ORIGINAL.get_or_init(|| {
         locate(
             "IPERF3_BIN",

@@ -72,6 +72,7 @@ impl RawNative {
                 return None;
             }
         }
+
         client.flush();
         Some(client)
     }
@@ -98,6 +99,7 @@ impl RawNative {
             .collect();
         let mut hello = hello();
         hello["token"] = json!({ "name": name, "proof": proof });
+
         hello
     }
 
@@ -124,6 +126,7 @@ impl RawNative {
         if self.poured == self.unsent.len() {
             self.unsent.clear();
             self.poured = 0;
+
             for piece in pieces {
                 // A session that is over keeps nothing.
                 let _ = self.tls.send(piece);
@@ -163,6 +166,7 @@ impl RawNative {
                 self.received_number = message["n"].as_u64().unwrap_or(self.received_number);
                 return Ok(Some(message));
             }
+
             if !self.try_read()? {
                 return Ok(None);
             }
@@ -245,13 +249,16 @@ pub fn hello() -> Value {
 /// A cookie that a native server recognises, different from all others of this process.
 pub fn native_cookie() -> [u8; 37] {
     static NEXT: AtomicU32 = AtomicU32::new(0);
+
     let mut number = NEXT.fetch_add(1, Ordering::Relaxed);
     let mut cookie = [b'a'; 37];
     cookie[..12].copy_from_slice(b"lrnative2222");
+
     for byte in &mut cookie[12..18] {
         *byte = b'a' + (number % 16) as u8;
         number /= 16;
     }
+
     cookie[36] = 0;
     cookie
 }

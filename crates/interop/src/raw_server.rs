@@ -44,6 +44,7 @@ impl RawServer {
                 thread::spawn(move || serve(stream, &*response, &counter));
             }
         });
+
         Self { address, requested }
     }
 
@@ -80,6 +81,7 @@ fn serve(
     // Both fail only on a socket that is gone, which the next call notices.
     let _ = stream.set_nodelay(true);
     let _ = stream.set_read_timeout(Some(TIMEOUT));
+
     while let Some(len) = next_request(&stream) {
         let then = response(requested.fetch_add(1, Ordering::SeqCst), &mut stream);
         // A socket that is closed with something unread in it sends a reset.
@@ -89,6 +91,7 @@ fn serve(
         {
             return;
         }
+
         if then == Then::Hold {
             let _ = stream.read_to_end(&mut Vec::new());
             return;

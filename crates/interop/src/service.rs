@@ -51,6 +51,7 @@ impl Service {
             command,
             &[&["--iperf2-port", &port2.to_string()], arguments].concat(),
         );
+
         // It is open later than the port of iperf3.
         service
             .process

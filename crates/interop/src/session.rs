@@ -55,6 +55,7 @@ impl Server {
         if !program.is_original() {
             server.process.wait_for_stdout("Server listening", 1);
         }
+
         let status = Status::of(server.process.id());
         (server, status)
     }

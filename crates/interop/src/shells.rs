@@ -38,12 +38,14 @@ impl Shells {
             skip("a machine-id for each agent needs root");
             return None;
         }
+
         let shells = Self(tempfile::tempdir().expect("a folder"));
         let ssh = shells.folder().join("ssh");
         fs::write(&ssh, SSH).expect("written");
         fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).expect("a mode");
         symlink(ours().path(), shells.folder().join("linerate")).expect("a link");
         shells.write_hosts(seconds);
+
         Some(shells)
     }
 
@@ -54,6 +56,7 @@ impl Shells {
             "[fleet]\nname = \"shells\"\nports = \"{first_port}-{last_port}\"\ncontrol = \
              \"shared\"\n"
         );
+
         for (number, seconds) in (1..).zip(seconds) {
             let write = |name: &str, text: String| {
                 fs::write(self.folder().join(name), text).expect("written")
@@ -64,6 +67,7 @@ impl Shells {
                 "[[host]]\nname = \"h{number}\"\npaths = {{ lo = \"127.0.8.{number}\" }}\n"
             );
         }
+
         fs::write(self.folder().join("fleet.toml"), inventory).expect("written");
     }
 
@@ -96,6 +100,7 @@ impl Shells {
         );
         let mut command = Command::new(ours().path());
         command.args(words).env("PATH", path);
+
         // Cargo turns the history off for tests.
         command
             .env("XDG_STATE_HOME", self.folder().join("state"))

@@ -53,6 +53,7 @@ pub fn cpu_time(process_id: u32) -> Duration {
         word.and_then(|word| word.parse().ok())
             .expect("a number of ticks")
     };
+
     Duration::from_millis((ticks(14) + ticks(15)) * MS_PER_TICK)
 }
 

@@ -18,12 +18,14 @@ pub fn traced(command: &Command, calls: &str) -> Option<(Finished, String)> {
         .args(["-f", "-e", &format!("trace={calls}"), "-o"])
         .arg(&trace);
     strace.arg(command.get_program()).args(command.get_args());
+
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => strace.env(name, value),
             None => strace.env_remove(name),
         };
     }
+
     let finished = Process::start(strace).finish();
     Some((
         finished,

@@ -19,6 +19,7 @@ fn normalise_line(line: &str) -> String {
     if line.starts_with("iperf 3.") {
         return "iperf VERSION".to_owned();
     }
+
     let mut out = String::new();
     let mut rest = line;
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
@@ -29,6 +30,7 @@ fn normalise_line(line: &str) -> String {
         let (digits, after) = number.split_at(end);
         let text = before.trim_end_matches(' ');
         let width = before.len() - text.len();
+
         // Percentages and ratios have no fixed width in any report.
         if width == 0 || after.starts_with(['%', '/']) {
             out.push_str(before);
@@ -37,6 +39,7 @@ fn normalise_line(line: &str) -> String {
             out.push_str(text);
             out.push_str(&"#".repeat(width + digits.len()));
         }
+
         rest = match without_unit(after) {
             Some(after) => {
                 out.push_str(" U");
@@ -45,6 +48,7 @@ fn normalise_line(line: &str) -> String {
             None => after,
         };
     }
+
     out.push_str(rest);
     out
 }
@@ -69,6 +73,7 @@ pub fn difference(original: &str, ours: &str) -> Option<String> {
     let rows: Vec<_> = (0..original.len().max(ours.len()))
         .filter_map(show)
         .collect();
+
     (!rows.is_empty()).then(|| rows.join("\n"))
 }
 

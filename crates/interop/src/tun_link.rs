@@ -37,17 +37,20 @@ impl TunLink {
             skip("this host has no /dev/net/tun");
             return None;
         }
+
         let net = Net::empty(false)?;
         let mut command = Command::new("python3");
         command
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/link.py"))
             .args([DEVICE, &net.a, &net.b]);
+
         let process = Process::start({
             command.args([up.to_string(), down.to_string()]);
             command
         });
         process.wait_for_stdout("ready", 1);
         net.configure();
+
         Some(Self { process, net })
     }
 
@@ -64,6 +67,7 @@ impl TunLink {
             .unwrap_or_default();
         let report: Value =
             serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
+
         for direction in ["up", "down"] {
             let error_ns = report[direction]["error_p50_ns"].as_u64();
             assert!(
@@ -71,6 +75,7 @@ impl TunLink {
                 "the link itself is late: {report:#}"
             );
         }
+
         LinkReport {
             up: report["up"].clone(),
             down: report["down"].clone(),

@@ -44,11 +44,13 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// A well-formed cookie that no other test of this process uses.
 pub fn fresh_cookie() -> [u8; 37] {
     static NEXT: AtomicU32 = AtomicU32::new(0);
+
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let mut cookie = cookie();
     for (place, byte) in cookie.iter_mut().take(8).enumerate() {
         *byte = b'a' + ((number >> (4 * place)) & 15) as u8;
     }
+
     // Different from the fixed one.
     cookie[8] = b'z';
     cookie
@@ -100,6 +102,7 @@ impl Control {
         let stream = wait_for(TIMEOUT, || listener.accept().ok())
             .expect("a client connects")
             .0;
+
         // Linux does not hand the listener's mode on, others do.
         stream
             .set_nonblocking(false)
@@ -126,6 +129,7 @@ impl Control {
                 .all(|byte| b"abcdefghijklmnopqrstuvwxyz234567".contains(byte))
                 && cookie[36] == 0
         );
+
         control
     }
 
@@ -303,6 +307,7 @@ impl RawClient {
         self.control
             .send(&frame(&format!("{{{cpu},\"streams\":[]}}")));
         let results = self.control.take_json();
+
         self.control.expect(state::DISPLAY_RESULTS);
         serde_json::from_str(&results).expect("JSON")
     }

@@ -154,12 +154,14 @@ fn crates_depend_in_the_allowed_directions_only() {
         .expect("cargo metadata lists packages");
     let ours: BTreeSet<&str> = packages.iter().map(name).collect();
     let mut wrong = Vec::new();
+
     for package in packages {
         let from = name(package);
         let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == from) else {
             wrong.push(format!("{from} is not in the table of allowed directions"));
             continue;
         };
+
         for dependency in package["dependencies"]
             .as_array()
             .expect("cargo metadata lists dependencies")
@@ -171,6 +173,7 @@ fn crates_depend_in_the_allowed_directions_only() {
             if ours.contains(to) && !allowed.contains(&to) && !is_tested_with {
                 wrong.push(format!("{from} depends on {to}"));
             }
+
             if RESERVED
                 .iter()
                 .any(|(reserved, owners)| *reserved == to && !owners.contains(&from))
@@ -179,6 +182,7 @@ fn crates_depend_in_the_allowed_directions_only() {
             }
         }
     }
+
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -186,6 +190,7 @@ fn crates_depend_in_the_allowed_directions_only() {
 fn only_the_system_crate_and_the_boundary_may_contain_unsafe_code() {
     let metadata = metadata();
     let mut lacking = Vec::new();
+
     for package in metadata["packages"]
         .as_array()
         .expect("cargo metadata lists packages")
@@ -202,6 +207,7 @@ fn only_the_system_crate_and_the_boundary_may_contain_unsafe_code() {
                     .iter()
                     .any(|k| k == "lib" || k == "bin" || k == "cdylib")
             });
+
             let text = fs::read_to_string(path).expect("the root file can be read");
             let is_excepted =
                 UNSAFE_CRATES.contains(&name(package)) || EXPORTING_CRATES.contains(&name(package));
@@ -210,6 +216,7 @@ fn only_the_system_crate_and_the_boundary_may_contain_unsafe_code() {
             }
         }
     }
+
     assert!(
         lacking.is_empty(),
         "without #![forbid(unsafe_code)]: {lacking:#?}"
@@ -221,6 +228,7 @@ fn libraries_for_c_export_functions_and_contain_no_other_unsafe_code() {
     let root = root();
     let mut found = Vec::new();
     let mut exports = 0;
+
     for file in tracked_files(&root) {
         let is_exporting = EXPORTING_CRATES.iter().any(|name| {
             let folder = name
@@ -231,15 +239,18 @@ fn libraries_for_c_export_functions_and_contain_no_other_unsafe_code() {
         if !is_exporting || file.extension().is_none_or(|extension| extension != "rs") {
             continue;
         }
+
         for (index, line) in text_of(&root, &file).lines().enumerate() {
             let is_comment = line.trim_start().starts_with("//");
             let is_export = EXPORTS.contains(&line.trim());
             exports += usize::from(is_export);
+
             if line.contains("unsafe") && !is_comment && !is_export {
                 found.push(format!("{}:{}: {line}", file.display(), index + 1));
             }
         }
     }
+
     assert!(
         found.is_empty() && exports > 20,
         "{exports} exports; belongs to linerate-boundary: {found:#?}"
@@ -251,6 +262,7 @@ fn no_file_names_a_place_that_exists_on_one_machine_only() {
     let root = root();
     let unwanted = unwanted();
     let mut found = Vec::new();
+
     for file in tracked_files(&root) {
         let name = file.display().to_string();
         // A lock file names the registry; a symbolic link or a deleted file has no text.
@@ -267,6 +279,7 @@ fn no_file_names_a_place_that_exists_on_one_machine_only() {
             }
         }
     }
+
     assert!(found.is_empty(), "{found:#?}");
 }
 
@@ -274,6 +287,7 @@ fn no_file_names_a_place_that_exists_on_one_machine_only() {
 fn names_and_comments_use_no_private_words() {
     let root = root();
     let mut found = Vec::new();
+
     for file in tracked_files(&root)
         .iter()
         .filter(|file| file.extension().is_some_and(|e| e == "rs"))
@@ -281,6 +295,7 @@ fn names_and_comments_use_no_private_words() {
         if !file.starts_with("crates") {
             continue;
         }
+
         let name = file.to_string_lossy();
         let is_private = |word: &String| {
             PRIVATE_WORDS.split(' ').any(|private| private == word)
@@ -294,10 +309,12 @@ fn names_and_comments_use_no_private_words() {
             }
         };
         check(&name, 0);
+
         for (index, line) in without_literals(&text_of(&root, file)).lines().enumerate() {
             check(line, index + 1);
         }
     }
+
     assert!(
         found.is_empty(),
         "use the terms of the field, see docs/glossary.md: {found:#?}"
@@ -311,16 +328,19 @@ fn words(text: &str) -> impl Iterator<Item = String> {
         .flat_map(|name| {
             let mut words = vec![String::new()];
             let mut was_lower = false;
+
             for c in name.chars() {
                 if c.is_ascii_uppercase() && was_lower {
                     words.push(String::new());
                 }
+
                 was_lower = c.is_ascii_lowercase();
                 words
                     .last_mut()
                     .expect("it begins with one")
                     .push(c.to_ascii_lowercase());
             }
+
             words
         })
 }
@@ -335,6 +355,7 @@ fn without_literals(source: &str) -> String {
             .strip_prefix('r')
             .map(|raw| raw.trim_start_matches('#'));
         let hashes = raw.map_or(0, |raw| rest.len() - raw.len() - 1);
+
         let (kept, length) = if rest.starts_with("//") {
             let end = rest.find('\n').unwrap_or(rest.len());
             (&rest[..end], end)
@@ -356,11 +377,14 @@ fn without_literals(source: &str) -> String {
             (&rest[..next.len_utf8()], next.len_utf8())
         };
         text.push_str(kept);
+
         if kept.is_empty() {
             text.extend(rest[..length].chars().filter(|c| *c == '\n'));
         }
+
         rest = &rest[length..];
     }
+
     text
 }
 
@@ -373,6 +397,7 @@ fn string_length(source: &str) -> usize {
         }
         is_escaped = at > 0 && byte == b'\\' && !is_escaped;
     }
+
     source.len()
 }
 
@@ -386,6 +411,7 @@ fn every_test_that_the_page_about_security_names_exists() {
         .filter_map(|line| line.strip_suffix(" |")?.rsplit_once("| "));
     let mut named = 0;
     let mut wrong = Vec::new();
+
     for (_, cell) in shown_by {
         let mut texts = Vec::new();
         for word in cell.split('`').skip(1).step_by(2) {
@@ -398,6 +424,7 @@ fn every_test_that_the_page_about_security_names_exists() {
                     .collect();
                 named += 1;
             }
+
             let is_fuzzed = || root.join(format!("fuzz/fuzz_targets/{word}.rs")).exists();
             let is_test = || {
                 texts
@@ -409,6 +436,7 @@ fn every_test_that_the_page_about_security_names_exists() {
             }
         }
     }
+
     assert!(
         wrong.is_empty(),
         "SECURITY.md names what does not exist: {wrong:#?}"
@@ -427,6 +455,7 @@ fn every_fuzz_target_is_in_the_manifest() {
         .filter(|target| target["kind"][0] == "bin")
         .map(name)
         .collect();
+
     let files = fs::read_dir(folder.join("fuzz_targets")).expect("a folder");
     let names: Vec<String> = files
         .filter_map(|file| Some(file.ok()?.path().file_stem()?.to_str()?.to_owned()))
@@ -491,6 +520,7 @@ fn tracked_files(root: &Path) -> Vec<PathBuf> {
         files.iter().any(|file| file.ends_with("Cargo.toml")),
         "git lists no files of this workspace"
     );
+
     files
 }
 
@@ -517,6 +547,7 @@ fn metadata_in(folder: &Path) -> Value {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+
     serde_json::from_slice(&output.stdout).expect("cargo metadata writes JSON")
 }
 

@@ -56,6 +56,7 @@ impl Bench {
             .env("TZ", "UTC");
         command.env("LINERATE_STORE", self.folder.path().join("history.db"));
         command.env("XDG_STATE_HOME", self.folder.path());
+
         command
     }
 
@@ -83,6 +84,7 @@ fn record(id: u8, rates: &[f64]) -> Value {
             "measures": measures(*rate), "series": [], "flags": [HOSTILE], "factors": { HOSTILE: HOSTILE },
         })
     });
+
     json!({
         "schema": "linerate.run/1", "run_id": format!("01890a5d-ac96-774b-bcce-b302099a80{id:02}"), "kind": "test",
         "state": "complete", "reason": HOSTILE, "title": HOSTILE, "started_at": "2026-01-31T12:00:00.000Z",
@@ -97,6 +99,7 @@ fn record(id: u8, rates: &[f64]) -> Value {
 fn files_that_are_no_records_are_refused_in_plain_text() {
     ours_only!("the original keeps no records");
     let bench = Bench::new();
+
     let with = |member: &str, value: Value| {
         let mut record = record(1, &[1e9]);
         record[member] = value;
@@ -107,6 +110,7 @@ fn files_that_are_no_records_are_refused_in_plain_text() {
         &format!("\"{}\":3", escaped(HOSTILE)),
         1,
     );
+
     let files = [
         ("schema", with("schema", HOSTILE.into())),
         ("kind", with("kind", HOSTILE.into())),
@@ -123,6 +127,7 @@ fn files_that_are_no_records_are_refused_in_plain_text() {
     for (what, content) in files {
         let file = bench.file("run.json", &content);
         let file = text(&file);
+
         for words in [
             &["report", file][..],
             &["compare", file, file],
@@ -171,12 +176,14 @@ fn records_are_listed_shown_exported_and_compared_in_plain_text() {
         listed.expect_code(0);
         shown += usize::from(listed.stdout.contains("lab"));
     }
+
     assert_eq!(shown, 6, "the text itself is shown");
     for form in ["csv", "series", "markdown", "prom", "otlp", "json"] {
         bench
             .run(&["history", "export", "last", "--form", form])
             .expect_code(0);
     }
+
     for words in [
         "show last --argv",
         "show last --series",
@@ -197,9 +204,11 @@ fn records_are_listed_shown_exported_and_compared_in_plain_text() {
         .expect_code(0)
         .expect_stdout("lab");
     bench.run(&["report", a, "--as", "markdown"]).expect_code(0);
+
     for words in [&["compare", a, b][..], &["compare", a, b, "--json"]] {
         bench.run(words);
     }
+
     let pages = [
         ("report.html", vec!["report", a, "-o"]),
         ("compare.html", vec!["compare", a, b, "--html"]),
@@ -208,6 +217,7 @@ fn records_are_listed_shown_exported_and_compared_in_plain_text() {
         let page = bench.file(name, "");
         words.push(text(&page));
         bench.run(&words);
+
         let page = fs::read_to_string(&page).expect("a page");
         assert!(page.contains("lab"), "{name}");
         expect_plain(name, &page);
@@ -248,6 +258,7 @@ fn words_of_the_command_line_are_quoted_in_plain_text() {
     ours_only!("the original has no such commands");
     let bench = Bench::new();
     let url = format!("http://{HOSTILE}/");
+
     for words in [
         &[HOSTILE][..],
         &["test", HOSTILE, "--store", "off"],
@@ -280,12 +291,14 @@ fn facts_of_a_file_are_shown_in_plain_text() {
          \tAuto-negotiation: off\n{HOSTILE}\nnothing of this is {HOSTILE}\n"
     );
     let file = bench.file("facts.txt", &pasted);
+
     for words in [
         &["doctor", "--from", text(&file)][..],
         &["doctor", "--from", text(&file), "-v"],
     ] {
         bench.run(words);
     }
+
     for option in ["--json", "--fix-script"] {
         bench.run(&["doctor", "--from", text(&file), option]);
     }
@@ -296,9 +309,11 @@ fn facts_of_a_file_are_shown_in_plain_text() {
         serde_json::from_str(&fs::read_to_string(&saved).expect("saved")).expect("JSON");
     snapshot["host"] = HOSTILE.into();
     snapshot["kernel"] = HOSTILE.into();
+
     let hostile = json!({ "v": HOSTILE, "src": HOSTILE });
     snapshot["facts"]["nic.eth9.drv.name"] = hostile;
     let file = bench.file("snapshot.json", &snapshot.to_string());
+
     for option in ["-v", "--json", "--fix-script"] {
         bench
             .run(&["doctor", "--from", text(&file), option])
@@ -310,6 +325,7 @@ fn facts_of_a_file_are_shown_in_plain_text() {
 fn inventories_are_shown_in_plain_text() {
     ours_only!("the original has no fleet");
     let bench = Bench::new();
+
     // Control characters are refused; the others of the kind are replaced.
     for (text_of_host, code) in [("\u{202e}\u{2066}\u{61c}\u{200b}rack", 0), (HOSTILE, 2)] {
         let inventory = format!(
@@ -320,6 +336,7 @@ fn inventories_are_shown_in_plain_text() {
                 .replace('\u{7f}', "\\u007f")
         );
         let file = bench.file("lab.toml", &inventory);
+
         for words in [
             &["fleet", "hosts", "-i", text(&file)][..],
             &["fleet", "hosts", "-i", text(&file), "--json"],
@@ -334,15 +351,18 @@ fn inventories_are_shown_in_plain_text() {
 fn clients_are_logged_in_plain_text() {
     ours_only!("the original has no such service");
     let host = NativeHost::here();
+
     for format in ["text", "json"] {
         let port = free_port();
         let mut command =
             host.command(&["serve", "--port", &port.to_string(), "--log-format", format]);
         command.env("LINERATE_LOG", "debug");
+
         let mut server = Process::start(command);
         server.wait_until_up(|| listens(port));
         let mut client = RawNative::connect((Ipv4Addr::LOCALHOST, port));
         client.send(json!({ "type": HOSTILE }));
+
         let _ = client.drain();
         server.wait_for_stdout("started no test", 1);
         expect_plain("log", &server.stdout());
@@ -376,6 +396,7 @@ fn servers_are_introduced_in_plain_text() {
             });
         }
     });
+
     let command = bench.command(&[
         "http",
         "load",

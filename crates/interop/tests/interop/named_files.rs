@@ -26,6 +26,7 @@ fn run(words: &str, file: &str, state: &Path) -> Finished {
             .split(' ')
             .map(|word| if word == "FILE" { file } else { word }),
     );
+
     // Cargo turns the history off for tests.
     command
         .env("XDG_STATE_HOME", state)
@@ -78,6 +79,7 @@ fn files_without_an_end_are_refused_with_their_bound() {
     File::create(&sparse)
         .and_then(|file| file.set_len(2 << 30))
         .expect("a sparse file");
+
     // Otherwise that others may read it is the error of a file of tokens.
     fs::set_permissions(&sparse, fs::Permissions::from_mode(0o600)).expect("the file is ours");
     let sparse = sparse.to_str().expect("a plain path");

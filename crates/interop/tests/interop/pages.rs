@@ -25,6 +25,7 @@ fn record(state: &str, rates: &[f64]) -> Value {
             "measures": measure(*rate), "series": series(*rate), "flags": [HOSTILE],
         })
     });
+
     json!({
         "schema": "linerate.run/1", "run_id": "01890a5d-ac96-774b-bcce-b302099a8057", "kind": "test", "state": state,
         "reason": HOSTILE, "title": HOSTILE, "started_at": "2026-01-31T12:00:00.000Z", "started_unix_ms": 0,
@@ -69,6 +70,7 @@ fn pages_load_nothing_and_run_nothing() {
     let control = directory.path().join("control.html");
     let policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'\">";
     std::fs::write(&control, format!("{policy}<script>1</script>")).expect("a file");
+
     let Some((messages, _)) = browse(directory.path(), &format!("file://{}", control.display()))
     else {
         return skip("chromium is not installed");
@@ -90,6 +92,7 @@ fn pages_load_nothing_and_run_nothing() {
         linerate(&format!("report {} -o {}", file.display(), page.display()))
             .finish()
             .expect_clean();
+
         let document = inert(directory.path(), &page);
         assert!(
             document.contains("href=\"data:application/gzip;base64,"),
@@ -109,6 +112,7 @@ fn inert(directory: &Path, page: &Path) -> String {
     let (messages, document) = browse(directory, &format!("file://{name}")).expect("it runs again");
     assert_eq!(console(&messages), [""; 0], "{name}");
     assert_eq!(document.matches("<h1>").count(), 1, "{name}: {document}");
+
     let charts = document.matches("<svg").count();
     assert_eq!(charts, document.matches("role=\"img\"").count(), "{name}");
     assert_eq!(
@@ -117,6 +121,7 @@ fn inert(directory: &Path, page: &Path) -> String {
         "{name}"
     );
     assert!(!document.contains("<script"), "{name}");
+
     document
 }
 
@@ -137,6 +142,7 @@ fn run_everything(store: &str) {
     ))
     .finish()
     .expect_code(0);
+
     let mut command = Command::new(ours().path());
     command.args([
         "iperf3",
@@ -158,11 +164,13 @@ fn run_everything(store: &str) {
     linerate(&format!("doctor lo --record --store {store}"))
         .finish()
         .expect_code(0);
+
     let lab = HttpLab::start(&[]);
     let load = format!("{}/b/1k -c 2 -d 1s --warmup 0 -q --store {store}", lab.url);
     linerate(&format!("http load {load}"))
         .finish()
         .expect_code(0);
+
     let plan = lab.plan_of_one_cell("plan.toml", "2, 4");
     let study = lab.run(&[
         "lab",
@@ -185,9 +193,11 @@ fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
     if browse(directory.path(), "about:blank").is_none() {
         return skip("chromium is not installed");
     }
+
     let [store, copy] =
         ["history.db", "copy.db"].map(|name| directory.path().join(name).display().to_string());
     run_everything(&store);
+
     let list = |store: &str| {
         let list = linerate(&format!("history list --all --json --store {store}")).finish();
         list.expect_clean()
@@ -211,6 +221,7 @@ fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
         .into(),
         "{rows:?}"
     );
+
     let show = |store: &str, id: &str| {
         linerate(&format!("history show {id} --json --store {store}"))
             .finish()
@@ -238,6 +249,7 @@ fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
             row["kind"]
         );
     }
+
     assert_eq!(list(&copy).len(), rows.len());
 
     let sides = [1.0, 0.9].map(|factor| {
@@ -251,6 +263,7 @@ fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
             (factor * 10.0) as u8 % 10
         ));
         std::fs::write(&file, record.to_string()).expect("a file");
+
         file.display().to_string()
     });
     let page = directory.path().join("compare.html");
@@ -262,6 +275,7 @@ fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
     .finish()
     .expect_code(10);
     inert(directory.path(), &page);
+
     let page = directory.path().join("trend.html");
     let test = rows
         .iter()
@@ -284,6 +298,7 @@ fn the_live_page_runs_its_own_script_only() {
     let service = Service::start(&["--web", "127.0.0.1:0"]);
     let client = service.client(ours(), &["-t", "60", "-b", "10M"]);
     let _ = service.wait_for_events("test_started", 1, TIMEOUT);
+
     let link = wait_for(TIMEOUT, || {
         let text = service.process.stderr();
         text.split_whitespace()
@@ -295,6 +310,7 @@ fn the_live_page_runs_its_own_script_only() {
         return skip("chromium is not installed");
     };
     let mut page = first;
+
     // A curve needs a second of the test.
     let has_curve = wait_until(TIMEOUT, || {
         page = browse(directory.path(), &link).expect("it runs again");

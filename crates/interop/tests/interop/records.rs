@@ -45,6 +45,7 @@ fn normalised(text: &str) -> String {
             normal.push(character);
         }
     }
+
     // The report of a minute that is over; a cookie; units and padding that follow the value.
     let lines = normal.lines().filter(|line| {
         !["cookie", "\"time\"", "timestr"]
@@ -70,6 +71,7 @@ fn an_imported_report_has_the_measures_and_series_of_the_recorded_test() {
     );
     let server = Server::start(program, &[]);
     let port = server.port.to_string();
+
     for options in [
         &["-t", "1", "-i", "0.5", "-P", "2"][..],
         &["-t", "1", "-R"],
@@ -89,6 +91,7 @@ fn an_imported_report_has_the_measures_and_series_of_the_recorded_test() {
         )
         .expect("written");
         history(&imported, &["import", report.to_str().expect("UTF-8")]).expect_code(0);
+
         let parts = |store: &Path| {
             let run = history(store, &["show", "last", "--json"])
                 .expect_clean()
@@ -118,6 +121,7 @@ fn a_played_back_report_is_the_one_that_was_printed() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("history.db");
     let server = Server::start(program, &[]);
+
     let options: [&[&str]; 6] = [
         &[
             "-t",
@@ -146,10 +150,12 @@ fn a_played_back_report_is_the_one_that_was_printed() {
                 .chain(options),
         );
         command.env("LINERATE_STORE", &store);
+
         let printed = Process::start(command).finish();
         let shown = history(&store, &["show", "last", "--as", "iperf3-json"]);
         assert_eq!(shown.expect_clean().stdout, printed.stdout, "{options:?}");
     }
+
     assert_eq!(runs(&store).len(), options.len());
 }
 
@@ -172,6 +178,7 @@ fn by_name(list: &Value) -> BTreeMap<String, Value> {
             .iter()
             .any(|unreported| name(part).starts_with(unreported))
     });
+
     known
         .map(|part| {
             (
@@ -195,6 +202,7 @@ fn differences(mut a: BTreeMap<String, Value>, mut b: BTreeMap<String, Value>) -
         }
         b.is_none()
     });
+
     differ
         .into_iter()
         .chain(a.into_keys())
@@ -230,6 +238,7 @@ fn in_mounts(folder: &Path, port: u16, script: &str) -> Option<Finished> {
         linerate_interop::skip("mounts need root");
         return None;
     }
+
     let functions = format!(
         "set -e; mount -t tmpfs -o size=8m none $D\n\
          test() {{ $L iperf3 -c 127.0.0.1 -p {port} -n 64K --lr-record >>$O/out 2>>$O/err; }}\n\
@@ -240,11 +249,13 @@ fn in_mounts(folder: &Path, port: u16, script: &str) -> Option<Finished> {
         .args(["-m", "sh", "-c", &(functions + script)])
         .env("L", ours().path())
         .env("O", folder);
+
     let mounted = folder.join("mounted");
     fs::create_dir(&mounted).expect("created");
     command
         .env("LINERATE_STORE", mounted.join("history.db"))
         .env("D", mounted);
+
     Some(Process::start(command).finish())
 }
 
@@ -274,6 +285,7 @@ fn a_full_disk_loses_the_record_and_nothing_else() {
         return;
     };
     let out = &done.expect_code(0).stdout;
+
     expect_reports(folder.path(), 3, &["lost (1)"]);
     let (list, check) = out.split_once('\n').expect("two lines");
     assert_eq!(
@@ -305,6 +317,7 @@ fn a_read_only_disk_loses_the_record_and_the_history_stays_readable() {
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
+
     expect_reports(folder.path(), 3, &["lost (1)"]);
     let lengths: Vec<_> = lists
         .iter()
@@ -319,6 +332,7 @@ fn a_record_waits_beside_garbage_until_there_is_a_history() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("history.db");
     fs::write(&store, "garbage".repeat(1000)).expect("written");
+
     let server = Server::start(program, &[]);
     let port = server.port.to_string();
     let test = |record: &[&str]| {
@@ -374,6 +388,7 @@ fn tests_that_are_refused_or_get_no_answer_are_recorded_as_such() {
     let Some(net) = Net::new() else { return };
     let silent = test(inside(&net.a, ours().path(), &words("10.99.0.77")));
     assert_eq!(silent["state"], "no-answer", "{silent:#}");
+
     let list = history(&store, &["list"]).expect_clean().stdout.clone();
     assert!(
         list.contains("refused") && list.contains("no answer"),
@@ -427,6 +442,7 @@ fn a_report_of_a_path_is_imported_shown_and_compared() {
         "{:#}",
         rows[0]
     );
+
     let list = history(&store, &["list"]).expect_clean().stdout.clone();
     assert!(
         list.contains("Mbit/s down, ") && list.contains("Mbit/s up"),
@@ -461,6 +477,7 @@ fn comparison_of_single_trials_prints_the_command_that_makes_five() {
     let store_text = store.to_str().expect("UTF-8");
     let server = NativeHost::here().serve(&[]);
     let target = format!("127.0.0.1:{}", server.port);
+
     for _ in 0..2 {
         let mut command = Command::new(ours().path());
         command.args([
@@ -480,10 +497,12 @@ fn comparison_of_single_trials_prints_the_command_that_makes_five() {
             .finish_within(Duration::from_secs(60))
             .expect_code(0);
     }
+
     let mut command = Command::new(ours().path());
     command.args(["compare", "last~1", "last", "--store", store_text]);
     let compared = Process::start(command).finish();
     compared.expect_code(11);
+
     let wanted =
         format!("linerate test {target} --profile quick -b 20M -q --store {store_text} --repeat 5");
     assert!(compared.stdout.contains(&wanted), "{compared:?}");
@@ -508,6 +527,7 @@ fn a_killed_sweep_keeps_its_finished_trials_and_has_ended() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("history.db");
     let server = Server::start(program, &[]);
+
     for number in 1..=kills {
         let mut command = Command::new(ours().path());
         command.args([
@@ -522,6 +542,7 @@ fn a_killed_sweep_keeps_its_finished_trials_and_has_ended() {
             "--over",
             "streams=1..2",
         ]);
+
         let sweep = Process::start_uncaptured({
             command
                 .arg("-q")
@@ -539,6 +560,7 @@ fn a_killed_sweep_keeps_its_finished_trials_and_has_ended() {
         std::thread::sleep(Duration::from_millis(number * 7919 % 4000));
         sweep.signal(Signal::Kill);
         drop(sweep);
+
         let rows = runs(&store);
         assert_eq!(
             (rows.len() as u64, &rows[0]["state"]),
@@ -549,6 +571,7 @@ fn a_killed_sweep_keeps_its_finished_trials_and_has_ended() {
         history(&store, &["check"])
             .expect_clean()
             .expect_stdout("no damage");
+
         let record = history(&store, &["show", "last", "--json"])
             .expect_clean()
             .json();
@@ -570,6 +593,7 @@ fn lock(store: &Path) -> Process {
                   sys.stdin.read()";
     let mut command = Command::new("python3");
     command.args(["-c", script]).arg(store);
+
     let lock = Process::start_reading(command, std::process::Stdio::piped());
     lock.wait_for_stdout("locked", 1);
     lock
@@ -582,6 +606,7 @@ fn locked_for(clients: usize, time: Duration, late_max_s: f64) {
     let store = folder.path().join("history.db");
     let metrics = free_port();
     let address = format!("127.0.0.1:{metrics}");
+
     let service = Service::start(&[
         "--record",
         "--store",
@@ -599,6 +624,7 @@ fn locked_for(clients: usize, time: Duration, late_max_s: f64) {
         .expect_clean();
     assert!(wait_until(Duration::from_secs(10), || store.exists()
         && runs(&store).len() == 1));
+
     let lock = lock(&store);
     let tests: Vec<Process> = (0..clients)
         .map(|_| service.client(program, &["-t", "2", "-b", "1M", "-i", "0.5", "-J"]))
@@ -607,22 +633,26 @@ fn locked_for(clients: usize, time: Duration, late_max_s: f64) {
         let report = test.finish().expect_clean().json();
         let intervals = report["intervals"].as_array().expect("intervals");
         assert_eq!(intervals.len(), 4, "{report}");
+
         for (n, interval) in intervals.iter().enumerate() {
             let late = interval["sum"]["end"].as_f64().expect("a time") - (n + 1) as f64 * 0.5;
             assert!(late.abs() < late_max_s, "interval {n} ends {late} s late");
         }
     }
+
     std::thread::sleep(time);
     drop(lock);
     service
         .client(program, &["-n", "64K"])
         .finish()
         .expect_clean();
+
     let mut page = String::new();
     let total = |page: &str, name: &str| {
         page.lines()
             .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
     };
+
     let is_complete = wait_until(Duration::from_secs(30), || {
         page = Command::new("curl")
             .args(["-s", &format!("http://{address}/metrics")])
@@ -639,6 +669,7 @@ fn locked_for(clients: usize, time: Duration, late_max_s: f64) {
         total(&page, "linerate_store_bytes ").is_some_and(|bytes| bytes > 4096),
         "{page}"
     );
+
     let stored = runs(&store).len() as u64;
     assert_eq!(Some(stored), total(&page, "linerate_records_total "));
 }

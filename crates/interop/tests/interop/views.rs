@@ -25,6 +25,7 @@ impl Terminal {
             directory,
         };
         let size = [columns.to_string(), rows.to_string()];
+
         Command::new("tmux").arg("-V").output().ok()?;
         let words = [
             "-f",
@@ -46,6 +47,7 @@ impl Terminal {
         .concat();
         let output = terminal.tmux(&words);
         assert!(output.status.success(), "{output:?}");
+
         Some(terminal)
     }
 
@@ -161,6 +163,7 @@ fn a_server_shows_its_tests_and_leaves_the_terminal_as_it_was() {
         let port = free_port();
         terminal.run(&format!("{} serve --tui -b 127.0.0.1 -p {port}", program()));
         terminal.wait_for("an idle server", |text| text.contains("no test is running"));
+
         if ending == "q" {
             let client = stock_client(port, "60");
             terminal.wait_for("a row", |text| {
@@ -174,6 +177,7 @@ fn a_server_shows_its_tests_and_leaves_the_terminal_as_it_was() {
             });
             terminal.keys("p");
             terminal.tmux(&["resize-window", "-x", "40", "-y", "10"]);
+
             let is_small = |text: &str| {
                 text.contains("linerate serve")
                     && !text.contains("PROTO")
@@ -187,6 +191,7 @@ fn a_server_shows_its_tests_and_leaves_the_terminal_as_it_was() {
         } else {
             terminal.signal(ending);
         }
+
         terminal.expect_end("0");
         // The log, which was held back.
         terminal.wait_for("the log", |text| text.contains("stopping: "));
@@ -205,12 +210,14 @@ fn a_stopped_view_gives_the_terminal_back_and_takes_it_again() {
         free_port()
     ));
     terminal.wait_for("an idle server", |text| text.contains("no test is running"));
+
     let during = terminal.modes();
     assert!(
         during.contains("-icanon") && during.contains("-echo "),
         "{during}"
     );
     terminal.tmux(&["send-keys", "C-z"]);
+
     // The shell goes on, with the code of a process that was stopped.
     terminal.expect_end("147");
     assert_eq!(terminal.modes(), before);
@@ -241,6 +248,7 @@ fn a_view_leaves_the_report_of_a_client_as_it_is() {
         server.port,
         file.display()
     ));
+
     // From the first interval to the end: what a view shows goes with it.
     terminal.wait_for("the test", |text| {
         text.contains("to server ") && text.contains("running")
@@ -262,6 +270,7 @@ fn without_a_terminal_there_are_lines_and_one_remark() {
     let line = format!("iperf3 -c 127.0.0.1 -p {} -n 64K", server.port);
     let plain = linerate(&line).finish();
     let viewed = linerate(&format!("{line} --lr-tui")).finish();
+
     plain.expect_clean();
     viewed.expect_code(0);
     assert_eq!(viewed.stderr.lines().count(), 1, "{viewed:?}");
@@ -308,6 +317,7 @@ fn a_sweep_shows_its_settings() {
     };
     let server = linerate_interop::Service::start(&[]);
     let report = terminal.file("report");
+
     terminal.run(&format!(
         "{} sweep 127.0.0.1 -p {} --over streams=1,2 -t 1 -O 0 --repetitions 1 --tui > {}",
         program(),
@@ -339,6 +349,7 @@ fn a_load_and_an_experiment_show_their_seconds_and_cells() {
         lab.url
     );
     terminal.run(&format!("{program} {load} > {}", report.display()));
+
     let is_shown = |text: &str| {
         [
             "linerate http",
@@ -354,6 +365,7 @@ fn a_load_and_an_experiment_show_their_seconds_and_cells() {
     terminal.wait_for("seconds of both hosts", is_shown);
     terminal.keys("q");
     terminal.expect_end("130");
+
     let text = fs::read_to_string(&report).expect("a report");
     assert!(text.contains("2xx/s") && !text.contains('\u{1b}'), "{text}");
 
@@ -371,6 +383,7 @@ fn a_load_and_an_experiment_show_their_seconds_and_cells() {
     });
     terminal.keys("q");
     terminal.expect_end("130");
+
     let study: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(&report).expect("a report"))
             .expect("one document");
@@ -392,6 +405,7 @@ fn page(server: &Process) -> (String, String) {
         .output();
     let output = output.expect("curl runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+
     (text(&output.stderr), text(&output.stdout))
 }
 
@@ -403,6 +417,7 @@ fn the_live_page_has_a_row_for_every_client() {
     let rows = |page: &str| page.matches("<td class=\"words\">127.0.0.1:").count();
     let found = wait_until(TIMEOUT, || rows(&page(&server.process).1) == 8);
     assert!(found, "{:?}", page(&server.process));
+
     let (head, _) = page(&server.process);
     assert!(
         head.contains("HttpOnly; SameSite=Strict") && head.contains("frame-ancestors 'none'"),
@@ -445,10 +460,12 @@ fn viewers(net: &Net, server: &Process, folder: &Path) -> Vec<Process> {
             &field,
             "-o",
         ];
+
         let url = format!("{page}/live");
         let words = [&words[..], &[file.to_str().expect("UTF-8"), &url]].concat();
         Process::start(inside(&net.b, Path::new("curl"), &words))
     };
+
     (0..10).map(viewer).collect()
 }
 
@@ -472,12 +489,14 @@ fn timed_viewers_of_the_page_leave_a_test_its_goodput() {
         "tc -n {} qdisc add dev {DEVICE} root tbf rate 1gbit burst 256k latency 10ms",
         net.a
     ));
+
     let server = Process::start(inside(
         &net.b,
         ours().path(),
         &["serve", "--web", "127.0.0.1:0"],
     ));
     server.wait_for_stdout("listening", 1);
+
     let goodput = || {
         let report = net.client(&["-J", "-t", "2", "-P", "4"]).finish().json();
         report["end"]["sum_received"]["bits_per_second"]
@@ -486,23 +505,27 @@ fn timed_viewers_of_the_page_leave_a_test_its_goodput() {
     };
     let _ = goodput();
     let (mut without, mut with) = (Vec::new(), Vec::new());
+
     // In the order A B B A, so that a drift is in both.
     for is_viewed in [false, true, true, false, false, true, true, false] {
         if !is_viewed {
             without.push(goodput());
             continue;
         }
+
         let folder = tempfile::tempdir().expect("a folder");
         let viewers = viewers(&net, &server, folder.path());
         assert!(
             wait_until(TIMEOUT, || least_seen(folder.path()) > 0),
             "no frame"
         );
+
         let before = least_seen(folder.path());
         with.push(goodput());
         assert!(least_seen(folder.path()) > before, "frames during the test");
         drop(viewers);
     }
+
     let sum = |rates: &[f64]| rates.iter().sum::<f64>();
     let share = sum(&with) / sum(&without);
     eprintln!("{share} of the goodput with ten viewers");

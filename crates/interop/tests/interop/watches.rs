@@ -48,6 +48,7 @@ fn watch(net: &Net, folder: &Path, runs: usize) -> Process {
     ];
     let mut command = inside(&net.a, ours().path(), &[&words[..], &outputs].concat());
     command.env("HOME", folder);
+
     Process::start(command)
 }
 
@@ -84,17 +85,20 @@ fn timed_a_watch_outlives_its_server_and_a_path_that_is_cut_off() {
     let (until_restart, until_cut) = (runs / 3, runs * 2 / 3);
     let first = watch(&net, folder.path(), until_restart);
     let server = net.server();
+
     wait_for_runs(&first, "the first runs", |lines| {
         lines.len() == until_restart
     });
     first.finish().expect_code(0);
     server.signal(Signal::Terminate);
+
     let _ = server.finish();
     let _server = net.server();
     let second = watch(&net, folder.path(), runs - until_restart);
     wait_for_runs(&second, "runs of the new server", |lines| {
         lines.len() >= until_cut - until_restart
     });
+
     let before = lines(&second).len();
     net.cut();
     wait_for_runs(&second, "runs over a path that is cut off", |lines| {
@@ -104,6 +108,7 @@ fn timed_a_watch_outlives_its_server_and_a_path_that_is_cut_off() {
     wait_for_runs(&second, "the last runs", |lines| {
         lines.len() == runs - until_restart
     });
+
     let ended = second.finish();
     ended.expect_code(0);
 
@@ -116,6 +121,7 @@ fn timed_a_watch_outlives_its_server_and_a_path_that_is_cut_off() {
     );
     let rows = rows.as_array().expect("a list");
     assert_eq!(rows.len(), runs, "{ended:?}");
+
     // Without an answer, or without an end.
     let failed: Vec<usize> = (0..runs)
         .filter(|at| rows[*at]["state"] != "complete")
@@ -125,10 +131,12 @@ fn timed_a_watch_outlives_its_server_and_a_path_that_is_cut_off() {
         (3..=5).contains(&failed.len()) && is_in_a_row && failed[0] >= until_cut,
         "{failed:?} {ended:?}"
     );
+
     for (at, row) in rows.iter().enumerate() {
         assert_eq!(row["primary"].is_null(), failed.contains(&at), "{row}");
         assert_eq!(row["reason"].is_string(), failed.contains(&at), "{row}");
     }
+
     let record = history(
         &store,
         &[
@@ -180,6 +188,7 @@ fn timed_a_watch_outlives_its_server_and_a_path_that_is_cut_off() {
         alerts[0]["run"], rows[failed[2]]["run_id"],
         "the third failure in a row: {alerts:?}"
     );
+
     let metrics = fs::read_to_string(folder.path().join("results.prom")).expect("results");
     assert!(
         metrics.contains("linerate_test_success{")

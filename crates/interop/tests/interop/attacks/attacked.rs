@@ -104,6 +104,7 @@ impl AttackedServer {
                  alone bounds it",
             );
         }
+
         let join = group.as_ref().map_or_else(String::new, |group| {
             format!("echo $$ > {};", group.processes().display())
         });
@@ -117,6 +118,7 @@ impl AttackedServer {
         let command = host.command_of(Path::new("sh"), &["-c", &limits, "sh", program]);
         let service = Service::spawn(command, linerate_interop::free_port(), words);
         service.wait_for_events("listening", 1, TIMEOUT);
+
         Self {
             service,
             _host: host,
@@ -161,6 +163,7 @@ impl AttackedServer {
                     attacker.repeat(attack);
                 });
             }
+
             scope.spawn(|| watch_memory(process, demands.memory_kib, &is_stopping, &largest_kib));
             scope.spawn(|| watch_answers(&other, &longest_ms));
 
@@ -189,6 +192,7 @@ impl AttackedServer {
             "{largest_kib} KiB: {:?}",
             self.service
         );
+
         let answered_within = demands.answered_within.as_millis();
         assert!(
             u128::from(longest_ms) <= answered_within,
@@ -234,6 +238,7 @@ fn watch_answers(other: &Attacker<'_>, longest_ms: &AtomicU64) {
             stream.read_exact(&mut answer).ok()?;
             Some(answer)
         });
+
         // A server that ends answers nothing.
         if other.goes_on() {
             let elapsed = if answer == Some([state::PARAM_EXCHANGE]) {
@@ -246,6 +251,7 @@ fn watch_answers(other: &Attacker<'_>, longest_ms: &AtomicU64) {
                 Ordering::Relaxed,
             );
         }
+
         other.pause(Duration::from_millis(50));
     }
 }
@@ -291,6 +297,7 @@ fn serve_native_client(service: &Service, demands: &Demands) {
     let trial = events
         .find(|event| event["event"] == "trial")
         .expect("a report");
+
     for member in ["down_bps", "up_bps"] {
         let phases = trial["report"]["phases"].as_array().expect("phases");
         let is_measured = phases

@@ -27,11 +27,13 @@ pub(super) fn attack(attacker: &Attacker<'_>) {
     };
     let mut connections = Vec::new();
     let mut number = 0;
+
     for (kind, stream_kind) in PHASES {
         let granted =
             session.try_start_largest(&mut number, &CONNECTIONS, |streams| phase(kind, streams));
         let Some((_, ready)) = granted else { continue };
         let text = &ready["streams"][0];
+
         // More than were granted, until the server answers none.
         connections.extend((0..CONNECTIONS[0]).map_while(|_| attacker.stream(stream_kind, text)));
         session.send(json!({ "type": "stop", "phase": number }));
@@ -39,6 +41,7 @@ pub(super) fn attack(attacker: &Attacker<'_>) {
             break;
         }
     }
+
     let began = Instant::now();
     while attacker.goes_on_since(began) && !connections.is_empty() {
         attacker.pause(Duration::from_millis(200));

@@ -44,6 +44,7 @@ impl Exchange {
         if self.owed <= OWED_BYTES_MAX && !self.request(moved) {
             return false;
         }
+
         match self.stream.read(buffer) {
             Ok(0) => false,
             Ok(length) => {
@@ -103,6 +104,7 @@ fn timed_requests_and_responses_hold_the_limit_of_the_rate() {
     let service = NativeHost::here().serve(&["--limit", "server:rate=50M"]);
     let server = SocketAddr::from((Ipv4Addr::LOCALHOST, service.port));
     let (is_over, moved) = (AtomicBool::new(false), AtomicU64::new(0));
+
     let attacker = Attacker::new(
         Ipv4Addr::new(127, 0, 7, 1),
         Ipv4Addr::LOCALHOST,

@@ -34,8 +34,10 @@ fn phase(
         // What is lost is not opened.
         let _ = socket.send(&knock(number, token(&granted["token"])));
         let _ = socket.recv(&mut [0; 128]);
+
         flows.push(socket);
     }
+
     session.send(json!({ "type": "stop", "phase": number }));
     session.try_expect("phase_result").map(|_| ())
 }
@@ -46,6 +48,7 @@ pub(super) fn attack(attacker: &Attacker<'_>) {
     };
     let mut flows = Vec::new();
     let began = Instant::now();
+
     for number in 1.. {
         if !attacker.goes_on_since(began) || flows.len() > FLOWS_MAX {
             break;
@@ -53,8 +56,10 @@ pub(super) fn attack(attacker: &Attacker<'_>) {
         if phase(attacker, &mut session, number, &mut flows).is_none() {
             break;
         }
+
         attacker.pause(PERIOD);
     }
+
     while attacker.goes_on_since(began) && !flows.is_empty() {
         attacker.pause(Duration::from_millis(200));
     }

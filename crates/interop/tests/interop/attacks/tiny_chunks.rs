@@ -23,6 +23,7 @@ fn read_chunks(server: &HttpServer, path: &str, is_over: &AtomicBool) {
         let mut client = server.connect();
         client.ask(path);
         let mut buffer = vec![0; 64 << 10];
+
         while !is_over.load(Ordering::Relaxed)
             && client
                 .stream
@@ -51,6 +52,7 @@ fn timed_tiny_chunks_do_not_delay_other_connections() {
             let (server, is_over) = (&server, &is_over);
             scope.spawn(move || read_chunks(server, path, is_over));
         }
+
         for number in 0..OTHERS {
             let began = Instant::now();
             let mut client = server.connect();
@@ -65,6 +67,7 @@ fn timed_tiny_chunks_do_not_delay_other_connections() {
                 began.elapsed()
             );
         }
+
         drop(end);
     });
 }

@@ -18,9 +18,11 @@ fn client(attacker: &Attacker<'_>) -> Option<TcpStream> {
     control.write_all(&fresh_cookie()).ok()?;
     let mut answer = [0];
     control.read_exact(&mut answer).ok()?;
+
     if answer != [state::PARAM_EXCHANGE] {
         return None;
     }
+
     control.write_all(&frame(PARAMETERS)).ok()?;
     Some(control)
 }

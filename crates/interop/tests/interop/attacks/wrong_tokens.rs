@@ -22,10 +22,12 @@ pub(super) fn attack(attacker: &Attacker<'_>) {
             // While the port is closed the kernel reports an error instead.
             let _ = forged.send(&knock(number.into(), [number; 16]));
         }
+
         if let Some(mut stream) = attacker.connect() {
             // The server resets it.
             let _ = stream.write_all(&probe_head(1, [0xee; 16]));
         }
+
         attacker.pause(PERIOD);
     }
 }

@@ -36,6 +36,7 @@ impl Records {
             let measures = json!([{ "name": "received_bps", "way": "forward", "value": rate }]);
             json!({ "no": no, "state": "complete", "started_ns": 0, "elapsed_ns": 1, "measures": measures })
         };
+
         let mut record = json!({
             "schema": "linerate.run/1",
             "run_id": format!("0190{number:04x}-0000-7000-8000-{number:012x}"),
@@ -52,6 +53,7 @@ impl Records {
         change(&mut record);
         let path = self.folder.path().join(format!("{number}.json"));
         fs::write(&path, record.to_string()).expect("a file");
+
         path
     }
 }
@@ -76,6 +78,7 @@ fn every_verdict_has_its_exit_code_and_the_answer_comes_first() {
     let mut records = Records::new();
     let before = records.write(&RATES, |_| {});
     let noisy = [700e6, 1100e6, 941e6, 820e6, 1000e6];
+
     let rows: [(&[f64], &str, i32, &str); 7] = [
         (
             &scaled(0.9),
@@ -95,6 +98,7 @@ fn every_verdict_has_its_exit_code_and_the_answer_comes_first() {
         found.expect_code(code);
         assert!(found.stdout.starts_with(start), "{found:?}");
     }
+
     let found = compare(&before, &records.write(&scaled(0.9), |_| {}), "--json");
     assert_eq!(found.json()["conclusion"]["verdict"], "worse", "{found:?}");
     assert_eq!(found.json()["schema"], "linerate.compare/1", "{found:?}");
@@ -110,6 +114,7 @@ fn a_change_that_lasts_is_found_after_six_runs_with_the_setting_that_changed() {
         .display()
         .to_string();
     let history = |words: &str| linerate(&format!("history {words} --store {store}")).finish();
+
     for number in 0..31 {
         let (factor, shaper_bps) = if number < 25 {
             (1.0, 1_000_000_000)
@@ -126,13 +131,16 @@ fn a_change_that_lasts_is_found_after_six_runs_with_the_setting_that_changed() {
             record["path"] = json!({ "key": "path", "spec_key": "spec", "client": "a", "server": "b" });
         });
         history(&format!("import {}", file.display())).expect_clean();
+
         if number == 24 {
             history("trend last").expect_code(0);
         }
     }
+
     let found = history("trend last");
     found.expect_code(10).expect_stdout("(-10.0 %)");
     found.expect_stdout("qdisc.root.rate_bps: 1000000000 before, 900000000 after");
+
     let trend = history("trend last --json").json();
     let changes = trend["changes"].as_array().expect("changes");
     assert_eq!(
@@ -146,6 +154,7 @@ fn a_change_that_lasts_is_found_after_six_runs_with_the_setting_that_changed() {
 fn trials_that_do_not_count_are_listed() {
     let mut records = Records::new();
     let before = records.write(&RATES, |_| {});
+
     let after = records.write(&[941e6, 942e6, 940e6, 941e6, 1e6, 2e6], |record| {
         record["trials"][4]["flags"] = json!(["foreign-load"]);
         record["trials"][5]["state"] = json!("partial");
@@ -180,11 +189,13 @@ fn limits_of_b_decide_the_exit_code_and_are_named_one_a_line() {
     let mut records = Records::new();
     let (before, after) = (records.write(&RATES, |_| {}), records.write(&RATES, |_| {}));
     compare(&before, &after, "--expect rx>=900M,all:rx<1G").expect_clean();
+
     let found = compare(&before, &after, "--expect rx>=1G,rx>1M,retr<10");
     found.expect_code(5);
     let lines = "linerate compare: rx>=1G: 941 Mbit/s, 59.0 Mbit/s (5.9 %) below 1.00 Gbit/s\n\
                  linerate compare: retr<10: retransmits was not measured\n";
     assert_eq!(found.stderr, lines, "{found:?}");
+
     for (limits, place) in [
         ("rx>900X", "  rx>900X\n     ^"),
         ("foo>1", "there is no measure \"foo\"; near it: "),
@@ -205,6 +216,7 @@ fn sides_that_cannot_be_read_are_named() {
     compare(&before, Path::new("/nonexistent.json"), "")
         .expect_code(1)
         .expect_stderr("/nonexistent.json");
+
     let newer = records.write(&RATES, |record| record["schema"] = json!("linerate.run/2"));
     compare(&before, &newer, "")
         .expect_code(1)
@@ -229,6 +241,7 @@ fn limits_of_a_drop_in_client_change_its_exit_code_and_add_a_line_for_each_misse
         &["-n", "1M", "--lr-expect", "rx>900T,tx>1K,loss<1%"],
     );
     missed.expect_code(5).expect_stdout("iperf Done.");
+
     let lines: Vec<&str> = missed.stderr.lines().collect();
     let [rx, loss] = lines.as_slice() else {
         panic!("{missed:?}")
@@ -238,6 +251,7 @@ fn limits_of_a_drop_in_client_change_its_exit_code_and_add_a_line_for_each_misse
         "{rx}"
     );
     assert_eq!(*loss, "iperf3: loss<1%: lost_share was not measured");
+
     let wrong = server.run(ours(), &["-n", "1M", "--lr-expect", "rx>900X"]);
     wrong
         .expect_code(1)
@@ -297,6 +311,7 @@ impl Path1G {
     fn record(&mut self) -> String {
         self.sides += 1;
         let side = format!("side={}", self.sides);
+
         for _ in 0..5 {
             let record = format!("--lr-record={side}");
             let words = ["iperf3", "-c", SERVER, "-t", "1", &record];
@@ -304,6 +319,7 @@ impl Path1G {
             command.env("LINERATE_STORE", self.store());
             Process::start(command).finish().expect_clean();
         }
+
         format!("label:{side}")
     }
 
@@ -336,16 +352,19 @@ fn timed_equal_paths_are_rarely_worse_and_a_slower_shaper_always_is() {
     let _server = path.net.server();
     let count = comparisons();
     let (mut worse, mut found_slower, mut before) = (Vec::new(), 0, path.record());
+
     for number in 0..count {
         let after = path.record();
         let found = path.compare(&before, &after);
         if found.code() == Some(10) {
             worse.push(found.stdout);
         }
+
         if number % 4 == 0 {
             path.shape("900mbit");
             let slower = path.record();
             path.shape("1gbit");
+
             let found = path.compare(&after, &slower);
             found.expect_code(10).expect_stdout("worse: received_bps");
             let names_shaper = found
@@ -354,8 +373,10 @@ fn timed_equal_paths_are_rarely_worse_and_a_slower_shaper_always_is() {
             assert!(names_shaper, "{found:?}");
             found_slower += 1;
         }
+
         before = after;
     }
+
     eprintln!(
         "{} of {count} equal paths worse; {found_slower} of {found_slower} slower shapers found",
         worse.len()
@@ -376,6 +397,7 @@ fn timed_settings_without_an_effect_are_listed_and_never_worse() {
     let set =
         |net: &Net, setting: &str| run(&format!("ip netns exec {} sysctl -q {setting}", net.a));
     let before = path.record();
+
     run(&format!("ip -n {} link set {DEVICE} mtu 1480", path.net.a));
     // Of all algorithms every namespace may use this one.
     set(&path.net, "net.ipv4.tcp_congestion_control=reno");

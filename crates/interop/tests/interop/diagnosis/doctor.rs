@@ -15,6 +15,7 @@ fn ids(diagnosis: &Value) -> Vec<&str> {
     let serious = findings
         .iter()
         .filter(|finding| finding["severity"] != "info");
+
     // What this host dropped since it was started is no matter of a pair that was made just now.
     let of_pair = serious.filter(|finding| {
         (&finding["id"], &finding["confidence"]) != (&"SOFT-01".into(), &"low".into())
@@ -36,6 +37,7 @@ fn an_idle_pair_is_healthy() {
     assert_eq!(ids(&diagnosis), [""; 0], "{diagnosis:#}");
     assert_eq!(diagnosis["schema"], "linerate.doctor/1");
     assert_eq!(diagnosis["verdict"]["verdict"], "no-load");
+
     for list in ["ruled_out", "not_evaluated"] {
         assert!(
             !diagnosis[list].as_array().expect(list).is_empty(),
@@ -65,6 +67,7 @@ fn a_kept_diagnosis_is_shown_with_its_host() {
         record["hosts"][0]["role"] == "here" && record["hosts"][0]["snapshot"].is_object(),
         "{record:#}"
     );
+
     let page = linerate(&format!("history show last --store {store}")).finish();
     page.expect_clean()
         .expect_stdout(": diagnosis")
@@ -72,6 +75,7 @@ fn a_kept_diagnosis_is_shown_with_its_host() {
     linerate(&format!("doctor lo --store {store}"))
         .finish()
         .expect_code(0);
+
     let list = linerate(&format!("history --csv --store {store}")).finish();
     assert_eq!(
         list.stdout.lines().count(),
@@ -85,6 +89,7 @@ fn a_kept_diagnosis_is_shown_with_its_host() {
 fn unknown_input_is_an_error() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("pasted.txt");
+
     let cases: [(&[u8], i32, &str); 7] = [
         (
             b"lorem ipsum\ndolor sit\n",
@@ -117,9 +122,11 @@ fn unknown_input_is_an_error() {
             command.args(["doctor", "--from", name]);
             Process::start_reading(command, File::open(&path).expect("our file")).finish()
         };
+
         for name in ["-", path.to_str().expect("a plain name")] {
             let ended = judge(name);
             ended.expect_code(code);
+
             let text = if code == 0 {
                 &ended.stdout
             } else {
@@ -139,6 +146,7 @@ fn facts_are_listed_and_explained() {
     };
     let list = explain(&[]).expect_code(0).stdout.clone();
     assert!(list.contains("nic.*.ring.*.cur"), "{list}");
+
     let one = explain(&["nic.eth0.100.ring.rx.cur"])
         .expect_code(0)
         .stdout
@@ -155,9 +163,11 @@ fn left_over_shaper_is_found() {
         let Some(net) = Net::new() else { return };
         let shaper = format!("root tbf rate {rate} burst 256kb latency 50ms");
         run(&format!("tc -n {} qdisc add dev {DEVICE} {shaper}", net.a));
+
         let _server = net.server();
         let client = net.client(&["-t", "30"]);
         sending(&client);
+
         let diagnosis = net.doctor(&net.a, &[DEVICE, "--window", "4s"]);
         let found = ids(&diagnosis);
         let findings = diagnosis["findings"].as_array().expect("findings");
@@ -165,6 +175,7 @@ fn left_over_shaper_is_found() {
             findings.iter().any(|finding| finding["id"] == "QD-01"),
             "{rate}: {diagnosis:#}"
         );
+
         // Where BBR is the default, it paces without fq. Segments overtake where the sender moves
         // between CPUs.
         let expected =
@@ -183,6 +194,7 @@ fn timed_datagrams_that_overflow_a_socket_are_no_loss_of_the_network() {
             .as_u64()
             .expect("a counter")
     };
+
     let _server = net.server();
     let before = overflows();
     // The original sends one datagram per call. With segmentation offload a whole batch shares one
@@ -191,12 +203,14 @@ fn timed_datagrams_that_overflow_a_socket_are_no_loss_of_the_network() {
         "-c", SERVER, "-u", "-b", "0", "-l", "200", "-w", "4K", "-t", "8", "-J",
     ];
     let client = Process::start(inside(&net.a, original().path(), &words));
+
     assert!(
         wait_until(TIMEOUT, || overflows() > before),
         "no datagram was lost"
     );
     let diagnosis = net.doctor(&net.b, &[DEVICE, "--window", "3s"]);
     assert!(ids(&diagnosis).contains(&"UDP-01"), "{diagnosis:#}");
+
     let report = client.finish().json();
     let lost = report["end"]["sum_received"]["lost_packets"]
         .as_f64()
@@ -228,6 +242,7 @@ fn two_sizes_of_packets_are_seen_from_both_snapshots() {
     let (a, b) = (save(&net.a, "a.json"), save(&net.b, "b.json"));
     let diagnosis = net.doctor(&net.a, &["--from", &a, "--from", &b]);
     assert_eq!(ids(&diagnosis), ["MTU-01", "MTU-01"], "{diagnosis:#}");
+
     let compared = net.doctor(&net.a, &["--diff", &a, &b]);
     let first = &compared["differences"][0];
     assert_eq!(
@@ -235,6 +250,7 @@ fn two_sizes_of_packets_are_seen_from_both_snapshots() {
         (&"nic.*.net.mtu".into(), &"1500".into(), &"1400".into())
     );
     run(&format!("ip -n {} link set {DEVICE} mtu 1500", net.b));
+
     let b = save(&net.b, "c.json");
     assert_eq!(
         ids(&net.doctor(&net.a, &["--from", &a, "--from", &b])),
@@ -247,9 +263,11 @@ fn facts_agree_with_ethtool_ip_and_tc() {
     if !try_run("ethtool --version") {
         return skip("ethtool is not installed");
     }
+
     let Some(net) = Net::new() else { return };
     let shaper = "root tbf rate 50mbit burst 32kb latency 50ms";
     run(&format!("tc -n {} qdisc add dev {DEVICE} {shaper}", net.a));
+
     let directory = tempfile::tempdir().expect("a temporary directory");
     let commands = [
         "ethtool lr0",
@@ -262,6 +280,7 @@ fn facts_agree_with_ethtool_ip_and_tc() {
         "ip link show lr0",
         "tc qdisc show dev lr0",
     ];
+
     let mut text = String::new();
     for command in commands {
         let words: Vec<&str> = command.split(' ').collect();
@@ -274,6 +293,7 @@ fn facts_agree_with_ethtool_ip_and_tc() {
             String::from_utf8_lossy(&output)
         );
     }
+
     let pasted = directory.path().join("pasted.txt");
     std::fs::write(&pasted, text).expect("a writable directory");
     let facts = |words: &[&str]| net.snapshot(&net.a, words)["facts"].clone();
@@ -282,12 +302,14 @@ fn facts_agree_with_ethtool_ip_and_tc() {
         facts(&["--from", pasted.to_str().expect("a path")]),
     );
     let mut compared = 0;
+
     for (key, fact) in imported.as_object().expect("facts") {
         let described_otherwise =
             key.contains(".qdisc.") && (key.ends_with(".burst") || key.ends_with(".command"));
         if described_otherwise || fact.get("v").is_none() || live[key].get("v").is_none() {
             continue;
         }
+
         compared += 1;
         match (fact["v"].as_f64(), live[key]["v"].as_f64()) {
             (Some(x), Some(y)) => assert!((x - y).abs() < 1e-6, "{key}: {fact} {}", live[key]),
@@ -298,6 +320,7 @@ fn facts_agree_with_ethtool_ip_and_tc() {
             ),
         }
     }
+
     assert!(compared > 50, "only {compared} facts in common");
 }
 
@@ -335,6 +358,7 @@ fn a_device_with_one_queue_is_named() {
         receive == 1,
         "{receive} queues: {diagnosis:#}"
     );
+
     if let Some(finding) = found {
         assert_eq!(finding["severity"], "info", "without load it is no fault");
     }
@@ -346,6 +370,7 @@ fn facts_of_the_bus_agree_with_lspci() {
     if !try_run("lspci --version") {
         return skip("lspci is not installed");
     }
+
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = |name: &str| {
         directory
@@ -373,6 +398,7 @@ fn facts_of_the_bus_agree_with_lspci() {
         .expect("lspci runs");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains(address.trim_start_matches("0000:")), "{text}");
+
     let pasted = file("pasted.txt");
     std::fs::write(
         &pasted,
@@ -385,6 +411,7 @@ fn facts_of_the_bus_agree_with_lspci() {
         all.find(|(known, _)| known.ends_with(&format!("pci.{fact}")))
             .map(|(_, known)| known["v"].clone())
     };
+
     // Both read the same registers, or neither does.
     let read_by_both = words(
         "cur_speed_gts cur_width max_speed_gts max_width mps_bytes mps_supported_bytes mrrs_bytes \
@@ -400,6 +427,7 @@ fn facts_of_the_bus_agree_with_lspci() {
             live[key(fact)].get("v").is_some() || live[key(fact)]["absent"].is_string();
         assert!(is_explained, "{fact}: {}", live[key(fact)]);
     }
+
     assert_eq!(
         live[key("iommu")]["v"] == "off",
         !text.contains("IOMMU group"),
@@ -430,21 +458,25 @@ fn a_class_that_was_left_behind_is_found() {
     tc(&format!(
         "qdisc add dev {DEVICE} root handle 1: htb default 10"
     ));
+
     let class = |words: &str| tc(&format!("class add dev {DEVICE} parent {words}"));
     class("1: classid 1:1 htb rate 200mbit");
     // What may be borrowed limits, not what is guaranteed.
     class("1:1 classid 1:10 htb rate 20mbit ceil 100mbit burst 256kb cburst 256kb");
+
     let facts = facts_of(&net, &net.a);
     assert_eq!(facts["nic.lr0.qdisc.root.rate_bps"]["v"], 1e8, "{facts:#}");
     let _server = net.server();
     let client = net.client(&["-t", "30"]);
     sending(&client);
+
     let diagnosis = net.doctor(&net.a, &[DEVICE, "--window", "4s"]);
     assert!(ids(&diagnosis).contains(&"QD-01"), "{diagnosis:#}");
     assert_eq!(
         diagnosis["verdict"]["verdict"], "configured-rate",
         "{diagnosis:#}"
     );
+
     let share = diagnosis["verdict"]["share_of_time_percent"].as_u64();
     assert!(share > Some(50), "{diagnosis:#}");
 }
@@ -460,6 +492,7 @@ fn address_that_another_host_has_is_found() {
         "ip -n {} addr add 2001:db8::1/64 dev {DEVICE}",
         net.a
     ));
+
     // The kernel takes about a second to detect it.
     assert!(
         wait_until(TIMEOUT, || ids(&net.doctor(&net.a, &[DEVICE]))
@@ -480,6 +513,7 @@ fn next_hop_and_queue_are_recorded() {
         "ip -n {} neigh replace {SERVER} lladdr {address} dev {DEVICE}",
         net.a
     ));
+
     let facts = net.snapshot(&net.a, &[DEVICE, "--to", SERVER])["facts"].clone();
     assert_eq!(facts["route.peer.lladdr"]["v"], address, "{facts:#}");
     assert_eq!(facts["nic.lr0.qdisc.root.limit"]["v"], 7, "{facts:#}");
@@ -499,11 +533,13 @@ fn test_of_another_program_is_observed_at_both_ends() {
     let _server = net.server();
     let client = net.client(&["-t", "30", "-P", "2"]);
     sending(&client);
+
     for (namespace, end) in [(&net.a, "sender"), (&net.b, "receiver")] {
         let facts = net.snapshot(namespace, &[DEVICE, "--window", "1s"])["facts"].clone();
         for (fact, expected) in [("tool", "other"), ("transport", "tcp"), ("end", end)] {
             assert_eq!(facts[format!("run.0.{fact}")]["v"], expected, "{facts:#}");
         }
+
         assert_eq!(facts["run.0.streams"]["v"], 2, "{facts:#}");
         assert!(
             facts["run.0.received_bps"]["v"].as_f64() > Some(1e6),
@@ -519,14 +555,17 @@ fn filters_and_rules_of_the_firewall_are_counted() {
     let Some(net) = Net::new() else { return };
     let before = facts_of(&net, &net.a);
     assert_eq!(before["nic.lr0.qdisc.filter.count"]["v"], 0, "{before:#}");
+
     let tc = |words: &str| run(&format!("tc -n {} {words}", net.a));
     tc(&format!("qdisc add dev {DEVICE} ingress"));
+
     for (priority, source) in [("3", "192.0.2.1"), ("4", "192.0.2.2")] {
         let matched = format!("u32 match ip src {source} flowid :1");
         tc(&format!(
             "filter add dev {DEVICE} parent ffff: protocol ip prio {priority} {matched}"
         ));
     }
+
     let facts = facts_of(&net, &net.a);
     assert_eq!(facts["nic.lr0.qdisc.filter.count"]["v"], 2, "{facts:#}");
     assert_eq!(
@@ -534,6 +573,7 @@ fn filters_and_rules_of_the_firewall_are_counted() {
         "{facts:#}"
     );
     assert_eq!(facts["nic.lr0.qdisc.filter.kinds"]["v"], "u32", "{facts:#}");
+
     let nft = |words: &[&str]| {
         let ran = inside(&net.a, Path::new("nft"), words).output();
         ran.is_ok_and(|ran| ran.status.success())
@@ -542,16 +582,19 @@ fn filters_and_rules_of_the_firewall_are_counted() {
         skip("nft is not installed, or the kernel has no nf_tables");
         return;
     }
+
     assert!(nft(&["add", "chain", "inet", "lr", "c"]));
     for port in ["1", "2", "3"] {
         assert!(nft(&[
             "add", "rule", "inet", "lr", "c", "tcp", "dport", port, "accept"
         ]));
     }
+
     let facts = facts_of(&net, &net.a);
     assert_eq!(facts["svc.firewall_rules"]["v"], 3, "{facts:#}");
     assert_eq!(facts["svc.conntrack"]["v"], false, "{facts:#}");
     assert_eq!(facts["firewall.uncounted_drops"]["v"], false, "{facts:#}");
+
     let hook = "{ type filter hook output priority 0; policy accept; }";
     assert!(nft(&["add", "chain", "inet", "lr", "out", hook]));
     assert!(nft(&[
@@ -560,6 +603,7 @@ fn filters_and_rules_of_the_firewall_are_counted() {
     assert!(nft(&[
         "add", "rule", "inet", "lr", "out", "tcp", "dport", "10", "drop"
     ]));
+
     let refused = inside(&net.a, ours().path(), &["iperf3", "-c", SERVER, "-p", "9"])
         .output()
         .expect("linerate runs");
@@ -569,6 +613,7 @@ fn filters_and_rules_of_the_firewall_are_counted() {
         snapshot["counters"]["firewall.drops"]["v"].as_u64() > Some(0),
         "{snapshot:#}"
     );
+
     let rule = snapshot["facts"]["firewall.rule.drops"]["v"].as_str();
     assert!(
         rule.is_some_and(|rule| rule.starts_with("inet lr out handle ")),

@@ -26,6 +26,7 @@ fn examined(net: &Net, words: &[&str]) -> (Value, Value) {
         Value::from(vec!["client", "server"]),
         "{report:#}"
     );
+
     (report, diagnosis)
 }
 
@@ -49,6 +50,7 @@ fn timed_lost_datagrams_are_split_by_place() {
             .as_f64()
             .unwrap_or_else(|| panic!("{name}: {split}"))
     };
+
     // The receiver does not count what follows the last datagram that it saw.
     let number = |sum: &str, name: &str| {
         report["end"][sum][name]
@@ -58,6 +60,7 @@ fn timed_lost_datagrams_are_split_by_place() {
     let received = number("sum_received", "packets") - number("sum_received", "lost_packets");
     let lost = number("sum_sent", "packets") - received;
     assert!(lost > 1000.0, "a small buffer must overflow: {report:#}");
+
     // Those behind the last one that arrived are in no count of the receiver.
     assert!(
         (lost..=1.01 * lost).contains(&part("lost")),
@@ -66,6 +69,7 @@ fn timed_lost_datagrams_are_split_by_place() {
     // The kernel's counter of that buffer and the receiver's count of missing numbers.
     assert!((part("socket") - lost).abs() <= 0.01 * lost, "{split}");
     assert_eq!((part("sender"), part("adapter")), (0.0, 0.0), "{split}");
+
     // On a machine without other work the kernel's receive work may fill the core as well, which is
     // true and not the point.
     let found: Vec<&str> = findings(&diagnosis)
@@ -82,6 +86,7 @@ fn timed_a_small_window_is_found() {
     // A shaper far above what the window permits tells the doctor what the path could carry.
     let shaper = "root tbf rate 10gbit burst 4mb latency 50ms";
     run(&format!("tc -n {} qdisc add dev {DEVICE} {shaper}", net.a));
+
     let _server = net.server();
     // Beside other work the receiver may be late as well, which is true and not the point.
     let (_, diagnosis) = examined(&net, &["-t", "5", "-w", "4K", "-C", "cubic"]);
@@ -128,6 +133,7 @@ fn idle_and_all_ticks() -> Vec<[u64; 2]> {
             .map(|word| word.parse().expect("ticks"))
             .collect()
     });
+
     ticks
         .map(|ticks: Vec<u64>| [ticks[3], ticks.iter().sum()])
         .collect()
@@ -138,8 +144,10 @@ fn timed_placement_that_is_advised_has_no_finding() {
     if available_parallelism().map_or(1, usize::from) < 2 {
         return skip("needs two CPUs");
     }
+
     let Some(net) = Net::new() else { return };
     let _server = net.server();
+
     let advice = |diagnosis: &Value| {
         let mut findings = diagnosis["findings"].as_array().expect("findings").iter();
         let advice = findings
@@ -150,6 +158,7 @@ fn timed_placement_that_is_advised_has_no_finding() {
     let before = idle_and_all_ticks();
     let (_, bound) = examined(&net, &["-t", "5", "-A", "0,0"]);
     assert_eq!(worker_cpus(&bound), [0, 0], "{bound:#}");
+
     let mut during = before
         .iter()
         .zip(idle_and_all_ticks())
@@ -157,6 +166,7 @@ fn timed_placement_that_is_advised_has_no_finding() {
     if !during.any(|[idle, all]| idle * 10 > all * 8) {
         return skip("other programs use the other CPUs");
     }
+
     let advised = advice(&bound).unwrap_or_else(|| panic!("no CPU-10: {bound:#}"));
     let cpus = advised
         .strip_prefix("try -A ")
@@ -174,6 +184,7 @@ fn timed_placement_that_is_advised_has_no_finding() {
 fn healthy_pair_has_no_finding() {
     let Some(net) = Net::new() else { return };
     let _server = net.server();
+
     for words in [
         &["-t", "5", "-b", "100M"][..],
         &["-t", "5", "-b", "100M", "-R"],
@@ -193,6 +204,7 @@ fn the_diagnosis_follows_the_report() {
     let server = Server::start(ours(), &["--lr-facts", "all"]);
     let client = server.run(ours(), &["-t", "1", "--lr-doctor"]);
     client.expect_clean();
+
     let text = &client.stdout;
     let verdict = ["\nBOTTLENECK  ", "\nRESULT      "]
         .into_iter()
@@ -228,10 +240,12 @@ fn facts_are_not_exchanged_with_the_original() {
     let stock = Server::start(original(), &[]);
     let client = stock.run(ours(), &["-t", "1", "-J", "--lr-doctor"]);
     client.expect_clean();
+
     let report = client.json();
     assert_eq!(report["lr_doctor"]["hosts"], Value::from(vec!["client"]));
     let server = Server::start(ours(), &[]);
     server.run(original(), &["-t", "1"]).expect_clean();
+
     let silent = server.run(ours(), &["-t", "1", "-J"]);
     assert!(!silent.expect_clean().stdout.contains("lr_doctor"));
 }
@@ -291,6 +305,7 @@ fn a_diagnosis_may_be_of_an_interrupted_test() {
     let client = net.client(&["-t", "60", "--lr-doctor"]);
     client.wait_for_stdout("sec ", 2);
     client.signal(linerate_interop::Signal::Interrupt);
+
     let finished = client.finish();
     finished.expect_stdout("\nUNKNOWN     the server (it sent no facts)");
 }

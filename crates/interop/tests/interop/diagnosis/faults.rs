@@ -83,6 +83,7 @@ impl Fault {
             ));
             return None;
         }
+
         let _server = net.server();
         Some(self.check(&diagnosis(&net, self.words)))
     }
@@ -113,6 +114,7 @@ fn explained(
             "expected {verdict} by {rule}, concluded: {sentence}"
         ));
     }
+
     let list = |name: &str| diagnosis[name].as_array().cloned().unwrap_or_default();
     let is_same =
         |entry: &Value, subject: &Value| entry["id"] == rule && entry["subject"] == *subject;
@@ -120,6 +122,7 @@ fn explained(
         .into_iter()
         .find(|finding| finding["id"] == rule);
     let finding = finding.ok_or_else(|| format!("{rule} is not among the findings"))?;
+
     for other in ["ruled_out", "not_evaluated"] {
         if list(other)
             .iter()
@@ -128,6 +131,7 @@ fn explained(
             return Err(format!("{rule} is also {other}"));
         }
     }
+
     // Programs beside the test are no fault of this one, and a rule of the same area has the same
     // cause.
     let area = |id: &str| id.split('-').next().map(str::to_owned);
@@ -138,6 +142,7 @@ fn explained(
     if let Some(other) = list("findings").into_iter().find(is_severe) {
         return Err(format!("beside {rule}: {other:#}"));
     }
+
     let text = finding.to_string();
     let missing = contains.iter().find(|part| !text.contains(**part));
     missing.map_or(Ok(()), |part| {
@@ -194,6 +199,7 @@ fn test_all(faults: &[Fault]) {
 fn a_narrow_hop_between_the_hosts_is_the_path() {
     const SHALLOW: &str = "tc qdisc add dev port-b root tbf rate 100mbit burst 32k latency 20ms";
     const DEEP: &str = "tc qdisc add dev port-b root tbf rate 10mbit burst 32k limit 1000000";
+
     test_all(&[
         fault(Place::Bridge, SHALLOW, "path", "PATH-10"),
         fault(Place::Bridge, SHALLOW, "path", "PATH-10").words("-C bbr"),
@@ -206,10 +212,13 @@ fn a_narrow_hop_between_the_hosts_is_the_path() {
 fn packets_that_are_dropped_between_the_hosts_are_the_path() {
     const POLICER: &str = "nft 'table bridge t \
                            { chain c { type filter hook forward priority 0; iifname port-a limit rate over 25 mbytes/second burst 200 kbytes drop; }; }'";
+
     const EVERY_100TH: &str = "nft 'table bridge t \
                                { chain c { type filter hook forward priority 0; numgen random mod 100 == 0 drop; }; }'";
+
     const EVERY_333RD: &str = "nft 'table bridge t \
                                { chain c { type filter hook forward priority 0; numgen random mod 333 == 0 drop; }; }'";
+
     test_all(&[
         fault(Place::Bridge, POLICER, "path", "PATH-10").contains(&["retransmit_share"]),
         fault(Place::Bridge, POLICER, "path", "PATH-10").words("-C bbr"),
@@ -240,6 +249,7 @@ fn loss_without_counters_of_the_receiver_is_undecided() {
                 .expect("sh")
                 .success()
         );
+
         let server = Process::start(inside(&net.b, original().path(), &["-s", "--forceflush"]));
         server.wait_for_stdout("Server listening", 1);
         let diagnosis = diagnosis(&net, "-u -b 100M");
@@ -249,6 +259,7 @@ fn loss_without_counters_of_the_receiver_is_undecided() {
             "PATH-11",
             &["UdpRcvbufErrors"],
         );
+
         Some(result.map_err(|error| format!("{error}: {diagnosis:#}")))
     });
 }
@@ -285,8 +296,10 @@ fn small_windows_are_those_of_their_host() {
 fn a_rule_of_the_firewall_that_drops_is_named() {
     const EVERY_20TH: &str = "nft 'table ip t { chain c { type filter hook input priority 0; \
                               meta l4proto udp numgen random mod 20 == 0 counter drop; }; }'";
+
     const EVERY_100TH: &str = "nft 'table ip t { chain c { type filter hook input priority 0; \
                                meta l4proto tcp numgen random mod 100 == 0 counter drop; }; }'";
+
     test_all(&[
         fault(Place::Server, EVERY_20TH, "firewall", "FW-01")
             .words("-u -b 50M")
@@ -302,6 +315,7 @@ fn shapers_of_a_host_are_configured_rates() {
     const HOLDS_BACK: &str = "tc qdisc add dev lr0 root tbf rate 50mbit burst 32k latency 50ms";
     const DROPS: &str = "tc qdisc add dev lr0 root tbf rate 50mbit burst 32k limit 20000";
     const ACKNOWLEDGEMENTS: &str = "tc qdisc add dev lr0 root tbf rate 1mbit burst 5k latency 50ms";
+
     test_all(&[
         fault(Place::Client, SENDER, "configured-rate", "QD-01").contains(&["tc qdisc del"]),
         fault(Place::Client, FAST, "configured-rate", "QD-01").words("-C cubic -P 2"),
@@ -353,6 +367,7 @@ fn programs_that_use_the_cpu_of_one_end_are_named() {
     if available_parallelism().map_or(1, usize::from) < 2 || !try_run("taskset -c 1 true") {
         return skip("needs CPUs 0 and 1");
     }
+
     let ends = [("0", 3), ("1", 2)];
     repeat(times(ends.len()), |number| {
         let (cpu, count) = ends[number % ends.len()];
@@ -371,6 +386,7 @@ fn a_program_that_uses_one_cpu_beside_the_test_is_named() {
     if available_parallelism().map_or(1, usize::from) != 2 {
         return skip("needs two CPUs, of which a program uses one");
     }
+
     let _program = busy_programs("1", 1);
     repeat(runs().map_or(1, |_| 20), |_| {
         let net = Net::new()?;
@@ -391,6 +407,7 @@ fn joined(namespace: &str, group: &ControlGroup, options: &[&str]) -> Process {
         .args(["sh", "-c", "echo $$ > \"$0\"; exec \"$@\""])
         .args([&group, ours().path()]);
     command.arg("iperf3").args(options);
+
     Process::start(command)
 }
 
@@ -410,6 +427,7 @@ fn a_quota_of_cpu_time_at_one_end_is_named() {
         } else {
             net.server()
         };
+
         let options = ["-c", SERVER, "-J", "--lr-doctor", "-t", "5", "-C", "cubic"];
         let client = if is_server {
             net.client(&options[2..])
@@ -417,6 +435,7 @@ fn a_quota_of_cpu_time_at_one_end_is_named() {
             joined(&net.a, &group, &options)
         };
         let diagnosis = client.finish().json()["lr_doctor"].clone();
+
         drop(server);
         let result = explained(&diagnosis, "cpu-quota", "CPU-04", &[]);
         Some(result.map_err(|error| format!("{error}: {diagnosis:#}")))
@@ -435,6 +454,7 @@ fn the_cpus_limit_a_test_without_a_fault() {
         let diagnosis = diagnosis(&net, options);
         let verdict = diagnosis["verdict"]["verdict"].as_str().unwrap_or_default();
         let is_cpu = matches!(verdict, "host-cpu" | "other-programs" | "cpu-steal");
+
         let is_severe = |finding: &Value| {
             finding["severity"] != "low"
                 && finding["severity"] != "info"

@@ -37,6 +37,7 @@ fn generated_users_are_let_in_by_both_servers() {
     let made = generate_user("mario", b"rossi\n");
     made.expect_clean();
     assert_eq!(made.stdout, Keys::USERS);
+
     let other = generate_user("luigi", b"verdi");
     fs::write(keys.path("users"), other.stdout + &made.stdout).expect("the folder is writable");
     each_case(&Pairing::ALL, |pairing| {
@@ -57,6 +58,7 @@ fn names_and_passwords_that_no_server_takes_are_refused() {
         refused.expect_code(2).expect_stderr("user name");
         assert_eq!(refused.stdout, "", "{name:?}");
     }
+
     for password in [&b""[..], b"two words\n", &[b'x'; 5000]] {
         let refused = generate_user("mario", password);
         refused.expect_code(1).expect_stderr("linerate: ");
@@ -97,6 +99,7 @@ at_terminal([b"ros\x03"])
 "#;
     let mut command = Command::new("python3");
     command.args(["-c", script]).arg(ours().path());
+
     let run = Process::start(command).finish();
     run.expect_clean();
     let lines: Vec<&str> = run.stdout.lines().map(str::trim_end).collect();
@@ -109,6 +112,7 @@ at_terminal([b"ros\x03"])
         lines[1],
         "1 True Password: | The same again: | linerate: the passwords differ"
     );
+
     // Ended by SIGINT, with the echo that was there before.
     assert!(
         lines[2].starts_with("-2 True Password: |") && !lines[2].contains("ros"),
@@ -125,9 +129,11 @@ fn a_server_names_the_port_that_is_taken_and_what_to_do() {
     let taken = tcp.local_addr().expect("a bound socket").port().to_string();
     let taken_udp = udp.local_addr().expect("a bound socket").port().to_string();
     let on_loopback = format!("127.0.0.1:{taken}");
+
     // One for each row: rows run side by side.
     let [free, free_2, free_3] = [(); 3].map(|()| free_port().to_string());
     let free_http = format!("127.0.0.1:{}", free_port());
+
     let rows = [
         (format!("serve -p {taken}"), &taken, "--port"),
         (
@@ -183,6 +189,7 @@ fn the_commands_of_the_page_about_logins_work() {
     fs::write(folder.path().join("password.txt"), "verdi\n").expect("the folder is writable");
     std::os::unix::fs::symlink(ours().path(), folder.path().join("linerate"))
         .expect("the folder is writable");
+
     let path = format!(
         "{}:{}",
         folder.path().display(),
@@ -196,6 +203,7 @@ fn the_commands_of_the_page_about_logins_work() {
             .env("PATH", &path);
         Process::start(command).finish()
     };
+
     let code: Vec<&str> = page
         .split("```\n")
         .skip(1)
@@ -210,6 +218,7 @@ fn the_commands_of_the_page_about_logins_work() {
     for line in code.iter().filter(runs) {
         run(line).expect_code(0);
     }
+
     let script = code
         .iter()
         .find(|line| line.contains("< password.txt"))
@@ -223,11 +232,13 @@ fn the_commands_of_the_page_about_logins_work() {
         hash.stdout.split(' ').next(),
         Keys::USERS.trim().split(',').nth(1)
     );
+
     let users = fs::read_to_string(folder.path().join("users.csv")).expect("the script wrote it");
     assert!(
         users.starts_with("luigi,") && users.lines().count() == 1,
         "{users}"
     );
+
     for key in ["private.pem", "public.pem"] {
         assert!(File::open(folder.path().join(key)).is_ok(), "{key}");
     }

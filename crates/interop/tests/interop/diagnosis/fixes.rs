@@ -52,6 +52,7 @@ fn settings(net: &Net, host: &str) -> BTreeMap<String, String> {
         }
         None => key.starts_with("sysctl."),
     };
+
     let snapshot = net.snapshot(host, &[DEVICE]);
     let facts = snapshot["facts"].as_object().expect("facts");
     let settings = facts.iter().filter(|(key, _)| is_setting(key));
@@ -80,6 +81,7 @@ fn tested(net: &Net, options: &str, rule: &str) -> (f64, Option<Value>, Value) {
         .as_array()
         .cloned()
         .unwrap_or_default();
+
     (
         rate,
         findings.into_iter().find(|finding| finding["id"] == rule),
@@ -111,9 +113,11 @@ fn follow(faults: &[Fault]) {
         };
         shell(host, made_by);
         shell(other, beside);
+
         let before = settings(&net, host);
         let _server = net.server();
         let (slow, finding, diagnosis) = tested(&net, words, rule);
+
         if *rule == "QD-02" && dropped(host) == 0 {
             skip(
                 "the veth pair of this kernel takes every packet at once, so nothing queues before \
@@ -121,6 +125,7 @@ fn follow(faults: &[Fault]) {
             );
             continue;
         }
+
         let finding = finding.unwrap_or_else(|| panic!("{made_by}: no {rule}: {diagnosis:#}"));
         let (remedy, undo) = (commands(&finding, "remedy"), commands(&finding, "undo"));
         assert!(
@@ -128,6 +133,7 @@ fn follow(faults: &[Fault]) {
             "{made_by}: {finding:#}"
         );
         remedy.iter().for_each(|command| shell(host, command));
+
         let (fast, left, diagnosis) = tested(&net, words, rule);
         assert!(
             left.is_none() || fast >= 2.0 * slow,
@@ -155,6 +161,7 @@ fn dropped(host: &str) -> u64 {
     let drops = text
         .split_once("(dropped ")
         .and_then(|(_, rest)| rest.split(',').next()?.parse().ok());
+
     drops.unwrap_or_else(|| panic!("{text}"))
 }
 
@@ -221,6 +228,7 @@ fn what_cannot_be_restored_is_advice() {
         "tc -n {} class add dev {DEVICE} parent 1: classid 1:1 htb rate 20mbit burst 32k",
         net.a
     ));
+
     let _server = net.server();
     let (_, finding, diagnosis) = tested(&net, "-C cubic", "QD-01");
     let finding = finding.unwrap_or_else(|| panic!("{diagnosis:#}"));

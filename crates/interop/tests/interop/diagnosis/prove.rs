@@ -61,6 +61,7 @@ fn result(finished: &Finished) -> Value {
     finished.expect_code(0);
     let proof = finished.json();
     assert_eq!(proof["schema"], "linerate.proof/1", "{proof:#}");
+
     for side in ["without", "with"] {
         assert_eq!(
             proof[side]["runs_bps"].as_array().map(Vec::len),
@@ -68,6 +69,7 @@ fn result(finished: &Finished) -> Value {
             "{proof:#}"
         );
     }
+
     proof
 }
 
@@ -85,6 +87,7 @@ fn fix_that_helps_is_measured_and_undone() {
         "{proof:#}"
     );
     assert_eq!(qdiscs(&net), before);
+
     for list in ["do", "undo"] {
         let command = proof[list][0].as_str().expect("a command");
         finished.expect_stderr(&format!("  {list:<8}  {command}\n"));
@@ -100,6 +103,7 @@ fn fix_without_effect_makes_no_difference() {
         "tc -n {middle} qdisc add dev {SERVER_PORT} root tbf rate 200mbit burst 64k limit 20000000"
     ));
     output(&net.a, "sysctl", &["-qw", "net.ipv4.tcp_sack=0"]);
+
     let server = Process::start(inside(&net.b, original().path(), &["-s", "--forceflush"]));
     server.wait_for_stdout("Server listening", 1);
     let proof = result(&prove(&net, "WIN-04").finish_within(TIMEOUT * 3));
@@ -129,6 +133,7 @@ fn former_settings_return_however_it_ends() {
         let second = prove(&net, "QD-01").finish();
         second.expect_code(1).expect_stderr("another --prove");
         end(&net, &running, server);
+
         let finished = running.finish();
         finished
             .expect_code(code)
@@ -146,6 +151,7 @@ fn next_call_restores_what_a_killed_one_changed() {
     killed.signal(Signal::Kill);
     killed.finish();
     assert_ne!(qdiscs(&net), before);
+
     let next = prove(&net, "QD-01");
     assert!(
         wait_until(TIMEOUT, || next.stderr().contains("[1/12] without the fix")),
@@ -185,6 +191,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode())
         .args(["-c", script, "ip", "netns", "exec", &net.a])
         .arg(ours().path())
         .args(words("QD-01", &[]));
+
     let declined = Process::start(command).finish();
     assert!(
         declined.stdout.starts_with("1 ") && declined.stdout.contains("tc qdisc del dev lr0 root"),
@@ -203,6 +210,7 @@ fn what_cannot_be_proved_is_refused_with_its_reason() {
         "sysctl",
         &["-qw", "net.ipv4.tcp_rmem=4096 16384 16384"],
     );
+
     let _server = net.server();
     for (id, reason) in [
         ("QD-01", "QD-01: it does not apply: no shaper"),
@@ -214,6 +222,7 @@ fn what_cannot_be_proved_is_refused_with_its_reason() {
             .expect_code(1)
             .expect_stderr(reason);
     }
+
     for (line, code, reason) in [
         ("doctor --prove QD-01 --to 127.0.0.1", 2, "--yes"),
         (

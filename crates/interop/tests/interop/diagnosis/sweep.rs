@@ -58,8 +58,10 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
         let files = format!("--csv {} --html {}", csv.display(), html.display());
         let finished = sweep(server.port, &format!("{plan} {files}")).finish();
         finished.expect_code(0);
+
         let report = finished.record();
         let runs = runs(&report);
+
         let has_stats = |run: &Value| {
             [
                 "received_bps",
@@ -77,6 +79,7 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
                 .all(|run| start_s(run) + RUN_S <= BUDGET_S + 0.1),
             "{report:#}"
         );
+
         let found = found(&report);
         assert!(
             found["provenance"]["client"]["kernel"].is_string(),
@@ -87,6 +90,7 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
             (&7.into(), &1.into())
         );
         assert_eq!(found["cost"]["runs"], runs.len(), "{report:#}");
+
         let served = || {
             server
                 .process
@@ -109,6 +113,7 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
                 .expect("a file")
                 .contains("<svg")
         );
+
         // The cost comes first, then every run.
         assert!(
             finished.stderr.contains("about ") && finished.stderr.contains("[2/"),
@@ -122,6 +127,7 @@ fn timed_on_a_full_link_one_stream_is_enough_and_nothing_falls() {
     let Some(net) = Net::new() else { return };
     let shaper = "root tbf rate 100mbit burst 64kb latency 20ms";
     run(&format!("tc -n {} qdisc add dev {DEVICE} {shaper}", net.a));
+
     let _server = net.server();
     let finished = sweep_in(
         &net,
@@ -129,6 +135,7 @@ fn timed_on_a_full_link_one_stream_is_enough_and_nothing_falls() {
     )
     .finish_within(TIMEOUT * 3);
     finished.expect_code(0);
+
     let report = finished.record();
     assert_eq!(report["state"], "complete", "{report:#}");
     let found = found(&report);
@@ -136,6 +143,7 @@ fn timed_on_a_full_link_one_stream_is_enough_and_nothing_falls() {
         found["provenance"]["server"]["program"], "linerate",
         "{report:#}"
     );
+
     let (answer, best) = (&found["answer"]["use"], &found["answer"]["use"]["leader"]);
     assert_eq!(
         (&best["setting"]["streams"], &found["plan"]["confidence"]),
@@ -144,6 +152,7 @@ fn timed_on_a_full_link_one_stream_is_enough_and_nothing_falls() {
     );
     let rate = best["value"].as_f64().expect("a rate");
     assert!((80e6..100e6).contains(&rate), "{rate}");
+
     let factor = &found["factors"][0];
     let level = |end: &str| {
         &factor["levels"][factor["plateau"][end].as_u64().expect("a place") as usize]["label"]
@@ -154,9 +163,11 @@ fn timed_on_a_full_link_one_stream_is_enough_and_nothing_falls() {
         "{report:#}"
     );
     assert_eq!(factor["degradations"], serde_json::json!([]), "{report:#}");
+
     let end = |place: usize| answer["interval"][place].as_f64().expect("an interval");
     assert!(end(0) <= rate && rate <= end(1), "{answer}");
     let command = best["command"].as_str().expect("a command");
+
     // What is advised is a command that works.
     let mut words: Vec<&str> = command.split(' ').collect();
     assert_eq!(words.remove(0), "iperf3");
@@ -171,6 +182,7 @@ fn timed_a_window_below_the_bandwidth_delay_product_is_named() {
     let plan = "--over window=4K..16K --time 1 -O 0 --repetitions 2 --budget 15s --json";
     let finished = sweep_in(&net, plan).finish();
     finished.expect_code(0);
+
     let report = finished.record();
     let falls = found(&report)["factors"][0]["degradations"]
         .as_array()
@@ -189,6 +201,7 @@ fn timed_a_window_below_the_bandwidth_delay_product_is_named() {
             .unwrap_or_else(|| panic!("{key}: {report:#}"))
     };
     assert!(number("window_bytes") < number("bdp_bytes"), "{named}");
+
     let product = number("stream_rate_bps") / 8.0 * number("rtt_us") / 1e6;
     assert!(
         (number("bdp_bytes") / product - 1.0).abs() < 1e-6,
@@ -207,6 +220,7 @@ fn a_kept_sweep_is_what_was_printed_and_short_of_time_it_is_partial() {
     );
     let printed = sweep(server.port, &plan).finish();
     printed.expect_code(5).expect_stderr("rx<1: ");
+
     let record = printed.record();
     assert_eq!(
         (&record["kind"], &record["state"]),
@@ -217,6 +231,7 @@ fn a_kept_sweep_is_what_was_printed_and_short_of_time_it_is_partial() {
         record["reason"], "the budget of 0:03 ended before all planned runs",
         "{record:#}"
     );
+
     let shown = linerate(&format!("history show last --json --store {store}")).finish();
     assert_eq!(shown.expect_clean().stdout, printed.stdout);
     let page = linerate(&format!("history show last --store {store}")).finish();
@@ -236,6 +251,7 @@ fn a_host_that_refuses_ends_it_at_once() {
             && text.stdout.is_empty(),
         "{text:?}"
     );
+
     let program = sweep(port, "-q --json").finish();
     program.expect_code(4);
     let report = program.record();
@@ -277,6 +293,7 @@ fn interrupted_sweep_reports_completed_runs() {
         "{running:?}"
     );
     running.signal(Signal::Interrupt);
+
     let finished = running.finish();
     finished.expect_code(130);
     let report = finished.record();
@@ -300,6 +317,7 @@ fn a_server_that_is_busy_is_waited_for() {
     let server = Server::start(original(), &["--forceflush"]);
     let other = server.client(original(), "127.0.0.1", &["-t", "3", "-b", "10M"]);
     server.process.wait_for_stdout("Accepted connection", 1);
+
     let finished = sweep(
         server.port,
         "--over streams=1,2 --time 1 -O 0 --repetitions 1 --budget 10s --json",
@@ -322,8 +340,10 @@ fn limit_of_the_server_bounds_the_ladder() {
     let plan = "--over streams=1..8 --time 1 -O 0 --repetitions 1 --budget 8s --json";
     let finished = sweep(service.port, plan).finish();
     finished.expect_code(0);
+
     let report = finished.record();
     let factor = &found(&report)["factors"][0];
+
     let labels = |list: &Value, member: &str| -> Vec<Value> {
         list.as_array()
             .expect("levels")
@@ -354,6 +374,7 @@ fn timed_datagrams_behind_a_shaper_of_the_sender_are_back_pressure() {
         "-u -l 1400 --over rate=40M,160M --objective low-loss --time 1 -O 0 --budget 30s --json";
     let finished = sweep_in(&net, plan).finish_within(TIMEOUT * 2);
     finished.expect_code(0);
+
     let report = finished.record();
     let found = found(&report);
     assert_eq!(
@@ -376,10 +397,12 @@ fn timed_a_path_that_is_gone_ends_it_with_the_runs_made() {
         "{running:?}"
     );
     net.cut();
+
     let cut = Instant::now();
     let finished = running.finish();
     finished.expect_code(1);
     assert!(cut.elapsed() < PATH_GONE_MAX, "{:?}", cut.elapsed());
+
     let report = finished.record();
     assert!(
         runs(&report).len() >= 2 && measure(&runs(&report)[0], "received_bps").is_some(),
@@ -400,6 +423,7 @@ fn timed_a_path_that_is_gone_while_the_client_awaits_the_server_ends_it() {
     let Some(net) = Net::new() else { return };
     let server = net.server();
     server.signal(Signal::Stop);
+
     let running = sweep_in(&net, "--over streams=1,2 --time 1 -O 0 --json");
     // The kernel of the server has acknowledged what the client sent.
     let awaits = || {
@@ -410,6 +434,7 @@ fn timed_a_path_that_is_gone_while_the_client_awaits_the_server_ends_it() {
     };
     assert!(wait_until(TIMEOUT, awaits), "{running:?}");
     net.cut();
+
     let cut = Instant::now();
     let finished = running.finish();
     finished.expect_code(4);

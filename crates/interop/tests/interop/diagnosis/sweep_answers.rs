@@ -62,6 +62,7 @@ fn timed_behind_a_queue_one_stream_is_enough_and_no_value_exceeds_the_link() {
         ("warm_up", "value_received_bps"),
         "{table}"
     );
+
     let compared = rows.iter().filter(|row| row[2] == "false");
     let values: Vec<f64> = compared
         .map(|row| row[4].parse().expect("a rate"))
@@ -79,11 +80,13 @@ fn timed_where_every_rate_loses_none_is_advised() {
                  meta l4proto udp numgen inc mod 20 == 0 drop; }; }";
     let status = inside(&net.b, Path::new("nft"), &[table]).status();
     assert!(status.is_ok_and(|status| status.success()), "{table}");
+
     let _server = net.server();
     let plan = "-u -l 1400 --over rate=8M..64M --objective low-loss --time 1 -O 0 --repetitions 2 \
                 --budget 60s";
     let finished = sweep_in(&net, plan).finish_within(TIMEOUT * 2);
     finished.expect_code(0);
+
     let text = unwrapped(&finished.stdout);
     assert!(
         text.starts_with("No rate from 8M to 32M has less than 0.1 % loss: the least is "),
@@ -101,6 +104,7 @@ fn timed_many_streams_on_a_slow_path_all_have_a_result() {
     let plan = "--over streams=45,64 --time 4 -O 0 --repetitions 1 --budget 20s --json";
     let finished = sweep_in(&net, plan).finish_within(TIMEOUT * 3);
     finished.expect_code(0);
+
     let record = finished.record();
     assert!(runs(&record).len() >= 3, "{record:#}");
     assert!(
@@ -116,16 +120,19 @@ fn timed_where_the_window_limits_a_stream_more_of_them_are_advised_and_the_windo
         return;
     };
     shape(&link.net.a, "rate 40mbit burst 32kb latency 50ms");
+
     let _server = link.net.server();
     let plan = "--over streams=1,4 -w 64K --time 1 --budget 60s --json";
     let finished = sweep_in(&link.net, plan).finish_within(TIMEOUT * 3);
     finished.expect_code(0);
+
     let record = finished.record();
     let found = found(&record);
     assert_eq!(
         found["answer"]["use"]["leader"]["setting"]["streams"], "4",
         "{record:#}"
     );
+
     let falls = found["factors"][0]["degradations"]
         .as_array()
         .expect("falls");

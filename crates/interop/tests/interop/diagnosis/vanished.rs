@@ -36,6 +36,7 @@ fn udp_that_vanishes_is_loss_for_the_limit_the_diagnosis_and_the_record() {
     let _server = net.server();
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("history.db");
+
     let words = [
         "iperf3",
         "-c",
@@ -52,6 +53,7 @@ fn udp_that_vanishes_is_loss_for_the_limit_the_diagnosis_and_the_record() {
     ];
     let mut command = inside(&net.a, ours().path(), &[&words[..], &["loss<=1%"]].concat());
     command.env("LINERATE_STORE", &store);
+
     let client = Process::start(command);
     client.wait_for_stdout("0.00-1.00", 1);
     drop_all(&net, "forward priority 0", "meta l4proto udp");
@@ -67,9 +69,11 @@ fn udp_that_vanishes_is_loss_for_the_limit_the_diagnosis_and_the_record() {
         !text.contains("no datagrams lost") && !text.contains("the target rate is reached"),
         "{text}"
     );
+
     let record = last_record(&store);
     let lost = measure(&record, "lost_share").unwrap_or_else(|| panic!("no loss: {record:#}"));
     assert!((0.3..0.9).contains(&lost), "{lost}: {record:#}");
+
     let received = measure(&record, "received_bps").expect("a rate");
     assert!((0.5e6..4e6).contains(&received), "{received}: {record:#}");
 }
@@ -79,6 +83,7 @@ fn udp_that_is_blocked_has_that_error_where_a_diagnosis_is_wanted() {
     let Some(net) = Net::routed() else { return };
     let _server = net.server();
     drop_all(&net, "forward priority 0", "meta l4proto udp");
+
     let client = net.client(&["-u", "-t", "1", "--lr-doctor"]).finish();
     client.expect_code(1).expect_stderr("UDP is blocked");
     assert!(
@@ -114,6 +119,7 @@ fn fragments_that_vanish_are_the_loss_of_all_datagrams() {
         "prerouting priority -450",
         "ip frag-off & 0x3fff != 0",
     );
+
     let client = net.client(&[
         "-J",
         "--lr-doctor",
@@ -128,6 +134,7 @@ fn fragments_that_vanish_are_the_loss_of_all_datagrams() {
     let report = client.finish().json();
     let diagnosis = &report["lr_doctor"];
     assert_eq!(diagnosis["verdict"]["verdict"], "path-mtu", "{diagnosis:#}");
+
     let split = &diagnosis["loss"][0];
     assert!(
         split["lost"].as_u64().is_some_and(|lost| lost > 100),
@@ -162,6 +169,7 @@ fn timed_a_rate_that_is_reached_is_the_limit() {
             .is_some_and(|text| text.contains("the target rate is reached")),
         "{verdict:#}"
     );
+
     let rates = rates(&report);
     assert!(
         rates.iter().all(|rate| (40e6..=50e6).contains(rate)),
@@ -189,6 +197,7 @@ fn server_of_the_test_is_none_of_the_other_programs() {
     let (client, server) = NativeHost::both(&net);
     let _server = server.serve(&[]);
     let native = client.report(SERVER, &["--only", "down,up", "--time", "3"])["diagnosis"].clone();
+
     let foreign = net
         .client(&["-J", "--lr-doctor", "-t", "3"])
         .finish()
@@ -221,6 +230,7 @@ fn goodput_of_a_short_load_is_at_most_its_rate() {
         udp(CLIENT_PORT),
         udp(SERVER_PORT)
     ));
+
     let words = ["--json", "-q", "--profile", "quick", "-b", "50M"];
     let report = client
         .test(SERVER, &words)
@@ -230,6 +240,7 @@ fn goodput_of_a_short_load_is_at_most_its_rate() {
         report["absent"].to_string().contains("UDP is blocked"),
         "{report:#}"
     );
+
     let rates = rates(&report);
     assert!(
         !rates.is_empty() && rates.iter().all(|rate| *rate <= 50e6),

@@ -35,6 +35,7 @@ impl Hosts {
         let (mut client, mut server) = (run.agent(HERE), run.agent(THERE));
         let client_port = client.plan(&[THERE], first_port, lease_ms);
         let server_port = server.plan(&[HERE], first_port + 4, lease_ms);
+
         Self {
             run,
             client,
@@ -57,10 +58,12 @@ impl Hosts {
         let (client, server) = (self.task("client", time_ms), self.task("server", time_ms));
         self.server.arm(round, &server, &[HERE]);
         self.client.arm(round, &client, &[THERE]);
+
         let t0_ns = self.client.clock_ns() + lead_ms * 1_000_000;
         for agent in [&mut self.client, &mut self.server] {
             agent.send("go", &json!({ "round": round, "t0_ns": t0_ns }));
         }
+
         t0_ns
     }
 
@@ -87,6 +90,7 @@ fn task_between_two_agents_runs_both_ways_and_both_report_it() {
     let t0_ns = hosts.start(1, 1_000, 500);
     let (client_end, client_record) = hosts.client.result(TASK);
     let (server_end, server_record) = hosts.server.result(TASK);
+
     for (end, record, name) in [
         (client_end, client_record, "client"),
         (server_end, server_record, "server"),
@@ -100,6 +104,7 @@ fn task_between_two_agents_runs_both_ways_and_both_report_it() {
             (wanted * 7 / 10..=wanted * 11 / 10).contains(&bytes),
             "{name}: {bytes} of {wanted} bytes"
         );
+
         let record = record.unwrap_or_else(|| panic!("{name}: no record"));
         assert_eq!(
             (&record["schema"], &record["state"]),
@@ -109,6 +114,7 @@ fn task_between_two_agents_runs_both_ways_and_both_report_it() {
         let series = record["trials"][0]["series"].as_array().map_or(0, Vec::len);
         assert!(series > 0, "{name}: no series");
     }
+
     assert_eq!(hosts.client.messages("started").len(), 1);
     assert!(
         !hosts.client.messages("sample").is_empty(),
@@ -121,6 +127,7 @@ fn task_between_two_agents_runs_both_ways_and_both_report_it() {
     );
     hosts.client.send("cancel", &json!({}));
     hosts.server.send("cancel", &json!({}));
+
     let done = hosts.server.wait_for("done");
     assert_eq!(done["closed"], json!([hosts.server_port]), "{done}");
     hosts.expect_gone();
@@ -130,6 +137,7 @@ fn task_between_two_agents_runs_both_ways_and_both_report_it() {
 fn timed_data_begins_at_the_planned_time_on_a_quiet_host() {
     let mut hosts = Hosts::planned(LONG_LEASE_MS);
     let mut late_ns = Vec::new();
+
     for round in 1..=5 {
         let t0_ns = hosts.start(round, 200, 600);
         let before = usize::try_from(round - 1).expect("few rounds");
@@ -144,6 +152,7 @@ fn timed_data_begins_at_the_planned_time_on_a_quiet_host() {
         hosts.client.wait_for_nth("result", before);
         hosts.server.wait_for_nth("result", before);
     }
+
     // A busy machine delays some of them.
     assert!(
         late_ns.iter().any(|late_ns| *late_ns <= 10_000_000),
@@ -184,6 +193,7 @@ fn test_whose_partner_vanished_is_reported_and_the_agent_goes_on() {
     hosts.start(1, 20_000, 500);
     hosts.client.wait_for("started");
     hosts.server.signal(Signal::Kill);
+
     let (end, _) = hosts.client.result(TASK);
     assert_eq!(end["outcome"], "failed", "{end}");
     hosts.client.clock_ns();
@@ -199,9 +209,11 @@ fn garbage_is_answered_by_fail_and_changes_nothing() {
     agent.send_line(b"{\"v\":1,\"seq\":1,\"type\":\"dance\",\"body\":{}}");
     agent.send_line(&vec![b'x'; 300 << 10]);
     agent.send("go", &json!({ "round": 1, "t0_ns": 1 }));
+
     let codes = wait_until(GONE, || agent.messages("fail").len() == 4);
     let fails = agent.messages("fail");
     assert!(codes, "{fails:?}");
+
     let codes: Vec<&str> = fails
         .iter()
         .filter_map(|fail| fail["code"].as_str())
@@ -220,6 +232,7 @@ fn plan_with_an_address_of_another_host_is_refused() {
         &json!({ "lease_ms": 5000, "addresses": [{ "path": "phys", "address": "192.0.2.1" }],
             "ports": { "first": 5201, "last": 5209 } }),
     );
+
     let fail = agent.wait_for("fail");
     assert_eq!(
         (fail["code"].as_str(), fail["seq"].as_u64()),
@@ -239,6 +252,7 @@ fn expired_lease_aborts_the_test_and_ends_the_agent() {
     let mut hosts = Hosts::planned(3_000);
     hosts.start(1, 30_000, 500);
     hosts.client.wait_for("started");
+
     let (end, _) = hosts.client.result(TASK);
     assert_eq!(
         (&end["outcome"], &end["reason"]),
@@ -261,12 +275,15 @@ fn cancelled_round_ends_its_client_and_the_next_one_runs() {
     let mut hosts = Hosts::planned(LONG_LEASE_MS);
     hosts.start(1, 20_000, 500);
     hosts.client.wait_for("started");
+
     for agent in [&mut hosts.client, &mut hosts.server] {
         agent.send("cancel", &json!({ "round": 1 }));
     }
+
     assert_eq!(hosts.client.wait_for("done")["round"], 1);
     hosts.server.wait_for("done");
     hosts.start(2, 200, 500);
+
     let (end, second) = (
         hosts.client.wait_for_nth("result", 0),
         hosts.client.wait_for_nth("result", 1),
@@ -284,6 +301,7 @@ fn address_that_is_not_admitted_gets_no_test() {
     let (client, server) = (hosts.task("client", 500), hosts.task("server", 500));
     hosts.server.arm(1, &server, &[]);
     hosts.client.arm(1, &client, &[]);
+
     let t0_ns = hosts.client.clock_ns() + 300_000_000;
     hosts
         .client
@@ -302,6 +320,7 @@ fn preflight_reports_open_and_closed_ports_with_their_route() {
         "preflight",
         &json!({ "partners": [THERE], "peers": peers, "facts": "quick" }),
     );
+
     let report = hosts.client.wait_for_nth("preflighted", 1);
     let [open, refused] = report["peers"].as_array().expect("a list").as_slice() else {
         panic!("{report}")

@@ -39,6 +39,7 @@ impl BusFleet {
             linerate_interop::skip("a machine-id for each agent needs root");
             return None;
         }
+
         let folder = tempfile::tempdir().expect("a folder");
         let first_port = free_port_run(4);
         let last_port = first_port + 3;
@@ -46,12 +47,14 @@ impl BusFleet {
             "[fleet]\nname = \"{SITE}\"\nports = \"{first_port}-{last_port}\"\ncontrol = \
              \"shared\"\n"
         );
+
         for number in 0..hosts {
             text += &format!(
                 "[[host]]\nname = \"h{number}\"\npaths = {{ lo = \"127.0.7.{}\" }}\n",
                 number + 1
             );
         }
+
         fs::write(folder.path().join("fleet.toml"), text).expect("written");
         let mut fleet = Self {
             broker: Broker::start()?,
@@ -62,6 +65,7 @@ impl BusFleet {
         fleet.agents = (0..hosts)
             .map(|number| fleet.agent(&["--bus", &url], &format!("h{number}")))
             .collect();
+
         Some(fleet)
     }
 
@@ -86,6 +90,7 @@ impl BusFleet {
             .arg(ours().path())
             .args(["fleet", "agent", "--site", SITE, "--host", host])
             .args(bus);
+
         Process::start(command)
     }
 
@@ -106,6 +111,7 @@ impl BusFleet {
             .arg("-i")
             .arg(self.inventory())
             .args(bus);
+
         // Cargo turns the history off for tests.
         command
             .env("XDG_STATE_HOME", self.folder.path())
@@ -184,6 +190,7 @@ fn check_over_a_bus_names_the_host_without_an_agent() {
         .expect_code(0)
         .expect_stdout("3 ready; control over bus");
     fleet.agents.pop();
+
     let absent = Process::start(fleet.command(&["check"])).finish();
     absent
         .expect_code(3)
@@ -208,9 +215,11 @@ fn command_of_an_old_epoch_is_refused_and_the_run_is_complete() {
     };
     let mut client = NatsClient::connect(fleet.broker.port());
     client.subscribe("lr.lab.>");
+
     let is_command = |message: &Value| matches!(message["type"].as_str(), Some("plan" | "arm"));
     let first = fleet.run("1");
     let old = client.wait_for(is_command);
+
     expect_complete(&first.finish(), 2);
 
     let second = fleet.run("1");
@@ -220,6 +229,7 @@ fn command_of_an_old_epoch_is_refused_and_the_run_is_complete() {
         present["epoch"].as_u64() > old["epoch"].as_u64(),
         "{present}{old}"
     );
+
     let cancel = json!({ "v": 1, "run": present["run"], "epoch": old["epoch"], "seq": 1_000_000, "type": "cancel", "body": {} });
     client.publish("lr.lab.cmd.all", &cancel);
     let refused = client.wait_for(|message| message["type"] == "fail");
@@ -256,6 +266,7 @@ fn agent_cannot_speak_for_another_host() {
         return;
     };
     expect_permissions(&fleet, |user| vec!["--bus".to_owned(), broker.url_of(user)]);
+
     let stranger = fleet.agent(&["--bus", &broker.url()], "h0").finish();
     stranger.expect_code(4).expect_stderr("uthorization");
 }
@@ -277,6 +288,7 @@ fn certificates_of_a_site_are_the_users_of_its_broker() {
     let url = broker.tls_url();
     let text = |path: PathBuf| path.to_str().expect("a plain path").to_owned();
     let authority = text(certificates.certificate("authority"));
+
     expect_permissions(&fleet, |user| {
         let (certificate, key) = (
             text(certificates.certificate(user)),
@@ -301,6 +313,7 @@ fn certificates_of_a_site_are_the_users_of_its_broker() {
     without_certificate
         .expect_code(4)
         .expect_stderr("ertificate");
+
     let unknown_authority = fleet.agent(&["--bus", &url], "h0").finish();
     unknown_authority
         .expect_code(4)
@@ -335,10 +348,12 @@ fn run_of_a_killed_coordinator_is_completed_by_the_standby() {
     };
     let (first, mut second) = with_standby(|| fleet.run("2"));
     first.signal(Signal::Kill);
+
     let killed = Instant::now();
     wait_for_round(&mut second, "in charge\n");
     assert!(killed.elapsed() <= LEASE_MAX, "{:?}", killed.elapsed());
     wait_for_round(&mut second, "round 1/");
+
     // What the first one had is not run again.
     assert!(!second.stderr().contains("  0/30 cells"), "{second:?}");
     expect_complete(&second.finish_within(2 * TIMEOUT), 6);
@@ -365,10 +380,12 @@ fn coordinator_that_was_frozen_is_deposed_and_the_run_is_complete() {
     ];
     let (first, mut second) = with_standby(|| fleet(&mesh));
     first.signal(Signal::Stop);
+
     let frozen = Instant::now();
     wait_for_round(&mut second, "in charge\n");
     assert!(frozen.elapsed() <= LEASE_MAX, "{:?}", frozen.elapsed());
     first.signal(Signal::Continue);
+
     // No agent obeys it any more, so more than a fifth of its cells have no result.
     first.finish().expect_code(6);
     expect_complete(&second.finish_within(2 * TIMEOUT), 6);
@@ -379,6 +396,7 @@ fn coordinator_that_was_frozen_is_deposed_and_the_run_is_complete() {
 fn three_thousand_agents_are_done_and_no_result_is_lost() {
     const HOSTS: usize = 3_000;
     const ROUNDS: usize = 20;
+
     let Some(broker) = Broker::start() else {
         return;
     };
@@ -392,6 +410,7 @@ fn three_thousand_agents_are_done_and_no_result_is_lost() {
         "--simulate",
         &HOSTS.to_string(),
     ]);
+
     let agents = Process::start(command);
     let mut command = Command::new(ours().path());
     command.args([
@@ -415,12 +434,15 @@ fn three_thousand_agents_are_done_and_no_result_is_lost() {
         ])
         .arg(folder.path().join("cells.csv"));
     command.env("XDG_STATE_HOME", folder.path());
+
     let mut run = Process::start(command);
     let mut memory = MemorySamples::default();
+
     let has_ended = wait_until(Duration::from_secs(600), || {
         if run.has_ended() {
             return true;
         }
+
         memory.take(run.id(), broker.id());
         thread::sleep(Duration::from_millis(50));
         false
@@ -429,8 +451,11 @@ fn three_thousand_agents_are_done_and_no_result_is_lost() {
     let finished = run.finish();
     finished.expect_code(0);
     assert!(!finished.stderr.contains("did not confirm"), "{finished:?}");
+
     let cells = fs::read_to_string(folder.path().join("cells.csv")).expect("cells");
+
     const GOODPUT: usize = 6;
+
     let has_rate = |line: &&str| {
         line.split(',')
             .nth(GOODPUT)
@@ -468,6 +493,7 @@ impl MemorySamples {
         const BROKER_MEDIAN_MAX: usize = 150_000_000 >> 10;
         // The peaks are short: 191 to 203 MiB were measured.
         const BROKER_MAX: usize = 256 << 10;
+
         self.broker.sort_unstable();
         let median = self.broker[self.broker.len() / 2];
         let [broker, coordinator] = [self.broker, self.coordinator]

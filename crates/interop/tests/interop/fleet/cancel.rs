@@ -46,6 +46,7 @@ fn process_that_is_not_the_coordinator_of_the_run_gets_no_signal() {
     let run = Process::start(shells.mesh());
     let mut sleep = Command::new("sleep");
     sleep.arg("600");
+
     let mut other = Process::start(sleep);
     let mut coordinator = None;
     let has_begun = wait_until(TIMEOUT, || {
@@ -58,6 +59,7 @@ fn process_that_is_not_the_coordinator_of_the_run_gets_no_signal() {
     let refused = Process::start(shells.linerate(&["fleet", "cancel"])).finish();
     let is_alive = !other.has_ended();
     exchange(&shells, run.id()).expect("the run is still in the history");
+
     let cancelled = Process::start(shells.linerate(&["fleet", "cancel"])).finish();
 
     assert!(is_alive, "{refused:?}");
@@ -66,6 +68,7 @@ fn process_that_is_not_the_coordinator_of_the_run_gets_no_signal() {
         .expect_code(1)
         .expect_stderr(&reason)
         .expect_stderr("Ctrl-C");
+
     // No host has confirmed anything: none was there.
     cancelled
         .expect_code(1)

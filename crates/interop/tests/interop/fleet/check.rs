@@ -40,6 +40,7 @@ fn filtered_port_and_absent_host_are_named_with_the_next_step() {
     run(&format!(
         "ip netns exec {host} nft add rule inet filter input iifname data tcp dport 5201-5209 drop"
     ));
+
     let filtered = check(&lab);
     filtered
         .expect_code(3)

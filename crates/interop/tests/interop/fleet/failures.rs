@@ -44,6 +44,7 @@ fn count(report: &Value, is_measured: bool, is_of_victim: bool) -> usize {
         let of_victim = ends.iter().any(|end| **end == victim.as_str());
         cell["outcome"]["measured"].is_object() == is_measured && of_victim == is_of_victim
     };
+
     report["cells"]
         .as_array()
         .expect("cells")
@@ -73,6 +74,7 @@ fn control_link_that_is_cut_ends_the_tests_of_its_host_by_the_lease() {
         "{:?}",
         lab.processes_of(VICTIM)
     );
+
     let finished = run.finish();
     let report = expect_others_measured(&finished);
     assert!(count(&report, false, true) >= 4, "{report}");
@@ -88,6 +90,7 @@ fn host_that_vanishes_in_a_round_frees_its_partner_and_the_others_are_measured()
     };
     let run = running_mesh(&lab);
     lab.unplug(VICTIM, true);
+
     let finished = run.finish_within(Duration::from_secs(40));
     let report = expect_others_measured(&finished);
     assert_eq!(count(&report, false, true), 6, "{report}");
@@ -108,6 +111,7 @@ fn agent_that_is_killed_leaves_nothing_and_the_others_are_measured() {
         "{:?}",
         lab.processes_of(VICTIM)
     );
+
     let finished = run.finish();
     expect_others_measured(&finished);
     finished.expect_code(6);
@@ -123,6 +127,7 @@ fn frozen_host_is_skipped_and_ends_everything_when_it_goes_on() {
     let run = running_mesh(&lab);
     let agent = agent(&lab);
     Signal::Stop.send_to(agent);
+
     let finished = run.finish_within(Duration::from_secs(60));
     expect_others_measured(&finished);
     finished
@@ -139,10 +144,12 @@ fn worker_that_hangs_is_killed_at_its_deadline_and_the_next_rounds_run() {
         return;
     };
     let run = running_mesh(&lab);
+
     // The server of the host is the first one.
     let (client, line) = lab.processes_of(VICTIM).pop().expect("a worker");
     assert!(line.contains("fleet worker"), "{line}");
     Signal::Stop.send_to(client);
+
     let finished = run.finish();
     let report = expect_others_measured(&finished);
     assert!(matches!(count(&report, false, true), 1 | 2), "{report}");
@@ -166,6 +173,7 @@ fn full_disk_of_the_coordinator_loses_the_record_and_leaves_no_half_report() {
     let folder = state.path().to_str().expect("a plain path");
     let words = lab.command(&["run", "mesh", "-t", "1", "-O", "0"]);
     let words: Vec<&str> = words.get_args().filter_map(|word| word.to_str()).collect();
+
     // ip-netns(8) gives its command a mount namespace of its own.
     let script = format!(
         "mount -t tmpfs -o size=64k none {folder} && head -c 56k /dev/zero >{folder}/full && \
@@ -178,6 +186,7 @@ fn full_disk_of_the_coordinator_loses_the_record_and_leaves_no_half_report() {
         .args(namespace)
         .args(["sh", "-c", &script, "sh"])
         .args(program);
+
     let finished = Process::start(command).finish();
     finished
         .expect_code(1)

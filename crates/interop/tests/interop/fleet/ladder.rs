@@ -34,12 +34,14 @@ fn timed_incast_has_a_row_for_each_level_with_rates_and_times_of_tcp() {
     let report = lab.report(&["incast", "--sink", "h2", "-t", "1", "-O", "0"]);
     let rows = rows(&report, "incast");
     assert_eq!(levels(&rows), [1, 2], "{report}");
+
     for row in &rows {
         assert!(
             row["rtt_us"].as_u64().is_some_and(|us| us > 0) && row["retransmits"].is_u64(),
             "{row}"
         );
     }
+
     assert!(GIGABIT_MBPS.contains(&sum_mbps(rows[1])), "{}", rows[1]);
     assert!(
         cells(&report)
@@ -57,6 +59,7 @@ fn ladder_around_an_unknown_host_and_a_run_beyond_its_data_connect_to_no_host() 
     };
     lab.end_sshd(0);
     lab.end_sshd(1);
+
     let run = |words: &[&str]| {
         Process::start(lab.command(&[&["run"], words, &["--dry-run"]].concat())).finish()
     };
@@ -67,6 +70,7 @@ fn ladder_around_an_unknown_host_and_a_run_beyond_its_data_connect_to_no_host() 
     run(&limited)
         .expect_code(0)
         .expect_stdout("fanout from h0, 2 hosts, 1 cell, 1 round of 11 s");
+
     // 800 Mbit/s for 11 s are 1.1 GB.
     run(&[&limited[..], &["--max-bytes", "1G"]].concat())
         .expect_code(2)
@@ -87,6 +91,7 @@ fn timed_incast_of_seven_into_four_gigabit_is_full_beside_a_slow_sender() {
     let report = lab.report(&["incast", "--sink", "h0", "-t", "3", "-O", "1"]);
     let rows = rows(&report, "incast");
     assert_eq!(levels(&rows), [1, 2, 4, 7], "{report}");
+
     let all = rows[3];
     let sum = sum_mbps(all);
     let hosts = all["hosts_bps"].as_array().expect("hosts");
@@ -96,10 +101,12 @@ fn timed_incast_of_seven_into_four_gigabit_is_full_beside_a_slow_sender() {
         .and_then(|host| host[1].as_f64())
         .expect("h3")
         / 1e6;
+
     let jain = all["jain"].as_f64().expect("an index");
     assert!((3_750.0..=3_900.0).contains(&sum), "{all}");
     assert!((90.0..=98.0).contains(&slow), "{all}");
     assert!((0.82..=0.95).contains(&jain), "{all}");
+
     let poisonings = report["poisonings"].as_array().expect("poisonings");
     assert!(
         poisonings.len() == 1 && poisonings[0]["suspect"] == "h3",
@@ -132,6 +139,7 @@ fn timed_both_ladders_of_a_host_start_their_tests_one_after_another() {
         "0",
     ];
     let report = lab.report(&words);
+
     for direction in ["incast", "fanout"] {
         let rows = rows(&report, direction);
         assert_eq!(levels(&rows), [1, 2, 3], "{report}");
@@ -142,6 +150,7 @@ fn timed_both_ladders_of_a_host_start_their_tests_one_after_another() {
             "{rows:?}"
         );
     }
+
     let is_full = |cell: &&Value| cell["task"]["variant"] == "senders=3";
     let start = |cell: &Value| {
         cell["outcome"]["measured"]["start"]["actual_ns"]
@@ -150,6 +159,7 @@ fn timed_both_ladders_of_a_host_start_their_tests_one_after_another() {
     };
     let mut starts: Vec<i64> = cells(&report).iter().filter(is_full).map(start).collect();
     starts.sort_unstable();
+
     let gaps_ms: Vec<i64> = starts
         .windows(2)
         .map(|pair| (pair[1] - pair[0]) / 1_000_000)

@@ -23,6 +23,7 @@ fn measured(finished: &Finished) -> Vec<String> {
         .map(|cell| cell["task"]["source"].to_string())
         .collect();
     sources.sort_unstable();
+
     sources
 }
 

@@ -36,6 +36,7 @@ fn analysed(unit: &str, words: &[&str]) -> Option<std::process::Output> {
         let text = text(name).replace("/usr/bin/linerate", "/bin/true");
         fs::write(folder.path().join(name), text).expect("written");
     }
+
     let file = folder.path().join(unit);
     let output = Command::new("systemd-analyze")
         .args(words)
@@ -44,6 +45,7 @@ fn analysed(unit: &str, words: &[&str]) -> Option<std::process::Output> {
     if output.is_err() {
         skip("systemd-analyze is not installed (systemd)");
     }
+
     output.ok()
 }
 
@@ -81,6 +83,7 @@ fn units_are_valid_and_the_agent_is_hardened() {
         assert_eq!(start.split(' ').collect::<Vec<_>>(), command, "{unit}");
         expect_understood(&command);
     }
+
     for unit in [
         "linerate-agent.service",
         "linerate-fleet@.service",
@@ -94,6 +97,7 @@ fn units_are_valid_and_the_agent_is_hardened() {
             "{unit}: {verified:?}"
         );
     }
+
     // Tenths: a service without any restriction has 96, and 20 is the bound of "OK".
     let exposure = analysed(
         "linerate-agent.service",
@@ -110,11 +114,13 @@ fn yaml(name: &str) -> Option<Vec<Value>> {
     const TO_JSON: &str = "import json, sys, \
                            yaml\njson.dump(list(yaml.safe_load_all(open(sys.argv[1]))), \
                            sys.stdout)";
+
     let has_parser = Command::new("python3").args(["-c", "import yaml"]).output();
     if !has_parser.is_ok_and(|output| output.status.success()) {
         skip("no parser of YAML (python3-yaml)");
         return None;
     }
+
     let output = Command::new("python3")
         .args(["-c", TO_JSON])
         .arg(packaging().join(name))
@@ -134,6 +140,7 @@ fn daemon_sets_start_an_agent_in_the_network_of_nodes_and_of_pods() {
         .map(|set| &set["spec"]["template"]["spec"]["hostNetwork"])
         .collect();
     assert_eq!(networks, [true, false]);
+
     let mut hosts = Vec::new();
     for set in &documents {
         assert_eq!(
@@ -146,6 +153,7 @@ fn daemon_sets_start_an_agent_in_the_network_of_nodes_and_of_pods() {
             &set["spec"]["template"]["spec"],
         );
         assert_eq!(&set["spec"]["selector"]["matchLabels"], labels, "{set}");
+
         let [container] = pod["containers"].as_array().expect("containers").as_slice() else {
             panic!("{set}")
         };
@@ -153,6 +161,7 @@ fn daemon_sets_start_an_agent_in_the_network_of_nodes_and_of_pods() {
             container["securityContext"]["readOnlyRootFilesystem"], true,
             "{container}"
         );
+
         let words: Vec<&str> = container["command"]
             .as_array()
             .expect("words")
@@ -163,6 +172,7 @@ fn daemon_sets_start_an_agent_in_the_network_of_nodes_and_of_pods() {
         assert_eq!(*program, "/linerate");
         expect_understood(words);
         hosts.extend(words.last().map(|host| (*host).to_owned()));
+
         let volumes = pod["volumes"]
             .as_array()
             .expect("volumes")
@@ -175,6 +185,7 @@ fn daemon_sets_start_an_agent_in_the_network_of_nodes_and_of_pods() {
             .map(|mount| &mount["name"]);
         assert!(volumes.eq(mounts), "{pod}");
     }
+
     assert_eq!(
         hosts,
         ["$(NODE_NAME)", "pod-$(NODE_NAME)"],
@@ -185,6 +196,7 @@ fn daemon_sets_start_an_agent_in_the_network_of_nodes_and_of_pods() {
 #[test]
 fn role_of_ansible_copies_what_the_unit_reads_and_enables_it() {
     const ROLE: &str = "ansible/roles/linerate_agent";
+
     let Some(tasks) = yaml(&format!("{ROLE}/tasks/main.yml")) else {
         return;
     };
@@ -196,6 +208,7 @@ fn role_of_ansible_copies_what_the_unit_reads_and_enables_it() {
         })
         .filter_map(Value::as_str)
         .collect();
+
     let unit = text("linerate-agent.service");
     for file in [
         "/usr/bin/linerate",
@@ -207,6 +220,7 @@ fn role_of_ansible_copies_what_the_unit_reads_and_enables_it() {
             "{file}: {copied:?}"
         );
     }
+
     let service = tasks
         .last()
         .map(|task| &task["ansible.builtin.systemd_service"])
@@ -217,6 +231,7 @@ fn role_of_ansible_copies_what_the_unit_reads_and_enables_it() {
     );
     let handlers = yaml(&format!("{ROLE}/handlers/main.yml")).expect("a parser");
     let handler = handlers[0][0]["name"].as_str();
+
     assert!(
         tasks
             .iter()

@@ -43,6 +43,7 @@ fn shared_connections_of_the_user_leave_no_process() {
         "Host *\n  ControlMaster auto\n  ControlPersist yes\n  ControlPath %d/.ssh/linerate-%C\n",
     );
     expect_complete(&lab, 2);
+
     let left = || {
         Command::new("ip")
             .args(["netns", "pids", &lab.coordinator()])
@@ -65,6 +66,7 @@ fn hosts_behind_a_jump_host_that_drops_logins_are_all_reached() {
     };
     lab.configure_sshd(0, "MaxStartups 4:100:4\n");
     lab.configure_ssh("Host * !h0\n  ProxyJump h0\n");
+
     let begin = Instant::now();
     let check = Process::start(lab.command(&["check"])).finish_within(2 * REACHED);
     check.expect_code(0).expect_stdout("25 hosts: 25 ready");

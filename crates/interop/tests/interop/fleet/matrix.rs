@@ -13,6 +13,7 @@ fn timed_matrix_measures_each_path_as_it_is() {
         return;
     };
     lab.add_path();
+
     let report = lab.report(&[
         "matrix",
         "--paths",
@@ -61,6 +62,7 @@ fn congestion_control_of_a_variant_is_that_of_its_tests() {
     ];
     let finished = Process::start(lab.command(&words)).finish();
     finished.expect_code(6);
+
     let report = finished.json();
     let of = |variant: &str| {
         cells(&report)
@@ -74,6 +76,7 @@ fn congestion_control_of_a_variant_is_that_of_its_tests() {
             .all(|cell| cell["outcome"]["measured"].is_object()),
         "{report}"
     );
+
     let detail = |cell: &&serde_json::Value| cell["outcome"]["not_run"]["detail"].to_string();
     assert!(
         of("cc=nosuch")
@@ -100,6 +103,7 @@ fn route_over_the_port_of_the_control_connection_is_refused_without_consent() {
         .expect_stderr("(FLT-13)")
         .expect_stderr("--shared-path");
     refused.expect_stderr("route to 10.96.0.10 through mgmt");
+
     let checked = Process::start(lab.command(&["check"])).finish();
     checked
         .expect_code(3)

@@ -16,6 +16,7 @@ fn timed_mesh_measures_the_link_of_each_pair_and_starts_together() {
     };
     let report = lab.report(&["mesh", "-t", "2", "-O", "0"]);
     assert_eq!(cells(&report).len(), 12, "{report}");
+
     for cell in cells(&report) {
         assert!(GIGABIT_MBPS.contains(&mbps(cell)), "{cell}");
         let start = &cell["outcome"]["measured"]["start"];
@@ -23,6 +24,7 @@ fn timed_mesh_measures_the_link_of_each_pair_and_starts_together() {
             - start["planned_ns"].as_i64().expect("a time");
         assert!((-10_000_000..=10_000_000).contains(&late_ns), "{cell}");
     }
+
     assert_eq!(findings(&report), [], "{report}");
     expect_nothing_left(&lab);
 }
@@ -55,6 +57,7 @@ fn interrupt_ends_the_tests_on_all_hosts_and_reports_what_is_complete() {
         "{run:?}"
     );
     run.signal(Signal::Interrupt);
+
     let finished = run.finish_within(Duration::from_secs(5));
     finished.expect_code(130);
     assert!(finished.stdout.contains("cancelled"), "{finished:?}");
@@ -70,6 +73,7 @@ fn host_without_sshd_is_named_and_the_others_are_tested() {
     let run = Process::start(lab.command(&["run", "mesh", "-t", "1", "-O", "0", "--json"]));
     let finished = run.finish();
     finished.expect_stderr("h1: ");
+
     let report = finished.json();
     let measured = cells(&report)
         .iter()
@@ -104,6 +108,7 @@ fn first_line_names_hosts_and_pairs_without_a_result() {
         "ip netns exec {host} nft add rule inet filter output ip daddr {closed} tcp dport \
          5201-5209 drop"
     ));
+
     let finished = Process::start(lab.command(&["run", "mesh", "-t", "1", "-O", "0"])).finish();
     let first = finished.stdout.lines().next().unwrap_or_default();
     assert!(
@@ -123,6 +128,7 @@ fn dry_run_connects_to_no_host() {
     };
     lab.end_sshd(0);
     lab.end_sshd(1);
+
     let finished = Process::start(lab.command(&["run", "mesh", "--dry-run"])).finish();
     finished.expect_code(0);
     assert!(

@@ -35,6 +35,7 @@ fn resume_after_kill(hosts: usize, round: usize) {
         wait_until(TIMEOUT, || run.stderr().contains(&begins)),
         "{run:?}"
     );
+
     // Its tests run.
     assert!(
         wait_until(TIMEOUT, || lab.processes().len() > 2 * hosts),
@@ -59,6 +60,7 @@ fn resume_after_kill(hosts: usize, round: usize) {
 
     let id = broken["run_id"].as_str().expect("an id");
     let config = lab.ssh_config();
+
     let resume = [
         "fleet",
         "resume",
@@ -71,6 +73,7 @@ fn resume_after_kill(hosts: usize, round: usize) {
     resumed
         .expect_code(0)
         .expect_stderr(&format!("{} cells", all - finished));
+
     let report = resumed.json();
     assert_eq!(cells(&report).len(), all, "{report}");
     assert!(
@@ -80,10 +83,12 @@ fn resume_after_kill(hosts: usize, round: usize) {
         "{report}"
     );
     assert_eq!(report["header"]["plan"], broken["body"]["fleet"]["plan"]);
+
     for trial in trials(&broken) {
         let kept = &trial["detail"]["fleet_cell"];
         assert!(cells(&report).contains(kept), "measured again: {kept}");
     }
+
     lab.expect_nothing_left(GONE);
 
     let whole = lab.record("last");
@@ -100,12 +105,14 @@ fn resume_after_kill(hosts: usize, round: usize) {
         (all, all),
         "each task once"
     );
+
     let shown = Process::start(lab.linerate(&["history", "show", "last"])).finish();
     shown
         .expect_stdout("fleet, mesh, both ways")
         .expect_stdout(&format!("{all} of {all} cells"));
     let listed = Process::start(lab.linerate(&["history"])).finish();
     listed.expect_stdout("fleet").expect_stdout("lab");
+
     let again = Process::start(lab.linerate(&["fleet", "resume", "last"])).finish();
     again.expect_code(2).expect_stderr("every task");
 }
@@ -131,6 +138,7 @@ fn cancelled_run_names_the_frozen_host_and_leftovers_are_ended_there() {
         wait_until(TIMEOUT, || lab.sent_bytes(1) > DATA_BYTES),
         "{run:?}"
     );
+
     let (agent, _) = lab
         .processes_of(1)
         .into_iter()
@@ -144,6 +152,7 @@ fn cancelled_run_names_the_frozen_host_and_leftovers_are_ended_there() {
         .expect_stdout("confirmed by: h0 h2")
         .expect_stdout("not confirmed by: h1");
     run.finish_within(Duration::from_secs(1)).expect_code(130);
+
     let id = lab.record("last")["run_id"]
         .as_str()
         .expect("an id")
@@ -160,6 +169,7 @@ fn cancelled_run_names_the_frozen_host_and_leftovers_are_ended_there() {
     let ended = Process::start(lab.command(&["leftovers", &id, "--end"])).finish();
     ended.expect_code(0).expect_stdout("ended");
     lab.expect_nothing_left(GONE);
+
     // Hosts in namespaces have one table of processes, in which other tests have workers as well:
     // the run is named.
     let nothing = Process::start(lab.command(&["leftovers", &id])).finish();
@@ -172,12 +182,14 @@ fn cancelled_run_names_the_frozen_host_and_leftovers_are_ended_there() {
 fn hosts_of_an_inventory_are_listed_without_a_connection() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("fleet.toml");
+
     let text = "[fleet]\nname = \"lab\"\n[[host]]\nname = \"nas\"\nssh = \"admin@nas.mgmt\"\nrack \
                 = \"r1\"\n\
                 labels = { role = \"server\" }\npaths = \
                 { phys = \"10.0.0.7\", vf = \"10.0.1.7\" }\n\
                 [[host]]\nname = \"pc[1-2]\"\n";
     std::fs::write(&file, text).expect("written");
+
     let list = |options: &[&str]| {
         let mut command = std::process::Command::new(linerate_interop::ours().path());
         command
@@ -195,6 +207,7 @@ fn hosts_of_an_inventory_are_listed_without_a_connection() {
         .expect_stdout("role=server")
         .expect_stdout("phys=10.0.0.7 vf=10.0.1.7")
         .expect_stdout("ssh pc2");
+
     let hosts = list(&["--json"]).json();
     let ids: Vec<&Value> = hosts
         .as_array()

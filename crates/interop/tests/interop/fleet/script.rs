@@ -13,9 +13,11 @@ fn timed_mesh_of_hosts_with_stock_iperf3_is_complete_and_leaves_nothing() {
     };
     let report = lab.report(&["mesh", "-t", "2", "-O", "0", "--carrier", "script"]);
     assert_eq!(cells(&report).len(), 12, "{report}");
+
     for cell in cells(&report) {
         assert!(GIGABIT_MBPS.contains(&mbps(cell)), "{cell}");
     }
+
     assert_starts_together(&report);
     assert_eq!(findings(&report), [], "{report}");
     expect_nothing_left(&lab);
@@ -26,8 +28,10 @@ fn timed_mesh_of_hosts_with_stock_iperf3_is_complete_and_leaves_nothing() {
 #[track_caller]
 fn assert_starts_together(report: &Value) {
     const SPREAD_MAX_NS: u64 = 60_000_000;
+
     /// Rounds are more than a second apart, and clocks of one host are one.
     const SAME_ROUND_NS: u64 = 500_000_000;
+
     let time = |cell: &Value, name: &str| {
         cell["outcome"]["measured"]["start"][name]
             .as_u64()
@@ -38,10 +42,12 @@ fn assert_starts_together(report: &Value) {
         .map(|cell| (time(cell, "planned_ns"), time(cell, "actual_ns")))
         .collect();
     starts.sort_unstable();
+
     let rounds: Vec<_> = starts
         .chunk_by(|(one, _), (next, _)| next - one < SAME_ROUND_NS)
         .collect();
     assert_eq!(rounds.len(), 3, "{starts:?}");
+
     for round in rounds {
         let actual = || round.iter().map(|(_, actual)| *actual);
         let spread = actual().max().expect("starts") - actual().min().expect("starts");

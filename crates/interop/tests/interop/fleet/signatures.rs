@@ -37,6 +37,7 @@ fn assert_found(lab: &FleetLab, words: &[&str], id: &str, subject: &str) {
             "{report}"
         );
     }
+
     expect_nothing_left(lab);
 }
 
@@ -75,6 +76,7 @@ fn timed_healthy_fleet_has_a_finding_in_one_of_twenty_runs_at_most() {
         wrong.len(),
         reports.len()
     );
+
     for report in reports.iter().filter(|report| findings(report).is_empty()) {
         let hosts = report["effects"][0]["hosts"]
             .as_array()
@@ -89,6 +91,7 @@ fn timed_healthy_fleet_has_a_finding_in_one_of_twenty_runs_at_most() {
             "{report}"
         );
     }
+
     expect_nothing_left(&lab);
 }
 
@@ -134,6 +137,7 @@ fn timed_uplink_of_two_racks_is_named_unless_the_rounds_respect_it() {
         !found.is_empty() && found.iter().all(is_uplink),
         "{found:?}"
     );
+
     let report = mesh(&lab, &["--mode", "rack-safe"]);
     assert_eq!(findings(&report), [], "{report}");
     // Sixteen pairs cross an uplink that carries one.
@@ -157,6 +161,7 @@ fn timed_group_with_another_mtu_is_named_with_the_mtu() {
         found.contains(&expected("FLT-11")) && found.contains(&expected("FLT-17")),
         "{found:?}"
     );
+
     let groups = report["findings"]
         .as_array()
         .expect("findings")

@@ -84,6 +84,7 @@ fn timed_server_without_an_agent_sends_and_receives_in_pairs_stress_and_ladders(
         &lab.report(&["pairs", "--pairs", "h0:h3,h1:h3", "-t", "1", "-O", "0"]),
         4,
     );
+
     let stress = lab.report(&[
         "pairs",
         "--pairs",
@@ -103,6 +104,7 @@ fn timed_server_without_an_agent_sends_and_receives_in_pairs_stress_and_ladders(
         cells(&incast).len(),
         "{incast}"
     );
+
     let last = incast["ladder"]
         .as_array()
         .and_then(|rows| rows.last())
@@ -124,8 +126,10 @@ fn server_that_does_not_listen_is_named_with_the_next_step() {
         .expect_stdout("3 hosts: 3 ready")
         .expect_stdout("a server without an agent");
     lab.end_stock(2);
+
     let absent = Process::start(lab.command(&["check"])).finish();
     absent.expect_code(3).expect_stdout("2 ready, 1 blocked");
+
     // A remark is wrapped where another one, such as that of an uncertain clock, takes its place.
     let words = absent
         .stdout
@@ -134,6 +138,7 @@ fn server_that_does_not_listen_is_named_with_the_next_step() {
         .join(" ");
     assert!(words.contains("port 5201: 2 of 2 hosts"), "{absent:?}");
     absent.expect_stdout("next: a server has to listen at 10.96.0.12:5201");
+
     let ladder = Process::start(lab.command(&["run", "incast", "--sink", "h2"])).finish();
     ladder
         .expect_code(2)

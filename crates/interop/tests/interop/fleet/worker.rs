@@ -12,6 +12,7 @@ fn worker(first_line: &str) -> (Process, PipeWriter) {
     let (reader, mut writer) = io::pipe().expect("a pipe");
     let mut command = Command::new(ours().path());
     command.args(["fleet", "worker", "--run", RUN]);
+
     let process = Process::start_reading(command, reader);
     writer
         .write_all(format!("{first_line}\n").as_bytes())
@@ -43,6 +44,7 @@ fn second_server_of_an_address_takes_the_next_port_and_a_third_has_none() {
         );
         (process, input)
     });
+
     let (third, input) = worker(&task.to_string());
     let ended = third.finish();
     ended.expect_code(1);
@@ -56,6 +58,7 @@ fn first_line_that_is_no_task_is_one_line_of_json_about_it() {
         let (process, input) = worker(line);
         let ended = process.finish();
         ended.expect_code(2);
+
         let failure: Value = ended.json();
         assert!(failure["failed"].is_string(), "{line}: {ended:?}");
         drop(input);

@@ -70,6 +70,7 @@ fn an_agent_responds_with_the_facts_of_its_host() {
     let info = channel.response("http.info", &Value::Null);
     assert_eq!(info["environment"]["kernel"], uname().as_str(), "{info:#}");
     assert_eq!(info["environment"]["device"], "lo", "{info:#}");
+
     let limits =
         fs::read_to_string(format!("/proc/{}/limits", channel.process.id())).expect("it runs");
     let soft = limits.lines().find_map(|line| {
@@ -97,6 +98,7 @@ fn both_ends_prove_the_token() {
     let file = |name: &str| folder.path().join(name).display().to_string();
     let channel = agent(&["--token-file", &file("token")]);
     let other = agent(&["--token-file", &file("other")]);
+
     assert!(
         !channel
             .process
@@ -142,12 +144,15 @@ fn a_server_with_another_key_than_before_is_refused() {
     };
     let first = start(there.path());
     let line = load(&server, address);
+
     for _ in 0..2 {
         with_state(here.path(), &line).finish().expect_code(0);
     }
+
     drop(first);
     let _second = start(replaced.path());
     let forget = format!("--forget {address}");
+
     with_state(here.path(), &line)
         .finish()
         .expect_code(4)
@@ -173,6 +178,7 @@ fn without_a_token_only_this_host_and_allowed_networks_have_access() {
         ];
         Process::start(inside(&net.b, ours().path(), &words))
     };
+
     let server = HttpServer::in_net(&net, &format!("{SERVER}:8080"), &[]);
     for (allow, code) in [("203.0.113.0/24", 4), (CLIENT, 0)] {
         let agent = start(allow);
@@ -184,6 +190,7 @@ fn without_a_token_only_this_host_and_allowed_networks_have_access() {
         let client = Process::start(inside(&net.a, ours().path(), &words(&line)));
         client.finish().expect_code(code);
     }
+
     for words in ["agent --control 0.0.0.0:0", "serve --control [::]:0"] {
         linerate(&format!("http {words}"))
             .finish()
@@ -196,6 +203,7 @@ fn without_a_token_only_this_host_and_allowed_networks_have_access() {
 fn hostile_clients_of_the_channel_leave_it_and_the_server_as_they_were() {
     let channel = Channel::start(&["serve", "--bind", "127.0.0.1:0"]);
     let data = listening(&channel);
+
     let sent = |control: &HttpControl, bytes: &[u8]| {
         let mut stream = TcpStream::connect(control.address).expect("connect");
         stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
@@ -207,6 +215,7 @@ fn hostile_clients_of_the_channel_leave_it_and_the_server_as_they_were() {
     sent(&channel, b"GET /v1/info HTTP/1.1\r\nHost: a\r\n\r\n");
     sent(&channel, &[0xff; 4096]);
     sent(&channel, b"");
+
     let rows: [(&str, Vec<Value>, &str); 4] = [
         (
             "body above 8 KiB",
@@ -241,6 +250,7 @@ fn hostile_clients_of_the_channel_leave_it_and_the_server_as_they_were() {
         let fault = last.unwrap_or_else(|| panic!("{name}: no fault"));
         assert_eq!(fault["member"], member, "{name}: {fault}");
     }
+
     let mut early = RawNative::connect(channel.address);
     early.send(request("http.info", &Value::Null));
     assert_eq!(
@@ -248,6 +258,7 @@ fn hostile_clients_of_the_channel_leave_it_and_the_server_as_they_were() {
         "type",
         "a request before the session"
     );
+
     for (name, body) in [
         ("http.nothing", Value::Null),
         ("http.begin_cell", json!(7)),
@@ -256,13 +267,16 @@ fn hostile_clients_of_the_channel_leave_it_and_the_server_as_they_were() {
         let refusal = channel.request(name, &body).expect_err(name);
         assert!(refusal["text"].is_string(), "{name}: {refusal}");
     }
+
     let mut phases = channel.session();
     phases.send(json!({ "type": "open_phase", "phase": 1, "spec": idle() }));
     assert_eq!(phases.expect("refused")["clause"], "phase");
+
     // Those who leave while their request is handled.
     for _ in 0..40 {
         channel.session().send(request("http.info", &Value::Null));
     }
+
     get_zero(data);
     let responds = wait_for(TIMEOUT, || channel.request("http.info", &Value::Null).ok());
     assert!(responds.is_some_and(|info| info["port"] == data.port()));
@@ -293,6 +307,7 @@ fn samples_arrive_while_a_cell_runs() {
         Value::Null
     );
     channel.response("http.begin_cell", &json!({ "id": "a" }));
+
     let number = |reading: &Value| reading["sequence"].as_u64();
     let sample = || {
         Some(channel.response("http.last_reading", &Value::Null))
@@ -309,6 +324,7 @@ fn samples_arrive_while_a_cell_runs() {
 #[test]
 fn statistics_of_a_cell_agree_with_proc() {
     const CONNECTIONS: usize = 40;
+
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let channel = agent(&["--listen-port", &port.to_string()]);
@@ -331,6 +347,7 @@ fn statistics_of_a_cell_agree_with_proc() {
         .collect();
     exchange(&clients, &servers);
     burn(Duration::from_millis(400));
+
     let inner = Usage::now().since(&inner);
     let stats = channel.response("http.end_cell", &json!("a"));
     let outer = Usage::now().since(&outer);
@@ -346,6 +363,7 @@ fn statistics_of_a_cell_agree_with_proc() {
             .as_f64()
             .unwrap_or_else(|| panic!("no number: {stats:#}"))
     };
+
     // Ticks are 10 ms long, and both readings of them may be one off.
     between(
         "CPU",
@@ -411,6 +429,7 @@ impl Usage {
             .nth(8)
             .and_then(|word| word.parse().ok())
             .expect("a counter");
+
         Self {
             at: Instant::now(),
             cpu_ns: cpu_time(std::process::id()).as_nanos() as f64,
@@ -433,6 +452,7 @@ impl Usage {
 fn exchange(clients: &[TcpStream], servers: &[TcpStream]) {
     let block = vec![7; 25_000];
     let mut room = vec![0; block.len()];
+
     for (mut client, mut server) in clients.iter().zip(servers) {
         client.write_all(&block).expect("it fits into the buffers");
         server.read_exact(&mut room).expect("it arrives");
@@ -461,10 +481,12 @@ fn a_channel_responds_although_the_port_under_test_is_stuck() {
     let (input, _held) = std::io::pipe().expect("a pipe");
     let mut command = Command::new("python3");
     command.args(["-c", STUCK]);
+
     let stuck = Process::start_reading(command, input);
     let port: u16 = stuck.printed("port").parse().expect("a port");
     let channel = agent(&["--listen-port", &port.to_string()]);
     channel.response("http.begin_cell", &json!({ "id": "stuck" }));
+
     let data = SocketAddr::from(([127, 0, 0, 1], port));
     let mut waiting = Vec::new();
     let is_full = wait_for(TIMEOUT, || {
@@ -507,6 +529,7 @@ fn server_reports_and_restarts_its_threads() {
         (&data.port().into(), &json!([channel.process.id()]))
     );
     channel.response("http.begin_cell", &json!({ "id": "one" }));
+
     let _one = get_zero(data);
     let stats = channel.response("http.end_cell", &json!("one"));
     assert_eq!(stats["threads"], 2, "{stats:#}");
@@ -525,11 +548,13 @@ fn get_zero(data: SocketAddr) -> TcpStream {
     stream
         .write_all(b"GET /0 HTTP/1.1\r\nHost: a\r\n\r\n")
         .expect("asked");
+
     let mut line = String::new();
     BufReader::new(&stream)
         .read_line(&mut line)
         .expect("an answer");
     assert!(line.starts_with("HTTP/1.1 200 "), "{line}");
+
     stream
 }
 

@@ -38,6 +38,7 @@ impl Greedy {
                 sent.fetch_add(input.len() as u64, Ordering::Relaxed);
             }
         });
+
         let reader = thread::spawn(move || {
             let mut buffer = vec![0; 1 << 20];
             loop {
@@ -96,6 +97,7 @@ fn upload() -> &'static [u8] {
 fn has_kilobyte(client: &mut HttpClient, until: Instant) -> bool {
     let mut received = Vec::new();
     let mut buffer = [0; 4096];
+
     loop {
         let left = until
             .saturating_duration_since(Instant::now())
@@ -108,6 +110,7 @@ fn has_kilobyte(client: &mut HttpClient, until: Instant) -> bool {
             return false;
         };
         received.extend_from_slice(buffer.get(..count).unwrap_or_default());
+
         let body = received
             .windows(4)
             .position(|four| four == b"\r\n\r\n")
@@ -123,6 +126,7 @@ fn forty_connections_are_served_while_greedy_ones_take_their_turns() {
     let small = "GET /b/32767 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(2_000);
     let long = "POST /sink HTTP/1.1\r\nHost: a\r\nContent-Length: 4194304\r\n\r\n".to_owned()
         + &"x".repeat(4 << 20);
+
     let rows = [
         ("chunks of one byte", requests("?chunked=1")),
         ("chunks of sixteen bytes", requests("?chunked=16")),
@@ -140,6 +144,7 @@ fn forty_connections_are_served_while_greedy_ones_take_their_turns() {
             others
                 .iter_mut()
                 .for_each(|client| assert_eq!(client.get("/0").status, 200));
+
             let greedy: Vec<Greedy> = (0..count).map(|_| Greedy::start(&server, input)).collect();
             assert!(
                 wait_until(TIMEOUT, || greedy.iter().any(Greedy::has_begun)),
@@ -152,6 +157,7 @@ fn forty_connections_are_served_while_greedy_ones_take_their_turns() {
                 .iter_mut()
                 .map(|client| usize::from(has_kilobyte(client, until)))
                 .sum::<usize>();
+
             drop(greedy);
             assert_eq!(served, OTHERS, "{name}, {count} greedy connections");
         }
@@ -164,6 +170,7 @@ fn tiny_chunks_are_refused_with_their_bound_unless_the_server_allows_them() {
     let mut client = server.connect();
     let refusal = client.get("/1k?chunked=63");
     assert_eq!(refusal.status, 400);
+
     let text = String::from_utf8(refusal.body).expect("text");
     assert!(
         text.contains("at least 64 bytes") && text.contains("--allow-tiny-chunks"),
@@ -171,6 +178,7 @@ fn tiny_chunks_are_refused_with_their_bound_unless_the_server_allows_them() {
     );
     client.ask("/1k?chunked=64");
     assert_eq!(client.response().status, 200);
+
     let server = HttpServer::start(&["--allow-tiny-chunks"]);
     assert_eq!(server.connect().get("/1k?chunked=1").status, 200);
 }

@@ -55,11 +55,14 @@ fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
     expect_done(&study);
     check_whole(&study);
     is_kept(&store);
+
     let names: Vec<String> = lab.runs("kept").into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, WHOLE_RUNS, "{study:?}");
+
     for name in ["plan.toml", "env.json", "run.json"] {
         assert!(exists(&format!("{directory}/{name}")), "{name}");
     }
+
     assert_eq!(
         text(&format!("{directory}/run.json")),
         study.finished.stdout
@@ -73,6 +76,7 @@ fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
         !again.stderr.contains(" r1: "),
         "a run was repeated: {again:?}"
     );
+
     for table in [
         "T0 ", "T1 ", "T2a ", "T3a ", "T3b ", "T4 ", "T5 ", "T6 ", "T7 ",
     ] {
@@ -83,6 +87,7 @@ fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
         assert!(has(&again.stdout), "no {table}: {again:?}");
         assert!(text(&html).contains(table), "{table}");
     }
+
     compares_studies(&lab, &directory);
     let page = text(&html);
     assert!(
@@ -103,6 +108,7 @@ fn is_kept(store: &str) {
         (&record["kind"], &record["state"]),
         (&"http-lab".into(), &"complete".into())
     );
+
     let trials = record["trials"].as_array().expect("trials");
     assert_eq!(trials.len(), WHOLE_RUNS.len(), "{shown:?}");
     let cells = record["body"]["http-lab"]["cells"]
@@ -112,6 +118,7 @@ fn is_kept(store: &str) {
         !cells.is_empty() && cells.iter().all(|cell| cell["runs"] == json!([])),
         "{shown:?}"
     );
+
     let page = linerate(&format!("history show last --store {store}")).finish();
     page.expect_clean()
         .expect_stdout("T2a ")
@@ -130,6 +137,7 @@ fn stored_copy(lab: &HttpLab, original: &str, name: &str, changed_per_s: f64) ->
     for cell in study["cells"].as_array_mut().expect("cells") {
         let is_changed = cell["key"]["phase"] == "matrix" && cell["key"]["connections"] == 8;
         let rate = if is_changed { changed_per_s } else { 1000.0 };
+
         let mut run = cell["runs"]
             .as_array()
             .expect("runs")
@@ -147,6 +155,7 @@ fn stored_copy(lab: &HttpLab, original: &str, name: &str, changed_per_s: f64) ->
         cell["runs"] = runs.collect();
         cell["verdict"]["primary"]["class"] = json!("unknown");
     }
+
     let directory = lab.path(name);
     fs::create_dir(&directory).expect("a folder");
     fs::write(format!("{directory}/run.json"), study.to_string()).expect("a file");
@@ -170,6 +179,7 @@ fn compares_studies(lab: &HttpLab, directory: &str) {
     let found = found.expect_clean().json();
     let cells = found["cells"].as_array().expect("cells");
     assert_eq!(cells.len(), 5, "{found:#}");
+
     for cell in cells {
         // The payload's cell has its runs from the matrix.
         let is_changed = cell["key"]["connections"] == 8;
@@ -178,6 +188,7 @@ fn compares_studies(lab: &HttpLab, directory: &str) {
         } else {
             ("same", 1.0)
         };
+
         let estimate = cell["ok_per_s"]["estimate"]
             .as_f64()
             .unwrap_or_else(|| panic!("no ratio: {cell:#}"));
@@ -217,6 +228,7 @@ fn check_sides(run: &Value) {
                 .is_some_and(|own| own <= 1.0),
             "{side:#}"
         );
+
         // Where a control group cannot be read, that is said.
         for (figure, name) in [
             ("group_memory", "memory of the control group"),
@@ -236,6 +248,7 @@ fn check_whole(study: &HttpStudy) {
     assert_eq!(baseline.len(), 2, "both directions: {study:?}");
     let has_goodput = |test: &Value| test["goodput_bps"].as_f64() > Some(0.0);
     assert!(baseline.iter().all(has_goodput), "{baseline:?}");
+
     for (phase, payload_bytes, connections) in [
         ("payload", 1024, 8),
         ("matrix", 1024, 4),
@@ -257,11 +270,13 @@ fn check_whole(study: &HttpStudy) {
             .flatten()
             .for_each(check_sides);
     }
+
     assert_eq!(study.list("cells").len(), 5, "{study:?}");
     assert_eq!(study.list("rows").len(), 1, "{study:?}");
     let steps = study.json["idle"]["steps"].as_array().expect("steps");
     let open: Vec<&Value> = steps.iter().map(|step| &step["open"]).collect();
     assert_eq!(open, [50, 100], "{study:?}");
+
     let ids: Vec<&str> = study
         .list("checks")
         .iter()
@@ -313,12 +328,14 @@ fn killed_experiment_resumes() {
     wait_for_runs(&lab, "killed", 2, &client);
     client.signal(Signal::Kill);
     assert_eq!(client.finish().code(), None, "killed");
+
     let cells = format!("{directory}/cells");
     let finished = lab.runs("killed");
     assert!(
         finished.len() < SLOW_NAMES.len(),
         "it was killed too late: {finished:?}"
     );
+
     let before: Vec<(String, String, SystemTime)> = finished
         .iter()
         .map(|(name, _)| format!("{cells}/{name}.json"))
@@ -338,6 +355,7 @@ fn killed_experiment_resumes() {
 
     let study = HttpStudy::of(lab.run(&["matrix", "--resume", &directory, "--json"]));
     expect_done(&study);
+
     for (path, content, time) in before {
         assert_eq!(
             (text(&path), modified(&path)),
@@ -345,12 +363,14 @@ fn killed_experiment_resumes() {
             "{path} was written again"
         );
     }
+
     let names: Vec<String> = lab
         .runs("killed")
         .into_iter()
         .map(|(name, _)| name)
         .collect();
     assert_eq!(names, SLOW_NAMES, "{study:?}");
+
     for connections in [2, 4] {
         let runs = study.cell("matrix", 1024, connections)["runs"]
             .as_array()
@@ -380,11 +400,13 @@ fn an_interruption_leaves_a_report_and_an_aborted_run_that_is_made_again() {
     let url = format!("{}{SLOW_PATH}", lab.url);
     let client = lab.client(&["matrix", &url, &plan, "--out", &directory, "--json-stream"]);
     wait_for_runs(&lab, "interrupted", 1, &client);
+
     // The next one runs when its first second is reported.
     client.wait_for_stdout("\n", client.stdout().lines().count() + 1);
     client.signal(Signal::Interrupt);
     let finished = client.finish();
     finished.expect_code(130).expect_stdout("linerate.http/1");
+
     let partial: Value =
         serde_json::from_str(&text(&format!("{directory}/run.json"))).expect("JSON");
     assert_eq!(partial["is_complete"], false, "{finished:?}");
@@ -415,10 +437,12 @@ fn an_experiment_survives_the_end_of_the_control_channel() {
     let client = lab.client(&["matrix", &lab.url, &plan, "--out", &directory, "--json"]);
     wait_for_runs(&lab, "lost", 1, &client);
     lab.server.signal(Signal::Kill);
+
     let study = HttpStudy::of(client.finish_within(TIMEOUT * 2));
     assert_eq!(study.json["is_complete"], true, "{study:?}");
     let runs = lab.runs("lost");
     assert_eq!(runs.len(), SLOW_NAMES.len(), "{study:?}");
+
     let is_lost = |run: &Value| {
         run["flags"]
             .as_array()
@@ -430,6 +454,7 @@ fn an_experiment_survives_the_end_of_the_control_channel() {
         .filter(|run| is_lost(run))
         .collect();
     assert!(!lost.is_empty(), "{study:?}");
+
     for run in lost {
         assert_eq!(run["server"], Value::Null, "{run:#}");
         assert!(run["load"]["ok"].as_u64() > Some(0), "{run:#}");
@@ -444,12 +469,14 @@ fn server_that_dies_ends_the_experiment_and_resume_makes_the_missing_runs() {
     let client = lab.client(&["matrix", &url, &plan, "--out", &directory, "--json"]);
     wait_for_runs(&lab, "gone", 1, &client);
     lab.server.signal(Signal::Kill);
+
     let study = HttpStudy::of(client.finish_within(TIMEOUT * 2));
     study
         .finished
         .expect_code(4)
         .expect_stdout("the server is gone");
     assert_eq!(study.json["is_complete"], false, "{study:?}");
+
     let runs = lab.runs("gone");
     assert!(
         runs.len() < SLOW_NAMES.len(),
@@ -463,6 +490,7 @@ fn server_that_dies_ends_the_experiment_and_resume_makes_the_missing_runs() {
     let address = lab.url.trim_start_matches("http://");
     let again = linerate(&format!("http serve --no-control --bind {address}"));
     again.wait_for_stdout("Listening on", 1);
+
     let study = HttpStudy::of(
         lab.client_without(&["matrix", "--resume", &directory, "--json", "--force"])
             .finish(),
@@ -500,6 +528,7 @@ fn missing_descriptors_are_predicted_and_spread_over_processes() {
         "{hard:#}"
     );
     assert_eq!(hard["cells"], json!(["matrix-1k-c1000"]), "{hard:#}");
+
     let advice = hard["advice"].as_str().unwrap_or_default();
     let predicted =
         advice.strip_suffix(" worker processes will be used, each with a limit of its own");
@@ -509,6 +538,7 @@ fn missing_descriptors_are_predicted_and_spread_over_processes() {
 
     let url = format!("{}{SLOW_PATH}", lab.url);
     let study = lab.study_of(&["matrix"], &url, &plan);
+
     for (connections, processes) in [(8, 1), (1000, 1 + predicted)] {
         let run = &study.cell("matrix", 1024, connections)["runs"][0];
         assert_eq!(run["state"], "done", "{study:?}");
@@ -519,6 +549,7 @@ fn missing_descriptors_are_predicted_and_spread_over_processes() {
             (&json!(connections), &json!(connections), &json!(0)),
             "{study:?}"
         );
+
         let client = &run["client"];
         assert_eq!(client["processes"], json!(processes), "{client:#}");
         // What leads the others hardly does anything itself.
@@ -540,6 +571,7 @@ fn cells_beyond_any_descriptor_limit_are_skipped() {
         "{hard:#}"
     );
     assert_eq!(hard["cells"], json!(["matrix-1k-c15000"]), "{hard:#}");
+
     let advice = hard["advice"].as_str().unwrap_or_default();
     assert!(advice.contains("`prlimit --nofile="), "{hard:#}");
     let shown = lab.run(&["check", &lab.url, &plan, "--phases", "2"]);
@@ -556,6 +588,7 @@ fn cells_beyond_any_descriptor_limit_are_skipped() {
         let study = lab.study_of(words, &url, &plan);
         let left_out = &study.cell("matrix", 1024, 15_000)["runs"][0];
         assert_eq!(left_out["state"], "skipped", "{study:?}");
+
         let reason = left_out["reason"].as_str().unwrap_or_default();
         assert!(reason.contains(why), "{reason}: {study:?}");
         study.finished.expect_stderr("c15000 r1: skipped");
@@ -589,6 +622,7 @@ fn timed_ten_thousand_connections_are_held_at_little_cost() {
             "{study:?}"
         );
     }
+
     for (end, bytes_max) in [("server_user", 256.0), ("client_user", 512.0)] {
         let bytes = idle[end]["bytes_per_connection"].as_f64();
         assert!(
@@ -596,6 +630,7 @@ fn timed_ten_thousand_connections_are_held_at_little_cost() {
             "{end}: {study:?}"
         );
     }
+
     let load = &study.cell("low_rate", 1024, 10_000)["runs"][0]["load"];
     let connections = &load["connections"];
     assert_eq!(connections["open_at_end"], 10_000, "{study:?}");
@@ -606,6 +641,7 @@ fn timed_ten_thousand_connections_are_held_at_little_cost() {
             .is_some_and(serde_json::Map::is_empty),
         "{study:?}"
     );
+
     // Poisson arrivals of three thousand vary by 55.
     assert!(
         load["ok"]
@@ -624,6 +660,7 @@ fn plan_is_shown_written_and_read() {
         .expect_code(0)
         .expect_stdout("1k")
         .expect_stdout("c30");
+
     let listing = lab.run(&["lab", &lab.url, &plan, "--plan-only", "--json"]);
     let listing = listing.expect_code(0).json();
     assert_eq!(

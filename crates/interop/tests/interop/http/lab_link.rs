@@ -93,11 +93,13 @@ fn segments_smaller_than_the_mtu_lower_the_ceiling() {
         },
         usual,
     ];
+
     let Some(net) = Net::new() else { return };
     for row in &rows {
         let name = row.name;
         route(&net.a, CLIENT, row.client);
         route(&net.b, SERVER, row.server);
+
         let lab = HttpLab::in_net(
             &net,
             if row.has_agent {
@@ -130,6 +132,7 @@ fn segments_smaller_than_the_mtu_lower_the_ceiling() {
             row.of_server,
             "{name}: {study:?}"
         );
+
         let again = HttpStudy::of(lab.run(&["matrix", "--resume", &directory, "--json", "--yes"]));
         expect_ceiling(name, &again, ceiling(&again, row.segments, HEADERS_BYTES));
     }
@@ -138,6 +141,7 @@ fn segments_smaller_than_the_mtu_lower_the_ceiling() {
 #[test]
 fn the_tag_of_a_vlan_is_a_part_of_every_frame() {
     const SERVER_OF_VLAN: &str = "10.99.7.2";
+
     let Some(net) = Net::new() else { return };
     for (namespace, address) in [(&net.a, "10.99.7.1"), (&net.b, SERVER_OF_VLAN)] {
         if !try_run(&format!(
@@ -145,9 +149,11 @@ fn the_tag_of_a_vlan_is_a_part_of_every_frame() {
         )) {
             return skip("this kernel has no VLAN devices");
         }
+
         run(&format!("ip -n {namespace} addr add {address}/24 dev lr7"));
         run(&format!("ip -n {namespace} link set lr7 up"));
     }
+
     let [client, server] = [&net.a, &net.b].map(|name| ["ip", "netns", "exec", name.as_str()]);
     let lab = HttpLab::start_by(&client, &server, SERVER_OF_VLAN, &[]);
     let study = lab.study(

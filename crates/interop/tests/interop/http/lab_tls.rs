@@ -33,6 +33,7 @@ fn check_runs(study: &HttpStudy, connections: u64, http: &str, tls: Option<&str>
         );
         assert_eq!(study.json["protocol"], json!([protocol]), "{study:?}");
     }
+
     let missing = [&cell["ceiling_per_s"], &cell["median"]["of_ceiling"]];
     assert_eq!(
         missing,
@@ -64,6 +65,7 @@ fn experiment_over_tls_is_stored_reported_and_resumed() {
         lab.path("kept"),
         lab.pin(),
     );
+
     let words = [
         "lab",
         "--phases",
@@ -79,6 +81,7 @@ fn experiment_over_tls_is_stored_reported_and_resumed() {
     let study = HttpStudy::of(lab.run(&words));
     check_runs(&study, 2, "1.1", Some("1.3"));
     check_server_side(&study, 2);
+
     let steps = study.json["idle"]["steps"].as_array().expect("steps");
     let open: Vec<&Value> = steps.iter().map(|step| &step["open"]).collect();
     assert_eq!(open, [20, 40], "{study:?}");
@@ -93,6 +96,7 @@ fn experiment_over_tls_is_stored_reported_and_resumed() {
         !again.stderr.contains(" r1: "),
         "a run was repeated: {again:?}"
     );
+
     let page = fs::read_to_string(page).expect("a report");
     for line in [
         "protocol: HTTP/1.1 over TLS 1.3 (TLS13_",
@@ -103,6 +107,7 @@ fn experiment_over_tls_is_stored_reported_and_resumed() {
             "{line}: {again:?}"
         );
     }
+
     refuses_to_go_on_otherwise(&lab, &directory);
 }
 
@@ -113,11 +118,13 @@ fn refuses_to_go_on_otherwise(lab: &HttpLab, directory: &str) {
         let refused = lab.run(&[&["lab", "--phases", "2", "--resume", directory], words].concat());
         refused.expect_code(2).expect_stderr("another plan");
     }
+
     let beginning = format!("{directory}/env.json");
     let text = fs::read_to_string(&beginning).expect("a file");
     let mut before: Value = serde_json::from_str(&text).expect("JSON");
     before["protocol"]["tls"]["version"] = json!("1.2");
     fs::write(&beginning, before.to_string()).expect("a file");
+
     let refused = lab.run(&["lab", "--phases", "2", "--resume", directory]);
     refused
         .expect_code(2)
@@ -154,6 +161,7 @@ fn protocol_of_the_plan_is_used_and_the_control_channel_is_found() {
         let lab = HttpLab::beside_nginx(words, &[]);
         let [plan, runs, token] = ["plan.toml", "runs", "token"].map(|name| lab.path(name));
         fs::write(&plan, format!("[protocol]\n{protocol}{short}{MATRIX}")).expect("a file");
+
         let words = [
             "matrix",
             &lab.url,
@@ -179,6 +187,7 @@ fn foreign_server_has_no_stats() {
     let plan = lab.plan_of_one_cell("foreign.toml", "2");
     let study = lab.study_of(&["matrix", "--h2", "--cacert", &cert], &url, &plan);
     check_runs(&study, 2, "2", Some("1.2"));
+
     let run = &study.cell("matrix", 1024, 2)["runs"][0];
     assert_eq!(run["server"], Value::Null, "{study:?}");
     assert!(
@@ -219,6 +228,7 @@ fn impossible_plan_is_rejected_with_reason() {
             refused.expect_code(*code).expect_stderr(text);
         }
     });
+
     // The one that was printed is named beside the one that was wanted.
     let refused = lab.run(&["check", tls, &plan, "--pin-sha256", &pin]);
     refused.expect_stderr(&lab.pin());
@@ -230,6 +240,7 @@ fn cells_beyond_the_connection_limit_are_predicted_and_skipped() {
     let plan = lab.plan_of_one_cell("plan.toml", "2, 10001");
     let check = lab.run(&["check", &lab.url, &plan, "-k", "--phases", "2", "--json"]);
     check.expect_code(3);
+
     let checks = check.json();
     let mut checks = checks.as_array().into_iter().flatten();
     let found = checks
@@ -237,11 +248,13 @@ fn cells_beyond_the_connection_limit_are_predicted_and_skipped() {
         .expect("looked at");
     assert_eq!(found["status"], "fail", "{found:#}");
     assert_eq!(found["cells"], json!(["matrix-1k-c10001"]), "{found:#}");
+
     let advice = found["advice"].to_string();
     assert!(
         advice.contains("fewer connections") && advice.contains("plain text"),
         "{found:#}"
     );
+
     for (words, why) in [
         (
             &["matrix", "-k"][..],
@@ -252,6 +265,7 @@ fn cells_beyond_the_connection_limit_are_predicted_and_skipped() {
         let study = lab.study(words, &plan);
         let left_out = &study.cell("matrix", 1024, 10_001)["runs"][0];
         assert_eq!(left_out["state"], "skipped", "{study:?}");
+
         let reason = left_out["reason"].as_str().unwrap_or_default();
         assert!(reason.contains(why), "{reason}: {study:?}");
         assert_eq!(
@@ -271,6 +285,7 @@ fn timed_worker_processes_trust_the_same_certificates() {
         &plan,
     );
     check_runs(&study, 400, "2", Some("1.3"));
+
     let run = &study.cell("matrix", 1024, 400)["runs"][0];
     assert!(run["client"]["processes"].as_u64() > Some(1), "{study:?}");
     assert_eq!(run["load"]["connections"]["opened"], 400, "{study:?}");
@@ -286,6 +301,7 @@ fn the_command_line_decides_over_the_plan() {
         shown("version = \"1.1\"") && shown("insecure = true"),
         "{written:?}"
     );
+
     let words = [
         "lab",
         "https://h/",
@@ -298,6 +314,7 @@ fn the_command_line_decides_over_the_plan() {
         "ca.pem",
     ];
     let written = lab.run(&words);
+
     for part in [
         "version = \"2\"",
         "streams = 8",

@@ -24,6 +24,7 @@ fn judge(observe: impl Fn() -> HttpStudy, is_right: impl Fn(&HttpStudy) -> bool)
         }
         wrong = Some(study).filter(|study| !study.is_disturbed()).or(wrong);
     }
+
     match wrong {
         Some(study) => panic!("{study:?}"),
         None => skip("other programs kept the CPUs busy"),
@@ -45,6 +46,7 @@ fn gigabit_apart() -> Option<Net> {
                       peakrate 1000gbit mtu 2900";
         run(&format!("tc -n {name} qdisc add dev {DEVICE} {shaper}"));
     }
+
     Some(net)
 }
 
@@ -64,18 +66,22 @@ fn fills_a_gigabit(study: &HttpStudy, payload_bytes: u64, model_per_s: f64) -> b
             && key["connections"].as_u64() <= Some(64)
     });
     let mut is_filled = false;
+
     for cell in cells {
         let share = cell["median"]["ok_per_s"].as_f64().unwrap_or_default() / model_per_s;
         let verdict = HttpStudy::verdict(cell);
         assert!(share < 1.01, "more than a gigabit carries: {cell:#}");
+
         // Both ends share the CPUs, and full ones held TCP alone back as well.
         let is_slow = cell["runs"][0]["client"]["cpu_busy"].as_f64() >= Some(0.9);
         is_filled |= verdict == "network-bound" && (share >= 0.97 || is_slow);
         is_filled |= verdict.starts_with("cpu-bound") || verdict == "client-limit";
+
         // A shaper drops what a slow machine does not come to.
         is_filled |=
             verdict == "network-loss" && cell["verdict"].to_string().contains("cpu-bound-total");
     }
+
     is_filled
 }
 
@@ -83,6 +89,7 @@ fn gigabit_lab(command: &str, plan: &str) {
     let Some(net) = gigabit_apart() else { return };
     let lab = HttpLab::in_net(&net, &[]);
     let plan = lab.plan_of_usual_length("gigabit.toml", plan);
+
     // The device claims to be faster than what shapes it, which the lab would stop at; 20,000
     // connections are more than some hosts allow.
     judge(
@@ -185,6 +192,7 @@ fn segments_that_tcp_alone_loses_do_not_end_the_experiment() {
         lost.is_some_and(|lost| lost > 0),
         "the queue is too long: {study:?}"
     );
+
     let without_load = study
         .list("baseline")
         .last()
@@ -208,10 +216,12 @@ fn path_that_loses_without_load_ends_the_experiment() {
     if !is_lossy {
         return skip("this kernel has no netem");
     }
+
     let lab = HttpLab::in_net(&net, &[]);
     let plan = "[phase0]\nduration = \"2s\"\n[phase2]\npayloads = [\"10k\"]\nconnections = \
                 [8]\nrefine_knee = false\n";
     let plan = lab.plan("loss.toml", plan);
+
     let finished = lab.run(&[
         "lab",
         "--phases",
@@ -237,6 +247,7 @@ fn a_full_shaper_is_the_network_for_a_single_load() {
     ));
     let server = HttpServer::in_net(&net, &format!("{SERVER}:8080"), &[]);
     let mut wrong = None;
+
     for _ in 0..ATTEMPTS {
         let load = HttpLoad::in_net(
             &net,
@@ -247,10 +258,12 @@ fn a_full_shaper_is_the_network_for_a_single_load() {
         load.expect_code(0);
         let report = load.record();
         let remarks = report["notes"].to_string();
+
         // TCP alone is no measure of the path where a CPU was full.
         if remarks.contains("a CPU was full") {
             continue;
         }
+
         assert!(
             remarks.contains("TCP server to client, 4 streams: "),
             "{load:?}"
@@ -258,8 +271,10 @@ fn a_full_shaper_is_the_network_for_a_single_load() {
         if report["body"]["http-load"]["verdict"]["primary"]["class"] == "network-bound" {
             return;
         }
+
         wrong = Some(load);
     }
+
     match wrong {
         Some(load) => panic!("{load:?}"),
         None => skip("other programs kept the CPUs busy"),
@@ -276,12 +291,14 @@ fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
     if !list.contains([',', '-']) {
         return skip("one CPU is all of them");
     }
+
     let core: String = list.chars().take_while(char::is_ascii_digit).collect();
     // Both ends on one CPU: a generator on the other one of two would fill it.
     let pinned = ["taskset", "-c", core.as_str()];
     let lab = HttpLab::start_by(&pinned, &pinned, "127.0.0.1", &["--threads", "1"]);
     let plan = lab.plan_of_one_cell("one.toml", "16");
     let named = format!("CPU {core} of the server");
+
     judge(
         || lab.study(&["matrix"], &plan),
         |study| {
@@ -328,9 +345,11 @@ fn the_verdict_on_a_foreign_server_rests_on_the_client_alone() {
             assert_eq!(study.json["is_complete"], true, "{study:?}");
             let notes = study.json["notes"].to_string();
             assert!(notes.contains("no control channel"), "{study:?}");
+
             let cell = study.cell("matrix", 1024, 2);
             let run = &cell["runs"][0];
             assert_eq!(run["server"], Value::Null, "{study:?}");
+
             let ok = run["load"]["ok"].as_u64();
             assert!(ok.is_some_and(|ok| nginx.logged() > ok), "{study:?}");
             matches!(HttpStudy::verdict(cell), "unknown" | "client-limit")
@@ -352,6 +371,7 @@ fn a_queue_that_is_too_short_is_the_servers_limit() {
             let is_predicted =
                 checks.any(|check| check["id"] == "backlog" && check["have"] == "16");
             assert!(is_predicted, "{:?}", study.list("checks"));
+
             let cell = study.cell("matrix", 1024, 2000);
             HttpStudy::verdict(cell) == "server-limit"
                 && HttpStudy::evidence(cell).contains("ListenOverflows")

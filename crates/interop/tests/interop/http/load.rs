@@ -46,6 +46,7 @@ fn forms() -> Vec<Form> {
     let head_bytes = chunked.find("\r\n\r\n").map_or(0, |end| end + 4);
     let interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n";
     let plain = ok("Content-Length: 3\r\n", "abc");
+
     vec![
         form("a length", plain.clone(), Then::Next),
         Form {
@@ -112,6 +113,7 @@ fn responses_of_every_form_are_read_and_counted() {
         let server = RawServer::that_sends(form.response.clone(), form.then);
         let load = HttpLoad::run(&server.url("/"), &[&SHORT, form.options].concat());
         load.expect_all_well();
+
         let ok = load.number("ok");
         assert_eq!(
             load.number("http_bytes"),
@@ -172,6 +174,7 @@ fn unsuccessful_responses_are_counted_by_kind() {
 #[test]
 fn nginx_logs_as_many_requests_as_are_reported() {
     const MANY: &str = "keepalive_requests 1000000;";
+
     let rows: [(&str, &str, &[&str]); 7] = [
         ("/1k", MANY, &["-c", "64"]),
         (
@@ -199,6 +202,7 @@ fn nginx_logs_as_many_requests_as_are_reported() {
         load.expect_all_well();
         nginx.expect_logged(load.number("requests") + FIRST_CONTACT);
         assert_eq!(load.number("connections/dropped"), 0, "{load:?}");
+
         let is_closed_now_and_then =
             ["keepalive_requests 5;", "keepalive_timeout 0;"].contains(server);
         assert_eq!(
@@ -232,6 +236,7 @@ fn a_kept_load_is_what_was_printed_and_limits_are_held_against_it() {
     );
     let printed = linerate(&format!("{line} --json --expect ok>1,p99>1h --title lab")).finish();
     printed.expect_code(2).expect_stderr("unit \"h\"");
+
     let printed = linerate(&format!(
         "{line} --json --expect ok>1,p99>1000s --title lab"
     ))
@@ -253,12 +258,14 @@ fn a_kept_load_is_what_was_printed_and_limits_are_held_against_it() {
         record["path"]["addresses"][0].is_string() && record["hosts"][0]["snapshot"].is_object(),
         "{record:#}"
     );
+
     let shown = linerate(&format!("history show last --json --store {store}")).finish();
     assert_eq!(shown.expect_clean().stdout, printed.stdout);
     let page = linerate(&format!("history show last --store {store} --expect ok>1")).finish();
     page.expect_clean()
         .expect_stdout("RESULT")
         .expect_stdout("LIMIT");
+
     let missed = linerate(&format!("history show last --store {store} --expect ok<1")).finish();
     missed.expect_code(5).expect_stderr("ok<1: ");
 }
@@ -277,6 +284,7 @@ fn our_server_counts_as_many_requests_as_are_reported() {
         let server = HttpServer::start(&[]);
         let load = HttpLoad::run(&server.url(path), &[options, &SHORT[2..]].concat());
         load.expect_all_well();
+
         let requests = load.number("requests") + FIRST_CONTACT;
         server.stop().expect_clean().expect_stdout(&format!(
             " {requests} requests, {requests} responses (0 errors)"
@@ -294,6 +302,7 @@ fn a_connection_that_idles_may_be_closed_without_harm() {
         &[&SHORT[..], &["--think", "100ms"]].concat(),
     );
     load.expect_all_well();
+
     // Every connection is lost as often as it may be opened, the first time included.
     assert_eq!(load.number("connections/dropped"), 16, "{load:?}");
     assert_eq!(load.number("connections/reconnects"), 12, "{load:?}");
@@ -310,6 +319,7 @@ fn an_interrupt_ends_the_load_with_what_is_known() {
     let busy = wait_for(TIMEOUT, || responses_begun(&server, idle));
     assert!(busy.is_some(), "no load: {load:?}");
     load.signal(Signal::Interrupt);
+
     let load = HttpLoad::of(load.finish());
     load.finished.expect_code(130);
     assert!(
@@ -317,6 +327,7 @@ fn an_interrupt_ends_the_load_with_what_is_known() {
         "{load:?}"
     );
     assert!(load.number("ok") > 0, "{load:?}");
+
     let window_ns = load.number("window_ns");
     assert!(window_ns > 0 && window_ns < 60_000_000_000, "{load:?}");
 }

@@ -207,6 +207,7 @@ fn every_failure_has_a_class_and_an_end() {
         let load = HttpLoad::of(load.finish_within(TIMEOUT));
         load.finished.expect_code(i32::from(load.number("ok") == 0));
         load.expect_only(fault.class);
+
         let failures = load.errors()[0].1;
         if fault.class == "reset_idle" {
             assert_eq!(load.number("connections/dropped"), failures, "{load:?}");
@@ -217,6 +218,7 @@ fn every_failure_has_a_class_and_an_end() {
                 "{load:?}"
             );
         }
+
         let is_cheap = fault.options == ["--verify"];
         assert!(
             failures > 0 && (is_cheap || failures <= ATTEMPTS),
@@ -258,6 +260,7 @@ fn server_failing_on_some_connections_serves_the_others() {
     let load = HttpLoad::run(&server.url("/"), &SHORT);
     load.finished.expect_code(0);
     load.expect_only("reset_before_answer");
+
     let failures = load.errors()[0].1;
     assert_eq!(
         load.number("ok") + failures,
@@ -278,6 +281,7 @@ fn server_for_one(then: impl FnOnce(TcpListener) + Send + 'static) -> String {
             let _ = stream.read_to_end(&mut Vec::new());
         }
     });
+
     format!("http://{address}/")
 }
 
@@ -299,6 +303,7 @@ fn connect_to_a_server_that_never_accepts_times_out() {
         let _ = is_done.recv();
         drop(listener);
     });
+
     let options = words("-c 6000 --idle --no-touch -d 200ms --warmup 0 --connect-timeout 300ms");
     let load = HttpLoad::run(
         &url,
@@ -306,6 +311,7 @@ fn connect_to_a_server_that_never_accepts_times_out() {
     );
     drop(done);
     load.expect_only("connect_timeout");
+
     let opened = load.number("connections/opened");
     assert!(opened > 0 && opened < 6000, "{load:?}");
 }
@@ -316,6 +322,7 @@ fn connect_to_a_server_that_never_accepts_times_out() {
 fn idle_connections_that_the_server_never_accepted_are_not_held() {
     const ACCEPTED: u64 = 30;
     const WANTED: u64 = 100;
+
     let (done, is_done) = channel::<()>();
     let url = server_for_one(move |listener| {
         let guests = (0..ACCEPTED).filter_map(|_| listener.accept().ok());
@@ -325,11 +332,13 @@ fn idle_connections_that_the_server_never_accepted_are_not_held() {
                 let _ = stream.read_to_end(&mut Vec::new());
             });
         }
+
         let _ = is_done.recv();
     });
     let options =
         format!("http load {url} -c {WANTED} --idle -d 200ms --warmup 0 --timeout 1s --ramp max");
     let load = linerate(&options).finish_within(TIMEOUT);
+
     drop(done);
     load.expect_stdout(&format!("{ACCEPTED} of {WANTED} connections held"));
     load.expect_stdout(&format!("{} timeout", WANTED - ACCEPTED));
@@ -346,6 +355,7 @@ fn idle_connections_without_a_request_are_not_said_to_be_held() {
     });
     let options = format!("http load {url} -c 8 --idle --no-touch -d 200ms --warmup 0");
     let load = linerate(&options).finish_within(TIMEOUT);
+
     drop(done);
     load.expect_stdout("0 of 8 connections held; 8 more are connected without a response");
 }
@@ -382,6 +392,7 @@ fn timed_first_request_waits_for_the_timeout_and_no_longer() {
         break (port, first, next);
     };
     let begin = Instant::now();
+
     let load = linerate(&format!(
         "http load http://127.0.0.1:{}/ --timeout 1s",
         silent.0
@@ -400,6 +411,7 @@ fn server_that_dies_ends_the_load_and_is_named() {
     ));
     load.wait_for_stdout("\"second\"", 2);
     server.process.signal(Signal::Kill);
+
     let finished = load.finish_within(TIMEOUT);
     finished
         .expect_code(4)
@@ -445,6 +457,7 @@ fn wrong_path_a_full_server_and_too_few_ports_are_named_before_statistics() {
             .status()
             .is_ok_and(|status| status.success())
     );
+
     let server = HttpServer::in_net(&net, &format!("{SERVER}:8080"), &[]);
     let options = words("-c 64 -d 1s --warmup 0 --ports kernel");
     let few = HttpLoad::in_net(&net, &server.url("/1k"), &options).finish();

@@ -22,6 +22,7 @@ fn timed_stall_is_part_of_the_latency_of_due_requests() {
     let load = HttpLoad::of(load.finish());
     load.expect_all_well();
     assert_eq!(load.number("requests"), 12_000, "{load:?}");
+
     for (path, above) in [
         ("latency/p99", 60.0),
         ("latency/p999", 6.0),
@@ -33,6 +34,7 @@ fn timed_stall_is_part_of_the_latency_of_due_requests() {
             "{path}, at least {least_ms} ms: {load:?}"
         );
     }
+
     assert!(
         load.quantile_ms("service/p99") < load.quantile_ms("latency/p99") / 2.0,
         "{load:?}"
@@ -51,9 +53,11 @@ fn stall_after_a_second(server: &HttpServer, load: &Process) -> Duration {
         wait_for(TIMEOUT, is_stopped).is_some(),
         "it runs: {server:?}"
     );
+
     let began = Instant::now();
     thread::sleep(STALL);
     let stall = began.elapsed();
+
     server.process.signal(Signal::Continue);
     stall
 }
@@ -99,6 +103,7 @@ fn delayed_generator_sends_all_due_requests() {
     load.signal(Signal::Stop);
     thread::sleep(Duration::from_millis(2500));
     load.signal(Signal::Continue);
+
     let load = HttpLoad::of(load.finish());
     load.expect_all_well();
     assert_eq!(load.number("requests"), 600, "{load:?}");

@@ -30,6 +30,7 @@ impl Abroad {
             "ip -n {} route add {PUBLIC}/32 via {SERVER}",
             net.a
         ));
+
         let server = HttpServer::in_net(
             &net,
             &format!("{PUBLIC}:80"),
@@ -65,6 +66,7 @@ fn excessive_load_on_a_public_server_is_refused() {
             .expect_stderr("--i-own-this-target HOST");
         assert!(refused.stdout.is_empty(), "{refused:?}");
     }
+
     abroad
         .server
         .stop()
@@ -77,9 +79,11 @@ fn public_server_takes_small_loads_and_those_of_its_owner() {
     let Some(abroad) = Abroad::new() else { return };
     let polite = HttpLoad::of(abroad.load(&["-c", "16", "--rate", "100", "-d", "1s"]));
     polite.expect_all_well().expect_all_open(16);
+
     let owned = ["-c", "50", "-d", "300ms", "--i-own-this-target", PUBLIC];
     let owned = HttpLoad::of(abroad.load(&owned));
     owned.expect_all_well().expect_all_open(50);
+
     let requests = polite.number("requests") + owned.number("requests") + 2;
     abroad
         .server
@@ -100,6 +104,7 @@ fn excessive_load_on_a_private_server_is_refused_with_the_option_that_allows_it(
         refused.expect_code(2).expect_stderr(way_out);
         assert!(refused.stdout.is_empty(), "{refused:?}");
     }
+
     assert_eq!(server.requested(), 0);
 }
 
@@ -116,6 +121,7 @@ fn ownership_option_must_name_the_host() {
         .expect_code(2)
         .expect_stderr("example.org")
         .expect_stderr("127.0.0.1");
+
     let ownership = [
         "--i-own-this-target",
         "127.0.0.1",
@@ -126,6 +132,7 @@ fn ownership_option_must_name_the_host() {
     ];
     let right = HttpLoad::of(load(&url, &[&short[..], &ownership].concat()));
     right.expect_all_well().expect_all_open(1100);
+
     let large = HttpLoad::of(load(
         &url,
         &[
@@ -143,6 +150,7 @@ fn an_unsafe_method_is_sent_when_allowed() {
     let folder = tempfile::tempdir().expect("a folder");
     let body = folder.path().join("body");
     std::fs::write(&body, vec![b'x'; 5000]).expect("a file");
+
     let body = body.display().to_string();
     let arguments = [
         "-X",
@@ -174,6 +182,7 @@ fn a_redirection_to_another_host_ends_it() {
         .expect_code(1)
         .expect_stderr("redirects to another host");
     assert_eq!(away.requested(), 1, "one request and no more");
+
     let here = RawServer::that_sends(redirection("/elsewhere"), Then::Next);
     HttpLoad::run(&here.url("/"), &short).expect_only("status_3xx");
 }
@@ -183,6 +192,7 @@ fn failing_server_ends_the_load() {
     let failing = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
     let busy = "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n";
     let later = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 60\r\nContent-Length: 0\r\n\r\n";
+
     let rows = [
         ("all fail", failing, 1, "status_5xx"),
         ("one in ten fails", failing, 10, "status_5xx"),
@@ -196,6 +206,7 @@ fn failing_server_ends_the_load() {
             let well = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
             send_text(stream, if is_failure { response } else { well }, Then::Next)
         });
+
         let arguments = ["-c", "4", "--rate", "1000", "-d", "60s", "--warmup", "0"];
         let load =
             HttpLoad::of(HttpLoad::start(&server.url("/"), &arguments).finish_within(TIMEOUT));
@@ -227,6 +238,7 @@ fn hanging_server_ends_the_load() {
 fn no_breaker_continues_the_load() {
     let later = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 60\r\nContent-Length: 0\r\n\r\n";
     let server = RawServer::that_sends(later, Then::Next);
+
     let arguments = [
         "--no-breaker",
         "-c",

@@ -31,11 +31,13 @@ fn the_kernels_ports_end_where_its_range_ends_and_ours_do_not() {
     for namespace in [&net.a, &net.b] {
         set(namespace, "net.ipv4.ip_local_port_range=40000 40099");
     }
+
     let server = HttpServer::in_net(&net, &format!("{SERVER}:8080"), &[]);
     let load = |words: &[&str]| {
         let arguments = [&["-c", "300"], &HELD[..], words].concat();
         HttpLoad::of(HttpLoad::in_net(&net, &server.url("/0"), &arguments).finish())
     };
+
     for threads in ["1", "3"] {
         let kernel = load(&["--ports", "kernel", "--close", "rst", "--threads", threads]);
         kernel.expect_only("addr_not_avail");
@@ -51,6 +53,7 @@ fn the_kernels_ports_end_where_its_range_ends_and_ours_do_not() {
             "each that is missing: {threads} threads: {kernel:?}"
         );
     }
+
     for ports in ["explicit", "auto"] {
         let explicit = load(&["--ports", ports, "--threads", "1"]);
         explicit.expect_all_open(300);
@@ -68,6 +71,7 @@ fn a_host_without_a_port_of_the_kernels_can_still_be_a_generator() {
     ] {
         set(&net.a, setting);
     }
+
     let lab = HttpLab::in_net(&net, &[]);
     let url = format!("{}/0", lab.url);
     let load = |ports: &str| {
@@ -83,6 +87,7 @@ fn a_host_without_a_port_of_the_kernels_can_still_be_a_generator() {
     kernel
         .expect_code(4)
         .expect_stderr("Cannot assign requested address");
+
     for ports in ["explicit", "auto"] {
         let found = HttpLoad::of(load(ports));
         found.expect_all_open(30);
@@ -97,9 +102,11 @@ fn a_host_without_a_port_of_the_kernels_can_still_be_a_generator() {
 #[test]
 fn fifty_thousand_connections_leave_from_one_address_without_a_setting() {
     const CONNECTIONS: u64 = 50_000;
+
     if descriptors_allowed() < 19_000 {
         return skip("three servers need 17,000 descriptors each");
     }
+
     let first = free_port_run(3);
     let servers: Vec<Process> = (first..first + 3).map(quiet_server).collect();
     let url = format!("http://127.0.0.1:{first}-{}/0", first + 2);
@@ -132,6 +139,7 @@ fn worker_processes_get_past_a_limit_of_descriptors() {
     command
         .args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""])
         .arg(ours().path());
+
     let arguments = words("-c 600 --idle -d 2s --warmup 0 --ramp max --procs auto");
     let load = HttpLoad::start_by(command, &server.url("/0"), &arguments);
     let workers = wait_for(TIMEOUT, || {
@@ -155,11 +163,14 @@ fn an_interrupted_load_leaves_no_worker_behind() {
     let is_open =
         || (Status::of(server.process.id()).descriptors >= before.descriptors + 100).then_some(());
     assert!(wait_for(TIMEOUT, is_open).is_some(), "{load:?}");
+
     let workers = child_ids(load.id());
     assert_eq!(workers.len(), 3, "{load:?}");
     load.signal(linerate_interop::Signal::Interrupt);
+
     let load = HttpLoad::of(load.finish());
     load.finished.expect_code(130);
+
     let are_gone = || {
         workers
             .iter()
@@ -176,9 +187,11 @@ fn an_interrupted_load_leaves_no_worker_behind() {
 #[test]
 fn ten_thousand_idle_connections_are_held_for_a_few_bytes_each() {
     const CONNECTIONS: u64 = 10_000;
+
     if descriptors_allowed() < 12_000 {
         return skip("10,000 connections need more descriptors than are allowed");
     }
+
     let server = HttpServer::start(&["--threads", "1"]);
     let few = hold(&server, 100);
     let many = hold(&server, CONNECTIONS);
@@ -189,6 +202,7 @@ fn ten_thousand_idle_connections_are_held_for_a_few_bytes_each() {
         at_server <= 256,
         "{at_server} bytes per connection at the server"
     );
+
     let at_generator = per_connection(few.1, many.1);
     assert!(
         at_generator <= 512,
@@ -208,12 +222,14 @@ fn hold(server: &HttpServer, connections: u64) -> (usize, usize) {
         let are_open = status.descriptors as u64 >= before as u64 + connections;
         are_open.then(|| (status.resident_kib, Status::of(load.id()).resident_kib))
     });
+
     let load = HttpLoad::of(load.finish_within(LONG));
     load.expect_all_open(connections);
     server.process.wait_for_idle(Status {
         descriptors: before,
         ..Status::of(server.process.id())
     });
+
     resident.unwrap_or_else(|| panic!("never {connections} at once: {load:?}"))
 }
 

@@ -115,6 +115,7 @@ fn bodies_are_sent_in_both_versions() {
     let folder = tempfile::tempdir().expect("a folder");
     let body = folder.path().join("body");
     std::fs::write(&body, vec![b'x'; 5000]).expect("write");
+
     let body = body.display().to_string();
     let upload = [
         "-k",
@@ -150,6 +151,7 @@ fn timed_nginx_counts_the_same_although_it_closes_connections_now_and_then() {
     let server = Nginx::with_protocol("ssl http2", "");
     let (cacert, url) = (server.certificate().path("cert.pem"), server.url("/1k"));
     let mut logged = 0;
+
     // Far more than the thousand requests after which nginx closes a connection, in HTTP/2 by
     // GOAWAY.
     for (options, version) in [
@@ -174,6 +176,7 @@ fn certificate_is_trusted_by_store_file_pin_or_option() {
     let certificate = server.certificate();
     let (cacert, pin) = (certificate.path("cert.pem"), certificate.fingerprint());
     let url = server.url("/1k");
+
     let rows: [&[&str]; 4] = [
         &["--insecure"],
         &["--cacert", &cacert],
@@ -184,6 +187,7 @@ fn certificate_is_trusted_by_store_file_pin_or_option() {
         HttpLoad::run(&url, &[&SHORT, *options].concat()).expect_all_well();
     });
     let other = Certificate::make();
+
     expect_refusal(
         &url,
         &[],
@@ -203,6 +207,7 @@ fn certificate_is_trusted_by_store_file_pin_or_option() {
         4,
         "cannot be trusted",
     );
+
     let named = url.replace("127.0.0.1", "localhost");
     expect_refusal(
         &named,
@@ -222,6 +227,7 @@ fn certificate_is_trusted_by_store_file_pin_or_option() {
         2,
         "--cacert /nowhere.pem: ",
     );
+
     // Nothing was asked by those who were not satisfied.
     assert!(HttpLoad::run(&url, &["-k", "-d", "200ms"]).number("ok") > 0);
 }
@@ -241,6 +247,7 @@ fn a_self_made_certificate_is_pinned_by_what_the_server_printed() {
         4,
         "does not respond in HTTP/2",
     );
+
     let old = Nginx::with_protocol("ssl", "");
     expect_refusal(
         &old.url("/1k"),
@@ -261,6 +268,7 @@ fn handshakes_that_fail_are_a_class_of_their_own() {
     let next = server.address.port() + 1;
     let listener = TcpListener::bind(("127.0.0.1", next)).expect("a port that is kept for this");
     thread::spawn(move || listener.incoming().for_each(drop));
+
     let url = server.url("/1k").replace("/1k", &format!("-{next}/1k"));
     for version in [&[][..], &["--h2"]] {
         let load = HttpLoad::run(
@@ -277,6 +285,7 @@ fn handshakes_that_fail_are_a_class_of_their_own() {
 fn what_fails_on_a_stream_has_its_class_and_leaves_the_connection_alone() {
     let busy = format!("location /busy {{ return 503; }} {KEPT_OPEN}");
     let server = Nginx::with_protocol("ssl http2", &busy);
+
     for (path, options, class) in [
         ("/busy", &[][..], "status_5xx"),
         ("/nowhere", &["--h2", "-m", "2"], "status_4xx"),
@@ -313,6 +322,7 @@ fn a_server_that_dies_ends_the_load_with_typed_failures() {
         let begun = wait_for(TIMEOUT, || load.stderr().contains("1 of 3 s").then_some(()));
         assert!(begun.is_some(), "{load:?}");
         server.process.signal(Signal::Kill);
+
         let load = HttpLoad::of(load.finish());
         let count = |classes: &[&str]| -> u64 {
             let errors = load.errors().into_iter();
@@ -322,6 +332,7 @@ fn a_server_that_dies_ends_the_load_with_typed_failures() {
                 .sum()
         };
         let without_response = count(&["reset_before_answer", "reset_mid_answer", "eof"]);
+
         // A reconnect while the server dies may still be accepted.
         let came_back = count(&["connect_refused", "tls"]);
         assert_eq!(
@@ -330,6 +341,7 @@ fn a_server_that_dies_ends_the_load_with_typed_failures() {
             "{load:?}"
         );
         assert_eq!(came_back, 4, "{load:?}");
+
         // A connection may also be lost between two requests.
         let all: u64 = load.errors().iter().map(|(_, count)| count).sum();
         assert_eq!(

@@ -66,6 +66,7 @@ fn curl_uploads_with_a_length_in_chunks_and_waiting_for_permission() {
     };
     let (fits, exceeds) = (file("fits", 4 << 20), file("exceeds", (4 << 20) + 1));
     let url = server.url("/sink");
+
     for chunked in [false, true] {
         let coding: &[&str] = if chunked {
             &["-H", "Transfer-Encoding: chunked"]
@@ -77,6 +78,7 @@ fn curl_uploads_with_a_length_in_chunks_and_waiting_for_permission() {
             assert!(finished.stdout.starts_with(status), "{finished:?}");
         }
     }
+
     server
         .stop()
         .expect_clean()
@@ -99,6 +101,7 @@ fn wrk_finds_no_error() {
 fn ab_keeps_its_connections_although_it_speaks_http_1_0() {
     let server = HttpServer::start(&[]);
     let url = server.url("/1k");
+
     for (options, kept) in [
         (&["-k"][..], "Keep-Alive requests:    2000"),
         (&[], "Failed requests:        0"),
@@ -111,6 +114,7 @@ fn ab_keeps_its_connections_although_it_speaks_http_1_0() {
             .expect_stdout("Total transferred:");
         assert!(!finished.stdout.contains("Non-2xx"), "{finished:?}");
     }
+
     server
         .stop()
         .expect_clean()
@@ -140,6 +144,7 @@ fn requests_are_understood_byte_by_byte_and_sixteen_at_once() {
     for byte in input.bytes() {
         slow.send([byte]);
     }
+
     assert_eq!(slow.response().status, 204);
     assert_eq!(slow.response().body, b"0123456");
     let mut deep = server.connect();
@@ -149,6 +154,7 @@ fn requests_are_understood_byte_by_byte_and_sixteen_at_once() {
         .map(|size| format!("GET /b/{size} HTTP/1.1\r\nHost: a\r\n\r\n"))
         .collect();
     deep.send(requests);
+
     for size in sizes {
         assert_eq!(deep.response().body.len(), size, "in order");
     }
@@ -193,20 +199,24 @@ fn slow_senders_and_readers_do_not_delay_others() {
     let mut slow: Vec<_> = (0..200).map(|_| server.connect()).collect();
     slow.iter_mut()
         .for_each(|client| client.send("GET /1k HTTP/1.1\r\nHo"));
+
     let mut stalled: Vec<_> = (0..20).map(|_| server.connect()).collect();
     for client in &mut stalled {
         (0..4).for_each(|_| client.ask("/b/64m?random=1"));
     }
+
     let mut other = server.connect();
     for _ in 0..100 {
         assert_eq!(other.get("/10k").body.len(), 10_240);
     }
+
     // What is kept for a reader that has stopped is a few words, not its answers.
     assert!(
         Status::of(server.process.id()).resident_kib < 64 * 1024,
         "{server:?}"
     );
     let mut late = stalled.remove(0);
+
     for _ in 0..4 {
         assert_eq!(
             late.response().body.len(),
@@ -214,6 +224,7 @@ fn slow_senders_and_readers_do_not_delay_others() {
             "complete, however late"
         );
     }
+
     slow[0].send("st: a\r\n\r\n");
     assert_eq!(slow[0].response().body.len(), 1024);
 }
@@ -227,6 +238,7 @@ fn idle_connections_are_closed() {
     stalled.ask("/b/64m");
     assert!(idle.is_closed());
     assert!(half.is_closed());
+
     // The third one is seen at the server only: part of its answer waits in our socket.
     server.process.wait_for_idle(before);
     server.stop().expect_clean().expect_stdout("3 timed out");
@@ -239,12 +251,14 @@ fn connections_beyond_the_limit_get_503() {
     guests
         .iter_mut()
         .for_each(|guest| assert_eq!(guest.get("/0").status, 200));
+
     for _ in 0..3 {
         let mut refused = server.connect();
         let response = refused.response();
         assert_eq!(response.status, 503);
         assert!(response.header.contains("Connection: close\r\n") && refused.is_closed());
     }
+
     assert_eq!(guests[0].get("/1k").body.len(), 1024, "guests stay guests");
     drop(guests);
     let refused = 3 + wait_for_status(&server, 200);
@@ -265,10 +279,12 @@ fn a_server_without_descriptors_waits_for_some_and_does_not_spin() {
     let mut clients: Vec<_> = (0..60).map(|_| server.connect()).collect();
     clients.iter_mut().for_each(|client| client.ask("/0"));
     assert_eq!(clients[0].response().status, 200);
+
     // Ten pauses long, so that a server that accepts without a pause is noticed.
     thread::sleep(Duration::from_secs(1));
     assert_eq!(clients[0].get("/0").status, 200);
     let mut last = clients.pop().expect("sixty");
+
     drop(clients);
     assert_eq!(last.response().status, 200, "served when others have left");
     let busy = cpu_time(server.process.id());
@@ -277,6 +293,7 @@ fn a_server_without_descriptors_waits_for_some_and_does_not_spin() {
         "{busy:?} of {:?}",
         started.elapsed()
     );
+
     let finished = server.stop();
     finished.expect_clean();
     assert!(
@@ -292,6 +309,7 @@ fn signals_end_the_server_with_a_summary() {
         let mut client = server.connect();
         assert_eq!(client.get("/1k").status, 200);
         server.process.signal(signal);
+
         let finished = server.process.finish();
         finished
             .expect_clean()
@@ -314,14 +332,17 @@ fn server_prints_a_command_that_clients_can_use() {
     ] {
         namespaces::run(&format!("ip -n {} {line}", net.b));
     }
+
     namespaces::run(&format!("ip -n {} route add default via {CLIENT}", net.b));
     for (name, address) in [(&net.a, "2001:db8:7::1"), (&net.b, "2001:db8:7::2")] {
         namespaces::run(&format!(
             "ip -n {name} addr add {address}/64 dev {DEVICE} nodad"
         ));
     }
+
     let folder = tempfile::tempdir().expect("a folder");
     let token = folder.path().join("token").display().to_string();
+
     for (bind, host) in [("0.0.0.0", SERVER), ("[::]", "[2001:db8:7::2]")] {
         let words = [
             "http",
@@ -333,6 +354,7 @@ fn server_prints_a_command_that_clients_can_use() {
         ];
         let server = Process::start(inside(&net.b, ours().path(), &words));
         server.wait_for_stdout("  client ", 1);
+
         let printed = server.stdout();
         let command = printed.lines().find_map(|line| {
             line.trim()
@@ -348,6 +370,7 @@ fn server_prints_a_command_that_clients_can_use() {
             command[2].starts_with(&format!("http://{host}:8080/")),
             "{printed}"
         );
+
         let short = [
             "-d",
             "200ms",

@@ -35,6 +35,7 @@ fn rates_of_frames_may_be_in_datagrams() {
     let client = Iperf2::Ours
         .client(server.port, "-u --isochronous=60:10p,0 -t 1")
         .finish();
+
     // 10 datagrams of 1470 bytes, 60 times a second.
     client
         .expect_code(0)
@@ -138,10 +139,12 @@ fn over_a_slow_path(client: &str) -> Option<(Vec<Line>, Vec<Line>)> {
             "tc -n {namespace} qdisc add dev {DEVICE} root tbf rate 50mbit burst 32k limit 1m"
         ));
     }
+
     let server = Iperf2Server::start_inside(&net.b, Iperf2::Ours, 5001, "-i 1 -f b");
     let words = format!("-c {SERVER} -i 1 -f b {client}");
     let client = Process::start(Iperf2::Ours.command_inside(&net.a, &words)).finish();
     client.expect_code(0);
+
     let server = server.stop();
     Some((lines(&client.stdout), lines(&server.stdout)))
 }
@@ -189,6 +192,7 @@ fn sums_of_flows_in_both_directions_count_datagrams() {
             "{report:?}"
         );
     }
+
     client.expect_stdout("[SUM-4] Sent ");
     assert!(!server.stdout.contains("[SUM-4]"), "{server:?}");
 }
@@ -201,6 +205,7 @@ fn a_key_that_the_server_has_not_is_refused() {
             .client(server.port, "--permit-key=secret123 -t 1 -b 2m")
             .finish();
         client.expect_stderr("write failed");
+
         let server = server.stop();
         assert!(totals(&server.stdout).is_empty(), "{server:?}");
     });
@@ -259,6 +264,7 @@ fn requests_and_replies_with_clocks_have_distributions_of_both_ways() {
     let client = Iperf2::Ours
         .client(server.port, words)
         .finish_within(Duration::from_secs(20));
+
     for distribution in ["OWD-TX(f)-PDF: ", "OWD-RX(f)-PDF: ", "BB8(f)-PDF: "] {
         client.expect_stdout(distribution);
     }

@@ -48,6 +48,7 @@ fn a_server_has_one_kind_of_columns() {
             !server.stdout.contains("0.000/0.000"),
             "columns of a client: {server:?}"
         );
+
         let lines = lines(&server.stdout);
         assert!(lines.len() >= 2, "{server:?}");
         let reads = lines
@@ -82,6 +83,7 @@ fn a_client_shows_distributions_of_one_way_delays_on_request() {
     for (layout, count) in [("2.1", 0), ("2.2", 1)] {
         let words = format!("{words} --lr-format {layout}");
         let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Ours), &words, "");
+
         for kind in [
             "  OWD-TX(f)-PDF: bin(w=100us):cnt(25)=",
             "  OWD-RX(f)-PDF: bin(w=100us):cnt(25)=",

@@ -25,6 +25,7 @@ fn a_server_has_one_row_for_each_burst() {
         assert_eq!(bursts(&last), 4, "{server:?}");
         assert_eq!(rows.len(), 4, "{server:?}");
         assert!(rows.iter().all(|row| bursts(row) == 1), "{server:?}");
+
         // The original's rows of 2.1.8 all begin at 0.
         if pairing.1 == Iperf2::Ours {
             let is_apart = |pair: &[Line]| pair[0].end_s <= pair[1].start_s;

@@ -91,6 +91,7 @@ fn timed_flows_that_begin_together_are_kept_apart() {
         let (client, server) = run_iperf2((client, Iperf2::Ours), "-u -P 8 -t 0.5 -f B", "-u -f B");
         assert_eq!(amounts(&server.stdout).len(), 8, "{server:?}");
         assert!(!server.stdout.contains("out-of-order"), "{server:?}");
+
         let lossless = |line: &&linerate_interop::iperf2::Line| line.rest.contains(" 0/");
         let flows = totals(&server.stdout);
         let flows: Vec<_> = flows
@@ -122,14 +123,17 @@ iperf2_modes! {
 fn loss_order_and_copies_are_counted_apart_and_exactly() {
     let server = Iperf2Server::start(Iperf2::Ours, "-u -f B");
     let socket = udp_socket("127.0.0.1", server.port, Duration::from_secs(5));
+
     // Three are missing, two come late, two come twice; the last one ends the flow.
     for number in [1, 2, 5, 4, 6, 6, 7, 10, 9, 11, 12, 12, 14_i32] {
         socket.send(&datagram(number)).expect("loopback");
     }
+
     socket.send(&datagram(-15)).expect("loopback");
     let mut report = [0; 1500];
     let len = socket.recv(&mut report).expect("a report");
     assert_eq!(len, 128);
+
     let word = |at: usize| u32::from_be_bytes(report[at..at + 4].try_into().expect("four bytes"));
     assert_eq!(
         (word(36), word(40), word(44)),
@@ -146,17 +150,20 @@ fn a_report_that_may_be_lost_is_sent_again() {
     let server = Iperf2Server::start(Iperf2::Ours, "-u");
     let socket = udp_socket("127.0.0.1", server.port, Duration::from_secs(5));
     socket.send(&datagram(1)).expect("loopback");
+
     let mut report = [0; 1500];
     for last in 2..5 {
         socket.send(&datagram(-last)).expect("loopback");
         assert_eq!(socket.recv(&mut report).expect("a report"), 128);
     }
+
     // A client that hears nothing asks again and again.
     let deaf = UdpSocket::bind("127.0.0.1:0").expect("a port");
     deaf.set_read_timeout(Some(Duration::from_secs(10)))
         .expect("a socket");
     let port = deaf.local_addr().expect("bound").port();
     let client = Iperf2::Ours.client(port, "-u -n 1470");
+
     let mut last_ones = 0;
     while last_ones < 50 {
         let (_, _) = deaf
@@ -164,6 +171,7 @@ fn a_report_that_may_be_lost_is_sent_again() {
             .expect("the client goes on asking");
         last_ones += u32::from(report[0] == 0xff);
     }
+
     let client = client.finish();
     client.expect_code(0);
     client.expect_stderr("did not receive ack of last datagram");
@@ -177,6 +185,7 @@ fn timed_multicast_group_reaches_its_members() {
             "ip -n {namespace} route add 224.0.0.0/4 dev {DEVICE}"
         ));
     }
+
     for (client, server) in PAIRINGS {
         let server = Iperf2Server::start_inside(&net.b, server, 5001, "-u -B 239.193.7.7 -f B");
         // The way to the group is one hop long.
@@ -187,6 +196,7 @@ fn timed_multicast_group_reaches_its_members() {
             !client.stdout.contains("Server Report"),
             "nobody answers for a group: {client:?}"
         );
+
         // The client cannot know when the server has read the last datagram.
         server.process.wait_for_stdout(" sec ", 1);
         let server = server.stop();

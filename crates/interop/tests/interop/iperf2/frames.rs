@@ -16,6 +16,7 @@ fn timed_no_frame_is_lost_without_a_lost_datagram() {
             received > 40 && lost == 0,
             "{received} frames, {lost} lost: {server:?}"
         );
+
         let line = &totals(&server.stdout)[0].rest;
         assert!(!line.contains('-'), "a delay below 0: {server:?}");
     }
@@ -31,6 +32,7 @@ fn timed_a_server_reports_the_frames_of_the_original() {
     );
     server.expect_stdout(" (isoch) (trip-times)");
     server.expect_stdout("  Frame:rx/lost  ");
+
     for kind in ["T8", "F8"] {
         let start = format!(" {kind}(f)-PDF: bin(w=100us):cnt(");
         assert_eq!(
@@ -39,6 +41,7 @@ fn timed_a_server_reports_the_frames_of_the_original() {
             "{kind}: {server:?}"
         );
     }
+
     let sent = totals(&client.stdout)[0].rest.clone();
     let (received, lost) = frames(&server);
     assert!(
@@ -78,16 +81,19 @@ fn timed_a_server_reports_each_frame_on_request() {
             &words,
             &format!("{transport} -i f -f B"),
         );
+
         let notice = "Frame or burst interval reporting (feature is experimental)";
         server.expect_stdout(notice);
         let mut rows = lines(&server.stdout);
         let total = rows.pop().unwrap_or_else(|| panic!("{server:?}"));
+
         assert!((18..=22).contains(&rows.len()), "{server:?}");
         assert!(rows.iter().all(|row| row.amount < 10_000.0), "{server:?}");
         assert!(
             rows.windows(2).all(|pair| pair[0].end_s <= pair[1].start_s),
             "{server:?}"
         );
+
         let sum: f64 = rows.iter().map(|row| row.amount).sum();
         // The first datagram and the one that ends the flow are in no frame.
         assert!(total.amount - sum < 3000.0, "{server:?}");

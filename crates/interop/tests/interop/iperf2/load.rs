@@ -53,20 +53,24 @@ fn check(case: &Case, client: &Finished, server: &Finished) {
         trips.amount < 100_000.0,
         "the load is not counted with the requests: {client:?}"
     );
+
     for label in case.labels {
         let moved = line(&lines, label, client).amount;
         assert!(moved > 1e6, "{label} moved {moved} bytes: {client:?}");
     }
+
     let numbered = lines
         .iter()
         .filter(|line| line.label.trim_start_matches('*').parse::<u32>().is_ok());
     assert_eq!(numbered.count(), case.labels.len() + 1, "{client:?}");
+
     if let Some(note) = case.note {
         assert!(
             client.stdout.contains(note) && server.stdout.contains(note),
             "{client:?} {server:?}"
         );
     }
+
     server.expect_stdout("(bb w/quickack len/hold=100/0)");
 }
 

@@ -36,6 +36,7 @@ fn timed_delayed_receiver_measures_no_delay_of_datagrams() {
     let client = Iperf2::Original.client(server.port, "-u -t 1.5 -i 0.5 -b 1m --trip-times -e");
     hold_up(&server.process, &client);
     client.finish().expect_code(0);
+
     let server = server.stop();
     let greatest_ms = delays_ms(&server)[2];
     assert!(greatest_ms < 100.0, "{greatest_ms} ms: {server:?}");
@@ -59,6 +60,7 @@ fn timed_delayed_receiver_measures_no_jitter_of_datagrams() {
     ];
     let client = server.client(original(), "127.0.0.1", &words);
     hold_up(&server.process, &client);
+
     let client = client.finish();
     client.expect_code(0);
     let receiver = client
@@ -117,6 +119,7 @@ fn timed_the_last_interval_has_its_row_of_comma_separated_values() {
 fn delays_ms(report: &Finished) -> [f64; 4] {
     let line = totals(&report.stdout).into_iter().next();
     let rest = line.unwrap_or_else(|| panic!("no line: {report:?}")).rest;
+
     let series = |word: &str| {
         let numbers: Vec<f64> = word
             .split('/')

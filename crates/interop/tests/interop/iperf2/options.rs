@@ -25,6 +25,7 @@ fn file_is_sent_and_its_end_ends_the_test() {
             let words = format!("-c 127.0.0.1 -p {} -f B", server.port);
             let client_run = file.send_by(client, &words, from_stdin).finish();
             client_run.expect_clean();
+
             // The original leaves out a last block that is not full.
             let blocks = file.bytes.len() / BLOCK_BYTES * BLOCK_BYTES;
             let sent = match client {
@@ -32,6 +33,7 @@ fn file_is_sent_and_its_end_ends_the_test() {
                 Iperf2::Ours => HEADER_BYTES + file.bytes.len(),
             };
             assert_eq!(amounts(&client_run.stdout), [sent as f64], "{client_run:?}");
+
             let server = server.stop();
             assert_eq!(amounts(&server.stdout), [sent as f64], "{server:?}");
         }
@@ -63,15 +65,18 @@ fn ipv6_works_and_a_server_for_it_takes_both() {
     if !has_ipv6() {
         return skip("this host has no IPv6");
     }
+
     each_case(&PAIRINGS, |pairing| {
         let (client, server) = run_iperf2_at("::1", *pairing, "-V -n 1M -f B -e", "-V -f B -e");
         for report in [&client, &server] {
             assert_eq!(amounts(&report.stdout), [MIB], "{report:?}");
             report.expect_stdout("[  1] local ::1%lo port ");
         }
+
         let (client, server) = run_iperf2(*pairing, "-n 1M -f B", "-V -f B");
         assert_eq!(amounts(&client.stdout), [MIB], "{client:?}");
         assert_eq!(amounts(&server.stdout), [MIB], "{server:?}");
+
         let (client, server) = run_iperf2_at("::1", *pairing, "-V -u -n 14500 -f B", "-V -u -f B");
         client.expect_stdout("Sending 1450 byte datagrams");
         client.expect_stdout("Server Report:");
@@ -88,11 +93,13 @@ fn a_test_begins_at_the_time_that_was_named() {
             start.as_secs()
         );
         let (client, server) = run_iperf2(*pairing, &words, "-i 0.5 -f B");
+
         assert!(
             now() >= start + Duration::from_secs(1),
             "not before its time"
         );
         client.expect_stdout("Client traffic to start in ");
+
         for report in [&client, &server] {
             report.expect_stdout("(epoch-start)");
             assert_eq!(
@@ -101,6 +108,7 @@ fn a_test_begins_at_the_time_that_was_named() {
                 "{report:?}"
             );
         }
+
         assert_eq!(
             amounts(&client.stdout),
             amounts(&server.stdout),
@@ -133,6 +141,7 @@ fn a_server_notices_that_a_client_gives_up_before_its_start() {
     let server = Iperf2Server::start(Iperf2::Ours, "-f B");
     let start_s = now().as_secs() + 600;
     let client = Iperf2::Original.client(server.port, &format!("--txstart-time {start_s} -t 1"));
+
     server.process.wait_for_stdout("(epoch-start)", 1);
     client.signal(Signal::Kill);
     // The header is all that has come.
@@ -144,12 +153,14 @@ fn a_server_notices_that_a_client_gives_up_before_its_start() {
 fn announced_release_follows_the_report_format() {
     let (_, server) = run_iperf2((Iperf2::Ours, Iperf2::Original), "-n 1M", "-e");
     server.expect_stdout("(peer 2.1.8)");
+
     let (_, server) = run_iperf2(
         (Iperf2::Ours, Iperf2::Original),
         "-n 1M --lr-format 2.2",
         "-e",
     );
     server.expect_stdout("(peer 2.2.1-rc)");
+
     // Only ours tells the release of the server it asked.
     let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Original), "-X -n 1M", "");
     client.expect_stdout("(peer 2.1.8)");
@@ -173,6 +184,7 @@ fn newer_release_interoperates_with_the_older() {
         let udp = if words.contains("-u") { "-u" } else { "" };
         let words = format!("{words} --lr-format 2.2 -f B");
         let (client, server) = run_iperf2((Iperf2::Ours, *server), &words, &format!("{udp} -f B"));
+
         if udp.is_empty() {
             assert_eq!(
                 amounts(&client.stdout),
@@ -191,6 +203,7 @@ fn what_is_in_flight_is_shown_in_the_newer_layout() {
     let words = "-t 2 -i 0.1 -e --lr-format 2.2 -f B";
     let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Original), words, "");
     client.expect_stdout("InF(pkts)/Cwnd(pkts)/RTT(var)");
+
     // `97/0         0      319K(5)/1023K(16)/66(36) us  246725`
     let in_flight = |line: &Line| {
         let column = line.rest.split_whitespace().nth(2)?;
@@ -211,6 +224,7 @@ fn the_sizes_of_reads_are_those_of_the_reads_that_were_made() {
                 .unwrap_or_else(|| panic!("{server:?}"));
             let (calls, bins) = distribution(&line);
             assert_eq!(calls, bins.iter().sum::<f64>(), "{server:?}");
+
             let bound = |upper: f64| -> f64 {
                 let sizes = bins.iter().enumerate();
                 sizes
@@ -276,6 +290,7 @@ fn an_unknown_congestion_control_is_not_shown_as_set() {
             assert!(!report.stdout.contains("nosuch"), "{report:?}");
         }
     }
+
     let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Ours), "-Z reno -n 1M", "");
     client.expect_stdout("TCP congestion control set to reno\n");
 }
@@ -297,6 +312,7 @@ fn connections_alone_end_with_their_times() {
         client.expect_stdout("Write buffer size: 131072 Byte\n");
         client.expect_stdout("\n[ CT] final connect times (min/avg/max/stdev) = ");
         client.expect_stdout(" ms (tot/err) = 3/0\n");
+
         // The original server keeps connections that say nothing.
         server.process.signal(Signal::Kill);
     }

@@ -26,6 +26,7 @@ fn the_commands_of_the_reports_run_in_full() {
         let small = Iperf2Server::start_inside(&net.b, server, 5001, "-w 1M");
         let output = client_of(&net, client, "-i 1 -l 32 -P 100 -w 1M -t 5", 5);
         sums_follow_each_other(&output, client, 5);
+
         let output = small.stop();
         output.expect_code(0);
         assert_eq!(
@@ -51,12 +52,14 @@ fn ten_clients_of_the_original_run_in_full_at_once() {
     for client in &clients {
         client.expect_clean();
     }
+
     let mut sent: Vec<f64> = clients
         .iter()
         .flat_map(|client| amounts(&client.stdout))
         .collect();
     sent.sort_by(f64::total_cmp);
     println!("ten clients: {sent:?} bytes");
+
     let server = server.stop();
     assert_eq!(amounts(&server.stdout), sent, "{server:?}");
 }
@@ -81,13 +84,16 @@ fn sums_follow_each_other(client: &Finished, program: Iperf2, seconds: usize) {
         "  {:.1}-{:.1} s: {} ({})",
         total.start_s, total.end_s, total.amount, total.rate
     );
+
     if program == Iperf2::Original {
         return;
     }
+
     assert!(intervals.len() >= seconds, "{sums:?}");
     for pair in intervals.windows(2) {
         // A hundred streams are read one after the other.
         assert!((pair[0].end_s - pair[1].start_s).abs() < 0.05, "{sums:?}");
     }
+
     assert!(sums.iter().all(|line| line.amount > 0.0), "{sums:?}");
 }

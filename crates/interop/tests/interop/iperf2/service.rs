@@ -32,12 +32,14 @@ fn timed_three_kinds_of_clients_are_served_at_the_same_time() {
         client.expect_code(0);
         assert!(client.elapsed < Duration::from_secs(3), "{client:?}");
     }
+
     assert!(
         clients[2].stdout.contains("Server Report:"),
         "{:?}",
         clients[2]
     );
     assert_eq!(amounts(&clients[4].stdout), [MIB; 3]);
+
     // Every one of them is in the log, with what it moved.
     let events = service.wait_for_events("test_ended", 5, TIMEOUT);
     let moved = |e: &Value| {
@@ -47,6 +49,7 @@ fn timed_three_kinds_of_clients_are_served_at_the_same_time() {
         events.iter().all(|event| moved(event) > 100_000),
         "{events:?}"
     );
+
     // Four of them last a second, whatever they speak.
     let has_company = |event: &&Value| event["ran_beside_max"].as_u64() >= Some(3);
     assert!(events.iter().filter(has_company).count() >= 4, "{events:?}");
@@ -60,6 +63,7 @@ fn one_port_serves_both_dialects_by_their_first_bytes() {
     ));
     let service = Service { port, process };
     assert!(wait_until(TIMEOUT, || listens(port)), "{service:?}");
+
     let clients = [
         iperf3(port, ""),
         Iperf2::Original.client(port, "-n 1M -f B"),
@@ -73,15 +77,18 @@ fn one_port_serves_both_dialects_by_their_first_bytes() {
         client.expect_code(0);
         assert!(client.stderr.is_empty(), "{client:?}");
     }
+
     assert_eq!(amounts(&clients[1].stdout), [MIB]);
     assert_eq!(amounts(&clients[3].stdout), [MIB]);
     assert!(clients[2].stdout.contains("rps"), "{:?}", clients[2]);
+
     // Who speaks something else is not taken for a test.
     let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
     stranger
         .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nAccept: everything\r\n\r\n")
         .expect("loopback");
     let mut response = Vec::new();
+
     stranger
         .set_read_timeout(Some(Duration::from_secs(10)))
         .expect("a socket");
@@ -102,6 +109,7 @@ fn the_rules_of_the_server_hold_for_this_dialect_too() {
             .contains("test_started")),
         "{service:?}"
     );
+
     // As many tests as one address may have run already, and the other address may have none.
     let refused = [
         Iperf2::Ours.client(port2, "-n 100M -f B"),
@@ -111,6 +119,7 @@ fn the_rules_of_the_server_hold_for_this_dialect_too() {
         let client = client.finish();
         assert!(!client.stderr.is_empty(), "{client:?}");
     }
+
     first.finish().expect_clean();
     let log = service.process.stdout();
     assert!(

@@ -154,12 +154,14 @@ fn timed_ten_clients_at_once_are_served_at_once() {
         assert!(client.elapsed < Duration::from_millis(2500), "{client:?}");
         assert!(client.stderr.is_empty(), "{client:?}");
     }
+
     let server = server.stop();
     let arrived: f64 = amounts(&server.stdout).iter().sum();
     let sent: f64 = clients
         .iter()
         .flat_map(|client| amounts(&client.stdout))
         .sum();
+
     assert_eq!(amounts(&server.stdout).len(), 10, "{server:?}");
     assert_eq!(arrived, sent, "{server:?}");
 }
@@ -187,6 +189,7 @@ fn timed_the_commands_of_the_reports_work() {
                 .filter(|l| l.label == "SUM")
                 .collect();
             assert!(!sums.is_empty(), "{words}: {client:?}");
+
             // Small writes of a hundred streams are reported when they happen: two intervals and
             // the total, no more.
             if program == Iperf2::Ours {

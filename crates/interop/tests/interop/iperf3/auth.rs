@@ -35,6 +35,7 @@ fn right_password_is_accepted_and_wrong_one_refused() {
         run("bianchi")
             .expect_code(1)
             .expect_stderr(refusal(*pairing));
+
         // A refusal must not stick to the server.
         run("rossi").expect_clean();
     });

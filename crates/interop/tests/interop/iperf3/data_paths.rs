@@ -32,6 +32,7 @@ fn every_path_delivers_the_promised_content() {
             received.len() as u64,
             count(&report, "/end/sum_received/bytes")
         );
+
         let block_len = count(&report, "/start/test_start/blksize") as usize;
         let wrong = received
             .iter()
@@ -45,6 +46,7 @@ fn every_path_delivers_the_promised_content() {
 fn both_ends_name_the_path() {
     ours_only!("the original says nothing of it");
     let server = Server::start(ours(), &["-V", "--lr-report"]);
+
     for (options, line) in [
         (
             &["-k", "20"][..],
@@ -82,6 +84,7 @@ fn both_ends_name_the_path() {
             client.stdout
         );
     }
+
     // The server sends in a reverse test, by the path its client named.
     server
         .run(ours(), &["-k", "20", "-R", "--lr-path", "sendfile"])
@@ -95,6 +98,7 @@ fn both_ends_name_the_path() {
 fn json_names_the_path_and_what_one_call_moves() {
     ours_only!("the original says nothing of it");
     let server = Server::start(ours(), &[]);
+
     for (options, role, method, per_call) in [
         (
             &["-k", "20"][..],
@@ -162,6 +166,7 @@ fn json_names_the_path_and_what_one_call_moves() {
 fn checking_bursts_counts_the_same_datagrams() {
     ours_only!("the original has no --lr-udp-check");
     let server = Server::start(ours(), &[]);
+
     for check in ["all", "burst"] {
         let options = [
             "-u",
@@ -209,6 +214,7 @@ fn unknown_paths_are_refused_with_the_names_of_the_known() {
 fn datagrams_lost_in_the_receive_buffer_are_reported_separately() {
     ours_only!("the original counts all loss alike");
     let server = Server::start(ours(), &[]);
+
     for (options, host) in [
         (&[][..], "reached the server"),
         (&["-R"], "reached this host"),
@@ -217,6 +223,7 @@ fn datagrams_lost_in_the_receive_buffer_are_reported_separately() {
         let client = server.run(ours(), &[&flood, options].concat());
         client.expect_code(0).expect_stderr(host);
     }
+
     // In JSON it stands where the user asked for it, and nowhere else.
     let flood = ["-u", "-b", "0", "-l", "1400", "-t", "1", "-w", "8K", "-J"];
     let stock = server.run(ours(), &flood);
@@ -226,6 +233,7 @@ fn datagrams_lost_in_the_receive_buffer_are_reported_separately() {
             .is_none(),
         "{stock:?}"
     );
+
     let ample = server.run(ours(), &[&flood[..], &["--lr-report"]].concat());
     let report = Report::parse(&ample.expect_clean().stdout);
     let notices = report.array("/end/linerate/notices");
@@ -235,6 +243,7 @@ fn datagrams_lost_in_the_receive_buffer_are_reported_separately() {
             .is_some_and(|text| text.contains("reached the server"))),
         "{notices:?}"
     );
+
     let quiet = server.run(ours(), &["-u", "-b", "1M", "-t", "1"]);
     assert!(!quiet.stderr.contains("dropped"), "{quiet:?}");
 }

@@ -68,6 +68,7 @@ fn settings_of_one_client_do_not_reach_the_next() {
             .contains("server_output_text")
     );
     ours_only!("3.12 keeps the first client's wishes");
+
     let second = server.run(original(), &["-J", "-n", "64K"]);
     assert!(
         !second.expect_clean().stdout.contains("server_output"),
@@ -89,6 +90,7 @@ fn a_failed_report_has_one_error() {
 fn nstreams_does_not_set_the_rate() {
     let program = ours_only!("it has what 3.12 lacks");
     let (listener, port) = Control::listen();
+
     let client = Process::start(program.command([
         "-c",
         "127.0.0.1",
@@ -123,6 +125,7 @@ fn timed_an_interrupt_before_the_first_interval_reports_the_time_that_passed() {
     let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(original(), &["-1"]);
     let client = server.client(program, "127.0.0.1", &["-t", "60", "-i", "10", "-b", "8M"]);
+
     assert!(
         wait_until(TIMEOUT, || established(server.port).len() >= 4),
         "the test runs"
@@ -148,6 +151,7 @@ fn timed_an_interrupt_before_the_first_interval_reports_the_time_that_passed() {
             client.elapsed
         );
     }
+
     client.expect_code(0);
 }
 
@@ -176,9 +180,11 @@ fn timed_the_last_row_of_a_server_covers_the_end_of_the_test() {
 fn a_server_outlives_its_log() {
     let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &["--logfile", "/dev/full"]);
+
     for _ in 0..2 {
         server.run(program, &["-n", "64K"]).expect_clean();
     }
+
     server.process.signal(Signal::Terminate);
     let server = server.finish();
     server
@@ -213,6 +219,7 @@ fn an_interrupted_server_reports_it_once() {
     );
     client.wait_for_stdout("/sec", 1);
     server.process.signal(Signal::Terminate);
+
     let server = server.finish();
     assert_eq!(
         server
@@ -288,10 +295,12 @@ fn client_is_warned_of_concurrent_tests() {
         &["-t", "20", "-b", "1M", "--forceflush"],
     );
     beside.wait_for_stdout("/sec", 1);
+
     let text = server.run(program, &["-n", "64K"]);
     text.expect_code(0)
         .expect_stderr("warning: another test ran on the server at the same time");
     assert_eq!(text.stderr.lines().count(), 1, "{text:?}");
+
     let json = server.run(program, &["-n", "64K", "-J"]);
     assert!(
         Report::parse(&json.expect_clean().stdout)

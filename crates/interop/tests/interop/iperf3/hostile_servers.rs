@@ -154,6 +154,7 @@ fn the_client_ends_with_a_reason() {
         let client = play(&[], *stage, bytes, *ends);
         client.expect_code(1);
         assert!(client.stderr.starts_with("iperf3: "), "{client:?}");
+
         // What 3.12 says of an error without words, or of results it cannot read, depends on its
         // memory.
         if !ours().is_original() {
@@ -169,6 +170,7 @@ fn the_json_report_holds_the_reason() {
         let client = play(&["-J"], *stage, bytes, *ends);
         client.expect_code(1);
         assert_eq!(client.stderr, "", "{client:?}");
+
         let report = Report::parse(&client.stdout);
         assert!(
             report.text("/error").contains(reason),
@@ -183,10 +185,12 @@ fn the_json_report_holds_the_reason() {
 #[test]
 fn an_error_may_be_cut_at_every_byte() {
     const MESSAGE: [u8; 9] = [state::SERVER_ERROR, 0, 0, 0, 37, 0, 0, 0, 13];
+
     let cuts: Vec<_> = (1..=MESSAGE.len()).collect();
     each_case(&cuts, |cut| {
         let client = play(&[], after_parameters, &MESSAGE[..*cut], true);
         client.expect_code(1);
+
         let says = if *cut < 5 {
             "error"
         } else {
@@ -207,6 +211,7 @@ fn an_error_may_be_cut_at_every_byte() {
 fn play(options: &[&str], stage: Stage, bytes: &[u8], ends: bool) -> Finished {
     let (listener, port) = Control::listen();
     let port = port.to_string();
+
     let base = [
         "-c",
         "127.0.0.1",
@@ -222,9 +227,11 @@ fn play(options: &[&str], stage: Stage, bytes: &[u8], ends: bool) -> Finished {
     let client = Process::start(ours().command(base.iter().chain(options)));
     let mut open = stage(&listener);
     open[0].send(bytes);
+
     if ends {
         open[0].half_close();
     }
+
     client.finish_within(SOON)
 }
 

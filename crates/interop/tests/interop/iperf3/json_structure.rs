@@ -111,6 +111,7 @@ fn collect(path: &str, value: &Value, lines: &mut Vec<String>) {
         Value::Object(_) => "object",
     };
     lines.push(format!("{path}: {kind}"));
+
     match value {
         Value::Object(map) => map
             .iter()

@@ -55,6 +55,7 @@ fn cases(transport: Transport, direction: Direction) -> Vec<Case> {
     } else {
         skip("no IPv6 loopback on this host: IPv6 rows of the matrix");
     }
+
     let of = |pairing, streams, host| Case {
         transport,
         direction,
@@ -64,6 +65,7 @@ fn cases(transport: Transport, direction: Direction) -> Vec<Case> {
     };
     let streams = [1, 4].into_iter();
     let rows = streams.flat_map(|streams| Pairing::ALL.map(|pairing| (streams, pairing)));
+
     rows.flat_map(|(streams, pairing)| hosts.iter().map(move |host| of(pairing, streams, *host)))
         .collect()
 }
@@ -73,6 +75,7 @@ fn check(case: Case) {
     let mut options = vec!["-J", "-t", "1", "-b", "5M", "-P", &streams];
     options.extend(case.transport.option());
     options.extend(case.direction.option());
+
     let pair = run_pair_at(
         case.host,
         (case.pairing.server(), &["-J"]),
@@ -86,6 +89,7 @@ fn check(case: Case) {
 fn check_reports(case: Case, pair: &Pair) {
     let client = Report::parse(&pair.client.stdout);
     let server = Report::parse(&pair.server.stdout);
+
     let expected = case.streams as usize
         * if case.direction == Direction::Bidirectional {
             2
@@ -97,6 +101,7 @@ fn check_reports(case: Case, pair: &Pair) {
         assert_eq!(report.array("/end/streams").len(), expected);
         assert!(report.get("/error").is_none());
     }
+
     if case.direction != Direction::Reverse {
         check_direction(
             case,
@@ -107,6 +112,7 @@ fn check_reports(case: Case, pair: &Pair) {
             "sum_received",
         );
     }
+
     if case.direction == Direction::Reverse {
         check_direction(
             case,
@@ -117,6 +123,7 @@ fn check_reports(case: Case, pair: &Pair) {
             "sum_sent",
         );
     }
+
     if case.direction == Direction::Bidirectional {
         let (sent, received) = ("sum_sent_bidir_reverse", "sum_received_bidir_reverse");
         check_direction(case, &client, &server, sent, received, sent);
@@ -163,6 +170,7 @@ fn check_direction(
             "{case:?}: {sum} at {rate} bit/s instead of {wanted}"
         );
     }
+
     if case.transport == Transport::Udp {
         let lost = value(client, received, "lost_packets");
         assert!(

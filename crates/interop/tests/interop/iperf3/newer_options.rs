@@ -23,6 +23,7 @@ fn json_stream_writes_one_event_per_line() {
             (3..=5).contains(&names.iter().filter(|name| **name == "interval").count()),
             "{names:?}"
         );
+
         let end = &events[events.len() - 1].1;
         assert!(
             end["sum_received"]["bytes"]
@@ -39,6 +40,7 @@ fn json_stream_of_a_failure_has_an_error_and_an_end() {
     let server = Server::start(program, &["-1", "--server-max-duration", "1"]);
     let client = server.run(program, &["-t", "9", "--json-stream"]);
     client.expect_code(1);
+
     let events = events(&client.stdout);
     let names: BTreeSet<_> = events.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, BTreeSet::from(["error", "end"]), "{client:?}");
@@ -138,6 +140,7 @@ fn multipath_tcp_falls_back_or_works() {
 fn keepalive_of_the_control_connection_is_set() {
     let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &["-1", "--cntl-ka=30/5/2"]);
+
     let options = [
         "-t",
         "10",
@@ -150,6 +153,7 @@ fn keepalive_of_the_control_connection_is_set() {
     ];
     let client = server.client(program, "127.0.0.1", &options);
     client.wait_for_stdout("/sec", 1);
+
     let sockets = established(server.port);
     let kept = sockets
         .iter()
@@ -185,10 +189,12 @@ fn more_than_128_streams_need_an_option() {
 #[test]
 fn a_thousand_streams_share_a_few_threads() {
     const THREADS: usize = 64;
+
     let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &["-1"]);
     let options = words("-P 1000 --lr-many-streams -t 3 -i 1 -l 4K -J");
     let client = server.client(program, "127.0.0.1", &options);
+
     assert!(
         wait_until(TIMEOUT, || established(server.port).len() > 2000),
         "2000 ends of 1000 streams are open"
@@ -197,9 +203,11 @@ fn a_thousand_streams_share_a_few_threads() {
         let threads = Status::of(id).threads;
         assert!(threads <= THREADS, "{end} runs {threads} threads");
     }
+
     let report = Report::parse(&client.finish().expect_clean().stdout);
     let streams = report.array("/end/streams");
     assert_eq!(streams.len(), 1000);
+
     let idle = streams
         .iter()
         .filter(|stream| stream["receiver"]["bytes"].as_f64().unwrap_or(0.0) <= 0.0)

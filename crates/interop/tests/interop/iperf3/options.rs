@@ -135,6 +135,7 @@ fn ipv6_is_used_and_takes_a_type_of_service() {
     if !has_ipv6() {
         return skip("this host has no IPv6");
     }
+
     in_all_pairings("::1", "-6 -S 0x20 -n 1M", "-6", |client, server, _| {
         assert_eq!(client.text("/start/connected/0/local_host"), "::1");
         assert_eq!(server.text("/start/connected/0/remote_host"), "::1");
@@ -193,6 +194,7 @@ fn arrived(client: &Report, server: &Report, pairing: Pairing) {
     } else {
         equal(received(server), sent(client));
     }
+
     equal(received(client), received(server));
 }
 

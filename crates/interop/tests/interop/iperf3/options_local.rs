@@ -18,12 +18,14 @@ fn a_file_arrives_as_it_was() {
             .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
             .collect();
         fs::write(&source, &content).expect("the folder is writable");
+
         let pair = run_pair(
             (pairing.server(), &["-F", text(&copy)]),
             (pairing.client(), &["-F", text(&source)]),
         );
         pair.client.expect_clean().expect_stdout("(100%)");
         pair.server.expect_clean();
+
         let received = fs::read(&copy).expect("the server wrote the file");
         // The original's server stops reading when the client is done, so a tail may be missing
         // there.
@@ -42,6 +44,7 @@ fn a_file_ends_a_test_for_which_no_end_was_named() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (source, copy) = (folder.path().join("source"), folder.path().join("copy"));
     fs::write(&source, vec![b'x'; 1_500_000]).expect("the folder is writable");
+
     let server = (ours(), &["-F", text(&copy)][..]);
     let pair = run_pair(
         server,
@@ -99,6 +102,7 @@ fn congestion_control_is_chosen_before_the_connection_is_made() {
         "-C",
         "reno",
     ]);
+
     let Some((finished, trace)) = traced(&client, "setsockopt,connect") else {
         return skip("strace is not installed");
     };
@@ -117,6 +121,7 @@ fn senders_hold_little_unsent_unless_bbr_paces_or_options_decide_how_they_write(
     let program = ours_only!("the original leaves the option alone");
     let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
         .expect("a kernel setting");
+
     for (options, is_limited) in [
         ("-C reno", true),
         ("-C bbr", false),
@@ -128,6 +133,7 @@ fn senders_hold_little_unsent_unless_bbr_paces_or_options_decide_how_they_write(
             skip("this kernel has no BBR");
             continue;
         }
+
         let server = Server::start(program, &[]);
         let mut client = Command::new(program.path());
         client
@@ -141,6 +147,7 @@ fn senders_hold_little_unsent_unless_bbr_paces_or_options_decide_how_they_write(
                 "64K",
             ])
             .args(words(options));
+
         let Some((finished, trace)) = traced(&client, "setsockopt") else {
             return skip("strace is not installed");
         };
@@ -159,12 +166,14 @@ fn a_file_arrives_in_the_reverse_direction() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (source, copy) = (folder.path().join("source"), folder.path().join("copy"));
         fs::write(&source, vec![b'x'; 200_000]).expect("the folder is writable");
+
         let options = ["-R", "-t", "1", "-F", text(&copy)];
         let pair = run_pair(
             (pairing.server(), &["-F", text(&source)]),
             (pairing.client(), &options),
         );
         pair.client.expect_clean();
+
         let received = fs::read(&copy).expect("the client wrote the file");
         // From 3.16 on the original reads whole blocks, so the rest of the last one may be missing
         // there.
@@ -189,6 +198,7 @@ fn socket_options_reach_the_sockets_of_both_ends() {
         let options = words("-t 10 -i 0.1 --forceflush -b 5M -S 0x10 -M 1000 -w 64K -C reno");
         let client = server.client(pairing.client(), "127.0.0.1", &options);
         client.wait_for_stdout("/sec", 2);
+
         let sockets = established(server.port);
         // 1000 bytes less the 12 bytes of the time stamp option tell the data connection from the
         // control connection.
@@ -201,6 +211,7 @@ fn socket_options_reach_the_sockets_of_both_ends() {
             2,
             "one data connection seen from both ends: {sockets:#?}"
         );
+
         for row in data {
             assert!(
                 row.contains("tos:0x10 ") || row.contains("tclass:0x10 "),
@@ -226,6 +237,7 @@ fn cport_fixes_the_source_ports() {
             ];
             let pair = run_pair((pairing.server(), &[]), (pairing.client(), &options));
             let report = Report::parse(&pair.client.expect_clean().stdout);
+
             for (stream, expected) in [f64::from(first), f64::from(first + 1)]
                 .into_iter()
                 .enumerate()
@@ -261,6 +273,7 @@ fn affinity_pins_the_client_and_the_servers_part_of_the_test() {
         );
         client.wait_for_stdout("/sec", 2);
         assert_eq!(allowed_cpus(client.id()), "0", "{pairing}: client");
+
         let server = allowed_cpus(server.process.id());
         assert!(
             server.starts_with('0') && !server.starts_with("0-"),
@@ -288,6 +301,7 @@ fn allowed_cpus(process_id: u32) -> String {
         .collect();
     masks.sort();
     masks.dedup();
+
     masks.join(" and ")
 }
 
@@ -297,12 +311,14 @@ fn logfile_takes_everything_and_appends() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = folder.path().join("log");
     fs::write(&log, "before\n").expect("the folder is writable");
+
     let pair = run_pair(
         (ours(), &[]),
         (program, &["-n", "1M", "--logfile", text(&log)]),
     );
     let client = pair.client.expect_clean();
     assert_eq!(client.stdout, "");
+
     let log = fs::read_to_string(&log).expect("the client wrote the log");
     assert!(
         log.starts_with("before\n") && log.ends_with("iperf Done.\n"),
@@ -320,6 +336,7 @@ fn errors_go_to_the_logfile_too() {
     let client = Process::start(program.command(options)).finish();
     client.expect_code(1);
     assert_eq!(client.stderr, "");
+
     let log = fs::read_to_string(&log).expect("the client wrote the log");
     assert!(
         log.contains("iperf3: error - unable to connect to server"),
@@ -380,6 +397,7 @@ fn get_server_output_shows_the_servers_text() {
             shown.starts_with("Accepted connection from 127.0.0.1"),
             "{pairing}: {client:?}"
         );
+
         let (shown, _) = shown.split_once("\n\n").unwrap_or((shown, ""));
         assert!(
             pair.server.stdout.contains(shown),
@@ -415,6 +433,7 @@ fn a_daemon_serves_and_cleans_up_its_pidfile() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let pidfile = folder.path().join("pid");
     let port = free_port();
+
     let options = [
         "-s",
         "-1",
@@ -428,6 +447,7 @@ fn a_daemon_serves_and_cleans_up_its_pidfile() {
         .finish()
         .expect_clean();
     assert!(wait_until(TIMEOUT, || listens(port)), "the daemon listens");
+
     let id: u32 = fs::read_to_string(&pidfile)
         .expect("the daemon wrote its id")
         .parse()

@@ -73,6 +73,7 @@ fn the_parameters_are_the_originals() {
     each_case(&CASES, |options| {
         let expected = parameters(original(), options);
         let found = parameters(ours(), options);
+
         let shared = |map: &Map<String, Value>| {
             let pairs = map
                 .iter()
@@ -102,6 +103,7 @@ fn parameters(program: &Program, options: &str) -> Map<String, Value> {
     let (control, text) = Control::parametrised(&listener);
     drop(control);
     client.finish().expect_code(1);
+
     match serde_json::from_str(&text) {
         Ok(Value::Object(map)) => map,
         other => panic!("not an object but {other:?}: {text}"),

@@ -21,6 +21,7 @@ fn a_recorded_test_has_the_same_report_and_is_in_the_history() {
     let server = Server::start(program, &[]);
     let plain = server.run(program, &["-J", "-n", "64K"]);
     let port = server.port.to_string();
+
     let mut command = program.command([
         "-c",
         "127.0.0.1",
@@ -38,6 +39,7 @@ fn a_recorded_test_has_the_same_report_and_is_in_the_history() {
         members(&recorded.expect_clean().stdout),
         members(&plain.expect_clean().stdout)
     );
+
     let database = fs::read(&history).expect("the history");
     assert!(database.starts_with(b"SQLite format 3\0"));
 }
@@ -49,6 +51,7 @@ fn a_history_that_cannot_be_written_is_one_line_on_stderr() {
     let port = server.port.to_string();
     let mut command = program.command(["-c", "127.0.0.1", "-p", &port, "-n", "64K", "--lr-record"]);
     command.env("LINERATE_STORE", "/proc/none/history.db");
+
     let finished = Process::start(command).finish();
     finished.expect_code(0).expect_stdout("iperf Done.");
     assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
@@ -73,6 +76,7 @@ fn without_the_option_no_file_is_opened_for_writing() {
             "64K",
         ])
         .env("LINERATE_STORE", &history);
+
     let Some((finished, trace)) = traced(&client, "open,openat,creat") else {
         return skip("strace is not installed");
     };
@@ -81,6 +85,7 @@ fn without_the_option_no_file_is_opened_for_writing() {
         trace.contains("O_RDONLY"),
         "strace saw the program: {trace}"
     );
+
     let writes = ["O_WRONLY", "O_RDWR", "O_CREAT", "creat("];
     let opened: Vec<&str> = trace
         .lines()

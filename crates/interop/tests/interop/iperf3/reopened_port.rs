@@ -11,6 +11,7 @@ use linerate_interop::{Control, Process, TIMEOUT, ours, ours_only, state, wait_u
 fn a_refused_udp_hello_is_repeated() {
     ours_only!("the original gives up");
     let (listener, port) = Control::listen();
+
     let _client = Process::start(ours().command([
         "-c",
         "127.0.0.1",
@@ -22,6 +23,7 @@ fn a_refused_udp_hello_is_repeated() {
     ]));
     let (mut control, _) = Control::parametrised(&listener);
     let before = refused_datagrams();
+
     control.send(&[state::CREATE_STREAMS]);
     assert!(
         wait_until(TIMEOUT, || refused_datagrams() > before),
@@ -31,6 +33,7 @@ fn a_refused_udp_hello_is_repeated() {
     socket
         .set_read_timeout(Some(Duration::from_secs(5)))
         .expect("a socket has time-outs");
+
     let (len, _) = socket
         .recv_from(&mut [0; 64])
         .expect("the hello is repeated");
@@ -45,6 +48,7 @@ fn a_lost_udp_hello_is_repeated() {
     socket
         .set_read_timeout(Some(TIMEOUT))
         .expect("a socket has time-outs");
+
     let _client = Process::start(ours().command([
         "-c",
         "127.0.0.1",
@@ -56,6 +60,7 @@ fn a_lost_udp_hello_is_repeated() {
     ]));
     let (mut control, _) = Control::parametrised(&listener);
     control.send(&[state::CREATE_STREAMS]);
+
     for number in ["first", "second"] {
         let (len, _) = socket
             .recv_from(&mut [0; 64])
@@ -75,6 +80,7 @@ fn refused_datagrams() -> u64 {
         .next()
         .zip(place)
         .and_then(|(values, place)| values.split(' ').nth(place));
+
     value
         .and_then(|value| value.parse().ok())
         .expect("a number")

@@ -22,10 +22,12 @@ fn a_server_numbers_its_tests() {
     for client in [ours(), original(), ours()] {
         server.run(client, &["-n", "64K"]).expect_clean();
     }
+
     server.process.signal(Signal::Terminate);
     let banner = |number| format!("Server listening on {} (test #{number})", server.port);
     let banners = [banner(1), banner(2), banner(3), banner(4)];
     let server = server.finish();
+
     for banner in &banners {
         server.expect_stdout(banner);
     }
@@ -41,6 +43,7 @@ fn second_client_is_refused_as_busy() {
             &["-t", "2", "-i", "0.1", "--forceflush", "-b", "5M"],
         );
         first.wait_for_stdout("/sec", 1);
+
         let second = server.run(pairing.client(), &["-t", "1"]);
         second
             .expect_code(1)
@@ -103,6 +106,7 @@ fn strangers_that_connect_and_are_silent_do_not_end_a_one_off_server() {
     for stranger in [&mut silent, &mut named] {
         stranger.drain();
     }
+
     assert!(!server.process.has_ended(), "{server:?}");
     let mut accepted = RawClient::accepted(
         server.port,
@@ -192,6 +196,7 @@ fn missing_server_is_an_error_in_the_json_report() {
             .starts_with("unable to connect to server")
     );
     assert!(report.array("/intervals").is_empty());
+
     // 3.12 forgets the exit code of a failed test with -J.
     json.expect_code(i32::from(!ours().is_original()));
 }
@@ -210,6 +215,7 @@ fn max_duration_refuses_longer_and_endless_tests() {
         pair.server.expect_stderr(
             "client's requested duration exceeds the server's maximum permitted limit",
         );
+
         let pair = run_pair(
             (program, &["--server-max-duration", "2"]),
             (program, &options),
@@ -218,6 +224,7 @@ fn max_duration_refuses_longer_and_endless_tests() {
             .expect_code(1)
             .expect_stderr("client's requested duration exceeds the server's maximum");
     }
+
     run_pair(
         (program, &["--server-max-duration", "2"]),
         (original(), &["-t", "1", "-b", "5M"]),

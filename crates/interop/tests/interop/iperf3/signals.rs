@@ -26,9 +26,11 @@ fn a_client_that_is_interrupted_reports_what_it_did() {
         let client = server.client(pairing.client(), "127.0.0.1", &[&LONG[..], &["2"]].concat());
         client.wait_for_stdout("[SUM]", 3);
         client.signal(*signal);
+
         let client = client.finish();
         client.expect_code(code_after_signal(pairing.client()));
         client.expect_stderr("iperf3: interrupt - the client has terminated");
+
         // Two streams, their sum.
         assert_eq!(client.stdout.matches("sender").count(), 3, "{client:?}");
         let server = server.finish();
@@ -51,10 +53,12 @@ fn terminated_server_notifies_its_client() {
         let client = server.client(pairing.client(), "127.0.0.1", &[&LONG[..], &["2"]].concat());
         client.wait_for_stdout("[SUM]", 3);
         server.process.signal(*signal);
+
         let server = server.finish();
         server.expect_code(code_after_signal(pairing.server()));
         server.expect_stderr("iperf3: interrupt - the server has terminated");
         server.expect_stdout("receiver");
+
         let client = client.finish();
         client
             .expect_code(1)
@@ -82,6 +86,7 @@ fn timed_an_interrupted_json_report_is_complete_and_true() {
         "127.0.0.1",
         &["-J", "-t", "60", "-i", "1", "-b", "8M"],
     );
+
     // A report of the kernel that data has moved; from here on the test is measurably under way.
     let has_moved = || {
         established(server.port)
@@ -90,10 +95,12 @@ fn timed_an_interrupted_json_report_is_complete_and_true() {
     };
     assert!(wait_until(TIMEOUT, has_moved), "a megabyte arrives");
     client.signal(Signal::Interrupt);
+
     let client = client.finish();
     assert_eq!(client.stderr, "");
     let report = Report::parse(&client.stdout);
     assert!(report.text("/error").contains("the client has terminated"));
+
     let seconds = report.number("/end/sum_sent/seconds");
     assert!(
         seconds > 0.5 && seconds <= client.elapsed.as_secs_f64(),
@@ -119,6 +126,7 @@ fn a_client_waiting_for_a_silent_server_can_be_interrupted() {
     let (listener, port) = Control::listen();
     let client = Process::start(ours().command(["-c", "127.0.0.1", "-p", &port.to_string()]));
     let _control = Control::greeted(&listener);
+
     client.signal(Signal::Interrupt);
     let client = client.finish();
     client

@@ -59,6 +59,7 @@ fn only_numbers_differ() {
         let expected = transcript(original(), host, client, server);
         let found = transcript(ours(), host, client, server);
         let reasons = KNOWN_DIFFERENCES.map(|known| known.reason);
+
         for (end, expected, found) in [
             ("client", &expected.0, &found.0),
             ("server", &expected.1, &found.1),
@@ -130,6 +131,7 @@ fn layout(text: &str) -> String {
 fn without_partial_intervals(text: &str) -> String {
     const RULE: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
     const SHORTEST_S: f64 = 0.3;
+
     let mut kept: Vec<&str> = Vec::new();
     for line in text.lines() {
         let is_partial =
@@ -139,6 +141,7 @@ fn without_partial_intervals(text: &str) -> String {
             kept.push(line);
         }
     }
+
     kept.join("\n")
 }
 

@@ -37,6 +37,7 @@ impl Lab {
         if original.is_none() {
             skip("the original library: libiperf0 is not installed");
         }
+
         let program = Compiled::new(include_str!("libiperf.c"), &library("libiperf.so"));
         assert!(
             program.folder().join("libiperf.so.0").exists(),
@@ -78,6 +79,7 @@ impl Lab {
             "bind=127.0.0.1",
         ]);
         command.args(settings.split_whitespace());
+
         start_server(command, port)
     }
 
@@ -126,6 +128,7 @@ fn defaults_and_values_after_a_reset_are_those_of_the_original() {
         ours.contains("length 131072") && ours.contains("set_protocol -1 errno 131"),
         "{ours}"
     );
+
     if lab.original.is_some() {
         assert_eq!(ours, shown(Library::Original).0);
     }
@@ -152,6 +155,7 @@ fn command_lines_are_read_as_by_the_original() {
                 .stderr
                 .lines()
                 .filter(|line| !line.starts_with("text "));
+
             // The original keeps what it read before a failure.
             let compared = if finished.stderr.starts_with("result 0 ") {
                 usize::MAX
@@ -162,6 +166,7 @@ fn command_lines_are_read_as_by_the_original() {
         };
         let ours = shown(Library::Ours);
         assert!(ours[0].starts_with("result "), "{ours:?}");
+
         if lab.original.is_some() {
             assert_eq!(ours, shown(Library::Original), "{line}");
         }
@@ -172,6 +177,7 @@ fn command_lines_are_read_as_by_the_original() {
 fn failures_have_the_numbers_of_the_original() {
     let lab = Lab::new();
     let port = free_port();
+
     for (settings, result, number, text) in [
         ("", -1, 103, "unable to connect to server"),
         // The report has the failure.
@@ -194,6 +200,7 @@ fn failures_have_the_numbers_of_the_original() {
             finished
                 .expect_stdout("before\n")
                 .expect_stdout("\nafter\n");
+
             if settings == "json=1" {
                 let report = document(&finished);
                 assert!(
@@ -258,6 +265,7 @@ fn c_programs_have_the_same_outcome_over_both_libraries() {
         let server = lab.server(*server, port, 1, "json=1");
         let finished = lab.run(*client, &format!("client {port} json=1 time=1 {settings}"));
         let served = server.finish();
+
         finished
             .expect_code(0)
             .expect_stderr("result 0 errno 0\n")
@@ -265,6 +273,7 @@ fn c_programs_have_the_same_outcome_over_both_libraries() {
         served.expect_code(0).expect_stderr("result 0 errno 0\n");
         let (sent, received) = (document(&finished), document(&served));
         let start = &sent["start"]["test_start"];
+
         let protocol = if settings.contains("protocol=2") {
             "UDP"
         } else {
@@ -281,9 +290,11 @@ fn c_programs_have_the_same_outcome_over_both_libraries() {
             moved(&sent) > 0 && moved(&received) > 0,
             "{sent} {received}"
         );
+
         if settings.contains("bytes=") {
             assert!((200_000_000..300_000_000).contains(&moved(&sent)), "{sent}");
         }
+
         assert_eq!(
             sent["server_output_json"].is_object(),
             settings.contains("get_server_output"),
@@ -311,6 +322,7 @@ fn a_server_runs_one_test_after_the_other_and_survives_clients_that_break_off() 
     let lab = Lab::new();
     let port = free_port();
     let mut server = lab.server(Library::Ours, port, 3, "json=1");
+
     for settings in ["", "reverse=1"] {
         server.wait_until_up(|| listens(port));
         lab.run(
@@ -319,15 +331,18 @@ fn a_server_runs_one_test_after_the_other_and_survives_clients_that_break_off() 
         )
         .expect_stderr("result 0 errno 0\n");
     }
+
     server.wait_until_up(|| listens(port));
     let (input, end) = io::pipe().expect("a pipe");
     let mut command = lab.command(Library::Ours, lab.program.path());
     command.args(["ended", &port.to_string(), "json=1", "time=30"]);
+
     let mut client = Process::start_reading(command, input);
     // Both ends of its control connection and of its stream.
     client.wait_until_up(|| established(port).len() >= 4);
     drop(end);
     client.finish().expect_code(0).expect_stderr("errno 119\n");
+
     let served = server.finish();
     served.expect_code(0);
     assert_eq!(
@@ -352,9 +367,11 @@ fn a_client_that_is_killed_is_no_failure_of_the_server() {
             "rate=1000000",
             "interval=0.1",
         ]);
+
         let client = Process::start(command);
         client.wait_for_stdout("bits/sec", 1);
         drop(client);
+
         let served = server.finish();
         served
             .expect_code(0)
@@ -377,6 +394,7 @@ fn a_log_file_takes_the_report() {
     finished.expect_stderr("result 0 errno 0\n");
     server.finish().expect_stdout("Server listening on");
     assert_eq!(finished.stdout, "before\n\nafter\n");
+
     let text = std::fs::read_to_string(&log).expect("a report");
     assert!(
         text.contains("Connecting to host 127.0.0.1") && text.contains("iperf Done."),
@@ -390,6 +408,7 @@ fn python(lab: &Lab, library: Library) -> Option<Command> {
     if let Ok(folder) = std::env::var("LINERATE_TEST_PYTHON") {
         command.env("PYTHONPATH", folder);
     }
+
     let mut probe = lab.command(library, Path::new("python3"));
     probe
         .envs(
@@ -398,10 +417,12 @@ fn python(lab: &Lab, library: Library) -> Option<Command> {
                 .filter_map(|(name, value)| Some((name, value?))),
         )
         .args(["-c", "import iperf3"]);
+
     if Process::start(probe).finish().code() != Some(0) {
         skip("python3 has no package iperf3; .ci/python-tools installs it");
         return None;
     }
+
     Some(command)
 }
 
@@ -417,12 +438,14 @@ fn the_python_package_has_the_same_outcome_over_both_libraries() {
     if python(&lab, Library::Ours).is_none() {
         return;
     }
+
     let script = super::file("python_iperf3.py");
     let run = |library, words: &str| {
         let mut command = python(&lab, library).expect("it was there before");
         command.arg(&script).args(words.split_whitespace());
         command
     };
+
     let cases: Vec<_> = [
         "duration=1",
         "duration=1 reverse=1 num_streams=3",
@@ -446,6 +469,7 @@ fn the_python_package_has_the_same_outcome_over_both_libraries() {
             outcome(&Process::start(run(*client, &format!("client {port} {settings}"))).finish());
         let received = outcome(&server.finish());
         let is_udp = settings.contains("udp");
+
         for shown in [&sent, &received] {
             assert!(shown["error"].is_null(), "{shown}");
             assert_eq!(shown["protocol"], if is_udp { "UDP" } else { "TCP" });
@@ -460,6 +484,7 @@ fn the_python_package_has_the_same_outcome_over_both_libraries() {
             assert_eq!(shown["reverse"], settings.contains("reverse"));
             assert_eq!(shown["duration"], 1);
         }
+
         assert_eq!(
             (&sent["type"], &received["type"]),
             (&"client".into(), &"server".into())
@@ -472,10 +497,12 @@ fn the_python_package_has_the_same_outcome_over_both_libraries() {
             sent["bytes"].as_u64() > Some(0) && sent["intervals"].as_u64() >= Some(1),
             "{sent}"
         );
+
         if is_udp {
             assert!(sent["lost_percent"].is_number(), "{sent}");
         }
     });
+
     for library in lab.libraries() {
         let port = free_port();
         let refused =
@@ -486,6 +513,7 @@ fn the_python_package_has_the_same_outcome_over_both_libraries() {
                 && error.ends_with("Connection refused"),
             "{refused}"
         );
+
         let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let port = taken.local_addr().expect("an address").port();
         let in_use = outcome(&Process::start(run(library, &format!("server {port} 1"))).finish());
@@ -510,6 +538,7 @@ fn the_library_exports_its_interface_alone() {
         .lines()
         .filter_map(|line| line.split_whitespace().nth(2))
         .collect();
+
     let is_other = |name: &&&str| {
         let others = [
             "i_errno",

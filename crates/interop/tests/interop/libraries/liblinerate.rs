@@ -44,6 +44,7 @@ struct End {
 fn ends(text: &str) -> Vec<End> {
     let mut rest = text;
     let mut ends = Vec::new();
+
     while let Some((first, tail)) = rest.split_once('\n') {
         let numbers = first
             .split(' ')
@@ -55,6 +56,7 @@ fn ends(text: &str) -> Vec<End> {
             break;
         };
         let length = documents.byte_offset();
+
         ends.push(End {
             numbers,
             error: error.to_owned(),
@@ -62,6 +64,7 @@ fn ends(text: &str) -> Vec<End> {
         });
         rest = tail[length..].trim_start();
     }
+
     ends
 }
 
@@ -72,17 +75,20 @@ fn a_c_program_runs_both_ends_with_events_and_reports() {
     let [client, server] = &ends(&finished.stdout)[..] else {
         panic!("{finished:?}")
     };
+
     // One start, two intervals and one end of each; the server listens, and stops when it is
     // stopped.
     assert_eq!(client.numbers, [0, 0, 4, 2, 1], "{finished:?}");
     assert_eq!(server.numbers[0], 1, "{finished:?}");
     assert_eq!(server.numbers[3..], [1, 1], "{finished:?}");
     assert_eq!(client.error, "");
+
     let start = &client.report["start"]["test_start"];
     assert_eq!(
         (&start["reverse"], &start["protocol"]),
         (&1.into(), &"TCP".into())
     );
+
     for end in [client, server] {
         assert!(
             end.report["end"]["sum_sent"]["bytes"].as_u64() > Some(0),
@@ -96,6 +102,7 @@ fn another_thread_ends_a_test_and_its_report_has_what_was_measured() {
     let program = compiled();
     let finished = run(&program, "stop");
     assert!(finished.elapsed.as_secs() < 30, "{finished:?}");
+
     let [client, server] = &ends(&finished.stdout)[..] else {
         panic!("{finished:?}")
     };
@@ -137,6 +144,7 @@ fn python_runs_both_ends_by_ctypes() {
         .arg(free_port().to_string());
     let finished = Process::start(command).finish();
     finished.expect_clean();
+
     let seen = finished.json();
     let (client, server) = (&seen["client"], &seen["server"]);
     assert_eq!(
@@ -154,6 +162,7 @@ fn python_runs_both_ends_by_ctypes() {
         client["report"]["start"]["test_start"]["protocol"], "UDP",
         "{seen}"
     );
+
     for end in [client, server] {
         assert!(
             end["report"]["end"]["sum"]["packets"].as_u64() > Some(100),
@@ -172,6 +181,7 @@ fn the_header_declares_what_the_library_exports() {
         .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
         .filter(|name| name.starts_with("linerate_"))
         .collect();
+
     let listed = Command::new("nm")
         .args(["-D", "--defined-only"])
         .arg(so())

@@ -29,6 +29,7 @@ fn library(name: &str) -> PathBuf {
         "{}: not there; cargo build --workspace makes it",
         path.display()
     );
+
     path
 }
 
@@ -59,6 +60,7 @@ impl Compiled {
         let folder = TempDir::new().expect("a folder");
         let file = folder.path().join("program.c");
         std::fs::write(&file, source).expect("a source file");
+
         let path = folder.path().join("program");
         let mut compiler = Command::new("cc");
         compiler.args([
@@ -74,6 +76,7 @@ impl Compiled {
             .arg("-I")
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../capi/include"));
         compiler.arg("-o").arg(&path).arg(&file).arg(library);
+
         let output = compiler.output().expect("cc runs");
         assert!(
             output.status.success(),
@@ -81,6 +84,7 @@ impl Compiled {
             String::from_utf8_lossy(&output.stderr)
         );
         std::os::unix::fs::symlink(library, folder.path().join(soname(library))).expect("a link");
+
         Self { folder, path }
     }
 
@@ -105,6 +109,7 @@ fn soname(library: &Path) -> String {
     let name = text
         .split_once("soname: [")
         .and_then(|(_, rest)| rest.split_once(']'));
+
     name.unwrap_or_else(|| panic!("no soname: {text}"))
         .0
         .to_owned()
@@ -125,5 +130,6 @@ fn valgrind(command: &Command, words: &[&str]) -> Command {
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
     );
+
     under
 }

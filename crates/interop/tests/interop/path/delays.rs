@@ -23,6 +23,7 @@ fn full_queue_delays_its_own_direction_by_its_length() {
     let (client, server) = NativeHost::both(&net);
     let _server = server.serve(&[]);
     let empty = client.report(SERVER, &["--only", "idle"]);
+
     // The receiver drops what fills the queue before it could refuse it.
     let drop = "table ip t \
                 { chain c { type filter hook prerouting priority -300; udp dport 5001 drop; }; }";
@@ -51,6 +52,7 @@ fn full_queue_delays_its_own_direction_by_its_length() {
             .is_some_and(|bytes| bytes > 1_200_000)),
         "the queue fills"
     );
+
     let full = client.report(SERVER, &["--only", "idle"]);
     let grown_ms = |delay: &str| {
         (ns(&full["idle"][delay], "p50_ns") - ns(&empty["idle"][delay], "p50_ns")) / 1e6
@@ -80,6 +82,7 @@ fn hosts_of_one_kernel_have_one_clock() {
     let report = client.report(SERVER, &["--only", "idle"]);
     assert_eq!(report["clock"]["method"], "one-clock", "{report:#}");
     assert!(ns(&report["clock"], "error_ns") <= 20_000.0, "{report:#}");
+
     let mean = |delay: &str| ns(&report["idle"][delay], "mean_ns");
     let difference = mean("one_way_up") + mean("one_way_down") - mean("rtt");
     assert!(difference.abs() <= 2_000.0, "{difference} ns: {report:#}");

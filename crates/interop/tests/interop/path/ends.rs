@@ -32,8 +32,10 @@ fn in_phase(client: &NativeHost, service: &Service, phase: &str) -> Process {
         "2",
     ];
     let test = client.test(&target, &words);
+
     service.wait_for_events("test_started", 1, TIMEOUT);
     let before = PHASES.iter().take_while(|name| **name != phase).last();
+
     let is_over = |name: &str| {
         test.stderr()
             .lines()
@@ -45,6 +47,7 @@ fn in_phase(client: &NativeHost, service: &Service, phase: &str) -> Process {
             "{before}: {test:?}"
         );
     }
+
     test
 }
 
@@ -54,12 +57,15 @@ fn interrupt_ends_a_test_with_a_partial_report_and_frees_the_server() {
         let (client, service) = (NativeHost::here(), NativeHost::here().serve(&[]));
         let test = in_phase(&client, &service, phase);
         test.signal(Signal::Interrupt);
+
         let finished = test.finish_within(CLIENT_END);
         let report = finished.expect_code(130).json();
         assert_eq!(report["state"], "partial", "{finished:?}");
+
         if *phase != "idle" {
             assert!(report["idle"]["rtt"]["p50_ns"].is_u64(), "{finished:?}");
         }
+
         service.wait_for_events("test_ended", 1, CLIENT_GONE);
     });
 }
@@ -70,6 +76,7 @@ fn client_of_a_server_that_is_killed_ends_with_a_partial_report() {
         let (client, service) = (NativeHost::here(), NativeHost::here().serve(&[]));
         let test = in_phase(&client, &service, phase);
         service.process.signal(Signal::Kill);
+
         let finished = test.finish_within(SERVER_GONE);
         assert_eq!(
             finished.expect_code(1).json()["state"],
@@ -89,6 +96,7 @@ fn server_is_free_after_a_client_that_is_killed() {
         let test = in_phase(&client, &service, phase);
         test.signal(Signal::Kill);
         service.wait_for_events("test_ended", 1, CLIENT_LOST);
+
         let next = format!("127.0.0.1:{}", service.port);
         NativeHost::here().report(&next, &["--only", "size"]);
     });
@@ -100,6 +108,7 @@ fn server_that_ends_by_a_signal_ends_its_clients() {
     let (client, service) = (NativeHost::here(), NativeHost::here().serve(&[]));
     let test = in_phase(&client, &service, "down");
     service.process.signal(Signal::Terminate);
+
     let finished = test.finish_within(SERVER_GONE);
     assert_eq!(
         finished.expect_code(1).json()["state"],

@@ -17,6 +17,7 @@ fn tested(words: &[&str]) -> Finished {
 #[test]
 fn every_operator_holds_or_is_missed() {
     const WORDS: [&str; 6] = ["--only", "idle,down", "-b", "20M", "--time", "1"];
+
     let cases = [
         ("down>=1M", 0),
         ("down>1M", 0),
@@ -36,6 +37,7 @@ fn every_operator_holds_or_is_missed() {
         let found = tested(&[&WORDS[..], &["--expect", limits]].concat());
         found.expect_code(*code);
         assert_eq!(found.json()["state"], "complete", "{found:?}");
+
         if *code == 5 {
             let clause = limits
                 .rsplit(',')
@@ -79,6 +81,7 @@ fn repeated_tests_are_judged_by_their_median() {
         "--only", "down", "-b", "20M", "--time", "1", "--repeat", "3", "--expect", "down>10M",
     ]);
     found.expect_code(0);
+
     let found = tested(&[
         "--only",
         "down",

@@ -71,11 +71,13 @@ fn original_server_serves_all_phases_and_the_next_client() {
             .collect();
         assert_eq!(kinds, ["down", "up", "both"], "{finished:?}");
         assert_eq!(entries(&found, "datagrams").len(), 2, "{finished:?}");
+
         for loss in entries(&found, "datagrams").iter().map(|one| &one["loss"]) {
             let [sent, received] =
                 ["sent", "received"].map(|name| loss[name].as_u64().expect("a count"));
             assert!(sent > 0 && received > 0 && received <= sent, "{loss}");
         }
+
         assert_eq!(
             (&found["target"]["dialect"], &found["target"]["identity"]),
             (&"iperf3".into(), &"unproven".into())
@@ -84,6 +86,7 @@ fn original_server_serves_all_phases_and_the_next_client() {
             .iter()
             .all(|phase| phase["rtt"]["n"].as_u64().is_some_and(|n| n > 0));
         assert_eq!(has_delay, side_probe == "busy", "{finished:?}");
+
         let log = log_after(server);
         assert!(!log.contains("error"), "{side_probe}: {log}");
         // Five tests and the one after them.
@@ -106,6 +109,7 @@ fn connections_beside_a_test_show_the_delay_at_a_server_for_many_clients() {
         rtt["n"].as_u64().is_some_and(|n| n >= 8) && rtt["p50_ns"].as_i64().is_some(),
         "{rtt}"
     );
+
     let log = log_after(server);
     assert!(!log.contains("error") && !log.contains("warn"), "{log}");
 }
@@ -124,6 +128,7 @@ fn handshakes_at_another_port_show_the_delay() {
             "{rtt}"
         );
     }
+
     assert_eq!(found["grade"]["probe"], "tcp", "{found}");
     assert!(!log_after(server).contains("error"));
     let wrong = Tester::new().test(&stock(), "--side-probe tcp:0");
@@ -142,6 +147,7 @@ fn absent_measures_are_named() {
         "--only idle,down,size --time 2 --json -q --side-probe none",
     );
     let found = finished.expect_code(0).json();
+
     let lacking = [
         "responsiveness",
         "in-band echo",
@@ -157,6 +163,7 @@ fn absent_measures_are_named() {
         "resumption of the control connection",
     ];
     let absent = found["absent"].as_object().expect("an object");
+
     for figure in lacking {
         assert_eq!(
             absent.get(figure).and_then(Value::as_str),
@@ -164,6 +171,7 @@ fn absent_measures_are_named() {
             "{figure}: {absent:?}"
         );
     }
+
     assert_eq!(
         absent.get("RTT under load").and_then(Value::as_str),
         Some("--side-probe none")
@@ -186,6 +194,7 @@ fn demanded_identity_is_not_downgraded() {
     let token = folder.path().join("token");
     std::fs::write(&token, "team 0123456789abcdef0123456789abcdef\n").expect("written");
     run(&format!("chmod 600 {}", token.display()));
+
     let fingerprint = "sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     let demands = [
         "--native".to_owned(),
@@ -214,10 +223,12 @@ fn goodput_is_that_of_the_shaper_and_icmp_shows_its_queue() {
         if !try_run(&shaper) {
             return linerate_interop::skip("the kernel has no tbf");
         }
+
         run(&format!(
             "ip netns exec {namespace} ethtool -K {DEVICE} tso off gso off gro off"
         ));
     }
+
     let allowed = inside(
         &net.a,
         Path::new("sysctl"),
@@ -230,6 +241,7 @@ fn goodput_is_that_of_the_shaper_and_icmp_shows_its_queue() {
     );
     let server = Process::start(inside(&net.b, original().path(), &["-s", "--forceflush"]));
     server.wait_for_stdout("Server listening", 1);
+
     let words = [
         "test",
         SERVER,
@@ -255,6 +267,7 @@ fn goodput_is_that_of_the_shaper_and_icmp_shows_its_queue() {
             "{}: {bps}",
             phase["kind"]
         );
+
         // The queue holds 312,500 B, 50 ms.
         let added_ns = phase["added_p50_ns"].as_i64().expect("a median");
         assert!(
@@ -263,6 +276,7 @@ fn goodput_is_that_of_the_shaper_and_icmp_shows_its_queue() {
             phase["kind"]
         );
     }
+
     assert_eq!(found["grade"]["probe"], "icmp");
     assert!(
         !(server.stdout() + &server.stderr()).contains("error"),

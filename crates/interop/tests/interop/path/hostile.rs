@@ -24,6 +24,7 @@ fn closed(mut stream: TcpStream) -> Vec<Value> {
     stream
         .set_read_timeout(Some(TIMEOUT))
         .expect("the time is not zero");
+
     if let Err(error) = stream.read_to_end(&mut rest) {
         assert_eq!(
             error.kind(),
@@ -31,6 +32,7 @@ fn closed(mut stream: TcpStream) -> Vec<Value> {
             "the server keeps the connection open"
         );
     }
+
     Vec::new()
 }
 
@@ -69,6 +71,7 @@ fn client_hello(length: usize, sent: usize) -> Vec<u8> {
     let mut message = vec![1];
     message.extend(&u32::try_from(length).expect("short").to_be_bytes()[1..]);
     message.resize(4 + sent, 0);
+
     let records = message.chunks(16_000).flat_map(|part| {
         let length = u16::try_from(part.len()).expect("short").to_be_bytes();
         [&[22, 3, 1][..], &length, part].concat()
@@ -171,6 +174,7 @@ const ATTACKS: [Attack; 16] = [
                 refused["phase"] = number.into();
                 client.send(refused);
             }
+
             client.drain()
         },
         Some("message"),
@@ -210,6 +214,7 @@ fn next_client_is_served_after_every_attack() {
             (Some(_), None) => panic!("{name}: no fault, but {messages:?}"),
             (None, fault) => assert_eq!(fault, None, "{name}"),
         }
+
         is_alive(&service);
     });
 }
@@ -219,12 +224,14 @@ fn next_client_is_served_after_every_attack() {
 fn phase_beyond_the_limits_is_refused_with_the_clause() {
     let service = NativeHost::here().serve(&[]);
     let (mut client, _) = RawNative::welcomed(to(service.port));
+
     for (number, mut message) in (1..).zip([phase("down", 0), phase("down", 5)]) {
         message["phase"] = json!(number);
         client.send(message.clone());
         let refused = client.expect("refused");
         assert_eq!(refused["clause"], "streams", "{message}: {refused}");
     }
+
     client.open_phase(3, &phase("down", 4)["spec"]);
     is_alive(&service);
 }
@@ -234,10 +241,12 @@ fn datagrams_of_no_flow_are_not_answered() {
     let service = NativeHost::here().serve(&[]);
     let (mut client, _) = RawNative::welcomed(to(service.port));
     client.open_phase(1, &phase("idle", 0)["spec"]);
+
     let socket = udp_socket("127.0.0.1", service.port, TIMEOUT);
     let random: Vec<u8> = (0..512_u32)
         .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
+
     for kind in 0..=255 {
         for length in [0, 31, 40, 512] {
             let body = &random[..length];
@@ -247,6 +256,7 @@ fn datagrams_of_no_flow_are_not_answered() {
             let _ = socket.send(body);
         }
     }
+
     is_alive(&service);
     socket.set_nonblocking(true).expect("a socket");
     let answer = socket.recv(&mut [0; 2048]).map_err(|error| error.kind());
@@ -280,6 +290,7 @@ fn begin_stream(port: u16, ready: &Value) -> TcpStream {
     stream
         .write_all(&stream_head(token(&ready["streams"][0]), 1))
         .expect("the server reads");
+
     stream
 }
 
@@ -294,6 +305,7 @@ fn open_flow(port: u16, ready: &Value) {
     socket
         .send(&knock(number, token(&granted["token"])))
         .expect("loopback");
+
     let mut answer = [0; 128];
     socket
         .recv(&mut answer)
@@ -310,6 +322,7 @@ fn address_with_many_wrong_tokens_waits() {
     let ready = client.open_phase(1, &phase("down", 4)["spec"]);
     closed(begin_stream(service.port, &ready));
     open_flow(service.port, &ready);
+
     let target = format!("127.0.0.1:{}", service.port);
     NativeHost::here().report(
         &target,
@@ -333,14 +346,17 @@ fn wrong_tokens_in_datagrams_count_against_no_address() {
     let (mut client, _) = RawNative::welcomed(to(service.port));
     let ready = client.open_phase(1, &phase("down", 4)["spec"]);
     let forger = udp_socket("127.0.0.1", service.port, TIMEOUT);
+
     for number in 0..50_u8 {
         forger.send(&knock(1, [number; 16])).expect("loopback");
     }
+
     open_flow(service.port, &ready);
     let mut answer = [0; 16];
     begin_stream(service.port, &ready)
         .read_exact(&mut answer)
         .expect("the token of the stream is valid");
+
     let target = format!("127.0.0.1:{}", service.port);
     NativeHost::here().report(
         &target,
@@ -364,16 +380,20 @@ fn client_whose_streams_are_refused_reports_it_and_fails() {
         "--profile",
         "quick",
     ];
+
     let client = NativeHost::here();
     let text = client.test(&target, &words).finish();
     text.expect_code(1).expect_stdout("wait a minute");
+
     for wrong in ["0.00 bit/s", "no problem", "bufferbloat", "RPM"] {
         assert!(!text.stdout.contains(wrong), "{wrong}: {text:?}");
     }
+
     let finished = client
         .test(&target, &[&words[..], &["--json", "-q"]].concat())
         .finish();
     let report = finished.expect_code(1).json();
+
     for kind in kinds {
         let reason = report["absent"][kind].as_str().unwrap_or_default();
         assert!(
@@ -381,6 +401,7 @@ fn client_whose_streams_are_refused_reports_it_and_fails() {
             "{kind}: {finished:?}"
         );
     }
+
     for figure in [
         "phases",
         "grade",
@@ -395,6 +416,7 @@ fn client_whose_streams_are_refused_reports_it_and_fails() {
             "{figure}: {found}"
         );
     }
+
     let refusals = service.events("handshake_failed");
     let is_explained = |event: &Value| event.to_string().contains("wrong tokens");
     assert!(refusals.iter().any(is_explained), "{refusals:?}");

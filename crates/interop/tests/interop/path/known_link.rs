@@ -79,6 +79,7 @@ fn timed_responsiveness_is_that_of_the_round_trip() {
             (100.0..=110.0).contains(&own_rtt_ms),
             "{own_rtt_ms} ms: {phase:#}"
         );
+
         let mean = f64::midpoint(number(&phase["rpm_foreign"]), number(&phase["rpm_self"]));
         assert_near(number(&phase["rpm"]), mean, 0.1, "mean", phase);
     }
@@ -101,6 +102,7 @@ fn check_delays(report: &Value, link: &LinkReport) {
         "RTT",
         report,
     );
+
     for (way, delay_ms) in [("one_way_up", 5.0), ("one_way_down", 45.0)] {
         // The link's own error, and half of the interval that is printed.
         let tolerance_ms = 0.3 + late_ms + ms(&idle[way], "error_ns");
@@ -112,6 +114,7 @@ fn check_delays(report: &Value, link: &LinkReport) {
             report,
         );
     }
+
     for phase in report["phases"].as_array().expect("loads") {
         for queue in ["queue_up", "queue_down"] {
             assert_near(
@@ -146,6 +149,7 @@ fn timed_delays_are_the_same_with_an_unrelated_clock() {
     if !std::path::Path::new("/proc/self/ns/time").exists() {
         return skip("this kernel has no time namespaces");
     }
+
     let serve = |host: &NativeHost| {
         let program = ours().path().to_str().expect("a plain path");
         let words = [
@@ -158,11 +162,13 @@ fn timed_delays_are_the_same_with_an_unrelated_clock() {
         ];
         let service = Service::spawn(host.command_of("unshare".as_ref(), &words), 5201, &[]);
         service.wait_for_events("listening", 1, TIMEOUT);
+
         service
     };
     let (report, link) = tested(link, serve, &SHORT);
     check_delays(&report, &link);
     assert_eq!(report["clock"]["method"], "exchange", "{report:#}");
+
     let (offset_ns, error_ns) = (
         number(&report["clock"]["offset_ns"]),
         number(&report["clock"]["error_ns"]),
@@ -224,6 +230,7 @@ fn timed_reordered_and_doubled_datagrams_are_counted_exactly() {
             found,
         );
         assert_eq!(found["reordering_extent"], 3, "{found:#}");
+
         // No datagram passes one that is the last of all.
         let reordered = (number(&found["reordered_share"]) * sent).round();
         assert!(

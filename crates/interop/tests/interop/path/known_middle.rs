@@ -30,6 +30,7 @@ fn timed_queue_that_new_connections_pass_is_per_flow() {
         "nft 'table ip t { chain c { type filter hook postrouting priority mangle; \
          meta l4proto tcp ct packets < 30 meta priority set \"1:10\"; }; }'",
     );
+
     // Otherwise no packets of connections are counted.
     net.in_middle("sysctl -qw net.netfilter.nf_conntrack_acct=1");
     for port in [CLIENT_PORT, SERVER_PORT] {
@@ -45,13 +46,16 @@ fn timed_queue_that_new_connections_pass_is_per_flow() {
         class("1:", "1:1", "20mbit");
         class("1:1", "1:10", "4mbit prio 0");
         class("1:1", "1:20", "16mbit prio 1");
+
         // 250,000 bytes at 20 Mbit/s are 100 ms.
         net.in_middle(&format!(
             "tc qdisc add dev {port} parent 1:20 bfifo limit 250000"
         ));
     }
+
     let (client, server) = NativeHost::both(&net);
     let _server = server.serve(&["--facts", "all"]);
+
     let report = client.report(
         SERVER,
         &[
@@ -70,6 +74,7 @@ fn timed_queue_that_new_connections_pass_is_per_flow() {
             assert!(added_ms <= 5.0, "{kind} {added_ms} ms more: {phase:#}");
         }
     }
+
     let findings = report["diagnosis"]["findings"]
         .as_array()
         .expect("findings");
@@ -94,6 +99,7 @@ fn receive_buffer_errors(namespace: &str) -> u64 {
         .split(' ')
         .zip(values.split(' '))
         .find(|(name, _)| *name == "RcvbufErrors");
+
     pair.and_then(|(_, value)| value.parse().ok())
         .expect("a count")
 }
@@ -106,6 +112,7 @@ fn timed_datagrams_of_a_stopped_receiver_are_lost_in_its_socket() {
     let Some(net) = Net::routed() else { return };
     let (client, server) = NativeHost::both(&net);
     let service = server.serve(&[]);
+
     let words = [
         "--json",
         "-q",
@@ -118,6 +125,7 @@ fn timed_datagrams_of_a_stopped_receiver_are_lost_in_its_socket() {
     ];
     let before = receive_buffer_errors(&net.b);
     let mut test = client.test(SERVER, &words);
+
     service.wait_for_events("test_started", 1, TIMEOUT);
     while !test.has_ended() {
         service.process.signal(Signal::Stop);
@@ -125,6 +133,7 @@ fn timed_datagrams_of_a_stopped_receiver_are_lost_in_its_socket() {
         service.process.signal(Signal::Continue);
         wait_until(Duration::from_millis(800), || test.has_ended());
     }
+
     let finished = test.finish();
     let report = finished.expect_code(0).json();
     let dropped = receive_buffer_errors(&net.b) - before;

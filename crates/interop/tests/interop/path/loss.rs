@@ -27,15 +27,18 @@ fn every_50th_datagram_that_the_path_drops_is_lost_in_the_network() {
         rule(CLIENT_PORT),
         rule(SERVER_PORT)
     ));
+
     // A packet of several datagrams, which a host that is late sends, would be one for the rule.
     for namespace in [&net.a, &net.b] {
         run(&format!(
             "ip netns exec {namespace} ethtool -K {DEVICE} tx-udp-segmentation off"
         ));
     }
+
     let report = client.report(SERVER, &["--only", "datagrams", "-b", "20M"]);
     let found = report["datagrams"].as_array().expect("datagrams");
     assert_eq!(found.len(), 2, "{report:#}");
+
     for one in found {
         let loss = &one["loss"];
         let count = |name: &str| {
@@ -43,6 +46,7 @@ fn every_50th_datagram_that_the_path_drops_is_lost_in_the_network() {
                 .as_f64()
                 .unwrap_or_else(|| panic!("no {name}: {one:#}"))
         };
+
         // 2 %, and what the last 50 have left over.
         assert!(
             (count("network") - count("sent") / 50.0).abs() <= 1.0,
@@ -54,6 +58,7 @@ fn every_50th_datagram_that_the_path_drops_is_lost_in_the_network() {
             "{one:#}"
         );
         assert_eq!(one["longest_loss_burst"], 1, "{one:#}");
+
         // The rate is that of the second in which datagrams were sent, not of the waits around it.
         for (rate, expected) in [("sent_bps", 20e6), ("received_bps", 19.6e6)] {
             let rate_bps = one[rate].as_f64().expect("a rate");
@@ -75,12 +80,14 @@ fn smaller_packets_of_one_direction_are_found_with_and_without_icmp() {
         net.in_middle(&format!(
             "ip route change {CLIENT} dev {CLIENT_PORT} mtu lock 1400"
         ));
+
         if is_silent {
             let drop = "icmp type destination-unreachable drop";
             net.in_middle(&format!(
                 "nft 'table ip t {{ chain c {{ type filter hook output priority 0; {drop}; }}; }}'"
             ));
         }
+
         let report = client.report(SERVER, &["--only", "size"]);
         let size = &report["size"];
         assert_eq!(
@@ -137,9 +144,11 @@ fn load_of_which_no_byte_arrives_has_no_values_and_the_cause() {
     text.expect_code(1)
         .expect_stdout("no byte arrived")
         .expect_stdout("the path drops large packets");
+
     for wrong in ["0.00 bit/s", "no problem", "bufferbloat A", "excellent"] {
         assert!(!text.stdout.contains(wrong), "{wrong}: {text:?}");
     }
+
     let test = client
         .test(SERVER, &[&words[..], &["--json", "-q"]].concat())
         .finish_within(Duration::from_secs(60));
@@ -151,9 +160,11 @@ fn load_of_which_no_byte_arrives_has_no_values_and_the_cause() {
             .find(|phase| phase["kind"] == kind)
             .unwrap_or_else(|| panic!("no {kind}: {report:#}"))
     });
+
     for figure in ["up_bps", "down_bps", "rtt", "rpm", "single_stream_bps"] {
         assert!(up[figure].is_null(), "{figure}: {up:#}");
     }
+
     assert!(
         both["up_bps"].is_null()
             && both["rpm"].is_null()
@@ -177,6 +188,7 @@ fn load_of_which_no_byte_arrives_has_no_values_and_the_cause() {
             .is_some_and(|reason| reason.contains("up of both: no byte arrived")),
         "{absent:#}"
     );
+
     // Blocked UDP is no reason for a load without a byte.
     net.in_middle("nft 'add rule ip t c meta l4proto udp drop'");
     let test = client
@@ -197,6 +209,7 @@ fn black_hole_of_both_directions_is_reported_with_its_fix() {
         "nft 'table ip t \
          { chain c { type filter hook forward priority 0; meta length > 1450 drop; }; chain o { type filter hook output priority 0; icmp type destination-unreachable drop; }; }'",
     );
+
     for words in [
         &["--only", "size,idle,down,up", "--time", "2"][..],
         &["--profile", "quick"],
@@ -208,6 +221,7 @@ fn black_hole_of_both_directions_is_reported_with_its_fix() {
             .expect_stdout("RTT p50")
             .expect_stdout("net.ipv4.tcp_mtu_probing=1");
         let unwrapped = text.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+
         for part in [
             "no byte arrived",
             "the path drops large packets (likely)",
@@ -227,6 +241,7 @@ fn blocked_udp_leaves_the_values_of_tcp() {
         "nft 'table ip t \
          { chain c { type filter hook forward priority 0; meta l4proto udp drop; }; }'",
     );
+
     let words = [
         "--json",
         "--only",
@@ -258,6 +273,7 @@ fn blocked_udp_leaves_the_values_of_tcp() {
                 .is_some_and(|count| count > 0),
             "{test:?}"
         );
+
         if code == 5 {
             test.expect_stderr("loss<1%");
         }

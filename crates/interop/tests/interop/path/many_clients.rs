@@ -22,6 +22,7 @@ fn clients_of_all_dialects_are_served_or_refused_with_a_reason() {
     ]);
     let idle = Status::of(service.process.id());
     let target = format!("127.0.0.1:{}", service.port);
+
     let natives: Vec<(NativeHost, Process)> = (0..20)
         .map(|_| {
             let client = NativeHost::here();
@@ -39,6 +40,7 @@ fn clients_of_all_dialects_are_served_or_refused_with_a_reason() {
         .map(|_| Iperf2::Original.client(port2, "-t 1 -b 10M"))
         .collect();
     let mut served = 0;
+
     for (_, test) in natives {
         let finished = test.finish_within(Duration::from_secs(60));
         match finished.code() {
@@ -47,6 +49,7 @@ fn clients_of_all_dialects_are_served_or_refused_with_a_reason() {
             _ => panic!("{finished:?}"),
         }
     }
+
     for test in stock {
         let finished = test.finish_within(Duration::from_secs(60));
         match finished.code() {
@@ -54,10 +57,12 @@ fn clients_of_all_dialects_are_served_or_refused_with_a_reason() {
             _ => drop(finished.expect_stderr("the server is busy running a test")),
         }
     }
+
     // iperf 2 has no message for a refusal.
     for test in older {
         test.finish_within(Duration::from_secs(60));
     }
+
     assert!(served >= 4, "{served}");
     let count = |kind: &str| service.events(kind).len();
     service.wait_for_events("test_ended", count("test_started"), TIMEOUT);
@@ -75,6 +80,7 @@ fn a_test_that_another_one_joins_says_so() {
         &target,
         &["--only", "idle,down", "--time", "2", "-b", "10M", "-q"],
     );
+
     service.wait_for_events("test_started", 1, TIMEOUT);
     let second = service.client(original(), &["-n", "64K"]);
     second.finish().expect_code(0);
@@ -96,6 +102,7 @@ fn clients_of_two_dialects_wait_in_one_queue() {
     let service = NativeHost::here().serve(&["--admit", "queue:1"]);
     let target = format!("127.0.0.1:{}", service.port);
     let first = service.client(original(), &["-t", "3", "-b", "1M", "-J"]);
+
     service.wait_for_events("test_started", 1, TIMEOUT);
     let native = NativeHost::here();
     let second = native.test(
@@ -108,10 +115,12 @@ fn clients_of_two_dialects_wait_in_one_queue() {
             .contains("waiting for the server: 0 others in front")
     };
     assert!(wait_until(TIMEOUT, waits), "{second:?}");
+
     let third = service.client(original(), &["-n", "64K", "-J"]);
     first.finish().expect_code(0);
     second.finish_within(Duration::from_secs(60)).expect_code(0);
     third.finish_within(Duration::from_secs(60)).expect_code(0);
+
     let records = service.wait_for_events("test_ended", 3, TIMEOUT);
     let directions: Vec<&str> = records
         .iter()
@@ -129,11 +138,13 @@ fn client_that_does_not_wait_long_enough_is_refused_with_advice() {
     let service = NativeHost::here().serve(&["--admit", "queue:1"]);
     let target = format!("127.0.0.1:{}", service.port);
     let _running = service.client(original(), &["-t", "15", "-b", "1M"]);
+
     service.wait_for_events("test_started", 1, TIMEOUT);
     let finished = NativeHost::here()
         .test(&target, &["--only", "size", "--wait", "1"])
         .finish();
     finished.expect_code(4).expect_stderr("try a longer --wait");
+
     // Its place in the queue is free: the next one is the first in it.
     let _ = NativeHost::here()
         .test(&target, &["--only", "size", "--wait", "1"])

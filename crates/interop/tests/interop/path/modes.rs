@@ -26,6 +26,7 @@ fn examined(net: &Net, words: &[&str]) -> (Value, Finished) {
     .concat();
     let mut command = inside(&net.a, ours().path(), &words);
     command.env("XDG_STATE_HOME", state.path());
+
     let finished = Process::start(command).finish();
     finished.expect_code(0);
     (finished.json(), finished)
@@ -78,9 +79,11 @@ fn two_links() -> Option<Net> {
     run(&format!(
         "ip -n {a} link add lr1 type veth peer name lr1 netns {b}"
     ));
+
     for (namespace, address) in [(a, "10.98.0.1"), (b, "10.98.0.2")] {
         run(&format!("ip -n {namespace} addr add {address}/24 dev lr1"));
         run(&format!("ip -n {namespace} link set lr1 up"));
+
         if !try_run(&format!(
             "ip -n {namespace} mptcp limits set subflow 4 add_addr_accepted 4"
         )) {
@@ -88,6 +91,7 @@ fn two_links() -> Option<Net> {
             return None;
         }
     }
+
     run(&format!(
         "ip -n {b} mptcp endpoint add 10.98.0.2 dev lr1 signal"
     ));
@@ -101,12 +105,14 @@ fn timed_subflows_of_multipath_tcp_share_two_links() {
     let Some(net) = two_links() else { return };
     shape(&net, DEVICE, "50mbit", 300_000);
     shape(&net, "lr1", "50mbit", 300_000);
+
     let _server = serve(&net);
     for (kind, rate) in [("down", "down_bps"), ("up", "up_bps")] {
         let words = ["--only", kind, "-P", "1", "-t", "6", "--transport", "mptcp"];
         let (report, finished) = examined(&net, &words);
         let load = phase(&report, kind);
         assert!((88e6..98e6).contains(&number(&load[rate])), "{finished:?}");
+
         let rows = load["subflows"]
             .as_array()
             .unwrap_or_else(|| panic!("no subflows: {finished:?}"));
@@ -115,6 +121,7 @@ fn timed_subflows_of_multipath_tcp_share_two_links() {
             shares.len() == 2 && shares.iter().all(|share| (0.45..=0.55).contains(share)),
             "{finished:?}"
         );
+
         // Rows are those of the sender.
         let sender = if kind == "up" {
             [CLIENT, "10.98.0.1"]
@@ -157,6 +164,7 @@ fn load_over_tls_reports_rate_and_cpu_time_of_both_ends() {
         &net,
         &["--only", "down,up", "-t", "1", "--transport", "tls"],
     );
+
     for (kind, rate) in [("down", "down_bps"), ("up", "up_bps")] {
         let load = phase(&report, kind);
         assert!(number(&load[rate]) > 1e6, "{finished:?}");
@@ -174,6 +182,7 @@ fn load_over_tls_reports_rate_and_cpu_time_of_both_ends() {
 fn raw_load_has_no_frames_and_no_echo_of_its_own() {
     let Some(net) = Net::new() else { return };
     let _server = serve(&net);
+
     let (report, finished) = examined(
         &net,
         &[
@@ -191,9 +200,11 @@ fn raw_load_has_no_frames_and_no_echo_of_its_own() {
             load["in_band"].is_null() && !load["rpm_foreign"].is_null(),
             "{finished:?}"
         );
+
         let deviations = load["deviations"].as_array().expect("deviations");
         assert!(deviations.contains(&"raw".into()), "{finished:?}");
     }
+
     assert!(
         report["absent"]["in-band echo"]
             .as_str()
@@ -217,6 +228,7 @@ fn all_streams_of_the_command_line_run_from_the_start() {
         &net,
         &["--only", "up,both", "-t", "1", "-P", "3", "--rate", "20M"],
     );
+
     for (kind, streams) in [("up", 3), ("both", 6)] {
         let load = phase(&report, kind);
         let rows = load["stream_info"].as_array().expect("streams");
@@ -237,6 +249,7 @@ fn timed_datagrams_above_the_rate_of_the_own_queue_are_lost_in_the_sending_host(
     shape(&net, DEVICE, "10mbit", 12_000);
     let _server = serve(&net);
     let (report, finished) = examined(&net, &["--only", "pps", "--profile", "quick"]);
+
     for direction in ["down", "up"] {
         let found = ladder(&report, "pps", Some(direction));
         let highest = number(&found["highest"]);
@@ -247,6 +260,7 @@ fn timed_datagrams_above_the_rate_of_the_own_queue_are_lost_in_the_sending_host(
                 .is_some_and(|limit| limit.contains("in the sending host")),
             "{finished:?}"
         );
+
         let datagrams = report["datagrams"]
             .as_array()
             .expect("the lowest rate with losses");
@@ -272,6 +286,7 @@ fn timed_capacity_is_the_rate_of_the_shaper_in_ip_packets() {
     shape(&net, DEVICE, "50mbit", 600_000);
     let _server = serve(&net);
     let (report, finished) = examined(&net, &["--only", "capacity"]);
+
     for direction in ["down", "up"] {
         let highest = number(&ladder(&report, "capacity", Some(direction))["highest"]);
         assert!(
@@ -304,6 +319,7 @@ fn schedule_of_datagrams_is_met_and_measured() {
     let (report, finished) = examined(&net, &["--only", "pace", "--profile", "quick"]);
     let paced = report["datagrams"].as_array().expect("both directions");
     assert_eq!(paced.len(), 2, "{finished:?}");
+
     for paced in paced {
         assert!(
             (number(&paced["sent_bps"]) - 480_000.0).abs() < 5_000.0,
@@ -320,6 +336,7 @@ fn schedule_of_datagrams_is_met_and_measured() {
 fn requests_have_latency_and_cpu_time_of_both_ends() {
     let Some(net) = Net::new() else { return };
     let _server = serve(&net);
+
     let words = [
         "--only",
         "rr,crr",
@@ -336,6 +353,7 @@ fn requests_have_latency_and_cpu_time_of_both_ends() {
     let done = report["transactions"].as_array().expect("both kinds");
     let kinds: Vec<_> = done.iter().map(|done| done["kind"].as_str()).collect();
     assert_eq!(kinds, [Some("rr"), Some("crr")], "{finished:?}");
+
     for done in done {
         let latency = &done["latency"];
         assert!(
@@ -350,6 +368,7 @@ fn requests_have_latency_and_cpu_time_of_both_ends() {
             latency["p50_ns"].as_u64() < latency["p95_ns"].as_u64(),
             "{finished:?}"
         );
+
         for end in ["client_cpu_ns", "server_cpu_ns"] {
             assert!(number(&done[end]) > 1_000.0, "{end}: {finished:?}");
         }
@@ -379,6 +398,7 @@ fn congestion_control_is_chosen_before_the_streams_connect() {
         return skip("strace is not installed");
     };
     finished.expect_code(0);
+
     // The first socket shows that this host has the algorithm; it is closed without a connection.
     let lines: Vec<&str> = trace.lines().collect();
     let is_connected_next = |at: usize, set: &str| {
@@ -392,8 +412,10 @@ fn congestion_control_is_chosen_before_the_streams_connect() {
         let next = calls.find(|line| {
             line.contains(&connects) || line.contains(&format!("close({descriptor})"))
         });
+
         next.is_some_and(|line| line.contains(&connects))
     };
+
     let sets: Vec<(usize, &&str)> = lines
         .iter()
         .enumerate()

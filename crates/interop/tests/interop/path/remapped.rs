@@ -38,6 +38,7 @@ fn timed_flow_is_opened_anew_when_its_translation_changes() {
     };
     assert!(wait_until(TIMEOUT, is_loaded), "{test:?}");
     net.in_middle(&masquerade(2, "30000-39999"));
+
     let finished = test.finish_within(Duration::from_secs(90));
     let report = finished.expect_code(0).json();
     assert_eq!(
@@ -45,9 +46,11 @@ fn timed_flow_is_opened_anew_when_its_translation_changes() {
         (&"complete".into(), &0.into()),
         "{report:#}"
     );
+
     let loads = report["phases"].as_array().expect("loads");
     let kinds: Vec<&Value> = loads.iter().map(|load| &load["kind"]).collect();
     assert_eq!(kinds, ["down", "up", "both"], "{report:#}");
+
     for load in loads {
         let (answered, lost) = (number(&load["rtt"]["n"]), number(&load["rtt"]["lost"]));
         // The first second of the load upwards, in which nothing shows that the flow is lost, is
@@ -56,6 +59,7 @@ fn timed_flow_is_opened_anew_when_its_translation_changes() {
         let is_named = load["deviations"].to_string().contains("opened anew");
         assert_eq!(is_named, load["kind"] == "up", "{load:#}");
     }
+
     assert!(
         report["absent"]["probes"]
             .as_str()

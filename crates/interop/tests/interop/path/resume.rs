@@ -30,6 +30,7 @@ fn control_port(service: &Service, tests: usize) -> String {
 fn tested(client: &NativeHost, service: &Service, tests: usize, cut: impl FnOnce(&str)) -> Value {
     let test = client.test(SERVER, &WORDS);
     let port = control_port(service, tests);
+
     let is_loaded = || {
         test.stderr()
             .lines()
@@ -37,6 +38,7 @@ fn tested(client: &NativeHost, service: &Service, tests: usize, cut: impl FnOnce
     };
     assert!(wait_until(TIMEOUT, is_loaded), "{test:?}");
     cut(&port);
+
     let finished = test.finish_within(Duration::from_secs(60));
     finished.expect_code(0).json()
 }
@@ -51,6 +53,7 @@ fn test_continues_over_a_new_control_connection() {
     let service = server.serve(&[]);
     let whole = tested(&client, &service, 1, |_| ());
     assert_eq!(whole["resumed"], 0, "{whole:#}");
+
     let by_router = tested(&client, &service, 2, |port| {
         let reset = "reject with tcp reset";
         net.in_middle(&format!(

@@ -32,6 +32,7 @@ fn check_rates(report: &Value) {
         let found = phase[rate].as_f64().expect("a rate");
         let expected = GOODPUT_BPS - PROBES_BPS - TOLERANCE_BPS..GOODPUT_BPS + TOLERANCE_BPS;
         assert!(expected.contains(&found), "{kind}: {found}: {phase:#}");
+
         let busiest = phase["cpu_cores"]
             .as_array()
             .into_iter()
@@ -63,11 +64,13 @@ fn tested(net: &Net, words: &[&str]) -> (Value, String) {
         .state_file("report.json")
         .with_file_name("report.json");
     std::fs::create_dir_all(json.parent().expect("a folder")).expect("a folder");
+
     let file = format!("--json={}", json.display());
     let finished = client
         .test(SERVER, &[&[&file, "-q"], words].concat())
         .finish_within(Duration::from_secs(120));
     finished.expect_code(0);
+
     let report = std::fs::read_to_string(&json).expect("a report");
     (
         serde_json::from_str(&report).expect("JSON"),
@@ -86,6 +89,7 @@ fn shaper_between_the_hosts_is_the_narrowest_hop_of_the_path() {
         text.contains("the narrowest hop of the path sets the rate"),
         "{text}"
     );
+
     for other_term in ["the path between the hosts", "Random loss", "A deep queue"] {
         assert!(!text.contains(other_term), "{other_term}: {text}");
     }
@@ -102,12 +106,14 @@ fn long_queue_of_the_path_has_its_remedy_in_the_short_report() {
         &["--only", "idle,up", "--time", "5", "--congestion", "cubic"],
     );
     let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
+
     for part in [
         "ALSO A queue on the path delays packets",
         "next fq_codel or cake at",
     ] {
         assert!(unwrapped.contains(part), "no {part}: {text}");
     }
+
     for other_term in ["Random loss", "the path between the hosts", "no queue"] {
         assert!(!text.contains(other_term), "{other_term}: {text}");
     }
@@ -119,6 +125,7 @@ fn shaper_of_a_tested_host_is_its_configured_rate() {
     for host in [&net.a, &net.b] {
         run(&format!("tc -n {host} qdisc add dev {DEVICE} {TBF}"));
     }
+
     let (report, text) = tested(&net, &["--only", "idle,down,up", "--time", "5"]);
     check_rates(&report);
     assert!(
@@ -140,12 +147,14 @@ fn default_profile_keeps_to_its_time_and_its_share_of_probes() {
         let (report, text) = tested(&net, &[]);
         let elapsed = report["elapsed_ns"].as_f64().expect("a time") / 1e9;
         assert!(elapsed <= seconds, "{rate}: {elapsed} s\n{text}");
+
         for kind in ["down", "up"] {
             let phase = load(&report, kind);
             let count = |probe: &str| {
                 phase[probe]["n"].as_f64().unwrap_or(0.0)
                     + phase[probe]["lost"].as_f64().unwrap_or(0.0)
             };
+
             // A new connection moves some 5,000 bytes in both directions, an UDP probe 114 in each.
             let probes = 114.0 * count("rtt") + 5_000.0 * count("tcp");
             let moved = phase["series"]
@@ -158,6 +167,7 @@ fn default_profile_keeps_to_its_time_and_its_share_of_probes() {
             let share = probes / (probes + moved.expect("a series"));
             assert!(share <= 0.05, "{rate}, {kind}: {share}\n{text}");
         }
+
         if rate == "100mbit" {
             check_rates(&report);
             assert!(

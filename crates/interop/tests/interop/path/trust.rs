@@ -55,6 +55,7 @@ impl<'a> Flows<'a> {
         let (flow, token) = self.next();
         let socket = udp_socket("127.0.0.1", self.service.port, TIMEOUT);
         socket.send(&knock(flow, token)).expect("loopback");
+
         let mut answer = [0; 128];
         let length = socket.recv(&mut answer).expect("a valid knock is answered");
         assert!(
@@ -62,6 +63,7 @@ impl<'a> Flows<'a> {
             "the answer is longer than the knock: {length}"
         );
         assert_eq!(answer[..3], [0xa5, 0x01, 1]);
+
         (flow, token)
     }
 
@@ -72,6 +74,7 @@ impl<'a> Flows<'a> {
         socket.send(datagram).expect("loopback");
         self.open_next();
         socket.set_nonblocking(true).expect("a socket");
+
         let received = socket.recv(&mut [0; 2048]).map_err(|error| error.kind());
         assert_eq!(received, Err(ErrorKind::WouldBlock), "{name}");
     }
@@ -92,6 +95,7 @@ fn knocks_without_a_valid_token_of_their_address_are_not_answered() {
     );
     client.send(json!({ "type": "stop", "phase": 1 }));
     client.expect("phase_result");
+
     let mut flows = Flows::of(&service, &client.open_phase(2, &idle_phase()));
     flows.expect_nothing("wrong token", "127.0.0.1", &knock(1, [7; 16]));
     flows.expect_nothing("used token", "127.0.0.1", &knock(used.0, used.1));
@@ -100,6 +104,7 @@ fn knocks_without_a_valid_token_of_their_address_are_not_answered() {
         "127.0.0.1",
         &knock(stale.0, stale.1),
     );
+
     let (flow, valid) = flows.next();
     flows.expect_nothing(
         "token of another flow",
@@ -137,6 +142,7 @@ fn another_address_opens_a_flow_after_it_has_received_a_challenge() {
         9,
         "a wrong proof"
     );
+
     let third = udp_socket("127.0.0.10", service.port, TIMEOUT);
     assert_eq!(
         answer_to_knock(&third, &with_proof(&challenge[24..32]))[2],
@@ -175,6 +181,7 @@ fn proof_of_an_address_opens_no_flow_of_another_session_or_number() {
         9,
         "another flow"
     );
+
     let (mut second, _) = RawNative::welcomed((Ipv4Addr::LOCALHOST, service.port));
     let (same_flow, its_token) = Flows::of(&service, &second.open_phase(1, &idle_phase())).next();
     assert_eq!(same_flow, flow, "each session numbers its flows");
@@ -190,6 +197,7 @@ fn proof_of_an_address_opens_no_flow_of_another_session_or_number() {
 fn control_connection_over_another_address_needs_the_consent_of_the_server() {
     let (client, host) = (NativeHost::here(), NativeHost::here());
     let strict = host.serve(&[]);
+
     let split = |port: u16| {
         let words = [
             "--control-via",
@@ -209,9 +217,11 @@ fn control_connection_over_another_address_needs_the_consent_of_the_server() {
         .expect_code(4)
         .expect_stderr("--allow-split-address");
     drop(strict);
+
     let service = host.serve(&["--allow-split-address"]);
     let report = split(service.port).expect_code(0).json();
     assert_eq!(report["target"]["address"], "127.0.0.1");
+
     let rate = report["phases"][0]["down_bps"].as_f64();
     assert!(rate.is_some_and(|bps| bps > 0.0), "{report}");
     assert!(
@@ -228,8 +238,10 @@ fn answer_to_head(port: u16, head: &[u8]) -> (usize, Option<ErrorKind>) {
         .set_read_timeout(Some(TIMEOUT))
         .expect("the time is not zero");
     stream.write_all(head).expect("the server reads");
+
     let mut answer = [0; 16];
     let mut length = 0;
+
     loop {
         match stream.read(&mut answer[length..]) {
             Ok(0) => return (length, None),
@@ -250,6 +262,7 @@ fn streams_without_a_valid_token_are_reset_without_a_byte() {
         .iter()
         .map(token)
         .collect();
+
     let reset = (0, Some(ErrorKind::ConnectionReset));
     assert_eq!(
         answer_to_head(service.port, &stream_head([7; 16], 1)),
@@ -261,6 +274,7 @@ fn streams_without_a_valid_token_are_reset_without_a_byte() {
     first
         .write_all(&stream_head(tokens[0], 1))
         .expect("the server reads");
+
     let mut answer = [0; 16];
     first
         .read_exact(&mut answer)
@@ -284,6 +298,7 @@ fn streams_without_a_valid_token_are_reset_without_a_byte() {
         reset,
         "token of an earlier phase"
     );
+
     // Refusals are logged.
     assert!(
         service
@@ -335,6 +350,7 @@ fn changed_key_is_refused_with_both_and_the_way_to_forget() {
         "pinned"
     );
     drop(first);
+
     let second_host = NativeHost::here();
     let second = second_host.serve_at(port, &[]);
     let new = fingerprint(&second);
@@ -390,6 +406,7 @@ fn token_is_proved_by_both_ends() {
         "--tokens",
         tokens.to_str().expect("a plain path"),
     ]);
+
     let test = |name: &str, secret: &str| {
         let file = secret_file(&client, name, secret);
         tested(
@@ -474,9 +491,11 @@ fn stranger_gets_no_proof_and_the_same_answer_for_every_name() {
         refused,
         "a name that does not exist"
     );
+
     for _ in 2..10 {
         answers_to_token(service.port, "group", wrong);
     }
+
     assert_eq!(
         answers_to_token(service.port, "group", right),
         refused,
@@ -487,6 +506,7 @@ fn stranger_gets_no_proof_and_the_same_answer_for_every_name() {
     tested(&client, service.port, &["--token-file", file])
         .expect_code(4)
         .expect_stderr("the token is not accepted");
+
     let elsewhere = tested(
         &client,
         service.port,
@@ -496,6 +516,7 @@ fn stranger_gets_no_proof_and_the_same_answer_for_every_name() {
         elsewhere.expect_code(0).json()["target"]["identity"],
         "token"
     );
+
     let causes: Vec<Value> = service
         .events("login_failed")
         .iter()
@@ -522,6 +543,7 @@ fn tokens_leave_no_other_dialect_open_unsaid() {
         let start = [&["serve", "--port", &port], words, &tokens].concat();
         let server = Process::start(host.command(&start)).finish();
         server.expect_code(2);
+
         for text in named.iter().chain(&["--tokens-for native"]) {
             server.expect_stderr(text);
         }
@@ -532,6 +554,7 @@ fn tokens_leave_no_other_dialect_open_unsaid() {
         &["iperf3 and iperf 2", "--no-iperf3 and no --iperf2"],
     );
     refused(&["--no-iperf3", "--iperf2"], &["clients of iperf 2 would"]);
+
     let one_port = Process::start(
         host.command(&[&["serve", "--one-port", "127.0.0.1:1"][..], &tokens].concat()),
     )
@@ -588,6 +611,7 @@ fn password_is_demanded_and_sent_to_a_known_server_alone() {
         command.env("LINERATE_PASSWORD", password);
         Process::start(command).finish()
     };
+
     let mario = ["--username", "mario"];
     log_in("rossi", &[])
         .expect_code(4)
@@ -607,6 +631,7 @@ fn password_is_demanded_and_sent_to_a_known_server_alone() {
     log_in("rossi", &["--username", "luigi"])
         .expect_code(4)
         .expect_stderr("the login is not accepted");
+
     let causes: Vec<String> = service
         .events("login_failed")
         .iter()
@@ -616,6 +641,7 @@ fn password_is_demanded_and_sent_to_a_known_server_alone() {
         causes,
         ["\"login\"", "\"wrong_password\"", "\"unknown_user\""]
     );
+
     let users: Vec<String> = service
         .events("test_ended")
         .iter()
@@ -634,9 +660,11 @@ fn stock_server_in_the_place_of_a_demanded_one_is_no_substitute() {
     let (port, pin) = (native.port, fingerprint(&native));
     tested(&client, port, &[]).expect_code(0);
     drop(native);
+
     let _stock = Server::start_at(original(), port, &[]);
     let token = secret_file(&client, "token", "group 0123456789abcdef0123456789abcdef\n");
     let stranger = NativeHost::here();
+
     for (client, words) in [
         (&client, &[][..]),
         (&stranger, &["--native"][..]),
@@ -659,11 +687,13 @@ fn server_that_is_not_native_receives_the_cookie_alone() {
     let SocketAddr::V4(address) = listener.local_addr().expect("an address") else {
         panic!("IPv4")
     };
+
     let server = thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a client");
         let mut cookie = [0; 37];
         stream.read_exact(&mut cookie).expect("a cookie");
         stream.write_all(&[9]).expect("the client reads");
+
         let mut rest = Vec::new();
         // A reset is an end as well.
         let _ = stream.read_to_end(&mut rest);

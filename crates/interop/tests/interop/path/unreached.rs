@@ -77,6 +77,7 @@ fn link_local_address_with_a_device_is_read_in_urls() {
 fn key_with_a_passphrase_is_named_as_such_with_the_way_to_remove_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).display().to_string();
+
     let make = |line: &str, name: &str| {
         let words = line.split_whitespace().chain(["-out"]);
         let status = Command::new("openssl")
@@ -96,6 +97,7 @@ fn key_with_a_passphrase_is_named_as_such_with_the_way_to_remove_it() {
     if !is_made {
         return skip("no openssl that makes such keys");
     }
+
     std::fs::write(path("users"), "rossi,0\n").expect("written");
     let rows = [
         format!(

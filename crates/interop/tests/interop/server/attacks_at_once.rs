@@ -113,6 +113,7 @@ fn forge(target: Target, held: &mut Held, modes: &[FlowMode]) {
     let Ok(socket) = UdpSocket::bind(SocketAddr::from(([127, 0, 7, held.round.max(1)], 0))) else {
         return;
     };
+
     for (mode, number) in modes.iter().flat_map(|mode| [(mode, 1), (mode, 2)]) {
         let datagram = forged(*mode, number, 1 << 31, 5001);
         // What the server does not take is lost, as in a network.
@@ -126,6 +127,7 @@ fn trickling_tests(target: Target, held: &mut Held) {
         // A test that was ended takes nothing.
         let _ = data.write_all(&[0]);
     }
+
     if held.tests.len() < 50
         && let Some(test) = running(target.iperf3)
     {
@@ -140,6 +142,7 @@ fn running(port: u16) -> Option<(TcpStream, TcpStream)> {
     let parameters =
         frame("{\"tcp\":true,\"time\":0,\"parallel\":1,\"len\":1000,\"client_version\":\"3.12\"}");
     send_text(&mut control, &parameters, state::CREATE_STREAMS)?;
+
     let mut data = connect(port)?;
     data.write_all(&cookie).ok()?;
     Some((control, data))
@@ -188,6 +191,7 @@ fn timed_under_all_attacks_at_once_another_client_is_served_and_the_server_ends_
              alone bounds it",
         );
     }
+
     let (mut service, iperf2) =
         Service::start_both_by(in_group(group.as_ref()), &["--log-level", "warn"]);
     let target = Target {
@@ -206,6 +210,7 @@ fn timed_under_all_attacks_at_once_another_client_is_served_and_the_server_ends_
         for attack in ATTACKS {
             scope.spawn(move || repeat(attack));
         }
+
         let _ = service.wait_for_events("refused", 50, TIMEOUT);
         for _ in 0..3 {
             let began = Instant::now();
@@ -216,6 +221,7 @@ fn timed_under_all_attacks_at_once_another_client_is_served_and_the_server_ends_
                 began.elapsed()
             );
         }
+
         service.process.signal(Signal::Terminate);
         assert!(
             wait_until(ENDS_WITHIN, || service.process.has_ended()),

@@ -40,6 +40,7 @@ fn unread_bytes(port: u16) -> u64 {
     let suffix = format!(":{port:04X}");
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"]
         .map(|path| fs::read_to_string(path).unwrap_or_default());
+
     let unread = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let queue = fields.get(4)?.split(':').nth(1)?;
@@ -64,22 +65,27 @@ fn long_results_of_many_clients_do_not_hold_up_another_client() {
         .collect();
     let results = frame(&long_results());
     let (last, first) = results.split_last().expect("a megabyte");
+
     for client in &mut flood {
         assert!(client.control.send(first));
     }
+
     assert!(
         wait_until(TIMEOUT, || unread_bytes(service.port) == 0),
         "{service:?}"
     );
     // All of them have ended their results when the server looks again.
     service.process.signal(Signal::Stop);
+
     for client in &mut flood {
         assert!(client.control.send(&[*last]));
     }
+
     let mut probe = Control::connect(service.port);
     probe.send(&fresh_cookie());
     service.process.signal(Signal::Continue);
     probe.expect(state::PARAM_EXCHANGE);
+
     let last_of_flood = flood.last_mut().expect("clients");
     let without_response = last_of_flood
         .control
@@ -89,6 +95,7 @@ fn long_results_of_many_clients_do_not_hold_up_another_client() {
         Received::Silence,
         "the probe waited for all of the flood"
     );
+
     for client in &mut flood {
         assert_ne!(
             client.control.response(),
@@ -96,6 +103,7 @@ fn long_results_of_many_clients_do_not_hold_up_another_client() {
             "long results are answered too"
         );
     }
+
     service
         .client(original(), &["-n", "64K"])
         .finish()
@@ -109,12 +117,14 @@ fn with_users_in_a_pipe() -> (Keys, Service, Vec<u8>) {
     let service = keys.service(&[]);
     let users = keys.path("users");
     let text = fs::read(&users).expect("a file of users");
+
     fs::remove_file(&users).expect("the folder is writable");
     let made = Command::new("mkfifo")
         .arg(&users)
         .status()
         .expect("mkfifo runs");
     assert!(made.success());
+
     (keys, service, text)
 }
 
@@ -127,9 +137,11 @@ fn a_login_that_is_being_checked_does_not_hold_up_another_client() {
     waiting.send(&frame(&format!(
         r#"{{"tcp":true,"time":1,"authtoken":"{token}"}}"#
     )));
+
     for _ in 0..3 {
         let _probe = RawClient::named(service.port);
     }
+
     assert_eq!(
         waiting.response_within(Duration::from_millis(1)),
         Received::Silence
@@ -151,10 +163,12 @@ fn a_native_login_that_is_being_checked_does_not_hold_up_another_client() {
     login["user"] = "mario".into();
     login["password"] = "rossi".into();
     waiting.send(login);
+
     for _ in 0..3 {
         let _probe = RawClient::named(service.port);
         let _native_probe = RawNative::connect((Ipv4Addr::LOCALHOST, service.port));
     }
+
     fs::write(keys.path("users"), text).expect("the check reads the pipe");
     waiting.expect("welcome");
 }

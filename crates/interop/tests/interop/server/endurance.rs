@@ -33,6 +33,7 @@ fn a_server_after_many_tests_is_as_it_was_after_a_few() {
     ours_only!("what the original keeps is its own affair");
     let (server, idle) = Server::start_idle(ours());
     run(&server, WARM_UP);
+
     let before = server.process.wait_for_idle(idle);
     run(&server, tests);
     let after = server.process.wait_for_idle(idle);

@@ -26,6 +26,7 @@ fn hold(stranger: &Attacker<'_>, mut control: TcpStream) {
     let _ = control.set_read_timeout(Some(Duration::from_millis(100)));
     let _ = control.write_all(&fresh_cookie());
     let mut answer = [0; 16];
+
     while stranger.goes_on() {
         match control.read(&mut answer) {
             Ok(1..) => {}
@@ -61,6 +62,7 @@ fn a_stranger_that_takes_the_place_again_and_again_does_not_keep_a_client_out() 
         };
         let is_taken = wait_until(TIMEOUT, is_refused);
         let is_served = is_taken && (0..TRIES).any(|_| !is_refused());
+
         is_over.store(true, Ordering::Relaxed);
         is_served
     });

@@ -17,6 +17,7 @@ fn warnings(key: u32, users: u32) -> Vec<String> {
     let keys = Keys::make();
     set_mode(&keys.path("private"), key);
     set_mode(&keys.path("users"), users);
+
     let service: Service = keys.service(&[]);
     let _ = service.wait_for_events("listening", 1, TIMEOUT);
     let text = |event: &serde_json::Value| event["message"].as_str().unwrap_or_default().to_owned();
@@ -34,6 +35,7 @@ fn a_service_warns_about_a_readable_key_and_a_writable_file_of_users() {
         key.starts_with("private key") && key.contains("chmod 600"),
         "{key}"
     );
+
     let [users] = &warnings(0o600, 0o664)[..] else {
         panic!("one warning")
     };
@@ -78,6 +80,7 @@ fn tokens_that_others_may_read_or_own_are_refused_with_the_remedy() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("tokens");
     fs::write(&path, "0123456789abcdef0123456789abcdef\n").expect("our folder");
+
     let file = path.to_str().expect("UTF-8");
     let refused = |remedy: &str| {
         let port = free_port().to_string();
@@ -94,10 +97,12 @@ fn tokens_that_others_may_read_or_own_are_refused_with_the_remedy() {
                 .expect_stderr(&format!("{remedy} {file}"));
         }
     };
+
     for mode in [0o644, 0o620] {
         set_mode(file, mode);
         refused("chmod 600");
     }
+
     set_mode(file, 0o600);
     // Only root gives files away.
     let own = folder.path().metadata().expect("our folder").uid();
@@ -114,6 +119,7 @@ fn state_directory_in_which_others_replace_files_has_no_key() {
     let state = host.state_file("");
     fs::create_dir_all(&state).expect("our folder");
     set_mode(state.to_str().expect("UTF-8"), 0o777);
+
     let service = host.serve(&[]);
     let warning = &service.wait_for_events("warning", 1, TIMEOUT)[0];
     let message = warning["message"].as_str().unwrap_or_default();
@@ -121,6 +127,7 @@ fn state_directory_in_which_others_replace_files_has_no_key() {
         message.contains("will not recognise this server") && message.contains("chmod 700"),
         "{warning}"
     );
+
     let key = &service.wait_for_events("host_key", 1, TIMEOUT)[0];
     assert!(
         key["host_key"]

@@ -19,6 +19,7 @@ fn response_to(port: u16, parameters: &str) -> Vec<u8> {
 fn malformed_escapes_are_refused_or_read_as_text() {
     ours_only!("the original reads them in its own way");
     let server = Server::start(ours(), &[]);
+
     for text in [
         "\\u",
         "\\u1",
@@ -50,6 +51,7 @@ fn malformed_escapes_are_refused_or_read_as_text() {
             );
         }
     }
+
     server.run(original(), &["-n", "64K"]).expect_clean();
 }
 
@@ -58,6 +60,7 @@ fn tokens_of_every_length_are_refused() {
     ours_only!("3.12 reads beyond some of them");
     let keys = Keys::make();
     fs::write(keys.path("users"), "mario,00\n").expect("the folder is writable");
+
     let server = keys.server(ours(), None);
     let lengths: Vec<usize> = (0..8)
         .chain(340..348)
@@ -73,6 +76,7 @@ fn tokens_of_every_length_are_refused() {
     let tokens: Vec<String> = tokens
         .chain(["A A A".into(), "\\n\\n".into(), "äöü".into()])
         .collect();
+
     // Refusals take their time; many at once do not take longer.
     each_case(&tokens, |token| {
         let output = response_to(
@@ -93,11 +97,13 @@ fn tokens_of_every_length_are_refused() {
 fn a_receiver_that_skips_the_copy_survives_any_block_length() {
     ours_only!("3.12 has no --skip-rx-copy");
     let server = Server::start(ours(), &[]);
+
     for length in ["16", "1K", "128K", "1M"] {
         for direction in [&[][..], &["-R"], &["--bidir"]] {
             let options = [&["-k", "50", "--skip-rx-copy", "-l", length], direction].concat();
             server.run(ours(), &options).expect_clean();
         }
     }
+
     server.run(original(), &["-n", "64K"]).expect_clean();
 }

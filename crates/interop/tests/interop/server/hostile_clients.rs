@@ -148,9 +148,11 @@ fn attacks_leave_nothing_behind() {
         .iter()
         .filter(|(name, _)| !slow.iter().any(|word| name.contains(word)));
     let (server, idle) = Server::start_idle(ours());
+
     for (_, attack) in quick {
         attack(server.port).drain();
     }
+
     server.run(original(), &["-n", "64K"]).expect_clean();
     server.process.wait_for_idle(idle);
 }
@@ -159,6 +161,7 @@ fn attacks_leave_nothing_behind() {
 fn wrong_types_in_the_parameters_do_not_stop_the_server() {
     ours_only!("3.12 crashes on some of these");
     let server = Server::start(ours(), &[]);
+
     let keys = "tcp omit time num blockcount parallel len bandwidth title congestion authtoken MSS \
                 window TOS client_version burst flowlabel reverse server_affinity";
     for key in words(keys) {
@@ -178,6 +181,7 @@ fn wrong_types_in_the_parameters_do_not_stop_the_server() {
             control.drain();
         }
     }
+
     server.run(original(), &["-n", "64K"]).expect_clean();
 }
 
@@ -244,5 +248,6 @@ fn dripping(mut control: Control, bytes: &[u8]) -> Control {
             break;
         }
     }
+
     control
 }

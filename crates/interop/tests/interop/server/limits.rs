@@ -74,6 +74,7 @@ fn test_beyond_a_limit_is_refused_with_reason_and_one_within_it_runs() {
         let service = Service::start(&["--limit", limit]);
         let refused = service.client(original(), options).finish();
         refused.expect_code(1).expect_stderr(message);
+
         let log = service.wait_for_events("refused", 1, TIMEOUT);
         assert_eq!(log[0]["reason"], *reason);
         let within = service.client(original(), &["-t", "1", "-b", "1M"]);
@@ -89,6 +90,7 @@ fn an_address_runs_only_so_many_tests_at_once() {
     running
         .iter()
         .for_each(|client| client.wait_for_stdout("/sec", 1));
+
     let refused = service.client(original(), &["-t", "1"]).finish();
     refused
         .expect_code(1)
@@ -97,6 +99,7 @@ fn an_address_runs_only_so_many_tests_at_once() {
         service.wait_for_events("refused", 1, TIMEOUT)[0]["reason"],
         "address_tests"
     );
+
     // Another address has places of its own.
     let other = service
         .client(original(), &["-t", "1", "-b", "1M", "-B", "127.0.0.9"])
@@ -109,6 +112,7 @@ fn an_address_runs_only_so_many_tests_at_once() {
 #[test]
 fn a_rate_holds_from_the_first_byte() {
     const RATE_BYTES_PER_S: f64 = 2.5e6;
+
     let cases: [(&[&str], usize); 6] = [
         (&["-t", "2"], 1),
         (&["-t", "2", "-R"], 1),
@@ -127,6 +131,7 @@ fn a_rate_holds_from_the_first_byte() {
         for client in running {
             client.finish().expect_code(0);
         }
+
         let records = service.wait_for_events("test_ended", *clients, TIMEOUT);
         let sum = |key: &str| records.iter().filter_map(|r| r[key].as_f64()).sum::<f64>();
         let bytes = sum("received_bytes") + sum("sent_bytes");
@@ -170,10 +175,12 @@ fn a_test_that_moves_too_much_is_stopped_at_the_limit_and_ended() {
             .expect_code(1)
             .expect_stderr("total required bandwidth is larger than server limit");
         assert!(client.elapsed < Duration::from_secs(10), "{client:?}");
+
         let record = &service.wait_for_events("test_ended", 1, TIMEOUT)[0];
         let bytes = record["received_bytes"]
             .as_u64()
             .max(record["sent_bytes"].as_u64());
+
         // Streams that asked at the same moment may each have moved what was left.
         assert!(
             (Some(1_000_000)..Some(10_000_000)).contains(&bytes),
@@ -200,6 +207,7 @@ fn address_lists_are_enforced_and_reloaded() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let list = folder.path().join("deny");
     fs::write(&list, "127.0.0.7 # for now\n").expect("the folder is writable");
+
     let file = format!("@{}", list.display());
     let service = Service::start(&["--allow", "127.0.0.0/24", "--deny", &file]);
     let code = |address: &str| {
@@ -212,6 +220,7 @@ fn address_lists_are_enforced_and_reloaded() {
         [code("127.0.0.1"), code("127.0.0.7"), code("127.0.1.1")],
         [Some(0), Some(1), Some(1)]
     );
+
     let refused = service
         .client(original(), &["-n", "64K", "-B", "127.0.0.7"])
         .finish();
@@ -227,6 +236,7 @@ fn address_lists_are_enforced_and_reloaded() {
     running.wait_for_stdout("/sec", 1);
     fs::write(&list, "127.0.0.1\n").expect("the folder is writable");
     service.process.signal(Signal::HangUp);
+
     let _ = service.wait_for_events("reloaded", 1, TIMEOUT);
     assert_eq!([code("127.0.0.1"), code("127.0.0.7")], [Some(1), Some(0)]);
     running.finish().expect_clean();
@@ -252,6 +262,7 @@ fn a_list_beyond_its_bounds_stops_the_start_and_not_a_running_server() {
     let write = |text: &str| fs::write(&list, text).expect("the folder is writable");
     let too_many = "192.0.2.1\n".repeat(100_000) + "127.0.0.1\n";
     let too_long = "#".repeat(16 << 20) + "\n127.0.0.1\n";
+
     for (text, bound) in [
         (&too_many, "more than 100000 ranges"),
         (&too_long, "longer than 16 MiB"),
@@ -278,6 +289,7 @@ fn a_list_beyond_its_bounds_stops_the_start_and_not_a_running_server() {
             .finish()
             .code()
     };
+
     for (number, text) in [&too_many, &too_long].into_iter().enumerate() {
         write(text);
         service.process.signal(Signal::HangUp);

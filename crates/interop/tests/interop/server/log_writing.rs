@@ -51,6 +51,7 @@ fn server_continues_when_its_report_cannot_be_written() {
     each_case(&cases, |((dialect, words), output)| {
         let port = free_port();
         let mut command = server(words, port);
+
         match output {
             Refusing::FullDisk => command.stdout(full_disk()),
             Refusing::ReaderGone => command.stdout(io::pipe().expect("a pipe").1),
@@ -61,6 +62,7 @@ fn server_continues_when_its_report_cannot_be_written() {
                     .stdout(Stdio::null()),
             },
         };
+
         let mut running = start(command, port);
         for _ in 0..2 {
             expect_service(&mut running, dialect);
@@ -78,9 +80,11 @@ fn a_reader_that_stops_holds_up_neither_clients_nor_the_end() {
         command
             .stderr(writer.try_clone().expect("a descriptor"))
             .stdout(writer);
+
         let mut running = start(command, port);
         expect_service(&mut running, dialect);
         let started = Instant::now();
+
         running.process.signal(Signal::Terminate);
         assert!(
             wait_until(TIMEOUT, || running.process.has_ended()),
@@ -101,6 +105,7 @@ fn lines_that_were_dropped_are_counted_in_the_log() {
     let path = folder.path().join("log");
     let made = Command::new("mkfifo").arg(&path).status();
     assert!(made.is_ok_and(|status| status.success()), "mkfifo");
+
     // For reading and writing, because opening one end alone waits for the other (fifo(7)).
     let both = || {
         File::options()
@@ -114,8 +119,10 @@ fn lines_that_were_dropped_are_counted_in_the_log() {
         .write(true)
         .open(&path)
         .expect("there is a reader");
+
     drop(reader);
     let port = free_port();
+
     let mut command = server(
         &[
             "serve",
@@ -130,6 +137,7 @@ fn lines_that_were_dropped_are_counted_in_the_log() {
     command.stdout(writer);
     let mut running = start(command, port);
     expect_service(&mut running, "iperf3");
+
     let (sender, lines) = mpsc::channel();
     let reader = both();
     // It reads until the test program ends, because the pipe has no end of file.
@@ -140,6 +148,7 @@ fn lines_that_were_dropped_are_counted_in_the_log() {
             .try_for_each(|l| sender.send(l))
     });
     expect_service(&mut running, "iperf3");
+
     let counted = iter::from_fn(|| lines.recv_timeout(TIMEOUT).ok())
         .find(|line| line.contains("\"dropped\""));
     let counted: Value =

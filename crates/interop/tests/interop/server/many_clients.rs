@@ -51,6 +51,7 @@ fn agree_with_the_record(kinds: &[&str]) {
         .map(|r| (r["cookie"].as_str().expect("a cookie"), r))
         .collect();
     assert_eq!(records.len(), CLIENTS, "one record per client");
+
     for report in &reports {
         let record = records.get(report.text("/start/cookie")).expect("a record");
         assert_eq!(record["outcome"], "complete", "{record}");
@@ -60,6 +61,7 @@ fn agree_with_the_record(kinds: &[&str]) {
             "{record}"
         );
     }
+
     // A busy host starts the last ones when the first are through.
     let company = records
         .values()
@@ -79,6 +81,7 @@ fn moved(report: &Report) -> [u64; 2] {
     let test = "/start/test_start";
     let is = |key: &str| report.get(&format!("{test}/{key}")).and_then(Value::as_u64) == Some(1);
     let sum = |name: &str| report.number(&format!("/end/{name}/bytes")) as u64;
+
     // 3.12 does not say that a test was bidirectional.
     let bidirectional = report.get("/end/sum_sent_bidir_reverse").is_some();
     match (is("reverse"), bidirectional) {
@@ -106,6 +109,7 @@ fn simultaneous_hellos_all_get_a_reply() {
     for client in clients {
         client.finish().expect_clean();
     }
+
     assert_eq!(service.wait_for_events("test_ended", 40, TIMEOUT).len(), 40);
 }
 
@@ -128,10 +132,12 @@ fn rows_of_concurrent_tests_have_distinct_stream_numbers() {
     for client in clients {
         client.finish().expect_clean();
     }
+
     server.process.wait_for_stdout("(test #5)", 1);
     server.process.signal(Signal::Terminate);
     let text = server.finish().stdout;
     let mut connected = Vec::new();
+
     for line in text.lines() {
         let Some(number) = line
             .strip_prefix('[')
@@ -152,6 +158,7 @@ fn rows_of_concurrent_tests_have_distinct_stream_numbers() {
             );
         }
     }
+
     assert_eq!(connected.len(), 6, "{text}");
     assert!(text.contains("[ALL] 4 tests, 6 streams "), "{text}");
 }
@@ -165,6 +172,7 @@ fn linerate_client_receives_the_number_of_concurrent_tests() {
         &["-t", "20", "-b", "1M", "--forceflush"],
     );
     beside.wait_for_stdout("/sec", 1);
+
     for (extension, expected) in [(",\"linerate\":{\"protocol\":1}", Some(1)), ("", None)] {
         let parameters = format!("{{\"tcp\":true,\"time\":1{extension}}}");
         let results = RawClient::running(server.port, &parameters).finish();
@@ -191,11 +199,13 @@ fn admission_policy_is_configurable() {
             running
                 .iter()
                 .for_each(|client| client.wait_for_stdout("/sec", 1));
+
             let refused = server.run(original(), &["-t", "1"]);
             refused
                 .expect_code(1)
                 .expect_stderr("the server is busy running a test. try again later");
             drop(running);
+
             // The places are free as soon as those who held them are gone.
             let is_served = || server.run(original(), &["-n", "64K"]).code() == Some(0);
             assert!(wait_until(TIMEOUT, is_served), "a place is free again");
@@ -207,6 +217,7 @@ fn admission_policy_is_configurable() {
 fn a_queue_serves_in_the_order_of_arrival() {
     let service = Service::start(&["--admit", "queue:1"]);
     let mut clients = Vec::new();
+
     for _ in 0..3 {
         clients.push(service.client(original(), &["-t", "2", "-b", "1M", "-J"]));
         // The order of arrival is known once the connection stands; both ends of it are listed, and
@@ -217,6 +228,7 @@ fn a_queue_serves_in_the_order_of_arrival() {
             "the client has connected"
         );
     }
+
     let cookies: Vec<String> = clients
         .into_iter()
         .map(|c| {
@@ -242,11 +254,13 @@ fn too_long_queue_refuses_at_once() {
     let service = Service::start(&["--admit", "queue:1"]);
     let first = service.client(original(), &["-t", "60", "-b", "1M", "--forceflush"]);
     first.wait_for_stdout("/sec", 1);
+
     let refused = service.client(original(), &["-t", "1"]).finish();
     refused
         .expect_code(1)
         .expect_stderr("the server is busy running a test. try again later");
     assert!(refused.elapsed < Duration::from_secs(5), "{refused:?}");
+
     let reasons = service.wait_for_events("refused", 1, TIMEOUT);
     assert_eq!(reasons[0]["reason"], "queue_too_long");
 }
@@ -260,10 +274,12 @@ fn lost_response_to_a_hello_is_repeated() {
     // is no second stream.
     let mut repeating = RawClient::accepted(server.port, UDP_FORWARD);
     let socket = udp_socket("127.0.0.1", server.port, TIMEOUT);
+
     for _ in 0..3 {
         socket.send(HELLO).expect("sent");
         assert_eq!(receive(&socket), REPLY);
     }
+
     repeating.expect_start();
     socket.send(&datagram(1)).expect("sent");
     let results = repeating.finish();
@@ -280,9 +296,11 @@ fn lost_response_to_a_hello_is_repeated() {
     assert_eq!(receive(&socket), REPLY, "let this one be lost");
     assert_eq!(receive(&socket), REPLY);
     waiting.expect_start();
+
     for number in 1..=5 {
         socket.send(&datagram(number)).expect("sent");
     }
+
     let results = waiting.finish();
     assert_eq!(
         results.pointer("/streams/0/bytes").and_then(Value::as_u64),
@@ -301,11 +319,13 @@ fn datagrams_of_other_sources_get_no_reply_and_no_state() {
     let server = Server::start(ours(), &[]);
     let mut test = RawClient::accepted(server.port, UDP_FORWARD);
     let before = Status::of(server.process.id());
+
     // Addresses without a test: other hosts of the loopback network.
     let strangers: Vec<UdpSocket> = (2..=200_u8)
         .map(|last| {
             let socket = udp_socket(&format!("127.0.0.{last}"), server.port, TIMEOUT);
             socket.set_nonblocking(true).expect("an option");
+
             for _ in 0..5 {
                 socket.send(HELLO).expect("sent");
             }
@@ -314,6 +334,7 @@ fn datagrams_of_other_sources_get_no_reply_and_no_state() {
         .collect();
     // What comes behind them is handled behind them.
     let own = udp_socket("127.0.0.1", server.port, Duration::from_millis(200));
+
     // The kernel may have dropped some of so many datagrams before the server saw them.
     let reply = wait_for(TIMEOUT, || {
         own.send(HELLO).expect("sent");
@@ -324,6 +345,7 @@ fn datagrams_of_other_sources_get_no_reply_and_no_state() {
     });
     assert_eq!(reply.as_deref(), Some(REPLY));
     test.expect_start();
+
     let with_response = strangers
         .iter()
         .filter(|s| s.recv(&mut [0; 64]).is_ok())
@@ -336,6 +358,7 @@ fn datagrams_of_other_sources_get_no_reply_and_no_state() {
         "one stream and its worker need {grown} descriptors"
     );
     own.send(&datagram(1)).expect("sent");
+
     let _ = test.finish();
 }
 
@@ -347,6 +370,7 @@ fn udp_streams_come_from_the_address_of_their_test_unless_the_operator_allows_ot
         let socket = udp_socket("127.0.0.3", server.port, Duration::from_millis(300));
         socket.send(HELLO).expect("sent");
         assert_eq!(socket.recv(&mut [0; 64]).is_ok(), welcome, "{options:?}");
+
         if welcome {
             test.expect_start();
         } else {
@@ -364,6 +388,7 @@ fn udp_streams_come_from_the_address_of_their_test_unless_the_operator_allows_ot
 fn an_address_that_may_be_forged_gets_back_at_most_what_it_sent() {
     const UDP_REVERSE: &str =
         "{\"udp\":true,\"time\":1,\"len\":1000,\"bandwidth\":1000000,\"reverse\":true}";
+
     let server = Server::start(ours(), &["--lr-allow-split-address"]);
     for (parameters, response_bytes) in [(UDP_FORWARD, HELLO.len()), (UDP_REVERSE, 0)] {
         let _test = RawClient::accepted(server.port, parameters);
@@ -384,6 +409,7 @@ fn a_silent_udp_client_gets_a_handful_of_bytes() {
     let _test = RawClient::accepted(server.port, UDP_FORWARD);
     let socket = udp_socket("127.0.0.1", server.port, Duration::from_millis(1200));
     socket.send(HELLO).expect("sent");
+
     let bytes = received_within(Duration::from_secs(8), &socket);
     assert!((4..=40).contains(&bytes), "{bytes} bytes");
 }

@@ -42,6 +42,7 @@ fn expect_unaffected(clients: Vec<Process>) {
     for client in clients {
         let client = client.finish();
         let report = Report::parse(&client.expect_clean().stdout);
+
         for sum in ["sum", "sum_received"] {
             let Some(rate) = report.get(&format!("/end/{sum}/bits_per_second")) else {
                 continue;
@@ -84,6 +85,7 @@ fn timed_silence_in_any_step_ends_in_time_and_delays_no_other() {
         assert!(elapsed < HANDSHAKE + MARGIN, "{elapsed:?}");
     });
     expect_unaffected(healthy);
+
     let causes = service.events("handshake_failed");
     let seen = |cause: &str| causes.iter().filter(|e| e["cause"] == cause).count();
     assert_eq!(
@@ -100,6 +102,7 @@ fn an_end_in_any_step_frees_the_place_at_once() {
     each_case(&STEPS, |(_, step)| drop(step(service.port)));
     let running = running(service.port);
     drop(running);
+
     // Nothing of them is left when the next one is served.
     service
         .client(original(), &["-n", "64K"])
@@ -131,12 +134,14 @@ fn test_of_a_frozen_or_killed_client_ends_in_time_and_delays_no_other() {
         let options = [&["-V", "-t", "60", "-i", "0.2", "--forceflush"], *options].concat();
         let client = service.client(original(), &options);
         client.wait_for_stdout("/sec", 3);
+
         let cookie = cookie_of(&client.stdout());
         client.signal(*signal);
         let started = Instant::now();
         let record = wait_for(*limit + MARGIN, || record_of(&service, &cookie));
         let record = record.unwrap_or_else(|| panic!("no record after {:?}", started.elapsed()));
         assert_eq!(record["outcome"], "partial", "{record}");
+
         let moved = record["received_bytes"].as_u64().unwrap_or(0)
             + record["sent_bytes"].as_u64().unwrap_or(0);
         assert!(
@@ -168,6 +173,7 @@ fn a_frozen_udp_receiver_is_given_up_soon_after_the_time_of_its_test() {
     );
     client.wait_for_stdout("/sec", 2);
     client.signal(Signal::Stop);
+
     let records =
         service.wait_for_events("test_ended", 1, Duration::from_secs(2) + LIVENESS + MARGIN);
     assert_eq!(records[0]["outcome"], "partial");
@@ -180,6 +186,7 @@ fn a_slow_test_is_not_taken_for_a_dead_one() {
     let options = ["-u", "-l", "1000", "-b", "2000", "-t", "9", "-J"];
     let client = service.client(original(), &options).finish();
     client.expect_clean();
+
     let records = service.wait_for_events("test_ended", 1, TIMEOUT);
     assert_eq!(records[0]["outcome"], "complete", "{records:?}");
     assert!(records[0]["received_bytes"].as_u64() >= Some(3000));
@@ -196,6 +203,7 @@ fn the_report_of_a_frozen_client_is_complete_and_says_that_it_is_partial() {
     client.wait_for_stdout("/sec", 5);
     client.signal(Signal::Stop);
     server.process.wait_for_stdout("Server listening on", 2);
+
     let (stdout, stderr) = (server.process.stdout(), server.process.stderr());
     assert!(stdout.contains("receiver"), "{stdout}");
     assert!(
@@ -231,6 +239,7 @@ fn timed_clients_that_are_cut_off_free_their_slots_and_delay_no_other() {
             )
         })
         .collect();
+
     let kinds: [&[&str]; 5] = [&[], &["-R"], &["-u"], &["-u", "-R"], &["--bidir"]];
     let far: Vec<Process> = kinds
         .iter()
@@ -246,6 +255,7 @@ fn timed_clients_that_are_cut_off_free_their_slots_and_delay_no_other() {
     far.iter()
         .for_each(|client| client.wait_for_stdout("/sec", 3));
     net.cut();
+
     let cut = Instant::now();
     let records = service.wait_for_events("test_ended", far.len(), LIVENESS + MARGIN);
     let elapsed = cut.elapsed();
@@ -308,6 +318,7 @@ fn timed_thousands_of_idle_and_invalid_connections_do_not_block_a_client() {
     let before = Status::of(service.process.id());
     let connect = || TcpStream::connect(("127.0.0.1", service.port)).expect("the server listens");
     let _silent: Vec<TcpStream> = (0..STRANGERS).map(|_| connect()).collect();
+
     let mut mad: Vec<Control> = (0..STRANGERS)
         .map(|n| {
             sending(
@@ -324,19 +335,23 @@ fn timed_thousands_of_idle_and_invalid_connections_do_not_block_a_client() {
     let mut slow: Vec<Control> = (0..STRANGERS / 10)
         .map(|_| Control::connect(service.port))
         .collect();
+
     for byte in 0..3 {
         for control in &mut slow {
             control.send(&[b'a' + byte]);
         }
+
         let times: Vec<Duration> = (0..5).map(|_| start_time(service.port)).collect();
         let slowest = times.iter().max().expect("five");
         assert!(
             *slowest < Duration::from_millis(200),
             "{times:?}, alone {alone:?}"
         );
+
         let client = service.client(original(), &["-n", "64K"]).finish();
         client.expect_clean();
     }
+
     let during = Status::of(service.process.id());
     let grown_kib = during.resident_kib.saturating_sub(before.resident_kib);
     assert!(
@@ -344,10 +359,12 @@ fn timed_thousands_of_idle_and_invalid_connections_do_not_block_a_client() {
         "{grown_kib} KiB for {STRANGERS} connections of each kind"
     );
     assert!(during.descriptors < 3000, "{}", during.descriptors);
+
     let end = Instant::now() + HANDSHAKE + MARGIN;
     for control in &mut mad {
         control.drain();
     }
+
     assert!(Instant::now() < end, "garbage is refused within its time");
 }
 
@@ -357,15 +374,18 @@ fn timed_server_without_descriptors_uses_little_cpu_time() {
     let mut command = Command::new("prlimit");
     command.args(["--nofile=64:64"]).arg(ours().path());
     let service = Service::start_by(command, &[]);
+
     // All of them wait when the server looks again, so it cannot take them one by one.
     service.process.signal(Signal::Stop);
     let strangers: Vec<TcpStream> = (0..400)
         .filter_map(|_| TcpStream::connect(("127.0.0.1", service.port)).ok())
         .collect();
     service.process.signal(Signal::Continue);
+
     let _ = service.wait_for_events("warning", 1, TIMEOUT);
     let (before, started) = (cpu_time(service.process.id()), Instant::now());
     wait_until(TIMEOUT, || started.elapsed() > Duration::from_secs(2));
+
     let used = cpu_time(service.process.id()) - before;
     assert!(
         used < Duration::from_millis(500),
@@ -373,6 +393,7 @@ fn timed_server_without_descriptors_uses_little_cpu_time() {
         started.elapsed()
     );
     drop(strangers);
+
     let is_served = || service.client(original(), &["-n", "64K"]).finish().code() == Some(0);
     assert!(wait_until(TIMEOUT, is_served), "the client is served");
 }

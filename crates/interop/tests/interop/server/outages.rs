@@ -41,6 +41,7 @@ fn a_test_survives_an_outage_of_the_path() {
         wait_until(linerate_interop::TIMEOUT, || {
             server.stdout().contains("Server listening")
         });
+
         let words = [&["-c", SERVER, "--forceflush"], &CLIENT[..], options].concat();
         let client = iperf3(inside(&net.a, client.path(), &[]), client, &words);
         client.wait_for_stdout("/sec", 3);
@@ -121,6 +122,7 @@ fn a_stopped_client_keeps_no_place_that_another_one_wants() {
             assert!(!is_served(), "the test has been silent for no time");
             thread::sleep(OUTAGE);
         }
+
         assert!(is_served(), "{admission}: {server:?}");
         assert!(
             server

@@ -28,6 +28,7 @@ fn every_thread_of_a_server_gives_up_all_privileges_and_clients_are_served() {
     if !is_root() {
         return;
     }
+
     let metrics = format!("127.0.0.1:{}", free_port());
     let list = readable_list();
     let allow = format!("@{}", list.path().join("allow").display());
@@ -48,9 +49,11 @@ fn every_thread_of_a_server_gives_up_all_privileges_and_clients_are_served() {
     ] {
         service.client(original(), options).finish().expect_clean();
     }
+
     let _ = service.wait_for_events("test_ended", 5, TIMEOUT);
     service.process.signal(Signal::HangUp);
     let _ = service.wait_for_events("reloaded", 1, TIMEOUT);
+
     service.process.signal(Signal::Terminate);
     service.process.finish().expect_code(0);
 }
@@ -60,10 +63,12 @@ fn clients_of_iperf_2_are_served_without_privileges() {
     if !is_root() {
         return;
     }
+
     let (service, port) = Service::start_both(&["--user", USER]);
     for words in ["-n 64K", "-u -t 1"] {
         Iperf2::Original.client(port, words).finish().expect_code(0);
     }
+
     let _ = service.wait_for_events("test_ended", 2, TIMEOUT);
     expect_no_privileges(service.process.id());
 }
@@ -74,9 +79,11 @@ fn logins_work_after_the_privileges_are_gone() {
     if !is_root() {
         return;
     }
+
     let (keys, public) = (Keys::make(), readable_list());
     let users = public.path().join("users");
     write_readable(&users, Keys::USERS);
+
     let (key, users) = (keys.path("private"), users.display().to_string());
     let service = Service::start(&["--user", USER, "--private-key", &key, "--users", &users]);
     keys.client(service.port, ours(), "rossi", &[])
@@ -88,9 +95,11 @@ fn a_user_that_cannot_serve_is_refused_with_a_reason() {
     if !is_root() {
         return;
     }
+
     let keys = Keys::make();
     let (key, users) = (keys.path("private"), keys.path("users"));
     fs::set_permissions(&users, fs::Permissions::from_mode(0o600)).expect("our file");
+
     let hidden = format!("cannot read {users}: Permission denied");
     let cases: [(&[&str], i32, &str); 5] = [
         (&["--user", "nosuchuser"], 2, "there is no such user"),
@@ -115,6 +124,7 @@ fn only_root_serves_as_another_user() {
     if !is_root() {
         return;
     }
+
     let mut command = Command::new("setpriv");
     command
         .args(["--reuid", USER, "--clear-groups"])
@@ -161,6 +171,7 @@ fn expect_no_privileges(process_id: u32) -> usize {
             assert_eq!(words, expected, "{key} of\n{status}");
         }
     }
+
     statuses.len()
 }
 

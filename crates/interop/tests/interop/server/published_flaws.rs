@@ -55,6 +55,7 @@ fn tokens_of_any_length_are_refused() {
         control.send(&frame(&format!(
             r#"{{"tcp":true,"time":1,"len":1000,"authtoken":"{token}"}}"#
         )));
+
         let answer = control.drain();
         let refused = [&[state::SERVER_ERROR][..], &142_u32.to_be_bytes(), &[0; 4]].concat();
         assert_eq!(
@@ -74,6 +75,7 @@ fn tokens_of_any_length_are_refused() {
 fn sizes_of_segmented_datagrams_make_no_endless_loop() {
     let ours = ours_only!("blocks servers before 3.22");
     let mut server = Server::start(ours, &[]);
+
     let sizes = [
         r#""gso":0,"gso_dg_size":0,"gro":1,"gro_bf_size":0"#,
         r#""gso":1,"gso_dg_size":0,"gso_bf_size":0,"gro":1,"gro_bf_size":16"#,
@@ -88,9 +90,11 @@ fn sizes_of_segmented_datagrams_make_no_endless_loop() {
         );
         let mut client = RawClient::named(server.port);
         client.control.send(&frame(&parameters));
+
         if client.control.response() != Received::Byte(state::CREATE_STREAMS) {
             continue;
         }
+
         let data = UdpSocket::bind("127.0.0.1:0").expect("loopback");
         data.connect(("127.0.0.1", server.port)).expect("loopback");
         data.set_read_timeout(Some(TIMEOUT))
@@ -102,6 +106,7 @@ fn sizes_of_segmented_datagrams_make_no_endless_loop() {
         let before = (Instant::now(), cpu_time(server.process.id()));
         data.send(&[0; 16]).expect("loopback");
         wait_until(TIMEOUT, || before.0.elapsed() > Duration::from_secs(1));
+
         let used = cpu_time(server.process.id()) - before.1;
         assert!(
             used < Duration::from_millis(500),
@@ -110,6 +115,7 @@ fn sizes_of_segmented_datagrams_make_no_endless_loop() {
         );
         client.finish();
     }
+
     expect_service(&mut server);
 }
 
@@ -119,6 +125,7 @@ fn parameters_beyond_their_bounds_take_no_memory() {
     let ours = ours_only!("fills the memory of servers before 3.22");
     let mut server = Server::start(ours, &[]);
     server.run(original(), &["-n", "64K"]).expect_clean();
+
     let idle_kib = Status::of(server.process.id()).resident_kib;
     let huge = [
         "2147483647",
@@ -128,6 +135,7 @@ fn parameters_beyond_their_bounds_take_no_memory() {
         "-1",
         "-9223372036854775808",
     ];
+
     let keys = [
         "parallel",
         "len",
@@ -154,6 +162,7 @@ fn parameters_beyond_their_bounds_take_no_memory() {
             assert!(is_answered, "{key} {value}: {answer:?}");
         }
     }
+
     let grown_kib = Status::of(server.process.id())
         .resident_kib
         .saturating_sub(idle_kib);

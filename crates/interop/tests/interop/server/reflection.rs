@@ -69,6 +69,7 @@ fn expect_refusals(service: &Service, victims: &mut [Victim], reason: &str, coun
     let is_seen = wait_until(TIMEOUT, || {
         victims.iter_mut().any(Victim::is_flooded) || refused() >= count
     });
+
     for victim in victims.iter_mut() {
         let received = victim.receive();
         assert!(
@@ -77,6 +78,7 @@ fn expect_refusals(service: &Service, victims: &mut [Victim], reason: &str, coun
             victim.forged_bytes
         );
     }
+
     assert!(is_seen, "no {count} refusals ({reason}): {service:?}");
 }
 
@@ -84,6 +86,7 @@ fn expect_refusals(service: &Service, victims: &mut [Victim], reason: &str, coun
 fn a_service_sends_no_data_over_udp_to_an_address_that_may_be_forged() {
     ours_only!("the original has no such service");
     let (service, port2) = Service::start_both(&[]);
+
     let modes = [
         FlowMode::Reverse,
         FlowMode::FullDuplex,
@@ -94,6 +97,7 @@ fn a_service_sends_no_data_over_udp_to_an_address_that_may_be_forged() {
     for (victim, mode) in victims.iter_mut().zip(modes) {
         victim.forge(mode, &[1, 2, 3], LONGEST_TICKS);
     }
+
     expect_refusals(&service, &mut victims, "udp_reverse", modes.len());
     assert_eq!(service.events("test_started"), [] as [serde_json::Value; 0]);
 }
@@ -105,11 +109,13 @@ fn responses_are_not_longer_than_requests() {
     let mut victim = Victim::of(port2);
     victim.forge(FlowMode::Forward, &[1, 2, -3], 100);
     assert!(wait_until(TIMEOUT, || victim.receive() > 0), "{service:?}");
+
     // Every one of these would be worth another report of 128 bytes.
     for _ in 0..20 {
         let datagram = forged(FlowMode::Forward, -3, 100, 0);
         victim.forged_bytes += victim.socket.send(&datagram[..16]).unwrap_or(16);
     }
+
     assert!(
         wait_until(TIMEOUT, || !service.events("test_ended").is_empty()),
         "{service:?}"
@@ -131,6 +137,7 @@ fn a_service_that_may_send_over_udp_serves_the_original() {
             .finish()
             .expect_code(0);
     }
+
     let ended = service.wait_for_events("test_ended", 2, TIMEOUT);
     let sent = |event: &serde_json::Value| event["sent_bytes"].as_u64().unwrap_or(0);
     assert!(ended.iter().all(|event| sent(event) > 50_000), "{ended:?}");
@@ -141,9 +148,11 @@ fn data_over_udp_end_when_the_port_is_unreachable() {
     let (service, port2) = Service::start_both(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
     let mut victim = Victim::of(port2);
     victim.forge(FlowMode::Reverse, &[1, 1], 100_000);
+
     let _ = service.wait_for_events("test_started", 1, TIMEOUT);
     assert!(wait_until(TIMEOUT, || victim.is_flooded()), "{service:?}");
     drop(victim);
+
     // Its time would be a quarter of an hour.
     let _ = service.wait_for_events("test_ended", 1, TIMEOUT);
 }
@@ -183,6 +192,7 @@ fn the_drop_in_stops_at_an_unreachable_port_and_refuses_absurd_amounts() {
     let server = Iperf2Server::start(Iperf2::Ours, "-u -f B");
     let mut patient = Victim::of(server.port);
     patient.forge(FlowMode::Reverse, &[1, 2], LONGEST_TICKS);
+
     let mut victim = Victim::of(server.port);
     victim.forge(FlowMode::Reverse, &[1, 1], 100_000);
     assert!(wait_until(TIMEOUT, || victim.is_flooded()));
@@ -212,6 +222,7 @@ fn dual_header(port: u16) -> Vec<u8> {
         0_u32,
     ];
     words[9..11].copy_from_slice(&version);
+
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
@@ -221,16 +232,19 @@ fn a_server_connects_back_to_the_address_of_the_client_alone() {
     let (service, port2) = Service::start_both(&[]);
     let own = TcpListener::bind("127.0.0.1:0").expect("a loopback address");
     let port = own.local_addr().expect("it is bound").port();
+
     // The address that the client called the server by.
     let other = TcpListener::bind(("127.0.0.77", port)).expect("the port is free");
     for listener in [&own, &other] {
         listener.set_nonblocking(true).expect("a listener");
     }
+
     let mut client = TcpStream::connect(("127.0.0.77", port2)).expect("the server listens");
     client
         .write_all(&dual_header(port))
         .expect("the server reads");
     client.write_all(&[0; 128 << 10]).expect("the server reads");
+
     let back = wait_for(TIMEOUT, || own.accept().ok());
     assert!(back.is_some(), "the server connects back: {service:?}");
     assert!(other.accept().is_err(), "no other address was connected to");

@@ -82,6 +82,7 @@ impl Bench {
         let words = ["--metrics", &metrics, "--iperf2", "--iperf2-port", &iperf2];
         let service = client.serve(&words);
         service.wait_for_events("listening", 1, TIMEOUT);
+
         Self {
             client,
             service,
@@ -106,6 +107,7 @@ impl Bench {
         let status = Status::of(self.service.process.id());
         let (counted_descriptors, counted_bytes) = self.counted();
         let is_same = before == (counted_descriptors, counted_bytes);
+
         is_same.then_some(Sample {
             counted_descriptors,
             counted_kib: counted_bytes >> 10,
@@ -119,8 +121,10 @@ impl Bench {
         let mut stream = TcpStream::connect(&self.metrics).expect("the endpoint listens");
         let request = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\n\r\n", self.metrics);
         stream.write_all(request.as_bytes()).expect("room");
+
         let mut page = String::new();
         stream.read_to_string(&mut page).expect("text");
+
         let gauge = |name: &str| {
             let value = page
                 .lines()
@@ -153,12 +157,14 @@ fn tests_have_no_more_than_admission_counted() {
                     opened <= sample.counted_descriptors + UNCOUNTED_DESCRIPTORS,
                     "{name}: {idle:?} {sample:?}"
                 );
+
                 let grown_kib = sample.anonymous_kib.saturating_sub(idle.anonymous_kib);
                 assert!(
                     grown_kib <= sample.counted_kib + UNCOUNTED_KIB,
                     "{name}: {idle:?} {sample:?}"
                 );
             }
+
             thread::sleep(PAUSE);
         }
 

@@ -36,12 +36,14 @@ fn two_hundred_clients_share_one_server() {
     let clients: usize = number("SCALE_CLIENTS", 200);
     let rate = env::var("SCALE_RATE").unwrap_or_else(|_| "10M".to_owned());
     let Some(net) = Net::new() else { return };
+
     // Each host has a CPU of its own, as two real ones would.
     let mut server = inside(&net.b, Path::new("taskset"), &["-c", "0"]);
     server.arg(ours().path());
     let service = Service::spawn(server, 5201, &["--limit", "address:tests=1000"]);
     let _ = service.wait_for_events("listening", 1, TIMEOUT);
     let idle = Status::of(service.process.id());
+
     let running: Vec<Process> = (0..clients)
         .map(|_| {
             let mut command = inside(&net.a, Path::new("taskset"), &["-c", "1"]);
@@ -52,6 +54,7 @@ fn two_hundred_clients_share_one_server() {
         .collect();
     let _ = service.wait_for_events("test_started", clients, Duration::from_secs(60));
     let loaded = Status::of(service.process.id());
+
     // Asked on the server's host, because the far one is exhausted by its clients: what counts is
     // how long the server takes. The one that measures must not wait for a CPU itself.
     let mut probe = inside(&net.b, Path::new("nice"), &[]);
@@ -67,8 +70,10 @@ fn two_hundred_clients_share_one_server() {
         "127.0.0.1",
     ]);
     probe.arg(PROBES.to_string());
+
     let probe = Process::start(probe).finish_within(Duration::from_secs(60));
     probe.expect_code(0);
+
     let reports: Vec<Report> = running
         .into_iter()
         .map(|c| {
@@ -84,12 +89,14 @@ fn two_hundred_clients_share_one_server() {
         .lines()
         .filter_map(|l| l.parse().ok())
         .collect();
+
     let mut rates: Vec<f64> = reports
         .iter()
         .map(|r| r.number("/end/sum_received/bits_per_second"))
         .collect();
     responses.sort_by(f64::total_cmp);
     rates.sort_by(f64::total_cmp);
+
     let per_session = (loaded.resident_kib.saturating_sub(idle.resident_kib)) / clients;
     println!("clients           {clients} at {rate} bit/s each");
     println!(
@@ -111,6 +118,7 @@ fn two_hundred_clients_share_one_server() {
     println!("under load        {loaded:?}: {per_session} KiB per session");
     assert_eq!(responses.len(), PROBES);
     assert!(responses[PROBES - 1] < 100.0, "{responses:?}");
+
     let slow = rates
         .iter()
         .filter(|r| **r < 0.9 * rates[clients / 2])

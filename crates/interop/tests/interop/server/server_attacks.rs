@@ -48,6 +48,7 @@ fn drop_in_continues_when_descriptors_run_short() {
     let port = free_port();
     let mut command = with_descriptors(64);
     command.args(["iperf2", "-s", "-p", &port.to_string()]);
+
     let mut server = Process::start(command);
     server.wait_until_up(|| listens(port));
     let clients: Vec<Process> = (0..30)
@@ -55,6 +56,7 @@ fn drop_in_continues_when_descriptors_run_short() {
         .collect();
     clients.into_iter().for_each(|client| drop(client.finish()));
     assert!(!server.has_ended(), "{server:?}");
+
     let client = Iperf2::Original.client(port, "-n 64K -f B").finish();
     assert!(client.stdout.contains("65536"), "{client:?} {server:?}");
 }
@@ -64,6 +66,7 @@ fn a_forged_first_datagram_takes_no_place_no_socket_and_no_thread() {
     let (service, port2) = Service::start_both(&[]);
     expect_service(&service, port2);
     let idle = Status::of(service.process.id());
+
     let forgers: Vec<UdpSocket> = (0..200)
         .map(|_| UdpSocket::bind("127.0.0.1:0").expect("loopback"))
         .collect();
@@ -72,11 +75,13 @@ fn a_forged_first_datagram_takes_no_place_no_socket_and_no_thread() {
             .send_to(&forged(FlowMode::Forward, 1, 1000, 0), ("127.0.0.1", port2))
             .expect("loopback");
     }
+
     // The server reads what arrives in order: when this flow is over it has seen all of them.
     let client = Iperf2::Original.client(port2, "-u -n 20000 -f B").finish();
     client.expect_stdout("Server Report:");
     let started = service.wait_for_events("test_started", 3, TIMEOUT);
     assert_eq!(started.len(), 3, "{started:?}");
+
     let _ = service.process.wait_for_idle(idle);
 }
 
@@ -87,6 +92,7 @@ fn forged_flows_have_a_share_of_the_places() {
     let forgers: Vec<UdpSocket> = addresses
         .map(|a| UdpSocket::bind(a).expect("a loopback address"))
         .collect();
+
     // Datagrams may be lost, so they are sent until enough of them have been refused.
     let is_seen = || {
         for (forger, number) in forgers.iter().flat_map(|forger| [(forger, 1), (forger, 2)]) {
@@ -114,6 +120,7 @@ fn long_blocks_cost_memory_once() {
     let idle_kib = Status::of(service.process.id()).resident_kib;
     let client = Iperf2::Original.client(port2, "-R -l 4M -P 30 -t 2 -b 40m -i 1");
     client.wait_for_stdout("[SUM]", 1);
+
     let running_kib = Status::of(service.process.id()).resident_kib;
     assert!(
         running_kib < idle_kib + 64 * 1024,
@@ -183,9 +190,11 @@ fn many_connections_make_few_lines() {
     let held: Vec<TcpStream> = (0..100)
         .filter_map(|_| TcpStream::connect(("127.0.0.1", port2)).ok())
         .collect();
+
     for _ in 0..500 {
         drop(TcpStream::connect(("127.0.0.1", port2)));
     }
+
     drop(held);
     expect_service(&service, port2);
     let lines = service.process.stdout().lines().count();
@@ -231,6 +240,7 @@ fn a_test_of_more_than_an_hour_is_refused_unless_it_is_allowed() {
     let service = Service::start(&[]);
     let client = service.client(original(), &["-t", "3601"]).finish();
     client.expect_code(1).expect_stderr("int_errno=37");
+
     let longer = Service::start(&["--limit", "server:duration=7200"]);
     let client = longer.client(original(), &["-t", "3601", "--forceflush"]);
     client.wait_for_stdout("/sec", 1);
@@ -245,6 +255,7 @@ fn service_opens_configured_ports_only() {
             wait_until(TIMEOUT, || listens_beside_in(&net, 5201)),
             "{server:?}"
         );
+
         // The port of iperf 2 is opened after that of iperf3.
         let is_as_configured = || listens_beside_in(&net, 5001) == is_open;
         assert!(
@@ -272,8 +283,10 @@ fn what_an_http_server_opens_has_one_policy() {
     };
     let server = serve(None);
     assert!(!server.stdout().contains("TCP tests"), "{server:?}");
+
     let server = serve(Some(port));
     server.wait_for_stdout("TCP tests", 1);
+
     let client = Process::start(original().command([
         "-c",
         "127.0.0.1",

@@ -30,19 +30,23 @@ fn timed_stop_notifies_every_client_within_two_seconds() {
         clients
             .iter()
             .for_each(|client| client.wait_for_stdout("/sec", 2));
+
         // One that has frozen cannot hold up the others.
         let frozen = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
         frozen.wait_for_stdout("/sec", 2);
         frozen.signal(Signal::Stop);
+
         let _ = service.wait_for_events("test_started", 5, TIMEOUT);
         let started = Instant::now();
         service.process.signal(*signal);
+
         for client in clients {
             let client = client.finish();
             client
                 .expect_code(1)
                 .expect_stderr("the server has terminated");
         }
+
         let server = service.process.finish();
         server.expect_code(0);
         assert!(
@@ -50,6 +54,7 @@ fn timed_stop_notifies_every_client_within_two_seconds() {
             "{:?}",
             started.elapsed()
         );
+
         let partial = server.stdout.matches("\"outcome\":\"partial\"").count();
         assert_eq!(partial, 5, "{server:?}");
     });
@@ -62,9 +67,11 @@ fn timed_a_second_interrupt_ends_the_server_at_once() {
     let client = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
     client.wait_for_stdout("/sec", 2);
     client.signal(Signal::Stop);
+
     let started = Instant::now();
     service.process.signal(Signal::Interrupt);
     let _ = service.wait_for_events("test_ended", 1, TIMEOUT);
+
     service.process.signal(Signal::Interrupt);
     service.process.finish().expect_code(0);
     assert!(
@@ -82,9 +89,11 @@ fn a_hang_up_ends_the_dialects_server_but_not_the_service() {
         .finish()
         .expect_code(0)
         .expect_stderr("the server has terminated");
+
     let service = Service::start(&[]);
     service.process.signal(Signal::HangUp);
     let _ = service.wait_for_events("reloaded", 1, TIMEOUT);
+
     service
         .client(original(), &["-n", "64K"])
         .finish()
@@ -99,6 +108,7 @@ fn manager() -> (tempfile::TempDir, UnixDatagram, Command) {
     let path = folder.path().join("notify");
     let manager = UnixDatagram::bind(&path).expect("a socket");
     manager.set_read_timeout(Some(TIMEOUT)).expect("a time");
+
     let mut command = Command::new(ours().path());
     command.env("NOTIFY_SOCKET", &path);
     (folder, manager, command)
@@ -125,9 +135,11 @@ fn the_service_manager_sees_the_control_thread_at_work_while_a_test_runs_and_whi
     let (_folder, manager, mut command) = manager();
     command.env("WATCHDOG_USEC", "200000");
     let service = Service::start_by(command, &[]);
+
     assert_eq!(notification(&manager), "READY=1");
     let beats = |count| (0..count).for_each(|_| assert_eq!(notification(&manager), "WATCHDOG=1"));
     beats(3);
+
     let client = service.client(original(), &["-t", "1", "-b", "2M"]);
     let _ = service.wait_for_events("test_started", 1, TIMEOUT);
     beats(3);
@@ -144,6 +156,7 @@ fn the_unit_file_is_valid() {
         "/../../packaging/linerate.service"
     );
     let text = fs::read_to_string(unit).expect("the unit is part of the repository");
+
     for line in [
         "Type=notify",
         "ExecReload=/bin/kill -HUP $MAINPID",
@@ -156,6 +169,7 @@ fn the_unit_file_is_valid() {
     ] {
         assert!(text.lines().any(|l| l == line), "{line}");
     }
+
     let options = text
         .lines()
         .find_map(|l| l.strip_prefix("ExecStart=/usr/bin/linerate "))
@@ -166,9 +180,11 @@ fn the_unit_file_is_valid() {
         .collect();
     let help = linerate(&format!("{} --help", options.join(" "))).finish();
     help.expect_code(0);
+
     let folder = tempfile::tempdir().expect("a temporary folder");
     let installed = folder.path().join("linerate.service");
     fs::write(&installed, text.replace("/usr/bin/linerate", "/bin/true")).expect("written");
+
     let Ok(verified) = Command::new("systemd-analyze")
         .args(["verify", "--man=no"])
         .arg(&installed)
@@ -196,6 +212,7 @@ fn idle_connections_do_not_delay_metrics() {
     requesting
         .write_all(format!("GET /metrics HTTP/1.1\r\nHost: {metrics}\r\n\r\n").as_bytes())
         .expect("room");
+
     let mut response = String::new();
     requesting
         .read_to_string(&mut response)
@@ -213,12 +230,14 @@ fn metrics_are_served_at_the_given_address_only() {
         .client(original(), &[&options[..], &["-u", "-R"]].concat())
         .finish()
         .expect_clean();
+
     let client = service.client(
         original(),
         &[&LONG[..], &["--forceflush", "-P", "3"]].concat(),
     );
     client.wait_for_stdout("/sec", 2);
     let _ = service.wait_for_events("test_started", 3, TIMEOUT);
+
     let request = |line: &str, host: &str| {
         get(
             &metrics,
@@ -230,6 +249,7 @@ fn metrics_are_served_at_the_given_address_only() {
         page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("text/plain; version=0.0.4"),
         "{page}"
     );
+
     for line in [
         "linerate_running_tests 1",
         "linerate_running_streams 3",
@@ -239,6 +259,7 @@ fn metrics_are_served_at_the_given_address_only() {
     ] {
         assert!(page.lines().any(|l| l == line), "{line}\n{page}");
     }
+
     let sent = page
         .lines()
         .find(|l| l.starts_with("linerate_bytes_total{direction=\"sent\",protocol=\"udp\"}"));
@@ -252,6 +273,7 @@ fn metrics_are_served_at_the_given_address_only() {
     );
     assert!(request("GET /", &metrics).starts_with("HTTP/1.1 404 "));
     assert!(request("POST /metrics", &metrics).starts_with("HTTP/1.1 405 "));
+
     // A name of others that resolves to this host, as a page in a browser could use it.
     let rebound = format!(
         "rebound.example:{}",
@@ -317,6 +339,7 @@ fn control_connections_are_kept_alive_by_default() {
         &[&LONG[..], &["--forceflush"]].concat(),
     );
     client.wait_for_stdout("/sec", 1);
+
     let rows = established(server.port);
     assert!(
         rows.iter().any(|row| row.contains("keepalive")),
@@ -339,6 +362,7 @@ fn refused_login(port: u16, token: Option<&str>) -> (Vec<u8>, Duration) {
 fn timed_reason_of_a_refused_login_is_logged_and_not_sent() {
     let keys = Keys::make();
     let service = keys.service(&[]);
+
     let rows = [
         (
             Some(keys.token("mario", "bianchi", 0, "oaep")),
@@ -364,6 +388,7 @@ fn timed_reason_of_a_refused_login_is_logged_and_not_sent() {
         (None, "no_credentials", "no credentials"),
     ];
     let mut responses = Vec::new();
+
     for (number, (token, cause, explanation)) in rows.iter().enumerate() {
         let (response, elapsed) = refused_login(service.port, token.as_deref());
         let event = service
@@ -378,11 +403,13 @@ fn timed_reason_of_a_refused_login_is_logged_and_not_sent() {
         );
         responses.push((response, elapsed));
     }
+
     let refusal = [&[state::SERVER_ERROR, 0, 0, 0, 142][..], &[0; 4]].concat();
     assert!(
         responses.iter().all(|(response, _)| *response == refusal),
         "{responses:?}"
     );
+
     // Whatever the check found, it is answered after the same time; a busy machine may add to it.
     let mut times: Vec<u128> = responses
         .iter()
@@ -393,10 +420,12 @@ fn timed_reason_of_a_refused_login_is_logged_and_not_sent() {
         times[0] >= 240 && times[times.len() / 2] < 400,
         "{times:?} ms"
     );
+
     let log = service.process.stdout() + &service.process.stderr();
     for secret in ["bianchi", "rossi", Keys::USERS.trim()] {
         assert!(!log.contains(secret), "{log}");
     }
+
     assert_eq!(
         login(&keys, &service, ours(), &[]),
         Some(0),
@@ -414,6 +443,7 @@ fn guessing_passwords_is_slowed_down_per_address() {
             scope.spawn(|| refused_login(service.port, Some(&guess)));
         }
     });
+
     let causes = service.wait_for_events("login_failed", 12, TIMEOUT);
     let locked = causes
         .iter()
@@ -443,6 +473,7 @@ fn both_paddings_are_accepted_during_a_migration() {
         ),
         (Some(0), Some(1))
     );
+
     let lenient = keys.service(&["--accept-both-paddings"]);
     assert_eq!(
         (
@@ -464,6 +495,7 @@ fn a_user_runs_only_so_many_tests_at_once() {
         format!("-c 127.0.0.1 -p {port} --username mario --rsa-public-key-path {key} --forceflush");
     let mut command = original().command(words(&line).iter().chain(&LONG));
     command.env("IPERF3_PASSWORD", "rossi");
+
     let running = Process::start(command);
     running.wait_for_stdout("/sec", 1);
     assert_eq!(login(&keys, &service, original(), &[]), Some(1));
@@ -483,6 +515,7 @@ fn the_log_is_in_order() {
         .expect_clean();
     let records = service.wait_for_events("test_ended", 1, TIMEOUT);
     assert_eq!(records.len(), 1);
+
     let progress = wait_for(TIMEOUT, || service.events("test_progress").pop());
     assert!(progress.is_some_and(|p| p["received_bps"].as_f64() > Some(0.0)));
     let text = service.process.stdout();

@@ -56,6 +56,7 @@ fn random_clients_with_random_ends_leave_nothing_behind() {
     let before = idle(&service, &started);
     let fates = run(&service, Duration::from_secs(seconds), 2);
     let after = idle(&service, &started);
+
     println!(
         "{} tests, {} of them killed or frozen",
         fates.len(),
@@ -66,6 +67,7 @@ fn random_clients_with_random_ends_leave_nothing_behind() {
         (after.descriptors, after.threads),
         (before.descriptors, before.threads)
     );
+
     let grown = after.resident_kib.saturating_sub(before.resident_kib);
     assert!(grown <= RESIDENT_TOLERANCE_KIB, "{grown} KiB");
     expect_records(&service, warm_up.iter().chain(&fates));
@@ -78,6 +80,7 @@ fn expect_records<'a>(service: &Service, fates: impl Iterator<Item = &'a Fate>) 
         .iter()
         .map(|r| (r["cookie"].as_str().expect("a cookie"), r))
         .collect();
+
     for fate in fates {
         let cookie = fate
             .stdout
@@ -91,6 +94,7 @@ fn expect_records<'a>(service: &Service, fates: impl Iterator<Item = &'a Fate>) 
         let record = records
             .get(cookie.trim())
             .unwrap_or_else(|| panic!("{} is lost: {}", fate.options, fate.stdout));
+
         if !fate.killed {
             assert_eq!(
                 (fate.code, &record["outcome"]),
@@ -110,6 +114,7 @@ fn idle(service: &Service, started: &Status) -> Status {
     });
     let status =
         status.unwrap_or_else(|| panic!("still busy: {:?}", Status::of(service.process.id())));
+
     // Connections that are through are closed some seconds later.
     let quiet = wait_for(Duration::from_secs(15), || {
         let descriptors = Status::of(service.process.id()).descriptors;
@@ -143,9 +148,11 @@ fn one_test(service: &Service, dice: &mut Dice) -> Fate {
     let kind = KINDS[dice.below(KINDS.len() as u64) as usize];
     let mut options: Vec<&str> = kind.split_whitespace().collect();
     let time = (1 + dice.below(4)).to_string();
+
     if !kind.contains("-n ") && !kind.contains("-k ") {
         options.extend(["-t", &time]);
     }
+
     options.extend(["-V", "-i", "0.5", "--forceflush"]);
     let program = if dice.below(2) == 0 {
         original()
@@ -157,6 +164,7 @@ fn one_test(service: &Service, dice: &mut Dice) -> Fate {
     if killed {
         end_early(&mut client, dice);
     }
+
     let finished = client.finish_within(Duration::from_secs(60));
     Fate {
         options: options.join(" "),
@@ -176,6 +184,7 @@ fn end_early(client: &mut Process, dice: &mut Dice) {
     if client.has_ended() {
         return;
     }
+
     match dice.below(3) {
         0 => client.signal(Signal::Kill),
         1 => {
