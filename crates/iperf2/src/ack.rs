@@ -52,15 +52,18 @@ impl ServerAck {
         };
         let mut bytes = vec![0; len];
         let (upper, lower) = self.version.to_words();
+
         put_word(&mut bytes, 0, TYPE);
         put_word(&mut bytes, 4, len as u32);
         put_word(&mut bytes, 12, upper);
         put_word(&mut bytes, 16, lower);
+
         if let Some(times) = self.times {
             times.sent.write(&mut bytes, 28);
             times.accepted.write(&mut bytes, 36);
             times.answered.write(&mut bytes, 44);
         }
+
         bytes
     }
 
@@ -72,6 +75,7 @@ impl ServerAck {
         {
             return None;
         }
+
         let version = Version::from_words(word(bytes, 12)?, word(bytes, 16)?)?;
         let times = (len == TIMED_ACK_LEN).then(|| {
             Some(AckTimes {

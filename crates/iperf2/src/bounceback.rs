@@ -73,6 +73,7 @@ impl BounceHead {
         if word(0) != MARK {
             return Err(BounceError::Mark);
         }
+
         let request_bytes = checked_len(word(4))?;
         let reply_bytes = (flags & REPLY_SIZE != 0)
             .then(|| checked_len(word(60)))
@@ -81,6 +82,7 @@ impl BounceHead {
         if hold > HOLD_MAX {
             return Err(BounceError::Hold(word(44)));
         }
+
         Ok(Self {
             request_bytes,
             reply_bytes,
@@ -123,9 +125,11 @@ impl BounceHead {
             44,
             u32::try_from(self.hold.as_micros()).unwrap_or(u32::MAX),
         );
+
         for at in (48..60).step_by(4) {
             put_word(bytes, at, u32::from(FILLER) << 16 | u32::from(FILLER));
         }
+
         if let Some(len) = self.reply_bytes {
             put_word(bytes, 60, len);
         }
@@ -145,6 +149,7 @@ impl BounceHead {
         if let Some(tail) = bytes.get_mut(60..) {
             fill_pattern(tail);
         }
+
         self.write(&mut bytes);
         bytes
     }

@@ -34,6 +34,7 @@ impl BurstHead {
         if !(BURST_HEAD_LEN as u32..=BURST_LEN_MAX).contains(&size_bytes) {
             return None;
         }
+
         Some(Self {
             test_start: Timestamp::read(bytes, 12)?,
             written: Timestamp::read(bytes, 20)?,
@@ -87,15 +88,19 @@ impl BurstReader {
             *input = &[];
             return None;
         }
+
         if self.missing == 0 {
             self.read_head(input)?;
         }
+
         let taken = input.len().min(self.missing as usize);
         *input = &input[taken..];
         self.missing -= taken as u32;
+
         if self.missing > 0 {
             return None;
         }
+
         self.head.clear();
         let expected = self.last_number.wrapping_add(1);
         self.last_number = self.current.number;
@@ -120,6 +125,7 @@ impl BurstReader {
         };
         self.missing = head.size_bytes - BURST_HEAD_LEN as u32;
         self.current = head;
+
         Some(())
     }
 }
@@ -135,6 +141,7 @@ mod tests {
         for (size, number) in sizes.iter().zip(1..) {
             let at = bytes.len();
             bytes.resize(at + *size as usize, b'5');
+
             let head = BurstHead {
                 number,
                 size_bytes: *size,
@@ -142,6 +149,7 @@ mod tests {
             };
             head.write(&mut bytes[at..]);
         }
+
         bytes
     }
 

@@ -65,12 +65,14 @@ impl DatagramHead {
 pub fn template(header: Option<&Header>, datagram_bytes: usize) -> Vec<u8> {
     let mut datagram = vec![0; datagram_bytes];
     crate::fill_pattern(&mut datagram);
+
     if let Some(header) = header {
         let header = header.emit_udp();
         for (byte, word) in datagram.iter_mut().zip(header) {
             *byte = word;
         }
     }
+
     datagram
 }
 
@@ -105,10 +107,12 @@ impl FlowOpening {
                 report_offset: HEAD_LEN,
             });
         }
+
         let head = DatagramHead::parse(datagram, NumberWidth::Narrow)?;
         if head.number <= 0 || head.number > FIRST_NUMBER_MAX || head.sent.usec >= 1_000_000 {
             return None;
         }
+
         let is_legacy = is_legacy_header(datagram);
         Some(Self {
             head,
@@ -150,11 +154,13 @@ mod tests {
         let bytes = datagram(-8, Timestamp::default());
         assert_eq!(bytes[..4], [0xff, 0xff, 0xff, 0xf8]);
         assert_eq!(bytes[12..16], [0xff; 4]);
+
         for number in [1, -1, i64::from(u32::MAX) + 5, i64::MAX, i64::MIN] {
             let bytes = datagram(number, Timestamp::default());
             let head = DatagramHead::parse(&bytes, NumberWidth::Wide).expect("long enough");
             assert_eq!((head.number, head.is_last()), (number, number < 0));
         }
+
         assert_eq!(DatagramHead::parse(&[0; 11], NumberWidth::Narrow), None);
         assert_eq!(DatagramHead::parse(&[0; 15], NumberWidth::Wide), None);
     }
@@ -169,6 +175,7 @@ mod tests {
             sec: 7,
             usec: 1_000_000,
         };
+
         for (number, sent, begins) in [
             (1, time, true),
             (0, time, false),
@@ -187,9 +194,11 @@ mod tests {
             FlowOpening::parse(&bytes).expect("a flow").report_offset,
             16
         );
+
         for (at, value) in [(12, 0), (16, 1), (20, 5001)] {
             put_word(&mut bytes, at, value);
         }
+
         assert_eq!(
             FlowOpening::parse(&bytes).expect("a flow").report_offset,
             12

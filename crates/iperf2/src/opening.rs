@@ -36,6 +36,7 @@ pub fn recognise(bytes: &[u8]) -> Opening {
         };
     };
     let length = (flags & first::LENGTH_FIELD) >> 1;
+
     match flags {
         bounceback::MARK => Opening::BounceBack,
         PATTERN => Opening::Data,

@@ -40,10 +40,12 @@ impl FinalReport {
             return bytes;
         };
         let mut flags = REPORT | WIDE_COUNTS;
+
         if let Some(transit) = &self.transit_s {
             flags |= HAS_TRANSIT;
             write_transit(transit, at);
         }
+
         put_word(at, 0, flags);
         put_split(at, 8, 4, self.bytes);
         put_word(
@@ -58,6 +60,7 @@ impl FinalReport {
         put_seconds(at, 32, self.jitter_s);
         put_word(at, 92, self.datagrams_per_s);
         put_word(at, 96, 1);
+
         bytes
     }
 
@@ -69,6 +72,7 @@ impl FinalReport {
         if flags & REPORT == 0 || flags & !(REPORT | WIDE_COUNTS | HAS_TRANSIT) != 0 {
             return None;
         }
+
         let count = |low, high| {
             let upper = if flags & WIDE_COUNTS != 0 {
                 word(at, high).unwrap_or(0)
@@ -100,6 +104,7 @@ fn write_transit(transit: &Spread, at: &mut [u8]) {
     put_seconds(at, 48, transit.max);
     put_seconds(at, 56, transit.sum());
     put_seconds(at, 64, transit.mean);
+
     // In square microseconds: the words hold an integer and its millionths.
     put_seconds(at, 72, transit.squares * 1e12);
     put_seconds(at, 80, transit.last);
@@ -149,6 +154,7 @@ mod tests {
         for value in [0.000_019, 0.000_243, 0.000_103, -0.000_026] {
             transit.add(value);
         }
+
         let report = FinalReport {
             bytes: 5_000_000_000,
             duration: Duration::from_micros(2_018_900),
@@ -170,6 +176,7 @@ mod tests {
                 ..report
             }
         );
+
         let read = read.transit_s.expect("transmitted");
         assert_eq!(read.count, 4);
         assert!((read.mean - transit.mean).abs() < 1e-6 && (read.min - transit.min).abs() < 1e-6);

@@ -108,6 +108,7 @@ impl SequenceTracker {
     fn advance(&mut self, number: i64) {
         let skipped = number - self.highest - 1;
         self.lost = self.lost.saturating_add(skipped.unsigned_abs());
+
         if skipped >= WINDOW {
             self.seen.0.fill(0);
         } else {
@@ -116,6 +117,7 @@ impl SequenceTracker {
                 self.seen.0[word] &= !bit;
             }
         }
+
         let (word, bit) = place(number);
         self.seen.0[word] |= bit;
         self.highest = number;
@@ -128,9 +130,11 @@ impl SequenceTracker {
             self.duplicates += 1;
             return;
         }
+
         if is_remembered {
             self.seen.0[word] |= bit;
         }
+
         self.out_of_order += 1;
         self.lost = self.lost.saturating_sub(1);
     }
@@ -142,6 +146,7 @@ impl SequenceTracker {
             self.jitter_sum_ns += self.jitter_ns;
             self.jitter_count += 1;
         }
+
         self.previous_transit_ns = Some(transit_ns);
         self.transit_ns.add(transit_ns as f64);
     }
@@ -178,6 +183,7 @@ mod tests {
     #[test]
     fn loss_reordering_and_duplicates_are_counted_apart() {
         type Row = (&'static str, &'static [i64], (u64, u64, u64, u64));
+
         let rows: &[Row] = &[
             ("nothing", &[], (0, 0, 0, 0)),
             ("in order", &[1, 2, 3], (3, 0, 0, 0)),
@@ -224,6 +230,7 @@ mod tests {
             "1.6 ms / 16, the late one does not count"
         );
         tracker.on_datagram(4, 6_600_000);
+
         let mean = (100_000.0 + 93_750.0) / 2.0 / 1e9;
         assert!((tracker.mean_jitter_s() - mean).abs() < 1e-12);
         assert_eq!(tracker.transit_ns().count, 3);

@@ -51,6 +51,7 @@ pub fn client_header(
     );
     let server_sends = mode.server_sends();
     let start_is_scheduled = matches!(workload.start, Start::At(_));
+
     let mut header = Header {
         mode,
         streams: test.streams,
@@ -94,6 +95,7 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
     } else {
         TCP_BLOCK_LEN_BYTES
     };
+
     let shape = match header.frames {
         Some(frames) if header.bursts => bursts(&frames),
         Some(frames) => isochronous(&frames),
@@ -125,11 +127,13 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
     test.workload.without_final_report = header.without_final_report;
     test.workload.start = scheduled_start(header);
     test.workload.back_port = header.mode.connects_back().then_some(header.port);
+
     match header.rate {
         Some(Rate::BitsPerSecond(rate)) => test.pacing.rate_bps = Some(rate),
         Some(Rate::DatagramsPerSecond(rate)) => test.workload.datagrams_per_s = Some(rate),
         None => {}
     }
+
     test.pacing.fq_rate_bps = header
         .fq_rate_bytes_per_s
         .map(|bytes| bytes.saturating_mul(8));
@@ -165,6 +169,7 @@ pub fn bounce_spec(head: &BounceHead) -> TestSpec {
     bounce.reply_bytes = head.reply_bytes;
     bounce.hold = head.hold;
     bounce.quick_ack = head.quick_ack;
+
     let mut test = TestSpec::default();
     test.end = EndCondition::Unlimited;
     test.block_len_bytes = head.request_bytes;
@@ -174,6 +179,7 @@ pub fn bounce_spec(head: &BounceHead) -> TestSpec {
     test.workload.shape = Shape::BounceBack(bounce);
     test.workload.trip_times = head.trip_times;
     test.workload.quick_ack = head.quick_ack;
+
     test
 }
 

@@ -66,6 +66,7 @@ mod tests {
         let time = Timestamp::from_unix_ns(1_795_286_916_123_456_000);
         assert_eq!((time.sec, time.usec), (1_795_286_916, 123_456));
         assert_eq!(time.unix_ns(), 1_795_286_916_123_456_000);
+
         let hostile = Timestamp {
             sec: u32::MAX,
             usec: u32::MAX,

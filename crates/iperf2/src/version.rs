@@ -143,10 +143,12 @@ mod tests {
     fn versions_are_written_as_captured_and_read_back() {
         assert_eq!(Version::V2_1_8.to_words(), (0x0002_0001, 0x0008_0003));
         assert_eq!(Version::V2_2_1.to_words(), (0x0002_0002, 0x0001_0001));
+
         for version in [Version::V2_1_8, Version::V2_2_1] {
             let (upper, lower) = version.to_words();
             assert_eq!(Version::from_words(upper, lower), Some(version));
         }
+
         assert_eq!(Version::V2_1_8.to_string(), "2.1.8");
         assert_eq!(Version::V2_2_1.to_string(), "2.2.1-rc");
     }

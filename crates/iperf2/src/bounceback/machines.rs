@@ -53,16 +53,20 @@ impl Responder {
             Some(head) => head,
             None => BounceHead::parse(bytes)?,
         };
+
         if self.current.is_none() {
             self.current = Some(head);
             self.digits_missing = head.request_bytes as usize - HEAD_LEN;
         }
+
         let (_, rest) = input.split_at(self.digits_missing.min(input.len()));
         self.digits_missing -= input.len() - rest.len();
         *input = rest;
+
         if self.digits_missing > 0 {
             return Ok(None);
         }
+
         self.head.clear();
         self.current = None;
         Ok(Some(if head.stop {
@@ -152,9 +156,11 @@ impl Requester {
         if self.phase != Phase::Ready || (self.left_in_burst == 0 && now < self.next_burst) {
             return None;
         }
+
         if self.left_in_burst == 0 {
             self.begin_burst(now);
         }
+
         self.left_in_burst -= 1;
         self.phase = Phase::Awaiting { sent: now };
         self.template.sent = clock;
@@ -189,12 +195,14 @@ impl Requester {
         if self.missing() > 0 {
             return Ok(None);
         }
+
         self.phase = Phase::Ready;
         let reply = std::mem::take(&mut self.reply);
         let head = reply
             .first_chunk()
             .ok_or(BounceError::Mark)
             .and_then(BounceHead::parse)?;
+
         Ok(Some(RoundTrip {
             round_trip: now.saturating_duration_since(sent),
             burst: self.template.burst,
@@ -223,10 +231,12 @@ impl Requester {
     fn begin_burst(&mut self, now: Instant) {
         self.template.burst = self.template.burst.wrapping_add(1);
         self.left_in_burst = self.burst_len;
+
         if self.period.is_zero() {
             self.next_burst = now;
             return;
         }
+
         let late = now.saturating_duration_since(self.next_burst);
         let periods = (late.as_nanos() / self.period.as_nanos()).saturating_add(1);
         let step = self
@@ -262,12 +272,14 @@ mod tests {
         let mut server = Responder::default();
         let request = client.request(start, clock(0)).expect("due at once");
         assert_eq!(client.request(start, clock(0)), None, "one at a time");
+
         let mut reply = None;
         // One byte at a time.
         for byte in &request {
             let mut input = std::slice::from_ref(byte);
             reply = server.read(clock(40), &mut input).expect("a request");
         }
+
         let Some(Reply::Send(head)) = reply else {
             panic!("{reply:?}")
         };
@@ -286,6 +298,7 @@ mod tests {
         let start = Instant::now();
         let mut client = Requester::new(start, template(), 2, Duration::from_secs(1));
         let mut sent = Vec::new();
+
         for step in 0..40_u32 {
             let now = start + step * MS * 100;
             while let Some(request) = client.request(now, clock(0)) {
@@ -297,6 +310,7 @@ mod tests {
                     .expect("a reply");
             }
         }
+
         assert_eq!(sent, [0, 0, 10, 10, 20, 20, 30, 30]);
         assert_eq!(client.due(), Some(start + 4000 * MS));
     }

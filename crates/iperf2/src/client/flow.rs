@@ -112,17 +112,21 @@ impl FlowClient {
             deadline: None,
             actions: VecDeque::new(),
         };
+
         if mode.client_sends() {
             client.push(FlowClientAction::StartSending);
         }
+
         if mode.server_sends() {
             client.push(FlowClientAction::StartReceiving);
             client.set_receive_limit(now);
         }
+
         if mode == Mode::Reverse {
             client.phase = Phase::Asking { sent: 0 };
             client.ask(now, clock);
         }
+
         client
     }
 
@@ -141,6 +145,7 @@ impl FlowClient {
                 Some(report) => self.push(FlowClientAction::Report(Box::new(report))),
                 None => self.push(FlowClientAction::NoReport),
             }
+
             self.close(Ok(()));
         }
     }
@@ -183,6 +188,7 @@ impl FlowClient {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return;
         }
+
         match self.phase {
             Phase::Asking { .. } => self.ask(now, clock),
             Phase::Ending { .. } => self.end(now, clock),
@@ -222,6 +228,7 @@ impl FlowClient {
             let text = "the server did not begin to send".to_owned();
             return self.close(Err(super::stream::failure(text)));
         }
+
         self.phase = Phase::Asking { sent: sent + 1 };
         self.send(1, clock);
         self.deadline = now.checked_add(FIRST_DATAGRAM_WAIT);
@@ -237,6 +244,7 @@ impl FlowClient {
             self.push(FlowClientAction::NoReport);
             return self.close(Ok(()));
         }
+
         self.send(-next_number, clock);
         if self.is_receiving {
             // The server's own last datagram, or the limit of the test, ends this.
@@ -244,9 +252,11 @@ impl FlowClient {
             self.deadline = now.checked_add(RECEIVE_GRACE);
             return;
         }
+
         if !self.setup.wants_report {
             return self.close(Ok(()));
         }
+
         self.phase = Phase::Ending {
             sent: sent + 1,
             next_number: next_number.saturating_add(1),
@@ -264,6 +274,7 @@ impl FlowClient {
                 .map_or(0, Header::datagram_len_min);
             datagram.resize(datagram.len().max(header_bytes), 0);
         }
+
         DatagramHead {
             number,
             sent: clock,

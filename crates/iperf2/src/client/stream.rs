@@ -100,17 +100,20 @@ impl StreamClient {
         };
         let header = client.setup.header.as_ref();
         let detects_peer = header.is_some_and(|header| header.detect_peer);
+
         if let Some(header) = header {
             client
                 .actions
                 .push_back(StreamClientAction::Send(header.emit_tcp()));
         }
+
         if detects_peer {
             client.incoming = Incoming::Ack(Vec::new());
             client.deadline = now.checked_add(ACK_TIMEOUT);
         } else {
             client.begin(now);
         }
+
         client
     }
 
@@ -150,6 +153,7 @@ impl StreamClient {
                 Incoming::Data | Incoming::Ended => return input,
             }
         }
+
         input
     }
 
@@ -158,6 +162,7 @@ impl StreamClient {
         if self.is_closed {
             return;
         }
+
         match std::mem::replace(&mut self.incoming, Incoming::Ended) {
             Incoming::Ack(_) => {
                 self.fail("the server closed the connection instead of answering".to_owned())
@@ -194,6 +199,7 @@ impl StreamClient {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return;
         }
+
         match self.incoming {
             Incoming::Ack(_) => self.fail(NO_ACK.to_owned()),
             Incoming::Header(_) => self.fail("the server did not begin to send".to_owned()),
@@ -224,6 +230,7 @@ impl StreamClient {
             self.is_sending = true;
             self.push(StreamClientAction::StartSending);
         }
+
         if !mode.server_sends() {
             self.incoming = Incoming::Discard;
         } else if is_framed && mode == Mode::Reverse {
@@ -242,16 +249,20 @@ impl StreamClient {
             return;
         };
         take(input, read, len);
+
         if read.len() < len {
             return;
         }
+
         let Some(ack) = ServerAck::parse(read) else {
             return self.fail("the server's answer is not valid".to_owned());
         };
         self.push(StreamClientAction::ServerAck(ack));
+
         if let Some(times) = ack.times {
             self.push(StreamClientAction::ClockCheck(times.clock_check(clock)));
         }
+
         self.begin(now);
     }
 
@@ -268,8 +279,10 @@ impl StreamClient {
         if !self.is_sending {
             return;
         }
+
         self.is_sending = false;
         self.push(StreamClientAction::FinishSending);
+
         if matches!(self.incoming, Incoming::Ended) {
             self.close(Ok(()));
         } else {

@@ -21,18 +21,22 @@ impl Header {
         self.write(&mut bytes, TCP_TAIL);
         self.write_congestion(&mut bytes);
         bytes.truncate(len);
+
         let mut flags = self.flags(len);
         if self.mode.server_sends() || self.detect_peer {
             flags |= first::SECOND_GENERATION;
         }
+
         if self.detect_peer {
             flags |= first::DETECT_PEER;
         }
+
         if let Some(key) = key {
             flags |= first::KEY;
             put_half(&mut bytes, len - 2, key.len() as u16);
             bytes.extend_from_slice(key);
         }
+
         put_word(&mut bytes, at::FLAGS, flags);
         bytes
     }
@@ -43,12 +47,15 @@ impl Header {
         let mut bytes = vec![0; UDP_LEN_MAX];
         self.write(&mut bytes, UDP_TAIL);
         let mut flags = self.flags(DATAGRAM_PREFIX_LEN + self.udp_len()) | first::WIDE_NUMBERS;
+
         if self.upper() != 0 {
             flags |= first::UDP_TESTS;
         }
+
         if self.mode.server_sends() {
             flags |= first::SECOND_GENERATION;
         }
+
         put_word(&mut bytes, at::FLAGS, flags);
         [vec![0; DATAGRAM_PREFIX_LEN], bytes].concat()
     }
@@ -59,9 +66,11 @@ impl Header {
         if self.sends_start() {
             len = TCP_TAIL.frames;
         }
+
         if self.frames.is_some() {
             len += FRAMES_LEN;
         }
+
         match self.congestion_name() {
             Some(name) => at::CONGESTION + 2 + name.len(),
             None => len,
@@ -107,6 +116,7 @@ impl Header {
             matches!(self.rate, Some(Rate::DatagramsPerSecond(_))) && self.mode.server_sends();
         let frames_for_server =
             self.frames.is_some() && self.isochronous && self.mode.server_sends();
+
         let bits = [
             (self.isochronous, upper::ISOCHRONOUS),
             (self.without_final_report, upper::NO_FINAL_REPORT),
@@ -137,13 +147,16 @@ impl Header {
         put_word(bytes, at::AMOUNT, self.amount.to_word());
         put_half(bytes, at::UPPER, self.upper());
         put_half(bytes, at::LOWER, self.lower());
+
         let (upper_word, lower_word) = self.version.to_words();
         put_word(bytes, at::VERSION, upper_word);
         put_word(bytes, at::VERSION + 4, lower_word);
         put_half(bytes, at::TOS, u16::from(self.tos));
+
         if let Some(Rate::BitsPerSecond(rate) | Rate::DatagramsPerSecond(rate)) = self.rate {
             put_long(bytes, at::RATE, rate);
         }
+
         put_word(
             bytes,
             at::UNSENT_LIMIT,
@@ -152,8 +165,10 @@ impl Header {
         if self.version.has_wide_header() {
             put_word(bytes, at::BARRIER, self.barrier_us.unwrap_or(0));
         }
+
         self.start.unwrap_or_default().write(bytes, tail.start);
         put_long(bytes, tail.fq_rate, self.fq_rate_bytes_per_s.unwrap_or(0));
+
         if let Some(frames) = self.frames {
             write_frames(&frames, bytes, tail.frames);
         }
@@ -166,6 +181,7 @@ impl Header {
         } else {
             0
         };
+
         let congestion = if self.congestion_name().is_some() {
             lower::CONGESTION
         } else {

@@ -30,6 +30,7 @@ impl TcpHeaderReader {
                 needed += key_len(&self.bytes, needed)?;
             }
         }
+
         Ok(needed.saturating_sub(self.bytes.len()))
     }
 
@@ -47,6 +48,7 @@ impl TcpHeaderReader {
             if input.is_empty() {
                 return Ok(None);
             }
+
             let len = self.bytes.len() + missing;
             take(input, &mut self.bytes, len);
         }
@@ -67,9 +69,11 @@ pub fn parse_tcp(bytes: &[u8]) -> Result<Header, HeaderError> {
     let flags = word(bytes, at::FLAGS).ok_or(HeaderError::Short)?;
     let len = announced_len(flags)?;
     let head = bytes.get(..len).ok_or(HeaderError::Short)?;
+
     if flags & (first::UDP_TESTS | first::WIDE_NUMBERS) != 0 {
         return Err(HeaderError::Flags(flags));
     }
+
     let has_key = flags & first::KEY != 0;
     let parts = if has_key { &head[..len - 2] } else { head };
     let mut header = Parts {
@@ -77,12 +81,14 @@ pub fn parse_tcp(bytes: &[u8]) -> Result<Header, HeaderError> {
         flags,
     }
     .header(TCP_TAIL)?;
+
     if has_key {
         let key = bytes
             .get(len..len + key_len(bytes, len)?)
             .ok_or(HeaderError::Short)?;
         header.permit_key = Some(key.to_vec());
     }
+
     Ok(header)
 }
 
@@ -98,12 +104,14 @@ pub fn parse_udp(datagram: &[u8]) -> Result<Header, HeaderError> {
     if flags & (first::KEY | first::DETECT_PEER) != 0 || flags & first::WIDE_NUMBERS == 0 {
         return Err(HeaderError::Flags(flags));
     }
+
     // Here the length counts the number and the time as well, and leaves out what stands behind the
     // isochronous words.
     let len = announced_len(flags)?;
     if len < DATAGRAM_PREFIX_LEN + NARROW_LEN || len > datagram.len() {
         return Err(HeaderError::Length(len));
     }
+
     let head = bytes.get(..UDP_LEN_MAX).unwrap_or(bytes);
     Parts { bytes: head, flags }.header(UDP_TAIL)
 }
@@ -114,11 +122,13 @@ fn announced_len(flags: u32) -> Result<usize, HeaderError> {
     if flags & needed != needed || flags & !first::KNOWN != 0 {
         return Err(HeaderError::Flags(flags));
     }
+
     let len = ((flags & first::LENGTH_FIELD) >> 1) as usize;
     let key_field = if flags & first::KEY != 0 { 2 } else { 0 };
     if len < NARROW_LEN + key_field {
         return Err(HeaderError::Length(len));
     }
+
     Ok(len)
 }
 
@@ -146,6 +156,7 @@ impl Parts<'_> {
         if version.has_wide_header() && self.bytes.len() < WIDE_LEN {
             return Err(HeaderError::Length(self.bytes.len()));
         }
+
         let upper = half(self.bytes, at::UPPER).unwrap_or_default();
         let lower = half(self.bytes, at::LOWER).unwrap_or_default();
         let streams = self.word(at::STREAMS);
@@ -154,6 +165,7 @@ impl Parts<'_> {
         let port = u16::try_from(self.word(at::PORT)).unwrap_or_default();
         let has_frames = upper & (upper::ISOCHRONOUS_SETTINGS | upper::BURSTS) != 0;
         let start = Timestamp::read(self.bytes, tail.start).filter(|time| !time.is_unset());
+
         Ok(Header {
             mode: self.mode(upper, transfer_id.is_some()),
             streams: if transfer_id.is_some() {
@@ -234,6 +246,7 @@ impl Parts<'_> {
         if !(1..=CONGESTION_LEN_MAX).contains(&len) {
             return None;
         }
+
         let name = self.bytes.get(at::CONGESTION + 2..)?.get(..len)?;
         let name = std::str::from_utf8(name).ok()?.trim_end_matches('\0');
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

@@ -132,10 +132,12 @@ impl FlowServer {
             let bounds = policy.udp_reverse.ok_or(FlowRefusal::UdpReverse)?;
             bound(&mut test.spec, &bounds)?;
         }
+
         let header = test.header.as_ref();
         let wants_report = !is_group
             && header.is_none_or(|header| !header.without_final_report)
             && !mode.server_sends();
+
         let mut flow = Self {
             mode,
             back_port: header.map_or(0, |header| header.port),
@@ -152,6 +154,7 @@ impl FlowServer {
         };
         flow.begin();
         flow.stay_awake(now);
+
         Ok(flow)
     }
 
@@ -181,6 +184,7 @@ impl FlowServer {
                     self.phase = Phase::Running;
                     self.start_sending();
                 }
+
                 self.stay_awake(now);
             }
             (FlowServerInput::DataArrived, Phase::Reporting { .. }) => self.report_again(now),
@@ -197,6 +201,7 @@ impl FlowServer {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return;
         }
+
         match self.phase {
             // A client that receives sends nothing more; its test has an end of its own.
             Phase::Running if self.mode == Mode::Reverse => self.deadline = None,
@@ -236,6 +241,7 @@ impl FlowServer {
         self.push(FlowServerAction::StartReceiving);
         let sends =
             self.mode.server_sends() || (self.mode.connects_back() && self.policy.may_connect_back);
+
         match self.policy.datagrams_before_sending.saturating_sub(1) {
             _ if !sends => {}
             0 => self.start_sending(),
@@ -261,18 +267,22 @@ impl FlowServer {
                 port: self.back_port,
             });
         }
+
         self.is_receiving = false;
         if self.is_sending {
             self.deadline = self.silence_max().and_then(|time| now.checked_add(time));
             return;
         }
+
         if !self.wants_report {
             return self.close(Ok(()));
         }
+
         let mut report = *report;
         if !self.reports_delays {
             report.transit_s = None;
         }
+
         self.unanswered_bytes = report.bytes;
         self.phase = Phase::Reporting {
             datagram: report.emit(self.report_offset),
@@ -292,11 +302,13 @@ impl FlowServer {
         if self.policy.answers_are_bounded && len > self.unanswered_bytes {
             return;
         }
+
         self.unanswered_bytes = self.unanswered_bytes.saturating_sub(len);
         if *sent == REPORTS_MAX {
             self.push(FlowServerAction::ReportUnconfirmed);
             return self.close(Ok(()));
         }
+
         *sent += 1;
         let again = datagram.clone();
         self.push(FlowServerAction::Send(again));
@@ -332,6 +344,7 @@ fn bound(spec: &mut TestSpec, bounds: &UdpReverse) -> Result<(), FlowRefusal> {
         EndCondition::Unlimited => spec.end = EndCondition::Duration(bounds.time_max),
         _ => {}
     }
+
     let rate_bps_max = bounds.rate_bps_max;
     let bits = u64::from(spec.block_len_bytes).saturating_mul(8).max(1);
     spec.workload.datagrams_per_s = spec
@@ -348,12 +361,14 @@ fn bound(spec: &mut TestSpec, bounds: &UdpReverse) -> Result<(), FlowRefusal> {
         }
         None => Some(UDP_RATE_BPS),
     };
+
     if let Shape::Isochronous(frames) = &mut spec.workload.shape {
         frames.mean_bps = frames.mean_bps.min(rate_bps_max as f64);
         frames.deviation_bps = frames.deviation_bps.min(rate_bps_max as f64);
         // A frame is at least one datagram.
         frames.frames_per_s = frames.frames_per_s.min(rate_bps_max as f64 / bits as f64);
     }
+
     Ok(())
 }
 
@@ -384,6 +399,7 @@ fn accepted(opening: FlowOpening, policy: &Policy, clock: Timestamp) -> Accepted
     spec.udp.counters_64bit = opening.width == NumberWidth::Wide;
     spec.workload.trip_times = trip_times && !clocks_disagree;
     spec.workload.without_header = opening.header.is_none();
+
     AcceptedTest {
         opening: if opening.header.is_some() {
             Opening::Header

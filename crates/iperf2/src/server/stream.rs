@@ -150,6 +150,7 @@ impl StreamServer {
                 Phase::Running | Phase::Closed => return input,
             }
         }
+
         input
     }
 
@@ -162,6 +163,7 @@ impl StreamServer {
                 if let Some(back) = self.afterwards.take() {
                     self.push(StreamServerAction::ConnectBack(Box::new(back)));
                 }
+
                 if !self.is_sending {
                     self.close(Ok(()));
                 }
@@ -191,6 +193,7 @@ impl StreamServer {
             (StreamServerInput::SendingDone, Phase::Running) if self.is_sending => {
                 self.is_sending = false;
                 self.push(StreamServerAction::FinishSending);
+
                 // A client closes when it has received everything: then the time of the data is
                 // known.
                 if self.has_ended {
@@ -210,6 +213,7 @@ impl StreamServer {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return;
         }
+
         match self.phase {
             Phase::Running => self.close(Ok(())),
             _ => self.close(Err(closed("the client did not say in time what it wants"))),
@@ -275,9 +279,11 @@ impl StreamServer {
         if self.policy.permit_key.is_some() {
             return self.refuse(NO_PERMIT.to_owned());
         }
+
         let mut spec = TestSpec::default();
         spec.end = EndCondition::Unlimited;
         spec.workload.without_header = true;
+
         let test = AcceptedTest {
             opening,
             header: None,
@@ -293,8 +299,10 @@ impl StreamServer {
         if !self.policy.permits(header.permit_key.as_deref()) {
             return self.refuse(NO_PERMIT.to_owned());
         }
+
         let clocks_disagree = header.trip_times && !self.policy.clocks_agree(header.start, clock);
         let wants_ack = header.wants_ack();
+
         let times = (header.trip_times).then(|| AckTimes {
             sent: header.start.unwrap_or_default(),
             accepted: self.accepted_at,
@@ -303,6 +311,7 @@ impl StreamServer {
         if header.mode.connects_back() && !self.policy.may_connect_back {
             header.mode = Mode::Forward;
         }
+
         let mut spec = server_spec(&header, Transport::Tcp);
         // The data are framed all the same, so only the judgement changes.
         spec.workload.trip_times &= !clocks_disagree;
@@ -310,6 +319,7 @@ impl StreamServer {
         let back = mode.connects_back().then(|| connect_back(&header, &spec));
         let own_header = (mode == Mode::Reverse && header.frames_tcp_data())
             .then(|| answer_header(&header, &self.policy, clock));
+
         let test = AcceptedTest {
             opening: Opening::Header,
             header: Some(header),
@@ -318,21 +328,26 @@ impl StreamServer {
             clocks_disagree,
         };
         self.begin(test, mode.client_sends(), mode.server_sends());
+
         if wants_ack {
             let version = self.policy.version;
             self.push(StreamServerAction::Send(
                 ServerAck { version, times }.emit(),
             ));
         }
+
         if mode.client_sends() {
             self.push(StreamServerAction::StartReceiving);
         }
+
         if let Some(header) = own_header {
             self.push(StreamServerAction::SendHeader(header.emit_tcp()));
         }
+
         if mode.server_sends() {
             self.push(StreamServerAction::StartSending);
         }
+
         match (mode, back) {
             (Mode::Dual, Some(back)) => self.push(StreamServerAction::ConnectBack(Box::new(back))),
             (Mode::TradeOff, back) => self.afterwards = back,
@@ -378,6 +393,7 @@ fn connect_back(header: &Header, spec: &TestSpec) -> ConnectBack {
     spec.direction = Direction::Forward;
     spec.workload = Workload::default();
     spec.workload.without_header = true;
+
     ConnectBack {
         port: header.port,
         setup: StreamClientSetup {

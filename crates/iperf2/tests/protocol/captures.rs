@@ -46,6 +46,7 @@ impl Capture {
 pub(crate) fn captures() -> Vec<Capture> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/iperf2");
     let mut captures = Vec::new();
+
     for release in ["wire-218", "wire-221"] {
         let dir = root.join(release);
         let mut paths: Vec<PathBuf> = std::fs::read_dir(dir)
@@ -53,6 +54,7 @@ pub(crate) fn captures() -> Vec<Capture> {
             .map(|entry| entry.expect("a readable entry").path())
             .collect();
         paths.sort();
+
         for path in paths {
             let text = std::fs::read_to_string(&path).expect("a readable fixture");
             let mode = path
@@ -60,6 +62,7 @@ pub(crate) fn captures() -> Vec<Capture> {
                 .expect("a file")
                 .to_string_lossy()
                 .into_owned();
+
             let (client, server) = text.split_once("=== server ===").unwrap_or((&text, ""));
             captures.push(Capture {
                 name: format!("{release}/{mode}"),
@@ -68,6 +71,7 @@ pub(crate) fn captures() -> Vec<Capture> {
             });
         }
     }
+
     captures
 }
 
@@ -76,6 +80,7 @@ pub(crate) fn captures() -> Vec<Capture> {
 fn calls(text: &str) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     let mut repeats = false;
+
     for line in text.lines() {
         if let Some(dump) = line.strip_prefix("      ") {
             let Some(call) = calls.last_mut() else {
@@ -87,6 +92,7 @@ fn calls(text: &str) -> Vec<Call> {
             repeats = false;
         }
     }
+
     calls
 }
 
@@ -99,6 +105,7 @@ fn call(line: &str) -> Option<Call> {
         "recvfrom" | "read" | "recvmsg" => false,
         _ => return None,
     };
+
     let fd = arguments.split(',').next()?.trim().parse().ok()?;
     Some(Call {
         is_sent,
@@ -114,20 +121,25 @@ fn read_dump(dump: &str, call: &mut Call, repeats: &mut bool) {
         *repeats = true;
         return;
     }
+
     let Some((offset, rest)) = dump.split_once("  ") else {
         return;
     };
     let Ok(offset) = usize::from_str_radix(offset.trim(), 16) else {
         return;
     };
+
     if *repeats {
         let at = call.bytes.len().saturating_sub(16);
         let line = call.bytes[at..].to_vec();
+
         while call.bytes.len() < offset {
             call.bytes.extend(&line);
         }
+
         *repeats = false;
     }
+
     let hex = rest.split("  ").next().unwrap_or_default();
     let digits = hex.split(' ').filter(|digits| !digits.is_empty());
     call.bytes

@@ -55,6 +55,7 @@ fn early_close_differs_from_failure() {
         pair.run();
         assert_eq!(server_failure(&pair).kind, FailureKind::PeerClosed);
     }
+
     let mut pair = server_after(&header(Mode::Forward).emit_tcp());
     pair.server
         .handle_error(pair.now, "Connection reset by peer");
@@ -100,6 +101,7 @@ fn a_header_whose_version_or_length_is_wrong_is_refused() {
         bad[at] = byte;
         let mut pair = server_after(&bad);
         pair.run();
+
         let accepted = pair.server_did(|a| matches!(a, StreamServerAction::Accepted(_)));
         // A patch number may be any; everything else must agree.
         assert_eq!(accepted, at == 41, "byte {at} = {byte:02x}");
@@ -115,6 +117,7 @@ fn terminated_server_reports_it_once() {
         .handle_local(pair.now, StreamServerInput::Terminated);
     pair.server.handle_eof(pair.now);
     pair.run();
+
     let closings = pair
         .server_actions
         .iter()

@@ -61,6 +61,7 @@ fn every_last_datagram_has_a_number_of_its_own_until_the_client_gives_up() {
         clock(),
         FlowClientInput::SendingDone { next_number: 8 },
     );
+
     let mut numbers = Vec::new();
     loop {
         for action in client_actions(&mut client) {
@@ -82,6 +83,7 @@ fn every_last_datagram_has_a_number_of_its_own_until_the_client_gives_up() {
                 }
             }
         }
+
         now += REPORT_WAIT;
         client.handle_timeout(now, clock());
     }
@@ -92,6 +94,7 @@ fn a_report_is_repeated_until_the_client_is_silent() {
     let now = Instant::now();
     let client = client(now, Mode::Forward);
     let last = || FlowServerInput::LastArrived(Box::default());
+
     let sent = |actions: &[FlowServerAction]| {
         actions
             .iter()
@@ -114,6 +117,7 @@ fn a_report_is_repeated_until_the_client_is_silent() {
     for _ in 0..50 {
         deaf.handle_local(now, last());
     }
+
     let actions = server_actions(&mut deaf);
     assert_eq!(sent(&actions), REPORTS_MAX as usize);
     let end = [
@@ -128,11 +132,13 @@ fn a_flow_whose_client_vanished_ends() {
     let now = Instant::now();
     let mut server = server(now, &client(now, Mode::Forward));
     drop(server_actions(&mut server));
+
     let later = now + Duration::from_secs(5);
     server.handle_local(later, FlowServerInput::DataArrived);
     let deadline = server.poll_timeout().expect("a limit");
     assert_eq!(deadline, later + Policy::default().idle_timeout);
     server.handle_timeout(deadline);
+
     let actions = server_actions(&mut server);
     let [
         FlowServerAction::StopReceiving,
@@ -149,6 +155,7 @@ fn forged_datagram_starts_no_stream() {
     for mode in [Mode::Reverse, Mode::FullDuplex, Mode::Dual] {
         let now = Instant::now();
         let mut server = server(now, &client(now, mode));
+
         let acts = |actions: &[FlowServerAction]| {
             let sends = |a: &FlowServerAction| {
                 matches!(
@@ -169,6 +176,7 @@ fn a_client_repeats_its_first_datagram_until_data_arrive() {
     let mut now = Instant::now();
     let mut client = client(now, Mode::Reverse);
     let mut asked = 0;
+
     for _ in 0..5 {
         for action in client_actions(&mut client) {
             if let FlowClientAction::Send(bytes) = action {
@@ -177,9 +185,11 @@ fn a_client_repeats_its_first_datagram_until_data_arrive() {
                 asked += 1;
             }
         }
+
         now = client.poll_timeout().expect("it asks again");
         client.handle_timeout(now, clock());
     }
+
     assert_eq!(asked, 5);
     client.handle_local(now, clock(), FlowClientInput::DataArrived);
     drop(client_actions(&mut client));
@@ -195,6 +205,7 @@ fn a_server_that_never_sends_is_given_up() {
     let mut now = Instant::now();
     let mut client = client(now, Mode::Reverse);
     let mut asked = 0;
+
     while let Some(deadline) = client.poll_timeout() {
         asked += client_actions(&mut client)
             .iter()
@@ -203,6 +214,7 @@ fn a_server_that_never_sends_is_given_up() {
         now = deadline;
         client.handle_timeout(now, clock());
     }
+
     assert_eq!(asked, FIRST_DATAGRAMS_MAX as usize);
     assert!(matches!(
         client_actions(&mut client).last(),
@@ -217,6 +229,7 @@ fn both_directions_of_a_flow_end_without_a_report() {
     let mut server = server(now, &client);
     server.handle_local(now, FlowServerInput::DataArrived);
     server.handle_local(now, FlowServerInput::LastArrived(Box::default()));
+
     let actions = server_actions(&mut server);
     assert!(
         !actions
@@ -256,6 +269,7 @@ fn a_group_is_never_answered() {
     let mut server = FlowServer::new(now, clock(), Policy::default(), &datagram(&client, 1), true)
         .expect("a flow");
     server.handle_local(now, FlowServerInput::LastArrived(Box::default()));
+
     let actions = server_actions(&mut server);
     assert!(
         !actions
@@ -270,6 +284,7 @@ fn a_group_is_never_answered() {
 fn the_end_of_a_forgotten_flow_begins_no_new_one() {
     let now = Instant::now();
     let client = client(now, Mode::Forward);
+
     for number in [0, -1, -9] {
         let stale = datagram(&client, number);
         assert!(

@@ -9,11 +9,13 @@ fn header_like() -> impl Strategy<Value = Vec<u8>> {
     (any::<[u8; 4]>(), prop::collection::vec(any::<u8>(), 0..300)).prop_map(|(word, tail)| {
         let first = [0x40 | (word[0] & 0x96), 0x01, word[2] & 1, word[3] | 0x78];
         let mut bytes = [&first[..], &tail].concat();
+
         for (at, version) in [(36, [0, 2, 0, 1 + (word[1] & 1)]), (40, [0, 8, 0, 3])] {
             if let Some(target) = bytes.get_mut(at..at + 4) {
                 target.copy_from_slice(&version);
             }
         }
+
         bytes
     })
 }

@@ -76,12 +76,14 @@ fn recorded_tcp_headers_survive_byte_for_byte() {
             if call.bytes.len() != call.len || recognise(&call.bytes) != Opening::Header {
                 continue;
             }
+
             let header = parse_tcp(&call.bytes).expect(&capture.name);
             assert_eq!(header.version, version(capture), "{}", capture.name);
             assert_eq!(header.emit_tcp(), call.bytes, "{}", capture.name);
             seen += 1;
         }
     }
+
     assert!(seen > 50, "{seen}");
 }
 
@@ -96,17 +98,21 @@ fn recorded_udp_headers_survive_byte_for_byte() {
             assert!(parse_udp(&first.bytes).is_err(), "{}", capture.name);
             continue;
         }
+
         let mut datagram = first.bytes.clone();
         let header = parse_udp(&datagram).expect(&capture.name);
         assert_eq!(header.version, version(capture), "{}", capture.name);
+
         let ours = header.emit_udp();
         let head = DatagramHead::parse(&datagram, NumberWidth::Wide).expect("a head");
         assert_eq!(head.number, 1, "{}", capture.name);
+
         let common = datagram.len().min(ours.len());
         datagram.truncate(common);
         assert_eq!(ours[16..common], datagram[16..], "{}", capture.name);
         seen += 1;
     }
+
     assert!(seen > 25, "{seen}");
 }
 
@@ -115,6 +121,7 @@ fn spec(capture: &Capture) -> Option<ClientSpec> {
     let mut test = TestSpec::default();
     test.end = EndCondition::Duration(Duration::from_millis(300));
     let workload = &mut test.workload;
+
     match capture.mode() {
         "tcp_default" | "tcp_nearcongest" => {}
         "tcp_enh" => test.end = EndCondition::Bytes(256 << 10),
@@ -184,6 +191,7 @@ fn spec(capture: &Capture) -> Option<ClientSpec> {
         }
         _ => return None,
     }
+
     let mut local = LocalOptions::default();
     local.port = 5001;
     Some(ClientSpec::new("10.77.0.2", local, test))
@@ -215,6 +223,7 @@ fn our_client_sends_the_recorded_bytes() {
         play_server(capture, &header, &mut client);
         replayed += 1;
     }
+
     assert_eq!(replayed, 2 * 22);
 }
 
@@ -225,12 +234,14 @@ fn play_server(capture: &Capture, header: &Header, client: &mut StreamClient) {
         Timestamp::from_unix_ns(1_795_286_916_000_000_000),
     );
     let name = &capture.name;
+
     if let Some(answer) = Capture::sent(&capture.server).find(|call| call.bytes.len() == call.len) {
         assert!(
             client.handle_bytes(now, clock, &answer.bytes).is_empty(),
             "{name}"
         );
     }
+
     let mut actions = Vec::new();
     let mut poll = |client: &mut StreamClient| {
         while let Some(action) = client.poll_action() {
@@ -246,6 +257,7 @@ fn play_server(capture: &Capture, header: &Header, client: &mut StreamClient) {
         Some(StreamClientAction::Close(Ok(()))),
         "{name}"
     );
+
     let saw = |wanted: &dyn Fn(&StreamClientAction) -> bool| actions.iter().any(wanted);
     assert_eq!(
         saw(&|a| matches!(a, StreamClientAction::ServerAck(_))),
@@ -262,6 +274,7 @@ fn play_server(capture: &Capture, header: &Header, client: &mut StreamClient) {
         header.mode.client_sends(),
         "{name}"
     );
+
     let receives = |a: &StreamClientAction| matches!(a, StreamClientAction::StartReceiving { .. });
     assert_eq!(saw(&receives), header.mode.server_sends(), "{name}");
 }
@@ -278,6 +291,7 @@ fn our_server_sends_the_recorded_bytes() {
         let name = &capture.name;
         let header = parse_tcp(&first.bytes).expect(name);
         let start = header.start.unwrap_or_default();
+
         // The times in an answer are the server's own.
         let recorded = capture
             .server
@@ -287,12 +301,14 @@ fn our_server_sends_the_recorded_bytes() {
         let (accepted, answered) = ack
             .and_then(|ack| ack.times)
             .map_or((start, start), |t| (t.accepted, t.answered));
+
         let policy = Policy {
             version: version(capture),
             permit_key: header.permit_key,
             ..Policy::default()
         };
         let mut server = StreamServer::new(Instant::now(), accepted, policy);
+
         for byte in &first.bytes {
             assert!(
                 server
@@ -301,6 +317,7 @@ fn our_server_sends_the_recorded_bytes() {
                 "{name}"
             );
         }
+
         let Some(StreamServerAction::Accepted(test)) = server.poll_action() else {
             panic!("{name}: not accepted")
         };
@@ -309,6 +326,7 @@ fn our_server_sends_the_recorded_bytes() {
             (first.len, false),
             "{name}"
         );
+
         let sent = std::iter::from_fn(|| server.poll_action()).find_map(|action| match action {
             StreamServerAction::Send(bytes) | StreamServerAction::SendHeader(bytes) => Some(bytes),
             _ => None,
@@ -330,8 +348,10 @@ fn our_server_sends_the_recorded_bytes() {
             ),
             (None, _) => assert!(ack.is_none() && test.mode().server_sends(), "{name}"),
         }
+
         replayed += 1;
     }
+
     assert!(replayed > 40, "{replayed}");
 }
 
@@ -346,6 +366,7 @@ fn recorded_modes_mean_what_was_typed() {
         } else {
             Transport::Tcp
         };
+
         let header = if capture.is_udp() {
             parse_udp(&first.bytes)
         } else {
@@ -354,6 +375,7 @@ fn recorded_modes_mean_what_was_typed() {
         let Ok(header) = header else { continue };
         let spec = server_spec(&header, transport);
         let name = &capture.name;
+
         let mode = match capture.mode() {
             m if m.contains("reverse") => Mode::Reverse,
             m if m.contains("fullduplex") || m.contains("workingload") => Mode::FullDuplex,
@@ -377,6 +399,7 @@ fn recorded_modes_mean_what_was_typed() {
             "{name}"
         );
         assert_eq!(header.port, 5001, "{name}");
+
         match capture.mode() {
             "udp_pps" => {
                 assert_eq!(
@@ -430,6 +453,7 @@ fn digits_are_not_taken_for_options() {
             (None, false, 16)
         );
     }
+
     let short = captures()
         .into_iter()
         .find(|c| c.name == "wire-218/udp_triptimes_l64")
@@ -463,15 +487,18 @@ fn recorded_reports_are_understood_and_written_alike() {
                 ),
                 "{name}"
             );
+
             let mut ours = report.emit(16);
             if report.transit_s.is_none() {
                 // Theirs sends transit times that are not read.
                 ours[56..108].copy_from_slice(&call.bytes[56..108]);
                 assert_eq!(ours, call.bytes, "{name}");
             }
+
             seen += 1;
         }
     }
+
     assert!(seen > 10, "{seen}");
 }
 
@@ -485,6 +512,7 @@ fn recorded_bursts_are_found() {
         };
         let mut reader = BurstReader::default();
         let mut number = 0;
+
         for call in Capture::sent(&capture.client)
             .skip(1)
             .filter(|call| call.len == expected && call.bytes.len() > BURST_HEAD_LEN)
@@ -494,9 +522,11 @@ fn recorded_bursts_are_found() {
             if BurstHead::parse(head).is_none_or(|head| head.number != number + 1) {
                 break;
             }
+
             let mut bytes = call.bytes.clone();
             bytes.resize(call.len, b'0');
             let burst = reader.read(&mut bytes.as_slice()).expect("a whole burst");
+
             number += 1;
             assert_eq!(
                 (burst.head.number, burst.head.size_bytes as usize),
@@ -510,6 +540,7 @@ fn recorded_bursts_are_found() {
                 capture.name
             );
         }
+
         assert!(number >= 1, "{}", capture.name);
     }
 }
@@ -530,6 +561,7 @@ fn isochronous_words_are_found_in_both_releases() {
             };
             frames.extend(FrameWords::parse(&call.bytes, header.version));
         }
+
         let first = frames.first().expect("frames");
         assert_eq!(
             (first.period_us, first.number, first.size_bytes),
@@ -542,6 +574,7 @@ fn isochronous_words_are_found_in_both_releases() {
             "{}",
             capture.name
         );
+
         let mut datagram = [0; 160];
         first.write(&mut datagram, version(capture));
         assert_eq!(FrameWords::parse(&datagram, version(capture)), Some(*first));
@@ -558,10 +591,12 @@ fn recorded_requests_are_answered_like_the_recorded_server_did() {
         if capture.mode() == "tcp_bounceback_l40" {
             continue;
         }
+
         let name = &capture.name;
         let request = first_sent(capture).expect("it sent something");
         let mut bytes = request.bytes.clone();
         bytes.resize(request.len, b'0');
+
         let mut responder = Responder::default();
         let reply = responder
             .read(Timestamp::default(), &mut bytes.as_slice())
@@ -570,6 +605,7 @@ fn recorded_requests_are_answered_like_the_recorded_server_did() {
             panic!("{name}: {reply:?}")
         };
         assert_eq!(head.request_bytes as usize, request.len, "{name}");
+
         // The client's trace shows the answer even where the server's is cut.
         let answer = capture
             .client
@@ -577,6 +613,7 @@ fn recorded_requests_are_answered_like_the_recorded_server_did() {
             .find(|call| !call.is_sent && call.bytes.len() >= HEAD_LEN);
         let Some(answer) = answer else { continue };
         let theirs = BounceHead::parse(answer.bytes.first_chunk().expect("a head")).expect(name);
+
         assert_eq!(head.reply_len() as usize, answer.len, "{name}");
         let ours = BounceHead {
             received: theirs.received,
@@ -586,5 +623,6 @@ fn recorded_requests_are_answered_like_the_recorded_server_did() {
         assert_eq!(ours[..60], answer.bytes[..60], "{name}");
         seen += 1;
     }
+
     assert_eq!(seen, 7);
 }

@@ -62,27 +62,33 @@ impl Pair {
         loop {
             let mut to_server = Vec::new();
             let mut to_client = Vec::new();
+
             while let Some(action) = self.client.poll_action() {
                 if let StreamClientAction::Send(bytes) = &action {
                     to_server.extend(bytes);
                 }
                 self.client_actions.push(action);
             }
+
             while let Some(action) = self.server.poll_action() {
                 if let StreamServerAction::Send(bytes) | StreamServerAction::SendHeader(bytes) =
                     &action
                 {
                     to_client.extend(bytes);
                 }
+
                 self.server_actions.push(action);
             }
+
             if to_server.is_empty() && to_client.is_empty() {
                 return;
             }
+
             for segment in to_server.chunks(self.segment) {
                 self.server_data
                     .extend(self.server.handle_bytes(clock(), segment));
             }
+
             for segment in to_client.chunks(self.segment) {
                 self.client_data
                     .extend(self.client.handle_bytes(self.now, clock(), segment));
@@ -157,6 +163,7 @@ fn a_server_that_never_closes_is_not_waited_for() {
     pair.run();
     pair.client
         .handle_local(pair.now, StreamClientInput::SendingDone);
+
     let deadline = pair.client.poll_timeout().expect("a limit");
     assert_eq!(deadline, pair.now + DRAIN_TIMEOUT);
     pair.client.handle_timeout(deadline);
@@ -200,6 +207,7 @@ fn a_client_that_never_closes_is_not_waited_for() {
     pair.run();
     pair.server
         .handle_local(pair.now, StreamServerInput::SendingDone);
+
     let deadline = pair.server.poll_timeout().expect("a limit");
     pair.server.handle_timeout(deadline);
     pair.run();
@@ -234,6 +242,7 @@ fn both_directions_of_one_connection_end_on_their_own() {
     for server_first in [false, true] {
         let mut pair = Pair::new(Some(header(Mode::FullDuplex)), Policy::default());
         pair.run();
+
         if server_first {
             pair.finish_server();
             assert_eq!(pair.client_outcome(), None);
@@ -243,6 +252,7 @@ fn both_directions_of_one_connection_end_on_their_own() {
             assert_eq!(pair.server_outcome(), None);
             pair.finish_server();
         }
+
         assert_eq!(
             (pair.client_outcome(), pair.server_outcome()),
             (Some(&Ok(())), Some(&Ok(())))
@@ -265,6 +275,7 @@ fn peer_detection_waits_for_the_answer_and_returns_the_version() {
         !pair.client_did(|a| *a == StreamClientAction::StartSending),
         "not before the answer"
     );
+
     let StreamClientAction::Send(bytes) = &pair.client_actions[0] else {
         panic!("no header")
     };
@@ -292,6 +303,7 @@ fn connections_back_go_to_the_announced_port() {
         };
         let mut pair = Pair::new(Some(header.clone()), Policy::default());
         pair.run();
+
         let back = |a: &StreamServerAction| matches!(a, StreamServerAction::ConnectBack(back) if back.port == 6101);
         assert_eq!(pair.server_did(back), !afterwards);
         pair.finish_client();
@@ -338,6 +350,7 @@ fn only_the_permit_key_opens_a_guarded_server() {
         );
         assert_eq!(pair.server_outcome().is_some(), !served, "{key:?}");
     }
+
     let mut bare = Pair::new(None, policy());
     bare.server.handle_bytes(clock(), b"0123456789");
     bare.run();
@@ -356,6 +369,7 @@ fn clocks_too_far_apart_switch_delays_off_and_nothing_else() {
     };
     let mut pair = Pair::new(Some(header), Policy::default());
     pair.run();
+
     let Some(StreamServerAction::Accepted(test)) = pair.server_actions.first() else {
         panic!("not accepted")
     };
@@ -375,12 +389,14 @@ fn a_connection_without_header_counts_from_its_first_byte() {
     ] {
         let mut pair = Pair::new(None, Policy::default());
         let mut data = 0;
+
         for byte in bytes {
             data += pair
                 .server
                 .handle_bytes(clock(), std::slice::from_ref(byte))
                 .len();
         }
+
         pair.run();
         let Some(StreamServerAction::Accepted(test)) = pair.server_actions.first() else {
             panic!("not accepted")
@@ -396,11 +412,13 @@ fn bounce_back_is_handed_over_with_its_first_head() {
     bounce.reply_bytes = Some(500);
     bounce.hold = Duration::from_millis(5);
     bounce.quick_ack = true;
+
     let head =
         linerate_iperf2::settings::bounce_head(&bounce, &linerate_model::TestSpec::default());
     let request = head.message(100);
     let mut pair = Pair::new(None, Policy::default());
     let rest = pair.server.handle_bytes(clock(), &request).to_vec();
+
     pair.run();
     let Some(StreamServerAction::StartBouncing { received }) = pair.server_actions.last() else {
         panic!("{:?}", pair.server_actions)
