@@ -11,6 +11,7 @@ fn main() {
     let count: u64 = count.and_then(|text| text.parse().ok()).unwrap_or(0);
     let mut datagram = [0_u8; 64];
     let mut tracker = SequenceTracker::new(false);
+
     for number in 1..=count {
         match name.as_str() {
             "write" => {
@@ -28,5 +29,6 @@ fn main() {
             _ => {}
         }
     }
+
     black_box((datagram, tracker));
 }

@@ -130,6 +130,7 @@ pub fn check_user_name(username: &str) -> Result<(), AuthError> {
     if is_blank(username) {
         return Err(AuthError::Blank);
     }
+
     let separates = |c: char| c == ',' || c.is_control();
     if username.contains(separates)
         || username.starts_with('#')
@@ -137,6 +138,7 @@ pub fn check_user_name(username: &str) -> Result<(), AuthError> {
     {
         return Err(AuthError::UserName);
     }
+
     Ok(())
 }
 
@@ -152,6 +154,7 @@ pub fn users_file_line(username: &str, password: &str) -> Result<String, AuthErr
     if !cfg!(feature = "auth") {
         return Err(AuthError::NotBuilt);
     }
+
     Ok(format!("{username},{}", password_hash(username, password)))
 }
 
@@ -172,6 +175,7 @@ pub fn make_token(credentials: &Credentials, unix_s: i64) -> Result<String, Auth
     if is_blank(&credentials.username) || is_blank(&credentials.password) {
         return Err(AuthError::Blank);
     }
+
     let Credentials {
         username, password, ..
     } = credentials;
@@ -230,12 +234,14 @@ impl Authenticator {
         let token = token.ok_or(Refusal::NoToken)?;
         let plain = self.key.decrypt(token)?;
         let claim = Claim::parse(&plain).ok_or(Refusal::Malformed)?;
+
         // Known or not, on time or not: the hash is computed and every line is compared.
         let verdict = look_up(users_file, claim.user, claim.password);
         let seconds = claim.unix_s.saturating_sub(unix_s);
         if seconds.unsigned_abs() > self.max_skew.as_secs() {
             return Err(Refusal::Skew { seconds });
         }
+
         verdict?;
         // There is one way to write a ciphertext in Base64, so the text stands for it.
         let max_skew_s = i64::try_from(self.max_skew.as_secs()).unwrap_or(i64::MAX);
@@ -246,6 +252,7 @@ impl Authenticator {
         {
             return Err(Refusal::Replayed);
         }
+
         Ok(claim.user.to_owned())
     }
 }
@@ -281,6 +288,7 @@ impl<'a> Claim<'a> {
         let user = lines.next()?.strip_prefix("user: ")?;
         let password = lines.next()?.strip_prefix("pwd:  ")?;
         let unix_s = lines.next()?.strip_prefix("ts:   ")?.parse().ok()?;
+
         Some(Self {
             user,
             password,
@@ -292,6 +300,7 @@ impl<'a> Claim<'a> {
 fn look_up(users_file: &str, name: &str, password: &str) -> Result<(), Refusal> {
     let hash = password_hash(name, password);
     let mut verdict = Err(Refusal::NoUsers);
+
     for line in users_file.lines().filter(|line| !line.starts_with('#')) {
         let mut fields = line.trim_end_matches('\r').split(',');
         let (Some(user), Some(expected)) = (fields.next(), fields.next()) else {
@@ -304,5 +313,6 @@ fn look_up(users_file: &str, name: &str, password: &str) -> Result<(), Refusal> 
             _ => Err(Refusal::UnknownUser),
         };
     }
+
     verdict
 }

@@ -212,9 +212,11 @@ impl Client {
             (ClientInput::StreamsOpened, Phase::Opening { started, running }) => {
                 let (started, running) = (*started, *running);
                 self.enter(now, Phase::Opened, Some(HANDSHAKE_TIMEOUT));
+
                 if started {
                     self.handle_state(now, State::TestStart.byte());
                 }
+
                 if running {
                     self.handle_state(now, State::TestRunning.byte());
                 }
@@ -239,6 +241,7 @@ impl Client {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return;
         }
+
         match &self.phase {
             Phase::ServerError(_) => self.report_server_error(),
             Phase::Ended | Phase::Exchanging(_) | Phase::Exchanged => {
@@ -338,6 +341,7 @@ impl Client {
                 return self.enter(now, words, Some(HANDSHAKE_TIMEOUT));
             }
         }
+
         self.abort(ErrorCode::RecvResults.failure(Some(&refused.to_string())));
     }
 

@@ -33,6 +33,7 @@ impl Cookie {
         {
             *to = *from;
         }
+
         Self(text)
     }
 
@@ -49,6 +50,7 @@ impl fmt::Display for Cookie {
     /// Text that is safe to print: anything but visible ASCII becomes `?`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write as _;
+
         for byte in self.0.iter().take_while(|byte| **byte != 0) {
             f.write_char(if byte.is_ascii_graphic() {
                 char::from(*byte)
@@ -56,6 +58,7 @@ impl fmt::Display for Cookie {
                 '?'
             })?;
         }
+
         Ok(())
     }
 }
@@ -76,6 +79,7 @@ mod tests {
         for (index, byte) in bytes.iter_mut().enumerate() {
             *byte = (index * 7) as u8;
         }
+
         let cookie = Cookie::from_random(bytes);
         let wire = cookie.wire();
         assert!(wire[..36].iter().all(|byte| ALPHABET.contains(byte)));

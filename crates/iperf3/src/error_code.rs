@@ -189,6 +189,7 @@ impl ErrorCode {
         if let Self::Unknown(number) = self {
             return format!("int_errno={number}: ");
         }
+
         let cause = cause.unwrap_or_default();
         match self.text() {
             (text, Suffix::None) => text.to_owned(),
@@ -211,6 +212,7 @@ pub fn errno_text(errno: i32) -> Option<String> {
     if errno <= 0 {
         return None;
     }
+
     let text = std::io::Error::from_raw_os_error(errno).to_string();
     let suffix = format!(" (os error {errno})");
     Some(text.strip_suffix(&suffix).unwrap_or(&text).to_owned())

@@ -76,6 +76,7 @@ impl FrameReader {
             self.length_read += 1;
             *input = rest;
         }
+
         let announced_bytes = u32::from_be_bytes(self.length);
         match announced_bytes {
             0 => return Err(FrameError::Empty),
@@ -88,11 +89,13 @@ impl FrameReader {
             }
             _ => {}
         }
+
         let missing = announced_bytes as usize - self.body.len();
         let (taken, rest) = input.split_at(missing.min(input.len()));
         if self.body.try_reserve(taken.len()).is_err() {
             return Err(FrameError::OutOfMemory { announced_bytes });
         }
+
         self.body.extend_from_slice(taken);
         *input = rest;
         Ok((taken.len() == missing).then(|| std::mem::take(&mut self.body)))

@@ -32,10 +32,12 @@ impl<'a> Object<'a> {
         if nests_too_deeply(text) {
             return Err(Malformed);
         }
+
         let raw = first_value(text)?;
         if !raw.starts_with('{') {
             return Ok(Self(Vec::new()));
         }
+
         let members = serde_json::Deserializer::from_str(raw).deserialize_map(MemberVisitor);
         members.map(Self).map_err(|_| Malformed)
     }
@@ -54,6 +56,7 @@ impl<'a> Object<'a> {
         if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
             return None;
         }
+
         let number: f64 = text.parse().ok()?;
         Some(number.clamp(f64::MIN, f64::MAX))
     }
@@ -112,6 +115,7 @@ fn nests_too_deeply(text: &str) -> bool {
     let mut depth = 0_u32;
     let mut bytes = text.bytes();
     let mut in_string = false;
+
     while let Some(byte) = bytes.next() {
         match byte {
             b'"' => in_string = !in_string,
@@ -127,10 +131,12 @@ fn nests_too_deeply(text: &str) -> bool {
             }
             _ => {}
         }
+
         if depth > MAX_DEPTH {
             return true;
         }
     }
+
     false
 }
 
@@ -155,6 +161,7 @@ impl<'de> Visitor<'de> for MemberVisitor {
                 map.next_value::<IgnoredAny>()?;
             }
         }
+
         Ok(members)
     }
 }
@@ -178,6 +185,7 @@ impl<'de> Visitor<'de> for ElementVisitor {
             }
             elements.push(element.get());
         }
+
         Ok(elements)
     }
 }
@@ -211,6 +219,7 @@ mod tests {
             let text = format!("{{\"len\":{number}}}");
             assert_eq!(object(&text).integer("len"), expected, "{number}");
         }
+
         assert_eq!(
             object(r#"{"len":9007199254740993}"#).integer("len"),
             Some(9_007_199_254_740_993)
@@ -260,6 +269,7 @@ mod tests {
         assert!(Object::parse(&deep(100)).is_ok());
         assert!(Object::parse(&deep(200)).is_err());
         assert!(Object::parse(&deep(1_000_000)).is_err());
+
         let o = object(r#"{"list":[1,{"len":4},{}]}"#);
         assert_eq!(
             o.array("list", 3)
@@ -269,6 +279,7 @@ mod tests {
             3
         );
         assert!(o.array("list", 2).expect("an array").is_err());
+
         let wide = format!("{{{}\"len\":1}}", "\"x\":0,".repeat(MEMBERS_MAX));
         assert_eq!(object(&wide).0.len(), MEMBERS_MAX);
     }

@@ -43,6 +43,7 @@ impl SequenceTracker {
         let change_ns = self
             .previous_transit_ns
             .map_or(0, |previous| transit_ns.abs_diff(previous));
+
         self.previous_transit_ns = Some(transit_ns);
         self.jitter_ns += (change_ns as f64 - self.jitter_ns) / 16.0;
     }
@@ -98,6 +99,7 @@ impl SequenceTracker {
     #[inline]
     fn unwrap(&self, counter: u64) -> u64 {
         const SPAN: u64 = 1 << 32;
+
         let near = (self.highest & !(SPAN - 1)) | (counter & (SPAN - 1));
         if near.saturating_add(SPAN / 2) < self.highest {
             near + SPAN
@@ -126,6 +128,7 @@ mod tests {
     #[test]
     fn loss_and_order_follow_the_counters() {
         type Row = (&'static str, &'static [u64], (u64, u64, u64));
+
         let rows: &[Row] = &[
             ("nothing", &[], (0, 0, 0)),
             ("in order", &[1, 2, 3], (3, 0, 0)),
@@ -156,9 +159,11 @@ mod tests {
         let top = u64::from(u32::MAX);
         let mut tracker = fed(false, &[]);
         tracker.highest = top - 1;
+
         for counter in [top, 0, 1, 3] {
             tracker.on_datagram(counter, 0, 0);
         }
+
         assert_eq!(
             (tracker.highest(), tracker.lost(), tracker.out_of_order()),
             (top + 4, 1, 0)

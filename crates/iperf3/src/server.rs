@@ -350,6 +350,7 @@ impl Server {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return;
         }
+
         match &self.phase {
             Phase::Parameters(_) => self.fail(ErrorCode::RecvParams, 0, Some(TIMED_OUT)),
             Phase::Opening { .. } => self.fail(ErrorCode::StreamAccept, ETIMEDOUT, Some(TIMED_OUT)),
@@ -384,6 +385,7 @@ impl Server {
         if !self.setup.policy.login_required {
             return self.admit(now, params, None);
         }
+
         let Some(token) = params.auth_token.clone() else {
             return self.refuse_login(Refusal::NoToken);
         };
@@ -398,6 +400,7 @@ impl Server {
         if let Err(code) = admission::check_limits(&self.setup.policy, &params) {
             return self.fail(code, 0, None);
         }
+
         let spec = params.to_spec();
         let time = (params.time_s != 0).then(|| Duration::from_secs(params.time_s.into()));
         self.terms = Terms {
@@ -405,6 +408,7 @@ impl Server {
             time_limit: time.map(|time| time + spec.omit + self.setup.policy.overtime),
             peer_is_linerate: params.peer_is_linerate(),
         };
+
         let test = AcceptedTest { params, spec, user };
         self.push(ServerAction::Accepted(Box::new(test)));
         self.enter(now, Phase::Preparing, None);
@@ -443,6 +447,7 @@ impl Server {
             (results.linerate, results.ran_beside) = (false, None);
             (results.overflows, results.facts) = (None, None);
         }
+
         self.send_state(State::ExchangeResults);
         let reader = FrameReader::new(max_results_bytes_server(self.terms.total_streams));
         let limit = Some(self.setup.policy.results_timeout);

@@ -69,6 +69,7 @@ mod tests {
         assert_eq!(State::from_byte(0xff), Some(State::AccessDenied));
         assert_eq!(State::from_byte(0xfe), Some(State::ServerError));
         assert_eq!(State::from_byte(9), Some(State::ParamExchange));
+
         for unused in [0, 3, 5, 6, 7, 8, 15, 17, 0xfd] {
             assert_eq!(State::from_byte(unused), None, "{unused}");
         }

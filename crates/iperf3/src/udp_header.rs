@@ -66,6 +66,7 @@ impl UdpHeader {
         } else {
             u64::from(u32::from_be_bytes(*rest.first_chunk()?))
         };
+
         Some(Self {
             sec: u32::from_be_bytes(*sec),
             usec: u32::from_be_bytes(*usec),
@@ -80,11 +81,13 @@ impl UdpHeader {
         let mut head = [0; WIDE_LEN];
         head[..4].copy_from_slice(&self.sec.to_be_bytes());
         head[4..8].copy_from_slice(&self.usec.to_be_bytes());
+
         if wide {
             head[8..].copy_from_slice(&self.counter.to_be_bytes());
         } else {
             head[8..12].copy_from_slice(&(self.counter as u32).to_be_bytes());
         }
+
         let len = Self::len(wide);
         match datagram.get_mut(..len) {
             Some(target) => {
@@ -163,6 +166,7 @@ mod tests {
             }
         );
         assert_eq!(header.sent_ns(), 1_528_362_370_000);
+
         let hostile = UdpHeader {
             sec: u32::MAX,
             usec: u32::MAX,
@@ -176,9 +180,11 @@ mod tests {
         for reply in [0x3637_3839_u32, 0x3938_3736, 0xb168_de3a, 0x3ade_68b1] {
             assert!(is_reply(&reply.to_be_bytes()), "{reply:x}");
         }
+
         for hello in [0x3938_3736_u32, 0x3637_3839, 0x15cd_5b07, 0x075b_cd15] {
             assert!(is_hello(&hello.to_be_bytes()), "{hello:x}");
         }
+
         assert!(is_coalescing_reply(&REPLY_COALESCING) && !is_reply(&REPLY_COALESCING));
         assert!(!is_reply(b"6789 and data"));
         assert!(!is_reply(b"678"));

@@ -18,6 +18,7 @@ impl AcceptedTokens {
         let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *tokens = tokens.split_off(&(oldest_unix_s, String::new()));
         let is_first = tokens.insert((unix_s, digest));
+
         if tokens.len() > TOKENS_MAX {
             tokens.pop_first();
         }

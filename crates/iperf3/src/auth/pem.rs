@@ -38,12 +38,14 @@ pub(super) fn public_key_spki(pem: &str) -> Result<Vec<u8>, AuthError> {
     if let Ok(key) = SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes()) {
         return Ok(key.to_vec());
     }
+
     // The PEM reader knows no PKCS#1 public keys; under the other label it decodes them all the
     // same.
     let relabelled = pem.replace("RSA PUBLIC KEY-----", "PUBLIC KEY-----");
     let key = SubjectPublicKeyInfoDer::from_pem_slice(relabelled.as_bytes())
         .map_err(|_| AuthError::NoKey("public"))?;
     let key = element(BIT_STRING, &[NO_UNUSED_BITS, &key]);
+
     Ok(element(SEQUENCE, &[RSA_ALGORITHM, &key]))
 }
 
@@ -56,12 +58,14 @@ fn element(tag: u8, contents: &[&[u8]]) -> Vec<u8> {
         .position(|byte| *byte != 0)
         .unwrap_or(length.len() - 1);
     let mut out = vec![tag];
+
     if body.len() < 0x80 {
         out.push(length[length.len() - 1]);
     } else {
         out.push(0x80 | (length.len() - significant) as u8);
         out.extend_from_slice(&length[significant..]);
     }
+
     out.extend_from_slice(&body);
     out
 }

@@ -32,6 +32,7 @@ impl PrivateKey {
             AcceptedPadding::Pkcs1 => (false, true, "PKCS#1 v1.5"),
             AcceptedPadding::Both => (true, true, "OAEP or PKCS#1 v1.5"),
         };
+
         let size_bytes = key.key_size_bytes();
         let oaep = oaep
             .then(|| OaepPrivateDecryptingKey::new(key.clone()))
@@ -39,6 +40,7 @@ impl PrivateKey {
         let pkcs1 = pkcs1
             .then(|| Pkcs1PrivateDecryptingKey::new(key))
             .transpose();
+
         Ok(Self {
             oaep: oaep.map_err(unspecified)?,
             pkcs1: pkcs1.map_err(unspecified)?,
@@ -52,12 +54,14 @@ impl PrivateKey {
         if token.len() > MAX_TOKEN_LEN {
             return Err(Refusal::Malformed);
         }
+
         let cipher = BASE64_STANDARD
             .decode(token)
             .map_err(|_| Refusal::Malformed)?;
         if cipher.is_empty() {
             return Err(Refusal::Malformed);
         }
+
         let mut plain = vec![0; self.size_bytes];
         if let Some(oaep) = &self.oaep
             && let Ok(text) = oaep.decrypt(&OAEP_SHA1_MGF1SHA1, &cipher, &mut plain, None)
@@ -69,6 +73,7 @@ impl PrivateKey {
         {
             return Ok(text.to_vec());
         }
+
         Err(Refusal::Padding {
             accepted: self.accepted,
         })
@@ -92,11 +97,13 @@ pub(super) fn encrypt(
         key.encrypt(&OAEP_SHA1_MGF1SHA1, plain, &mut cipher, None)
             .map_err(|_| AuthError::TooLong)?
     };
+
     Ok(BASE64_STANDARD.encode(cipher))
 }
 
 pub(super) fn sha256_hex(text: &str) -> String {
     use std::fmt::Write as _;
+
     let mut hex = String::with_capacity(64);
     for byte in digest::digest(&digest::SHA256, text.as_bytes()).as_ref() {
         let _ = write!(hex, "{byte:02x}");

@@ -29,6 +29,7 @@ fn openssl(args: &[&str], input: &[u8]) -> Option<Vec<u8>> {
         .spawn();
     let mut child = child.ok()?;
     child.stdin.take()?.write_all(input).ok()?;
+
     let output = child.wait_with_output().ok()?;
     assert!(output.status.success(), "openssl {args:?}");
     Some(output.stdout)
@@ -45,6 +46,7 @@ fn keys() -> Option<Keys> {
             .write_all(b"skipped: the openssl program is not installed\n")
             .ok();
     }
+
     let made = made?;
     Some(Keys {
         private_pkcs8: text(&["pkcs8", "-topk8", "-nocrypt"], &made)?,
@@ -113,8 +115,10 @@ fn every_form_of_the_keys_works_with_every_padding() {
 #[test]
 fn openssl_reads_our_tokens() {
     use base64::Engine as _;
+
     let Some(keys) = keys() else { return };
     let file = KeyFile::new("reads", &keys.private_pkcs8);
+
     for (padding, mode) in [
         (false, "rsa_padding_mode:oaep"),
         (true, "rsa_padding_mode:pkcs1"),
@@ -124,6 +128,7 @@ fn openssl_reads_our_tokens() {
         let cipher = base64::prelude::BASE64_STANDARD
             .decode(token)
             .expect("Base64");
+
         let plain = openssl(
             &[
                 "pkeyutl",
@@ -152,6 +157,7 @@ fn every_login_refusal_has_its_reason() {
         make_token(&credentials(&keys.public_spki, password, padding), NOW).expect("a token")
     };
     let good = token("rossi", false);
+
     assert_eq!(server.check(None, USERS, NOW), Err(Refusal::NoToken));
     assert_eq!(
         server.check(Some("not base64!"), USERS, NOW),
@@ -162,6 +168,7 @@ fn every_login_refusal_has_its_reason() {
         Err(Refusal::Malformed)
     );
     assert_eq!(server.check(Some(""), USERS, NOW), Err(Refusal::Malformed));
+
     let mismatch = server.check(Some(&token("rossi", true)), USERS, NOW);
     assert_eq!(mismatch, Err(Refusal::Padding { accepted: "OAEP" }));
     assert_eq!(
@@ -188,6 +195,7 @@ fn every_login_refusal_has_its_reason() {
         server.check(Some(&token("bianchi", false)), USERS, NOW),
         Err(Refusal::WrongPassword)
     );
+
     let unknown_after_wrong = format!("mario,00\n{USERS}luigi,00\n");
     assert_eq!(
         server
@@ -240,6 +248,7 @@ fn no_refusal_contains_what_the_client_sent() {
     let server = authenticator(&keys.private_pkcs8, false);
     let token =
         make_token(&credentials(&keys.public_spki, "bianchi", false), NOW).expect("a token");
+
     for (users, now) in [(USERS, NOW), ("luigi,00\n", NOW), (USERS, NOW + 99)] {
         let refusal = server
             .check(Some(&token), users, now)
@@ -261,6 +270,7 @@ fn credentials_no_server_accepts_are_refused_at_once() {
 fn invalid_key_is_refused_with_a_reason() {
     let Some(keys) = keys() else { return };
     let skew = Duration::from_secs(10);
+
     for pem in [
         "",
         "garbage",
@@ -272,6 +282,7 @@ fn invalid_key_is_refused_with_a_reason() {
             "{pem}"
         );
     }
+
     for pem in [
         "",
         &keys.private_pkcs8,
@@ -296,6 +307,7 @@ fn key_with_a_passphrase_is_named_as_such() {
         openssl(&args, b"").map(|pem| String::from_utf8_lossy(&pem).into_owned())
     };
     let Some(pkcs8) = encrypted(&[]) else { return };
+
     // Releases before 3.0 have the older form alone, and no option for it.
     for pem in [Some(pkcs8), encrypted(&["-traditional"])]
         .into_iter()
@@ -317,6 +329,7 @@ fn a_line_of_the_user_file_lets_its_user_in() {
     let Some(keys) = keys() else { return };
     let server = authenticator(&keys.private_pkcs8, false);
     let users = users_file_line("mario", "bianchi-\u{e9}{}").expect("a line");
+
     let token = make_token(
         &credentials(&keys.public_spki, "bianchi-\u{e9}{}", false),
         NOW,
@@ -337,6 +350,7 @@ fn names_that_would_break_a_user_file_are_refused() {
             "{name}"
         );
     }
+
     for (name, password) in [
         ("", "rossi"),
         ("a b", "rossi"),

@@ -25,6 +25,7 @@ impl Params {
         let transport = transport(&json);
         let additions = json.object("linerate");
         let linerate_protocol = additions.as_ref().and_then(protocol);
+
         Ok(Self {
             transport,
             omit_s: ranged(&json, "omit", 0, MAX_OMIT_S, ErrorCode::Omit)?.unwrap_or(0),

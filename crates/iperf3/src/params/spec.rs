@@ -32,6 +32,7 @@ impl Params {
             EndCondition::Blocks(blocks) => (0, 0, blocks),
             EndCondition::Unlimited => (0, 0, 0),
         };
+
         Self {
             transport: test.transport,
             omit_s: whole_seconds(test.omit),
@@ -83,6 +84,7 @@ impl Params {
         test.end = self.end();
         test.omit = Duration::from_secs(u64::from(self.omit_s));
         test.block_len_bytes = self.len_bytes;
+
         // Clients always send a length, so only another one than the default is a request.
         test.block_len_explicit =
             self.transport == Transport::Udp || self.len_bytes != DEFAULT_BLOCK_LEN_BYTES;
@@ -110,6 +112,7 @@ impl Params {
         test.extra_data = self.extra_data.clone();
         test.want_server_output = self.get_server_output;
         test.want_peer_facts = self.want_facts;
+
         test
     }
 
@@ -137,6 +140,7 @@ impl Params {
         if self.transport != Transport::Udp {
             return UdpOptions::default();
         }
+
         let offload = self.offload;
         let bounded = |datagram_bytes: u32, buffer_bytes: u32| {
             Segmentation::new(
@@ -146,12 +150,14 @@ impl Params {
                     .min(MAX_UDP_BLOCK_LEN_BYTES),
             )
         };
+
         let mut udp = UdpOptions::default();
         udp.counters_64bit = self.udp_counters_64bit;
         // Whatever the client asks for, a datagram is one block: receivers count on it.
         udp.gso = (offload.gso != 0).then(|| bounded(self.len_bytes, offload.gso_buffer_bytes));
         udp.gro = (offload.gro != 0).then(|| bounded(self.len_bytes, offload.gro_buffer_bytes));
         udp.check = self.udp_check;
+
         udp
     }
 }
@@ -163,6 +169,7 @@ fn offload(udp: &UdpOptions, block_len_bytes: u32) -> UdpOffload {
     let fitting_bytes =
         (MAX_UDP_BLOCK_LEN_BYTES / datagram_bytes).min(MAX_SEGMENTS) * datagram_bytes;
     let mut offload = UdpOffload::default();
+
     if let Some(gso) = udp.gso {
         offload.gso = 1;
         offload.gso_datagram_bytes = datagram_bytes;
@@ -172,6 +179,7 @@ fn offload(udp: &UdpOptions, block_len_bytes: u32) -> UdpOffload {
             gso.buffer_bytes
         };
     }
+
     if let Some(gro) = udp.gro {
         offload.gro = 1;
         offload.gro_buffer_bytes = if gro.buffer_bytes == 0 {
@@ -180,6 +188,7 @@ fn offload(udp: &UdpOptions, block_len_bytes: u32) -> UdpOffload {
             gro.buffer_bytes
         };
     }
+
     offload
 }
 

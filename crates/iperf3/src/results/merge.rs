@@ -53,6 +53,7 @@ pub fn merge_peer(
 ) -> Result<(), ErrorCode> {
     summary.cpu_remote = Some(peer.cpu).filter(is_measured);
     summary.overflows_remote = peer.overflows;
+
     if peer.congestion_used.is_some() {
         let theirs = if sends_first_direction(spec, endpoint) {
             &mut summary.receiver_congestion
@@ -61,6 +62,7 @@ pub fn merge_peer(
         };
         theirs.clone_from(&peer.congestion_used);
     }
+
     // Entries usually come in stream order, so the search starts where it should end.
     for result in &peer.streams {
         let id = stream_id(result.wire_id).ok_or(ErrorCode::StreamId)?;
@@ -76,6 +78,7 @@ pub fn merge_peer(
         let stream = summary.streams.get_mut(index).ok_or(ErrorCode::StreamId)?;
         merge_stream(stream, spec, peer.sender_has_retransmits > 0, result);
     }
+
     Ok(())
 }
 
@@ -98,6 +101,7 @@ fn sender_has_retransmits(summary: &Summary, tcp: bool) -> i64 {
     if sending.peek().is_none() {
         return -1;
     }
+
     let counted = sending.all(|s| s.tcp.is_some_and(|t| t.retransmits.is_some()));
     i64::from(tcp && counted)
 }
@@ -133,6 +137,7 @@ fn merge_stream(
         duration_ns(peer).unwrap_or(own_duration_ns),
         (spec.transport == Transport::Udp).then(|| peer_udp(stream.role, spec, peer)),
     );
+
     match stream.role {
         StreamRole::Sender => stream.receiver = Some(half),
         StreamRole::Receiver => {
@@ -158,6 +163,7 @@ fn peer_udp(own_role: StreamRole, spec: &TestSpec, peer: &StreamResult) -> UdpTo
     let peer_receives = own_role == StreamRole::Sender;
     let lost = if peer_receives { peer.errors } else { 0 };
     let no_warm_up = spec.omit.is_zero();
+
     let mut udp = UdpTotals::new(
         peer.packets,
         lost,
@@ -169,5 +175,6 @@ fn peer_udp(own_role: StreamRole, spec: &TestSpec, peer: &StreamResult) -> UdpTo
         .omitted_errors
         .filter(|_| peer_receives)
         .or((no_warm_up || lost == 0).then_some(0));
+
     udp
 }

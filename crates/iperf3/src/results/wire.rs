@@ -31,6 +31,7 @@ impl Results {
             .map_err(|_| malformed)?;
         let additions = json.object("linerate");
         let addition = |key| additions.as_ref().and_then(|added| added.integer(key));
+
         Ok(Self {
             cpu: CpuUsage::new(
                 measured(&json, "cpu_util_total")?,
@@ -65,6 +66,7 @@ fn stream(text: &str) -> Result<StreamResult, ErrorCode> {
     if omitted_errors.is_some() != omitted_packets.is_some() {
         return Err(malformed);
     }
+
     let retransmits = json.integer_or_minus_one("retransmits").ok_or(malformed)?;
     Ok(StreamResult {
         wire_id: u32::try_from(json.integer("id").ok_or(malformed)?).unwrap_or(0),
@@ -104,6 +106,7 @@ fn measured(json: &Object<'_>, key: &str) -> Result<f64, ErrorCode> {
     if json.raw(key) == Some("null") {
         return Ok(0.0);
     }
+
     json.number(key)
         .map(non_negative)
         .ok_or(ErrorCode::RecvResults)
@@ -231,6 +234,7 @@ fn on_wire(number: u64) -> i64 {
 /// Whole numbers without a decimal point, as real peers write them.
 fn short_number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     const EXACT_BELOW: f64 = 9e15;
+
     if number.fract() == 0.0 && number.abs() < EXACT_BELOW {
         serializer.serialize_i64(*number as i64)
     } else if number.is_finite() {

@@ -18,9 +18,11 @@ pub(super) fn check_limits(policy: &Policy, params: &Params) -> Result<(), Error
         Transport::Sctp if !policy.sctp_available => return Err(ErrorCode::Unimp),
         _ => {}
     }
+
     if params.parallel > policy.max_streams {
         return Err(ErrorCode::NumStreams);
     }
+
     let planned = Duration::from_secs(u64::from(params.time_s) + u64::from(params.omit_s));
     if policy
         .max_duration
@@ -34,5 +36,6 @@ pub(super) fn check_limits(policy: &Policy, params: &Params) -> Result<(), Error
     {
         return Err(ErrorCode::TotalRate);
     }
+
     Ok(())
 }

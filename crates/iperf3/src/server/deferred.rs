@@ -34,6 +34,7 @@ impl Server {
         if text.len() <= RESULTS_PARSED_HERE_BYTES {
             return self.finish_results(now, Results::parse(&text).map(Box::new));
         }
+
         if let Phase::Exchanging(_, ours) = std::mem::replace(&mut self.phase, Phase::Closed) {
             self.push(ServerAction::ParseResults(text));
             self.enter(now, Phase::ParsingResults(ours), None);
@@ -47,11 +48,13 @@ impl Server {
             Err(code) => return self.fail(code, 0, None),
         };
         self.push(ServerAction::PeerResults(theirs));
+
         if let Phase::Exchanging(_, ours) | Phase::ParsingResults(ours) = &self.phase {
             let mut bytes = frame(&ours.to_json());
             bytes.push(State::DisplayResults.byte());
             self.push(ServerAction::Send(bytes));
         }
+
         self.enter(
             now,
             Phase::Finishing,

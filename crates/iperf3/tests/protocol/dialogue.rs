@@ -51,6 +51,7 @@ fn an_introduced_client_sends_its_parameters_first() {
     spec.test = test();
     let params = Params::from_client(&spec, spec.test.block_len_bytes, None);
     let now = std::time::Instant::now();
+
     let setup = ClientSetup {
         cookie: Cookie::from_random([9; 36]),
         params,
@@ -60,6 +61,7 @@ fn an_introduced_client_sends_its_parameters_first() {
     assert_eq!(client.poll_action(), None);
     client.handle_control(now, &[9]);
     assert_eq!(client.poll_action(), Some(ClientAction::TestAccepted));
+
     let Some(ClientAction::Send(bytes)) = client.poll_action() else {
         panic!("no parameters")
     };
@@ -107,17 +109,20 @@ fn a_connection_cut_at_any_byte_ends_both_sides() {
     for carried in 1..total {
         let mut pair = Pair::new(test());
         pair.segment = 1;
+
         let left = carried - pair.run(carried);
         if left > 0 {
             pair.client.handle_local(pair.now, ClientInput::EndReached);
             pair.run(left);
         }
+
         pair.cut_at_client();
         pair.cut_at_server();
         assert!(
             pair.client_outcome.is_some(),
             "client, after {carried} segments"
         );
+
         let outcome = pair
             .server_outcome
             .unwrap_or_else(|| panic!("server, after {carried} segments"));
@@ -141,11 +146,13 @@ fn a_silent_peer_is_given_up_in_every_waiting_state() {
     for carried in 1..40 {
         let mut pair = Pair::new(test());
         pair.segment = 30;
+
         let left = carried - pair.run(carried);
         if left > 0 {
             pair.client.handle_local(pair.now, ClientInput::EndReached);
             pair.run(left);
         }
+
         // Everything under way is lost from now on.
         if let Some(deadline) = pair.client.poll_timeout() {
             pair.client
@@ -160,6 +167,7 @@ fn a_silent_peer_is_given_up_in_every_waiting_state() {
             );
             waits += 1;
         }
+
         let deadline = pair.server.as_ref().and_then(Server::poll_timeout);
         if let (Some(server), Some(deadline)) = (&mut pair.server, deadline) {
             server.handle_timeout(deadline);
@@ -171,6 +179,7 @@ fn a_silent_peer_is_given_up_in_every_waiting_state() {
             waits += 1;
         }
     }
+
     assert!(waits > 20);
 }
 
@@ -201,9 +210,11 @@ fn the_server_starts_a_test_before_the_client_knows_its_last_stream() {
     let mut pair = Pair::new(test());
     pair.client_obeys = false;
     pair.run_to_end();
+
     for _ in 0..4 {
         pair.server_local(ServerInput::StreamOpened);
     }
+
     assert_eq!(
         pair.client_actions.last().map(String::as_str),
         Some("OpenStreams")

@@ -25,12 +25,14 @@ fn errors_of_the_server_reach_the_client_as_text() {
         errno: 22,
         cause: None,
     });
+
     let failure = pair.client_failure();
     assert_eq!(
         failure.message,
         "unable to set TCP/SCTP MSS: Invalid argument"
     );
     assert_eq!(failure.code, Some(123));
+
     let errno_text = Some("Invalid argument".to_owned());
     assert_eq!(
         failure.kind,
@@ -124,11 +126,13 @@ fn an_error_in_place_of_results_is_understood() {
             .handle_local(pair.now, ClientInput::Results(Box::new(results())));
         pair.client.handle_control(pair.now, bytes);
         pair.client.handle_control_eof(pair.now);
+
         while let Some(action) = pair.client.poll_action() {
             if let ClientAction::Close(outcome) = action {
                 pair.client_outcome = Some(outcome);
             }
         }
+
         assert_eq!(
             (&pair.client_failure().kind, pair.client_failure().code),
             (kind, Some(*code)),
@@ -146,6 +150,7 @@ fn a_server_that_closes_after_the_parameters_gives_a_hint() {
         let mut pair = Pair::with_token(test(), token);
         pair.client.handle_control(pair.now, &[9]);
         pair.cut_at_client();
+
         let failure = pair.client_failure();
         assert_eq!(failure.code, Some(109));
         assert!(
@@ -163,6 +168,7 @@ fn a_test_that_overruns_is_ended_by_the_server() {
     let mut spec = test();
     spec.end = EndCondition::Duration(Duration::from_secs(5));
     spec.omit = Duration::from_secs(2);
+
     let mut pair = Pair::new(spec);
     pair.run_until_running();
     pair.pass(Duration::from_secs(7) + OVERTIME - Duration::from_millis(1));
@@ -196,15 +202,19 @@ fn the_server_keeps_its_limits() {
         test.omit = second * omit;
         test
     };
+
     let mut paced = test();
     paced.pacing.rate_bps = Some(30_000_000);
     let mut kernel_paced = test();
     kernel_paced.pacing.fq_rate_bps = Some(30_000_000);
+
     let mut udp = TestSpec::default();
     udp.transport = Transport::Udp;
     udp.block_len_bytes = 1000;
+
     let mut sctp = TestSpec::default();
     sctp.transport = Transport::Sctp;
+
     let rows: Vec<(&str, TestSpec, Policy, Option<i32>)> = vec![
         (
             "as long as allowed",
@@ -294,6 +304,7 @@ fn the_server_keeps_its_limits() {
         pair.policy = policy;
         pair.client_obeys = false;
         pair.run_to_end();
+
         let refused = pair
             .client_outcome
             .as_ref()
@@ -391,6 +402,7 @@ fn oversized_and_empty_parameters_are_refused_before_they_arrive() {
         let now = Instant::now();
         let mut server = Server::new(now, setup);
         server.handle_control(now, &length.to_be_bytes());
+
         let actions: Vec<ServerAction> = std::iter::from_fn(|| server.poll_action()).collect();
         assert!(
             actions.contains(&ServerAction::Send(vec![0xfe, 0, 0, 0, 114, 0, 0, 0, 0])),
@@ -421,6 +433,7 @@ fn a_client_that_stays_after_the_results_does_not_hold_the_server() {
     pair.run_until_running();
     pair.client.handle_local(pair.now, ClientInput::EndReached);
     pair.obey();
+
     // The client's machine has ended by itself; only its good-bye is held back.
     while pair.server_outcome.is_none() && pair.carry_one() {
         pair.obey();
@@ -428,6 +441,7 @@ fn a_client_that_stays_after_the_results_does_not_hold_the_server() {
             break;
         }
     }
+
     assert_eq!(pair.server_outcome, None);
     pair.pass(Duration::from_secs(10));
     assert_eq!(pair.server_outcome, Some(Ok(())));
@@ -499,10 +513,12 @@ fn long_results_are_parsed_elsewhere_and_what_follows_them_is_kept() {
         pair.now,
         ServerInput::Results(Box::new(pair.server_results.clone())),
     );
+
     let mut text = pair.client_results.to_json();
     text.resize(1 << 20, b' ');
     let all = [frame(&text), vec![State::IperfDone.byte()]].concat();
     server.handle_control(pair.now, &all);
+
     let actions: Vec<ServerAction> = std::iter::from_fn(|| server.poll_action()).collect();
     assert_eq!(
         actions.last(),
@@ -510,6 +526,7 @@ fn long_results_are_parsed_elsewhere_and_what_follows_them_is_kept() {
     );
     let parsed = Results::parse(&text).map(Box::new);
     server.handle_local(pair.now, ServerInput::ResultsParsed(parsed));
+
     let actions: Vec<ServerAction> = std::iter::from_fn(|| server.poll_action()).collect();
     assert!(matches!(
         actions[..],
@@ -526,9 +543,11 @@ fn a_client_that_floods_while_its_login_is_checked_is_refused() {
     let mut pair = pair_with_login(Some("token"));
     pair.run_to_end();
     let server = pair.server.as_mut().expect("a session");
+
     for _ in 0..3 {
         server.handle_control(pair.now, &[0; 8 << 10]);
     }
+
     pair.obey();
     assert_eq!(
         pair.server_failure().code,

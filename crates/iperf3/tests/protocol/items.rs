@@ -83,6 +83,7 @@ impl Iterator for Items<'_> {
             Item::State(self.take(1)[0].cast_signed())
         };
         self.last = Some(item.clone());
+
         Some(item)
     }
 }
@@ -93,6 +94,7 @@ pub(crate) fn keys(text: &[u8]) -> Vec<String> {
     let json: Value = serde_json::from_slice(text).expect("valid JSON");
     let object = json.as_object().expect("an object");
     let mut keys: Vec<String> = object.keys().cloned().collect();
+
     if let Some(stream) = json["streams"].get(0).and_then(Value::as_object) {
         keys.extend(stream.keys().map(|key| format!("streams.{key}")));
     }

@@ -55,6 +55,7 @@ impl Pair {
             params,
             spec: spec.test,
         };
+
         Self {
             now,
             client: Client::new(now, setup),
@@ -84,6 +85,7 @@ impl Pair {
                 return carried;
             }
         }
+
         self.obey();
         limit
     }
@@ -111,11 +113,13 @@ impl Pair {
         let next = |sent: &[u8], received: usize| {
             sent[received..sent.len().min(received.saturating_add(segment))].to_vec()
         };
+
         if self.server.is_none() {
             let Some(cookie) = self.client_sent.first_chunk::<37>() else {
                 return false;
             };
             self.server_received = cookie.len();
+
             let setup = ServerSetup {
                 cookie: Cookie::parse(cookie),
                 policy: self.policy.clone(),
@@ -124,14 +128,17 @@ impl Pair {
             self.server = Some(Server::new(now, setup));
             return true;
         }
+
         let to_client = next(&self.server_sent, self.client_received);
         let to_server = next(&self.client_sent, self.server_received);
         self.client_received += to_client.len();
         self.server_received += to_server.len();
         self.client.handle_control(now, &to_client);
+
         if let Some(server) = &mut self.server {
             server.handle_control(now, &to_server);
         }
+
         !(to_client.is_empty() && to_server.is_empty())
     }
 
@@ -140,6 +147,7 @@ impl Pair {
         while let Some(action) = self.client.poll_action() {
             assert_eq!(self.client_outcome, None, "nothing follows the end");
             self.client_actions.push(name(&action));
+
             match action {
                 ClientAction::Send(bytes) => self.client_sent.extend(bytes),
                 ClientAction::Close(outcome) => self.client_outcome = Some(outcome),
@@ -155,12 +163,14 @@ impl Pair {
                 _ => {}
             }
         }
+
         let Some(server) = &mut self.server else {
             return;
         };
         while let Some(action) = server.poll_action() {
             assert_eq!(self.server_outcome, None, "nothing follows the end");
             self.server_actions.push(name(&action));
+
             match action {
                 ServerAction::Send(bytes) => self.server_sent.extend(bytes),
                 ServerAction::Close(outcome) => self.server_outcome = Some(outcome),
@@ -184,6 +194,7 @@ impl Pair {
         for _ in 0..4 {
             server.handle_local(self.now, ServerInput::StreamOpened);
         }
+
         self.client
             .handle_local(self.now, ClientInput::StreamsOpened);
     }
@@ -191,9 +202,11 @@ impl Pair {
     pub(crate) fn pass(&mut self, time: Duration) {
         self.now += time;
         self.client.handle_timeout(self.now);
+
         if let Some(server) = &mut self.server {
             server.handle_timeout(self.now);
         }
+
         self.obey();
     }
 

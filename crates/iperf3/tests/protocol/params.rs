@@ -25,6 +25,7 @@ fn sent(spec: &ClientSpec, len: u32) -> String {
         after.ends_with("\",\"linerate\":{\"protocol\":1}}"),
         "{after}"
     );
+
     before.to_owned()
 }
 
@@ -125,6 +126,7 @@ fn values_are_refused_just_outside_their_range_and_accepted_just_inside() {
                 "{key} {value}"
             );
         }
+
         for value in *outside {
             assert_eq!(
                 parse(&format!("{{\"{key}\":{value}}}")),
@@ -148,6 +150,7 @@ fn udp_needs_a_length_that_fits_a_datagram() {
         assert_eq!(got.is_ok(), ok, "{len}");
         assert!(ok || got == Err(ErrorCode::UdpBlockSize));
     }
+
     assert_eq!(parse(r#"{"udp":true}"#), Err(ErrorCode::UdpBlockSize));
 }
 
@@ -161,6 +164,7 @@ fn only_linerate_clients_ask_for_facts() {
         asks(",\"linerate\":{\"protocol\":1,\"facts\":true}"),
         Ok(true)
     );
+
     for silent in [
         "",
         ",\"facts\":true",
@@ -178,6 +182,7 @@ fn only_linerate_clients_get_many_streams() {
     assert_eq!(many(129, ""), Err(ErrorCode::NumStreams));
     assert!(many(16384, ours).is_ok_and(|p| p.peer_is_linerate()));
     assert_eq!(many(16385, ours), Err(ErrorCode::NumStreams));
+
     for not_ours in [
         ",\"linerate\":1",
         ",\"linerate\":{}",
@@ -239,6 +244,7 @@ fn a_udp_client_with_offload_sends_what_the_original_sends() {
     test.transport = Transport::Udp;
     test.direction = Direction::Reverse;
     test.end = EndCondition::Bytes(5000);
+
     let as_fits = Segmentation::new(0, 0);
     test.udp.gso = Some(as_fits);
     test.udp.gro = Some(as_fits);
@@ -278,6 +284,7 @@ fn the_server_sees_the_test_the_client_described() {
     test.socket.mss_bytes = Some(1400);
     test.socket.tos = 0x10;
     test.socket.congestion = Some("cubic".to_owned());
+
     let params = Params::from_client(&client(test.clone()), 4096, None);
     assert_eq!(
         Params::parse(&params.to_json()).map(|p| p.to_spec()),
@@ -290,6 +297,7 @@ fn the_oldest_name_of_a_path_and_the_newest_are_understood() {
     let path = |text: &str| parse(text).expect("valid").send_path;
     assert_eq!(path("{}"), SendPath::Auto);
     assert_eq!(path("{\"zerocopy\":1}"), SendPath::SendFile);
+
     for (name, wanted) in SendPath::NAMES {
         assert_eq!(
             path(&format!(
@@ -298,6 +306,7 @@ fn the_oldest_name_of_a_path_and_the_newest_are_understood() {
             wanted
         );
     }
+
     assert_eq!(
         path("{\"linerate\":{\"protocol\":1,\"send_path\":\"teleport\"}}"),
         SendPath::Auto
@@ -322,6 +331,7 @@ fn what_datagrams_are_checked_travels() {
     test.block_len_bytes = 1000;
     test.block_len_explicit = true;
     test.udp.check = SequenceCheck::FirstOfBurst;
+
     let params = Params::from_client(&client(test), 1000, None);
     let read = Params::parse(&params.to_json()).expect("valid");
     assert_eq!(read.to_spec().udp.check, SequenceCheck::FirstOfBurst);

@@ -49,6 +49,7 @@ fn captures() -> Vec<Capture> {
         .filter(|path| path.to_string_lossy().ends_with(".ctl.json"))
         .collect();
     paths.sort();
+
     paths.iter().map(|path| load(path)).collect()
 }
 
@@ -70,8 +71,10 @@ fn load(path: &std::path::Path) -> Capture {
                 items.insert(end.unwrap_or(items.len()), (at, item(event)));
             }
         }
+
         items
     };
+
     Capture {
         name: path
             .file_name()
@@ -130,11 +133,13 @@ fn replay_server(capture: &Capture) {
     let recorded = Capture::json(&capture.from_client, 0).expect("every client sent parameters");
     let mut params = Params::parse(recorded).expect("real parameters are valid");
     params.linerate_protocol = None;
+
     let Item::Cookie(cookie) = &capture.from_client[0].1 else {
         panic!("{name}: no cookie")
     };
     let mut wire = [0; 37];
     wire[..36].copy_from_slice(cookie);
+
     let setup = ClientSetup {
         cookie: Cookie::parse(&wire),
         spec: params.to_spec(),
@@ -144,6 +149,7 @@ fn replay_server(capture: &Capture) {
     let mut client = Client::new(now, setup);
     let mut sent = Vec::new();
     let mut outcome = None;
+
     for (at, item) in &capture.from_server {
         // What the recorded client did by itself before this item.
         for (_, own) in capture.from_client.iter().filter(|(when, _)| when < at) {
@@ -159,13 +165,16 @@ fn replay_server(capture: &Capture) {
                 _ => {}
             }
         }
+
         answer_client(&mut client, now, capture, &mut sent, &mut outcome);
         match item {
             Item::Eof => client.handle_control_eof(now),
             other => client.handle_control(now, &other.bytes()),
         }
+
         answer_client(&mut client, now, capture, &mut sent, &mut outcome);
     }
+
     let outcome = outcome.unwrap_or_else(|| panic!("{name}: our client did not finish"));
     assert_eq!(
         outcome_of_client(&outcome),
@@ -242,16 +251,19 @@ fn expected_client_outcome(name: &str) -> (&'static str, Option<i32>) {
 fn compare_client(capture: &Capture, sent: &[u8]) {
     let name = &capture.name;
     let mut ours = Items::of_client(sent);
+
     let mut theirs: Vec<Item> = capture
         .from_client
         .iter()
         .map(|(_, item)| item.clone())
         .collect();
     theirs.retain(|item| *item != Item::Eof);
+
     // Real clients send their good-bye into a connection that is closed already.
     if outcome_is_closed(name) {
         assert_eq!(theirs.pop(), Some(Item::State(16)), "{name}");
     }
+
     for their in theirs {
         let our = ours
             .next()
@@ -265,6 +277,7 @@ fn compare_client(capture: &Capture, sent: &[u8]) {
             _ => assert_eq!(our, their, "{name}"),
         }
     }
+
     assert_eq!(ours.next(), None, "{name}");
 }
 
@@ -287,10 +300,12 @@ fn policy(name: &str) -> Policy {
     if name.contains("max-duration-refused") {
         policy.max_duration = Some(Duration::from_secs(2));
     }
+
     if name.contains("bitrate-limit-refused") {
         let window = Duration::from_secs(5);
         policy.bitrate_limit = Some(BitrateLimit::new(100_000_000, window));
     }
+
     policy
 }
 
@@ -307,6 +322,7 @@ fn replay_client(capture: &Capture) {
     let mut server = Server::new(now, setup);
     let mut sent = Vec::new();
     let mut outcome = None;
+
     for (_, item) in capture.from_client.iter().skip(1) {
         answer_server(&mut server, now, capture, &mut sent, &mut outcome);
         match item {
@@ -314,6 +330,7 @@ fn replay_client(capture: &Capture) {
             other => server.handle_control(now, &other.bytes()),
         }
     }
+
     answer_server(&mut server, now, capture, &mut sent, &mut outcome);
     let outcome = outcome.unwrap_or_else(|| panic!("{name}: our server did not finish"));
     assert_eq!(
@@ -384,6 +401,7 @@ fn expected_server_outcome(name: &str) -> (&'static str, Option<i32>) {
 fn compare_server(capture: &Capture, sent: &[u8]) {
     let name = &capture.name;
     let ours: Vec<Item> = Items::of_server(sent).collect();
+
     let mut theirs: Vec<Item> = capture
         .from_server
         .iter()
@@ -391,6 +409,7 @@ fn compare_server(capture: &Capture, sent: &[u8]) {
         .collect();
     theirs.retain(|item| *item != Item::Eof);
     let failed = [Item::State(-2), Item::Words(vec![0, 0, 0, 27, 0, 0, 0, 0])];
+
     if name.contains("bitrate-limit-refused") && !capture.new_release_server() {
         // 3.12 finds out only when the streams stand.
         assert_eq!(theirs.pop(), Some(Item::State(10)));
@@ -406,6 +425,7 @@ fn compare_server(capture: &Capture, sent: &[u8]) {
         // 3.21 reports an error to a client that is gone.
         theirs.truncate(4);
     }
+
     assert_eq!(ours.len(), theirs.len(), "{name}: {ours:?}");
     for (our, their) in ours.iter().zip(&theirs) {
         match (our, their) {
@@ -424,6 +444,7 @@ fn recorded_datagrams_are_what_we_take_them_for() {
     for capture in &captures() {
         let wide = capture.name.contains("udp-64");
         let mut next_counter = std::collections::HashMap::new();
+
         for datagram in &capture.datagrams {
             let hex = datagram["head_hex"].as_str().expect("hexadecimal text");
             let head: Vec<u8> = (0..hex.len() / 2)
@@ -431,6 +452,7 @@ fn recorded_datagrams_are_what_we_take_them_for() {
                     u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hexadecimal digits")
                 })
                 .collect();
+
             let from_client = datagram["dir"] == "C>S";
             if datagram["len"] == 4 {
                 assert!(
@@ -444,6 +466,7 @@ fn recorded_datagrams_are_what_we_take_them_for() {
                 );
                 continue;
             }
+
             let header = UdpHeader::parse(&head, wide).expect("a complete header");
             let counter = next_counter
                 .entry((datagram["stream"].to_string(), from_client))
@@ -454,5 +477,6 @@ fn recorded_datagrams_are_what_we_take_them_for() {
             headers += 1;
         }
     }
+
     assert!(headers > 20, "{headers} headers in all captures");
 }

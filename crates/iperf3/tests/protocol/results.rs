@@ -46,6 +46,7 @@ fn streams_are_numbered_1_3_4() {
         assert_eq!(wire_id(StreamId(index)), wire);
         assert_eq!(stream_id(wire), Some(StreamId(index)));
     }
+
     assert_eq!(stream_id(0), None);
     assert_eq!(stream_id(2), None);
 }
@@ -79,12 +80,14 @@ fn every_required_key_is_required() {
         let without = OLD_TCP_RECEIVER.replace(&format!("\"{key}\""), "\"other\"");
         assert_eq!(parse(&without), Err(ErrorCode::RecvResults), "{key}");
     }
+
     for key in ["congestion_used", "start_time", "end_time"] {
         assert!(
             parse(&OLD_TCP_RECEIVER.replace(&format!("\"{key}\""), "\"other\"")).is_ok(),
             "{key}"
         );
     }
+
     let incomplete = OLD_TCP_RECEIVER.replace("\"packets\"", "\"omitted_packets\":0,\"packets\"");
     assert_eq!(parse(&incomplete), Err(ErrorCode::RecvResults));
 }
@@ -116,13 +119,16 @@ fn our_text_has_the_keys_of_the_original_in_its_order() {
         stream(1, StreamRole::Sender, half(7, None)),
     ]);
     summary.sender_congestion = Some("bbr".to_owned());
+
     for stream in &mut summary.streams {
         let mut tcp = TcpSummary::default();
         tcp.retransmits = Some(5);
         stream.tcp = Some(tcp);
     }
+
     let results = Results::from_summary(&summary, &TestSpec::default(), Endpoint::Client);
     let text = String::from_utf8(results.to_json()).expect("JSON is UTF-8");
+
     let of_stream = |id, bytes| {
         format!(
             "{{\"id\":{id},\"bytes\":{bytes},\"retransmits\":5,\"jitter\":0,\"errors\":0,\"omitted_errors\":0,\
@@ -169,6 +175,7 @@ fn the_peer_completes_the_summary_of_a_tcp_sender() {
     let peer = parse(OLD_TCP_RECEIVER).expect("a real capture");
     merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer)
         .expect("a known stream");
+
     let receiver = summary.streams[0].receiver.expect("the peer sent it");
     assert_eq!(
         (receiver.bytes, receiver.duration_ns),
@@ -183,6 +190,7 @@ fn the_peer_completes_the_summary_of_a_tcp_sender() {
 fn peer_reports_retransmits_to_a_receiver_if_it_counts_them() {
     let mut spec = TestSpec::default();
     spec.direction = Direction::Reverse;
+
     for (has_retransmits, expected) in [(1, Some(Some(4))), (0, None), (-1, None)] {
         let mut summary = Summary::new(vec![stream(0, StreamRole::Receiver, half(1, None))]);
         let mut peer = sample_results();
@@ -202,6 +210,7 @@ fn losses_of_the_warm_up_are_unknown_when_an_old_peer_lost_something() {
         let mut udp = UdpTotals::default();
         udp.packets = 80;
         udp.omitted_packets = Some(40);
+
         let mut summary = Summary::new(vec![stream(0, StreamRole::Sender, half(1, Some(udp)))]);
         let mut peer = sample_results();
         peer.streams[0].errors = errors;
@@ -209,6 +218,7 @@ fn losses_of_the_warm_up_are_unknown_when_an_old_peer_lost_something() {
         peer.streams[0].omitted_packets = None;
         merge_peer(&mut summary, &udp_spec(omit_s), Endpoint::Client, &peer)
             .expect("a known stream");
+
         let udp = summary.streams[0]
             .receiver
             .and_then(|half| half.udp)
@@ -233,6 +243,7 @@ fn a_sending_peers_echo_of_our_losses_is_not_its_own() {
     peer.streams[0].jitter_s = 0.5;
     peer.streams[0].packets = 100;
     merge_peer(&mut summary, &udp_spec(0), Endpoint::Client, &peer).expect("a known stream");
+
     let udp = summary.streams[0]
         .sender
         .and_then(|half| half.udp)
@@ -251,6 +262,7 @@ fn unknown_streams_are_fatal_and_missing_ones_are_not() {
         .expect("a known stream");
     assert!(summary.streams[0].receiver.is_some());
     assert_eq!(summary.streams[1].receiver, None);
+
     for id in [0, 2, 4, u32::MAX] {
         peer.streams[0].wire_id = id;
         let merged = merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer);
@@ -278,6 +290,7 @@ fn any_results() -> impl Strategy<Value = Results> {
         count.clone(),
         proptest::option::of((count.clone(), count)),
     );
+
     let seconds = || 0.0..1e6_f64;
     let stream = (
         1..40_u32,
@@ -302,6 +315,7 @@ fn any_results() -> impl Strategy<Value = Results> {
             }
         },
     );
+
     let text = || proptest::option::of(".*");
     (
         proptest::collection::vec(stream, 0..5),
@@ -338,9 +352,11 @@ fn facts_of_a_host_are_passed_on_unread_but_not_at_any_length() {
         with(r#"{"any":[1,{"thing":null}]}"#).as_deref(),
         Some(r#"{"any":[1,{"thing":null}]}"#)
     );
+
     for nothing in ["null", "1", "[]", "\"{}\""] {
         assert_eq!(with(nothing), None, "{nothing}");
     }
+
     assert_eq!(
         with(&format!("{{\"a\":\"{}\"}}", "x".repeat(1 << 20))),
         None
