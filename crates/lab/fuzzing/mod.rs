@@ -20,6 +20,7 @@ pub fn clock_bounds(bytes: &[u8]) {
     let words = || bytes.chunks_exact(PROBE_LEN).map(words_of);
     let hostile: Vec<ProbeSample> = words().map(sample).collect();
     compare(&hostile);
+
     let Some([offset, skew, ..]) = words().next() else {
         return;
     };
@@ -75,12 +76,14 @@ fn compare(samples: &[ProbeSample]) -> Option<Clock> {
             up.n == down.n && queue_up.n == up.n && queue_down.n == up.n,
             "each reply has both delays"
         );
+
         let is_queue = |min_ns: Option<i64>| min_ns.is_none_or(|ns| ns >= 0);
         assert!(
             is_queue(queue_up.min_ns) && is_queue(queue_down.min_ns),
             "no queue is negative"
         );
     }
+
     Clock::from_probes(samples, ClockFacts::default())
 }
 
@@ -99,11 +102,13 @@ impl Path {
 
     fn probe(&self, at_ns: &mut i64, words: [u64; 4]) -> ProbeSample {
         const SECOND_NS: u64 = 1_000_000_000;
+
         let [gap, up, inside, down] = words.map(|word| (word % SECOND_NS) as i64);
         *at_ns += gap;
         let arrived = *at_ns + up;
         let replied = arrived + inside / 1000;
         let peer = |own_ns: i64| u64::try_from(own_ns + self.offset_at(own_ns)).ok();
+
         ProbeSample {
             sent_ns: *at_ns as u64,
             peer_received_ns: peer(arrived),
@@ -123,6 +128,7 @@ impl Path {
         let distance = clock
             .offset_at(middle)
             .abs_diff(self.offset_at(middle as i64));
+
         // Whole ns of times and drift, and the resolution of floating point over the longest
         // examination.
         assert!(distance <= clock.error_ns() + 16, "{distance} of {clock:?}");

@@ -47,6 +47,7 @@ pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
             found.push(change);
         }
     }
+
     found
 }
 
@@ -63,8 +64,10 @@ pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
     if won.min((AFTER * BEFORE) as f64 - won) > PAIRS_WON_MAX {
         return None;
     }
+
     let middle = median(before)?.abs();
     let deviation = median_deviation(before)?;
+
     // As a ratio where the catalogue has it so, and where there is something to divide by.
     let (effect, floor, none) = match info.comparison {
         Comparison::Ratio { floor } if middle > 0.0 => {
@@ -96,6 +99,7 @@ pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
 fn recovery(info: &MeasureInfo, values: &[f64], last: &ChangePoint) -> Option<ChangePoint> {
     /// Of the five.
     const BACK_MIN: usize = 4;
+
     let at = values
         .len()
         .checked_sub(AFTER)
@@ -149,10 +153,12 @@ mod tests {
     fn a_loss_of_a_tenth_is_found_within_six_runs_and_cleared_the_same_way() {
         let mut rng = Rng::with_seed(17);
         let mut runs_needed = Vec::new();
+
         for round in 0..60 {
             let mut values = noise(&mut rng, 1e9, [0.01, 0.02, 0.03][round % 3], 25);
             values.extend(noise(&mut rng, 0.9e9, 0.02, 25));
             values.extend(noise(&mut rng, 1e9, 0.02, 25));
+
             let found = changes(&values);
             let [loss, gain] = found.as_slice() else {
                 panic!("round {round}: {found:?}")
@@ -164,6 +170,7 @@ mod tests {
             assert!(!gain.is_worse && gain.found_at >= 50, "{gain:?}");
             runs_needed.push(loss.found_at - 24);
         }
+
         runs_needed.sort_unstable();
         assert_eq!(runs_needed[30], 5);
         assert!(runs_needed[54] <= 6, "{runs_needed:?}");
@@ -177,6 +184,7 @@ mod tests {
         let mut values: Vec<f64> = level(937e6, 20).chain(level(846e6, 11)).collect();
         assert_eq!(changes(&values).len(), 1);
         values.extend([940e6, 941e6, 943e6, 12e6, 948e6, 939e6]);
+
         let found = changes(&values);
         let [loss, gain] = found.as_slice() else {
             panic!("{found:?}")
@@ -214,6 +222,7 @@ mod tests {
         assert!(changes(&values).is_empty());
         values[20..].fill(0.98e9);
         assert_eq!(changes(&values).len(), 1);
+
         let mut retransmits = vec![0.0; 20];
         retransmits.extend([30.0; 5]);
         let found = change_points(&MeasureName::Retransmits.info(), &retransmits);

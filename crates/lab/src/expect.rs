@@ -151,6 +151,7 @@ impl fmt::Display for Missed {
         if let Some(way) = self.way {
             write!(f, "{way}: ")?;
         }
+
         match &self.found {
             Found::Nothing(reason) => f.write_str(reason),
             Found::Value {
@@ -167,6 +168,7 @@ impl fmt::Display for Missed {
                 } else {
                     String::new()
                 };
+
                 let side = if value < bound { "below" } else { "above" };
                 let is_bare = unit == &Unit::Share || !unit.scale().is_empty();
                 if is_bare && value.total_cmp(bound).is_ne() {
@@ -177,6 +179,7 @@ impl fmt::Display for Missed {
                         unit.text(*bound)
                     );
                 }
+
                 match value.total_cmp(bound).is_eq() {
                     true => write!(f, "{trial}{}, which is the limit itself", unit.text(*value)),
                     false => write!(
@@ -228,8 +231,10 @@ impl Clause {
         if ways.is_empty() {
             return vec![self.nothing(absence(trials, target))];
         }
+
         let has_several = ways.len() > 1;
         let is_of_path = trials.iter().any(|trial| path(trial).is_some());
+
         let of_way = |way: Way| {
             let measure = target.0;
             let found = match self.is_for_all {
@@ -289,6 +294,7 @@ impl Clause {
         // One part in 10⁹ is lost in conversions.
         let distance = (value - self.bound).abs();
         let is_equal = distance <= 1e-9 * self.bound.abs();
+
         match self.operator {
             Operator::Less => value < self.bound && !is_equal,
             Operator::AtMost => value < self.bound || is_equal,
@@ -320,6 +326,7 @@ fn ways(trials: &[&Trial], (measure, way): Target) -> Vec<Way> {
     let sum = [Way::Sum]
         .into_iter()
         .filter(|sum| found.is_empty() && way.is_none() && is_measured(sum));
+
     sum.chain(found.iter().copied()).collect()
 }
 
@@ -361,6 +368,7 @@ fn absence(trials: &[&Trial], (measure, way): Target) -> String {
     {
         return format!("{measure} is absent: {reason}");
     }
+
     let complete = trials.iter().any(|trial| trial.state == RunState::Complete);
     let reason = trials.iter().find_map(|trial| trial.reason.clone());
     match (complete, reason) {
@@ -386,6 +394,7 @@ impl FromStr for Expectations {
             clauses.push(clause(part).map_err(wrong)?);
             at += part.chars().count() + 1;
         }
+
         Ok(Self(clauses))
     }
 }
@@ -416,6 +425,7 @@ fn clause(text: &str) -> Result<Clause, Wrong> {
     let bound_at = characters(at + sign.len());
     let (bound, is_bare) =
         bound(bound_text.trim(), names.measure()).map_err(|reason| (bound_at, reason))?;
+
     Ok(Clause {
         text: text.trim().to_owned(),
         is_for_all,
@@ -433,6 +443,7 @@ pub fn unknown_measure(name: &str) -> String {
     let mut names: Vec<&str> = catalogue.chain(path_names()).collect();
     names.sort_by_key(|known| (strsim::levenshtein(known, name), known.len()));
     names.dedup();
+
     format!(
         "there is no measure \"{name}\"; near it: {}",
         names[..3].join(", ")
@@ -449,6 +460,7 @@ fn suffixes(unit: Unit) -> &'static [(&'static str, f64)] {
         ("G", 1e9),
         ("T", 1e12),
     ];
+
     match unit {
         Unit::BitsPerSecond | Unit::BytesPerSecond | Unit::PerSecond | Unit::Count => DECIMAL,
         Unit::Nanoseconds => &[
@@ -482,6 +494,7 @@ fn bound(text: &str, measure: MeasureName) -> Result<(f64, bool), String> {
             .map(|place| (place, false))
             .ok_or_else(unknown);
     }
+
     let digits = text.len()
         - text
             .trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
@@ -492,6 +505,7 @@ fn bound(text: &str, measure: MeasureName) -> Result<(f64, bool), String> {
         .iter()
         .find(|(known, _)| *known == suffix)
         .map(|(_, factor)| factor);
+
     let number: Option<f64> = number.parse().ok();
     match (number, factor) {
         (Some(number), Some(factor)) => Ok((number * factor, suffix.is_empty())),
@@ -507,6 +521,7 @@ fn bound(text: &str, measure: MeasureName) -> Result<(f64, bool), String> {
             } else {
                 names.join(", ")
             };
+
             let found = if suffix.is_empty() {
                 "no unit".to_owned()
             } else {
@@ -567,6 +582,7 @@ mod tests {
         )];
         let held = "rx>=900M,rx<=0.9G,rx=900000K,rx>899M,rx<901M,p99<=5ms,p99=5000us,p99>4999999ns,loss<=0.1%,loss=0.001";
         assert_eq!(missed(held, &trials), Vec::<String>::new());
+
         let broken = "rx>900M,rx<900M,rx>=901M,rx=1G,p99<5ms,loss<0.1%,retr<10,received_bps>0.9G";
         assert_eq!(missed(broken, &trials).join(","), broken);
     }
@@ -588,6 +604,7 @@ mod tests {
         assert_eq!(missed("rx>=800M", &trials).len(), 1);
         assert_eq!(missed("rx.forward>=800M", &trials), Vec::<String>::new());
         assert_eq!(missed("rx.reverse>=800M", &trials).len(), 1);
+
         let found = "rx>=800M"
             .parse::<Expectations>()
             .expect("well-formed")
@@ -605,9 +622,11 @@ mod tests {
             found[0].found,
             Found::Nothing("latency_p99_ns was not measured".to_owned())
         );
+
         let mut failed = measured;
         failed.state = RunState::Failed;
         failed.reason = Some("connection refused".to_owned());
+
         let found = expectations.missed(&[&failed]);
         assert_eq!(
             found[0].found,
@@ -629,6 +648,7 @@ mod tests {
                 .extend(more.as_object().expect("an object").clone());
             phase
         };
+
         let report: PathReport = serde_json::from_value(json!({
             "schema": "linerate.path/1", "state": "complete", "profile": "default", "elapsed_ns": 27_000_000_000_u64,
             "bytes_sent": 1, "bytes_received": 2, "resumed": 0,
@@ -649,6 +669,7 @@ mod tests {
         let mut trial = trial(0, &[]);
         trial.measures = of_path(&report);
         trial.detail = Some(Detail::Path(Box::new(report)));
+
         trial
     }
 
@@ -659,10 +680,12 @@ mod tests {
                     down.p99<114ms,both.p99=219ms,added<100ms,grade<=C,grade>=D,grade>F,rpm>=500,rpm.down=517,rpm.up>=522RPM,\
                     retr<=12,mos>=4.2,mtu>=1400,mtu.down=1500,confidence>=high,confidence.both=medium,all:rpm>500";
         assert_eq!(missed(held, &trials), Vec::<String>::new());
+
         let broken = "down>96M,rx>=900M,up>20M,grade>=B,grade=A+,rpm>=520,mtu>1400,confidence.both>medium,p50<5ms";
         let mut found = missed(broken, &trials);
         found.dedup();
         assert_eq!(found.join(","), broken);
+
         let http = [trial(0, &[(MeasureName::LatencyP99Ns, Way::Sum, 4e6)])];
         assert_eq!(missed("p99<5ms", &http), Vec::<String>::new());
         assert_eq!(missed("grade>=F", &http), ["grade>=F"]);
@@ -743,11 +766,13 @@ mod tests {
                 "{text}: {error:?}"
             );
         }
+
         let error = "rx>900X"
             .parse::<Expectations>()
             .expect_err("wrong unit")
             .to_string();
         assert!(error.ends_with("\n  rx>900X\n     ^"), "{error}");
+
         let notes: Vec<String> = "rx>900,retr<10,rx>9M"
             .parse::<Expectations>()
             .expect("fine")

@@ -31,6 +31,7 @@ pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
     let mut base = Setting(plan.factors.iter().map(|factor| factor.start).collect());
     let mut stages = Vec::new();
     let mut confirmed = None;
+
     // The first run meets cold caches, an idle clock and a fresh route; it is not counted.
     if experiment.run(&base).is_ok() {
         for factor in 0..plan.factors.len() {
@@ -41,19 +42,23 @@ pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
             };
             base = experiment.points[stage.advised].setting.clone();
             stages.push(stage);
+
             if experiment.is_over() {
                 break;
             }
         }
+
         let is_settled = stages.len() == plan.factors.len() && stages.iter().all(Stage::is_settled);
         if is_settled && !experiment.is_over() {
             // If it ends early, the earlier result holds, or the unfinished stage has too few runs.
             let _ = experiment.look_again(&mut stages, &mut base);
         }
+
         if is_settled && stages.iter().all(Stage::is_settled) {
             confirmed = experiment.confirm(&base);
         }
     }
+
     experiment.into_outcome(stages, base, confirmed)
 }
 
@@ -117,11 +122,13 @@ impl<'a, R: Runner> Experiment<'a, R> {
             if contenders.is_empty() {
                 break;
             }
+
             self.measure(
                 &contenders,
                 self.plan.repetitions.max(EXTRA_REPETITIONS_MIN),
             )?;
         }
+
         Ok(())
     }
 
@@ -132,6 +139,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
             if settings.is_empty() {
                 break;
             }
+
             // Beside the new ones, so that they are compared with what it does now.
             settings.extend(
                 self.best(factor, base)
@@ -139,6 +147,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
             );
             self.measure(&settings, self.plan.repetitions)?;
         }
+
         Ok(())
     }
 
@@ -160,8 +169,10 @@ impl<'a, R: Runner> Experiment<'a, R> {
                 self.spared.extend_from_slice(spared);
                 break;
             }
+
             self.measure(std::slice::from_ref(setting), self.plan.repetitions)?;
         }
+
         Ok(())
     }
 
@@ -177,20 +188,24 @@ impl<'a, R: Runner> Experiment<'a, R> {
     fn measure(&mut self, settings: &[Setting], rounds: u32) -> Result<(), Over> {
         let planned = self.runs + settings.len() as u64 * u64::from(rounds);
         self.planned = self.planned.max(planned);
+
         for _ in 0..rounds {
             let mut order = settings.to_vec();
             self.rng.shuffle(&mut order);
+
             for setting in order {
                 let at = self.point(&setting);
                 if self.is_failed(at) && self.points[at].failures.len() >= FAILURES_MAX {
                     continue;
                 }
+
                 match self.run(&setting)? {
                     Ok(observation) => self.points[at].runs.push(observation),
                     Err(error) => self.points[at].failures.push(error.to_string()),
                 }
             }
         }
+
         Ok(())
     }
 
@@ -201,12 +216,14 @@ impl<'a, R: Runner> Experiment<'a, R> {
         if self.ended_by.is_some() {
             return Err(Over);
         }
+
         let elapsed = self.runner.now().saturating_sub(self.started);
         let run_time = self.runner.run_time();
         if elapsed + run_time > self.plan.budget {
             self.is_cut_short = true;
             return Err(Over);
         }
+
         let runs_left = u32::try_from(self.planned.saturating_sub(self.runs)).unwrap_or(u32::MAX);
         let left = run_time.saturating_mul(runs_left);
         self.runner.progress(&Progress {
@@ -216,6 +233,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
             left: left.min(self.plan.budget.saturating_sub(elapsed)),
         });
         self.runs += 1;
+
         let outcome = self.runner.run(setting);
         self.has_result |= outcome.is_ok();
         // A setting that never had a result may be one that this host or the server refuses.
@@ -228,6 +246,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
             Err(_) if is_known || !self.has_result => self.failures_in_a_row + 1,
             Err(_) => self.failures_in_a_row,
         };
+
         match outcome {
             Err(RunError::Over(reason)) => self.ended_by = Some(reason),
             Err(RunError::Failed(reason)) if self.failures_in_a_row >= FAILURES_MAX => {
@@ -235,6 +254,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
             }
             outcome => return Ok(outcome),
         }
+
         Err(Over)
     }
 
@@ -288,6 +308,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         let (first, last) = (&most[..most.len() / 2], &most[most.len().div_ceil(2)..]);
         let ratio = stats::median(last)? / stats::median(first)?;
         let is_chance = stats::trend_p(&samples) > 1.0 - self.plan.confidence;
+
         (ratio.is_finite() && (ratio - 1.0).abs() > self.plan.tolerance && !is_chance)
             .then_some(ratio)
     }
@@ -330,6 +351,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
                 "too few runs were made to compare the settings".to_owned(),
             );
         }
+
         match (open, confirmed) {
             (None, Some((median, _))) if median <= 0.0 => Verdict::Worthless,
             (None, Some((median, interval))) => Verdict::Use {

@@ -50,9 +50,11 @@ impl Factor {
             }
         };
         levels.dedup();
+
         if self.start == SYSTEM_CHOICE {
             levels.insert(0, SYSTEM_CHOICE);
         }
+
         levels
     }
 

@@ -51,6 +51,7 @@ mod tests {
         assert_eq!(fnv64(b""), BASIS_64);
         assert_eq!(fnv64(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(fnv64(b"foobar"), 0x8594_4171_f739_67e8);
+
         let wide = |text: &str| Fnv128::new().bytes(text.as_bytes()).value();
         assert_eq!(wide(""), BASIS_128);
         assert_eq!(wide("a"), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);

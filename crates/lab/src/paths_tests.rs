@@ -38,6 +38,7 @@ impl<S: Fn(u64) -> Brings> Runner for Path<S> {
         let level = setting.level(0);
         self.levels.push(level);
         let brings = (self.surface)(level);
+
         // Nearly normal.
         let deviation = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
         let value = brings.mbps * 1e6 * (1.0 + brings.noise * deviation).max(0.01);
@@ -45,6 +46,7 @@ impl<S: Fn(u64) -> Brings> Runner for Path<S> {
             delay_us: Some(brings.delay_ms * 1000.0),
             retransmits_per_s: Some(brings.retransmits_per_s),
         };
+
         Ok(Observation {
             value,
             in_flight_share: brings.in_flight_share,
@@ -108,6 +110,7 @@ impl Explored {
             levels: Vec::new(),
         };
         let outcome = explore(&plan, &mut path);
+
         Self {
             outcome,
             levels: path.levels,
@@ -146,6 +149,7 @@ const TWO_MINUTES: Duration = Duration::from_secs(120);
 fn deep_queue(streams: u64) -> Brings {
     let delay_ms = (6.0 * streams as f64).min(192.0);
     let in_flight_share = delay_ms / 3000.0;
+
     let retransmits_per_s = if streams > 4 {
         60.0 * streams as f64
     } else {
@@ -241,6 +245,7 @@ fn path_with_loss_gets_the_start_of_its_plateau() {
         ..Brings::default()
     };
     let mut answers = 0;
+
     for seed in 0..50 {
         let explored = Explored::new(streams(), seed, lossy);
         if let Some(streams) = explored.used() {
@@ -254,6 +259,7 @@ fn path_with_loss_gets_the_start_of_its_plateau() {
             );
         }
     }
+
     assert!(answers >= 45, "{answers} of 50");
 }
 
@@ -296,12 +302,14 @@ fn noisy_equals_leave_the_default_and_do_not_take_long() {
             Some(_) => others += 1,
             None => {}
         }
+
         assert!(
             explored.levels.len() <= 45,
             "seed {seed}: {} runs",
             explored.levels.len()
         );
     }
+
     assert!(defaults >= 90, "{defaults} of 100 have an answer");
     assert!(others <= 5, "{others} of 100 leave the default for nothing");
 }
@@ -384,6 +392,7 @@ fn window_of_the_system_that_is_too_small_is_beaten_by_the_least_that_suffices()
             ..Brings::default()
         }
     };
+
     for seed in 0..20 {
         let explored = Explored::new(window.clone(), seed, surface);
         let used = explored.used().unwrap_or_default();

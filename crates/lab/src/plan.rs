@@ -75,12 +75,14 @@ impl Plan {
             }
             _ => (0, 0),
         };
+
         let runs = |levels: u64| levels * u64::from(self.repetitions) + self.runs_min() as u64 + 1;
         let time = |runs: u64| {
             self.run_time
                 .saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX))
         };
         let (probably, if_dependent) = (runs(once + look), runs(once + look + again));
+
         Estimate {
             runs: probably,
             time: time(probably),

@@ -142,6 +142,7 @@ impl Effect {
             _ if low >= 1.0 - SAME_MAX && high <= 1.0 + SAME_MAX => ProofResult::NoDifference,
             _ => ProofResult::Undecided,
         };
+
         let rates = |runs_bps: Vec<f64>| {
             Some(Rates {
                 median_bps: median(&runs_bps)?,
@@ -186,6 +187,7 @@ mod tests {
                 run_s: 10
             })
         );
+
         for seconds in 42..2000 {
             let plan = plan(seconds).expect("long enough");
             assert!(
@@ -226,6 +228,7 @@ mod tests {
             let effect = Effect::of(without, with).expect("six a side");
             assert_eq!(effect.result, result, "{effect:?}");
         }
+
         assert_eq!(Effect::of(vec![1.0; 3], vec![2.0; 3]), None);
     }
 }

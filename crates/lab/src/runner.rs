@@ -74,6 +74,7 @@ impl Burden {
             RETRANSMITS_PER_S_MIN,
         );
         let is_any_less = delay == Some(true) || retransmits == Some(true);
+
         is_any_less && delay != Some(false) && retransmits != Some(false)
     }
 }

@@ -46,10 +46,12 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     if runs < values_min(confidence) {
         return None;
     }
+
     // Logarithm of the chance that exactly `cut` values lie below the median, and the sum of these
     // chances.
     let mut chance_ln = runs as f64 * 0.5_f64.ln();
     let (mut below, mut cut) = (chance_ln.exp(), 0);
+
     loop {
         chance_ln += ((runs - cut) as f64 / (cut + 1) as f64).ln();
         below += chance_ln.exp();
@@ -59,6 +61,7 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
                 high: sorted[runs - 1 - cut],
             });
         }
+
         cut += 1;
     }
 }
@@ -88,6 +91,7 @@ pub fn excess_max(candidate: &[f64], other: &[f64], confidence: f64) -> Option<f
         .flat_map(|own| other.iter().map(move |other| other / own));
     let mut ratios: Vec<f64> = pairs.collect();
     ratios.sort_unstable_by(f64::total_cmp);
+
     // The candidate wins a pair when its value times the bound is the higher one.
     let won = (1..=ratios.len())
         .find(|won| share_below(*won, candidate.len(), other.len()) >= confidence)?;
@@ -107,9 +111,11 @@ pub fn trend_p(samples: &[Vec<f64>]) -> f64 {
             let falls = later.iter().filter(|value| *value < earlier).count() as f64;
             sum += rises - falls;
         }
+
         let n = values.len() as f64;
         variance += n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
     }
+
     let z = (sum.abs() - 1.0).max(0.0) / variance.sqrt();
     if variance > 0.0 {
         (2.0 * normal_below(-z)).min(1.0)
@@ -154,6 +160,7 @@ pub fn shift_interval(
         low: effects[n - 1],
         high: effects[effects.len() - n],
     });
+
     Some((middle, interval))
 }
 
@@ -165,9 +172,11 @@ pub fn rank_sum_p(a: &[f64], b: &[f64]) -> f64 {
     let ranks = doubled_ranks(a, b);
     let (n, all) = (a.len(), ranks.len());
     let sum: usize = ranks[..n].iter().sum();
+
     // Twice the mean of the doubled sum, which has the same distance to both tails.
     let mean = n * (all + 1);
     let distance = sum.abs_diff(mean);
+
     if all > VALUES_COUNTED_MAX {
         let squares: f64 = ranks
             .iter()
@@ -182,6 +191,7 @@ pub fn rank_sum_p(a: &[f64], b: &[f64]) -> f64 {
             1.0
         };
     }
+
     let ways = ways_of_sums(&ranks, n);
     let far = ways
         .iter()
@@ -214,6 +224,7 @@ fn ways_of_sums(ranks: &[usize], n: usize) -> Vec<f64> {
     let sums = 1 + ranks.iter().sum::<usize>();
     let mut ways = vec![vec![0.0; sums]; n + 1];
     ways[0][0] = 1.0;
+
     let mut total = 0;
     for rank in ranks {
         total += rank;
@@ -223,6 +234,7 @@ fn ways_of_sums(ranks: &[usize], n: usize) -> Vec<f64> {
             }
         }
     }
+
     ways.pop().unwrap_or_default()
 }
 
@@ -245,10 +257,12 @@ pub fn adjusted(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_unstable_by(|x, y| p[*y].total_cmp(&p[*x]));
     let (mut least, mut adjusted) = (1.0_f64, vec![1.0; p.len()]);
+
     for (position, index) in order.into_iter().enumerate() {
         least = least.min(p[index] * p.len() as f64 / (p.len() - position) as f64);
         adjusted[index] = least;
     }
+
     adjusted
 }
 
@@ -265,17 +279,21 @@ fn share_below(won: usize, n: usize, m: usize) -> f64 {
         let z = (won as f64 - 0.5 - pairs as f64 / 2.0) / deviation;
         return normal_below(z);
     }
+
     // Coefficients of the Gaussian binomial: arrangements by the number of pairs won.
     let mut ways = vec![0.0; pairs + 1];
     ways[0] = 1.0;
+
     for i in 1..=n {
         for at in (m + i..=pairs).rev() {
             ways[at] -= ways[at - m - i];
         }
+
         for at in i..=pairs {
             ways[at] += ways[at - i];
         }
     }
+
     ways[..won].iter().sum::<f64>() / ways.iter().sum::<f64>()
 }
 
@@ -287,6 +305,7 @@ pub(crate) fn normal_below(z: f64) -> f64 {
 fn median_in(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let middle = values.len() / 2;
+
     match values.len() {
         0 => None,
         n if n % 2 == 1 => Some(values[middle]),
@@ -319,6 +338,7 @@ mod tests {
     #[test]
     fn intervals_hold_the_true_median_as_often_as_their_confidence() {
         const SAMPLES: usize = 4000;
+
         let mut rng = Rng::with_seed(7);
         for (shape, middle) in SHAPES {
             for runs in 2..=30 {
@@ -332,11 +352,13 @@ mod tests {
                 let held: Vec<usize> = held.collect();
                 let expected = if runs < 6 { 0 } else { SAMPLES };
                 assert_eq!(held.len(), expected, "{runs} runs");
+
                 // Four standard deviations of so many samples are 1.4 %.
                 let share = held.iter().sum::<usize>() as f64 / SAMPLES as f64;
                 assert!(runs < 6 || share > 0.936, "{share} of {runs} runs");
             }
         }
+
         let many: Vec<f64> = (0..3000).map(f64::from).collect();
         let interval = median_interval(&many, 0.95).expect("enough runs");
         assert!(
@@ -348,6 +370,7 @@ mod tests {
     #[test]
     fn intervals_hold_the_true_ratio_as_often_as_their_confidence() {
         const SAMPLES: usize = 4000;
+
         let mut rng = Rng::with_seed(5);
         for (n, m) in [(4, 4), (5, 5), (6, 6), (12, 12), (24, 24)] {
             let mut sample = |count: usize, scale: f64| -> Vec<f64> {
@@ -366,6 +389,7 @@ mod tests {
                 "{share} of {n} and {m} runs"
             );
         }
+
         assert_eq!(ratio_interval(&[1.0; 3], &[2.0; 3], 0.95), None);
         let (ratio, interval) = ratio_interval(&[10.0; 6], &[5.0; 6], 0.95).expect("enough runs");
         assert!(
@@ -391,6 +415,7 @@ mod tests {
     #[test]
     fn excess_is_bounded_as_often_as_the_confidence() {
         const SAMPLES: usize = 4000;
+
         let mut rng = Rng::with_seed(11);
         for (n, m) in [(3, 3), (6, 3), (6, 6), (12, 9)] {
             let mut sample = |count: usize, scale: f64| -> Vec<f64> {
@@ -406,6 +431,7 @@ mod tests {
             let share = held.count() as f64 / SAMPLES as f64;
             assert!(share > 0.936, "{share} of {n} and {m} runs");
         }
+
         assert_eq!(excess_max(&[1.0; 2], &[1.0; 3], 0.95), None, "too few");
         assert_eq!(excess_max(&[10.0; 3], &[5.0; 3], 0.95), Some(0.0));
         assert_eq!(
@@ -423,6 +449,7 @@ mod tests {
         };
         assert!(trend_p(&[falling(3), falling(3), falling(3)]) < 0.05);
         assert!(trend_p(&[falling(3)]) > 0.05, "too few");
+
         let mut rising = falling(3);
         rising.reverse();
         assert!(trend_p(&[falling(3), rising]) > 0.9, "each its own");
@@ -492,6 +519,7 @@ mod tests {
         // 12.
         let p = rank_sum_p(&[1.0, 1.0, 2.0], &[2.0, 3.0]);
         assert!((p - 0.3).abs() < 1e-9, "{p}");
+
         let values: Vec<f64> = (0..60).map(f64::from).collect();
         let p = rank_sum_p(&values[..30], &values[30..]);
         assert!(p < 1e-6, "{p}");

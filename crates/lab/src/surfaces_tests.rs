@@ -31,6 +31,7 @@ impl<S: Fn(&Setting) -> Result<f64, RunError>> Runner for Path<S> {
         self.runs += 1;
         self.order.push(setting.clone());
         let value = (self.surface)(setting)?;
+
         // Nearly normal, with this standard deviation.
         let deviation = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
         let drift = 1.0 + self.drift_per_run * f64::from(self.runs);
@@ -169,6 +170,7 @@ fn noise_makes_answers_rarer_and_not_wrong() {
                     u32::from(reported(setting.level(0)) < (1.0 - plan.tolerance - 0.05) * 288.0);
             }
         }
+
         assert!(
             f64::from(wrong) <= 0.1 * 30.0,
             "noise {noise}: {wrong} of {answers} answers are wrong"
@@ -196,10 +198,12 @@ fn no_run_is_started_that_would_exceed_the_budget() {
         };
         let mut path = path(reported, 0.01, 2);
         let outcome = explore(&plan, &mut path);
+
         assert!(path.runs <= runs, "{} of {runs}", path.runs);
         assert!(outcome.is_cut_short);
         assert!(path.promised.iter().all(|left| *left <= plan.budget));
         assert!(!plan.estimate().fits);
+
         if runs < 8 {
             assert!(
                 matches!(outcome.verdict, Verdict::Inconclusive(_)),
@@ -216,6 +220,7 @@ fn the_estimate_is_near_what_it_takes() {
     let estimate = plan().estimate();
     explore(&plan(), &mut path);
     assert!(estimate.fits);
+
     let runs = u64::from(path.runs);
     assert!(
         runs <= estimate.runs && runs * 2 >= estimate.runs,
@@ -233,6 +238,7 @@ fn the_order_is_seeded_and_mixed() {
     };
     assert_eq!(order(1), order(1));
     assert_ne!(order(1), order(2));
+
     let first = order(1);
     assert_ne!(
         first[1..8],
@@ -260,6 +266,7 @@ fn failed_runs_are_left_out_and_many_of_them_end_it() {
     };
     let outcome = explore(&plan(), &mut path_of(refused, 0.01, 8));
     assert_eq!(best_level(&outcome), 10);
+
     let is_refused = |point: &&Point<()>| point.setting.level(0) == 32;
     let refused = outcome
         .points
@@ -312,6 +319,7 @@ fn factors_are_explored_one_after_the_other() {
     let outcome = explore(&plan, &mut path_of(both, 0.01, 1));
     assert_eq!(*used(&outcome), Setting(vec![10, 1]));
     assert_eq!(outcome.stages.len(), 2);
+
     // Equal choices: what is used already stays.
     let equal = Plan {
         factors: vec![Factor {
@@ -380,6 +388,7 @@ fn a_best_level_that_moved_with_another_factor_is_found() {
             setting.level(0) == 8 && brings >= 0.95 * 940.0,
             "seed {seed}: {setting:?}"
         );
+
         let leader = &outcome.points[outcome.leader.expect("there are stages")];
         assert_eq!(leader.setting, *setting);
         let lowest = &outcome.points[outcome.stages[0].points[0]];
@@ -415,6 +424,7 @@ fn factors_that_do_not_depend_on_each_other_cost_a_look_more() {
             "{}",
             path.runs
         );
+
         let with_window = path
             .order
             .iter()
@@ -432,6 +442,7 @@ fn of_several_flat_factors_the_least_levels_are_advised_and_of_noisy_ones_none()
     let mut path = path_of_two(|_, _| 94.1, 0.004, 5);
     let outcome = explore(&plan, &mut path);
     assert_eq!(*used(&outcome), Setting(vec![1, SYSTEM_CHOICE]));
+
     for stage in &outcome.stages {
         assert_eq!(
             *stage.plateau.end(),
@@ -439,6 +450,7 @@ fn of_several_flat_factors_the_least_levels_are_advised_and_of_noisy_ones_none()
             "all of it is a plateau"
         );
     }
+
     assert_eq!(*outcome.stages[0].plateau.start(), 0);
     assert!(u64::from(path.runs) <= plan.estimate().runs);
 
@@ -465,6 +477,7 @@ fn a_second_look_that_is_cut_short_advises_nothing_that_was_beaten() {
     let plan = streams_and_window();
     let mut whole = path_of_two(dependent, 0.003, 3);
     explore(&plan, &mut whole);
+
     for runs in (0..whole.runs).step_by(3) {
         let plan = Plan {
             budget: RUN_TIME * runs,
@@ -477,6 +490,7 @@ fn a_second_look_that_is_cut_short_advises_nothing_that_was_beaten() {
             "{} of {runs}",
             path.runs
         );
+
         if let Verdict::Use { setting, .. } = &outcome.verdict {
             let seen: Vec<f64> = outcome
                 .points
@@ -512,10 +526,12 @@ fn what_the_system_chooses_is_left_alone_unless_something_is_better() {
         }
     });
     assert_eq!(*used(&chosen_well), Setting(vec![0]));
+
     let stage = &chosen_well.stages[0];
     let level = |place: &usize| chosen_well.points[stage.points[*place]].setting.level(0);
     assert!(level(stage.plateau.start()) >= 250_000, "{stage:?}");
     assert_eq!(level(stage.plateau.end()), 1 << 20);
+
     // It keeps to 64 KiB.
     let chosen_badly =
         windows(|level| (if level == 0 { 65_536.0 } else { level as f64 } / 278.0).min(940.0));
@@ -524,6 +540,7 @@ fn what_the_system_chooses_is_left_alone_unless_something_is_better() {
         (253_952..=278_528).contains(&setting.level(0)),
         "{setting:?}"
     );
+
     let stage = &chosen_badly.stages[0];
     assert!(*stage.plateau.start() > 0, "{stage:?}");
 }
@@ -533,7 +550,9 @@ fn what_the_system_chooses_is_left_alone_unless_something_is_better() {
 #[test]
 fn intervals_of_answers_hold_the_true_value_after_the_choice() {
     let saturating = |streams: u64| (40.0 * streams as f64).min(100.0);
+
     type Noisy = (fn(u64) -> f64, f64);
+
     let rows: [Noisy; 5] = [
         (|_| 100.0, 0.01),
         (|_| 100.0, 0.03),
@@ -542,6 +561,7 @@ fn intervals_of_answers_hold_the_true_value_after_the_choice() {
         (saturating, 0.04),
     ];
     let (mut answers, mut held) = (0, 0);
+
     for (surface, noise) in rows {
         let mut defaults = 0;
         for seed in 0..60 {
@@ -559,11 +579,13 @@ fn intervals_of_answers_hold_the_true_value_after_the_choice() {
                 held += u32::from(interval.low <= truth && truth <= interval.high);
             }
         }
+
         assert!(
             noise > 0.01 || defaults == 60,
             "nothing matters: {defaults} of 60 keep the default"
         );
     }
+
     assert!(
         answers > 150 && f64::from(held) >= 0.93 * f64::from(answers),
         "{held} of {answers}"
@@ -579,6 +601,7 @@ fn levels_that_always_fail_do_not_end_it_and_are_listed() {
     for seed in 0..20 {
         let outcome = explore(&Plan { seed, ..plan() }, &mut path_of(bounded, 0.003, seed));
         assert_eq!(*used(&outcome), Setting(vec![4]), "seed {seed}");
+
         let failed: Vec<u64> = outcome.stages[0]
             .failed
             .iter()
@@ -595,6 +618,7 @@ fn listed_levels_are_run_and_no_others() {
         ..streams()
     };
     let mut path = path(reported, 0.003, 1);
+
     let outcome = explore(
         &Plan {
             factors: vec![listed],
@@ -604,6 +628,7 @@ fn listed_levels_are_run_and_no_others() {
     );
     assert_eq!(*used(&outcome), Setting(vec![16]));
     assert_eq!(outcome.points.len(), 3);
+
     let estimate = Plan {
         factors: vec![Factor {
             scale: Scale::List(vec![1, 4, 16]),

@@ -98,12 +98,14 @@ impl Trend {
             .skip(1)
             .map(|next| next.at)
             .chain([values.len()]);
+
         let starts = [0].into_iter().chain(found.iter().map(|point| point.at));
         let change =
             |((point, end), start): ((&crate::change_point::ChangePoint, usize), usize)| {
                 let run_of = |position: usize| Some(runs.get(known.get(position)?.0)?.run);
                 let [a, b] =
                     [point.at.checked_sub(1)?, point.at].map(|position| load(run_of(position)?));
+
                 // The level before a change is that since the one before it.
                 let before =
                     median(values.get(point.at.saturating_sub(BEFORE).max(start)..point.at)?)?;
@@ -126,6 +128,7 @@ impl Trend {
                         .map_or_else(Vec::new, |(a, b)| configuration(&a, &b, host_rules)),
                 })
             };
+
         let changes = found
             .iter()
             .zip(ends)

@@ -62,6 +62,7 @@ pub(super) fn changes(
         &tool(b),
         (2, "another program"),
     ));
+
     for (host, other) in a
         .hosts
         .iter()
@@ -75,6 +76,7 @@ pub(super) fn changes(
             }));
         }
     }
+
     changes
 }
 
@@ -96,6 +98,7 @@ pub(super) fn obstacles(changes: &[Change]) -> Vec<String> {
     let sentence = |Difference { key, a, b, .. }: &Difference| {
         format!("{key}: {}, now {}", value(a), value(b))
     };
+
     essential
         .map(|change| sentence(&change.difference))
         .collect()
@@ -113,12 +116,14 @@ fn specification(trial: Option<&Trial>) -> Members {
                 "",
                 serde_json::to_value(spec).unwrap_or_default(),
             );
+
             if spec.transport == linerate_model::Transport::Udp {
                 members.insert(
                     "datagram_bytes".to_owned(),
                     spec.block_len_bytes.to_string(),
                 );
             }
+
             WITHOUT_EFFECT
                 .iter()
                 .for_each(|name| drop(members.remove(*name)));
@@ -142,6 +147,7 @@ fn specification(trial: Option<&Trial>) -> Members {
         }
         _ => {}
     }
+
     members
 }
 
@@ -185,8 +191,10 @@ fn differing(of: &str, a: &Members, b: &Members, (impact, why): (u8, &str)) -> V
     if a.is_empty() || b.is_empty() {
         return Vec::new();
     }
+
     let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let differing = keys.into_iter().filter(|key| a.get(*key) != b.get(*key));
+
     let difference = |key: &String| {
         let mut change = Difference::new(key, impact, why);
         change.a = a.get(key).cloned();

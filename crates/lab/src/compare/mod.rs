@@ -103,6 +103,7 @@ impl Judged {
             ),
             Scale::Difference { floor } => (false, floor),
         };
+
         let (estimate, interval) = shift_interval(
             b,
             a,
@@ -115,6 +116,7 @@ impl Judged {
         let p = rank_sum_p(a, b);
         let (a, b, better) = (a.to_vec(), b.to_vec(), info.better);
         let verdict = Verdict::TooFew;
+
         let mut judged = Self {
             a,
             b,
@@ -156,6 +158,7 @@ impl Judged {
         if have < TRIALS_MIN {
             return Verdict::TooFew;
         }
+
         let effect = self.estimate - self.no_effect();
         if self.p_adjusted <= SIGNIFICANCE && effect.abs() > self.floor {
             let is_better = (effect > 0.0) == (self.better == Better::More);
@@ -165,6 +168,7 @@ impl Judged {
                 Verdict::Worse
             };
         }
+
         let is_within = |end: f64| (end - self.no_effect()).abs() <= self.margin;
         if self
             .interval
@@ -172,6 +176,7 @@ impl Judged {
         {
             return Verdict::Same;
         }
+
         Verdict::Undecided {
             more_trials: self.trials_wanted().saturating_sub(have).max(1),
         }
@@ -183,6 +188,7 @@ impl Judged {
         const QUANTILES: f64 = 2.8;
         const NORMAL_PER_DEVIATION: f64 = 1.4826;
         const EFFICIENCY: f64 = 0.955;
+
         let in_margins = QUANTILES * NORMAL_PER_DEVIATION * self.deviation / self.margin;
         let wanted = (2.0 * in_margins.powi(2) / EFFICIENCY).ceil();
         TRIALS_MIN.max(if wanted.is_finite() {
@@ -258,12 +264,14 @@ mod tests {
         );
         assert_eq!(rx(&STEADY[..3], &times(0.5)), Verdict::TooFew);
         assert_eq!(rx(&[7.0; 5], &[7.0; 5]), Verdict::Same);
+
         let noisy = [90.0, 110.0, 97.0, 104.0, 92.0];
         let judged = judge(
             MeasureName::ReceivedBps,
             &noisy,
             &[88.0, 108.0, 95.0, 102.0, 115.0],
         );
+
         // 2·(2.8·1.4826·MAD/margin)²/0.955, with the margin at the floor of 2·MAD: 9.02.
         assert_eq!(judged.verdict, Verdict::Undecided { more_trials: 5 });
         assert!(
@@ -286,6 +294,7 @@ mod tests {
             judge(MeasureName::LatencyP99Ns, &ms(STEADY), &ms(times(0.8))).verdict,
             Verdict::Better
         );
+
         // 100 ns against 120 ns is below the floor of 20 µs.
         assert_eq!(
             judge(MeasureName::LatencyP99Ns, &STEADY, &times(1.2)).verdict,
@@ -329,6 +338,7 @@ mod tests {
             (judged.floor - 0.1).abs() < 1e-9 && judged.verdict == Verdict::Same,
             "{judged:?}"
         );
+
         let judged = Judged::new(&info, MARGIN, &STEADY, &b, &earlier[..7]).expect("values");
         assert!(
             (judged.floor - 0.01).abs() < 1e-9 && judged.verdict == Verdict::Worse,

@@ -101,9 +101,11 @@ pub fn compare(a: &[RunRecord], b: &[RunRecord], settings: &Settings<'_>) -> Com
         _ => Vec::new(),
     };
     changes.sort_by_key(|change| std::cmp::Reverse(change.difference.impact));
+
     let deciding = settings.measure.or_else(|| primary(a.first()?.kind));
     let mut obstacles = obstacles(&changes);
     obstacles.extend(other_kind(a, b));
+
     let rows = match deciding {
         Some(deciding) if obstacles.is_empty() || settings.is_forced => {
             rows(&cells_a, &cells_b, deciding, settings)
@@ -113,12 +115,14 @@ pub fn compare(a: &[RunRecord], b: &[RunRecord], settings: &Settings<'_>) -> Com
     if rows.iter().all(|row| !row.is_deciding) && obstacles.is_empty() {
         obstacles.push(nothing_in_common(deciding, &cells_a, &cells_b));
     }
+
     let mut notes = a
         .first()
         .zip(b.first())
         .map_or_else(Vec::new, |(a, b)| notes(a, b));
     notes.extend(order(a, b));
     notes.extend(cells_of_one(&cells_a, &cells_b));
+
     Comparison {
         schema: COMPARE_SCHEMA,
         a: side(a, trials_a.len(), left_out_a),
@@ -204,17 +208,20 @@ fn firsts<'a>(a: &Cells<'a>, b: &Cells<'a>) -> [Option<&'a Trial>; 2] {
 fn rows(a: &Cells<'_>, b: &Cells<'_>, deciding: MeasureName, settings: &Settings<'_>) -> Vec<Row> {
     let (earlier, _) = counted(settings.earlier);
     let earlier = cells(&earlier);
+
     let common: Vec<&Factors> = a
         .keys()
         .filter(|factors| b.contains_key(*factors))
         .copied()
         .collect();
     let mut rows = Vec::new();
+
     for factors in &common {
         for (measure, way) in keys(&a[factors]) {
             if common.len() > 1 && measure != deciding {
                 continue;
             }
+
             let before = earlier
                 .get(factors)
                 .map_or_else(Vec::new, |trials| values(trials, measure, way));
@@ -235,6 +242,7 @@ fn rows(a: &Cells<'_>, b: &Cells<'_>, deciding: MeasureName, settings: &Settings
             }));
         }
     }
+
     for is_deciding in [true, false] {
         adjust(
             rows.iter_mut()
@@ -242,6 +250,7 @@ fn rows(a: &Cells<'_>, b: &Cells<'_>, deciding: MeasureName, settings: &Settings
                 .map(|row| &mut row.judged),
         );
     }
+
     rows
 }
 
@@ -259,6 +268,7 @@ fn keys(trials: &[&Trial]) -> Vec<(MeasureName, Way)> {
     let is_judged = |(name, way): &&(MeasureName, Way)| {
         name.info().better != Better::Neither && !(*way == Way::Sum && has_ways(*name))
     };
+
     keys.iter().filter(is_judged).copied().collect()
 }
 
@@ -313,6 +323,7 @@ fn order(a: &[RunRecord], b: &[RunRecord]) -> Vec<String> {
         start.zip(end)
     };
     let mut notes = Vec::new();
+
     if let Some((a, b)) = span(a).zip(span(b)) {
         if a.1 <= b.0 {
             notes.push("B was made after A: drift is not excluded".to_owned());
@@ -320,6 +331,7 @@ fn order(a: &[RunRecord], b: &[RunRecord]) -> Vec<String> {
             notes.push("A was made after B: drift is not excluded".to_owned());
         }
     }
+
     for (name, runs) in [("A", a), ("B", b)] {
         let unfinished = runs.iter().filter(|run| run.state != RunState::Complete);
         notes.extend(unfinished.map(|run| {
@@ -330,6 +342,7 @@ fn order(a: &[RunRecord], b: &[RunRecord]) -> Vec<String> {
             )
         }));
     }
+
     notes
 }
 

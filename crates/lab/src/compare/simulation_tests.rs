@@ -18,11 +18,13 @@ fn normal(rng: &mut Rng) -> f64 {
 fn shares(rng: &mut Rng, n: usize, cv: f64, factor: f64) -> [f64; 3] {
     let info = MeasureName::ReceivedBps.info();
     let mut counts = [0.0; 3];
+
     for _ in 0..DRAWS {
         let mut sample = |middle: f64| -> Vec<f64> {
             (0..n).map(|_| middle * (1.0 + cv * normal(rng))).collect()
         };
         let (a, b) = (sample(1e9), sample(1e9 * factor));
+
         let earlier: Vec<f64> = (0..20).map(|_| 1e9 * (1.0 + cv * normal(rng))).collect();
         match Judged::new(&info, MARGIN, &a, &b, &earlier)
             .expect("values")
@@ -34,6 +36,7 @@ fn shares(rng: &mut Rng, n: usize, cv: f64, factor: f64) -> [f64; 3] {
             Verdict::Better | Verdict::TooFew => {}
         }
     }
+
     counts.map(|count| count * 100.0 / DRAWS as f64)
 }
 
@@ -53,10 +56,12 @@ fn verdicts_err_as_rarely_and_find_changes_as_often_as_documented() {
     // Two standard deviations of a share of 400 are 5 points.
     let mut rng = Rng::with_seed(11);
     let mut wrong = Vec::new();
+
     for (n, cv, equal, five, ten) in table {
         let found = shares(&mut rng, n, cv, 1.0);
         let [less, much_less] = [0.95, 0.9].map(|factor| shares(&mut rng, n, cv, factor)[0]);
         let expected = [equal[0], equal[1], equal[2], five, ten];
+
         let found = [found[0], found[1], found[2], less, much_less];
         if found
             .iter()
@@ -68,5 +73,6 @@ fn verdicts_err_as_rarely_and_find_changes_as_often_as_documented() {
             ));
         }
     }
+
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -41,6 +41,7 @@ pub fn counted(runs: &[RunRecord]) -> (Vec<&Trial>, Vec<LeftOut>) {
             }
         }
     }
+
     (counted, left_out)
 }
 
@@ -53,6 +54,7 @@ fn reason(trial: &Trial) -> Option<String> {
     if trial.state == RunState::Complete {
         return flag.cloned();
     }
+
     let words = trial.state.words();
     Some(
         trial

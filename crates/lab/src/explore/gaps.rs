@@ -22,6 +22,7 @@ impl<R: Runner> Experiment<'_, R> {
         if !matches!(self.plan.factors[factor].scale, Scale::Amount { .. }) {
             return false;
         }
+
         let with_result = |setting: &Setting| {
             self.points
                 .iter()
@@ -29,6 +30,7 @@ impl<R: Runner> Experiment<'_, R> {
         };
         let mut row: Vec<usize> = climbed.iter().filter_map(with_result).collect();
         row.drain(..self.unordered(factor, &row));
+
         let [before @ .., last_but_one, last] = row.as_slice() else {
             return false;
         };
@@ -38,6 +40,7 @@ impl<R: Runner> Experiment<'_, R> {
             .max_by(|a, b| self.score(*a).total_cmp(&self.score(*b)));
         let is_rising = self.score(*last)
             > (1.0 + self.margin(*last, *last_but_one)) * self.score(*last_but_one);
+
         best.is_some_and(|best| {
             !is_rising && self.is_no_better(*last_but_one, best) && self.is_no_better(*last, best)
         })
@@ -61,6 +64,7 @@ impl<R: Runner> Experiment<'_, R> {
         };
         let mut row = stage.points;
         row.drain(..self.unordered(factor, &row));
+
         let level = |place: usize| self.points[row[place]].setting.level(factor);
 
         let gaps = self
@@ -73,6 +77,7 @@ impl<R: Runner> Experiment<'_, R> {
         let mut levels: Vec<u64> = gaps.filter_map(between).collect();
         levels.sort_unstable();
         levels.dedup();
+
         levels
             .into_iter()
             .map(|level| base.with(factor, level))
@@ -91,6 +96,7 @@ impl<R: Runner> Experiment<'_, R> {
         };
         let mut peaks: Vec<usize> = (0..row.len()).filter(is_peak).collect();
         peaks.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+
         let highest = peaks.first().map_or(0.0, |peak| scores[*peak]);
         peaks.retain(|peak| scores[*peak] >= PEAK_SHARE * highest);
         peaks.truncate(PEAKS_MAX);
@@ -106,17 +112,20 @@ impl<R: Runner> Experiment<'_, R> {
         while low > 0 && is_tie(low - 1) {
             low -= 1;
         }
+
         while high + 1 < row.len() && is_tie(high + 1) {
             high += 1;
         }
 
         let mut gaps = Vec::new();
         gaps.extend(low.checked_sub(1).map(|below| (below, low)));
+
         if high + 1 < row.len() && level(high) <= PEAK_RATIO * level(low) {
             let is_wide = |place: &usize| level(place + 1) > GAP_RATIO * level(*place);
             gaps.extend((low..high).filter(is_wide).map(|place| (place, place + 1)));
             gaps.push((high, high + 1));
         }
+
         gaps
     }
 }

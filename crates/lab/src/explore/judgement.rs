@@ -94,6 +94,7 @@ impl<R: Runner> Experiment<'_, R> {
         if self.score(other) <= 0.0 {
             return Some(0.0);
         }
+
         stats::excess_max(
             &self.scores(point),
             &self.scores(other),
@@ -112,6 +113,7 @@ impl<R: Runner> Experiment<'_, R> {
             self.excess_max(stage.advised, *at)
                 .is_none_or(|excess| excess > sure(*at))
         };
+
         let mut open: Vec<usize> = stage
             .points
             .iter()
@@ -121,6 +123,7 @@ impl<R: Runner> Experiment<'_, R> {
         if open.is_empty() {
             return Vec::new();
         }
+
         open.sort_by(|a, b| self.score(*b).total_cmp(&self.score(*a)));
         open.insert(0, stage.advised);
         open.into_iter()
@@ -142,6 +145,7 @@ impl<R: Runner> Experiment<'_, R> {
         let confidence = others()
             .map(|at| self.confidence_in(advised, at))
             .fold(1.0, f64::min);
+
         let failed = self
             .tried(factor, base)
             .into_iter()
@@ -150,6 +154,7 @@ impl<R: Runner> Experiment<'_, R> {
         let ladder = self.ladder(factor, base).into_iter();
         let spared =
             ladder.filter(|setting| self.spared.contains(setting) && !self.was_run(setting));
+
         Some(Stage {
             factor,
             failed,
@@ -172,9 +177,11 @@ impl<R: Runner> Experiment<'_, R> {
         if !self.plan.factors[factor].is_amount() {
             return Some((top, top));
         }
+
         let may_be = |place: usize| self.may_be_as_good(row[place], best);
         let ladder = self.unordered(factor, row);
         let (mut first, mut last) = (top, top);
+
         if top < ladder {
             // The system chose best; levels as good as its choice may still be neighbours of each
             // other.
@@ -184,12 +191,15 @@ impl<R: Runner> Experiment<'_, R> {
                 .filter(|place| may_be(*place))
                 .map_or((top, top), |place| (place, place));
         }
+
         while first > ladder && may_be(first - 1) {
             first -= 1;
         }
+
         while first >= ladder && last + 1 < row.len() && may_be(last + 1) {
             last += 1;
         }
+
         Some((first, last))
     }
 
@@ -206,6 +216,7 @@ impl<R: Runner> Experiment<'_, R> {
         {
             return *default;
         }
+
         if let Scale::Choices(_) = plan.scale {
             let as_good = row
                 .iter()
@@ -217,6 +228,7 @@ impl<R: Runner> Experiment<'_, R> {
             });
             return lightest.unwrap_or(best);
         }
+
         row.get(plateau.0).copied().unwrap_or(best)
     }
 

@@ -23,8 +23,10 @@ impl<R: Runner> Experiment<'_, R> {
             if settings.is_empty() {
                 continue;
             }
+
             settings.push(base.clone());
             let looked = self.measure(&settings, self.plan.repetitions);
+
             if self
                 .advised(stage.factor, base)
                 .is_none_or(|advised| advised == *base)
@@ -32,14 +34,17 @@ impl<R: Runner> Experiment<'_, R> {
                 looked?;
                 continue;
             }
+
             let explored = looked.and_then(|()| self.explore_factor(stage.factor, base));
             // Even when the time ran out: what was advised is known to be beaten.
             if let Some(found) = self.stage(stage.factor, base) {
                 *base = self.points[found.advised].setting.clone();
                 *stage = found;
             }
+
             explored?;
         }
+
         Ok(())
     }
 
@@ -63,6 +68,7 @@ impl<R: Runner> Experiment<'_, R> {
                 let below = ladder.iter().rev().find(|level| **level < own);
                 let above = ladder.iter().find(|level| **level > own);
                 let system = ladder.first().filter(|level| **level == SYSTEM_CHOICE);
+
                 [system, below, above]
                     .into_iter()
                     .flatten()
@@ -71,6 +77,7 @@ impl<R: Runner> Experiment<'_, R> {
             }
         };
         levels.dedup();
+
         let settings = levels
             .into_iter()
             .map(|level| base.with(stage.factor, level));
@@ -87,6 +94,7 @@ impl<R: Runner> Experiment<'_, R> {
             .filter(|at| level(at) != own)
             .collect();
         others.sort_by(|a, b| self.score(*b).total_cmp(&self.score(*a)));
+
         others.iter().take(count).map(level).collect()
     }
 

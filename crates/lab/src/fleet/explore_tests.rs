@@ -143,6 +143,7 @@ fn slow_uplink_is_named_instead_of_its_pairs() {
         });
         assert_eq!(ids(&outcome), ["FLT-05 between r0 and r1"], "seed {seed}");
         outcome.findings.iter().for_each(assert_useful);
+
         // One crossing pair at a time is as fast as the others.
         let plan = FleetPlan {
             mode: FleetMode::RackSafe,
@@ -208,6 +209,7 @@ fn rates_in_rounds_below_those_alone_are_the_core_or_the_hosts() {
         });
         assert_eq!(ids(&outcome), [expected]);
         outcome.findings.iter().for_each(assert_useful);
+
         let control = outcome
             .cells
             .iter()
@@ -233,6 +235,7 @@ fn host_that_holds_all_others_poisons() {
         });
         assert_eq!(ids(&outcome), ["FLT-08 h4"], "seed {seed}");
         outcome.findings.iter().for_each(assert_useful);
+
         let [
             HostPoisoning {
                 rates: poisoning, ..
@@ -259,6 +262,7 @@ fn slow_host_that_harms_the_others_not_is_no_poison() {
         panic!("{:?}", outcome.poisonings)
     };
     assert!(poisoning.suspect == host("h4") && !poisoning.rates.is_found());
+
     let levels: Vec<usize> = outcome.ladder.iter().map(|row| row.level).collect();
     assert_eq!(levels, [1, 2, 4, 8]);
 }
@@ -292,6 +296,7 @@ fn flows_on_shared_queues_are_one_finding_with_the_number_of_queues() {
     });
     assert_eq!(ids(&outcome), ["FLT-10 h1"], "{:?}", outcome.ladder);
     outcome.findings.iter().for_each(assert_useful);
+
     let all = outcome
         .ladder
         .iter()
@@ -322,6 +327,7 @@ fn hub_that_receives_at_line_rate_and_does_not_send_so_is_named_after_both_ladde
     });
     assert_eq!(ids(&outcome), ["FLT-14 h1"], "{:?}", outcome.ladder);
     outcome.findings.iter().for_each(assert_useful);
+
     let rows = outcome.ladder.iter().map(|row| (row.direction, row.level));
     let of = |way| [1, 2, 4, 8, 10].map(|level| (way, level));
     assert_eq!(
@@ -412,6 +418,7 @@ fn undecided_pair_is_tested_with_a_third_host() {
         network.receives.insert(host("h3"), 95e6);
     };
     assert_eq!(ids(&run(&plan, 1, change)), ["FLT-01 h3"]);
+
     let fixed = FleetPlan {
         is_adaptive: false,
         ..plan
@@ -442,6 +449,7 @@ fn tests_of_a_host_that_was_late_run_once_more() {
         network.slow_control = Some((host("h2"), vec![2, 4]))
     });
     assert_eq!((outcome.rounds, measured(&outcome)), (9, 56));
+
     let caught_up = |cell: &&Cell| {
         cell.measurement()
             .is_some_and(|of| of.flags.contains(&CellFlag::CaughtUp))
@@ -497,6 +505,7 @@ fn budget_and_cancel_end_a_run_with_a_reason_for_every_cell() {
         (outcome.ended.as_ref(), reasons(&outcome.cells)),
         (Some(&FleetEnd::Budget), [NotRunReason::Budget].into())
     );
+
     let outcome = run(&mesh(8), 1, |network| network.cancelled_at = Some(5));
     assert_eq!(
         (outcome.rounds, measured(&outcome), outcome.cells.len()),
@@ -516,6 +525,7 @@ fn resumed_run_starts_what_has_no_result_and_nothing_else() {
         (whole.rounds, measured(&whole), whole.cells.len()),
         (4, 56, 56)
     );
+
     let finished: BTreeSet<&Task> = part
         .cells
         .iter()
@@ -545,6 +555,7 @@ fn ladder_without_a_host_uses_the_others() {
     assert!(
         of_absent.clone().count() > 0 && of_absent.clone().all(|cell| cell.measurement().is_none())
     );
+
     let names: Vec<&HostId> = outcome
         .ladder
         .iter()
@@ -584,6 +595,7 @@ fn resumed_ladder_keeps_the_steps_of_a_host_that_left_since() {
     });
     let mut network = FakeNetwork::new(&plan, 2);
     change(&mut network);
+
     let of_step = |level: usize| {
         part.ladder
             .iter()
@@ -592,6 +604,7 @@ fn resumed_ladder_keeps_the_steps_of_a_host_that_left_since() {
     };
     let (left, _) = of_step(4).next().expect("a step of four hosts");
     network.alive.insert(left.clone(), 0);
+
     let whole = explore(&plan, part.cells.clone(), &mut network);
     assert_eq!(whole.rounds, 1, "all others without the one that left");
     assert_eq!(
@@ -610,6 +623,7 @@ fn finding_of_one_of_several_paths_names_it() {
         network.sends.insert(host("h2"), 500e6);
     });
     assert_eq!(ids(&outcome), ["FLT-03 h2", "FLT-03 h2"]);
+
     let paths: Vec<&str> = outcome
         .findings
         .iter()
@@ -632,6 +646,7 @@ fn any_fleet(seed: u64) -> (FleetPlan, Vec<(HostId, u8, f64)>) {
     let slow = rng.usize(0..=count / 2);
     let mut hosts: Vec<HostId> = plan.hosts.iter().map(|host| host.id.clone()).collect();
     rng.shuffle(&mut hosts);
+
     let kinds = hosts
         .into_iter()
         .take(slow)
@@ -648,16 +663,19 @@ fn slow_directions_of_any_fleet_are_named_and_no_others() {
                 if kind & 1 > 0 {
                     network.sends.insert(host.clone(), share * GIGABIT);
                 }
+
                 if kind & 2 > 0 {
                     network.receives.insert(host.clone(), share * GIGABIT);
                 }
             }
         });
+
         let name = |kind: u8| ["", "FLT-03", "FLT-02", "FLT-01"][usize::from(kind)];
         let expected: BTreeSet<String> = slow
             .iter()
             .map(|(host, kind, _)| format!("{} {host}", name(*kind)))
             .collect();
+
         // Several slow hosts may be a group as well.
         let found = ids(&outcome)
             .into_iter()

@@ -54,6 +54,7 @@ pub(super) fn racked(count: usize, size: usize, crossing: u32) -> FleetPlan {
         plan.crossing.insert(rack.clone(), crossing);
         host.rack = Some(rack);
     }
+
     plan.mode = FleetMode::RackSafe;
     plan
 }
@@ -149,6 +150,7 @@ impl FakeNetwork {
         let receives = of(&self.receives, &task.sink) / sharers(&|other| other.sink == task.sink);
         let pair = (task.source.clone(), task.sink.clone());
         let pair = self.pairs.get(&pair).copied().unwrap_or(f64::INFINITY);
+
         let racks = |task: &Task| {
             (
                 self.racks.get(&task.source).cloned(),
@@ -162,24 +164,28 @@ impl FakeNetwork {
         } else {
             self.uplink_bps / crossing
         };
+
         let is_poisoned = |poison: &HostId| round.tasks.iter().any(|task| task.source == *poison);
         let poisoned = if self.poison.as_ref().is_some_and(is_poisoned) {
             100e6
         } else {
             f64::INFINITY
         };
+
         let is_starved = self.starved.as_ref() == Some(&task.source) && round.tasks.len() > 1;
         let queued = if is_starved {
             50e6
         } else {
             GIGABIT / f64::from(on_queue)
         };
+
         let core = self.core_bps / round.tasks.len() as f64;
         // The sum of twelve uniform values is close to normal.
         let normal = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
         let rate = [receives, pair, uplink, poisoned, queued, core]
             .into_iter()
             .fold(sends, f64::min);
+
         rate * (1.0 + self.noise * normal)
     }
 }
@@ -190,6 +196,7 @@ impl RoundRunner for FakeNetwork {
         if self.cancelled_at == Some(number) {
             return Err(RoundError::Cancelled);
         }
+
         self.rounds.push(round.clone());
         let is_slow = |task: &Task| {
             let is_late = |(host, rounds): &(HostId, Vec<usize>)| {
@@ -199,6 +206,7 @@ impl RoundRunner for FakeNetwork {
         };
         let (slow, run): (Vec<Task>, Vec<Task>) = round.tasks.iter().cloned().partition(is_slow);
         let mut cells = Vec::new();
+
         let queues: Vec<u32> = run
             .iter()
             .map(|_| self.queues.map_or(0, |queues| self.rng.u32(0..queues)))
@@ -217,6 +225,7 @@ impl RoundRunner for FakeNetwork {
                 CellOutcome::Measured(measurement),
             ));
         }
+
         let not_run = || CellOutcome::NotRun(NotRun::new(NotRunReason::SlowControl));
         cells.extend(
             slow.into_iter()

@@ -71,12 +71,14 @@ fn half_of_a_fleet_may_be_slow() {
     for (hosts, slow) in [(4, 1), (4, 2), (5, 2), (6, 3), (7, 3), (8, 4)] {
         let names: Vec<String> = (1..=hosts).map(|at| format!("h{at}")).collect();
         let mut pairs = Vec::new();
+
         for a in 0..hosts {
             for b in a + 1..hosts {
                 let rate = if a < slow { 95e6 } else { 950e6 };
                 pairs.push((names[a].as_str(), names[b].as_str(), rate));
             }
         }
+
         let expected: Vec<String> = names[..slow]
             .iter()
             .map(|name| format!("FLT-01 {name}"))
@@ -107,6 +109,7 @@ fn six_machines_are_two_and_four() {
         (groups.gap_ln - 0.0857).abs() < 0.0001 && (groups.scale_ln - 0.007).abs() < 0.0005,
         "{groups:?}"
     );
+
     // The same as tests with one server.
     let cells: Vec<Cell> = named
         .iter()
@@ -119,6 +122,7 @@ fn six_machines_are_two_and_four() {
         ("FLT-11", Confidence::Medium)
     );
     assert_eq!(finding.subject, "h2, h4, h5, h6");
+
     let even: Vec<_> = named
         .iter()
         .map(|(host, rate)| (host.clone(), 42.0 + (rate - 42.0) / 10.0))

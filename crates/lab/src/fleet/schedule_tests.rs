@@ -34,6 +34,7 @@ fn assert_disjoint(rounds: &[Round], direction: PairDirection) {
             partners.entry(&task.source).or_default().insert(&task.sink);
             partners.entry(&task.sink).or_default().insert(&task.source);
         }
+
         assert!(
             partners.values().all(|partners| partners.len() == 1),
             "{round:?}"
@@ -56,10 +57,12 @@ fn assert_caps(rounds: &[Round], caps: &Caps) {
                 (&task.source).min(&task.sink),
                 (&task.source).max(&task.sink),
             );
+
             for rack in [from, to].into_iter().flatten().filter(|_| from != to) {
                 crossing.entry(rack).or_default().insert(pair);
             }
         }
+
         for (rack, pairs) in crossing {
             let cap = caps.crossing.get(rack).copied().unwrap_or(u32::MAX);
             assert!(pairs.len() <= cap as usize, "{rack}: {pairs:?}");
@@ -74,6 +77,7 @@ fn mesh_takes_as_many_rounds_as_each_host_has_partners() {
         let both = planned(&plan);
         let expected = count.next_multiple_of(2) - 1;
         assert_eq!(both.len(), expected, "{count} hosts, both ways");
+
         let one_way = FleetPlan {
             direction: PairDirection::OneWay,
             ..plan.clone()
@@ -98,6 +102,7 @@ fn isolated_runs_one_pair_at_a_time_and_stress_all() {
         rounds.len() == 10 && rounds.iter().all(|round| round.tasks.len() == 2),
         "{rounds:?}"
     );
+
     let stress = FleetPlan {
         mode: FleetMode::Stress,
         ..mesh(5)
@@ -115,6 +120,7 @@ fn two_racks_of_four_are_near_the_bound() {
             };
             let rounds = planned(&plan);
             assert_caps(&rounds, &plan.caps(plan.mode));
+
             let bound = rounds_min(&plan.tasks(), &plan.caps(plan.mode));
             assert_eq!(bound, 7.max(16_usize.div_ceil(crossing as usize)));
             assert!(
@@ -140,6 +146,7 @@ fn more_racks_are_near_the_bound() {
         let plan = racked(count, size, crossing);
         let rounds = planned(&plan);
         assert_caps(&rounds, &plan.caps(plan.mode));
+
         let bound = rounds_min(&plan.tasks(), &plan.caps(plan.mode));
         assert!(
             rounds.len() * 4 <= bound * 5,
@@ -147,6 +154,7 @@ fn more_racks_are_near_the_bound() {
             rounds.len()
         );
     }
+
     // Of three racks whose uplinks carry one pair each, one pair at a time crosses.
     let plan = racked(12, 4, 1);
     assert_eq!(rounds_min(&plan.tasks(), &plan.caps(plan.mode)), 48);
@@ -163,9 +171,11 @@ fn variants_of_a_pair_run_side_by_side_in_balanced_order() {
     let rounds = planned(&plan);
     assert_complete(&rounds, &plan.tasks());
     assert_eq!(rounds.len(), 3 * 4);
+
     for pair in rounds.chunks(4) {
         let order: Vec<&str> = pair.iter().map(|round| &*round.tasks[0].variant).collect();
         assert_eq!(order, ["cc=bbr", "cc=cubic", "cc=cubic", "cc=bbr"]);
+
         let pairs = |round: &Round| -> BTreeSet<(HostId, HostId)> {
             round
                 .tasks
@@ -186,6 +196,7 @@ fn large_fleet_is_sampled_with_twenty_partners_each() {
         tasks
             .iter()
             .for_each(|task| *partners.entry(&task.source).or_default() += 1);
+
         // An odd number of hosts leaves each out of at most one round.
         assert!(
             partners.len() == count && partners.values().all(|count| (19..=20).contains(count))
@@ -193,12 +204,14 @@ fn large_fleet_is_sampled_with_twenty_partners_each() {
         let rounds = planned(&plan);
         assert_eq!(rounds.len(), 20);
         assert_disjoint(&rounds, plan.direction);
+
         // A host that leaves changes no round of the others.
         let mut fewer = all(&plan);
         fewer.pop_first();
         let without = super::schedule::rounds(&tasks, &fewer, &plan.caps(plan.mode), plan.seed);
         assert_eq!(without.len(), 20);
     }
+
     assert_eq!(mesh(100).tasks().len(), 9900);
     let set = FleetPlan {
         sample_rounds: Some(3),
@@ -220,6 +233,7 @@ fn suspects_meet_three_references_that_they_have_not_met() {
         tasks.len() <= 6 && tasks.iter().all(|task| !known.contains(task)),
         "{tasks:?}"
     );
+
     let known = known.into_iter().chain(tasks).collect();
     assert!(sample::adaptive(&plan, &[host("h1")], &references, &known).is_empty());
 }
@@ -241,6 +255,7 @@ fn ladder_has_nested_steps_in_another_order_for_each_repetition() {
         ]
         .concat()
     );
+
     let senders =
         |at: usize| -> Vec<&HostId> { steps[at].tasks.iter().map(|task| &task.source).collect() };
     assert!(senders(9).starts_with(&senders(8)) && senders(8).starts_with(&senders(7)));
@@ -251,11 +266,13 @@ fn ladder_has_nested_steps_in_another_order_for_each_repetition() {
             .flat_map(|step| &step.tasks)
             .all(|task| task.sink == host("h1"))
     );
+
     let unique: BTreeSet<Task> = plan.tasks().into_iter().collect();
     assert_eq!(unique.len(), plan.tasks().len());
     // Of a step with a missing result all tests run again.
     let mut finished = unique;
     finished.remove(&steps[9].tasks[3]);
+
     let open = ladder::rounds(&steps, &finished);
     assert!(matches!(open.as_slice(), [round] if round.tasks == steps[9].tasks));
     let reverse = FleetPlan {
@@ -288,11 +305,13 @@ fn identity_depends_on_the_plan_and_not_on_the_order_of_its_hosts() {
     reversed.hosts.reverse();
     assert_eq!(plan.hash(), reversed.hash());
     assert_eq!(plan.tasks(), reversed.tasks());
+
     let longer = FleetPlan {
         budget: std::time::Duration::from_secs(9),
         ..plan.clone()
     };
     assert_eq!(plan.hash(), longer.hash(), "the time is no part of it");
+
     let others = [
         FleetPlan {
             seed: 2,
@@ -315,12 +334,14 @@ fn identity_depends_on_the_plan_and_not_on_the_order_of_its_hosts() {
     for other in others {
         assert_ne!(plan.hash(), other.hash(), "{other:?}");
     }
+
     let tasks = plan.tasks();
     let ids: BTreeSet<_> = tasks
         .iter()
         .map(|task| task_id(plan.hash(), task))
         .collect();
     assert_eq!(ids.len(), tasks.len());
+
     // Runs are resumed by later versions of the program, so that this never changes.
     assert_eq!(plan.hash().to_string(), "db888b44e92f39a8e99dce4b438ae7ad");
 }
@@ -330,6 +351,7 @@ fn targets_are_measured_with_other_hosts_only() {
     let mut plan = mesh(4);
     plan.hosts[0].is_target_only = true;
     plan.hosts[1].is_target_only = true;
+
     let pairs = [host("h1"), host("h2")];
     assert_eq!(plan.tasks().len(), 10);
     assert!(
@@ -355,14 +377,17 @@ fn server_without_an_agent_has_one_test_at_a_time() {
         plan.hosts[2].is_target_only = true;
         let rounds = planned(&plan);
         assert_complete(&rounds, &plan.tasks());
+
         let target = &plan.hosts[2].id;
         let of_target = |task: &&Task| task.source == *target || task.sink == *target;
+
         for round in &rounds {
             assert!(
                 round.tasks.iter().filter(of_target).count() <= 1,
                 "{mode:?}: {round:?}"
             );
         }
+
         let others_at_once = rounds
             .iter()
             .any(|round| round.tasks.iter().filter(|task| !of_target(task)).count() > 1);
@@ -468,12 +493,14 @@ fn estimate_counts_what_has_no_result() {
         ),
         (56, 7, 7, 21)
     );
+
     let repeated = FleetPlan {
         repetitions: 3,
         ..racked(8, 4, 1)
     };
     let whole = estimate(&repeated, &repeated.tasks(), &all(&plan));
     assert_eq!((whole.cells, whole.rounds_min), (168, 48));
+
     let ladder = FleetPlan {
         topology: Topology::Incast(host("h1")),
         ..plan.clone()

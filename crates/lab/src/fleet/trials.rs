@@ -27,6 +27,7 @@ pub fn trial(cell: &Cell) -> Option<Trial> {
         ("variant", variant),
     ];
     let factors = factors.into_iter().filter(|(_, level)| !level.is_empty());
+
     let flags: Vec<String> = measurement
         .flags
         .iter()
@@ -46,6 +47,7 @@ pub fn trial(cell: &Cell) -> Option<Trial> {
     trial.flags = flags;
     trial.measures = cell.usable().map(measures).unwrap_or_default();
     trial.detail = Some(Detail::FleetCell(Box::new(cell.clone())));
+
     Some(trial)
 }
 
@@ -127,12 +129,14 @@ mod tests {
             (trial.state, trial.repeat, trial.flags.as_slice()),
             (RunState::Complete, 2, &["caught-up".to_owned()][..])
         );
+
         let factors: Vec<_> = trial
             .factors
             .iter()
             .map(|(name, level)| (name.as_str(), level.as_str()))
             .collect();
         assert_eq!(factors, [("path", "lab"), ("sink", "z"), ("source", "a")]);
+
         let values: Vec<_> = trial
             .measures
             .iter()
@@ -146,6 +150,7 @@ mod tests {
             ]
         );
         assert_eq!(cells(&[trial]), [kept]);
+
         let not_run = CellOutcome::NotRun(NotRun::new(NotRunReason::Unreachable));
         assert_eq!(super::trial(&cell("a", 0, not_run)), None);
     }
@@ -159,6 +164,7 @@ mod tests {
             (RunState::Failed, Some("implausible"))
         );
         assert_eq!(last.measures, []);
+
         let goodput: Vec<f64> = cells(&[first, last])
             .iter()
             .filter_map(Cell::measurement)

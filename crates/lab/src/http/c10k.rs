@@ -34,6 +34,7 @@ pub fn idle(runs: &[CellRun]) -> Option<Idle> {
     idle.server_kernel = line(|step| step.server_kernel_bytes);
     idle.client_user = line(|step| step.client_rss_bytes);
     idle.steps = steps;
+
     (!idle.steps.is_empty()).then_some(idle)
 }
 
@@ -69,6 +70,7 @@ fn step(run: &CellRun) -> Option<IdleStep> {
     step.server_cpus = server.and_then(cpus);
     step.client_rss_bytes = run.client.rss_bytes;
     step.client_cpus = cpus(&run.client);
+
     Some(step)
 }
 
@@ -86,9 +88,11 @@ pub fn memory_line(points: &[(f64, f64)]) -> Option<MemoryLine> {
     let mut connections: Vec<f64> = points.iter().map(|(connections, _)| *connections).collect();
     connections.sort_unstable_by(f64::total_cmp);
     connections.dedup();
+
     if connections.len() < POINTS_MIN {
         return None;
     }
+
     let n = points.len() as f64;
     let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / n;
     let mean_y = points.iter().map(|(_, y)| y).sum::<f64>() / n;
@@ -100,6 +104,7 @@ pub fn memory_line(points: &[(f64, f64)]) -> Option<MemoryLine> {
     };
     let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
     let slope = xy / xx;
+
     // Points on a level line are all on it.
     let r2 = if yy > 0.0 { xy * xy / (xx * yy) } else { 1.0 };
     Some(MemoryLine::new(slope, mean_y - slope * mean_x, r2))
@@ -118,6 +123,7 @@ pub fn idle_passes(idle: &Idle, runs: &[CellRun]) -> Vec<Pass> {
             .map(|line| linear("the server's kernel", &line)),
     );
     passes.extend(descriptors_left(runs));
+
     passes
 }
 
@@ -132,6 +138,7 @@ fn nothing_dropped(idle: &Idle) -> Pass {
         .iter()
         .filter(|step| step.open < u64::from(step.wanted))
         .count();
+
     let most = idle.steps.iter().map(|step| step.open).max().unwrap_or(0);
     let evidence = format!(
         "{} open at most, {} lost, {missing} of {} steps incomplete",
@@ -163,6 +170,7 @@ fn little_cpu(idle: &Idle) -> Pass {
         Some((open, cpus)) => format!("{} of a CPU with {} open", percent(cpus), grouped(open)),
         None => "the server's CPU time is not known".to_owned(),
     };
+
     Pass::new(
         what,
         of_10k.map(|of_10k| of_10k <= IDLE_CPU_OF_10K),
@@ -175,6 +183,7 @@ fn linear(whose: &str, line: &MemoryLine) -> Pass {
     // memory.
     let is_little = line.bytes_per_connection <= LITTLE_BYTES;
     let what = format!("memory of {whose} grows in proportion to the connections, or hardly");
+
     let evidence = match line.grows() {
         true => format!(
             "{} for each and {} without any, R² {}",
@@ -193,6 +202,7 @@ fn descriptors_left(runs: &[CellRun]) -> Option<Pass> {
     let limit = peak.limit.filter(|limit| *limit > 0)?;
     let is_met = peak.peak as f64 <= FDS_FULL * limit as f64;
     let evidence = format!("{} of {} in use", grouped(peak.peak), grouped(limit));
+
     Some(Pass::new(
         "descriptors of the server suffice",
         Some(is_met),
@@ -222,6 +232,7 @@ pub fn low_rate_pass(cell: &Cell) -> Pass {
         sum(|load| load.ok),
         sum(|load| load.errors.total()),
     );
+
     let what = format!(
         "{} connections at {} requests per second: all answered, 99 % within {}",
         grouped(u64::from(cell.key.connections)),
@@ -233,6 +244,7 @@ pub fn low_rate_pass(cell: &Cell) -> Pass {
     };
     let achieved = ok as f64 / due as f64;
     let is_met = failed == 0 && achieved >= LOW_RATE_ACHIEVED && p99_ns < LOW_RATE_P99_NS;
+
     let evidence = format!(
         "{} of {} answered, {} failed, 99 % within {}",
         grouped(ok),
@@ -254,6 +266,7 @@ pub fn retained(active: &Cell, row: &Row, best: &Medians) -> Option<String> {
         percent(kept),
         super::units::payload_name(row.payload_bytes)
     );
+
     if let (Some(here), Some(there)) = (
         active.median.p99_ns,
         best.p99_ns.filter(|p99_ns| *p99_ns > 0),
@@ -263,6 +276,7 @@ pub fn retained(active: &Cell, row: &Row, best: &Medians) -> Option<String> {
             rounded(here as f64 / there as f64)
         );
     }
+
     Some(text)
 }
 
@@ -283,10 +297,12 @@ mod tests {
         let mut held = observed(run(load_of(0, connections, 1.0)));
         held.key = CellKey::new(Phase::Idle, 0, connections);
         held.load.as_mut().expect("done").mode = Mode::Idle { heartbeat_ns: None };
+
         let mut server = resting();
         server.rss_bytes = Some(rss_bytes);
         server.process_cpu_ns = Some(40_000_000);
         held.server = Some(server);
+
         held
     }
 
@@ -299,6 +315,7 @@ mod tests {
         let idle = idle(&runs).expect("steps");
         let wanted: Vec<u32> = idle.steps.iter().map(|step| step.wanted).collect();
         assert_eq!(wanted, [1000, 5000, 10_000, 20_000]);
+
         let line = idle.server_user.expect("four steps");
         assert!(
             (line.bytes_per_connection - each as f64).abs() < 1e-3,
@@ -306,6 +323,7 @@ mod tests {
         );
         assert!((line.base_bytes - 4.0 * MIB as f64).abs() < 1.0 && line.r2 > 0.999_999);
         assert_eq!(idle.server_kernel.expect("constant").r2, 1.0);
+
         let passes = idle_passes(&idle, &runs);
         assert!(
             passes.iter().all(|pass| pass.is_met == Some(true)),
@@ -336,10 +354,12 @@ mod tests {
         let server = busy.server.as_mut().expect("agent");
         server.process_cpu_ns = Some(200_000_000);
         server.fds = Some(Peak::new(10_100, Some(10_240)));
+
         let runs = [busy];
         let passes = idle_passes(&idle(&runs).expect("a step"), &runs);
         let failed = passes.iter().filter(|pass| pass.is_met == Some(false));
         let failed: Vec<&str> = failed.map(|pass| pass.evidence.as_str()).collect();
+
         let expected = [
             "10,000 open at most, 3 lost, 0 of 1 steps incomplete",
             "2 % of a CPU with 10,000 open",
@@ -389,15 +409,18 @@ mod tests {
     fn a_low_rate_is_served_when_all_is_answered_in_time() {
         use crate::http::fixture::latency;
         type Row = (fn(&mut CellRun), Option<bool>);
+
         fn load(run: &mut CellRun) -> &mut linerate_model::http::LoadResult {
             run.load.as_mut().expect("done")
         }
+
         let served = low_rate(|_| ());
         assert_eq!(served.is_met, Some(true));
         assert_eq!(
             served.evidence,
             "10,000 of 10,000 answered, 0 failed, 99 % within 990 µs"
         );
+
         let rows: [Row; 4] = [
             (|run| load(run).latency = latency(5_000_000), Some(false)),
             (
@@ -420,6 +443,7 @@ mod tests {
         row.payload_bytes = KIB;
         row.best_per_s = Some(100_000.0);
         row.best_stable_connections = Some(64);
+
         let best = medians(&[run(load_of(KIB, 64, 100_000.0))], None, None);
         let text = retained(&active, &row, &best).expect("both are known");
         assert!(
@@ -427,6 +451,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("208.3 times"), "{text}");
+
         let mut unknown = row;
         unknown.best_per_s = None;
         assert_eq!(retained(&active, &unknown, &best), None);

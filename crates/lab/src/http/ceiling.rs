@@ -69,6 +69,7 @@ impl Link {
         if ends().any(|end| end.is_loopback) {
             return None;
         }
+
         Some(Self {
             bps: bps.or_else(|| {
                 Some(
@@ -304,6 +305,7 @@ mod tests {
             );
             let body = payload_bytes as f64;
             let answer = body + usual_header_bytes(payload_bytes) as f64;
+
             for (published, of_model) in [
                 (rps, model),
                 (mib_per_s_with_heads, model * answer / f64::from(1 << 20)),
@@ -357,10 +359,12 @@ mod tests {
             );
             assert_eq!(found, (Some(mss), overhead, full_frame), "{link:?}");
         }
+
         let goodput = link(|_| ()).goodput_bps().expect("fits");
         assert!((goodput - 941.48e6).abs() < 0.01e6, "{goodput}");
         let clamped = link(|link| link.mss_measured_bytes = Some(988));
         let ceiling = Ceiling::new(clamped, 1.0, Segments::Own).expect("fits");
+
         // 1142 bytes of answer in two segments.
         let expected = 1e9 / 8.0 / (1142.0 + 2.0 * 90.0);
         assert!((responses_per_s(&ceiling, KIB) - expected).abs() < 1e-6);
@@ -406,6 +410,7 @@ mod tests {
     fn what_tcp_alone_does_not_reach_http_does_not_reach_either() {
         let link = Link::of_speed(1e9);
         let theory = link.goodput_bps().expect("fits");
+
         let test = |is_reverse, share: f64| {
             let mut test = Baseline::default();
             test.is_reverse = is_reverse;
@@ -423,6 +428,7 @@ mod tests {
         );
         assert!((reached_share(&[test(true, 1.02)], &link) - 1.0).abs() < 1e-9);
         assert!((reached_share(&[test(false, 0.5)], &link) - 1.0).abs() < 1e-9);
+
         let ceiling = Ceiling::new(link, 0.8, Segments::Own).expect("fits");
         assert!(
             (responses_per_s(&ceiling, KIB) / responses_per_s(&gigabit(), KIB) - 0.8).abs() < 1e-9
@@ -453,17 +459,20 @@ mod tests {
         let slow = end(Some(1_000_000_000), Some(1500));
         let link = Link::between(&fast, Some(&slow), false, None).expect("both are known");
         assert_eq!((link.bps, link.mtu_bytes), (1e9, 1500));
+
         let alone = Link::between(&fast, None, true, None).expect("one is known");
         assert_eq!(alone.bps, 1e10);
         assert_eq!(
             Link::between(&end(None, Some(1500)), None, false, None),
             None
         );
+
         let mut tagged = slow.clone();
         tagged.is_vlan = Some(true);
         assert!(!link.has_vlan);
         assert!(Link::between(&fast, Some(&tagged), false, None).is_some_and(|link| link.has_vlan));
         assert!(Link::between(&tagged, None, false, None).is_some_and(|link| link.has_vlan));
+
         let mut loopback = fast;
         loopback.is_loopback = true;
         let given = Link::between(&end(None, Some(1500)), None, false, Some(2e9));

@@ -42,6 +42,7 @@ impl Phases {
                 .filter(|phase| *phase < 4)
                 .ok_or_else(wrong)
         };
+
         let mut wanted = [false; 4];
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -49,12 +50,14 @@ impl Phases {
             if first > last {
                 return Err(wrong());
             }
+
             wanted
                 .iter_mut()
                 .take(last + 1)
                 .skip(first)
                 .for_each(|wanted| *wanted = true);
         }
+
         Ok(Self { wanted })
     }
 
@@ -101,6 +104,7 @@ pub fn tests(plan: &Plan, phases: Phases) -> Vec<PlannedTest> {
             streams: SHORT_STREAMS,
         }];
     }
+
     let directions = plan.tcp.directions.iter();
     directions
         .flat_map(|direction| {
@@ -130,6 +134,7 @@ pub fn runs(plan: &Plan, phases: Phases) -> Vec<PlannedRun> {
             .into_iter()
             .map(|key| PlannedRun { key, repeat: 1 }),
     );
+
     runs
 }
 
@@ -208,30 +213,35 @@ fn c10k_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
     if !phases.has(3) {
         return Vec::new();
     }
+
     let mut steps = plan.c10k.idle.steps.clone();
     steps.sort_unstable();
     let mut keys: Vec<CellKey> = steps
         .into_iter()
         .map(|step| CellKey::new(Phase::Idle, 0, step))
         .collect();
+
     if plan.c10k.low_rate.connections > 0 {
         let low_rate = &plan.c10k.low_rate;
         let mut key = CellKey::new(Phase::LowRate, low_rate.payload_bytes, low_rate.connections);
         key.rate_per_s = Some(low_rate.rate_per_s);
         keys.push(key);
     }
+
     if plan.c10k.active.connections > 0 {
         let payloads = plan.c10k.active.payloads_bytes.iter();
         keys.extend(payloads.map(|payload_bytes| {
             CellKey::new(Phase::Active, *payload_bytes, plan.c10k.active.connections)
         }));
     }
+
     keys
 }
 
 fn interleaved(keys: &[CellKey], repeats: u32, rng: &mut Rng) -> Vec<PlannedRun> {
     let mut round = keys.to_vec();
     let mut runs = Vec::with_capacity(keys.len() * repeats as usize);
+
     for repeat in 1..=repeats {
         rng.shuffle(&mut round);
         runs.extend(round.iter().map(|key| PlannedRun { key: *key, repeat }));
@@ -260,6 +270,7 @@ mod tests {
             [0, 1, 2, 3, 4].map(|phase| some.has(phase)),
             [true, false, true, false, false]
         );
+
         for wrong in ["", "4", "3-1", "0-", "-1", "a", "0,,1"] {
             assert!(Phases::parse(wrong).is_err(), "{wrong}");
         }
@@ -269,6 +280,7 @@ mod tests {
     fn every_round_of_phase_2_holds_every_cell_once_and_the_orders_differ() {
         let runs = runs(&Plan::default(), phases("2"));
         assert_eq!(runs.len(), 54);
+
         let rounds: Vec<Vec<CellKey>> = runs
             .chunks(18)
             .map(|round| round.iter().map(|run| run.key).collect())
@@ -280,6 +292,7 @@ mod tests {
             assert!(repeats.eq([index + 1; 18]));
             assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), 18);
         }
+
         assert!(rounds[0] != rounds[1] && rounds[1] != rounds[2]);
         let names: BTreeSet<String> = runs.iter().map(PlannedRun::file_name).collect();
         assert!(names.len() == runs.len() && names.contains("matrix-10k-c1024-r3.json"));
@@ -306,6 +319,7 @@ mod tests {
         assert_eq!(own("", "1"), 9);
         assert_eq!(own("[phase1]\nconnections = 65", "0-3"), 9);
         assert_eq!(own("[phase1]\npayloads = [\"1k\", \"2k\"]", "0-3"), 3);
+
         let by_product = by_product(&Plan::default(), Phases::ALL, 1024).expect("in the matrix");
         assert_eq!(by_product.name(), "matrix-1k-c64");
     }
@@ -318,6 +332,7 @@ mod tests {
             .skip(54)
             .map(PlannedRun::file_name)
             .collect();
+
         let expected = [
             "idle-0-c1000-r1.json",
             "idle-0-c5000-r1.json",
@@ -340,6 +355,7 @@ mod tests {
                 .all(|key| key.phase == Phase::Payload)
         );
         assert_eq!(tests(&Plan::default(), Phases::ALL).len(), 4);
+
         let short = PlannedTest {
             direction: Flow::Reverse,
             streams: SHORT_STREAMS,
@@ -366,6 +382,7 @@ mod tests {
                 think_ns: 0
             }
         );
+
         // A closed loop keeps every stream busy.
         let plan = self::plan("[protocol]\nversion = \"2\"\nstreams = 8");
         assert!(matches!(

@@ -42,12 +42,14 @@ pub fn compare(before: &Study, after: &Study) -> Comparison {
         .collect();
     keys.sort_unstable();
     keys.dedup();
+
     let mut cells: Vec<ComparedCell> = keys
         .into_iter()
         .map(|key| compared(key, before, after))
         .collect();
     adjust(cells.iter_mut().filter_map(|cell| cell.ok_per_s.as_mut()));
     adjust(cells.iter_mut().filter_map(|cell| cell.p99.as_mut()));
+
     Comparison {
         cells,
         notes: notes(before, after),
@@ -72,6 +74,7 @@ fn compared(key: CellKey, before: &Study, after: &Study) -> ComparedCell {
             &[],
         )
     };
+
     let cpu = |cell: &Cell| cell.median.server_cpu_ns_per_request.filter(|ns| *ns > 0.0);
     ComparedCell {
         key,
@@ -96,6 +99,7 @@ fn runs<'a>(study: &'a Study, cell: &'a Cell) -> &'a [CellRun] {
         .iter()
         .find(is_same)
         .filter(|_| cell.runs.is_empty());
+
     &twin.unwrap_or(cell).runs
 }
 
@@ -108,6 +112,7 @@ fn is_sound(run: &CellRun) -> bool {
         Flag::ControlLost,
         Flag::Interrupted,
     ];
+
     !run.flags.iter().any(|flag| UNSOUND.contains(flag))
 }
 
@@ -124,9 +129,11 @@ pub(crate) fn notes(before: &Study, after: &Study) -> Vec<String> {
             notes.push(format!("the {which} experiment did not come to its end"));
         }
     }
+
     if are_different_plans(&before.plan, &after.plan) {
         notes.push("the plans differ".to_owned());
     }
+
     notes.extend(change_of_protocol(before, after));
     for (whose, one, two) in [
         ("client", Some(&before.client), Some(&after.client)),
@@ -141,6 +148,7 @@ pub(crate) fn notes(before: &Study, after: &Study) -> Vec<String> {
                 .map(|change| format!("{whose}: {change}")),
         );
     }
+
     notes
 }
 
@@ -178,10 +186,12 @@ mod tests {
         let index = study.cells.iter().position(is_matrix).expect("cells");
         let runs = &mut study.cells[index].runs;
         runs.extend(runs.clone());
+
         for (run, repeat) in runs.iter_mut().zip(1..) {
             run.repeat = repeat;
             change(run);
         }
+
         index
     }
 
@@ -191,6 +201,7 @@ mod tests {
         let index = repeated(&mut study, |_| {});
         let comparison = compare(&study, &study);
         assert_eq!(comparison.cells.len(), study.cells.len());
+
         for (position, cell) in comparison.cells.iter().enumerate() {
             let Some(judged) = &cell.ok_per_s else {
                 continue;
@@ -206,6 +217,7 @@ mod tests {
                 "{judged:?}"
             );
         }
+
         assert!(comparison.notes.is_empty(), "{:?}", comparison.notes);
     }
 
@@ -219,6 +231,7 @@ mod tests {
             let p99 = load.latency.p99.as_mut().expect("a quantile");
             p99.ns = p99.ns * 9 / 10 - 40_000;
         });
+
         let cell = &compare(&before, &after).cells[index];
         let verdicts =
             [&cell.ok_per_s, &cell.p99].map(|judged| judged.as_ref().map(|judged| judged.verdict));
@@ -238,6 +251,7 @@ mod tests {
         after.is_complete = false;
         after.client.cpus = Some(2);
         after.plan = after.plan.replace("seed = 1", "seed = 2");
+
         let comparison = compare(&before, &after);
         assert_eq!(comparison.cells.len(), before.cells.len());
         assert_eq!(comparison.cells[1].ok_per_s, None);
@@ -251,11 +265,13 @@ mod tests {
         after.plan.push_str("# said otherwise\n");
         assert!(compare(&before, &after).notes.is_empty());
         after.protocol[0].http = HttpVersion::Http2;
+
         let notes = compare(&before, &after).notes;
         assert_eq!(
             notes,
             ["protocol: HTTP/1.1 in plain text, now HTTP/2 in plain text"]
         );
+
         // Written before this was kept.
         after.protocol.clear();
         assert!(compare(&before, &after).notes.is_empty());

@@ -27,11 +27,13 @@ impl StartRecord {
             (None, None) => {}
             _ => changed.push("the server's control channel".to_owned()),
         }
+
         if let (Some(before), Some(now)) = (&before.protocol, &self.protocol)
             && before != now
         {
             changed.push(format!("protocol: {before}, now {now}"));
         }
+
         changed
     }
 }
@@ -83,6 +85,7 @@ mod tests {
         before.cpus = Some(4);
         before.link_bps = Some(1_000_000_000);
         assert!(changes(&before, &before).is_empty());
+
         let mut after = before.clone();
         after.kernel = Some("6.12".to_owned());
         after.link_bps = None;

@@ -72,8 +72,10 @@ pub fn estimate(plan: &Plan, phases: Phases) -> Estimate {
             bytes: None,
         })
         .fold(Cost::NOTHING, Cost::plus);
+
     let mut runs = cells::runs(plan, phases);
     runs.sort_unstable();
+
     let cost = |runs: &[PlannedRun]| {
         runs.iter()
             .map(|run| run_cost(plan, &run.key))
@@ -89,6 +91,7 @@ pub fn estimate(plan: &Plan, phases: Phases) -> Estimate {
         .map(|(_, cost)| *cost)
         .chain(refined)
         .fold(tcp, Cost::plus);
+
     Estimate { cells, total }
 }
 
@@ -105,6 +108,7 @@ fn refined(plan: &Plan, phases: Phases) -> Vec<Cost> {
         payloads.map(|payload| CellKey::new(Phase::Matrix, *payload, *connections / 2))
     });
     let cost = |key: CellKey| (0..plan.defaults.repeats).map(move |_| run_cost(plan, &key));
+
     keys.flat_map(cost).collect()
 }
 
@@ -178,9 +182,11 @@ mod tests {
         let plan = Plan::default();
         let tcp = minutes(&plan, "0");
         assert!((tcp - 44.8 / 60.0).abs() < 1e-9, "{tcp}");
+
         let matrix = minutes(&plan, "2");
         assert!((14.0..16.0).contains(&matrix), "{matrix}");
         assert!((minutes(&plan, "1-2") - matrix).abs() < 1e-9);
+
         let c10k = minutes(&plan, "3");
         assert!((4.0..5.5).contains(&c10k), "{c10k}");
         let quick = minutes(&plan.quick(), "0-3");

@@ -103,6 +103,7 @@ pub fn run<R: CellRunner>(
     experiment.run_all(isolated)?;
     experiment.refine()?;
     experiment.run_all(later)?;
+
     let is_complete = !experiment.is_ended();
     Ok(study::study(&experiment.input(is_complete)))
 }
@@ -127,6 +128,7 @@ impl<R: CellRunner> Experiment<'_, R> {
         if planned.is_empty() || !self.kept.baseline.is_empty() || !is_needed {
             return Ok(());
         }
+
         let is_complete = if is_wanted {
             self.test_tcp(planned)
         } else {
@@ -135,11 +137,13 @@ impl<R: CellRunner> Experiment<'_, R> {
         if !is_complete || self.kept.baseline.is_empty() {
             return Ok(());
         }
+
         if !self.setup.client.is_loopback
             && let Some(last) = self.kept.baseline.last_mut()
         {
             last.without_load = self.runner.loss_without_load(last.goodput_bps);
         }
+
         self.runner.keep_baseline(&self.kept.baseline)?;
         self.kept
             .notes
@@ -151,6 +155,7 @@ impl<R: CellRunner> Experiment<'_, R> {
         if !self.is_forced {
             return Err(self.runner.path_not_clean(&defects));
         }
+
         self.kept.notes.extend(defects);
         Ok(())
     }
@@ -162,12 +167,14 @@ impl<R: CellRunner> Experiment<'_, R> {
             if self.runner.is_stopped() {
                 return false;
             }
+
             match self.runner.test_tcp(&test) {
                 Ok(Some(baseline)) => self.kept.baseline.push(baseline),
                 Ok(None) => return false,
                 Err(reason) => return self.download(Some(reason)),
             }
         }
+
         true
     }
 
@@ -182,6 +189,7 @@ impl<R: CellRunner> Experiment<'_, R> {
             self.kept.notes.push(format!("no TCP baseline: {reason}"));
             return has_tests;
         }
+
         match self.runner.download() {
             Ok(Some(baseline)) => {
                 let note = |reason| {
@@ -210,10 +218,12 @@ impl<R: CellRunner> Experiment<'_, R> {
             if runs.is_empty() || self.is_ended() {
                 return Ok(());
             }
+
             self.runner
                 .runs_added(u32::try_from(runs.len()).unwrap_or(0));
             self.run_all(runs)?;
         }
+
         Ok(())
     }
 
@@ -223,6 +233,7 @@ impl<R: CellRunner> Experiment<'_, R> {
             if self.is_ended() {
                 return Ok(());
             }
+
             let run = if !self.is_forced && is_blocked(&self.setup.checks, &planned.key) {
                 let started_unix_ms =
                     self.setup.started_unix_ms + nanoseconds(self.runner.elapsed()) / 1_000_000;
@@ -236,14 +247,17 @@ impl<R: CellRunner> Experiment<'_, R> {
             };
             self.runner.keep_run(&planned, &run)?;
             self.is_server_gone = run.flags.contains(&Flag::ServerGone);
+
             if let Some(reason) = run.reason.as_ref().filter(|_| self.is_server_gone) {
                 let name = planned.key.name();
                 self.kept.notes.push(format!(
                     "ended at {name}: {reason}; --resume makes this run and the missing ones"
                 ));
             }
+
             self.kept.runs.push(run);
         }
+
         Ok(())
     }
 
@@ -270,6 +284,7 @@ impl<R: CellRunner> Experiment<'_, R> {
             run = self.runner.run(planned)?;
             self.vain_repeats += u32::from(is_disturbed(&run));
         }
+
         run.flags
             .extend((!is_rested && run.load.is_some()).then_some(Flag::DirtyStart));
         Ok(run)
@@ -285,6 +300,7 @@ impl<R: CellRunner> Experiment<'_, R> {
             })
             .collect();
         runs.retain(|run| !finished.contains(run));
+
         runs
     }
 
@@ -383,11 +399,13 @@ mod tests {
             if self.has_no_tcp_server {
                 return Err("Connection refused".to_owned());
             }
+
             let mut baseline = Baseline::default();
             baseline.is_reverse = test.direction == linerate_model::Flow::Reverse;
             baseline.streams = test.streams;
             baseline.goodput_bps = self.goodput_bps;
             baseline.of_theory = Some(self.goodput_bps / 941.4e6);
+
             Ok(Some(baseline))
         }
 
@@ -417,6 +435,7 @@ mod tests {
                 .into_iter()
                 .chain(self.is_always_unsteady.then_some(Flag::Unsteady))
                 .collect();
+
             Ok(run)
         }
 
@@ -450,9 +469,11 @@ mod tests {
         let setup = matrix(TWO_CELLS);
         let mut first = hosts();
         first.stops_after = 3;
+
         let partial = run(&setup, false, Kept::default(), &mut first).expect("three runs");
         assert!(!partial.is_complete);
         assert_eq!(first.kept, 3);
+
         let runs = partial
             .cells
             .iter()
@@ -463,6 +484,7 @@ mod tests {
             runs,
             notes: Vec::new(),
         };
+
         let mut second = hosts();
         let whole = run(&setup, false, kept, &mut second).expect("the last run");
         assert!(whole.is_complete && whole.cells.len() == 2);
@@ -492,6 +514,7 @@ mod tests {
             partial.cells[0].verdict.primary.class,
             linerate_model::http::VerdictClass::Invalid
         );
+
         let whole = run(&setup, false, Kept::default(), &mut hosts()).expect("all runs");
         assert!(whole.is_complete);
     }
@@ -501,6 +524,7 @@ mod tests {
         let setup = matrix(&TWO_CELLS.replace("refine_knee = false", "refine_knee = true"));
         let mut hosts = hosts();
         let study = run(&setup, false, Kept::default(), &mut hosts).expect("a study");
+
         assert!(hosts.added >= 2, "{}", hosts.added);
         assert!(
             study
@@ -536,9 +560,11 @@ mod tests {
         let setup = matrix(TWO_CELLS);
         let mut lossy = hosts();
         lossy.loss = Some(LossWithoutLoad::new(1_000, 20));
+
         let refused = run(&setup, false, Kept::default(), &mut lossy);
         assert!(refused.is_err_and(|defects| !defects.is_empty()));
         assert!(lossy.ran.is_empty());
+
         let study = run(&setup, true, Kept::default(), &mut lossy).expect("forced");
         assert!(
             study
@@ -599,10 +625,12 @@ mod tests {
         );
         check.cells = vec!["matrix-1k-c256".to_owned()];
         setup.checks = vec![check];
+
         let mut checked = hosts();
         let study = run(&setup, false, Kept::default(), &mut checked).expect("a study");
         assert_eq!((checked.ran.len(), checked.kept), (2, 4));
         assert_eq!(study::ending(&study, false), study::Ending::TooManyInvalid);
+
         let mut forced = hosts();
         run(&setup, true, Kept::default(), &mut forced).expect("a study");
         assert_eq!(forced.ran.len(), 4);

@@ -31,6 +31,7 @@ pub(super) fn cell_facts(
     for flag in runs.iter().flat_map(|run| &run.flags) {
         *flags.entry(*flag).or_default() += 1;
     }
+
     let has_agent = runs.iter().any(|run| run.server.is_some());
     let mut facts = CellFacts::new(key, port, network);
     facts.is_one_host = network == Network::Loopback;
@@ -49,6 +50,7 @@ pub(super) fn cell_facts(
     facts.flags = flags;
     facts.client = endpoint(&runs, |run| Some(&run.client));
     facts.server = has_agent.then(|| endpoint(&runs, |run| run.server.as_ref()));
+
     facts
 }
 
@@ -104,6 +106,7 @@ fn endpoint(runs: &[&CellRun], side: impl Fn(&CellRun) -> Option<&EndpointStats>
     facts.listen_overflows = growth(|counters| counters.listen_overflows);
     facts.listen_drops = growth(|counters| counters.listen_drops);
     facts.tcp_memory_pressures = growth(|counters| counters.tcp_memory_pressures);
+
     facts
 }
 
@@ -131,6 +134,7 @@ mod tests {
                 run.client.counters.listen_drops = (repeat != 1).then_some(2);
                 run.client.fds = Some(Peak::new(u64::from(repeat), Some(10)));
                 run.flags.extend((repeat == 2).then_some(Flag::Unsteady));
+
                 let load = run.load.as_mut().expect("done");
                 load.connections.opened = 60 + u64::from(repeat);
                 load.errors

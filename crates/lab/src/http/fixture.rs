@@ -21,6 +21,7 @@ pub(crate) fn latency(p50_ns: u64) -> Latency {
     latency.p999 = quantile(3 * p50_ns);
     latency.max = quantile(4 * p50_ns);
     latency.mean_ns = p50_ns as f64;
+
     latency
 }
 
@@ -51,6 +52,7 @@ pub(crate) fn load_of(payload_bytes: u64, connections: u32, ok_per_s: f64) -> Lo
     load.request_bytes = Some(ok * 60);
     load.response_head_bytes = Some(header_bytes);
     load.latency = latency((f64::from(connections) / ok_per_s * 1e9) as u64);
+
     load
 }
 
@@ -99,6 +101,7 @@ pub(crate) fn resting() -> EndpointStats {
     stats.counters.tcp_memory_pressures = Some(0);
     stats.counters.retrans_segs = Some(0);
     stats.counters.out_segs = Some(1_000_000);
+
     stats
 }
 

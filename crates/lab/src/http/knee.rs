@@ -72,11 +72,13 @@ impl Shape {
         let tolerance = tolerance(&valid);
         let mut row = Row::default();
         (row.payload_bytes, row.tolerance) = (payload_bytes, tolerance);
+
         if let Some((best_per_s, knee)) = knee(&valid, tolerance) {
             row.best_per_s = Some(best_per_s);
             row.knee_connections = Some(knee.connections);
             row.predicted_connections =
                 valid.first().and_then(|least| predicted(best_per_s, least));
+
             let past = valid
                 .iter()
                 .filter(|cell| is_queueing(cell, &knee, tolerance));
@@ -84,10 +86,12 @@ impl Shape {
             let jumped = valid.iter().find(|cell| is_cliff(cell, &knee));
             row.cliff = jumped.map(|cell| cliff(&knee, cell));
             row.cliff_connections = jumped.map(|cell| cell.connections);
+
             let stable = best_stable(&valid, best_per_s, tolerance, objective);
             row.best_stable_connections = stable.map(|(connections, _)| connections);
             row.is_limited_by_objective = stable.is_some_and(|(_, is_limited)| is_limited);
         }
+
         Self {
             row,
             valid,
@@ -111,6 +115,7 @@ impl Shape {
         position.best_smaller_per_s = best(&|connections| connections < point.connections);
         position.predicted_connections = self.row.predicted_connections;
         position.best_stable_connections = self.row.best_stable_connections;
+
         position
     }
 
@@ -124,6 +129,7 @@ impl Shape {
             .iter()
             .position(|cell| Some(cell.connections) == self.row.knee_connections)?;
         let knee = valid.get(knee_at)?.connections;
+
         let (below, wanted) = match knee_at.checked_sub(1).and_then(|before| valid.get(before)) {
             None => (0, self.row.predicted_connections?),
             Some(before) => {
@@ -138,6 +144,7 @@ impl Shape {
                 .connections
                 .iter()
                 .all(|connections| f64::from(*connections) != wanted);
+
         is_new.then_some(wanted as u32)
     }
 }
@@ -208,12 +215,15 @@ fn cliff(knee: &Point, cell: &Point) -> String {
         cell.connections,
         percent(gain.abs())
     );
+
     if let Some(ratio) = p99_ratio(cell, knee) {
         text += &format!(", {} × p99", rounded(ratio));
     }
+
     if let Some(share) = cell.timeout_share.filter(|share| *share > CLIFF_TIMEOUTS) {
         text += &format!(", {} not answered in time", percent(share));
     }
+
     text
 }
 
@@ -237,6 +247,7 @@ fn best_stable(
                 .is_none_or(|spread| spread <= STABLE_SPREAD)
     };
     let is_fast = |cell: &&Point| cell.ok_per_s() >= (1.0 - tolerance) * best_per_s;
+
     let is_within = |cell: &&Point| {
         objective.p99.is_none_or(|most| {
             cell.medians
@@ -248,6 +259,7 @@ fn best_stable(
     if let Some(cell) = stable().filter(is_fast).find(is_within) {
         return Some((cell.connections, false));
     }
+
     let excluded_by_objective = stable().any(|cell| is_fast(&cell));
     let fastest = stable()
         .filter(is_within)
@@ -280,6 +292,7 @@ mod tests {
             medians.p99_ns = Some(2 * p50_ns);
             medians.spread = Some(0.01);
             medians.error_share = Some(0.0);
+
             Point {
                 connections: *connections,
                 streams: 1,
@@ -309,6 +322,7 @@ mod tests {
         assert_eq!(row.knee_connections, Some(64));
         assert_eq!(row.best_stable_connections, Some(64));
         assert_eq!(row.queueing_connections, [128, 256]);
+
         let predicted = row.predicted_connections.expect("known");
         assert!((predicted - 40.0).abs() < 0.1, "{predicted}");
         assert_eq!(row.cliff, None);
@@ -330,6 +344,7 @@ mod tests {
         points
             .iter_mut()
             .for_each(|point| point.medians.spread = Some(0.04));
+
         let row = row(points);
         assert!((row.tolerance - 0.06).abs() < 1e-9);
         assert_eq!(row.knee_connections, Some(58));
@@ -344,6 +359,7 @@ mod tests {
         assert_eq!(text, "c64 → c512: +0 % throughput, 8 × p99");
         points[1].timeout_share = Some(0.02);
         points[1].medians.ok_per_s = Some(90_000.0);
+
         let text = row(points).cliff.expect("timeouts");
         assert_eq!(
             text,
@@ -367,6 +383,7 @@ mod tests {
             (points[2].medians.ok_per_s, points[2].is_valid) = (Some(900_000.0), false);
         });
         assert_eq!(invalid.best_per_s, Some(100_000.0));
+
         let spoiled: [fn(&mut Point); 3] = [
             |point| point.is_limited = true,
             |point| point.medians.spread = Some(0.06),
@@ -376,6 +393,7 @@ mod tests {
             let row = changed(&points, |points| spoil(&mut points[1]));
             assert_eq!(row.best_stable_connections, Some(128));
         }
+
         let none = row(Vec::new());
         assert_eq!(
             (
@@ -394,6 +412,7 @@ mod tests {
             p99: Some(Duration::from_micros(p99_us)),
             ..ANY
         };
+
         for (p99_us, expected) in [
             (1300, (Some(64), false)),
             (1000, (Some(16), true)),
@@ -414,6 +433,7 @@ mod tests {
             Shape::of(1024, saturating(100_000.0, 400_000.0, connections), &ANY)
         };
         assert_eq!(shape(&[16, 64, 128]).refinement(), Some(32));
+
         // Half of the connections would do by the latency of the first cell: 64 / 100,000 s.
         let mut first = saturating(100_000.0, 400_000.0, &[64, 128]);
         first[0].medians.p50_ns = Some(300_000);
@@ -432,10 +452,12 @@ mod tests {
             (first.best_larger_per_s, first.best_smaller_per_s),
             (Some(100_000.0), None)
         );
+
         let mut medians = Medians::default();
         medians.ok_per_s = Some(80_000.0);
         medians.p50_ns = Some(125_000_000);
         medians.p99_ns = Some(250_000_000);
+
         let beyond = shape.position(&Point {
             connections: 10_000,
             medians,

@@ -44,6 +44,7 @@ pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>
     let runs = counted(runs);
     let of_load =
         |figure: fn(&LoadResult) -> Option<f64>| median_of(&runs, |run| figure(run.load.as_ref()?));
+
     let quantile = |figure: fn(&LoadResult) -> Option<Quantile>| {
         median_of(&runs, |run| {
             figure(run.load.as_ref()?).map(|quantile| quantile.ns as f64)
@@ -79,6 +80,7 @@ pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>
         median_of(&runs, |run| cpu_ns_per_request(run, run.server.as_ref()?));
     medians.client_cpu_ns_per_request =
         median_of(&runs, |run| cpu_ns_per_request(run, &run.client));
+
     medians
 }
 
@@ -106,6 +108,7 @@ pub(super) fn wire_bps(run: &CellRun, link: Option<&Link>) -> Option<f64> {
             / window_ns as f64
     };
     let counted = per_s(nic.tx_bytes, nic.tx_packets).max(per_s(nic.rx_bytes, nic.rx_packets));
+
     let at_least = run
         .load
         .as_ref()
@@ -161,10 +164,12 @@ mod tests {
         let mut aborted = done(4, 9000.0);
         aborted.state = RunState::Aborted;
         runs.push(aborted);
+
         let medians = medians(&runs, None, Some(220.0));
         assert_eq!(medians.runs, 3);
         assert_eq!(medians.ok_per_s, Some(110.0));
         assert_eq!(medians.of_ceiling, Some(0.5));
+
         let spread = medians.spread.expect("three runs");
         assert!((spread - 20.0 / 110.0).abs() < 1e-9, "{spread}");
     }
@@ -207,6 +212,7 @@ mod tests {
         (nic.rx_bytes, nic.rx_packets) = (90_000_000, 1500);
         let mut run = with_nic(nic);
         run.load.as_mut().expect("done").http_bytes = Some(10 * 100_000_000);
+
         let medians = medians(&[run], Some(&Link::of_speed(1e9)), None);
         let wire_bps = medians.wire_bps.expect("known");
         assert!((wire_bps - 8e8 * 1538.0 / 1448.0).abs() < 1.0, "{wire_bps}");
@@ -225,6 +231,7 @@ mod tests {
         let mut run = run(load(1000.0));
         run.client.window_ns = 2 * SECOND_NS;
         run.client.process_cpu_ns = Some(SECOND_NS);
+
         let medians = medians(&[run], None, None);
         assert_eq!(medians.client_cpus, Some(0.5));
         assert_eq!(medians.client_cpu_ns_per_request, Some(500_000.0));

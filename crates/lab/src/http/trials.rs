@@ -25,6 +25,7 @@ pub fn trial(run: &CellRun, link: Option<&Link>) -> Trial {
         key.rate_per_s
             .map(|rate| ("rate".to_owned(), rate.to_string())),
     );
+
     let mut repetition = Trial::complete(run.load.as_ref().map_or(0, |load| load.window_ns));
     repetition.repeat = run.repeat.saturating_sub(1);
     repetition.factors = factors.into_iter().collect();
@@ -37,6 +38,7 @@ pub fn trial(run: &CellRun, link: Option<&Link>) -> Trial {
         measures(run, link)
     };
     repetition.detail = Some(Detail::Cell(Box::new(run.clone())));
+
     repetition
 }
 
@@ -60,6 +62,7 @@ pub fn with_runs(study: &Study, trials: &[Trial]) -> Study {
             cell.runs.push(run.clone());
         }
     }
+
     study
 }
 
@@ -102,10 +105,12 @@ fn measures(run: &CellRun, link: Option<&Link>) -> Vec<Measure> {
         let value = value.filter(|value| value.is_finite());
         all.extend(value.map(|value| Measure::new(name, Way::Sum, value)));
     };
+
     if load.requests > 0 {
         add(MeasureName::OkPerS, load.ok_per_s());
         add(MeasureName::PayloadBytesPerS, load.payload_bytes_per_s());
     }
+
     add(MeasureName::WireBps, wire_bps(run, link));
     add(MeasureName::ErrorShare, load.error_share());
     add(MeasureName::CpuClientCores, cpus(&run.client));
@@ -123,6 +128,7 @@ fn measures(run: &CellRun, link: Option<&Link>) -> Vec<Measure> {
             .as_ref()
             .and_then(|side| cpu_ns_per_request(run, side)),
     );
+
     let p99 = |latency: &Option<Latency>| {
         latency
             .as_ref()
@@ -148,8 +154,10 @@ fn measures(run: &CellRun, link: Option<&Link>) -> Vec<Measure> {
         let mut measure = Measure::new(name, Way::Sum, ns as f64);
         measure.n = Some(n);
         measure.is_lower_bound = is_lower_bound;
+
         Some(measure)
     }));
+
     all
 }
 
@@ -191,9 +199,11 @@ mod tests {
         );
         run.flags.push(Flag::Interrupted);
         assert_eq!(trial(&run, None).state, RunState::Interrupted);
+
         let mut aborted = done(1, 100.0);
         aborted.state = CellState::Aborted;
         aborted.reason = Some("gone".to_owned());
+
         let partial = trial(&aborted, None);
         assert_eq!(
             (partial.state, partial.reason.as_deref()),

@@ -92,19 +92,23 @@ impl CapacitySearch {
         open.bytes = open.bytes.saturating_add(feedback.bytes);
         open.datagrams = open.datagrams.saturating_add(feedback.datagrams);
         open.errors = open.errors.saturating_add(feedback.errors);
+
         if open.elapsed_ns < SUBINTERVAL_NS {
             return;
         }
+
         let bps = linerate_model::units::rate_bps(
             open.bytes,
             linerate_model::units::ns_to_s(open.elapsed_ns),
         );
         let all = open.datagrams.saturating_add(open.errors).max(1);
         let failed_share = open.errors as f64 / all as f64;
+
         self.highest_bps = Some(self.highest_bps.unwrap_or(0.0).max(bps));
         if self.steps.len() < STEPS_MAX {
             self.steps.push((rate_of(self.row) as f64, failed_share));
         }
+
         self.open = CapacityFeedback::default();
     }
 }
@@ -119,10 +123,12 @@ impl RateControl for CapacitySearch {
         if let Some(feedback) = feedback {
             self.count(feedback);
         }
+
         let is_clear =
             |f: &CapacityFeedback| f.errors <= ERRORS_MAX && f.delay_range_ns < DELAY_LOW_NS;
         let is_congested =
             |f: &CapacityFeedback| f.errors > ERRORS_MAX || f.delay_range_ns > DELAY_HIGH_NS;
+
         let is_reached = |f: &CapacityFeedback| {
             let bps = linerate_model::units::rate_bps(
                 f.bytes,
@@ -144,6 +150,7 @@ impl RateControl for CapacitySearch {
 /// Gbit/s, of 1 Gbit/s beyond.
 fn rate_of(row: usize) -> u64 {
     const MEGABIT: u64 = 1_000_000;
+
     let rows = |row: usize| row as u64;
     match row {
         0 => MEGABIT / 2,
@@ -213,11 +220,13 @@ mod tests {
             (clear, 16),
             (clear, 17),
         ];
+
         let mut search = CapacitySearch::new();
         for (at, (report, mbit)) in script.iter().enumerate() {
             search.take(Some(report));
             assert_eq!(search.rate_bps(), mbit * 1_000_000, "report {at}");
         }
+
         search.take(None);
         assert_eq!(search.rate_bps(), 16_000_000);
     }
@@ -227,10 +236,12 @@ mod tests {
     fn the_capacity_of_a_bottleneck_is_found() {
         let (mut search, mut queue_bits) = (CapacitySearch::new(), 0.0_f64);
         let (link_bps, seconds) = (50e6, 0.05);
+
         for _ in 0..200 {
             queue_bits += search.rate_bps() as f64 * seconds;
             let sent_on = queue_bits.min(link_bps * seconds);
             queue_bits -= sent_on;
+
             let dropped = (queue_bits - link_bps * 0.1).max(0.0);
             queue_bits -= dropped;
             search.take(Some(&CapacityFeedback {
@@ -241,6 +252,7 @@ mod tests {
                 delay_range_ns: (queue_bits / link_bps * 1e9) as u64,
             }));
         }
+
         let found = search.result(PathDirection::Down);
         assert!(
             found.highest.is_some_and(|bps| (bps - 50e6).abs() < 0.5e6),
@@ -264,6 +276,7 @@ mod tests {
                 ..CapacityFeedback::default()
             }));
         }
+
         assert!(search.rate_bps() <= 170_000_000, "{}", search.rate_bps());
         let found = search.result(PathDirection::Up);
         assert!(

@@ -55,6 +55,7 @@ pub fn ceiling(facts: &CeilingFacts, idle_rtt_ns: Option<i64>) -> Option<RateCei
         .into_iter()
         .filter_map(|(by, bps)| bps.filter(|bps| *bps > 0.0).map(|bps| (by, bps)));
     let (by, rate_bps) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
+
     Some(RateCeiling::new(rate_bps, by))
 }
 
@@ -95,6 +96,7 @@ mod tests {
             ),
             (94.1, "far-link".to_owned())
         );
+
         // 1448 of 1514 bytes of 100 Mbit/s.
         assert_eq!(
             found(
@@ -140,6 +142,7 @@ mod tests {
             (320.0, "receive-window".to_owned())
         );
         assert_eq!(found(&small, None).1, "link");
+
         let buffer = CeilingFacts {
             send_buffer_bytes: Some(500_000),
             ..small

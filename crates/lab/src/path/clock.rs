@@ -64,6 +64,7 @@ impl Clock {
             .iter()
             .filter(|sample| has_all_times(sample))
             .count();
+
         let exchange = Self {
             method: ClockMethod::Exchange,
             reference_ns,
@@ -143,6 +144,7 @@ impl Clock {
             exchange.out_ns().saturating_sub(sent),
             exchange.back_ns().saturating_add(received),
         );
+
         (up >= least_ns && down >= least_ns).then_some((up, down))
     }
 
@@ -173,6 +175,7 @@ impl Clock {
                 ..self
             };
         }
+
         match facts.disciplined {
             Some((offset_ns, error_ns))
                 if error_ns < self.error_ns && contains(offset_ns, error_ns) =>
@@ -223,6 +226,7 @@ impl Exchange {
             [t1, t2, t3, t4].iter().all(|ns| *ns < TIME_MAX_NS) && t1 <= t4 && t2 <= t3;
         let (away, inside) = (t4.saturating_sub(t1), t3.saturating_sub(t2));
         let with_skew = away.saturating_add((away as f64 * SKEW_MAX) as u64 + 1);
+
         (is_possible && inside <= with_skew).then_some(Self { t1, t2, t3, t4 })
     }
 
@@ -273,12 +277,14 @@ impl Bounds {
                 .map(|e| (x(e.t1), e.out_ns() - origin_ns))
                 .collect(),
         );
+
         let back = Hull::lower(
             kept.iter()
                 .map(|e| (x(e.t4), e.back_ns() + origin_ns))
                 .collect(),
         );
         let skew = widest_slope(&out, &back);
+
         // θ is at most t2 - t1, and at least -(t4 - t3).
         Self {
             low: -height(&back),
@@ -313,6 +319,7 @@ fn widest_slope(out: &Hull, back: &Hull) -> f64 {
     let edges = out.slopes().chain(back.slopes().map(|slope| -slope));
     let mut candidates: Vec<f64> = edges.filter(|slope| slope.abs() < SKEW_MAX).collect();
     candidates.sort_unstable_by(f64::total_cmp);
+
     let candidates: Vec<f64> = [-SKEW_MAX]
         .into_iter()
         .chain(candidates)
@@ -325,12 +332,14 @@ fn widest_slope(out: &Hull, back: &Hull) -> f64 {
         .zip(widths.iter().skip(1))
         .map(|(one, next)| next - one)
         .collect();
+
     // A concave function is at its top where it stops to grow.
     let (first, last) = (
         steps.partition_point(|step| *step > 0.0),
         steps.partition_point(|step| *step >= 0.0),
     );
     let is_inside = first > 0 && last < steps.len();
+
     match (candidates.get(first), candidates.get(last)) {
         (Some(first), Some(last)) if is_inside => f64::midpoint(*first, *last),
         _ => 0.0,
@@ -350,6 +359,7 @@ fn without_outliers(all: &[Exchange]) -> Vec<Exchange> {
         let low = exchange.back_ns().saturating_neg().saturating_sub(room);
         (low, exchange.out_ns().saturating_add(room))
     };
+
     // Starts come before ends of the same value.
     let mut ends: Vec<(i64, bool)> = all
         .iter()
@@ -358,16 +368,19 @@ fn without_outliers(all: &[Exchange]) -> Vec<Exchange> {
         .collect();
     ends.sort_unstable();
     let (mut open, mut most, mut best) = (0_usize, 0_usize, 0_i64);
+
     for (value, is_end) in ends {
         if is_end {
             open = open.saturating_sub(1);
         } else {
             open += 1;
         }
+
         if open > most {
             (most, best) = (open, value);
         }
     }
+
     let holds = |exchange: &&Exchange| {
         let (low, high) = bounds(exchange);
         low <= best && best <= high

@@ -34,6 +34,7 @@ impl Path {
             let arrived = sent + self.up_ns + queue();
             let replied = arrived + 20_000;
             let received = replied + self.down_ns + queue();
+
             ProbeSample {
                 sent_ns: sent as u64,
                 peer_received_ns: Some(self.peer_ns(arrived)),
@@ -41,6 +42,7 @@ impl Path {
                 received_ns: Some(received as u64),
             }
         };
+
         (0..count).map(probe).collect()
     }
 }
@@ -66,6 +68,7 @@ fn one_way_intervals_of_an_asymmetric_path_hold_both_delays() {
     let clock = Clock::from_probes(&probes, ClockFacts::default()).expect("replies");
     let estimate = clock.estimate();
     assert_eq!(estimate.method, ClockMethod::Exchange);
+
     // Half of 50 ms; the queues are rarely below 10 µs.
     assert!(
         (25 * MS as u64..25 * MS as u64 + 20_000).contains(&estimate.error_ns),
@@ -77,6 +80,7 @@ fn one_way_intervals_of_an_asymmetric_path_hold_both_delays() {
         contains(&up, 5 * MS) && contains(&down, 45 * MS),
         "{up:?} {down:?}"
     );
+
     let (queue_up, queue_down) = clock.queues(&probes);
     for queue in [queue_up, queue_down] {
         assert!(queue.p99_ns.is_some_and(|p99| p99 <= 320_000), "{queue:?}");
@@ -119,9 +123,11 @@ fn one_kernel_has_one_clock_unless_the_probes_contradict() {
     let clock = Clock::from_probes(&veth.probes(200, 4), facts).expect("replies");
     let expected = ClockEstimate::new(ClockMethod::OneClock, 0, 0);
     assert_eq!(clock.estimate(), expected);
+
     let (up, down) = clock.one_way(&veth.probes(200, 4));
     assert!(up.min_ns.is_some_and(|ns| (20_000..21_000).contains(&ns)));
     assert!(down.min_ns.is_some_and(|ns| (30_000..31_000).contains(&ns)));
+
     // A time namespace with a monotonic clock 1,000 s ahead.
     let namespace = Path {
         offset_ns: 1_000_000 * MS,
@@ -137,6 +143,7 @@ fn disciplined_clocks_count_where_they_are_closer_and_agree() {
     let probes = ASYMMETRIC.probes(400, 6);
     let middle_ns = 1_000_000_000_000 + 399 * 5 * MS / 2;
     let truth = ASYMMETRIC.true_offset_ns(middle_ns);
+
     let with = |disciplined| {
         let facts = ClockFacts {
             is_same_boot: false,
@@ -169,10 +176,12 @@ fn impossible_and_contradicting_replies_are_ignored_and_counted() {
     // Left the other end before it arrived; longer there than away; a second off; lost.
     probes[10].peer_sent_ns = probes[10].peer_received_ns.map(|ns| ns - 1);
     probes[20].peer_sent_ns = probes[20].peer_received_ns.map(|ns| ns + 1_000_000_000);
+
     let early = |ns: Option<u64>| ns.map(|ns| ns - 1_000_000_000);
     probes[30].peer_received_ns = early(probes[30].peer_received_ns);
     probes[30].peer_sent_ns = early(probes[30].peer_sent_ns);
     probes[40].received_ns = None;
+
     let clock = Clock::from_probes(&probes, ClockFacts::default()).expect("replies");
     assert_eq!(clock.ignored(), 3);
     assert!(clock.error_ns() < 26 * MS as u64);

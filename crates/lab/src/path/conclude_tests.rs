@@ -128,6 +128,7 @@ fn idle_phase() -> PhaseResult {
         tls: round_trips.clone(),
         echo: round_trips,
     };
+
     idle
 }
 
@@ -140,11 +141,14 @@ fn load_phase(kind: PhaseKind, started_ns: u64, queue_ms: u64) -> PhaseResult {
     } else {
         series(0, 19_000_000)
     };
+
     load.load = Some(outcome());
     load.local.load.clone_from(&samples);
+
     if let Some(remote) = &mut load.remote {
         remote.load = samples;
     }
+
     let queue = |at_ns: u64| if at_ns < 2 * S { 0 } else { queue_ms * MS };
     let ways = |at_ns: u64| {
         if is_down {
@@ -159,6 +163,7 @@ fn load_phase(kind: PhaseKind, started_ns: u64, queue_ms: u64) -> PhaseResult {
             probe(started_ns + n * 5 * MS, 6 * MS + up, 6 * MS + down)
         })
         .collect();
+
     let rtts = |rtt_ms: u64| {
         (0..60)
             .map(|n| plain(started_ns + n * 100 * MS, rtt_ms * MS))
@@ -170,6 +175,7 @@ fn load_phase(kind: PhaseKind, started_ns: u64, queue_ms: u64) -> PhaseResult {
         echo: rtts(20),
     };
     load.in_band = rtts(200);
+
     load
 }
 
@@ -223,6 +229,7 @@ fn rates_count_in_the_window_at_the_receiver() {
         "{:?}",
         down.down_bps
     );
+
     // Half a second at half the rate and one at the whole: (0.25 + 1) / 1.5 of 95 Mbit/s.
     assert!(
         is_near(down.single_stream_bps, 95e6 * 1.25 / 1.5),
@@ -231,6 +238,7 @@ fn rates_count_in_the_window_at_the_receiver() {
     );
     let up = load_of(&report, PhaseKind::Up);
     assert!(is_near(up.up_bps, 19e6) && up.down_bps.is_none());
+
     let ceiling = down.ceiling.as_ref().expect("a ceiling");
     assert_eq!(
         (ceiling.rate_bps.round(), ceiling.by.as_str()),
@@ -238,6 +246,7 @@ fn rates_count_in_the_window_at_the_receiver() {
     );
     assert_eq!((down.confidence, down.streams), (Confidence::High, 4));
     assert_eq!(down.cpu_cores, Some((0.5, None)));
+
     // 95 Mbit/s for 5.5 s.
     assert_eq!(report.bytes_received, 65_312_500);
 }
@@ -256,6 +265,7 @@ fn delays_count_in_the_window_and_queues_in_their_direction() {
         (down.added_p50_ns, up.added_p50_ns),
         (Some(100 * MS as i64), Some(90 * MS as i64))
     );
+
     let p50 = |delay: Option<Delay>| delay.and_then(|delay| delay.p50_ns).expect("a median");
     let near = |found: i64, ms: i64| (found - ms * MS as i64).abs() < 100_000;
     assert!(
@@ -279,6 +289,7 @@ fn responsiveness_and_scores_follow() {
     );
     assert!(is_near(down.rpm_mean_rtt, 545.45));
     assert_eq!(down.deviations, ["native-echo"]);
+
     let idle = report.idle.as_ref().expect("an idle phase");
     assert_eq!((idle.rpm, idle.jitter_ns), (Some(5000.0), Some(0)));
     let grade = report.grade.as_ref().expect("a grade");
@@ -286,6 +297,7 @@ fn responsiveness_and_scores_follow() {
         (grade.letter.as_str(), grade.added_ns),
         ("C", 100 * MS as i64)
     );
+
     // 6 + 20 + 25 ms, and 56 + 20 + 25 ms: X = 0.0144, Idd = 0.
     let voice = report.voice.expect("scores");
     assert!(
@@ -313,10 +325,12 @@ fn counts_of_the_server_above_what_was_sent_are_no_figure() {
     moved.direction = Some(PathDirection::Up);
     moved.bytes = 13_000_000;
     up.local.streams = vec![moved];
+
     let remote = up.remote.as_mut().expect("the other end");
     remote.load.last_mut().expect("samples").up_bytes = 14_000_000;
     let report = conclude(&input);
     assert_eq!(load_of(&report, PhaseKind::Up).up_bps, None);
+
     let reason = report.absent.get(names::GOODPUT).map(String::as_str);
     // This end's kernel confirms 19 Mbit/s for 5.5 s, 13,062,500 bytes.
     assert_eq!(
@@ -335,6 +349,7 @@ fn subflows_are_those_of_the_senders_and_their_retransmissions_count() {
     let mut input = usual();
     let both = &mut input.phases[2];
     both.spec.kind = PhaseKind::Both;
+
     let stream = |stream, direction| {
         let mut totals = StreamTotals::default();
         totals.stream = stream;
@@ -344,6 +359,7 @@ fn subflows_are_those_of_the_senders_and_their_retransmissions_count() {
     let streams = vec![stream(0, PathDirection::Down), stream(1, PathDirection::Up)];
     (both.local.streams, both.local.subflows) =
         (streams.clone(), vec![row(0, 5), row(1, 6), row(1, 7)]);
+
     let remote = both.remote.as_mut().expect("the other end");
     (remote.streams, remote.subflows) = (streams, vec![row(0, 8), row(1, 9)]);
     let report = conclude(&input);
@@ -369,6 +385,7 @@ fn rates_of_the_server_above_the_link_are_no_figure_unless_this_end_confirms_the
         "this end's kernel confirms the rate"
     );
     input.phases[2].local.load.clear();
+
     let report = conclude(&input);
     assert_eq!(load_of(&report, PhaseKind::Up).up_bps, None);
     let reason = report.absent.get(names::GOODPUT).map(String::as_str);
@@ -383,6 +400,7 @@ fn replies_with_impossible_or_contradicting_times_are_ignored_and_counted() {
     let mut input = usual();
     let clean = conclude(&input);
     let down = &mut input.phases[1].udp;
+
     // Left before it arrived; longer at the other end than away; a second off.
     let (mut before, mut longer, mut off) = (down[700], down[701], down[702]);
     before.peer_sent_ns = before.peer_received_ns.map(|ns| ns - 1);
@@ -390,10 +408,12 @@ fn replies_with_impossible_or_contradicting_times_are_ignored_and_counted() {
     off.peer_received_ns = off.peer_received_ns.map(|ns| ns - S);
     off.peer_sent_ns = off.peer_sent_ns.map(|ns| ns - S);
     down.extend([before, longer, off]);
+
     let report = conclude(&input);
     let reason = report.absent.get(names::PROBES).map(String::as_str);
     let expected = "3 replies are ignored: their times are impossible or contradict the others";
     assert_eq!(reason, Some(expected));
+
     let (found, expected) = (
         load_of(&report, PhaseKind::Down),
         load_of(&clean, PhaseKind::Down),
@@ -418,16 +438,19 @@ fn a_stock_server_leaves_reasons_behind() {
         names::ONE_WAY_DELAY.to_owned(),
         names::IPERF3_ONLY.to_owned(),
     )];
+
     for phase in &mut input.phases {
         phase.remote = None;
         phase.foreign = ConcurrentProbes::default();
         phase.in_band.clear();
+
         let rtts = phase
             .udp
             .iter()
             .map(|sample| plain(sample.sent_ns, sample.rtt_ns().unwrap_or_default() as u64));
         phase.udp = rtts.collect();
     }
+
     let report = conclude(&input);
     assert_eq!(
         report.absent.get(names::ONE_WAY_DELAY).map(String::as_str),
@@ -440,6 +463,7 @@ fn a_stock_server_leaves_reasons_behind() {
             .map(|grade| (grade.letter.as_str(), grade.probe)),
         Some(("C", ProbeKind::Icmp))
     );
+
     let up = load_of(&report, PhaseKind::Up);
     assert!(is_near(up.up_bps, 19e6) && up.deviations.contains(&"acknowledged-bytes".to_owned()));
     assert_eq!(
@@ -455,6 +479,7 @@ fn other_tests_and_failures_lower_confidence() {
     let mut input = usual();
     input.concurrent_max = Some(2);
     input.phases[1].local.notes = vec!["stream 3: connection reset by peer".to_owned()];
+
     let report = conclude(&input);
     let down = load_of(&report, PhaseKind::Down);
     assert_eq!(down.confidence, Confidence::Medium);
@@ -479,6 +504,7 @@ fn datagrams_have_their_rate_with_headers_and_their_losses_by_place() {
         qdisc_drops: Some(0),
         ..EndpointPhase::default()
     };
+
     let there = EndpointPhase {
         elapsed_ns: S,
         datagrams_received: 784,
@@ -489,6 +515,7 @@ fn datagrams_have_their_rate_with_headers_and_their_losses_by_place() {
     paced.remote = Some(there);
     let report = conclude(&input(vec![paced.clone()]));
     let up = report.datagrams.first().expect("datagrams");
+
     // 1448 bytes of an IPv6 packet, 800 and 784 of them in a second.
     assert_eq!((up.sent_bps, up.received_bps), (9_267_200.0, 9_081_856.0));
     assert_eq!(
@@ -500,6 +527,7 @@ fn datagrams_have_their_rate_with_headers_and_their_losses_by_place() {
         .as_mut()
         .expect("the other end")
         .datagrams_received = 801;
+
     let report = conclude(&input(vec![paced]));
     let reason = report.absent.get(names::DATAGRAMS).map(String::as_str);
     assert_eq!(
@@ -518,11 +546,13 @@ fn sizes_marks_and_transactions_are_taken_over() {
         (PathDirection::Down, mtu(1500)),
     ];
     size.tos = vec![(PathDirection::Up, 184, 0), (PathDirection::Up, 2, 0)];
+
     let mut rr = phase(PhaseKind::Rr, 2 * S);
     rr.spec.streams_max = 1;
     rr.local.elapsed_ns = 2 * S;
     rr.local.cpu_ns = 20 * MS;
     rr.transactions = (0..1000).map(|n| plain(2 * S + n * 2 * MS, MS)).collect();
+
     let report = conclude(&input(vec![size, rr]));
     assert_eq!(
         (report.size.up, report.size.down),
@@ -532,6 +562,7 @@ fn sizes_marks_and_transactions_are_taken_over() {
         report.marks.expect("marks").dscp,
         [(PathDirection::Up, 0, 0), (PathDirection::Up, 46, 0)]
     );
+
     let rr = report.transactions.first().expect("transactions");
     assert_eq!(
         (
@@ -554,6 +585,7 @@ fn load_without_a_byte_has_no_rate_grade_responsiveness_or_score() {
             (sample.down_bytes, sample.up_bytes) = (0, 0);
         }
     }
+
     let report = conclude(&input);
     for kind in [PhaseKind::Down, PhaseKind::Up] {
         let load = load_of(&report, kind);
@@ -567,6 +599,7 @@ fn load_without_a_byte_has_no_rate_grade_responsiveness_or_score() {
             "{load:?}"
         );
     }
+
     assert_eq!(
         (
             report.grade,

@@ -56,6 +56,7 @@ mod tests {
     #[test]
     fn worst_load_decides_and_none_may_be_unknown() {
         use PhaseKind::{Both, Down, Up};
+
         let table = [
             (
                 vec![(Down, Some(91_000_000)), (Up, Some(410_000_000))],

@@ -17,18 +17,22 @@ impl Hull {
     pub(super) fn lower(mut points: Vec<Point>) -> Self {
         points.sort_unstable();
         let mut corners: Vec<Point> = Vec::new();
+
         for point in points {
             // Of points with one abscissa only the lowest, which is the first, belongs to the hull.
             if corners.last().is_some_and(|last| last.0 == point.0) {
                 continue;
             }
+
             while let [.., a, b] = corners.as_slice()
                 && !is_below(*a, *b, point)
             {
                 corners.pop();
             }
+
             corners.push(point);
         }
+
         let edges = corners.iter().zip(corners.iter().skip(1));
         let slopes = edges
             .map(|(a, b)| (b.1 - a.1) as f64 / (b.0 - a.0) as f64)
@@ -62,6 +66,7 @@ impl Hull {
         if corner.0 == x {
             return Some(corner.1 as f64);
         }
+
         let slope = self.slopes.get(right.checked_sub(1)?)?;
         Some(corner.1 as f64 + slope * (x - corner.0) as f64)
     }
@@ -86,6 +91,7 @@ mod tests {
         let hull = Hull::lower(vec![(0, 5), (2, 4), (1, 1), (3, 3), (4, 9), (2, 2), (4, 4)]);
         assert_eq!(hull.corners, [(0, 5), (1, 1), (4, 4)]);
         assert_eq!(hull.slopes, [-4.0, 1.0]);
+
         let heights = [-1, 0, 1, 3, 4, 5].map(|x| hull.height_at(x));
         assert_eq!(
             heights,

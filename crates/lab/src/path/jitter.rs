@@ -18,6 +18,7 @@ pub fn probe_jitter_ns(samples: &[ProbeSample]) -> Option<u64> {
     };
     let up = one_way(|probe| Some((probe.sent_ns, probe.peer_received_ns?)));
     let down = one_way(|probe| Some((probe.peer_sent_ns?, probe.received_ns?)));
+
     let round = || {
         jitter_ns(
             &samples
@@ -62,6 +63,7 @@ mod tests {
         };
         let probes: Vec<ProbeSample> = (0..400).map(probe).collect();
         assert!(probe_jitter_ns(&probes).is_some_and(|ns| ns.abs_diff(2_000_000) < 1000));
+
         let plain = |probe: &ProbeSample| ProbeSample {
             peer_received_ns: None,
             peer_sent_ns: None,

@@ -103,6 +103,7 @@ impl Ladder {
         if self.is_over || self.steps.len() >= STEPS_MAX {
             return None;
         }
+
         match (self.clean, self.unclean) {
             (None, None) => Some(self.plan.start_per_s),
             (Some(clean), None) => {
@@ -121,6 +122,7 @@ impl Ladder {
             return;
         };
         self.steps.push((step.offered_per_s, step.failed_share));
+
         if let Some(limit) = self.unclean_because(step) {
             self.unclean = Some(planned);
             self.limit = Some(limit);
@@ -157,6 +159,7 @@ impl Ladder {
                 digits(100.0 * step.failed_share)
             ));
         }
+
         let (p99_ns, max_ns) = (step.p99_ns?, self.plan.p99_max_ns?);
         let ms = |ns: i64| digits(ns as f64 / 1e6);
         (p99_ns > max_ns).then(|| {
@@ -219,6 +222,7 @@ mod tests {
                 .is_some_and(|rate| (4700.0..=5000.0).contains(&rate)),
             "{found:?}"
         );
+
         let expected = "p99 of 9.00 ms is above 4.00 ms, twice that of the idle path";
         assert_eq!(found.limit.as_deref(), Some(expected));
     }

@@ -43,6 +43,7 @@ pub fn loss_by_place(
     let (socket, is_socket_exact) = take(receiver.socket_drops);
     let (qdisc, _) = take(sender.qdisc_drops);
     let (nic, _) = take(receiver.host_drops);
+
     // A shared counter is exact where it did not move.
     let is_sender_exact = sender.qdisc_drops == Some(0);
     let is_nic_exact = receiver.host_drops == Some(0);
@@ -53,6 +54,7 @@ pub fn loss_by_place(
         ("nic", is_nic_exact),
         ("socket", is_socket_exact),
     ];
+
     let mut loss = LossByPlace::default();
     loss.sent = sent;
     loss.received = received;
@@ -65,6 +67,7 @@ pub fn loss_by_place(
         .filter(|(_, is_exact)| *is_exact)
         .map(|(name, _)| (*name).to_owned())
         .collect();
+
     Ok(loss)
 }
 
@@ -112,6 +115,7 @@ mod tests {
             quiet,
             ([0, 20, 0, 0], "sender network nic socket".to_owned())
         );
+
         // 5 refused, 30 in the socket, at most 10 in the queue, at most 7 in the NIC, and the rest
         // of 60.
         assert_eq!(
@@ -123,6 +127,7 @@ mod tests {
             parts(ends(1000, 0, Some(500), 990, Some(4), Some(500))),
             ([6, 0, 0, 4], "socket".to_owned())
         );
+
         // Unknown counters: nothing is exact.
         assert_eq!(
             parts(ends(1000, 0, None, 990, None, None)),

@@ -17,6 +17,7 @@ const CE: u8 = 0b11;
 pub fn marks(tos: &[(PathDirection, u8, u8)]) -> Option<Marks> {
     let mut arrived: BTreeMap<(PathDirection, u8), BTreeMap<u8, u64>> = BTreeMap::new();
     let mut treatments: BTreeMap<PathDirection, Vec<EcnTreatment>> = BTreeMap::new();
+
     for (direction, sent, received) in tos {
         *arrived
             .entry((*direction, sent >> 2))
@@ -30,6 +31,7 @@ pub fn marks(tos: &[(PathDirection, u8, u8)]) -> Option<Marks> {
                 .push(treatment(sent & ECN, received & ECN));
         }
     }
+
     let most = |counts: &BTreeMap<u8, u64>| {
         counts
             .iter()
@@ -42,6 +44,7 @@ pub fn marks(tos: &[(PathDirection, u8, u8)]) -> Option<Marks> {
     let ecn = treatments
         .iter()
         .map(|(direction, found)| (*direction, worst(found)));
+
     (!tos.is_empty()).then(|| {
         let mut marks = Marks::default();
         marks.dscp = dscp.collect();

@@ -45,6 +45,7 @@ impl Offer {
     #[must_use]
     pub fn iperf3() -> Self {
         use PhaseKind as K;
+
         Self {
             dialect: Dialect::Iperf3,
             kinds: vec![K::Idle, K::Down, K::Up, K::Both, K::Datagrams],
@@ -112,6 +113,7 @@ pub fn plan(spec: &PathSpec, offer: &Offer) -> Plan {
             None => plan.phases.extend(phases_of(kind, spec, offer)),
         }
     }
+
     plan.notes = notes(spec, offer, &plan);
     share_budget(spec.bytes_max, &mut plan.phases);
     plan
@@ -133,6 +135,7 @@ impl Plan {
         };
         let bits: f64 = self.phases.iter().map(rates).sum();
         let bytes = (bits / 8.0 * RATE_MARGIN) as u64;
+
         Announcement {
             seconds: self.seconds(),
             bytes: spec.bytes_max.map_or(bytes, |max| bytes.min(max)),
@@ -168,6 +171,7 @@ pub fn load_within(phases: &[PlannedPhase], left: Duration, overrun: Duration) -
         .duration_max
         .saturating_sub(needed.saturating_sub(left));
     let duration_max = shorter.max(load.duration_max / 2);
+
     Some(LoadPlan {
         duration_max,
         duration_min: load.duration_min.min(duration_max),
@@ -211,6 +215,7 @@ fn wanted(spec: &PathSpec) -> impl Iterator<Item = PhaseKind> {
 
 fn is_in_profile(kind: PhaseKind, profile: Profile) -> bool {
     use PhaseKind as K;
+
     match profile {
         Profile::Quick | Profile::Draft09 => matches!(kind, K::Idle | K::Down | K::Up),
         Profile::Default | Profile::Thorough => {
@@ -229,6 +234,7 @@ fn reason_against(kind: PhaseKind, offer: &Offer) -> Option<String> {
             Dialect::Native | Dialect::SpeedTest => "the server does not offer it".to_owned(),
         });
     }
+
     (uses_udp(kind) && !offer.has_udp).then(|| "UDP is blocked".to_owned())
 }
 
@@ -244,6 +250,7 @@ fn uses_udp(kind: PhaseKind) -> bool {
 /// Phases of one kind: one for each direction where the kind does not name it.
 fn phases_of(kind: PhaseKind, spec: &PathSpec, offer: &Offer) -> Vec<PlannedPhase> {
     use PhaseKind as K;
+
     match kind {
         K::Datagrams | K::Pps | K::Pace | K::Capacity => [PathDirection::Down, PathDirection::Up]
             .map(|way| phase(kind, Some(way), spec, offer))
@@ -262,6 +269,7 @@ fn phase(
     let load = is_load(kind).then(|| load_plan(kind, spec, offer, duration_max));
     let duration_min = load.map_or(duration_max, |load| load.duration_min);
     let is_transaction = matches!(kind, PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps);
+
     let streams_max = match (kind, load) {
         (_, Some(load)) => load.streams_max,
         (PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps, None) => {
@@ -275,6 +283,7 @@ fn phase(
         _ if load.is_some() => limited(spec.rate_bps, offer),
         _ => None,
     };
+
     let spec = PhaseSpec {
         kind,
         direction,
@@ -319,6 +328,7 @@ fn is_load(kind: PhaseKind) -> bool {
 /// Longest time of a phase, in s, for quick, default, thorough and draft-09.
 fn profile_seconds(kind: PhaseKind) -> [u64; 4] {
     use PhaseKind as K;
+
     match kind {
         K::Size => [1, 1, 2, 1],
         K::Idle => [1, 2, 5, 2],
@@ -342,6 +352,7 @@ fn duration(kind: PhaseKind, spec: &PathSpec) -> Duration {
         })
     };
     let usual = of(kind);
+
     match spec.load {
         // All loads are scaled alike.
         Some(load) if is_load(kind) => {
@@ -359,6 +370,7 @@ fn load_plan(kind: PhaseKind, spec: &PathSpec, offer: &Offer, duration_max: Dura
     };
     let is_draft = spec.profile == Profile::Draft09;
     let interval = Duration::from_secs(if is_draft { 5 } else { 1 });
+
     let streams_max = spec
         .streams
         .unwrap_or(STREAMS_GROWN_MAX)
@@ -370,6 +382,7 @@ fn load_plan(kind: PhaseKind, spec: &PathSpec, offer: &Offer, duration_max: Dura
         Profile::Quick => Duration::from_secs(1),
         _ => Duration::from_secs(2),
     };
+
     let (first, step) = match spec.streams {
         Some(_) => (streams_max, 0),
         None if is_draft => (1, 1),
@@ -453,6 +466,7 @@ fn directions(phase: &PlannedPhase) -> (bool, bool) {
 fn share_budget(bytes_max: Option<u64>, phases: &mut [PlannedPhase]) {
     let Some(bytes_max) = bytes_max else { return };
     let all: u128 = phases.iter().map(parts).sum();
+
     for phase in phases {
         let Some(ways) = ways(phase) else { continue };
         // Whole numbers: rounded parts of a budget could add up to more.
@@ -483,6 +497,7 @@ fn ways(phase: &PlannedPhase) -> Option<u128> {
 fn notes(spec: &PathSpec, offer: &Offer, plan: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     let has_load = plan.phases.iter().any(|phase| phase.load.is_some());
+
     let streams = spec.streams.unwrap_or(STREAMS_GROWN_MAX);
     if has_load && streams > offer.streams_max {
         notes.push(format!(
@@ -490,6 +505,7 @@ fn notes(spec: &PathSpec, offer: &Offer, plan: &Plan) -> Vec<String> {
             offer.streams_max
         ));
     }
+
     if plan
         .phases
         .iter()
@@ -500,6 +516,7 @@ fn notes(spec: &PathSpec, offer: &Offer, plan: &Plan) -> Vec<String> {
             "phases of at most {seconds} s, the limit of the server"
         ));
     }
+
     if let (Some(bps), Some(max)) = (spec.rate_bps, offer.rate_max_bps)
         && bps > max
     {
@@ -508,6 +525,7 @@ fn notes(spec: &PathSpec, offer: &Offer, plan: &Plan) -> Vec<String> {
             linerate_model::numbers::rate(max as f64)
         ));
     }
+
     notes
 }
 

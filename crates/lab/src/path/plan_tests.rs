@@ -15,6 +15,7 @@ fn spec(profile: Profile) -> PathSpec {
 #[test]
 fn profiles_have_their_phases_and_times() {
     use PhaseKind as K;
+
     let full = vec![
         K::Size,
         K::Idle,
@@ -69,6 +70,7 @@ fn loads_start_with_one_stream_and_both_directions_with_several() {
         (down.single, down.duration_min),
         (Duration::from_secs(2), Duration::from_secs(5))
     );
+
     let both = load(PhaseKind::Both).expect("a load");
     assert_eq!(
         (both.streams_start, both.single, both.direction),
@@ -111,15 +113,18 @@ fn a_length_scales_all_loads() {
 #[test]
 fn phases_are_chosen_by_name() {
     use PhaseKind as K;
+
     let mut wanted = PathSpec::default();
     wanted.only = vec![K::Rr, K::Idle];
     wanted.request_bytes = 64;
+
     let chosen = plan(&wanted, &Offer::native());
     assert_eq!(kinds(&chosen), [K::Idle, K::Rr]);
     let transaction = TransactionSpec {
         request_bytes: 64,
         response_bytes: 1,
     };
+
     assert_eq!(
         chosen
             .phases
@@ -151,6 +156,7 @@ fn what_the_server_cannot_do_has_a_reason() {
             PhaseKind::Both
         ]
     );
+
     let reason = "UDP is blocked".to_owned();
     assert_eq!(
         without_udp.absent,
@@ -165,6 +171,7 @@ fn what_the_server_cannot_do_has_a_reason() {
             .iter()
             .all(|phase| phase.spec.probe_flows == 0)
     );
+
     let stock = Offer {
         dialect: Dialect::Iperf3,
         kinds: vec![PhaseKind::Down, PhaseKind::Up],
@@ -214,6 +221,7 @@ fn datagrams_have_half_the_rate_found_or_the_one_asked_for() {
         half.phases[0].datagram_rate_bps(None, Some(19e6), 1448),
         None
     );
+
     let fixed = plan(&only(Some(5_000_000)), &Offer::native());
     assert!(
         fixed
@@ -236,6 +244,7 @@ fn bytes_are_announced_with_a_margin() {
             bytes: 243_000_000
         }
     );
+
     let mut small = PathSpec::default();
     small.bytes_max = Some(50_000_000);
     assert_eq!(
@@ -258,6 +267,7 @@ fn the_budget_is_shared_by_direction_and_time() {
         .iter()
         .map(|phase| phase.spec.bytes_max)
         .collect();
+
     let megabytes = |n: u64| Some(n * 1_000_000);
     let expected = [
         None,
@@ -297,6 +307,7 @@ fn loads_of_a_slow_path_are_shortened_to_the_time_that_is_left() {
             .position(|phase| phase.spec.kind == kind)
             .expect("a phase")
     };
+
     let seconds = Duration::from_secs;
     let load = |kind, left, overrun| {
         load_within(&plan.phases[from(kind)..], left, overrun).map(|load| load.duration_max)
@@ -305,6 +316,7 @@ fn loads_of_a_slow_path_are_shortened_to_the_time_that_is_left() {
         load(PhaseKind::Both, seconds(12), seconds(0)),
         Some(seconds(5))
     );
+
     // 5 s of both and 2 s of datagrams, and 2 s for what is left in queues.
     assert_eq!(
         load(PhaseKind::Both, seconds(8), seconds(1)),

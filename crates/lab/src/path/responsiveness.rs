@@ -79,6 +79,7 @@ mod tests {
             (found.rpm, found.foreign, found.own),
             (Some(1650.0), Some(3000.0), Some(300.0))
         );
+
         // 60,000 / ((200 + 20) / 2) = 545.45.
         assert!(
             found

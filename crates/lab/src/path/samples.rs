@@ -35,6 +35,7 @@ fn of_phase(phase: &PhaseResult, clock: Option<&Clock>) -> Vec<SampleSeries> {
     let all = first
         .chain(further)
         .filter(|(_, _, probes)| !probes.is_empty());
+
     all.map(|(kind, dscp, probes)| series(phase, kind, dscp, probes, clock))
         .collect()
 }
@@ -62,5 +63,6 @@ fn series(
     series.rtt_ns = probes.iter().map(ProbeSample::rtt_ns).collect();
     series.up_ns = one_way(|(up, _)| up);
     series.down_ns = one_way(|(_, down)| down);
+
     series
 }

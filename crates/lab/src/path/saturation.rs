@@ -113,6 +113,7 @@ impl Saturation {
             (self.is_stream_lost, "stream-lost"),
             (ended_by == LoadEnd::Stopped, "interrupted"),
         ];
+
         LoadOutcome {
             confidence: self.confidence(ended_by),
             ended_by,
@@ -162,6 +163,7 @@ impl Saturation {
             _ if end_ns >= 2 * ns(WARM_UP) => ns(WARM_UP),
             _ => self.short_window_start_ns(end_ns),
         };
+
         LoadWindow { start_ns, end_ns }
     }
 
@@ -186,9 +188,11 @@ impl Saturation {
     fn take(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) {
         self.samples += 1;
         self.now_ns = self.now_ns.max(sample.at_ns);
+
         if let Some(rtt_ns) = newest_rtt_ns.filter(|ns| *ns > 0) {
             self.round_trips.add(rtt_ns as f64);
         }
+
         self.is_stream_lost |= sample.streams < self.streams_seen;
         self.streams_seen = self.streams_seen.max(sample.streams);
     }
@@ -200,6 +204,7 @@ impl Saturation {
         if is_over(sample.down_bytes) || is_over(sample.up_bytes) {
             return Some(LoadEnd::Bytes);
         }
+
         (self.now_ns >= ns(self.plan.duration_max) || self.samples > samples_max)
             .then_some(LoadEnd::Time)
     }
@@ -221,17 +226,20 @@ impl Saturation {
             .saturating_sub(self.bytes(&self.interval_start));
         self.rate
             .add(linerate_model::units::rate_bps(bytes, seconds));
+
         if self.round_trips.count > 0 {
             let rpm = NS_PER_MINUTE / self.round_trips.mean;
             self.newest_rpm = Some(rpm);
             self.responsiveness.add(rpm);
         }
+
         self.round_trips = Spread::default();
         self.intervals += 1;
         self.interval_start = LoadSample {
             at_ns: self.now_ns,
             ..*sample
         };
+
         let interval_ns = ns(self.plan.interval).max(1);
         let passed = (self.now_ns / interval_ns).saturating_add(1);
         self.interval_end_ns = passed.saturating_mul(interval_ns);
@@ -250,6 +258,7 @@ impl Saturation {
                 .saturating_sub(self.streams)
                 .min(room);
         }
+
         let is_growing = if self.plan.is_growing_until_stable {
             !self.rate.is_stable()
         } else {
@@ -276,15 +285,18 @@ impl LoadControl for Saturation {
         if self.ended.is_some() {
             return LoadDecision::End;
         }
+
         self.take(sample, newest_rtt_ns);
         self.ended = self.end(sample);
         let is_interval_over = self.now_ns >= self.interval_end_ns;
         if is_interval_over {
             self.close_interval(sample);
         }
+
         if self.ended.is_some() {
             return LoadDecision::End;
         }
+
         let added = if is_interval_over { self.growth() } else { 0 };
         if is_interval_over && self.is_single() && self.now_ns >= ns(self.plan.single) {
             self.single_end_ns = Some(self.now_ns);
@@ -292,10 +304,12 @@ impl LoadControl for Saturation {
             self.rate.restart();
             self.responsiveness.restart();
         }
+
         if added > 0 {
             self.streams += added;
             return LoadDecision::AddStreams(added);
         }
+
         if is_interval_over
             && self.now_ns >= ns(self.plan.duration_min)
             && self.is_stable()
@@ -304,6 +318,7 @@ impl LoadControl for Saturation {
             self.ended = Some(LoadEnd::Stable);
             return LoadDecision::End;
         }
+
         LoadDecision::Continue
     }
 }

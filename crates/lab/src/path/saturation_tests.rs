@@ -33,9 +33,11 @@ fn simulate(
 ) -> Simulated {
     let mut load = Saturation::new(plan);
     let (mut streams, mut bytes, mut added) = (plan.streams_start, 0.0, Vec::new());
+
     for step in 1..10_000 {
         let at_ms = step * 100;
         bytes += rate_bps(at_ms, streams) / 80.0;
+
         let sample = LoadSample {
             at_ns: at_ms * MS,
             down_bytes: bytes as u64,
@@ -57,6 +59,7 @@ fn simulate(
             }
         }
     }
+
     panic!("the load does not end");
 }
 
@@ -224,6 +227,7 @@ fn a_stream_that_fails_leaves_medium_confidence() {
             break;
         }
     }
+
     let outcome = load.outcome();
     assert_eq!(
         (outcome.confidence, outcome.deviations),
@@ -263,6 +267,7 @@ fn a_load_that_was_stopped_has_the_part_so_far() {
         };
         load.sample(&sample, None);
     }
+
     let outcome = load.outcome();
     assert_eq!(
         (outcome.ended_by, outcome.window),

@@ -102,6 +102,7 @@ fn without_datagrams(phase: &PhaseResult) -> Option<String> {
         Some(PathDirection::Up) => remote.is_none_or(arrived),
         None => arrived(&phase.local) || remote.is_none_or(arrived),
     };
+
     let direction = match phase.spec.direction {
         Some(PathDirection::Down) => "down: ",
         Some(PathDirection::Up) => "up: ",
@@ -161,6 +162,7 @@ mod tests {
     #[test]
     fn load_without_a_byte_at_its_receiver_is_unmeasured() {
         use PhaseKind::{Both, Down, Up};
+
         let rows = [
             (Down, (5, 0), None, false),
             (Down, (0, 5), None, true),
@@ -202,6 +204,7 @@ mod tests {
             Some("no stream was opened: timed out")
         );
         down.refused = 1;
+
         let refused = unmeasured(&down).expect("a reason");
         assert!(
             refused.starts_with("the server refused the streams: "),
@@ -211,6 +214,7 @@ mod tests {
             refused.contains("wait a minute") && refused.contains("--allow-split-address"),
             "{refused}"
         );
+
         let mut silent = phase(PhaseKind::Up, None);
         silent.local.streams = vec![StreamTotals::default(); 2];
         let reason = "no byte arrived, though 2 streams were open";
@@ -234,6 +238,7 @@ mod tests {
             found.transactions.push(probe(Some(9)));
             assert_eq!(unmeasured(&found), None, "{kind:?}");
         }
+
         let mut idle = phase(PhaseKind::Idle, None);
         idle.udp = vec![probe(None); 3];
         assert!(unmeasured(&idle).is_some());
@@ -254,6 +259,7 @@ mod tests {
         assert_eq!(unmeasured(&up).as_deref(), Some("up: no datagram arrived"));
         up.remote = Some(counted(1));
         assert_eq!(unmeasured(&up), None);
+
         let mut size = phase(PhaseKind::Size, None);
         assert!(unmeasured(&size).is_some());
         size.size = vec![(

@@ -46,6 +46,7 @@ fn delay_impairment(delay_ms: f64) -> f64 {
     if delay_ms <= 100.0 {
         return 0.0;
     }
+
     let x = (delay_ms / 100.0).log2();
     let root = |value: f64| (1.0 + value.powi(6)).powf(1.0 / 6.0);
     25.0 * (root(x) - 3.0 * root(x / 3.0) + 2.0)
@@ -88,6 +89,7 @@ mod tests {
             let found = delay_impairment(delay_ms);
             assert!((found - expected).abs() < 1e-3, "{delay_ms} ms: {found}");
         }
+
         // 95 x 1 / 26.1, 95 x 5 / 30.1, and in bursts twice as long 95 x 5 / 27.6.
         let losses = [
             (0.0, 1.0, 0.0),

@@ -84,6 +84,7 @@ pub fn sweep(
     sweep.drift_ratio = outcome.drift;
     sweep.is_cut_short = outcome.is_cut_short;
     sweep.ended_by = outcome.ended_by.clone();
+
     sweep
 }
 
@@ -114,6 +115,7 @@ impl View<'_> {
         plan.budget_ns = u64::try_from(spec.budget.as_nanos()).unwrap_or(u64::MAX);
         plan.confidence = self.plan.confidence;
         plan.tolerance = self.plan.tolerance;
+
         plan
     }
 
@@ -156,6 +158,7 @@ impl View<'_> {
             self.space.test_settings(setting).command(self.run),
         );
         leader.metrics = metrics;
+
         leader
     }
 
@@ -175,6 +178,7 @@ impl View<'_> {
                 self.space.words(&point.setting)
             )
         });
+
         let names: Vec<String> = self
             .outcome
             .stages
@@ -220,6 +224,7 @@ impl View<'_> {
         };
         let (best, advised) = (place(stage.best), place(stage.advised));
         let name = self.space.planned[stage.factor].name;
+
         // The advised rate limits itself; what limits the path is seen at the highest.
         let limited = if name == "rate" {
             *stage.plateau.end()
@@ -249,9 +254,11 @@ impl View<'_> {
             .collect();
         factor.limited = limited;
         factor.limits = (self.rules)(None, &self.setting_facts(stage, limited), &self.hosts);
+
         if factor.is_amount {
             factor.degradations = self.degradations(stage, &factor);
         }
+
         factor
     }
 
@@ -295,6 +302,7 @@ impl View<'_> {
         found.runs = point.runs.len();
         found.failures = point.failures.clone();
         found.metrics = medians(point);
+
         found
     }
 
@@ -318,10 +326,12 @@ impl View<'_> {
                 (PlateauSide::Above, last, last + 1..factor.levels.len()),
             ]
         };
+
         let best = factor.levels[factor.best].median;
         if factor.levels[factor.best].runs < RUNS_MIN {
             return Vec::new();
         }
+
         sides
             .into_iter()
             .filter_map(|(side, edge, places)| {
@@ -373,6 +383,7 @@ impl View<'_> {
         facts.retransmits_per_s = metrics.retransmits_per_s;
         facts.rtt_us = metrics.rtt_us;
         facts.lost_percent = metrics.lost_percent;
+
         facts
     }
 }
@@ -399,6 +410,7 @@ fn medians(point: &Point<RunMetrics>) -> RunMetrics {
     medians.window_limited_share = median(|metrics| metrics.window_limited_share);
     medians.buffer_limited_share = median(|metrics| metrics.buffer_limited_share);
     medians.lost_percent = median(|metrics| metrics.lost_percent);
+
     medians
 }
 
@@ -429,6 +441,7 @@ mod tests {
             metrics.cpu_server_percent = Some(30.0);
             metrics.retransmits = Some(0.0);
             metrics.rtt_us = Some(1000.0);
+
             Ok(Observation::new(value, metrics))
         }
 
@@ -464,6 +477,7 @@ mod tests {
         };
         let mut runner = Surface { rate_bps, runs: 0 };
         let outcome = explore(&plan, &mut runner);
+
         sweep(
             &spec,
             &space,
@@ -491,6 +505,7 @@ mod tests {
         };
         assert_eq!(leader.setting["streams"], "10");
         assert_eq!(leader.command, "iperf3 -c h -t 1 -P 10");
+
         let factor = &sweep.factors[0];
         let label = |place: usize| factor.levels[place].label.as_str();
         let fall = |fall: &Degradation| {

@@ -79,6 +79,7 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     let counted = measure::received(summary, flow)?;
     let received = delivered(summary, flow).unwrap_or(counted);
     let seconds = received.seconds();
+
     let rtt_us = mean(summary, |stream| {
         stream
             .tcp?
@@ -98,6 +99,7 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
         .filter(|_| seconds > 0.0)
         .map(|count| count / seconds);
     metrics.rtt_us = rtt_us;
+
     // Little's law: the bytes in flight are those of one round-trip time.
     metrics.in_flight_share = rtt_us
         .filter(|_| seconds > 0.0)
@@ -111,6 +113,7 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     metrics.buffer_limited_share = mean(summary, |stream| {
         limited_share(stream, |limits| limits.sndbuf_limited_us)
     });
+
     let lost_share = measure::datagrams(summary, flow).and_then(|datagrams| datagrams.lost_share());
     metrics.lost_percent = lost_share.map(|share| share * 100.0);
     Some(metrics)
@@ -175,6 +178,7 @@ mod tests {
             stream(second(500), tcp(300)),
         ]);
         summary.cpu_local = Some(CpuUsage::new(50.0, 0.0, 0.0));
+
         let seen = run_metrics(&summary).expect("both arrived");
         assert_eq!(seen.received_bps.to_bits(), 12_000_f64.to_bits());
         assert_eq!((seen.retransmits, seen.rtt_us), (Some(6.0), Some(200.0)));
@@ -205,6 +209,7 @@ mod tests {
         (tcp.mean_rtt_us, tcp.retransmits) = (Some(150_000), Some(300));
         tcp.limits = Some(TcpLimits::new(3_000_000, 2_400_000, 0));
         one.tcp = Some(tcp);
+
         let seen = run_metrics(&Summary::new(vec![one.clone()])).expect("a result");
         assert_eq!(seen.received_bps.to_bits(), 38.2e6_f64.to_bits());
         assert!(
@@ -217,12 +222,14 @@ mod tests {
             (seen.window_limited_share, seen.buffer_limited_share),
             (Some(0.8), Some(0.0))
         );
+
         let compared = observation(Objective::Throughput, 1.0, seen);
         assert!(
             (compared.in_flight_share - 0.05).abs() < 1e-9,
             "{compared:?}"
         );
         assert_eq!(compared.burden.delay_us, Some(150_000.0));
+
         let delay = observation(Objective::Latency, 1.0, seen);
         assert!(
             delay.in_flight_share < 1e-9,

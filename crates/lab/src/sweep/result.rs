@@ -44,6 +44,7 @@ fn recorded_run(sweep: &Sweep, trial: &Trial) -> Run {
         Some(reason) => Err(reason.clone()),
         None => measured().ok_or_else(|| "the test had no result".to_owned()),
     };
+
     Run {
         levels: sweep
             .plan

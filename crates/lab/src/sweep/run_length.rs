@@ -39,6 +39,7 @@ impl RunLength {
             .saturating_sub(beside_s)
             .min(TIME_MAX_S)
             .max(spec.time_s);
+
         Self {
             time_s: spec.time_s,
             time_max_s,
@@ -62,6 +63,7 @@ impl RunLength {
         if is_longer {
             self.time_s = next_s;
         }
+
         is_longer
     }
 }
@@ -99,6 +101,7 @@ mod tests {
             let mut length = RunLength::growing(&spec);
             let mut metrics = RunMetrics::default();
             metrics.rtt_us = Some(rtt_ms * 1000.0);
+
             let has_grown = length.grow(&metrics);
             assert_eq!(
                 (length.time_s(), has_grown),

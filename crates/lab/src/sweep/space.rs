@@ -70,6 +70,7 @@ impl<'a> SettingSpace<'a> {
             factors: Vec::new(),
             congestion_in_use,
         };
+
         for swept in &spec.over {
             let (levels, start) = levels(swept, host)?;
             let swept = SweptFactor {
@@ -83,6 +84,7 @@ impl<'a> SettingSpace<'a> {
             });
             space.planned.push(swept);
         }
+
         Ok(space)
     }
 
@@ -124,9 +126,11 @@ impl<'a> SettingSpace<'a> {
         let mut choice = self.spec.held.clone();
         let named = |amount: u64| Some(amount).filter(|amount| *amount > 0);
         choice.rate_bps = choice.rate_bps.and_then(named);
+
         for (factor, swept) in self.planned.iter().enumerate() {
             let level = setting.level(factor);
             let place = usize::try_from(level).unwrap_or(usize::MAX);
+
             match (&swept.levels, swept.name) {
                 (Levels::Congestion(names), _) => choice.congestion = names.get(place).cloned(),
                 (Levels::Affinity(places), _) => {
@@ -138,6 +142,7 @@ impl<'a> SettingSpace<'a> {
                 (_, _) => choice.rate_bps = named(level),
             }
         }
+
         choice
     }
 }
@@ -178,6 +183,7 @@ fn congestion(
     if names.len() < 2 {
         return Err(TooFewCongestionControls);
     }
+
     let start = names
         .iter()
         .position(|name| *name == host.congestion_in_use);
@@ -199,6 +205,7 @@ fn affinity(named: &[CpuPinning], host: &HostChoices) -> (Levels, u64) {
             .chain(pinned)
             .collect();
     }
+
     let start = places
         .iter()
         .position(|place| *place == CpuPinning::default());
@@ -266,6 +273,7 @@ impl TestSettings {
         test.pacing.rate_bps = self.rate_bps;
         test.socket.window_bytes = narrow(self.window_bytes);
         test.socket.congestion.clone_from(&self.congestion);
+
         let mut local = LocalOptions::default();
         local.port = spec.port;
         local.bind.family = match spec.family {
@@ -278,6 +286,7 @@ impl TestSettings {
         local.control_timeout = Some(CONTROL_SILENCE);
         local.control_keepalive = Some(KEEPALIVE);
         local.cpu = self.pinning.client;
+
         let mut client = ClientSpec::new(spec.host.as_str(), local, test);
         client.connect_timeout = Some(CONNECT_TIMEOUT);
         client.server_cpu = self.pinning.server;
@@ -289,36 +298,45 @@ impl TestSettings {
     pub fn command(&self, spec: &SweepSpec) -> String {
         let mut words = vec!["iperf3".to_owned(), "-c".to_owned(), quoted(&spec.host)];
         let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+
         if spec.port != 5201 {
             add("-p", spec.port.to_string());
         }
+
         if spec.omit_s > 0 {
             add("-O", spec.omit_s.to_string());
         }
+
         add("-t", spec.time_s.to_string());
         if let Some(streams) = self.streams.filter(|streams| *streams > 1) {
             add("-P", streams.to_string());
         }
+
         if let Some(length) = self.length_bytes {
             add("-l", with_unit("length", length));
         }
+
         if let Some(window) = self.window_bytes {
             add("-w", with_unit("window", window));
         }
+
         match self.rate_bps {
             Some(rate) => add("-b", with_unit("rate", rate)),
             None if spec.is_udp => add("-b", "0".to_owned()),
             None => {}
         }
+
         if let Some(name) = &self.congestion {
             add("-C", quoted(name));
         }
+
         match (self.pinning.client, self.pinning.server) {
             (Some(client), Some(server)) => add("-A", format!("{client},{server}")),
             (Some(client), None) => add("-A", client.to_string()),
             (None, Some(server)) => add("-A", format!(",{server}")),
             (None, None) => {}
         }
+
         let flags = [
             (spec.is_udp, "-u"),
             (spec.is_reverse, "-R"),
@@ -377,6 +395,7 @@ mod tests {
         ]);
         spec.port = 5202;
         spec.is_reverse = true;
+
         let host = HostChoices {
             congestion_in_use: "bbr".to_owned(),
             ..HostChoices::default()
@@ -385,6 +404,7 @@ mod tests {
         let choice = space.test_settings(&Setting(vec![10, 262_144, 1, 1]));
         let command = "iperf3 -c h -p 5202 -O 1 -t 3 -P 10 -w 256K -C bbr -A 0,1 -R";
         assert_eq!(choice.command(&spec), command);
+
         let client = choice.client_spec(&spec);
         assert_eq!(
             (client.test.streams, client.test.socket.window_bytes),
@@ -401,6 +421,7 @@ mod tests {
             space.test_settings(&Setting(vec![1, 0, 0, 0])).window_bytes,
             None
         );
+
         let defaults = [(0, 1), (1, SYSTEM_CHOICE), (2, 1), (3, 0)];
         assert!(
             defaults
@@ -413,6 +434,7 @@ mod tests {
                 .iter()
                 .any(|(factor, level)| space.is_default(*factor, *level))
         );
+
         let planned: Vec<String> = space.planned.iter().map(SweptFactor::levels_text).collect();
         assert_eq!(planned, ["1..64", "4K..1M", "cubic,bbr", "any,0/1"]);
     }
@@ -425,11 +447,13 @@ mod tests {
         )]);
         spec.is_udp = true;
         spec.host = "a b;'c'".to_owned();
+
         let space = SettingSpace::new(&spec, &HostChoices::default()).expect("levels that exist");
         let choice = space.test_settings(&Setting(vec![1_500_000_000]));
         let command = r"iperf3 -c 'a b;'\''c'\''' -O 1 -t 3 -b 1500M -u";
         assert_eq!(choice.command(&spec), command);
         assert_eq!(choice.client_spec(&spec).test.block_len_bytes, 0);
+
         let (min, max, step) = (100_000_000, 10_000_000_000, 10_000_000);
         assert_eq!(space.factors[0].scale, Scale::Amount { min, max, step });
     }

@@ -59,6 +59,7 @@ impl Quiet {
         let periods =
             days.flat_map(|day| self.0.iter().filter_map(move |rule| rule.period_of(day)));
         let periods = periods.map(|(from, to)| (instant(zone, from), instant(zone, to)));
+
         periods
             .filter(|(from, to)| *from < end && start < *to)
             .map(|(_, to)| to)
@@ -87,6 +88,7 @@ impl Rule {
 fn instant(zone: &TimeZone, shown: DateTime) -> Timestamp {
     let ambiguous = zone.to_ambiguous_timestamp(shown);
     let earlier = ambiguous.earlier().unwrap_or(Timestamp::MAX);
+
     match ambiguous.offset() {
         AmbiguousOffset::Gap { .. } => zone
             .following(earlier)
@@ -103,6 +105,7 @@ fn rule(text: &str) -> Result<Rule, String> {
     {
         return Ok(Rule::Day(*day));
     }
+
     let wrong = || {
         format!(
             "{text:?} is neither a period such as 22:00-06:00 nor one of mon, tue, wed, thu, fri, \

@@ -67,6 +67,7 @@ impl Schedule {
                 period,
             });
         }
+
         let (period_ms, run_ms) = (milliseconds(period), milliseconds(run));
         Ok(Self {
             seed: fnv64(name.as_bytes()),
@@ -82,6 +83,7 @@ impl Schedule {
     #[must_use]
     pub fn next(&self, after: Timestamp) -> Option<Slot> {
         const PERIODS_OF_A_WEEK_MAX: usize = 1000;
+
         let mut earliest_ms = after.as_millisecond() + 1;
         for _ in 0..PERIODS_OF_A_WEEK_MAX {
             let slot = self.first_from(earliest_ms)?;
@@ -90,6 +92,7 @@ impl Schedule {
                 Some(quiet_end) => earliest_ms = quiet_end.as_millisecond(),
             }
         }
+
         None
     }
 
@@ -131,6 +134,7 @@ impl Schedule {
         let (number, start_ms) = slots
             .take(3)
             .find(|(_, start_ms)| *start_ms >= earliest_ms)?;
+
         Some(Slot {
             number,
             start: Timestamp::from_millisecond(start_ms).ok()?,
@@ -207,6 +211,7 @@ mod tests {
             most - least <= 30_000 && most - least > 29_000,
             "jitter {least}..{most} ms"
         );
+
         for (earlier, later) in slots.iter().zip(&slots[1..]) {
             assert_eq!(later.number, earlier.number + 1);
             // A restart at any time between two starts finds the same next one.
@@ -214,6 +219,7 @@ mod tests {
                 Timestamp::from_millisecond(later.start.as_millisecond() - 1).expect("a time");
             assert_eq!(schedule.next(between), Some(*later));
         }
+
         let other = Schedule {
             seed: fnv64(b"downlink"),
             ..schedule
@@ -260,6 +266,7 @@ mod tests {
     fn quiet_hours_hold_over_midnight_and_no_run_reaches_into_them() {
         let hourly = schedule(60 * MINUTE, 10 * MINUTE, "22:00-06:00,sun");
         let found = starts(&hourly, "2026-06-05T17:00:00Z", "2026-06-08T06:00:00Z");
+
         let expected = [
             "Fri 19:20+02",
             "Fri 20:20+02",
@@ -291,12 +298,14 @@ mod tests {
             autumn("02:00-02:30"),
             "Sun 01:50+02, Sun 02:49+02, Sun 02:19+01, Sun 02:49+01"
         );
+
         let night = starts(
             "22:00-06:00",
             "2026-10-24T19:30:00Z",
             "2026-10-25T05:30:00Z",
         );
         assert_eq!(night, "Sat 21:49+02, Sun 06:20+01");
+
         // It goes from 02:00 to 03:00.
         let spring = |quiet| starts(quiet, "2026-03-29T00:30:00Z", "2026-03-29T02:00:00Z");
         assert_eq!(
@@ -304,6 +313,7 @@ mod tests {
             "Sun 01:50+01, Sun 03:20+02, Sun 03:50+02"
         );
         assert_eq!(spring("02:10-02:50"), spring("12:00-13:00"));
+
         let night = starts(
             "22:00-06:00",
             "2026-03-28T20:30:00Z",
@@ -325,6 +335,7 @@ mod tests {
         ] {
             assert!(wrong.parse::<Quiet>().is_err(), "{wrong}");
         }
+
         let always = schedule(5 * MINUTE, MINUTE, "00:00-12:00,12:00-24:00");
         assert_eq!(always.next(Timestamp::UNIX_EPOCH), None);
     }

@@ -48,6 +48,7 @@ pub(super) fn slow_uplinks(
             );
         }
     }
+
     let is_slow = |cells: &[f64]| {
         let slow = cells.iter().filter(|cell| gates.are_passed(**cell)).count();
         slow as f64 >= SLOW_SHARE_MIN * cells.len() as f64
@@ -57,6 +58,7 @@ pub(super) fn slow_uplinks(
         .filter(|(_, cells)| is_slow(cells))
         .map(|(block, _)| *block)
         .collect();
+
     let uplink = |rack: Option<&str>, blocks: Vec<(&str, &str)>| {
         let cells: Vec<f64> = blocks
             .iter()
@@ -75,6 +77,7 @@ pub(super) fn slow_uplinks(
         }
     };
     let mut uplinks = Vec::new();
+
     for rack in guilty(measured.keys().copied(), &slow) {
         let blocks = slow
             .iter()
@@ -83,11 +86,13 @@ pub(super) fn slow_uplinks(
             .collect();
         uplinks.push(uplink(Some(rack), blocks));
     }
+
     for found in &uplinks {
         slow.retain(|(from, to)| {
             found.rack.as_deref() != Some(*from) && found.rack.as_deref() != Some(*to)
         });
     }
+
     while let Some((from, to)) = slow.pop_first() {
         let back = slow.take(&(to, from));
         uplinks.push(uplink(
@@ -95,6 +100,7 @@ pub(super) fn slow_uplinks(
             std::iter::once((from, to)).chain(back).collect(),
         ));
     }
+
     uplinks
 }
 
@@ -115,6 +121,7 @@ fn guilty<'a>(
         are_slow(measured.iter().filter(|(from, _)| from == rack).collect())
             || are_slow(measured.iter().filter(|(_, to)| to == rack).collect())
     };
+
     racks.into_iter().filter(is_guilty).collect()
 }
 
@@ -126,6 +133,7 @@ pub(super) fn by_block<'a>(
 ) -> BTreeMap<Racks<'a>, Vec<f64>> {
     let rack = |host: usize| racks.get(host).copied().flatten();
     let mut blocks: BTreeMap<Racks<'a>, Vec<f64>> = BTreeMap::new();
+
     for entry in matrix
         .entries
         .iter()
@@ -136,5 +144,6 @@ pub(super) fn by_block<'a>(
             .or_default()
             .push(entry.ln);
     }
+
     blocks
 }

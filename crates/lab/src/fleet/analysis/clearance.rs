@@ -35,12 +35,14 @@ impl Clearance {
         };
         let best_cells: Vec<f64> = sent.iter().zip(&received).filter_map(of_host).collect();
         let reference = median(&best_cells)?;
+
         // Noise beyond the tolerance would clear few ends, and the reference would be the highest
         // cells.
         let tolerance = TOLERANCE_LN.min(-TOLERANCE_NOISES * noise(sent.iter().chain(&received)));
         let is_cleared =
             |rates: &Vec<f64>| best(rates).is_some_and(|rate| rate >= reference + tolerance);
         let [sources, sinks] = [&sent, &received].map(|ends| ends.iter().map(is_cleared).collect());
+
         Some(Self {
             reference,
             tolerance,
@@ -95,6 +97,7 @@ fn by_end(entries: &[Entry], hosts: usize, end: impl Fn(&Entry) -> usize) -> Vec
             rates.push(entry.ln);
         }
     }
+
     rates
         .iter_mut()
         .for_each(|rates| rates.sort_unstable_by(|a, b| b.total_cmp(a)));

@@ -32,14 +32,17 @@ fn probabilities(flows: u32, queues: u32) -> Vec<f64> {
     let queues = f64::from(queues.max(1));
     let mut chances = vec![0.0; flows + 1];
     chances[0] = 1.0;
+
     for flow in 1..=flows {
         for occupied in (1..=flow).rev() {
             let hit = chances[occupied] * occupied as f64 / queues;
             let new = chances[occupied - 1] * (queues - (occupied - 1) as f64).max(0.0) / queues;
             chances[occupied] = hit + new;
         }
+
         chances[0] = 0.0;
     }
+
     chances
 }
 
@@ -82,12 +85,14 @@ pub fn estimate(sums_bps: &[f64], single_bps: f64, flows: u32) -> Option<QueueEs
     if sums_bps.len() < SUMS_MIN || !(2..=FLOWS_MAX).contains(&flows) || single_bps <= 0.0 {
         return None;
     }
+
     let multiples: Option<Vec<u32>> = sums_bps
         .iter()
         .map(|sum| multiple(*sum / single_bps, flows))
         .collect();
     let multiples = multiples?;
     let least = multiples.iter().copied().max()?;
+
     let likelihood = |queues: u32| -> f64 {
         multiples
             .iter()
@@ -107,6 +112,7 @@ pub fn estimate(sums_bps: &[f64], single_bps: f64, flows: u32) -> Option<QueueEs
         .map(|(queues, _)| *queues);
     let (queues_min, queues_max) = (kept.clone().min()?, kept.max()?);
     let is_limited = |queues: &u32| *queues < QUEUES_MAX;
+
     Some(QueueEstimate {
         flows,
         single_bps,
@@ -147,12 +153,14 @@ mod tests {
             let of = |taken| probability(taken, flows, queues);
             let total: f64 = (0..=flows).map(of).sum();
             let mean: f64 = (0..=flows).map(|taken| f64::from(taken) * of(taken)).sum();
+
             assert!((total - 1.0).abs() < 1e-9, "{total} of {flows} on {queues}");
             assert!(
                 (mean - occupied(flows, queues)).abs() < 1e-9,
                 "{mean} of {flows} on {queues}"
             );
         }
+
         assert_eq!(probability(300, 300, 1), 0.0);
     }
 

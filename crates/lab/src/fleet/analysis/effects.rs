@@ -37,6 +37,7 @@ pub fn analyse(cells: &[&Cell], racks: &BTreeMap<HostId, String>) -> Option<Anal
         .iter()
         .map(|host| racks.get(host).map(String::as_str))
         .collect();
+
     let clearance = Clearance::of(&matrix)?;
     let reference = Reference::of(&matrix, &clearance, &racks);
     let fit = Fit::new(&matrix, &clearance, reference.rate);
@@ -52,6 +53,7 @@ pub fn analyse(cells: &[&Cell], racks: &BTreeMap<HostId, String>) -> Option<Anal
     effects.scale = scale;
     effects.hosts = hosts;
     effects.pairs = pairs;
+
     Some(Analysis { effects, uplinks })
 }
 
@@ -77,6 +79,7 @@ impl<'a> Fit<'a> {
     fn new(matrix: &'a Matrix, clearance: &'a Clearance, reference: f64) -> Self {
         let hosts = matrix.hosts.len();
         let (mut sent, mut received) = (vec![Vec::new(); hosts], vec![Vec::new(); hosts]);
+
         for entry in &matrix.entries {
             let distance = entry.ln - reference;
             if let Some(sent) = sent
@@ -85,6 +88,7 @@ impl<'a> Fit<'a> {
             {
                 sent.push(distance);
             }
+
             if let Some(received) = received
                 .get_mut(entry.sink)
                 .filter(|_| clearance.has_source(entry))
@@ -92,6 +96,7 @@ impl<'a> Fit<'a> {
                 received.push(distance);
             }
         }
+
         let end = |(distances, is_cleared): (Vec<f64>, &bool)| {
             // Else one slow pair would be an effect of both of its ends.
             let effect = if *is_cleared {
@@ -106,6 +111,7 @@ impl<'a> Fit<'a> {
             }
         };
         let sends = sent.into_iter().zip(&clearance.sources).map(end).collect();
+
         let receives = received
             .into_iter()
             .zip(&clearance.sinks)
@@ -124,6 +130,7 @@ impl<'a> Fit<'a> {
     fn scale(&self, reference: &Reference<'_>, racks: &[Option<&str>]) -> f64 {
         let rack = |host: usize| racks.get(host).copied().flatten();
         let (mut cleared, mut all) = (Vec::new(), Vec::new());
+
         for entry in &self.matrix.entries {
             let effects = self
                 .sends
@@ -139,10 +146,12 @@ impl<'a> Fit<'a> {
                 continue;
             };
             all.push(residual);
+
             if self.clearance.has_both(entry) {
                 cleared.push(residual);
             }
         }
+
         scale(&cleared, &all)
     }
 
@@ -152,6 +161,7 @@ impl<'a> Fit<'a> {
         if self.clearance.has_both(entry) {
             return Some((PairSuspect::Pair, distance));
         }
+
         let sends = self.sends.get(entry.source)?;
         let receives = self.receives.get(entry.sink)?;
         let is_undecided = sends.effect.is_none() && receives.effect.is_none();
@@ -191,8 +201,10 @@ impl<'a> Fit<'a> {
             found.cells = cells;
             found.p = effect.map(|_| p);
             found.is_slow = is_slow;
+
             found
         };
+
         let ends = self
             .matrix
             .hosts
@@ -210,6 +222,7 @@ impl<'a> Fit<'a> {
             .filter(is_slow)
             .map(|(_, pair)| *pair)
             .collect();
+
         (effects, self.named(slow))
     }
 
@@ -223,6 +236,7 @@ impl<'a> Fit<'a> {
             .any(|entry| self.clearance.has_both(entry));
         pairs.retain(|_| has_reference);
         pairs.sort_by(|(.., a), (.., b)| a.total_cmp(b));
+
         let host = |at: usize| self.matrix.hosts.get(at).cloned();
         let named = pairs.into_iter().filter_map(|(entry, suspect, effect)| {
             let (source, sink) = (host(entry.source)?, host(entry.sink)?);
@@ -248,6 +262,7 @@ impl Analysis {
             .filter(|pair| pair.suspect == PairSuspect::OneOfTwo);
         let undecided = undecided.flat_map(|pair| [&pair.source, &pair.sink]);
         let all: BTreeSet<&HostId> = slow.map(|host| &host.host).chain(undecided).collect();
+
         all.into_iter().cloned().collect()
     }
 

@@ -45,6 +45,7 @@ fn split_beyond(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
     if sorted.iter().any(|(_, ln)| !ln.is_finite()) {
         return None;
     }
+
     sorted.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     let gaps = sorted
         .iter()
@@ -57,6 +58,7 @@ fn split_beyond(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
     let (low, high) = (values(slow), values(fast));
     let scale_ln = DEVIATION_FACTOR * median_deviation(&low)?.max(median_deviation(&high)?);
     let is_clear = gap_ln > GAP_MIN_LN.max(SCALES_MIN * scale_ln.max(error));
+
     let hosts = |group: &[(&HostId, f64)]| -> Vec<HostId> {
         let mut hosts: Vec<HostId> = group.iter().map(|(host, _)| (*host).clone()).collect();
         hosts.sort_unstable();
@@ -64,6 +66,7 @@ fn split_beyond(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
     };
     let effect = (median(&low)? - median(&high)?).exp_m1();
     let is_split = is_clear && slow.len() >= MEMBERS_MIN && fast.len() >= MEMBERS_MIN;
+
     is_split.then(|| Groups {
         fast: hosts(fast),
         slow: hosts(slow),
@@ -83,6 +86,7 @@ pub fn finding(cells: &[&Cell], hub: Option<&HostId>) -> Option<(Groups, Finding
     let mut repetitions: Vec<u32> = cells.iter().map(|cell| cell.task.repetition).collect();
     repetitions.sort_unstable();
     repetitions.dedup();
+
     let shown = repetitions.iter().filter(|repetition| {
         let of: Vec<&Cell> = cells
             .iter()
@@ -98,6 +102,7 @@ pub fn finding(cells: &[&Cell], hub: Option<&HostId>) -> Option<(Groups, Finding
     } else {
         Confidence::Medium
     };
+
     let (Some(slow), Some(fast)) = (groups.slow.first(), groups.fast.first()) else {
         return None;
     };
@@ -105,6 +110,7 @@ pub fn finding(cells: &[&Cell], hub: Option<&HostId>) -> Option<(Groups, Finding
         "on {slow} and {fast}: `linerate doctor --save FILE`, then `linerate doctor --diff A B` of \
          both files"
     );
+
     let names = |hosts: &[HostId]| {
         hosts
             .iter()
@@ -126,6 +132,7 @@ pub fn finding(cells: &[&Cell], hub: Option<&HostId>) -> Option<(Groups, Finding
         findings::GROUPS.about(names(&groups.slow), confidence, next),
         statements,
     );
+
     Some((groups, finding))
 }
 
@@ -142,6 +149,7 @@ fn groups_of(cells: &[&Cell], hub: Option<&HostId>) -> Option<Groups> {
     let middles: Vec<(HostId, f64)> = named
         .filter_map(|(host, rates)| Some((host.clone(), median(rates)?.exp())))
         .collect();
+
     let errors = rates
         .iter()
         .filter(|rates| rates.len() >= CELLS_MIN)
@@ -160,6 +168,7 @@ fn host_rates(matrix: &Matrix, hub: Option<&HostId>) -> Option<Vec<Vec<f64>>> {
     let clearance = Clearance::of(matrix)?;
     let is_hub = |at: usize| matrix.hosts.get(at) == hub;
     let mut rates = vec![Vec::new(); matrix.hosts.len()];
+
     for entry in &matrix.entries {
         let ends = [
             (entry.source, entry.sink, clearance.has_sink(entry)),
@@ -176,5 +185,6 @@ fn host_rates(matrix: &Matrix, hub: Option<&HostId>) -> Option<Vec<Vec<f64>>> {
             }
         }
     }
+
     Some(rates)
 }

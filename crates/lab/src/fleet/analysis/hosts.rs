@@ -69,6 +69,7 @@ pub fn findings(hosts: &[HostFacts], is_separate: bool, clock_budget_ns: u64) ->
         }
         found.findings.push(finding);
     }
+
     for (first, second) in same_machines(hosts) {
         let finding = same_machine(first, second);
         found
@@ -77,6 +78,7 @@ pub fn findings(hosts: &[HostFacts], is_separate: bool, clock_budget_ns: u64) ->
             .or_insert_with(|| finding.id.clone());
         found.findings.push(finding);
     }
+
     found.findings.extend(clocks(hosts, clock_budget_ns));
     found.findings.extend(path_mtu(hosts));
     found
@@ -93,6 +95,7 @@ fn shared_port(host: &HostFacts) -> Option<Finding> {
     let same = shared.iter().find(|route| !is_other_vlan(&route.through));
     let route = same.or_else(|| shared.first())?;
     let name = &host.host;
+
     let ports: Vec<&str> = control
         .ports
         .intersection(&route.through.ports)
@@ -104,10 +107,12 @@ fn shared_port(host: &HostFacts) -> Option<Finding> {
         route.to
     );
     let mut finding = findings::SHARED_PORT.about(name.as_str(), Confidence::High, next);
+
     if same.is_none() {
         finding.severity = Severity::Info;
         finding.title = "Tests use another VLAN of the port of the control connection".to_owned();
     }
+
     let through = format!("route to {} through {}", route.to, route.through.device);
     let control = format!("the control connection is on {}", control.device);
     Some(because(
@@ -123,6 +128,7 @@ fn shared_port(host: &HostFacts) -> Option<Finding> {
 fn same_machines(hosts: &[HostFacts]) -> Vec<(&HostId, &HostId)> {
     let mut first: BTreeMap<&str, &HostId> = BTreeMap::new();
     let mut pairs = Vec::new();
+
     for host in hosts {
         let Some(machine) = &host.machine else {
             continue;
@@ -132,6 +138,7 @@ fn same_machines(hosts: &[HostFacts]) -> Vec<(&HostId, &HostId)> {
             None => drop(first.insert(machine, &host.host)),
         }
     }
+
     pairs
 }
 
@@ -160,12 +167,14 @@ fn clocks(hosts: &[HostFacts], budget_ns: u64) -> Option<Finding> {
     if names.is_empty() {
         return None;
     }
+
     let next = "run `linerate fleet run` on a host that is nearer to them, and compare their \
                 clocks with chrony or PTP";
     let finding = findings::CLOCK.about(names.join(", "), Confidence::High, next);
     let ms = |ns: u64| ns as f64 / 1e6;
     let threshold = format!("at most {:.0} ms", ms(budget_ns));
     let shown = late.iter().take(HOSTS_SHOWN);
+
     Some(shown.fold(finding, |finding, (host, ns)| {
         read(
             finding,
@@ -195,6 +204,7 @@ fn path_mtu(hosts: &[HostFacts]) -> Option<Finding> {
     mtus.iter()
         .filter(|(_, mtus)| !mtus.is_empty())
         .for_each(|(_, mtus)| *counts.entry(mtus).or_default() += 1);
+
     // Of equally many hosts the larger MTU is the usual one.
     let (usual, _) = counts
         .iter()
@@ -209,6 +219,7 @@ fn path_mtu(hosts: &[HostFacts]) -> Option<Finding> {
         "on {first}: `linerate doctor` (MTU-01), and one MTU on all hosts and switches of the path"
     );
     let finding = findings::PATH_MTU.about(names.join(", "), Confidence::High, next);
+
     let text = |mtus: &BTreeSet<u32>| {
         mtus.iter()
             .map(u32::to_string)
@@ -217,6 +228,7 @@ fn path_mtu(hosts: &[HostFacts]) -> Option<Finding> {
     };
     let threshold = format!("{} on most hosts", text(usual));
     let shown = other.iter().take(HOSTS_SHOWN);
+
     Some(shown.fold(finding, |finding, (host, mtus)| {
         read(
             finding,

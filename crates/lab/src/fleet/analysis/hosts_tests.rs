@@ -47,6 +47,7 @@ fn run(change: impl FnOnce(&mut [HostFacts])) -> (Vec<String>, Vec<String>) {
         );
         assert!(!finding.evidence.is_empty(), "{finding:?}");
     }
+
     let named = found
         .findings
         .iter()
@@ -78,6 +79,7 @@ fn tests_on_the_port_of_the_control_connection_are_refused_where_control_is_sepa
         evidence,
         "route to 10.0.0.2 through br0, the control connection is on eth0; both send through eth0"
     );
+
     let shared = findings(&fleet(route), false, BUDGET_NS);
     assert_eq!(shared, HostFindings::default(), "a shared path has no rule");
 }
@@ -91,6 +93,7 @@ fn another_vlan_of_the_port_is_a_note() {
         findings(&fleet(route), true, BUDGET_NS).findings[0].severity,
         Severity::Info
     );
+
     // The VLAN that control itself uses.
     let same = |hosts: &mut [HostFacts]| {
         hosts[1].control = Some(through("eth0.7", &["eth0"], true));
@@ -131,6 +134,7 @@ fn hosts_with_another_path_mtu_are_named() {
     assert_eq!(run(|hosts| set(&mut hosts[1], 9000)).0, ["FLT-17 h2"]);
     let half = run(|hosts| hosts[..2].iter_mut().for_each(|host| set(host, 1400)));
     assert_eq!(half.0, ["FLT-17 h1, h2"]);
+
     // The route to one partner has another MTU.
     let evidence = findings(
         &fleet(|hosts| hosts[0].routes[0].mtu_bytes = Some(1400)),

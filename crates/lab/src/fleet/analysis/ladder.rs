@@ -37,6 +37,7 @@ pub fn rows(steps: &[Step], cells: &Cells) -> Vec<LadderRow> {
                 .push(measured);
         }
     }
+
     levels
         .into_iter()
         .map(|((ladder, level), steps)| row(ladder, level, &steps))
@@ -55,6 +56,7 @@ fn row((direction, path, variant): Ladder<'_>, level: usize, steps: &[Measured<'
     let all = || steps.iter().flatten();
     let mut of_host: BTreeMap<&HostId, Vec<f64>> = BTreeMap::new();
     all().for_each(|(host, of)| of_host.entry(host).or_default().push(of.goodput_bps));
+
     let middle = |(host, rates): (&HostId, Vec<f64>)| Some((host.clone(), median(&rates)?));
     let hosts_bps: Vec<(HostId, f64)> = of_host.into_iter().filter_map(middle).collect();
     let fairness: Vec<f64> = steps.iter().filter_map(|step| jain(&rates(step))).collect();
@@ -75,6 +77,7 @@ fn row((direction, path, variant): Ladder<'_>, level: usize, steps: &[Measured<'
         .filter_map(|(_, of)| of.retransmits)
         .reduce(u64::saturating_add);
     row.rtt_us = median(&rtt).map(|rtt| rtt.round() as u64);
+
     row
 }
 
@@ -126,6 +129,7 @@ pub fn poisoning(
         if measured.len() < step.tasks.len() {
             return None;
         }
+
         let others: f64 = measured
             .iter()
             .filter(|(host, _)| *host != suspect)
@@ -133,12 +137,14 @@ pub fn poisoning(
             .sum();
         let suspect = measured.iter().find(|(host, _)| *host == suspect);
         own.extend(suspect.map(|(_, of)| of.goodput_bps));
+
         if suspect.is_some() {
             with.push(others)
         } else {
             without.push(others)
         }
     }
+
     let found = poison::compare(&with, &without, &own)?;
     let finding = found.is_found().then(|| poison_finding(&found, suspect));
     Some((found, finding))
@@ -150,6 +156,7 @@ fn poison_finding(found: &Poisoning, suspect: &HostId) -> Finding {
     );
     let finding = findings::POISON.about(suspect.as_str(), Confidence::High, next);
     let threshold = format!("{} without it", rate(found.without_bps));
+
     let finding = read(
         finding,
         "sum of the others with it",
@@ -180,6 +187,7 @@ pub fn findings(hub: &HostId, rows: &[LadderRow]) -> Vec<Finding> {
     for ladder in rows.iter().map(of_row).collect::<BTreeSet<_>>() {
         let of: Vec<&LadderRow> = rows.iter().filter(|row| of_row(row) == ladder).collect();
         let alone = of.iter().find(|row| row.level == 1);
+
         let all = of
             .iter()
             .filter(|row| row.level > 1)
@@ -193,6 +201,7 @@ pub fn findings(hub: &HostId, rows: &[LadderRow]) -> Vec<Finding> {
             found.extend(sharing);
         }
     }
+
     found
 }
 
@@ -206,6 +215,7 @@ pub fn alone<'a>(steps: &[Step], cells: &'a Cells) -> Vec<Vec<&'a Cell>> {
             .or_default()
             .extend(step.tasks.iter().filter_map(|task| cells.get(task)));
     }
+
     ladders.into_values().collect()
 }
 
@@ -213,9 +223,11 @@ fn unfair(hub: &HostId, alone: &LadderRow, all: &LadderRow) -> Option<Finding> {
     let rates: Vec<f64> = alone.hosts_bps.iter().map(|(_, rate)| *rate).collect();
     let middle = median(&rates)?;
     let index = all.jain.filter(|index| *index < JAIN_UNFAIR)?;
+
     if rates.iter().any(|rate| *rate < ALONE_MIN * middle) {
         return None;
     }
+
     let next =
         format!("on {hub}: `linerate doctor --window 5s` while `linerate fleet run` sends load");
     let finding = findings::UNFAIR.about(hub.as_str(), Confidence::Medium, next);
@@ -225,9 +237,11 @@ fn unfair(hub: &HostId, alone: &LadderRow, all: &LadderRow) -> Option<Finding> {
         format!("{index:.2}"),
         "1 is equal sharing, below 0.9 is unfair".to_owned(),
     );
+
     let together = |(host, rate_bps): &(HostId, f64)| format!("{host} {}", rate(*rate_bps));
     let mut sorted: Vec<&(HostId, f64)> = all.hosts_bps.iter().collect();
     sorted.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+
     let ends = sorted
         .first()
         .zip(sorted.last())
@@ -262,6 +276,7 @@ fn shared_queues(hub: &HostId, estimate: &QueueEstimate) -> Finding {
         multiples.join(", "),
         estimate.flows
     );
+
     let range = match estimate.queues_max {
         Some(most) => format!("{} to {most}", estimate.queues_min),
         None => format!("{} or more", estimate.queues_min),
@@ -293,6 +308,7 @@ pub fn asymmetries(hub: &HostId, rows: &[LadderRow], line_bps: f64) -> Vec<Findi
                 .insert(row.direction, sum);
         }
     }
+
     let of_both = |sums: BTreeMap<LadderDirection, f64>| {
         let [incast, fanout] =
             [LadderDirection::Incast, LadderDirection::Fanout].map(|way| sums.get(&way).copied());
@@ -316,5 +332,6 @@ pub fn asymmetry(hub: &HostId, incast_bps: f64, fanout_bps: f64, line_bps: f64) 
     let finding = findings::ASYMMETRY.about(hub.as_str(), Confidence::Medium, next);
     let line = format!("{} of line rate", rate(line_bps));
     let finding = read(finding, "it receives", rate(incast_bps), line.clone());
+
     Some(read(finding, "it sends", rate(fanout_bps), line))
 }

@@ -44,6 +44,7 @@ impl Matrix {
         let places: BTreeMap<&HostId, usize> =
             ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
         let mut rates: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
+
         for (cell, measurement) in measured {
             let ends = places
                 .get(&cell.task.source)
@@ -61,6 +62,7 @@ impl Matrix {
                 .or_default()
                 .push(ln_rate(measurement) - nominal.ln());
         }
+
         let entry = |((source, sink), rates): ((usize, usize), Vec<f64>)| {
             Some(Entry {
                 source,

@@ -76,6 +76,7 @@ pub fn common(
             test_ms: test_ns / 1_000_000,
         });
     }
+
     Ok(Period { start_ns, end_ns })
 }
 
@@ -92,6 +93,7 @@ impl TestIntervals {
             interval.bytes as f64 * (to_ns.saturating_sub(from_ns) as f64 / whole_ns as f64)
         };
         let bytes: f64 = self.intervals.iter().map(within).sum();
+
         if length_ns == 0 {
             0.0
         } else {
@@ -134,6 +136,7 @@ mod tests {
                 end_ns: 3000 * MS
             }
         );
+
         for test in &tests {
             let rate = test.rate_bps(period);
             assert!((rate - 1e8).abs() < 1.0, "edges are prorated: {rate}");

@@ -54,6 +54,7 @@ mod tests {
             harmful.is_found() && (harmful.gain_bps - 7860.0).abs() < 1.0,
             "{harmful:?}"
         );
+
         let noisy =
             compare(&[5000.0, 7000.0], &[7500.0, 6700.0], &[96.0, 96.0]).expect("repetitions");
         assert!(!noisy.is_found(), "{noisy:?}");

@@ -40,6 +40,7 @@ impl<'a> Reference<'a> {
         let middles = middles
             .filter_map(|(block, cells)| Some((*block, median(cells)? - rate)))
             .collect();
+
         Self {
             rate,
             limit,

@@ -74,6 +74,7 @@ fn finding(forwarder: &Forwarder, cells: &[&Cell]) -> Option<Finding> {
     if high - low <= GAP_MIN_LN.max(SCALES_MIN * scale) {
         return None;
     }
+
     let host = &forwarder.host;
     let next = format!(
         "on {host}: `linerate doctor` (PCI-03), and move one of the ports to a card in another slot"
@@ -83,12 +84,14 @@ fn finding(forwarder: &Forwarder, cells: &[&Cell]) -> Option<Finding> {
         .map(|((port, _), _, _)| port.slot.as_str())
         .collect();
     let finding = findings::SHARED_SLOT.about(host.as_str(), Confidence::Medium, next);
+
     let threshold = format!(
         "{} through two cards ({} tests)",
         rate(high.exp()),
         two.len()
     );
     let finding = read(finding, "rate through one card", rate(low.exp()), threshold);
+
     let pairs = one.iter().take(PAIRS_SHOWN).map(|((a, b), cell, bps)| {
         format!(
             "{} to {}: {} from {} to {}",
@@ -131,6 +134,7 @@ mod tests {
             .map(|(id, name, slot)| (host(id), port(name, slot)))
             .into_iter()
             .collect();
+
         Forwarder {
             host: host("h0"),
             path: "phys".to_owned(),
@@ -156,6 +160,7 @@ mod tests {
                 "{finding:?}"
             );
         }
+
         found
             .iter()
             .map(|finding| format!("{} {}", finding.id, finding.subject))
@@ -173,6 +178,7 @@ mod tests {
         };
         assert_eq!(ids(&pairs(36.2e9)), ["FLT-12 h0"]);
         assert_eq!(ids(&pairs(42.1e9)), [""; 0]);
+
         // Packets between h8 and h9 do not pass the host, nor do its own.
         let own = vec![
             cell("h1", "h9", 42.4e9),

@@ -23,12 +23,14 @@ pub fn findings(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Fi
         .filter(|host| host.sends.is_slow || host.receives.is_slow)
         .collect();
     slow.sort_by(|a, b| strength(a).total_cmp(&strength(b)));
+
     let of_hosts = slow.into_iter().map(|host| of_host(host, hosts));
     let of_racks = analysis
         .uplinks
         .iter()
         .map(|uplink| of_uplink(uplink, racks));
     let of_pairs = of_pairs(analysis, racks);
+
     findings::ranked(of_hosts.chain(of_racks).chain(of_pairs).collect())
 }
 
@@ -51,9 +53,11 @@ fn of_host(host: &HostEffect, hosts: usize) -> Finding {
     } else {
         Confidence::High
     };
+
     let name = &host.host;
     let next =
         format!("on {name}: `linerate doctor --window 5s` while `linerate fleet run` sends load");
+
     let statement = |end: &EndEffect, verb: &str, preposition: &str| {
         let partners = format!("{preposition} {} good hosts", end.cells);
         match end.effect {
@@ -67,6 +71,7 @@ fn of_host(host: &HostEffect, hosts: usize) -> Finding {
         statement(&host.receives, "receives", "from"),
     ];
     let finding = because(template.about(name.as_str(), confidence, next), statements);
+
     match confidence {
         Confidence::High => finding,
         _ => because(
@@ -91,6 +96,7 @@ fn of_uplink(uplink: &SlowUplink, racks: &BTreeMap<HostId, String>) -> Finding {
         .iter()
         .map(|(from, to)| format!("{from} to {to}"))
         .collect();
+
     let hosts = racks
         .values()
         .filter(|rack| {
@@ -108,6 +114,7 @@ fn of_uplink(uplink: &SlowUplink, racks: &BTreeMap<HostId, String>) -> Finding {
         ),
         format!("the {hosts} hosts of these racks are good elsewhere"),
     ];
+
     let next = "`linerate fleet run mesh --mode rack-safe`, and the counters of the uplink on the \
                 switches";
     because(
@@ -129,6 +136,7 @@ fn of_pairs(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Findin
         racks.is_some_and(|(from, to)| blocks.contains(&(from.as_str(), to.as_str())))
     };
     let mut both_ways: BTreeMap<(&HostId, &HostId), Vec<&PairEffect>> = BTreeMap::new();
+
     for pair in analysis
         .effects
         .pairs
@@ -146,14 +154,17 @@ fn of_pairs(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Findin
         };
         both_ways.entry(key).or_default().push(pair);
     }
+
     let mut pairs: Vec<_> = both_ways.into_iter().collect();
     let strongest =
         |pairs: &[&PairEffect]| pairs.iter().map(|pair| pair.effect).fold(0.0, f64::min);
     pairs.sort_by(|(_, a), (_, b)| strongest(a).total_cmp(&strongest(b)));
+
     let third = analysis.references().into_iter().next();
     if pairs.len() > PAIRS_LISTED_MAX {
         return vec![of_many_pairs(&pairs)];
     }
+
     pairs
         .into_iter()
         .map(|((a, b), pairs)| of_pair(a, b, &pairs, third.as_ref()))
@@ -169,6 +180,7 @@ fn of_many_pairs(pairs: &[((&HostId, &HostId), Vec<&PairEffect>)]) -> Finding {
     let mut finding =
         findings::PAIR.about(format!("{} pairs", pairs.len()), Confidence::Medium, next);
     finding.title = "Many pairs are slow, and their hosts are not".to_owned();
+
     let worst = pairs
         .iter()
         .take(PAIRS_LISTED_MAX)
@@ -193,6 +205,7 @@ fn of_pair(a: &HostId, b: &HostId, pairs: &[&PairEffect], third: Option<&HostId>
             statements,
         );
     }
+
     let next = match third {
         Some(third) => format!("`linerate fleet run pairs --pairs {a}:{third},{b}:{third}`"),
         None => format!("test {a} and {b} each with a third host: `linerate fleet run mesh`"),
@@ -201,6 +214,7 @@ fn of_pair(a: &HostId, b: &HostId, pairs: &[&PairEffect], third: Option<&HostId>
     finding.title = "One of two hosts is slow".to_owned();
     finding.explanation =
         "Neither of them was measured with a host that is known to be good.".to_owned();
+
     because(finding, statements)
 }
 
@@ -226,8 +240,10 @@ pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
             .or_insert_with(Vec::new)
             .push(*cell)
     });
+
     let mut losses = Vec::new();
     let mut loads = Vec::new();
+
     for control in alone {
         let Some(own) = control.usable() else {
             continue;
@@ -250,11 +266,13 @@ pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
                 .flatten(),
         );
     }
+
     let loss = median(&losses).filter(|_| losses.len() >= CONTROLS_MIN)?;
     let scale = median_deviation(&losses)? * 1.4826 / (losses.len() as f64).sqrt();
     if loss >= CONTENTION_LN || loss >= -4.0 * 1.2533 * scale {
         return None;
     }
+
     let cpu = median(&loads);
     let (template, next) = match cpu {
         Some(cpu) if cpu >= CPU_BUSY => (
@@ -267,6 +285,7 @@ pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
              switches",
         ),
     };
+
     let confidence = if cpu.is_some() {
         Confidence::Medium
     } else {
@@ -275,6 +294,7 @@ pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
     let finding = template.about("rounds", confidence, next);
     let threshold = format!("the same {} tests alone", losses.len());
     let finding = read(finding, "rates in rounds", change(loss.exp_m1()), threshold);
+
     Some(match cpu {
         Some(cpu) => read(
             finding,

@@ -157,11 +157,13 @@ fn explore_suspects<R: RoundRunner>(plan: &FleetPlan, run: &mut Run<'_, R>) {
             .collect();
         let mut references = analyses.first().map_or_else(Vec::new, Analysis::references);
         references.retain(|host| run.alive.contains(host));
+
         let known: BTreeSet<Task> = run.cells.keys().cloned().collect();
         let tasks = sample::adaptive(plan, &suspects, &references, &known);
         if !plan.is_adaptive || tasks.is_empty() || run.ended.is_some() {
             return;
         }
+
         run.tasks(tasks, plan.mode);
     }
 }
@@ -175,6 +177,7 @@ fn analyses<'a>(plan: &FleetPlan, cells: impl Iterator<Item = &'a Cell>) -> Vec<
             .or_default()
             .push(cell);
     }
+
     let racks = plan.racks();
     treatments
         .into_values()
@@ -186,10 +189,12 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
     let analyses = analyses(plan, run.cells.values());
     let racks = plan.racks();
     let mut findings: Vec<Finding> = Vec::new();
+
     for analysis in &analyses {
         let effects = &analysis.effects;
         let before = findings.len();
         findings.extend(analysis::findings(analysis, &racks));
+
         let is_of =
             |cell: &&Cell| *cell.task.path == effects.path && *cell.task.variant == effects.variant;
         let (alone, together): (Vec<&Cell>, Vec<&Cell>) = run
@@ -198,10 +203,12 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
             .filter(is_of)
             .partition(|cell| cell.mode != plan.mode);
         findings.extend(analysis::contention(&together, &alone));
+
         // Hosts behind a slow uplink are a group that is explained.
         if analysis.uplinks.is_empty() {
             findings.extend(run.groups(&together, None));
         }
+
         if analyses.len() > 1 {
             let varied = if effects.variant.is_empty() {
                 String::new()
@@ -215,6 +222,7 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
                 .for_each(|finding| finding.evidence.insert(0, place.clone()));
         }
     }
+
     let effects = analyses
         .into_iter()
         .map(|analysis| analysis.effects)
@@ -230,15 +238,18 @@ fn explore_ladder<R: RoundRunner>(
     let steps = ladder::among(ladder::steps(plan, &[]), &run.alive, &run.finished());
     run.steps(&steps);
     run.give_up(&plan.tasks(), FleetMode::Ladder);
+
     let rows = ladder_analysis::rows(&steps, &run.cells);
     let mut findings = Vec::new();
     let mut poisonings = Vec::new();
+
     for (direction, suspect) in ladder_analysis::suspects(&rows) {
         for (path, variant) in plan.treatments() {
             let poison = ladder::poison(plan, direction, &suspect);
             let mut steps = ladder::among(poison, &run.alive, &run.finished());
             steps.retain(|step| step.path == *path && step.variant == *variant);
             run.steps(&steps);
+
             let Some((rates, finding)) = ladder_analysis::poisoning(&steps, &suspect, &run.cells)
             else {
                 continue;
@@ -247,6 +258,7 @@ fn explore_ladder<R: RoundRunner>(
             findings.extend(finding);
         }
     }
+
     findings.extend(ladder_analysis::findings(hub, &rows));
     let alone = ladder_analysis::alone(&steps, &run.cells);
     findings.extend(
@@ -254,6 +266,7 @@ fn explore_ladder<R: RoundRunner>(
             .iter()
             .filter_map(|cells| run.groups(cells, Some(hub))),
     );
+
     let line_bps = run.runner.link_bps(hub);
     findings.extend(
         line_bps

@@ -33,6 +33,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             .filter(|cell| cell.measurement().is_some());
         let cells = with_result.map(|cell| (cell.task.clone(), cell)).collect();
         let (alive, started) = (runner.alive(), runner.now());
+
         Self {
             plan,
             runner,
@@ -67,6 +68,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             if !is_changed {
                 return again;
             }
+
             open.retain(|task| !self.cells.contains_key(task) && !again.contains(task));
         }
     }
@@ -83,10 +85,12 @@ impl<'a, R: RoundRunner> Run<'a, R> {
                 .partition(|cell| !is_catch_up && is_transient(cell));
             again.extend(unconfirmed.into_iter().map(|cell| cell.task));
             self.keep(cells, is_catch_up);
+
             if self.has_changed() {
                 return true;
             }
         }
+
         false
     }
 
@@ -98,6 +102,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
                 measurement.flags.push(CellFlag::CaughtUp);
             }
         }
+
         self.runner.keep(&cells);
         self.cells
             .extend(cells.into_iter().map(|cell| (cell.task.clone(), cell)));
@@ -120,6 +125,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         let mut again = ladder::rounds(steps, &BTreeSet::new());
         again.retain(|round| round.tasks.iter().any(is_unconfirmed));
         self.pass_of_steps(&again, true);
+
         let tasks: Vec<Task> = steps.iter().flat_map(|step| &step.tasks).cloned().collect();
         self.give_up(&tasks, FleetMode::Ladder);
     }
@@ -138,6 +144,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             if round.tasks.iter().any(|task| !self.can_run(task)) {
                 continue;
             }
+
             let Some(cells) = self.run(round, planned.get(at..).unwrap_or_default(), 0) else {
                 return;
             };
@@ -156,17 +163,20 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         if self.ended.is_some() {
             return None;
         }
+
         let elapsed = self.runner.now().saturating_sub(self.started);
         if elapsed + self.plan.round_time > self.plan.budget {
             self.ended = Some(FleetEnd::Budget);
             return None;
         }
+
         let is_open = |task: &&Task| !self.cells.contains_key(*task);
         let open = left
             .iter()
             .flat_map(|round| &round.tasks)
             .filter(is_open)
             .count();
+
         self.runner.progress(&FleetProgress {
             round: round.clone(),
             rounds_done: self.rounds_done,

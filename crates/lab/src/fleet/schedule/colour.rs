@@ -66,6 +66,7 @@ impl Resources {
             .zip(&self.capacity)
             .map(|(load, capacity)| load.div_ceil(*capacity))
             .max();
+
         let of_kind = |is_kind: &dyn Fn(usize) -> bool| {
             let used = load
                 .iter()
@@ -77,10 +78,12 @@ impl Resources {
                 .fold(0, u32::saturating_add);
             let two = |uses: &&Vec<usize>| uses.iter().filter(|at| is_kind(**at)).count() == 2;
             let units = self.uses.iter().filter(two).count();
+
             units.div_ceil((capacity as usize / 2).max(1))
         };
         let of_hosts = of_kind(&|at| at < self.hosts);
         let of_uplinks = of_kind(&|at| at >= self.hosts);
+
         of_hosts.max(of_uplinks).max(busiest.unwrap_or(0) as usize)
     }
 }
@@ -92,15 +95,18 @@ const ATTEMPTS: u32 = 16;
 pub(super) fn colour(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
     let rounds_min = resources.rounds_min();
     let mut best = attempt(resources, rng);
+
     for _ in 1..ATTEMPTS {
         if best.len() <= rounds_min {
             break;
         }
+
         let other = attempt(resources, rng);
         if other.len() < best.len() {
             best = other;
         }
     }
+
     best
 }
 
@@ -110,6 +116,7 @@ fn attempt(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
     let mut load = resources.load();
     let mut open: Vec<usize> = (0..resources.uses.len()).collect();
     let mut rounds = Vec::new();
+
     while !open.is_empty() {
         rng.shuffle(&mut open);
         open.sort_by_cached_key(|unit| {
@@ -131,6 +138,7 @@ fn attempt(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
         rounds.push(round);
         open = rest;
     }
+
     rounds
 }
 

@@ -39,6 +39,7 @@ pub fn estimate(plan: &FleetPlan, open: &[Task], alive: &BTreeSet<HostId>) -> Es
                 &finished,
             );
             let rounds = planned.len();
+
             (planned, rounds)
         }
         None => {
@@ -46,12 +47,14 @@ pub fn estimate(plan: &FleetPlan, open: &[Task], alive: &BTreeSet<HostId>) -> Es
                 .iter()
                 .filter(|task| alive.contains(&task.source) && alive.contains(&task.sink));
             let mut slots: BTreeMap<(&str, &str, u32), Vec<Task>> = BTreeMap::new();
+
             for task in runnable {
                 slots
                     .entry((&task.path, &task.variant, task.repetition))
                     .or_default()
                     .push(task.clone());
             }
+
             let rounds_min = slots.values().map(|tasks| rounds_min(tasks, &caps)).sum();
             (rounds(open, alive, &caps, plan.seed), rounds_min)
         }
@@ -60,6 +63,7 @@ pub fn estimate(plan: &FleetPlan, open: &[Task], alive: &BTreeSet<HostId>) -> Es
         .round_time
         .saturating_mul(u32::try_from(planned.len()).unwrap_or(u32::MAX));
     let cells = planned.iter().map(|round| round.tasks.len()).sum();
+
     Estimate {
         cells,
         rounds: planned.len(),

@@ -39,6 +39,7 @@ pub fn steps(plan: &FleetPlan, suspects: &[HostId]) -> Vec<Step> {
     };
     let treatments = plan.treatments();
     let mut steps = Vec::new();
+
     for repetition in 0..plan.repetitions.max(1) {
         let hosts = permutation(plan, hub, repetition);
         for direction in plan.topology.directions() {
@@ -61,6 +62,7 @@ pub fn steps(plan: &FleetPlan, suspects: &[HostId]) -> Vec<Step> {
             }
         }
     }
+
     steps
 }
 
@@ -77,6 +79,7 @@ pub fn poison(plan: &FleetPlan, direction: LadderDirection, suspect: &HostId) ->
         .filter(|host| *host != suspect)
         .cloned()
         .collect();
+
     let mut steps = Vec::new();
     for (path, variant) in plan.treatments() {
         for (group, name, repetition) in [
@@ -95,6 +98,7 @@ pub fn poison(plan: &FleetPlan, direction: LadderDirection, suspect: &HostId) ->
             ));
         }
     }
+
     steps
 }
 
@@ -166,6 +170,7 @@ fn permutation(plan: &FleetPlan, hub: &HostId, repetition: u32) -> Vec<HostId> {
         .filter(|id| *id != hub && !(hub_is_target && is_target(id)));
     let mut hosts: Vec<HostId> = fit.cloned().collect();
     Rng::with_seed(plan.seed.wrapping_add(u64::from(repetition))).shuffle(&mut hosts);
+
     hosts
 }
 
@@ -205,6 +210,7 @@ fn step(
         format!("{variant},{level}").into()
     };
     let shared_path: Arc<str> = path.into();
+
     let task = |host: &HostId| {
         let (source, sink) = match direction {
             LadderDirection::Incast => (host.clone(), hub.clone()),

@@ -83,6 +83,7 @@ impl FleetPlan {
     pub fn hash(&self) -> PlanHash {
         let mut hosts = self.hosts.clone();
         hosts.sort_unstable();
+
         let hash = hosts
             .iter()
             .fold(Fnv128::new().number(hosts.len() as u128), |hash, host| {
@@ -106,6 +107,7 @@ impl FleetPlan {
             .number(u128::from(self.repetitions))
             .number(sampled)
             .number(flags);
+
         PlanHash(
             hash.number(u128::from(self.seed))
                 .text(&self.options)
@@ -144,6 +146,7 @@ impl FleetPlan {
                 }
             }
         }
+
         tasks
     }
 
@@ -167,6 +170,7 @@ impl FleetPlan {
                 .map(|variant| (Arc::clone(&path), Arc::clone(variant)))
                 .collect::<Vec<_>>()
         };
+
         self.paths.iter().flat_map(of_path).collect()
     }
 
@@ -208,6 +212,7 @@ impl FleetPlan {
         let mut hosts: Vec<&PlanHost> = self.hosts.iter().collect();
         hosts.sort_unstable();
         hosts.dedup_by(|a, b| a.id == b.id);
+
         let ids: Vec<HostId> = hosts.iter().map(|host| host.id.clone()).collect();
         let targets = self.targets();
         let mut pairs = match &self.topology {
@@ -215,6 +220,7 @@ impl FleetPlan {
             _ => sample::pairs(&ids, self.sample_rounds, self.seed),
         };
         pairs.retain(|(a, b)| !(targets.contains(a) && targets.contains(b)));
+
         pairs
     }
 }

@@ -26,6 +26,7 @@ pub(super) fn resources(units: &[Unit<'_>], hosts: usize, caps: &Caps) -> Resour
             .keys()
             .map(|rack| caps.crossing.get(*rack).map_or(1, |pairs| (*pairs).max(1))),
     );
+
     let rack = |host: &HostId| caps.racks.get(host).map(String::as_str);
     let uses = units.iter().map(|unit| {
         let (a, b) = (rack(unit.hosts.0), rack(unit.hosts.1));
@@ -37,6 +38,7 @@ pub(super) fn resources(units: &[Unit<'_>], hosts: usize, caps: &Caps) -> Resour
             .collect()
     });
     let uses = uses.collect();
+
     Resources {
         capacity,
         hosts,

@@ -53,6 +53,7 @@ pub fn rounds(tasks: &[Task], alive: &BTreeSet<HostId>, caps: &Caps, seed: u64) 
     let treatments: Vec<(&str, &str)> = treatments.into_iter().collect();
     let mut rng = Rng::with_seed(seed);
     let mut rounds = Vec::new();
+
     for pass in passes(runnable, treatments.len()) {
         let units = units(&pass, &draw, caps);
         for matching in matchings(&units, &draw, caps, &mut rng) {
@@ -63,6 +64,7 @@ pub fn rounds(tasks: &[Task], alive: &BTreeSet<HostId>, caps: &Caps, seed: u64) 
             rounds.extend(slots(&matched, &treatments, caps.mode));
         }
     }
+
     rounds
 }
 
@@ -74,6 +76,7 @@ fn passes(tasks: Vec<&Task>, treatments: usize) -> Vec<Vec<&Task>> {
     if treatments > 1 {
         return vec![tasks];
     }
+
     let mut passes: BTreeMap<u32, Vec<&Task>> = BTreeMap::new();
     tasks
         .into_iter()
@@ -95,6 +98,7 @@ pub(super) fn units<'a>(tasks: &[&'a Task], draw: &Draw, caps: &Caps) -> Vec<Uni
         let Some(positions) = draw.position(hosts.0).zip(draw.position(hosts.1)) else {
             continue;
         };
+
         units
             .entry(hosts)
             .or_insert_with(|| Unit {
@@ -105,6 +109,7 @@ pub(super) fn units<'a>(tasks: &[&'a Task], draw: &Draw, caps: &Caps) -> Vec<Uni
             .tasks
             .push(task);
     }
+
     units.into_values().collect()
 }
 
@@ -127,6 +132,7 @@ fn matchings(units: &[Unit<'_>], draw: &Draw, caps: &Caps, rng: &mut Rng) -> Vec
 fn at_once(units: &[Unit<'_>], targets: &BTreeSet<HostId>) -> Vec<Vec<usize>> {
     let mut seen: BTreeMap<&HostId, usize> = BTreeMap::new();
     let mut rounds: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+
     for (unit, Unit { hosts: (a, b), .. }) in units.iter().enumerate() {
         let target = [*a, *b].into_iter().find(|host| targets.contains(*host));
         let number = target.map_or(0, |target| {
@@ -135,6 +141,7 @@ fn at_once(units: &[Unit<'_>], targets: &BTreeSet<HostId>) -> Vec<Vec<usize>> {
         });
         rounds.entry(number).or_default().push(unit);
     }
+
     rounds.into_values().collect()
 }
 
@@ -148,15 +155,18 @@ fn rack_safe(tournament: Vec<Vec<usize>>, resources: &Resources, rng: &mut Rng) 
     } else {
         colour(resources, rng)
     };
+
     for limits in [resources, &resources.reduced()] {
         if best.len() <= rounds_min {
             break;
         }
+
         let other = colour(limits, rng);
         if other.len() < best.len() {
             best = other;
         }
     }
+
     best
 }
 
@@ -172,6 +182,7 @@ fn shorter(tournament: Vec<Vec<usize>>, resources: &Resources, rng: &mut Rng) ->
     {
         return tournament;
     }
+
     let greedy = colour(resources, rng);
     if greedy.len() < tournament.len() {
         greedy
@@ -185,6 +196,7 @@ fn shorter(tournament: Vec<Vec<usize>>, resources: &Resources, rng: &mut Rng) ->
 fn tournament(units: &[Unit<'_>], draw: &Draw) -> Vec<Vec<usize>> {
     let mut rounds: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     let mut seen: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+
     for (
         unit,
         Unit {
@@ -199,6 +211,7 @@ fn tournament(units: &[Unit<'_>], draw: &Draw) -> Vec<Vec<usize>> {
             .push(unit);
         *direction += 1;
     }
+
     rounds.into_values().collect()
 }
 
@@ -210,6 +223,7 @@ fn slots(units: &[&Unit<'_>], treatments: &[(&str, &str)], mode: FleetMode) -> V
         order(treatments.len(), repetition)
             .filter_map(move |place| Some((repetition, *treatments.get(place)?)))
     });
+
     let round = |(repetition, wanted): (u32, (&str, &str))| {
         let is_in = |task: &&&Task| task.repetition == repetition && treatment(task) == wanted;
         let tasks: Vec<Task> = tasks().filter(is_in).map(|task| (*task).clone()).collect();

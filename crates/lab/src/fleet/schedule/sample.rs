@@ -35,6 +35,7 @@ pub(super) fn pairs(hosts: &[HostId], rounds: Option<u32>, seed: u64) -> Vec<(Ho
         .filter_map(|host| Some((host, draw.position(host)?)))
         .collect();
     let mut pairs = Vec::new();
+
     for (at, (a, position)) in placed.iter().enumerate() {
         let met = placed
             .iter()
@@ -42,6 +43,7 @@ pub(super) fn pairs(hosts: &[HostId], rounds: Option<u32>, seed: u64) -> Vec<(Ho
             .filter(|(_, other)| draw.round_of(*position, *other) < rounds);
         pairs.extend(met.map(|(b, _)| ((*a).clone(), (*b).clone())));
     }
+
     pairs
 }
 
@@ -56,6 +58,7 @@ pub fn adaptive(
     let targets = plan.targets();
     let mut ids: Vec<&HostId> = plan.hosts.iter().map(|host| &host.id).collect();
     ids.sort_unstable();
+
     let mut pairs = Vec::new();
     for suspect in suspects {
         let is_fit = |other: &&HostId| {
@@ -72,6 +75,7 @@ pub fn adaptive(
                 .map(|partner| (suspect.clone(), partner.clone())),
         );
     }
+
     // A suspect has the same partners in the second stage, whose tests are then known.
     let tasks =
         (0..plan.repetitions.max(1)).flat_map(|repetition| plan.tasks_of(&pairs, repetition));
@@ -94,6 +98,7 @@ pub fn control(plan: &FleetPlan, tasks: &[Task]) -> Vec<Task> {
     pairs.sort_unstable();
     pairs.dedup();
     Rng::with_seed(plan.seed).shuffle(&mut pairs);
+
     // Each pair has two cells.
     let cells = (pairs.len() * 2 / CONTROL_SHARE).max(CONTROL_CELLS_MIN);
     pairs.truncate(cells.div_ceil(2));
@@ -101,5 +106,6 @@ pub fn control(plan: &FleetPlan, tasks: &[Task]) -> Vec<Task> {
         .into_iter()
         .map(|(a, b)| (a.clone(), b.clone()))
         .collect();
+
     plan.tasks_of(&pairs, plan.repetitions.max(1))
 }

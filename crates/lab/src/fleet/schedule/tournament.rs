@@ -64,6 +64,7 @@ mod tests {
                     );
                 }
             }
+
             assert_eq!(
                 rounds.len(),
                 players.next_multiple_of(2) - 1,

@@ -9,6 +9,7 @@ const COMMENT_AT: usize = 44;
 pub(super) fn explained(bare: &str) -> String {
     let mut table = "";
     let mut out = String::new();
+
     for line in TEMPLATE.lines() {
         table = table_of(line).unwrap_or(table);
         let key = line
@@ -16,6 +17,7 @@ pub(super) fn explained(bare: &str) -> String {
             .split_once(" = ")
             .map(|(key, _)| key);
         let value = key.and_then(|key| value_line(bare, table, key));
+
         let comment = line.rsplit_once(" # ").map(|(_, comment)| comment);
         match (value, comment) {
             (Some(value), Some(comment)) => {
@@ -25,8 +27,10 @@ pub(super) fn explained(bare: &str) -> String {
             (Some(value), None) => out.push_str(value),
             (None, _) => out.push_str(line),
         }
+
         out.push('\n');
     }
+
     out
 }
 

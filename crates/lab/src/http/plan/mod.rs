@@ -260,6 +260,7 @@ impl Plan {
                 "a plan has at most {TEXT_BYTES_MAX} bytes, this has {len}"
             )));
         }
+
         let plan: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_of(text, span.start));
             PlanError(format!(
@@ -312,6 +313,7 @@ impl Plan {
             .filter(|heartbeat| *heartbeat <= self.c10k.idle.hold);
         self.c10k.low_rate.duration = self.c10k.low_rate.duration.min(Duration::from_secs(10));
         self.c10k.active.duration = self.c10k.active.duration.min(short);
+
         self
     }
 }

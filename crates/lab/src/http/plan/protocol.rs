@@ -139,10 +139,12 @@ pub fn fingerprint(text: &str) -> Result<[u8; 32], TrustError> {
     if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err(wrong());
     }
+
     let mut bytes = [0; 32];
     for (place, byte) in bytes.iter_mut().enumerate() {
         *byte = u8::from_str_radix(&digits[2 * place..][..2], 16).map_err(|_| wrong())?;
     }
+
     Ok(bytes)
 }
 
@@ -168,6 +170,7 @@ mod tests {
         let colons = vec!["aB"; 32].join(":");
         assert_eq!(fingerprint(&colons), Ok([0xab; 32]));
         assert_eq!(fingerprint(&"AB".repeat(32)), Ok([0xab; 32]));
+
         for wrong in [
             "",
             "ab",

@@ -47,6 +47,7 @@ fn keys_of_all_tables_are_read() {
         (plan.seed, plan.defaults.repeats, plan.defaults.ramp_per_s),
         (7, 5, None)
     );
+
     let protocol = Protocol {
         version: HttpVersion::Http2,
         streams: 8,
@@ -76,6 +77,7 @@ fn written_plan_is_read_back_unchanged() {
         ..Plan::default()
     };
     let file = trusting(Trust::File("/etc/a \"b\\c\".pem".into()));
+
     for plan in [
         Plan::default(),
         Plan::default().quick(),
@@ -126,6 +128,7 @@ fn wrong_value_is_named_with_its_line_or_key_and_what_is_allowed() {
         let found = toml_error(&text.replace("\\n", "\n"));
         assert!(found.contains(expected), "{text:?} gave {found:?}");
     }
+
     let many: Vec<String> = (1..=65).map(|n| n.to_string()).collect();
     assert!(
         toml_error(&format!("[phase2]\nconnections = [{}]", many.join(",")))
@@ -162,6 +165,7 @@ fn hash_depends_on_values_only() {
     );
     assert_ne!(plan.hash(), Plan::default().hash());
     assert_ne!(Plan::default().hash(), Plan::default().quick().hash());
+
     let trusting = Plan::parse("[protocol]\ninsecure = true").expect("TOML");
     assert_ne!(Plan::default().hash(), trusting.hash());
     let rated = Plan::parse("line_rate = \"1G\"").expect("TOML");
@@ -170,6 +174,7 @@ fn hash_depends_on_values_only() {
         (Some(1e9), Plan::default().hash()),
         "no run depends on it"
     );
+
     // A run directory of an earlier version is resumed only while this stays as it is.
     assert_eq!(Plan::default().hash(), "4ff579ee4ac9fb63");
 }

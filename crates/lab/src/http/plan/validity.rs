@@ -35,12 +35,14 @@ fn top(plan: &Plan) -> Checked {
     number("seed", plan.seed, &(0..=i64::MAX as u64))?;
     url("target", plan.target.as_deref())?;
     host("control", plan.control.as_deref())?;
+
     if let Some(dev) = plan.dev.as_deref().filter(|dev| !is_device(dev)) {
         return wrong(
             "dev",
             format_args!("`{}` is no name of a device", shown(dev)),
         );
     }
+
     number("protocol.streams", plan.protocol.streams, &(1..=1024))?;
     let share = plan.objective.error_share;
     if !(0.0..=1.0).contains(&share) {
@@ -49,6 +51,7 @@ fn top(plan: &Plan) -> Checked {
             format_args!("expected a share from 0 to 1, found {share}"),
         );
     }
+
     plan.objective
         .p99
         .map_or(Ok(()), |p99| time("slo.p99", p99, &WAIT))
@@ -62,6 +65,7 @@ fn defaults(plan: &Plan) -> Checked {
     time("defaults.cooldown", defaults.cooldown, &PAUSE)?;
     number("defaults.repeats", defaults.repeats, &(1..=100))?;
     number("defaults.threads", defaults.threads, &(0..=1024))?;
+
     defaults.ramp_per_s.map_or(Ok(()), |rate| {
         number("defaults.ramp", rate, &(1..=1_000_000))
     })
@@ -79,6 +83,7 @@ fn lists(plan: &Plan) -> Checked {
     )?;
     list("phase2.payloads", &plan.matrix.payloads_bytes)?;
     numbers("phase2.connections", &plan.matrix.connections, &CONNECTIONS)?;
+
     list("source.addresses", &plan.source.addresses)
 }
 
@@ -86,9 +91,11 @@ fn c10k(plan: &Plan) -> Checked {
     let (idle, low_rate, active) = (&plan.c10k.idle, &plan.c10k.low_rate, &plan.c10k.active);
     numbers("phase3.idle.steps", &idle.steps, &CONNECTIONS)?;
     time("phase3.idle.hold", idle.hold, &PERIOD)?;
+
     if let Some(heartbeat) = idle.heartbeat {
         time("phase3.idle.heartbeat", heartbeat, &PERIOD)?;
     }
+
     number(
         "phase3.lowrate.connections",
         low_rate.connections,
@@ -106,6 +113,7 @@ fn c10k(plan: &Plan) -> Checked {
         &CONNECTIONS_OR_NONE,
     )?;
     list("phase3.active.payloads", &active.payloads_bytes)?;
+
     time("phase3.active.duration", active.duration, &PERIOD)
 }
 
@@ -122,6 +130,7 @@ fn combinations(plan: &Plan) -> Checked {
              as failed; raise the timeout"
         ));
     }
+
     let idle = &plan.c10k.idle;
     if let Some(heartbeat) = idle.heartbeat.filter(|heartbeat| *heartbeat > idle.hold) {
         let (heartbeat, hold) = (duration_name(heartbeat), duration_name(idle.hold));
@@ -130,12 +139,14 @@ fn combinations(plan: &Plan) -> Checked {
              would be sent; hold longer or set it to \"off\""
         ));
     }
+
     if plan.protocol.has_streams_without_http2() {
         let streams = plan.protocol.streams;
         return refused(format!(
             "protocol.streams ({streams}) are HTTP/2's: set protocol.version to \"2\""
         ));
     }
+
     let cells = plan.matrix.payloads_bytes.len() * plan.matrix.connections.len()
         + plan.payloads.payloads_bytes.len();
     let repeats = plan.defaults.repeats;
@@ -146,6 +157,7 @@ fn combinations(plan: &Plan) -> Checked {
              of at most {RUNS_MAX}"
         ));
     }
+
     Ok(())
 }
 
@@ -161,6 +173,7 @@ fn number<T: PartialOrd + Display + Copy>(
     if range.contains(&number) {
         return Ok(());
     }
+
     let (low, high) = (range.start(), range.end());
     wrong(
         key,
@@ -184,10 +197,12 @@ fn list<T: PartialEq>(key: &str, values: &[T]) -> Checked {
             format_args!("expected at most {LIST_MAX} values, found {found}"),
         );
     }
+
     let has_duplicate = (1..values.len()).any(|at| values[..at].contains(&values[at]));
     if has_duplicate {
         return wrong(key, "a value is in the list twice");
     }
+
     Ok(())
 }
 
@@ -209,6 +224,7 @@ fn url(key: &str, url: Option<&str>) -> Checked {
             .any(|known| scheme.eq_ignore_ascii_case(known));
         is_known.then_some(host)
     });
+
     let is_printable = url.chars().all(|c| !c.is_control() && !c.is_whitespace());
     if host.is_some_and(|host| !host.is_empty())
         && is_printable
@@ -216,6 +232,7 @@ fn url(key: &str, url: Option<&str>) -> Checked {
     {
         return Ok(());
     }
+
     wrong(
         key,
         format_args!(

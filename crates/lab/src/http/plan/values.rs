@@ -15,6 +15,7 @@ fn read<'de, D: Deserializer<'de>, T, E: fmt::Display>(
     parse: impl FnOnce(&str) -> Result<T, E>,
 ) -> Result<T, D::Error> {
     struct Word;
+
     impl Visitor<'_> for Word {
         type Value = String;
 
@@ -30,6 +31,7 @@ fn read<'de, D: Deserializer<'de>, T, E: fmt::Display>(
             Ok(number.to_string())
         }
     }
+
     parse(&deserializer.deserialize_any(Word)?).map_err(de::Error::custom)
 }
 
@@ -118,6 +120,7 @@ fn or(none: &'static str, text: &str) -> Result<Option<Duration>, OptionalTimeEr
     if text == none {
         return Ok(None);
     }
+
     duration(text)
         .map(Some)
         .map_err(|error| OptionalTimeError(error, none))

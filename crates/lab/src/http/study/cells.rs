@@ -54,6 +54,7 @@ impl JudgedCells {
             .collect();
         cells.extend(by_products(input, &cells));
         cells.sort_by_key(|cell| cell.key);
+
         Self {
             cells,
             rows: shapes.into_values().map(|shape| shape.row).collect(),
@@ -91,6 +92,7 @@ fn drafts(input: &StudyInput<'_>) -> (Vec<Draft>, Option<String>) {
     if input.kept.baseline.is_empty() || most < REFUTED_FROM {
         return (of_baseline, None);
     }
+
     let note = format!(
         "HTTP reached {} times what TCP alone says the path carries; something else limited TCP \
          (one stream, pacing, a CPU), so the ceiling is what the link carries, where that is known",
@@ -108,6 +110,7 @@ fn drafts_below(input: &StudyInput<'_>, is_refuted: bool) -> Vec<Draft> {
             groups.entry(run.key).or_default().push(run.clone());
         }
     }
+
     groups
         .into_iter()
         .map(|(key, runs)| draft(input, key, runs, is_refuted))
@@ -134,6 +137,7 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
     let bits_per_response =
         allowed.map(|(ceiling, _, header, payload)| ceiling.bits_per_response(header, payload));
     let median = medians(&runs, link.as_ref(), ceiling_per_s);
+
     let is_one_host = input.setup.client.is_loopback
         || input
             .setup
@@ -151,6 +155,7 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
     let mut facts = cell_facts(key, &runs, &median, network, input.setup.port);
     facts.is_lossy_without_load = super::sentences::is_lossy_without_load(&input.kept.baseline);
     facts.is_one_host = is_one_host || share_a_kernel(input);
+
     let opposite_share =
         allowed
             .zip(median.ok_per_s)
@@ -166,6 +171,7 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
     cell.runs = runs;
     cell.median = median;
     cell.ceiling_per_s = ceiling_per_s;
+
     Draft {
         cell,
         facts,
@@ -210,6 +216,7 @@ pub(super) fn ceiling(
     {
         return None;
     }
+
     let reached = if is_refuted {
         1.0
     } else {
@@ -242,6 +249,7 @@ fn shapes(input: &StudyInput<'_>, drafts: &[Draft]) -> BTreeMap<u64, Shape> {
             .or_default()
             .push(point(draft));
     }
+
     points
         .into_iter()
         .map(|(payload_bytes, points)| {
@@ -274,6 +282,7 @@ fn judged(input: &StudyInput<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -
         .get(&draft.cell.key.payload_bytes)
         .filter(|_| draft.cell.key.rate_per_s.is_none());
     let position = shape.map_or_else(Position::default, |shape| shape.position(&point(&draft)));
+
     let Draft {
         mut cell,
         mut facts,
@@ -281,6 +290,7 @@ fn judged(input: &StudyInput<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -
     } = draft;
     facts.position = position;
     cell.verdict = (input.setup.judge)(&facts);
+
     cell
 }
 
@@ -325,6 +335,7 @@ pub fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
     if !input.setup.plan.matrix.refine_knee || !input.setup.phases.has(2) {
         return Vec::new();
     }
+
     let drafts = drafts(input).0;
     let is_added = |draft: &&Draft| {
         !input
@@ -334,6 +345,7 @@ pub fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
             .connections
             .contains(&draft.cell.key.connections)
     };
+
     shapes(input, &drafts)
         .into_iter()
         .filter_map(|(payload_bytes, shape)| {

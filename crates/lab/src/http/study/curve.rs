@@ -34,6 +34,7 @@ pub(super) fn ceiling_curve(input: &StudyInput<'_>, judged: &JudgedCells) -> Vec
     let Some(ceiling) = ceiling(input, link, load, judged.is_refuted) else {
         return Vec::new();
     };
+
     // A head differs from the usual one by the same lines whatever the payload, and its length has
     // digits of its own.
     let (header_bytes, payload_bytes) = response_bytes(&cell.key, load);
@@ -43,10 +44,12 @@ pub(super) fn ceiling_curve(input: &StudyInput<'_>, judged: &JudgedCells) -> Vec
             .saturating_add(usual_header_bytes(payload_bytes))
             .saturating_sub(usual_bytes)
     };
+
     let between = (0..POINTS_MAX)
         .map(|step| (*first as f64 * 2_f64.powf(step as f64 / STEPS_OF_OCTAVE)) as u64);
     let mut all = payloads.clone();
     all.extend(between.filter(|payload_bytes| (*first..*last).contains(payload_bytes)));
+
     all.into_iter()
         .map(|payload_bytes| {
             let responses_per_s = ceiling.responses_per_s(head_of(payload_bytes), payload_bytes);
@@ -61,6 +64,7 @@ pub(super) fn ceiling_missing(input: &StudyInput<'_>, judged: &JudgedCells) -> O
     if cells.is_empty() || cells.iter().any(|cell| cell.ceiling_per_s.is_some()) {
         return None;
     }
+
     let mut loads = input.kept.runs.iter().filter_map(|run| run.load.as_ref());
     let is_plain = |load: &LoadResult| {
         load.protocol
@@ -77,6 +81,7 @@ pub(super) fn ceiling_missing(input: &StudyInput<'_>, judged: &JudgedCells) -> O
     } else {
         "no answer was measured"
     };
+
     Some(why.to_owned())
 }
 
@@ -106,6 +111,7 @@ mod tests {
                 .iter()
                 .find(|point| point.payload_bytes == payload_bytes)
         };
+
         for cell in study
             .cells
             .iter()
@@ -114,6 +120,7 @@ mod tests {
             let point = of(cell.key.payload_bytes).map(|point| point.responses_per_s);
             assert_eq!(point, cell.ceiling_per_s, "{:?}", cell.key);
         }
+
         assert!((25..40).contains(&curve.len()), "{}", curve.len());
         assert!(curve.is_sorted_by(|a, b| a.payload_bytes < b.payload_bytes));
         assert!(curve.is_sorted_by(|a, b| a.responses_per_s > b.responses_per_s));
@@ -126,6 +133,7 @@ mod tests {
     #[test]
     fn missing_ceiling_has_a_reason() {
         type Row = (fn(&mut OwnedInput), Option<&'static str>);
+
         let rows: [Row; 5] = [
             (|_| (), None),
             (

@@ -72,6 +72,7 @@ pub(crate) fn seed_input() -> OwnedInput {
     host.link_bps = Some(1_000_000_000);
     host.mtu_bytes = Some(1500);
     host.timestamps = Some(1);
+
     let mut runs = Vec::new();
     for row in &SEED {
         for connections in CONNECTIONS {
@@ -86,6 +87,7 @@ pub(crate) fn seed_input() -> OwnedInput {
             }
         }
     }
+
     OwnedInput {
         setup: Setup {
             target: "http://192.168.5.2:8080".to_owned(),
@@ -118,12 +120,14 @@ fn tcp(is_reverse: bool) -> Baseline {
 
 fn seed_run(row: &SeedRow, connections: u32, repeat: u32, share_of_best: f64) -> CellRun {
     const SERVER_CPUS: f64 = 8.0;
+
     let ok_per_s = share_of_best * row.best_mb_per_s * 1e6 / row.payload_bytes as f64;
     let load = load_of(row.payload_bytes, connections, ok_per_s);
     let http_bytes = load.http_bytes.expect("plain text");
     let frames = (http_bytes / load.ok).div_ceil(1448) * load.ok;
     let mut run = observed(run(load));
     let cpus = row.server_cpus * share_of_best;
+
     run.key = CellKey::new(Phase::Matrix, row.payload_bytes, connections);
     run.repeat = repeat;
     let mut server = resting();
@@ -132,9 +136,11 @@ fn seed_run(row: &SeedRow, connections: u32, repeat: u32, share_of_best: f64) ->
     server.busiest_cpu_busy = Some((cpus / SERVER_CPUS + 0.05).min(1.0));
     server.process_cpu_ns = Some((cpus * server.window_ns as f64) as u64);
     run.server = Some(server);
+
     let mut nic = idle_nic();
     nic.rx_packets = frames;
     nic.rx_bytes = http_bytes + 66 * frames;
     run.client.nic = Some(nic);
+
     run
 }

@@ -94,6 +94,7 @@ impl StudyInput<'_> {
         if let Some(link) = self.setup.link() {
             return Some(link.with_segments_of(runs));
         }
+
         let reached_bps = reached_bps(&self.kept.baseline);
         let unit = self
             .setup
@@ -135,6 +136,7 @@ pub fn study(input: &StudyInput<'_>) -> Study {
     study.cells = judged.cells;
     study.rows = judged.rows;
     study.idle = idle;
+
     study
 }
 
@@ -149,6 +151,7 @@ fn protocol(runs: &[CellRun]) -> Vec<NegotiatedProtocol> {
             all.push(protocol.clone());
         }
     }
+
     all
 }
 

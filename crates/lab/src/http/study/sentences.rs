@@ -90,6 +90,7 @@ pub(super) fn path(baseline: &[Baseline]) -> Option<String> {
         rate_name(best.goodput_bps),
         test_name(best)
     );
+
     let defects = path_defects(baseline);
     let is_judged = is_lossy_without_load(baseline).is_some();
     let is_slow = !slow_tests(std::slice::from_ref(best)).is_empty();
@@ -142,6 +143,7 @@ pub(super) fn whole(judged: &JudgedCells, idle: Option<&Idle>) -> Option<String>
     if !stable.is_empty() {
         parts.push(format!("Best stable: {}.", stable.join(", ")));
     }
+
     parts.extend(idle.and_then(held));
     let active = judged
         .cells
@@ -154,6 +156,7 @@ pub(super) fn whole(judged: &JudgedCells, idle: Option<&Idle>) -> Option<String>
             .find(|row| row.payload_bytes == active.key.payload_bytes)?;
         Some(c10k::retained(active, row, &judged.best_stable(row)?.median)? + ".")
     }));
+
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
@@ -175,6 +178,7 @@ fn held(idle: &Idle) -> Option<String> {
             bytes_name(line.bytes_per_connection)
         )
     });
+
     Some(format!("{} idle connections held{each}.", grouped(most)))
 }
 
@@ -198,6 +202,7 @@ pub(super) fn passes(
         .iter()
         .filter(|cell| cell.key.phase == Phase::LowRate);
     passes.extend(low_rates.map(c10k::low_rate_pass));
+
     passes
 }
 
@@ -212,6 +217,7 @@ fn objective(input: &StudyInput<'_>, judged: &JudgedCells, row: &Row) -> Pass {
         payload_name(row.payload_bytes),
         percent(wanted.error_share)
     );
+
     let is_met = row
         .best_per_s
         .map(|_| row.best_stable_connections.is_some() && !row.is_limited_by_objective);

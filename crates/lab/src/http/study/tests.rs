@@ -32,6 +32,7 @@ fn every_prefix_of_the_runs_gives_a_study() {
         part.kept.runs.truncate(length);
         assert!(study_of(&part).cells.len() <= 21);
     }
+
     assert_eq!(study_of(&full).cells.len(), 21);
 }
 
@@ -74,12 +75,14 @@ fn what_http_exceeds_by_far_is_no_ceiling() {
         .baseline
         .iter_mut()
         .for_each(|test| test.goodput_bps /= 4.0);
+
     for end in [Some(&mut owned.setup.client), owned.setup.server.as_mut()]
         .into_iter()
         .flatten()
     {
         end.link_bps = Some(10_000_000_000);
     }
+
     for run in &mut owned.kept.runs {
         for side in [Some(&mut run.client), run.server.as_mut()]
             .into_iter()
@@ -90,9 +93,11 @@ fn what_http_exceeds_by_far_is_no_ceiling() {
             }
         }
     }
+
     let study = study_of(&owned);
     let ceiling = study.cells[0].ceiling_per_s.expect("a link");
     assert!((1_010_000.0..1_020_000.0).contains(&ceiling), "{ceiling}");
+
     let classes: Vec<_> = study
         .cells
         .iter()
@@ -115,12 +120,14 @@ fn without_a_link_speed_the_ceiling_is_what_tcp_alone_reached() {
     let mut owned = seed_input();
     owned.setup.client.link_bps = None;
     owned.setup.server = None;
+
     let nics = owned
         .kept
         .runs
         .iter_mut()
         .filter_map(|run| run.client.nic.as_mut());
     nics.for_each(|nic| nic.link_bps = None);
+
     let study = study_of(&owned);
     for (cell, expected) in study.cells.iter().zip(&with_speed.cells) {
         let ratio = cell
@@ -133,8 +140,10 @@ fn without_a_link_speed_the_ceiling_is_what_tcp_alone_reached() {
         );
         assert_eq!(cell.verdict.primary.class, expected.verdict.primary.class);
     }
+
     owned.setup.plan.line_rate_bps = Some(10e9);
     owned.kept.baseline.clear();
+
     let classes: Vec<_> = study_of(&owned)
         .cells
         .iter()
@@ -157,6 +166,7 @@ fn without_a_link_speed_nothing_is_network_bound() {
         .runs
         .iter_mut()
         .for_each(|run| run.client.nic = None);
+
     let study = study_of(&owned);
     assert!(study.cells.iter().all(|cell| cell.ceiling_per_s.is_none()));
     assert!(
@@ -176,13 +186,16 @@ fn more_than_a_fifth_of_invalid_cells_spoils_the_experiment() {
             .into_iter()
             .for_each(|run| run.flags.push(Flag::Unsteady));
     }
+
     let study = study_of(&owned);
     assert_eq!(invalid_share(&study), Some(3.0 / 18.0));
     assert_eq!(ending(&study, false), Ending::Done);
     assert_eq!(study.rows[0].best_stable_connections, Some(256));
+
     for run in matrix_run(&mut owned, KIB, 256) {
         run.state = RunState::Aborted;
     }
+
     assert_eq!(ending(&study_of(&owned), false), Ending::TooManyInvalid);
 }
 
@@ -215,6 +228,7 @@ fn knees_are_refined_twice_at_most_and_only_if_planned() {
         .iter()
         .map(|key| (key.payload_bytes / KIB, key.connections))
         .collect();
+
     // Between 16 and 64 for small answers; 16 connections are the fewest of the others and wait
     // already.
     assert_eq!(added, [(1, 32)]);
@@ -224,6 +238,7 @@ fn knees_are_refined_twice_at_most_and_only_if_planned() {
         run.load = Some(load_of(KIB, connections, 90_000.0));
         owned.kept.runs.push(run);
     }
+
     assert!(refinements(&input(&owned)).is_empty());
     let mut unwanted = seed_input();
     unwanted.setup.plan.matrix.refine_knee = false;
@@ -235,12 +250,14 @@ fn a_path_that_loses_or_is_slow_is_not_clean() {
     let mut owned = seed_input();
     assert!(path_defects(&owned.kept.baseline).is_empty());
     owned.kept.baseline[0].of_theory = Some(0.8);
+
     let slow = slow_tests(&owned.kept.baseline);
     assert!(
         slow[0].starts_with("client to server, 1 stream: 941.4 Mbit/s, 80 % of"),
         "{slow:?}"
     );
     owned.kept.baseline[1].without_load = Some(LossWithoutLoad::new(2_000, 5));
+
     let defects = path_defects(&owned.kept.baseline);
     assert_eq!(
         defects,
@@ -261,11 +278,13 @@ fn retransmits_of_a_full_path_are_no_defect() {
     assert!(path_defects(&owned.kept.baseline).is_empty());
     owned.kept.baseline[1].without_load = Some(LossWithoutLoad::new(2_000, 0));
     assert!(path_defects(&owned.kept.baseline).is_empty());
+
     let sentence = study_of(&owned).sentences[0].clone().expect("tested");
     assert!(
         sentence.starts_with("The path is clean: TCP alone reaches"),
         "{sentence}"
     );
+
     // A few are chance, and no share.
     owned.kept.baseline[1].without_load = Some(LossWithoutLoad::new(500, 2));
     assert!(path_defects(&owned.kept.baseline).is_empty());
@@ -278,6 +297,7 @@ fn busy_connections_are_compared_with_the_best_of_their_payload() {
     run.key = CellKey::new(Phase::Active, run.key.payload_bytes, 10_000);
     run.load = Some(load_of(KIB, 10_000, 80_000.0));
     owned.kept.runs.push(run);
+
     let study = study_of(&owned);
     let active = study.cells.last().expect("the active cell");
     assert_eq!(
@@ -286,6 +306,7 @@ fn busy_connections_are_compared_with_the_best_of_their_payload() {
         "{:#?}",
         active.verdict
     );
+
     let whole = study.sentences[2].clone().expect("a sentence");
     assert!(
         whole.contains("10,000 busy connections keep 79.") && whole.ends_with("best stable case."),
@@ -348,6 +369,7 @@ fn sixteen_connections_are_too_few_for_small_answers() {
         "{:#?}",
         cell.verdict
     );
+
     let mb_per_s = cell.median.payload_bytes_per_s.expect("known") / 1e6;
     assert!((mb_per_s - 47.5).abs() < 0.2, "{mb_per_s}");
     // Twice the throughput at the latency of 16 connections takes twice as many.

@@ -26,6 +26,7 @@ pub(super) fn datagrams(context: &Context<'_>, absent: &mut Absent) -> Vec<Datag
         .phases
         .iter()
         .filter(|phase| is_paced(phase.spec.kind));
+
     let directions = |phase: &PhaseResult| match phase.spec.direction {
         Some(direction) => vec![direction],
         None => vec![PathDirection::Down, PathDirection::Up],
@@ -71,6 +72,7 @@ fn of_direction(
         lacks("no datagram was sent");
         return None;
     }
+
     let headers = if context.input.target.family == "ipv6" {
         HEADERS_V6
     } else {
@@ -83,6 +85,7 @@ fn of_direction(
             ns_to_s(end.elapsed_ns),
         )
     };
+
     // Receivers of iperf3 count late datagrams and duplicates together.
     let has_order = context.input.target.dialect == Dialect::Native;
     let received = loss.received.max(1);
@@ -99,6 +102,7 @@ fn of_direction(
     datagrams.lateness = sender.lateness;
     datagrams.gaps = receiver.gaps;
     datagrams.longest_train = receiver.longest_train;
+
     Some(datagrams)
 }
 
@@ -121,6 +125,7 @@ fn of_transactions(phase: &PhaseResult) -> Option<Transactions> {
     let seconds = ns_to_s(phase.local.elapsed_ns);
     let completed = phase.local.transactions.unwrap_or(latency.n);
     let each = |end: &EndpointPhase| end.cpu_ns.checked_div(completed).filter(|_| end.cpu_ns > 0);
+
     (latency.n > 0 && seconds > 0.0).then(|| {
         let per_s = completed as f64 / seconds;
         let mut found = Transactions::new(phase.spec.kind, phase.spec.streams_max, per_s, latency);

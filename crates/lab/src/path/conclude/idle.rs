@@ -20,6 +20,7 @@ pub(super) fn round_trip(input: &ConcludeInput) -> Option<Delay> {
 pub(super) fn idle(context: &Context<'_>, absent: &mut Absent) -> Option<IdleDelays> {
     let phase = context.input.phases_of(PhaseKind::Idle).next()?;
     let one_way = context.clock.map(|clock| clock.one_way(&phase.udp));
+
     let rpm = rpm_of(&phase.foreign, &[]).foreign;
     if rpm.is_none() {
         absent.add_in(
@@ -28,6 +29,7 @@ pub(super) fn idle(context: &Context<'_>, absent: &mut Absent) -> Option<IdleDel
             "no complete probe over a new connection",
         );
     }
+
     let mut delays = IdleDelays::default();
     delays.rtt = context.idle_rtt;
     delays.one_way_up = one_way.map(|(up, _)| up);
@@ -37,6 +39,7 @@ pub(super) fn idle(context: &Context<'_>, absent: &mut Absent) -> Option<IdleDel
     delays.echo = round_trips_if_any(&phase.foreign.echo);
     delays.jitter_ns = probe_jitter_ns(&phase.udp);
     delays.rpm = rpm;
+
     Some(delays)
 }
 
@@ -62,6 +65,7 @@ pub(super) fn mos_of(context: &Context<'_>, probes: &[ProbeSample]) -> Option<f6
     let rtt = round_trips(probes);
     let all = rtt.n.saturating_add(rtt.lost).max(1);
     let loss_share = rtt.lost as f64 / all as f64;
+
     let call = |one_way_ns: i64, variation_ns: i64| {
         mos(&CallPath {
             one_way_ns,
@@ -86,6 +90,7 @@ pub(super) fn mos_of(context: &Context<'_>, probes: &[ProbeSample]) -> Option<f6
         Some(call(one_way_ns?, spread(&queue)?))
     });
     let [up, down] = scores;
+
     Some(up?.min(down?))
 }
 

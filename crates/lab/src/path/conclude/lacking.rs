@@ -46,6 +46,7 @@ impl Absent {
             let text = text();
             all.entry(figure).or_insert(text);
         }
+
         all
     }
 }
@@ -67,6 +68,7 @@ fn text(reasons: &[(PhaseKind, String)], mut expected: impl Iterator<Item = Phas
     if is_one && expected.all(|kind| reasons.iter().any(|(lacking, _)| *lacking == kind)) {
         return first.clone();
     }
+
     let mut parts: Vec<(Vec<&str>, &str)> = Vec::new();
     for (kind, reason) in reasons {
         match parts.iter_mut().find(|(_, known)| known == reason) {
@@ -74,6 +76,7 @@ fn text(reasons: &[(PhaseKind, String)], mut expected: impl Iterator<Item = Phas
             None => parts.push((vec![kind.name()], reason)),
         }
     }
+
     let parts: Vec<String> = parts
         .iter()
         .map(|(kinds, reason)| format!("{}: {reason}", kinds.join(", ")))
@@ -106,6 +109,7 @@ mod tests {
         ] {
             assert_eq!(text(&reasons, ran.into_iter()), expected);
         }
+
         assert!(has(Idle, absent::RESPONSIVENESS) && !has(Idle, absent::IN_BAND));
     }
 

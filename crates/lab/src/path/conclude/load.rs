@@ -53,14 +53,17 @@ fn load_phase(context: &Context<'_>, phase: &PhaseResult, absent: &mut Absent) -
     let kind = phase.spec.kind;
     let [down_bps, up_bps] = [PathDirection::Down, PathDirection::Up]
         .map(|way| direction_rate(context, phase, way, absent));
+
     if has_silent_direction(phase) {
         for figure in [names::RESPONSIVENESS, names::IN_BAND, names::LOADED_RTT] {
             absent.add_in(kind, figure, SILENT);
         }
+
         let mut load = without_delays(context, phase);
         (load.down_bps, load.up_bps) = (down_bps, up_bps);
         return load;
     }
+
     let probes = in_window(phase, &phase.udp);
     let rtt = round_trips_if_any(&probes);
     let queues = context
@@ -75,6 +78,7 @@ fn load_phase(context: &Context<'_>, phase: &PhaseResult, absent: &mut Absent) -
         responsiveness.own.is_some(),
         absent,
     );
+
     let added_p50_ns = rtt.and_then(|rtt| Some(rtt.p50_ns? - context.idle_rtt?.p50_ns?));
     explain_added(context, phase, rtt, absent);
     let mut load = LoadPhase::new(kind, confidence(context, phase));
@@ -107,6 +111,7 @@ fn load_phase(context: &Context<'_>, phase: &PhaseResult, absent: &mut Absent) -
     load.series = series::merged(phase);
     load.rtt_series = series::round_trips(phase, started_ns(phase));
     load.cpu_cores = cpu_cores(phase);
+
     load
 }
 
@@ -125,6 +130,7 @@ fn without_delays(context: &Context<'_>, phase: &PhaseResult) -> LoadPhase {
     load.subflows = subflows(phase);
     load.series = series::merged(phase);
     load.cpu_cores = cpu_cores(phase);
+
     load
 }
 
@@ -223,6 +229,7 @@ fn direction_rate(
     if !is_loaded {
         return None;
     }
+
     let mut lacks = |reason: &str| match kind {
         PhaseKind::Both => {
             absent.add_in(
@@ -275,6 +282,7 @@ fn plausible(
     if !is_counted_there {
         return Ok(());
     }
+
     let own = &phase.local.load;
     let acknowledged = own
         .last()
@@ -289,6 +297,7 @@ fn plausible(
             limit: format!("{sent} B sent"),
         });
     }
+
     // What this end's kernel confirms is plausible on every link: the rate of a virtual one means
     // nothing.
     let confirmed_bps = rate(own, direction, window(phase)).unwrap_or_default();
@@ -340,6 +349,7 @@ fn phase_ceiling(context: &Context<'_>, phase: &PhaseResult) -> Option<RateCeili
         rate_bps,
         ..*facts
     };
+
     ceiling(&facts, context.idle_rtt.and_then(|rtt| rtt.p50_ns))
 }
 
@@ -380,6 +390,7 @@ fn deviations(context: &Context<'_>, phase: &PhaseResult, has_rpm: bool) -> Vec<
         .and_then(|rtt| rtt.p50_ns)
         .is_some_and(|ns| ns > SHORT_SINGLE_RTT_NS);
     let is_far = phase.remote.as_ref().is_none_or(|end| end.load.is_empty());
+
     let own = [
         // The echo of a message of ours stands for the HTTP request of the draft.
         (has_rpm, "native-echo"),
@@ -416,9 +427,11 @@ fn explain_rpm(phase: &PhaseResult, has_foreign: bool, has_own: bool, absent: &m
     } else {
         "no echo in the load's streams"
     };
+
     if !has_own {
         absent.add_in(kind, names::IN_BAND, no_echo);
     }
+
     match (has_foreign, has_own) {
         (false, _) => absent.add_in(
             kind,
@@ -445,6 +458,7 @@ fn explain_added(
             "too few probes were answered under load",
         );
     }
+
     if !has_median(context.idle_rtt) {
         absent.add(
             names::IDLE_RTT,

@@ -93,12 +93,14 @@ pub fn conclude(input: &ConcludeInput) -> PathReport {
         .absent
         .iter()
         .for_each(|(figure, reason)| absent.add(figure, reason));
+
     for phase in &input.phases {
         phase
             .absent
             .iter()
             .for_each(|(figure, reason)| absent.add_in(phase.spec.kind, figure, reason));
     }
+
     let clock = clock(input);
     let idle_rtt = idle::round_trip(input);
     let context = Context {
@@ -125,6 +127,7 @@ pub fn conclude(input: &ConcludeInput) -> PathReport {
     report.ladders = input.ladders.clone();
     report.voice = voice;
     report.phases = phases;
+
     let impossible = possible.as_ref().map_or(0, |(_, count)| *count);
     let ignored = clock
         .map_or(0, |clock| clock.ignored())
@@ -137,6 +140,7 @@ pub fn conclude(input: &ConcludeInput) -> PathReport {
             ),
         );
     }
+
     explain(&report, &context, &mut absent);
     report.absent = absent.into_reasons(&input.phases);
     report
@@ -154,6 +158,7 @@ pub(super) fn without_impossible(input: &ConcludeInput) -> Option<(ConcludeInput
             .iter()
             .map(|(_, samples)| samples.as_slice())
     });
+
     let count: u64 = input
         .phases
         .iter()
@@ -164,6 +169,7 @@ pub(super) fn without_impossible(input: &ConcludeInput) -> Option<(ConcludeInput
     if count == 0 {
         return None;
     }
+
     let mut input = input.clone();
     for phase in &mut input.phases {
         phase.udp.retain(is_possible);
@@ -172,6 +178,7 @@ pub(super) fn without_impossible(input: &ConcludeInput) -> Option<(ConcludeInput
             .iter_mut()
             .for_each(|(_, samples)| samples.retain(is_possible));
     }
+
     Some((input, count))
 }
 
@@ -190,6 +197,7 @@ fn size(input: &ConcludeInput) -> PathMtu {
             .map(|(_, size)| *size)
             .next_back()
     };
+
     let mut largest = PathMtu::default();
     largest.up = of(PathDirection::Up);
     largest.down = of(PathDirection::Down);
@@ -233,6 +241,7 @@ fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<Voice> {
     let mut voice = Voice::default();
     voice.idle_mos = idle_mos;
     voice.loaded_mos = loaded_mos.reduce(f64::min);
+
     (voice != Voice::default()).then_some(voice)
 }
 
@@ -250,6 +259,7 @@ fn explain(report: &PathReport, context: &Context<'_>, absent: &mut Absent) {
             "no probe bears the times of the other end",
         );
     }
+
     let has_load = one_direction(&report.phases).next().is_some();
     if report.grade.is_none() && has_load {
         let is_idle_known = context.idle_rtt.is_some_and(|rtt| rtt.p50_ns.is_some());

@@ -48,6 +48,7 @@ pub(super) fn bytes_at(samples: &[LoadSample], direction: PathDirection, at_ns: 
     };
     let span = next.at_ns.saturating_sub(before.at_ns).max(1) as f64;
     let grown = bytes_of(next, direction).saturating_sub(bytes_of(&before, direction)) as f64;
+
     bytes + grown * at_ns.saturating_sub(before.at_ns) as f64 / span
 }
 
@@ -106,6 +107,7 @@ fn phase_bytes(phase: &PhaseResult, direction: PathDirection) -> u64 {
         PathDirection::Up => phase.local.datagrams_sent,
     };
     let datagram_bytes = datagrams.saturating_mul(u64::from(phase.spec.datagram_bytes));
+
     let streamed = phase
         .local
         .load

@@ -104,6 +104,7 @@ pub(super) fn amount(
     if !limits.contains(&value) {
         return Err(AmountError::OutOfRange(text.to_owned(), limits.clone()));
     }
+
     Ok(value)
 }
 
@@ -125,6 +126,7 @@ pub fn with_unit(name: &str, amount: u64) -> String {
     let fitting = units
         .into_iter()
         .find(|(size, _)| amount >= *size && amount.is_multiple_of(*size));
+
     fitting.map_or_else(
         || amount.to_string(),
         |(size, unit)| format!("{}{unit}", amount / size),
@@ -140,6 +142,7 @@ mod tests {
         assert_eq!(budget("90"), Ok(Duration::from_secs(90)));
         assert_eq!(budget("15m"), Ok(Duration::from_secs(900)));
         assert_eq!(budget("2h"), Ok(Duration::from_secs(7200)));
+
         for bad in [
             "",
             "s",

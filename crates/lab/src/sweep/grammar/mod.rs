@@ -116,6 +116,7 @@ pub fn factors(texts: &[String], is_udp: bool) -> Result<Vec<SweptFactor>, Facto
     if texts.iter().map(String::len).sum::<usize>() > TEXT_BYTES_MAX {
         return Err(FactorError::TooLong);
     }
+
     let read = |(name, words): (&'static str, Vec<&str>)| {
         let levels =
             levels(name, &words, is_udp).map_err(|error| FactorError::Levels(name, error))?;
@@ -138,6 +139,7 @@ fn words(texts: &[String]) -> Result<Vec<(&'static str, Vec<&str>)>, FactorError
             typed.push((name, levels.into_iter().collect()));
             continue;
         }
+
         match typed.last_mut() {
             Some((name, choices)) if choices.len() == CHOICES_MAX => {
                 return Err(FactorError::Levels(name, LevelError::TooManyChoices));
@@ -146,6 +148,7 @@ fn words(texts: &[String]) -> Result<Vec<(&'static str, Vec<&str>)>, FactorError
             _ => return Err(FactorError::Unknown(word.to_owned())),
         }
     }
+
     Ok(typed)
 }
 
@@ -171,6 +174,7 @@ fn range(
         if words.is_empty() {
             return Ok(Levels::Range(*default.start(), *default.end()));
         }
+
         let mut levels = choices(words, |word| Ok(amount(word, base, &limits)?))?;
         levels.sort_unstable();
         return Ok(Levels::List(levels));
@@ -182,6 +186,7 @@ fn range(
     if low >= high {
         return Err(LevelError::EmptyRange((*word).to_owned()));
     }
+
     Ok(Levels::Range(low, high))
 }
 
@@ -197,9 +202,11 @@ fn choices<T: PartialEq>(
         }
         choices.push(choice);
     }
+
     if choices.len() == 1 {
         return Err(LevelError::SingleChoice);
     }
+
     Ok(choices)
 }
 

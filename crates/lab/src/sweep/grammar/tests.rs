@@ -17,6 +17,7 @@ fn factors_with_and_without_levels() {
         .map(|swept| (swept.name, swept.levels.clone()))
         .collect();
     let pin = |client, server| CpuPinning { client, server };
+
     assert_eq!(
         levels,
         [
@@ -41,6 +42,7 @@ fn factors_with_and_without_levels() {
     let repeated = factors(&["streams".to_owned(), "length=1..4K".to_owned()], false).expect("two");
     assert_eq!(repeated[0].levels, Levels::Range(1, 64));
     assert_eq!(repeated[1].levels, Levels::Range(1, 4096));
+
     let listed = one("streams=16,1,4,congestion,window=1M,64K").expect("lists");
     assert_eq!(listed[0].levels, Levels::List(vec![1, 4, 16]));
     assert_eq!(
@@ -72,6 +74,7 @@ fn choices_and_text_have_limits() {
     };
     let most = u32::try_from(CHOICES_MAX).expect("a small number");
     assert!(one(&list(most)).is_ok());
+
     let error = one(&list(most + 1))
         .expect_err("one choice more")
         .to_string();
