@@ -21,6 +21,7 @@ pub(crate) fn fail(mut failure: Failure) -> i32 {
     if failure.kind == FailureKind::PeerClosed {
         failure.message = ErrorCode::CtrlClose.message(None);
     }
+
     i_errno.store(number(&failure), Ordering::Relaxed);
     *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
     -1
@@ -41,6 +42,7 @@ pub(crate) fn text(number_of: i32) -> String {
     if number_of == 0 {
         return "no error".to_owned();
     }
+
     let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     match &*last {
         Some(failure) if number(failure) == number_of => failure.message.clone(),

@@ -40,6 +40,7 @@ impl Settings {
         let (host, device) = address_and_device(&self.host);
         let mut local = self.local(&self.parsed.client.local)?;
         local.bind.device = device.or(local.bind.device);
+
         let mut spec = self.parsed.client.clone();
         // The loopback interface, as getaddrinfo(3) without a name has it.
         spec.host = host.unwrap_or_else(|| "localhost".to_owned());
@@ -49,6 +50,7 @@ impl Settings {
             .ok()
             .map(Duration::from_millis);
         spec.credentials = self.credentials()?;
+
         Ok(spec)
     }
 
@@ -80,6 +82,7 @@ impl Settings {
         output.format = unit;
         output.timestamps = (self.timestamps != 0).then_some(format);
         output.logfile = self.logfile.get().map(PathBuf::from);
+
         output
     }
 
@@ -88,6 +91,7 @@ impl Settings {
         if interval_s != 0.0 && !(0.1..=60.0).contains(&interval_s) {
             return Err(ErrorCode::Interval);
         }
+
         let mut local = parsed.clone();
         local.port = port(self.port)?;
         let (host, device) = address_and_device(&self.bind_address);
@@ -97,6 +101,7 @@ impl Settings {
             .then(|| port(self.bind_port))
             .transpose()?;
         local.interval = (interval_s != 0.0).then(|| Duration::from_secs_f64(interval_s));
+
         Ok(local)
     }
 
@@ -122,9 +127,11 @@ impl Settings {
         } else {
             Payload::Repeating
         };
+
         if self.zerocopy != 0 {
             test.send_path = SendPath::SendFile;
         }
+
         test.udp.counters_64bit = self.udp_counters_64bit != 0;
         test.extra_data = self.extra_data.get().map(str::to_owned);
         test.want_server_output = self.get_server_output != 0;
@@ -188,6 +195,7 @@ impl Settings {
         socket.congestion = self.congestion.get().map(str::to_owned);
         socket.tos = u8::try_from(self.tos).map_err(|_| ErrorCode::BadTos)?;
         socket.dont_fragment = self.dont_fragment != 0;
+
         Ok(socket)
     }
 
@@ -236,6 +244,7 @@ impl Settings {
                 self.idle_timeout_s = spec.idle_timeout.map_or(0, whole_seconds);
                 self.take_local(&spec.local);
                 self.take_output(&output);
+
                 let auth = spec.auth.clone();
                 self.parsed = Parsed {
                     server: *spec,
@@ -288,6 +297,7 @@ impl Settings {
         });
         self.take_local(&spec.local);
         self.take_output(&output);
+
         let credentials = spec.credentials.clone();
         self.parsed = Parsed {
             client: spec,

@@ -42,9 +42,11 @@ impl Test {
         if running.is_some() {
             return Err(ErrorCode::InitTest.failure(Some("another thread runs this test")));
         }
+
         *running = Some(stop.clone());
         drop(running);
         let settings = self.settings().clone();
+
         self.report().set(None);
         let outcome = work(&settings, &stop);
         *lock(&self.running) = None;

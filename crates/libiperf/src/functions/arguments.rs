@@ -24,6 +24,7 @@ extern "C" fn iperf_parse_arguments(test: Option<&Test>, count: c_int, words: Wo
                     // A program without a standard error has no reader of warnings.
                     let _ = writeln!(Stderr, "{warning}");
                 }
+
                 change(test, |settings| settings.take_command(*command));
                 0
             }

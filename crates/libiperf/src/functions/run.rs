@@ -87,9 +87,11 @@ fn run_server(settings: &Settings, output: Output, stop: &StopHandle) -> Result<
     };
     let mut reporter = Forward::new(reporter, |_| {}).wrapping(observed);
     server::serve_iperf3(&spec, options, &mut reporter, stop)?;
+
     if let Some(failure) = failed.take() {
         fail(failure);
     }
+
     Ok(())
 }
 

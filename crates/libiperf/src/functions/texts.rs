@@ -24,6 +24,7 @@ const NAME: &str = "iperf ";
 const fn joined<const LEN: usize>(first: &str, second: &str) -> [u8; LEN] {
     let (first, second) = (first.as_bytes(), second.as_bytes());
     let mut array = [0; LEN];
+
     let mut index = 0;
     while index < LEN - 1 {
         array[index] = if index < first.len() {
@@ -33,6 +34,7 @@ const fn joined<const LEN: usize>(first: &str, second: &str) -> [u8; LEN] {
         };
         index += 1;
     }
+
     array
 }
 
