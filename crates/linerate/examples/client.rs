@@ -31,10 +31,12 @@ fn test(host: &str, port: u16) -> Result<(), Box<dyn Error>> {
     let mut spec = TestSpec::default();
     spec.end = EndCondition::Duration(Duration::from_secs(1));
     let client = Client::to(host, port, spec);
+
     // Another thread may call `stop` to end the test early.
     let interrupts = StopHandle::new()?;
     let result = client.observe(&mut Intervals, &interrupts);
     result.outcome?;
+
     let summary = result.summary.ok_or("the test has no totals")?;
     for stream in summary.streams {
         let received = stream.receiver.ok_or("the server reported no totals")?;
@@ -44,6 +46,7 @@ fn test(host: &str, port: u16) -> Result<(), Box<dyn Error>> {
             received.bits_per_second()
         );
     }
+
     Ok(())
 }
 

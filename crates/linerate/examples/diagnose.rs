@@ -18,12 +18,14 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     };
     let diagnosis = linerate::diagnose(&Query::of(host))?;
     println!("{}", diagnosis.verdict.sentence);
+
     for finding in &diagnosis.findings {
         println!("{} ({:?}): {}", finding.id, finding.severity, finding.title);
         for command in &finding.remedy {
             println!("  {command}");
         }
     }
+
     println!(
         "{} rules ruled out, {} not checkable",
         diagnosis.ruled_out.len(),

@@ -25,6 +25,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     spec.direction = Direction::Reverse;
     spec.end = EndCondition::Duration(Duration::from_secs(1));
     spec.block_len_bytes = 1448;
+
     let result = Client::to("127.0.0.1", server.port(), spec).run(&StopHandle::new()?);
     result.outcome?;
     let summary = result.summary.ok_or("the test has no totals")?;

@@ -28,6 +28,7 @@ pub(crate) fn sweep_loopback() -> Result<(), Box<dyn Error>> {
     let server = Server::loopback()?;
     let mut spec = SweepSpec::to("127.0.0.1", server.port()).over("streams=1..2")?;
     (spec.time_s, spec.omit_s, spec.repetitions) = (1, 0, 1);
+
     // What is spent then is less than a further run: the sweep ends after the first runs.
     spec.budget = Duration::from_secs(3);
     sweep(&spec)
@@ -53,6 +54,7 @@ fn sweep(spec: &SweepSpec) -> Result<(), Box<dyn Error>> {
         Recommendation::Inconclusive { reason, .. } => println!("no answer: {reason}"),
         _ => println!("no answer that this program knows"),
     }
+
     println!("{} runs", result.recorded.record.trials.len());
     Ok(())
 }

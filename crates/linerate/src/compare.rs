@@ -73,6 +73,7 @@ pub fn compare(spec: &CompareSpec) -> Result<Compared, Error> {
     let runs = |name: &str| -> Result<Vec<RunRecord>, Error> {
         let mut runs = load_named(place.as_ref(), name)?;
         runs.sort_by_key(|run| run.started_unix_ms);
+
         if runs.is_empty() {
             Err(Error::usage(format!("no run {name:?}")))
         } else {
@@ -89,6 +90,7 @@ pub fn compare(spec: &CompareSpec) -> Result<Compared, Error> {
             both.run_id.short()
         )));
     }
+
     let earlier = place
         .as_ref()
         .map_or_else(Vec::new, |place| earlier(place, &a));
@@ -104,6 +106,7 @@ pub fn compare(spec: &CompareSpec) -> Result<Compared, Error> {
         .expectations
         .as_ref()
         .map_or_else(Vec::new, |expected| expected.missed(&trials(&b)));
+
     Ok(Compared { comparison, missed })
 }
 
@@ -128,6 +131,7 @@ fn earlier(place: &Place, a: &[RunRecord]) -> Vec<RunRecord> {
     filter.before_ms = Some(first.started_unix_ms);
     filter.measured_here = true;
     filter.limit = Some(EARLIER_RUNS_MAX);
+
     let load = || -> Result<Vec<RunRecord>, StoreError> {
         let store = Store::open_existing(place)?;
         store

@@ -57,6 +57,7 @@ fn connect_advice(reason: &str, host: &str, port: u16, expected: Expected) -> Op
     } else {
         format!("is TCP port {port}")
     };
+
     if has(errno::EINVAL) {
         return scope_advice(host);
     }
@@ -73,6 +74,7 @@ fn connect_advice(reason: &str, host: &str, port: u16, expected: Expected) -> Op
             "`ip route get {host}` shows the way from here; is the host up?"
         ));
     }
+
     None
 }
 

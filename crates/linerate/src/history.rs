@@ -160,9 +160,11 @@ impl History {
                 "the run has no throughput test, which alone has such a report",
             ));
         }
+
         for (kind, trial) in tests {
             replay(kind, trial, dialect)?;
         }
+
         Ok(())
     }
 
@@ -173,9 +175,11 @@ impl History {
     pub fn label(&self, names: &[String], set: &[Label], remove: &[String]) -> Result<(), Error> {
         let store = self.open().map_err(error)?;
         let mut runs = Vec::new();
+
         for name in names {
             runs.extend(store.resolve(name).map_err(error)?);
         }
+
         runs.into_iter()
             .try_for_each(|run| store.label(run, set, remove))
             .map_err(error)
@@ -254,6 +258,7 @@ impl History {
                 .iter()
                 .map(|problem| format!("  {}\n", printable(problem))),
         );
+
         Ok((report, check.problems.is_empty()))
     }
 
@@ -274,6 +279,7 @@ impl History {
                 .iter()
                 .map(|line| format!("  missing: {}\n", printable(line))),
         );
+
         Ok((report, repaired.missing.is_empty()))
     }
 
@@ -287,6 +293,7 @@ impl History {
             .open()
             .and_then(|store| store.prune(keep, now_ms, dry_run))
             .map_err(error)?;
+
         let verb = if dry_run {
             "would be removed"
         } else {
@@ -345,6 +352,7 @@ impl History {
             let text = printable_lines(&note.text);
             page += &format!("note of {}: {text}\n", local_time(note.written_unix_ms));
         }
+
         page
     }
 }
@@ -367,6 +375,7 @@ pub fn since(text: &str) -> Result<u64, String> {
     let age_s =
         unit_s.and_then(|unit_s: i64| text[..digits].parse::<i64>().ok()?.checked_mul(unit_s));
     let of_age = age_s.and_then(|age_s| Timestamp::now().checked_sub(age_s.seconds()).ok());
+
     let of_date = || {
         Some(
             text.parse::<Date>()
@@ -381,6 +390,7 @@ pub fn since(text: &str) -> Result<u64, String> {
         .or_else(of_date);
     let time = time
         .ok_or_else(|| format!("{text:?}: write an age as 7d or 12h, or a date as 2026-11-30"))?;
+
     Ok(u64::try_from(time.as_millisecond()).unwrap_or(0))
 }
 
@@ -413,8 +423,10 @@ fn replay(kind: RunKind, trial: &Trial, dialect: Dialect) -> Result<(), Error> {
     } else {
         iperf3::Style::Text
     };
+
     let mut of_iperf2;
     let mut of_iperf3;
+
     let sink: &mut dyn EventSink = if dialect == Dialect::Iperf2 {
         of_iperf2 = iperf2::client_sink(
             iperf2::Options {
@@ -484,6 +496,7 @@ mod tests {
         assert!((now_ms - 86_400_000..now_ms - 86_000_000).contains(&day_ago));
         assert_eq!(since("2026-11-30T00:00:00Z"), Ok(1_795_996_800_000));
         assert!(since("2026-11-30").is_ok());
+
         for wrong in ["", "7", "d", "7x", "99999999999999999999d", "2026-13-01"] {
             assert!(since(wrong).is_err(), "{wrong}");
         }

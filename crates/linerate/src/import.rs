@@ -50,6 +50,7 @@ impl fmt::Display for FileImport {
         if self.unread_lines > 0 {
             write!(f, ", {} lines of no report", self.unread_lines)?;
         }
+
         self.refused
             .iter()
             .try_for_each(|reason| write!(f, "; {reason}"))
@@ -87,6 +88,7 @@ fn contents(file: &str) -> Result<(Contents, u64), Error> {
         .filter(|_| file != "-")
         .map(|name| name.to_string_lossy());
     let contents = import(name.as_deref(), &text, &utc_offset_s);
+
     contents
         .map(|contents| (contents, written_ms))
         .map_err(|error| Error::failed(format!("{file}: {error}")))
@@ -110,6 +112,7 @@ fn read(file: &str) -> io::Result<(String, u64)> {
         file_system::read_all(file, TEXT_BYTES_MAX as u64)?
     };
     let text = decode(&bytes).map_err(io::Error::other)?;
+
     Ok((text, written_ms))
 }
 
@@ -142,17 +145,20 @@ fn add(
             Saved::Known(run) => run,
             Saved::New => record.run_id,
         };
+
         if !labels.is_empty() {
             store
                 .label(run, labels, &[])
                 .map_err(|error| error.to_string())?;
         }
+
         match saved {
             Saved::Known(_) => counts.known += 1,
             Saved::New if record.state == RunState::Partial => counts.partial += 1,
             Saved::New => counts.new += 1,
         }
     }
+
     Ok(counts)
 }
 
@@ -173,6 +179,7 @@ fn records(
         .iter()
         .map(|test| (test.source_key.as_str(), id(test)))
         .collect();
+
     for test in &contents.tests {
         let mut record = run(test, written_ms);
         let twin = test.twin_key.as_deref();
@@ -185,6 +192,7 @@ fn records(
         let record = path_run(path, written_ms);
         records.push(text::read(&text::write(&record)).map_err(|error| error.to_string())?);
     }
+
     Ok(records)
 }
 
@@ -202,6 +210,7 @@ pub(crate) fn record_of(report: &str) -> Option<(RunRecord, Summary)> {
     let [test] = contents.tests.as_slice() else {
         return None;
     };
+
     let summary = |event: &Event| {
         if let Event::Summary(summary) = event {
             Some((**summary).clone())
@@ -222,10 +231,12 @@ fn run(test: &Imported, written_ms: u64) -> RunRecord {
         // A builder takes every event.
         let _ = builder.event(event);
     }
+
     let mut trial = builder.finish();
     if test.is_partial() && trial.state.has_failed() {
         trial.state = RunState::Partial;
     }
+
     let (kind, body) = body(test.endpoint, &trial);
     let mut record = head(
         &test.source_key,
@@ -236,6 +247,7 @@ fn run(test: &Imported, written_ms: u64) -> RunRecord {
     );
     record.title = detail(&trial).and_then(|detail| detail.header.spec.title.clone());
     record.path = path(test, kind, &trial);
+
     with_trial(record, trial)
 }
 
@@ -243,6 +255,7 @@ fn run(test: &Imported, written_ms: u64) -> RunRecord {
 fn path_run(path: &ImportedPath, written_ms: u64) -> RunRecord {
     let test = &path.test;
     let what = (RunKind::Test, Body::Test);
+
     let mut record = head(
         &path.source_key,
         test.started_unix_ms,
@@ -251,6 +264,7 @@ fn path_run(path: &ImportedPath, written_ms: u64) -> RunRecord {
         &path.origin,
     );
     record.diagnosis = test.diagnosis.clone().map(Box::new);
+
     if let Some(share) = test.lost_share {
         record.notes.push(format!(
             "{} reported a packet loss of {:.2} %",
@@ -265,6 +279,7 @@ fn path_run(path: &ImportedPath, written_ms: u64) -> RunRecord {
     record.path.server = Some(target.host.clone());
     record.path.key = keys::path_key("", &target.host, &target.family, "");
     record.path.spec_key = keys::spec_key("path", &spec);
+
     let address = Some(target.address.clone()).filter(|address| !address.is_empty());
     record.path.addresses = address.into_iter().collect();
 
@@ -288,6 +303,7 @@ fn head(
         .and_then(|ms| Timestamp::from_millisecond(ms).ok())
         .unwrap_or_default();
     let started_at = time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string();
+
     let mut record = RunRecord::new(
         run_id(source_key, known_ms),
         kind,
@@ -296,11 +312,13 @@ fn head(
         known_ms,
     );
     record.origin = origin.clone();
+
     if started_unix_ms.is_none() {
         record
             .notes
             .push("the report has no time: the start is when its file was written".to_owned());
     }
+
     record
 }
 
@@ -326,6 +344,7 @@ fn body(endpoint: Endpoint, trial: &Trial) -> (RunKind, Body) {
     else {
         return (RunKind::Test, Body::Test);
     };
+
     let outcome = match &trial.reason {
         Some(reason) => SessionOutcome::Partial {
             reason: reason.clone(),
@@ -335,6 +354,7 @@ fn body(endpoint: Endpoint, trial: &Trial) -> (RunKind, Body) {
     let spec = &detail.header.spec;
     let mut session = Session::new(stream.remote, spec.transport, spec.direction, outcome);
     session.streams = spec.streams;
+
     (RunKind::Session, Body::Session(session))
 }
 
@@ -350,6 +370,7 @@ fn path(test: &Imported, kind: RunKind, trial: &Trial) -> RunPath {
         Endpoint::Client => (here, peer),
         Endpoint::Server => (peer, here),
     };
+
     let family = stream.map_or("", |stream| {
         if stream.local.is_ipv4() {
             "ipv4"
@@ -362,6 +383,7 @@ fn path(test: &Imported, kind: RunKind, trial: &Trial) -> RunPath {
         Endpoint::Server => [stream.remote, stream.local],
     });
     let name = |host: &Option<String>| host.clone().unwrap_or_default();
+
     let kind = if kind == RunKind::Session {
         "session"
     } else {
@@ -377,6 +399,7 @@ fn path(test: &Imported, kind: RunKind, trial: &Trial) -> RunPath {
         .flatten()
         .map(|address| address.to_string())
         .collect();
+
     path
 }
 

@@ -25,6 +25,7 @@ mod tests {
                 "{host}"
             );
         }
+
         for host in ["fe80::1%eth0", "2001:db8::1", "10.0.0.1", "lab", ""] {
             assert_eq!(scope_advice(host), None, "{host}");
         }

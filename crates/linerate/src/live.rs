@@ -132,11 +132,13 @@ impl ServerReporter for Observed<'_> {
     fn server_event(&mut self, event: &ServerEvent) {
         let at_ns = self.live.now_ns();
         let records = self.records.and_then(SessionRecords::counts);
+
         {
             let mut state = self.live.lock();
             state.server_event(event, at_ns);
             state.server_mut().records = records;
         }
+
         self.inner.server_event(event);
     }
 }
@@ -153,6 +155,7 @@ impl EventSink for Announcement {
                 .lock()
                 .announce(&header.peer_host, header.peer_port, header.spec.end);
         }
+
         Ok(())
     }
 }

@@ -25,6 +25,7 @@ pub fn send(url: &Target, runs: &[RunRecord]) -> Result<(), String> {
     ] {
         post(url, &format!("{base}{path}"), &body.to_string())?;
     }
+
     Ok(())
 }
 
@@ -43,6 +44,7 @@ fn post(url: &Target, path: &str, body: &str) -> Result<(), String> {
     let address = addresses
         .next()
         .ok_or_else(|| format!("{}: no address", url.host))?;
+
     let request = format!(
         "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: \
          {}\r\nConnection: close\r\n\r\n{body}",

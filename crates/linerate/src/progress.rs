@@ -58,6 +58,7 @@ impl Progress {
         if !self.is_terminal() {
             return self.line(text);
         }
+
         let text = printable_lines(text.trim_end());
         self.clear();
         write(&text);

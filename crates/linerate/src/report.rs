@@ -65,6 +65,7 @@ pub fn report(spec: &ReportSpec) -> Result<String, Error> {
     if spec.is_anonymous {
         records = records.iter().map(record::anonymized).collect();
     }
+
     Ok(match spec.form {
         Form::Html => record::html(&records, spec.stretch),
         Form::Markdown => export::markdown::document(&records),

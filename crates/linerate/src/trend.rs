@@ -38,6 +38,7 @@ pub fn trend(
             last.run_id.short()
         )));
     }
+
     let measure = measure.or_else(|| Some(last.primary()?.0));
     let measure = measure
         .ok_or_else(|| Error::failed(format!("run {} has no result", last.run_id.short())))?;
@@ -45,6 +46,7 @@ pub fn trend(
     filter.kind = Some(last.kind);
     filter.keys = Some((last.path.key.clone(), last.path.spec_key.clone()));
     filter.sort = Sort::Oldest;
+
     let rows = store.list(&filter).map_err(from_store)?;
     let of_ways = |ways: &[Way]| -> Result<Trend, Error> {
         let medians = store.medians(&filter, measure, ways).map_err(from_store)?;
@@ -55,6 +57,7 @@ pub fn trend(
             value: medians.get(&row.run_id).copied(),
         };
         let load = |run: RunId| store.load(run).ok();
+
         Ok(Trend::new(
             measure,
             &last,

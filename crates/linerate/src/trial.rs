@@ -67,6 +67,7 @@ pub fn run(
         failure,
     };
     let server = Server::loopback().map_err(at_start)?;
+
     let mut results = [Received {
         rate_bps: 0.0,
         lost_percent: None,
@@ -78,6 +79,7 @@ pub fn run(
             .and_then(|()| run_trial(test, server.port(), signals));
         *result = outcome.map_err(|failure| Unsound { title, failure })?;
     }
+
     server.stop().map_err(|failure| Unsound {
         title: "end of the server",
         failure,
@@ -112,6 +114,7 @@ fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
     if receiver.bytes > sender.bytes {
         return Err("more bytes were received than sent");
     }
+
     Ok(Received {
         rate_bps: receiver.bits_per_second(),
         lost_percent: lost_share.map(|share| share * 100.0),
@@ -123,11 +126,13 @@ fn test_spec(transport: Transport, direction: Direction) -> TestSpec {
     test.transport = transport;
     test.direction = direction;
     test.end = EndCondition::Duration(Duration::from_secs(SECONDS));
+
     if transport == Transport::Udp {
         test.block_len_bytes = UDP_BLOCK_LEN_BYTES;
         test.block_len_explicit = true;
         test.pacing.rate_bps = Some(UDP_RATE_BPS);
     }
+
     test
 }
 

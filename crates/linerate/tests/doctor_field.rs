@@ -243,6 +243,7 @@ fn report(diagnosis: &Diagnosis) -> (String, String) {
         .take_while(is_answer)
         .collect::<Vec<_>>()
         .join("\n");
+
     (text, answer)
 }
 
@@ -271,18 +272,22 @@ fn reports_from_the_field_get_their_answer() {
                 "{input}: the verdict is not about {rule}: {verdict:?}"
             ));
         }
+
         for part in parts.iter().filter(|part| !answer.contains(**part)) {
             wrong.push(format!("{input}: the answer lacks {part:?}:\n{text}"));
         }
+
         for word in never.iter().filter(|word| text.contains(**word)) {
             wrong.push(format!("{input}: the report has {word:?}:\n{text}"));
         }
+
         if verdict.confidence == linerate_model::finding::Confidence::High {
             wrong.push(format!(
                 "{input}: certain, although not every rival was measured"
             ));
         }
     }
+
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -292,6 +297,7 @@ fn nothing_is_fine_of_which_lines_were_not_understood() {
                 1024\n Sent 9 bytes 1 pkt (dropped 0, overlimits 0 requeues 0)\n\
                 $ tc -s class show dev eth0\nclass strange of a later release\n";
     let file = tempfile::NamedTempFile::new().expect("a file");
+
     for (text, is_fine) in [
         (text, false),
         (text.split("$ tc -s class").next().unwrap_or_default(), true),
@@ -332,6 +338,7 @@ fn every_unknown_line_is_counted() {
         "no output of any tool\n".repeat(10_500)
     );
     std::fs::write(file.path(), text).expect("written");
+
     let diagnosis =
         diagnose(&Query::of(Source::Files(vec![file.path().to_owned()]))).expect("a diagnosis");
     // The command is unknown as well.

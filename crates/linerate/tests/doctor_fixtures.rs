@@ -75,6 +75,7 @@ fn every_case_has_its_findings_and_no_other() {
             .iter()
             .map(|finding| finding.id.clone())
             .collect();
+
         let open: BTreeSet<String> = diagnosis
             .not_evaluated
             .iter()
@@ -86,6 +87,7 @@ fn every_case_has_its_findings_and_no_other() {
                 .iter()
                 .any(|entry| entry.id == id && entry.suspicion.is_some())
         };
+
         let (must, should) = (ids(&case["must"]), ids(&case["should"]));
         for entry in case["must"].as_array().into_iter().flatten() {
             let id = entry["id"].as_str().expect("an id");
@@ -99,6 +101,7 @@ fn every_case_has_its_findings_and_no_other() {
                 );
                 continue;
             }
+
             let of_rule = diagnosis
                 .findings
                 .iter()
@@ -113,6 +116,7 @@ fn every_case_has_its_findings_and_no_other() {
                     .filter(|e| e.id == id)
                     .collect::<Vec<_>>()
             );
+
             for finding in of_rule {
                 assert!(
                     !finding.evidence.is_empty(),
@@ -121,20 +125,24 @@ fn every_case_has_its_findings_and_no_other() {
                 if let Some(severity) = entry["severity"].as_str() {
                     assert_eq!(stored_name(finding.severity), severity, "case {name}: {id}");
                 }
+
                 if entry["confidence_max"] == "medium" {
                     assert_ne!(stored_name(finding.confidence), "high", "case {name}: {id}");
                 }
             }
         }
+
         for id in should {
             assert!(
                 fired.contains(&id) || suspected(&id),
                 "case {name}: {id} should at least be suspected"
             );
         }
+
         for id in ids(&case["must_not"]) {
             assert!(!fired.contains(&id), "case {name}: {id} must not fire");
         }
+
         for id in ids(&case["unknown"]) {
             assert!(
                 open.contains(&id),
@@ -146,6 +154,7 @@ fn every_case_has_its_findings_and_no_other() {
                     .collect::<Vec<_>>()
             );
         }
+
         let allowed: BTreeSet<String> = must.union(&ids(&case["should"])).cloned().collect();
         for finding in diagnosis
             .findings
@@ -168,6 +177,7 @@ fn ruled_out_rule_has_a_reason() {
     for case in cases() {
         let name = case["id"].as_str().expect("an id");
         let diagnosis = judged(&case);
+
         for wanted in ids(&case["ruled_out"]) {
             let prefix = wanted.trim_end_matches('*');
             let found = diagnosis
@@ -295,6 +305,7 @@ fn facts_are_extracted_as_expected() {
         let case = cases.iter().find(|case| case["id"] == id).expect("a case");
         let expected = &case["facts"][there];
         assert!(!expected.is_null(), "case {id} has no {there}");
+
         let all: Vec<Snapshot> = files(case)
             .into_iter()
             .flat_map(snapshots)
@@ -369,6 +380,7 @@ fn runs_are_read_as_they_were_printed() {
         [Some(949e6), Some(950e6), Some(9.42e9), Some(9.49e9)]
     );
     assert_eq!(baseline("retransmits")[2], Some(2140.0));
+
     let pinned = runs("02-loopback-core-pinning.txt");
     let rounded: Vec<_> = pinned("sent_bps")
         .into_iter()
@@ -376,6 +388,7 @@ fn runs_are_read_as_they_were_printed() {
         .collect();
     assert_eq!(rounded, [Some(43.8), Some(83.5), Some(136.0)]);
     assert_eq!(pinned("streams"), [Some(1.0), Some(4.0), Some(4.0)]);
+
     let tools = runs("11-iperf3-single-thread-vs-iperf2.txt");
     assert_eq!(
         tools("received_bps"),
@@ -401,6 +414,7 @@ fn comparison_of_two_guests_finds_the_relevant_difference() {
         changed,
         [("nic.*.feat.rx-gro-hw", Some("on"), Some("off [fixed]"))]
     );
+
     let bare: Vec<_> = comparison
         .only_a
         .iter()
@@ -456,6 +470,7 @@ fn importers_parse_nearly_every_line_and_every_key_is_explained() {
                     assert!(facts::find(key).is_some(), "{file}: {key}");
                 }
             }
+
             let imported = import(file, &read(file));
             assert_eq!(
                 imported.understood, imported.blocks,

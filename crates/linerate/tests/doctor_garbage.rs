@@ -20,6 +20,7 @@ fn fixtures() -> Vec<String> {
         .map(|entry| entry.path())
         .collect();
     paths.sort();
+
     let texts = paths
         .iter()
         .filter(|path| path.extension().is_some_and(|end| end == "txt"));
@@ -35,6 +36,7 @@ fn judge(text: &str) {
         .map(Observed::once)
         .collect();
     let _ = diagnose(&observed, &[]);
+
     if let [a, b, ..] = observed.as_slice() {
         let _ = compare(a, b, &[]);
     }

@@ -21,6 +21,7 @@ fn recordings() -> Vec<(String, String)> {
         .flatten()
         .map(|entry| entry.path());
     let texts = paths.filter(|path| path.extension().is_some_and(|end| end == "txt"));
+
     texts
         .map(|path| {
             (
@@ -60,6 +61,7 @@ fn each_line(text: &str, change: impl Fn(&str) -> String) -> String {
 #[test]
 fn decoration_of_pasted_text_changes_no_fact() {
     type Decorate = fn(&str) -> String;
+
     let ways: [(&str, Decorate); 9] = [
         ("blanks", |text| {
             each_line(text, |line| format!("    {line}"))
@@ -89,6 +91,7 @@ fn decoration_of_pasted_text_changes_no_fact() {
     for (name, text) in recordings() {
         let plain = import("x", &text).snapshots;
         assert!(!plain.is_empty(), "{name}");
+
         for (way, decorate) in ways {
             assert_eq!(
                 import("x", &decorate(&text)).snapshots,
@@ -105,6 +108,7 @@ fn vulnerable_release_at_the_other_end_is_found_by_its_version() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fixtures/iperf3/json-gso-serverjson.c321-s321.client.json");
     let report = std::fs::read_to_string(path).expect("fixture");
+
     for (version, is_vulnerable) in [
         ("3.12", true),
         ("3.21+", true),
@@ -127,6 +131,7 @@ fn speed_step_without_flow_control_is_no_full_link() {
         diagnosis.findings
     );
     assert_eq!(diagnosis.verdict.verdict, "speed-step");
+
     // Nothing pasted describes the discipline it would replace.
     let advice: Vec<&String> = diagnosis
         .findings
@@ -159,6 +164,7 @@ fn files_are_one_host_unless_they_contradict() {
         fires(&judged(import_texts(&files).snapshots), "NIC-01"),
         "facts of both files meet"
     );
+
     let other_ring = ring.replace("RX: 256", "RX: 512");
     assert_eq!(hosts(&[("a", ring), ("b", &other_ring)]), ["a", "b"]);
     assert_eq!(
@@ -170,11 +176,13 @@ fn files_are_one_host_unless_they_contradict() {
         hosts(&[("server-ring", ring), ("client-ring", ring)]),
         ["client", "server"]
     );
+
     let named = format!("me@lab:~$ ethtool -g eth0\n{ring}");
     assert_eq!(
         hosts(&[("statistics", statistics), ("ring", &named)]),
         ["lab"]
     );
+
     let end = |local: &str, remote: &str| {
         format!(
             "Connecting to host x, port 5201\n[  5] local {local} port 40000 connected to {remote} \
@@ -212,6 +220,7 @@ $ ip link show eth0
 ";
     let imported = import("h", text);
     assert_eq!(imported.unread, [""; 0]);
+
     let snapshot = &imported.snapshots[0];
     assert_eq!(
         (snapshot.number("cpu.count"), snapshot.number("numa.nodes")),
@@ -221,6 +230,7 @@ $ ip link show eth0
         (snapshot.text("cpu.online"), snapshot.value("cpu.virt")),
         (Some("0-7"), Some(&true.into()))
     );
+
     let count = |key: &str| snapshot.counters[key].v;
     let counts = [
         "net.snmp.Tcp.RetransSegs",
@@ -229,6 +239,7 @@ $ ip link show eth0
     ]
     .map(count);
     assert_eq!(counts, [4311, 7, 9]);
+
     let diagnosis = judged(imported.snapshots);
     assert!(fires(&diagnosis, "LNK-08"));
     let mut reasons = diagnosis
@@ -239,6 +250,7 @@ $ ip link show eth0
         !reasons.any(|reason| reason.contains("--window")),
         "text has no second reading"
     );
+
     for down in [
         "2: eth0: <BROADCAST,MULTICAST> mtu 1500 state DOWN\n",
         "eth0  DOWN  00:00:5e:00:53:01 <BROADCAST,UP>\n",
@@ -267,6 +279,7 @@ fn reports_in_json_are_read_as_those_in_text() {
         event(end),
     ]
     .concat();
+
     let prompt = "me@client:~$ iperf3 -c 192.0.2.1 -t 10 -R -J\n";
     let pasted = format!("{prompt}{whole}me@client:~$ lscpu\nCPU(s): 8\n");
     for (name, text) in [("whole", &whole), ("events", &events), ("pasted", &pasted)] {
@@ -291,6 +304,7 @@ fn reports_in_json_are_read_as_those_in_text() {
         assert_eq!(snapshot.text("run.0.version"), Some("3.12"), "{name}");
         assert_eq!(linerate_model::runs::count(snapshot), 1, "{name}");
     } // A server that sends knows nothing of what its client received.
+
     let server = whole
         .replace(r#""connecting_to":{"#, r#""accepted_connection":{"#)
         .replace(r#""bytes":1.125e9"#, r#""bytes":0"#)
@@ -329,6 +343,7 @@ net.netfilter.nf_conntrack_max = 1000
 ";
     let imported = import("x", text);
     assert_eq!(imported.unread, [""; 0]);
+
     let snapshot = &imported.snapshots[0];
     for (key, expected) in [
         ("net.snmp.Tcp.InSegs", 25_000),
@@ -345,6 +360,7 @@ net.netfilter.nf_conntrack_max = 1000
             "{key}"
         );
     }
+
     let diagnosis = judged(imported.snapshots);
     assert!(fires(&diagnosis, "SYS-05"), "{diagnosis:?}");
 }

@@ -22,6 +22,7 @@ fn run(number: u64) -> RunRecord {
     // The path becomes slower by a tenth in the middle of the time.
     let rate_bps = if number < RUNS / 2 { 1e9 } else { 9e8 } + (number * 7919 % 1000) as f64 * 1e3;
     let measure = Measure::new(MeasureName::ReceivedBps, Way::Forward, rate_bps);
+
     let mut record = RunRecord::new(
         RunId::new(started_unix_ms, [0, 1, 2, 3, 4, 5, a, b, c, d]),
         RunKind::Test,
@@ -36,10 +37,12 @@ fn run(number: u64) -> RunRecord {
     record.path.spec_key = "spec".to_owned();
     record.path.client = Some("alpha".to_owned());
     record.path.server = Some(format!("server{}", number % PATHS));
+
     let mut trial = Trial::complete(10_000_000_000);
     trial.measures = vec![measure];
     record.trials = vec![trial];
     record.labels = BTreeMap::new();
+
     record
 }
 
@@ -70,18 +73,21 @@ fn forget_peak() {
 fn timed_list_and_trend_of_a_hundred_thousand_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("history.db");
+
     {
         let store = Store::open(&Place::file(&path)).expect("a new store");
         for number in 0..RUNS {
             store.save(&run(number)).expect("saved");
         }
     }
+
     let path = path.display().to_string();
     forget_peak();
     let begin = Instant::now();
     let history = History::find(Some(&path)).expect("a place");
     let mut filter = Filter::default();
     filter.limit = Some(20);
+
     let list = history
         .list(&filter, ListForm::Text, Style::PLAIN)
         .expect("a list")

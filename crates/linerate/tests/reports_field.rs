@@ -183,6 +183,7 @@ fn reports_get_their_answer() {
                 ..Style::PLAIN
             },
         );
+
         let is_answer = |line: &&str| {
             !["ALSO", "OK ", "UNKNOWN", "UNREAD"]
                 .iter()
@@ -193,19 +194,23 @@ fn reports_get_their_answer() {
             .take_while(is_answer)
             .collect::<Vec<_>>()
             .join("\n");
+
         let found = diagnosis.verdict.verdict.as_str();
         if found != verdict {
             wrong.push(format!(
                 "{input}: {found} in the place of {verdict}:\n{text}"
             ));
         }
+
         for part in parts.iter().filter(|part| !answer.contains(**part)) {
             wrong.push(format!("{input}: the answer lacks {part:?}:\n{text}"));
         }
+
         for word in never.iter().filter(|word| text.contains(**word)) {
             wrong.push(format!("{input}: the report has {word:?}:\n{text}"));
         }
     }
+
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -218,6 +223,7 @@ fn two_moments_of_one_host_make_the_cause_certain() {
         .nth(1)
         .expect("its counters")
         .replace("39470", "5");
+
     let folder = tempfile::tempdir().expect("a folder");
     let before = folder.path().join("before.txt");
     fs::write(&before, format!("user@server:~$ netstat{counters}")).expect("written");
@@ -235,6 +241,7 @@ fn two_moments_of_one_host_make_the_cause_certain() {
             ..Style::PLAIN
         },
     );
+
     let verdict = &diagnosis.verdict;
     assert_eq!(
         (verdict.verdict.as_str(), verdict.confidence),
@@ -278,6 +285,7 @@ fn measured(run: &RunRecord, name: MeasureName, way: Way) -> Option<f64> {
 fn values_of_csv_and_json_are_those_of_their_tests() {
     use MeasureName as M;
     type Values = &'static [(M, Way, f64)];
+
     let inputs: [(&str, usize, Values); 5] = [
         (
             "i2-218-tcp-P3.csv",
@@ -318,6 +326,7 @@ fn values_of_csv_and_json_are_those_of_their_tests() {
             (1, 0, 0),
             "{input}: one run"
         );
+
         let runs = runs(&store);
         let [run] = runs.as_slice() else {
             panic!("{input}: {} runs", runs.len())
@@ -327,6 +336,7 @@ fn values_of_csv_and_json_are_those_of_their_tests() {
             panic!("{input}: another kind of trial")
         };
         assert_eq!(test.streams.len(), streams, "{input}");
+
         for (name, way, expected) in values {
             let found = measured(run, *name, *way).unwrap_or_else(|| panic!("{input}: no {name}"));
             assert!(
@@ -368,6 +378,7 @@ fn a_full_duplex_test_in_csv_is_one_run_with_both_directions() {
     let file = data.join("tcp-csv-fullduplex.2.1.8.client.csv");
     let imported = import_file(Some(&store), &file.to_string_lossy(), &[]).expect("a report");
     assert_eq!((imported.new, imported.unread_lines), (1, 0));
+
     let runs = runs(&store);
     let sent = measured(&runs[0], MeasureName::SentBps, Way::Forward).expect("sent");
     let received = measured(&runs[0], MeasureName::ReceivedBps, Way::Reverse).expect("received");
@@ -386,6 +397,7 @@ fn a_path_that_recovered_is_steady_and_its_recovery_is_listed() {
         .map(|entry| entry.expect("a file").path())
         .collect();
     inputs.sort();
+
     for input in &inputs {
         import_file(Some(&store), &input.to_string_lossy(), &[]).expect("a report");
     }
@@ -432,6 +444,7 @@ fn files_are_reported_and_compared_without_a_history() {
         "{:?}",
         compared.comparison
     );
+
     let text = linerate_report::compare::text(&compared.comparison, Style::PLAIN);
     assert!(
         text.contains("linerate history import --label side=b FILE..."),
@@ -455,6 +468,7 @@ fn labels_of_an_import_select_the_sides_of_a_comparison() {
     let again = path("trend-recovered/A00.json");
     let known = import_file(Some(&store), &again, &[label("seen=twice")]).expect("a report");
     assert_eq!((known.new, known.known), (0, 1));
+
     let twice = runs(&store)
         .into_iter()
         .filter(|run| run.labels.contains_key("seen"))

@@ -17,9 +17,11 @@ fn nothing_is_left_in_the_process_after_any_use() {
     let signals = Held::now().signals;
     use_everything();
     let before = Held::now();
+
     for _ in 0..2 {
         use_everything();
     }
+
     let after = before.wait_for();
     assert_eq!(after, before);
     assert_eq!(after.signals, signals);
@@ -36,9 +38,11 @@ fn use_everything() {
             Client::to("127.0.0.1", server.port(), test(transport, direction)).run(&stop());
         result.outcome.expect("a test over loopback");
     }
+
     stopped_while_it_runs(&server);
     let refused = Client::to("127.0.0.1", 9, TestSpec::default()).run(&stop());
     assert!(refused.outcome.is_err());
+
     let host = Source::Host {
         interfaces: Vec::new(),
         peer: None,
@@ -76,6 +80,7 @@ fn stopped_while_it_runs(server: &Server) {
     let interrupts = stop();
     let mut unlimited = TestSpec::default();
     unlimited.end = EndCondition::Unlimited;
+
     let mut sink = StopAtFirst(interrupts.clone());
     let result = Client::to("127.0.0.1", server.port(), unlimited).observe(&mut sink, &interrupts);
     assert!(result.outcome.is_err() && result.summary.is_some());
@@ -108,6 +113,7 @@ impl Held {
     fn now() -> Self {
         let count = |folder: &str| fs::read_dir(folder).expect("procfs").count();
         let status = fs::read_to_string("/proc/thread-self/status").expect("procfs");
+
         let is_mask = |line: &&str| {
             ["SigBlk:", "SigIgn:", "SigCgt:"]
                 .iter()

@@ -25,6 +25,7 @@ fn a_panic_leaves_the_terminal_as_it_was() {
     let path = |name: &str| directory.path().join(name);
     let shown = |name: &str| path(name).display().to_string();
     let test = env::current_exe().expect("this test").display().to_string();
+
     let tmux = |words: &[&str]| {
         Command::new("tmux")
             .arg("-S")
@@ -40,6 +41,7 @@ fn a_panic_leaves_the_terminal_as_it_was() {
         shown("new"),
         shown("after")
     );
+
     let words = [
         "-f",
         "/dev/null",
@@ -61,10 +63,12 @@ fn a_panic_leaves_the_terminal_as_it_was() {
         return;
     };
     assert!(started.status.success(), "{started:?}");
+
     let end = Instant::now() + TIMEOUT;
     while !path("after").exists() && Instant::now() < end {
         thread::sleep(Duration::from_millis(5));
     }
+
     let text = String::from_utf8_lossy(&tmux(&["capture-pane", "-p"]).expect("it runs").stdout)
         .into_owned();
     let _ = tmux(&["kill-server"]);

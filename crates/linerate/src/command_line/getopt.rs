@@ -105,6 +105,7 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
                     .ok_or(GetoptError::LetterNeedsValue(letter))?,
             ),
         };
+
         Ok(Found { id: rule.id, value })
     }
 
@@ -127,6 +128,7 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
             }
             (_, attached) => attached,
         };
+
         Ok(Found { id: rule.id, value })
     }
 
@@ -136,6 +138,7 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
         if let Some(exact) = longs.iter().find(|rule| rule.name.as_bytes() == name) {
             return Ok(*exact);
         }
+
         let mut matches = longs
             .iter()
             .filter(|rule| rule.name.as_bytes().starts_with(name));
@@ -149,6 +152,7 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
         if candidates.is_empty() {
             return Ok(*first);
         }
+
         candidates.insert(0, first.name);
         Err(GetoptError::Ambiguous {
             typed: typed.to_vec(),
@@ -164,6 +168,7 @@ impl<'a, Id: Copy + PartialEq> Iterator for Getopt<'a, Id> {
         if let [letter, rest @ ..] = self.cluster {
             return Some(self.next_short(*letter, rest));
         }
+
         loop {
             let word = self.words.next()?;
             match word.as_bytes() {
@@ -242,6 +247,7 @@ impl GetoptError {
         } = quoting;
         let quoted = |name: &[u8]| [open.as_bytes(), b"--", name, close.as_bytes()].concat();
         let quoted_letter = |byte: u8| [letter.as_bytes(), &[byte], letter.as_bytes()].concat();
+
         let text = match self {
             Self::Unrecognized(typed) => [b"unrecognized option ", &*quoted(typed)].concat(),
             Self::Ambiguous { typed, .. } if !quoting.names_candidates => {
@@ -258,6 +264,7 @@ impl GetoptError {
                     text.push(b' ');
                     text.extend(quoted(name.as_bytes()));
                 }
+
                 text
             }
             Self::UnexpectedValue(name) => [

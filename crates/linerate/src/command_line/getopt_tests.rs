@@ -69,8 +69,10 @@ fn transcript(program: &str, words: &[OsString]) -> Vec<u8> {
             }
             Err(error) => text.extend(error.message(OsStr::new(program), GLIBC)),
         }
+
         text.push(b'\n');
     }
+
     text
 }
 
@@ -121,6 +123,7 @@ fn the_older_wording_is_a_matter_of_quotes() {
         bogus.message(OsStr::new("iperf"), old),
         b"iperf: unrecognized option `--bogus'"
     );
+
     let letter = GetoptError::InvalidLetter(b'q');
     assert_eq!(
         letter.message(OsStr::new("iperf"), old),
@@ -138,6 +141,7 @@ fn generated_command_lines_are_read_as_the_c_library_reads_them() {
         );
         return;
     };
+
     // A fixed seed: the same lists in every run.
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(Config::with_cases(400), rng);
@@ -156,6 +160,7 @@ fn generated_command_lines_are_read_as_the_c_library_reads_them() {
                 "{:?}",
                 words
             );
+
             Ok(())
         })
         .expect("both agree");
@@ -167,11 +172,13 @@ fn word() -> impl Strategy<Value = OsString> {
         "-", "--", "=", "a", "b", "c", "q", "5", ":", ";", "ver", "version", "version4", "verbose",
         "bit", "bitrate", "-old", "debug", "tim", "time", "s", "x y",
     ];
+
     let parts = prop::collection::vec(prop::sample::select(PARTS.as_slice()), 0..4)
         .prop_map(|parts| parts.concat());
     let option = parts.clone().prop_map(|rest| format!("-{rest}"));
     let long = parts.clone().prop_map(|rest| format!("--{rest}"));
     let bytes = prop::collection::vec(1_u8..=255, 0..6).prop_map(OsString::from_vec);
+
     prop_oneof![
         4 => long.prop_map(OsString::from),
         4 => option.prop_map(OsString::from),
@@ -184,6 +191,7 @@ fn compile(directory: &Path) -> Option<PathBuf> {
     let source = directory.join("reference.c");
     let program = directory.join("reference");
     std::fs::write(&source, format!("#include <unistd.h>\n{C_PROGRAM}")).ok()?;
+
     let compiled = Command::new("cc")
         .arg("-o")
         .args([&program, &source])

@@ -33,6 +33,7 @@ pub(crate) fn integer_any_base(text: &[u8]) -> Option<(i64, &[u8])> {
         _ => (10, digits),
     };
     let len = digit_count(digits, base);
+
     (len > 0).then(|| (long(negative, &digits[..len], base), &digits[len..]))
 }
 
@@ -53,6 +54,7 @@ pub(crate) fn with_unit(text: &[u8], base: Base) -> Result<f64, BadNumber> {
         Some(b't') => 4,
         Some(_) => return Err(BadNumber),
     };
+
     let factor: f64 = match base {
         Base::Decimal => 1000.0,
         Base::Binary => 1024.0,
@@ -71,6 +73,7 @@ pub(crate) fn whole_with_unit(text: &[u8], base: Base, max: u64) -> Result<u64, 
     if value < 0.0 || value > max as f64 {
         return Err(BadNumber);
     }
+
     // The conversion saturates, so rounding of `max` itself cannot overflow.
     Ok((value as u64).min(max))
 }
@@ -102,6 +105,7 @@ fn long(negative: bool, digits: &[u8], base: u32) -> i64 {
         .fold(0_i64, |number, digit| {
             let digit = i64::from(digit);
             let shifted = number.saturating_mul(i64::from(base));
+
             if negative {
                 shifted.saturating_sub(digit)
             } else {
@@ -125,6 +129,7 @@ pub(crate) fn scan_float(text: &[u8]) -> Option<(f64, &[u8])> {
             (number, &unsigned[len..])
         }
     };
+
     Some((if negative { -magnitude } else { magnitude }, rest))
 }
 
@@ -138,6 +143,7 @@ fn float_len(text: &[u8]) -> usize {
             return word.len();
         }
     }
+
     let whole = digit_count(text, 10);
     let mut len = whole;
     if text.get(len) == Some(&b'.') {
@@ -147,6 +153,7 @@ fn float_len(text: &[u8]) -> usize {
         }
         len += 1 + fraction;
     }
+
     if len > 0 && matches!(text.get(len), Some(b'e' | b'E')) {
         let (_, exponent) = sign(&text[len + 1..]);
         let digits = digit_count(exponent, 10);
@@ -154,6 +161,7 @@ fn float_len(text: &[u8]) -> usize {
             len = text.len() - exponent.len() + digits;
         }
     }
+
     len
 }
 
@@ -217,6 +225,7 @@ mod tests {
         for (text, expected) in rows {
             assert_eq!(atof(text.as_bytes()), *expected, "{text:?}");
         }
+
         assert!(atof(b"nan").is_nan());
     }
 

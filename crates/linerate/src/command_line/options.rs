@@ -87,6 +87,7 @@ impl<A, E> Effect<A, E> {
             Self::MaybeValue(_, act) => act(args, value),
             Self::CheckedMaybe(_, act) => act(args, value)?,
         }
+
         Ok(())
     }
 
@@ -127,9 +128,11 @@ pub(super) fn grammar(
                 id,
             });
         }
+
         let long = |name| Long { name, argument, id };
         grammar.longs.extend(longs.into_iter().map(long));
     }
+
     grammar
 }
 
@@ -157,15 +160,18 @@ fn entry(option: &OptionHelp) -> String {
     };
     let mut lines = wrap(option.help, LINE_WIDTH - TEXT_COLUMN).into_iter();
     let mut text = String::new();
+
     if names.len() < TEXT_COLUMN {
         let first = lines.next().unwrap_or_default();
         text.push_str(&format!("{names:TEXT_COLUMN$}{first}\n"));
     } else {
         text.push_str(&format!("{names}\n"));
     }
+
     for line in lines {
         text.push_str(&format!("{:TEXT_COLUMN$}{line}\n", ""));
     }
+
     text
 }
 
@@ -181,5 +187,6 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
             _ => lines.push(word.to_owned()),
         }
     }
+
     lines
 }

@@ -40,6 +40,7 @@ pub fn misplaced_options(words: &[OsString]) -> Option<String> {
     let Dialect { command, name, .. } = understands(words).or_else(|| understands(&words[..1]))?;
     let typed: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     let first = quoted(first);
+
     let serve = if serves(words) {
         "\n  tip: `linerate serve` serves the same clients as a service, with a log and limits\n"
     } else {

@@ -35,6 +35,7 @@ pub fn split_device(address: &str) -> (String, Option<String>) {
         let whole = if link_local { address } else { host };
         return (whole.to_owned(), None);
     }
+
     (host.to_owned(), Some(device.to_owned()))
 }
 
@@ -60,6 +61,7 @@ pub fn admission(text: &str) -> Result<Admission, Error> {
         Some((kind, rest)) => (kind, Some(rest)),
         None => (text, None),
     };
+
     let count = |number: &str| {
         number
             .parse()
@@ -161,6 +163,7 @@ pub fn limit(text: &str) -> Result<LimitArg, Error> {
         "user" => Scope::User,
         _ => return Err(wrong("the scope is server, address or user")),
     };
+
     let mut limits = Limits::default();
     for setting in settings.split(',') {
         let (key, value) = setting
@@ -174,6 +177,7 @@ pub fn limit(text: &str) -> Result<LimitArg, Error> {
         };
         let small =
             || u32::try_from(number(Base::Decimal)?).map_err(|_| wrong("the number is too large"));
+
         match key {
             "tests" => limits.tests = Some(small()?),
             "streams" => limits.streams = Some(small()?),
@@ -187,6 +191,7 @@ pub fn limit(text: &str) -> Result<LimitArg, Error> {
             }
         }
     }
+
     Ok(LimitArg { scope, limits })
 }
 
@@ -223,6 +228,7 @@ mod tests {
         for (text, expected) in rows {
             assert_eq!(admission(text), Ok(expected), "{text}");
         }
+
         for text in [
             "",
             "parallel:0",
@@ -247,6 +253,7 @@ mod tests {
         ] {
             limit(text).expect(text).apply(&mut all);
         }
+
         assert_eq!(all.address.tests, None, "what was not named stays");
         assert_eq!(
             (all.address.streams, all.address.bytes),
@@ -260,6 +267,7 @@ mod tests {
             (all.user.duration, all.server),
             (Some(Duration::from_secs(60)), Limits::default())
         );
+
         for text in [
             "",
             "address",

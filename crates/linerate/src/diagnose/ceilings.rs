@@ -20,14 +20,17 @@ pub fn ceilings() -> String {
         (Network::V4, Transport::Udp),
         (Network::V6, Transport::Udp),
     ];
+
     for mtu in [576.0, 1280.0, 1400.0, 1500.0, 9000.0] {
         let _ = write!(out, "{mtu:>6}");
         for (network, transport) in columns {
             let ceiling = arithmetic::goodput_ceiling(1000.0, mtu, network, transport);
             let _ = write!(out, " {:>8.1}", ceiling.unwrap_or(0.0));
         }
+
         out.push('\n');
     }
+
     out.push_str(
         "\nPCI Express, one direction, 128 bytes per packet, in Gbit/s\n   GT/s       x1       x4       x8      x16\n",
     );
@@ -37,8 +40,10 @@ pub fn ceilings() -> String {
             let usable = arithmetic::pcie_usable_bps(speed, lanes, 128.0).unwrap_or(0.0);
             let _ = write!(out, " {:>8.1}", usable / 1e9);
         }
+
         out.push('\n');
     }
+
     out.push_str(
         "\nBytes in flight that fill the path, in MB; a receive buffer needs twice as much\n   RTT \
          ms   1 Gbit/s  10 Gbit/s 100 Gbit/s\n",
@@ -52,7 +57,9 @@ pub fn ceilings() -> String {
                 arithmetic::bdp_bytes(rate, rtt_ms * 1000.0) / 1e6
             );
         }
+
         out.push('\n');
     }
+
     out
 }

@@ -117,6 +117,7 @@ pub fn diagnose_recorded(
         Source::Files(_) | Source::Compared(_) => None,
     };
     let spec_key = keys::spec_key("doctor", &query.only);
+
     let run = Run {
         kind: RunKind::Doctor,
         body: Body::Doctor,
@@ -125,6 +126,7 @@ pub fn diagnose_recorded(
         peer: None,
     };
     let mut recording = Recording::begin(options, run);
+
     let (diagnosis, observed) = match judged(query) {
         Ok(judged) => judged,
         Err(error) => {
@@ -138,6 +140,7 @@ pub fn diagnose_recorded(
         .next()
         .map(|observed| observed.snapshot);
     recording.diagnosed(diagnosis.clone(), snapshot);
+
     let trial = Trial::complete(recording.elapsed_ns());
     Ok((diagnosis, recording.finish_trial(trial)))
 }
@@ -185,15 +188,18 @@ fn judged(query: &Query) -> Result<(Diagnosis, Vec<Observed>), Error> {
             period,
         } => vec![live(interfaces, peer.as_deref(), *period)?],
     };
+
     if let Some(rate) = query.line_rate_mbps {
         for one in &mut observed {
             one.snapshot
                 .set_in("path.line_rate_mbps", rate, "Mbit/s", "command line");
         }
     }
+
     if let Some(path) = &query.save {
         save(path, &observed)?;
     }
+
     let mut diagnosis = match (&query.source, observed.as_slice()) {
         (Source::Compared(_), [a, b]) => compare(a, b, &query.only),
         _ => linerate_doctor::diagnose(&observed, &query.only),
@@ -201,6 +207,7 @@ fn judged(query: &Query) -> Result<(Diagnosis, Vec<Observed>), Error> {
     diagnosis.unread = unread.lines;
     diagnosis.unread_count = unread.count;
     diagnosis.unread_subjects = unread.subjects.into_iter().map(str::to_owned).collect();
+
     Ok((diagnosis, observed))
 }
 
@@ -216,6 +223,7 @@ fn live(
         ..Request::default()
     };
     let first = collect(&request);
+
     if let Some(name) = interfaces.iter().find(|name| {
         first.absence(&format!("nic.{name}.link"))
             == Some(linerate_model::snapshot::Absence::NoSuchDevice)
@@ -228,12 +236,14 @@ fn live(
         };
         return Err(Error::failed(format!("there is no interface {name}{hint}")));
     }
+
     let Some(length) = period else {
         return Ok(Observed::once(first));
     };
     let watch = Watch::start(request, STEP.min(length / 2))
         .ok_or_else(|| Error::failed("the system has no thread to spare"))?;
     thread::sleep(length);
+
     watch
         .finish()
         .ok_or_else(|| Error::failed("the counters could not be read"))
@@ -280,6 +290,7 @@ fn snapshots(paths: &[PathBuf], unread: &mut Unread) -> Result<Vec<Snapshot>, Er
             texts.push((name, read(&file).map_err(at(&file))?));
         }
     }
+
     let texts: Vec<(&str, &str)> = texts
         .iter()
         .map(|(name, text)| (name.as_str(), text.as_str()))
@@ -292,6 +303,7 @@ fn snapshots(paths: &[PathBuf], unread: &mut Unread) -> Result<Vec<Snapshot>, Er
         unread_subjects,
         ..
     } = import_texts(&texts);
+
     let names = || {
         paths
             .iter()
@@ -311,6 +323,7 @@ fn snapshots(paths: &[PathBuf], unread: &mut Unread) -> Result<Vec<Snapshot>, Er
             unread_count
         )));
     }
+
     unread.lines.extend(lines);
     unread.count = unread.count.saturating_add(unread_count);
     unread.subjects.extend(unread_subjects);
@@ -321,6 +334,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
+
     let entries = fs::read_dir(path).map_err(at(path))?;
     let mut files: Vec<PathBuf> = entries
         .flatten()
@@ -329,6 +343,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
         .take(FILES_MAX)
         .collect();
     files.sort_unstable();
+
     Ok(files)
 }
 
@@ -336,11 +351,13 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
 fn read(path: &Path) -> io::Result<String> {
     let limit = u64::try_from(TEXT_BYTES_MAX).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
+
     if path == Path::new("-") {
         io::stdin().take(limit).read_to_end(&mut bytes)?;
     } else {
         fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
     }
+
     decode(&bytes).map_err(io::Error::other)
 }
 

@@ -41,6 +41,7 @@ pub(crate) fn run_client(
     let spec = &explained(spec);
     let result = client::run_before_end(spec, &mut Tee(&mut observer, &mut *report), interrupts);
     let mut diagnosis = None;
+
     // A failure to report the end cannot be reported.
     let _ = report_end(&result, report, observer, verbose, &mut diagnosis);
     Reported {
@@ -66,6 +67,7 @@ pub(super) fn diagnosed(
     let spec = &explained(spec);
     let result = client::run(spec, &mut observer, interrupts);
     result.outcome?;
+
     let client = observer
         .observation()
         .ok_or_else(|| failure(&"this host could not be observed"))?;
@@ -98,6 +100,7 @@ fn report_end(
     };
     let last = result.last_event();
     observer.event(&last)?;
+
     if let Some(client) = observer.observation() {
         let diagnosis = found.insert(diagnose_test(client, server));
         report.append(&Appendix {
@@ -115,6 +118,7 @@ fn report_end(
             json: doctor::json(diagnosis),
         })?;
     }
+
     report.event(&last)
 }
 
@@ -152,6 +156,7 @@ impl EventSink for Observer {
             Event::TestStarted { .. } => self.watch = Watch::start(self.request(), STEP),
             _ => {}
         }
+
         self.timeline.note(event);
         Ok(())
     }
@@ -197,6 +202,7 @@ impl Observer {
             .snapshot
             .set_known("self.cpus", self.cpus.take(), "sched_getaffinity");
         let thread = busiest_thread(&observed);
+
         let mut observation = EndpointObservation {
             snapshot: observed.snapshot,
             period: observed.period,
@@ -213,11 +219,13 @@ impl Observer {
                 };
                 facts.insert(name.into(), cpus.as_str().into());
             }
+
             match flow {
                 Flow::Forward => observation.forward = Some(facts),
                 Flow::Reverse => observation.reverse = Some(facts),
             }
         }
+
         Some(observation)
     }
 }
@@ -237,6 +245,7 @@ fn busiest_thread(observed: &Observed) -> Option<(f64, Option<String>)> {
         .snapshot
         .text(&format!("{OWN_THREADS}{number}.cpus"))?;
     let unpinned = observed.snapshot.text("cpu.online") == Some(cpus);
+
     #[expect(clippy::cast_precision_loss, reason = "ticks of one test")]
     (all > 0).then(|| {
         (

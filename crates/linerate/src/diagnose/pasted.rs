@@ -34,6 +34,7 @@ fn tests(command: &str, lines: &[&str]) -> TestOutput {
         !unread.contains(line) && lines.get(*line).is_some_and(|line| !is_rule(line))
     };
     let read = (0..lines.len()).filter(is_of_report).collect();
+
     let mut runs: Vec<TestRun> = contents
         .tests
         .iter()
@@ -88,14 +89,17 @@ fn runs_of(test: &ReportedTest, line: &str, command: Option<&Command>) -> Vec<Te
         };
         let label = label(test, line, flow, is_two_way);
         describe(&mut run, test, label, command);
+
         if let Some(stream) = streams.iter().find(|stream| stream.flow == flow) {
             addresses(&mut run, stream);
         }
+
         match &cpus {
             Some(cpus) if is_server => run.server_cpus = Some(cpus.clone()),
             Some(cpus) => drop(run.facts.insert("client_cpus".into(), cpus.as_str().into())),
             None => {}
         }
+
         retransmissions(&mut run, mss_bytes(test));
         accepted_by_tcp(&mut run);
         run
@@ -113,6 +117,7 @@ fn runs_of_path(path: &ImportedPath) -> Vec<TestRun> {
             .map(ToString::to_string)
             .unwrap_or_default();
         let host = &test.report.target.host;
+
         facts.insert("tool".into(), test.tool.into());
         facts.insert(
             "label".into(),
@@ -145,6 +150,7 @@ fn label(test: &ReportedTest, line: &str, flow: Flow, is_two_way: bool) -> Strin
         Event::TestAccepted(header) => Some((header.peer_host.as_str(), header.spec.transport)),
         _ => None,
     });
+
     let mut label = line.to_owned();
     if label.is_empty() {
         let udp = if peer.is_some_and(|(_, transport)| transport == linerate_model::Transport::Udp)
@@ -166,6 +172,7 @@ fn label(test: &ReportedTest, line: &str, flow: Flow, is_two_way: bool) -> Strin
             (Endpoint::Server, _) => format!("{tool} -s{udp}{reverse}"),
         };
     }
+
     if is_two_way {
         label.push_str(if flow == Flow::Forward {
             ", client to server"
@@ -186,6 +193,7 @@ fn number_equal_labels(runs: &mut [TestRun]) {
             .unwrap_or_default()
     };
     let labels: Vec<String> = runs.iter().map(label).collect();
+
     for (place, run) in runs.iter_mut().enumerate() {
         let Some(own) = labels.get(place) else {
             continue;
@@ -195,6 +203,7 @@ fn number_equal_labels(runs: &mut [TestRun]) {
             .take(place)
             .filter(|other| *other == own)
             .count();
+
         if labels.iter().filter(|other| *other == own).count() > 1 {
             run.facts
                 .insert("label".into(), format!("{own}, test {}", before + 1).into());
@@ -210,6 +219,7 @@ fn describe(run: &mut TestRun, test: &ReportedTest, label: String, command: Opti
         .as_ref()
         .map_or("", |import| import.format.as_str());
     let is_text = format.ends_with("-text");
+
     let tool = if origin.tool == "iperf" {
         "iperf2"
     } else {
@@ -221,12 +231,15 @@ fn describe(run: &mut TestRun, test: &ReportedTest, label: String, command: Opti
         "options_known".into(),
         (command.is_some() || format.starts_with("iperf3-json")).into(),
     );
+
     if let Some(version) = &origin.version {
         run.facts.insert("version".into(), version.as_str().into());
     }
+
     if let Some(version) = test.events.iter().find_map(server_version) {
         run.facts.insert("peer_version".into(), version.into());
     }
+
     if run.is_server {
         run.facts.insert("server".into(), true.into());
     }
@@ -244,6 +257,7 @@ fn describe(run: &mut TestRun, test: &ReportedTest, label: String, command: Opti
     if !is_length_known || length == Some(0.0) {
         run.facts.remove("block_len_bytes");
     }
+
     let is_interrupted = run.facts.get("interrupted") == Some(&true.into());
     let wanted_s = command.and_then(|command| command.seconds);
     if is_interrupted || wanted_s.is_some() {
@@ -266,9 +280,11 @@ fn server_version(event: &Event) -> Option<String> {
 /// A rate with the digits that programs print: the division of an amount by a time adds others.
 fn as_printed(bps: f64) -> f64 {
     const DIGITS: i32 = 5;
+
     if bps <= 0.0 {
         return bps;
     }
+
     let unit = 10_f64.powi(bps.log10().floor() as i32 - DIGITS + 1);
     (bps / unit).round() * unit
 }
@@ -278,6 +294,7 @@ fn addresses(run: &mut TestRun, stream: &Stream) {
     if !is_known(stream.local) || !is_known(stream.remote) {
         return;
     }
+
     let is_same = stream.local.ip() == stream.remote.ip() || stream.local.ip().is_loopback();
     run.facts
         .insert("local".into(), stream.local.ip().to_string().into());
@@ -295,12 +312,14 @@ fn mss_bytes(test: &ReportedTest) -> Option<u32> {
 /// Without the size of a segment the share is that of segments of Ethernet with time stamps.
 fn retransmissions(run: &mut TestRun, mss_bytes: Option<u32>) {
     const SEGMENT_BYTES: u32 = 1448;
+
     let is_tcp = run.facts.get("transport") == Some(&"tcp".into());
     if let Some(mss) = mss_bytes.filter(|_| is_tcp) {
         run.facts
             .entry("mss_bytes".to_owned())
             .or_insert_with(|| mss.into());
     }
+
     let segment_bytes = f64::from(mss_bytes.unwrap_or(SEGMENT_BYTES));
     let number = |name: &str| run.facts.get(name).and_then(Value::number);
     let bytes = number("sent_bytes").or_else(|| number("received_bytes"));
@@ -323,6 +342,7 @@ fn accepted_by_tcp(run: &mut TestRun) {
     if !is_tcp || run.facts.contains_key("received_bps") {
         return;
     }
+
     if let Some(sent) = run.facts.get("sent_bps").cloned() {
         run.facts.insert("received_bps".into(), sent);
         run.inferred.push("received_bps");

@@ -56,6 +56,7 @@ impl Watch {
     pub(super) fn start(request: Request, step: Duration) -> Option<Self> {
         let place = Place::take()?;
         let (end, ended) = mpsc::channel::<()>();
+
         let body = move || {
             let times = ProcessTimes::read();
             // A test of this process reports its own connections.
@@ -70,10 +71,12 @@ impl Watch {
             let mut workers = WorkerCpus::default();
             let (mut address_changes, mut former_address) = (0_u32, None);
             let mut due = Instant::now();
+
             loop {
                 due += step;
                 let over = ended.recv_timeout(due.saturating_duration_since(Instant::now()));
                 let mut next = collect(&request);
+
                 // Readings of one host by one process can only fail to subtract when the clock
                 // stands still.
                 let _ = period.extend(&last, &next);
@@ -81,14 +84,17 @@ impl Watch {
                     address_changes += 1;
                     former_address = last.text(NEXT_HOP).map(str::to_owned);
                 }
+
                 workers.add(&last, &next);
                 keep_threads(&mut next, last);
                 last = next;
+
                 if over != Err(RecvTimeoutError::Timeout) {
                     ProcessTimes::read().record_since(&times, &mut last);
                     if let Some((before, after)) = connections.zip(Connections::read().ok()) {
                         after.record_since(&before, &mut last, request.peer);
                     }
+
                     let period = (period.intervals > 0).then_some(period);
                     let is_resolved = last.text(NEXT_HOP).is_some();
                     last.set_known(
@@ -96,6 +102,7 @@ impl Watch {
                         is_resolved.then_some(address_changes),
                         "rtnetlink:GETNEIGH",
                     );
+
                     if former_address.is_some() {
                         last.set_known(
                             "route.peer.lladdr_former",
@@ -103,9 +110,11 @@ impl Watch {
                             "rtnetlink:GETNEIGH",
                         );
                     }
+
                     if is_peer_here {
                         last.set(PEER_IS_HERE, true, "procfs:net");
                     }
+
                     name_dropping_rule(&mut last, period.as_ref());
                     workers.record(&mut last);
                     return Observed {
@@ -181,6 +190,7 @@ impl WorkerCpus {
             });
         let threads: Vec<(u64, u64)> = threads.collect();
         let most = threads.iter().map(|(_, ticks)| *ticks).max().unwrap_or(0);
+
         for (cpu, ticks) in threads
             .into_iter()
             .filter(|(_, ticks)| *ticks > most / Self::MIN_PART)
@@ -233,6 +243,7 @@ mod tests {
             snapshot
         };
         let mut workers = WorkerCpus::default();
+
         let steps = [
             at([(0, 0), (50, 1), (7, 2)]),
             at([(60, 0), (90, 1), (9, 2)]),
@@ -243,6 +254,7 @@ mod tests {
             .for_each(|pair| workers.add(&pair[0], &pair[1]));
         let mut last = Snapshot::new("a", Source::Live);
         workers.record(&mut last);
+
         let percent = |cpu: u32| last.whole(&format!("self.on_cpu.{cpu}.percent"));
         assert_eq!(
             [percent(0), percent(1), percent(2)],
@@ -271,6 +283,7 @@ mod tests {
         let at = |seconds: u64, drops: [u64; 2]| {
             let mut snapshot = Snapshot::new("a", Source::Live);
             snapshot.monotonic_ns = Some(seconds * 1_000_000_000);
+
             for (handle, drops) in drops.into_iter().enumerate() {
                 snapshot.count(
                     format!("firewall.rule.ip t.c input handle {handle}.drops"),
@@ -278,6 +291,7 @@ mod tests {
                     None,
                 );
             }
+
             snapshot.set("firewall.rule.drops", "ip t.c input handle 0", "test");
             snapshot
         };
@@ -288,6 +302,7 @@ mod tests {
             last.text("firewall.rule.drops"),
             Some("ip t.c input handle 1")
         );
+
         let period = Period::over(&[first, quiet.clone()]);
         name_dropping_rule(&mut quiet, period.as_ref());
         assert_eq!(

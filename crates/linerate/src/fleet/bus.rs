@@ -39,6 +39,7 @@ pub(super) fn take_charge(
     };
     let mut carrier = BusCarrier::start(&setup).map_err(error_of)?;
     let mut has_waited = false;
+
     loop {
         match carrier.standing() {
             None => {}
@@ -51,6 +52,7 @@ pub(super) fn take_charge(
                 if has_waited {
                     note("in charge");
                 }
+
                 let run = term.run.parse().unwrap_or(run);
                 return Ok(Charge {
                     carrier: Box::new(carrier),
@@ -60,6 +62,7 @@ pub(super) fn take_charge(
                 });
             }
         }
+
         let fds = [
             (carrier.fd(), Interest::READ),
             (signals.as_fd(), Interest::READ),

@@ -42,6 +42,7 @@ pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Erro
         None => only_running(&store)?,
     };
     let id = run.short();
+
     match store.process_of(run).map_err(error)? {
         Some(RunProcess { pid: Some(pid), .. }) => end(&store, run, pid)?,
         Some(RunProcess { host, .. }) => {
@@ -51,11 +52,13 @@ pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Erro
         }
         None => return Err(Error::usage(format!("run {id} is over"))),
     }
+
     let record = store.load(run).map_err(error)?;
     let Body::Fleet(found) = &record.body else {
         return Err(Error::usage(format!("run {id} is none of a fleet")));
     };
     let unconfirmed: Vec<String> = found.unconfirmed.iter().map(ToString::to_string).collect();
+
     // A run that had not begun has no hosts yet, and at a server without an agent nothing has to
     // end.
     let with_agent = found
@@ -64,6 +67,7 @@ pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Erro
         .flat_map(|report| &report.header.hosts)
         .filter(|host| !host.is_target_only);
     let with_agent: Vec<&str> = with_agent.map(|host| host.id.as_str()).collect();
+
     let all = record
         .hosts
         .iter()
@@ -102,6 +106,7 @@ fn only_running(store: &Store) -> Result<RunId, Error> {
     let mut filter = Filter::default();
     filter.kind = Some(RunKind::Fleet);
     filter.state = Some(RunState::Running);
+
     let rows = store.list(&filter).map_err(error)?;
     match rows.as_slice() {
         [] => Err(Error::usage("no run of a fleet goes on")),
@@ -133,6 +138,7 @@ fn end(store: &Store, run: RunId, pid: u32) -> Result<(), Error> {
         if !coordinator.has_mark(&mark(run)).unwrap_or(false) {
             return Err(not_coordinator(run, pid));
         }
+
         coordinator.terminate().map_err(failed)?;
     }
 

@@ -60,6 +60,7 @@ pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error
     let rows: Vec<CheckRow> = (hosts.inventory.hosts.iter().enumerate())
         .map(|(index, host)| row(index, host, &control, &prepared, &found))
         .collect();
+
     control.finish();
     let is_reached = |row: &&CheckRow| row.state != CheckState::Unreachable;
     let outcome = match rows.iter().filter(is_reached).count() {
@@ -67,6 +68,7 @@ pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error
         _ if rows.iter().any(|row| row.state != CheckState::Ready) => Outcome::CheckFailed,
         _ => Outcome::Done,
     };
+
     let carrier = match (&hosts.bus, hosts.is_scripted) {
         (Some(_), _) => "bus",
         (None, true) => "script",
@@ -107,6 +109,7 @@ fn row<C: Carrier>(
         }
         _ => CheckState::Blocked,
     };
+
     let mut notes: Vec<String> = control.reasons.get(&index).cloned().into_iter().collect();
     notes.extend(is_target.then(|| NO_AGENT.to_owned()));
     let is_unproved =
@@ -127,6 +130,7 @@ fn row<C: Carrier>(
             .filter(|finding| is_about(finding, host))
             .map(finding_note),
     );
+
     let clock = control.coordinator.clock(index, monotonic_ns());
     let wall_clock =
         |hello: &Hello, clock: Estimate| (wall_clock_offset_ns(hello, clock), clock.uncertainty_ns);
@@ -181,6 +185,7 @@ fn slower_note(end: &TestEnd, prepared: &Prepared) -> Option<String> {
         .flat_map(|member| member.ends.values());
     let mut speeds: Vec<u64> = ends.filter_map(|end| end.speed_bps).collect();
     speeds.sort_unstable();
+
     let median_bps = speeds.get(speeds.len() / 2).copied()?;
     (own_bps < median_bps).then(|| format!("most others have {} Mbit/s", median_bps / 1_000_000))
 }
@@ -193,6 +198,7 @@ fn route_note(member: &Member, end: &TestEnd) -> Option<String> {
         |probe: &&ProbeReport| probe.device.as_ref().is_some_and(|found| found != device);
     let probe = member.probes.iter().find(leaves_elsewhere)?;
     let found = probe.device.as_deref().unwrap_or_default();
+
     Some(format!(
         "the route to {} leaves through {found}, the address is on {device}",
         probe.peer
@@ -252,6 +258,7 @@ fn next_step(rows: &[CheckRow], found: &HostFindings, hosts: &FleetHosts) -> Opt
             "a server has to listen at {server} for the other hosts, then check again"
         ));
     }
+
     match (row.state, row.port) {
         (CheckState::Ready, _) => None,
         (CheckState::Blocked, Some(port)) => Some(format!(

@@ -120,6 +120,7 @@ impl FleetHosts {
         {
             return Err(Error::usage(format!("no host has the path {path}")));
         }
+
         match names.into_iter().collect::<Vec<_>>().as_slice() {
             _ if !self.paths.is_empty() => Ok(self.paths.clone()),
             [] => Ok(vec![CONTROL_PATH.to_owned()]),
@@ -158,6 +159,7 @@ pub(super) fn connect<'a>(
         is_solicited: hosts.bus.is_some(),
         clock_budget_ns: CLOCK_BUDGET_NS,
     };
+
     let ids: Vec<HostId> = hosts.with_agent().map(|host| host.id.clone()).collect();
     let mut control = Control::new(
         Coordinator::new(monotonic_ns(), settings, ids),
@@ -165,6 +167,7 @@ pub(super) fn connect<'a>(
         signals,
     );
     control.history = history;
+
     match prepare(&mut control, hosts, targets, planned) {
         Ok(prepared) => Ok((control, prepared)),
         Err(ended) => {
@@ -199,6 +202,7 @@ fn charge(
             note,
         );
     }
+
     let carrier: Box<dyn Carrier> = if hosts.is_scripted {
         Box::new(ScriptCarrier::new(
             ssh(hosts, Remote::Shell)?,
@@ -232,6 +236,7 @@ fn ssh(hosts: &FleetHosts, remote: Remote) -> Result<SshCarrier, Error> {
         config: hosts.ssh_config.clone(),
         is_path_shared: is_shared(&hosts.inventory),
     };
+
     SshCarrier::new(options, remote, destinations).map_err(Error::failed)
 }
 

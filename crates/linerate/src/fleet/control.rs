@@ -101,6 +101,7 @@ impl<'a, C: Carrier> Control<'a, C> {
                         .or_insert_with(|| reason.to_string());
                     self.carrier.close(host);
                 }
+
                 match action {
                     Action::Send { hosts, line } => self.carrier.send_all(&hosts, &line),
                     Action::Finished { unconfirmed } => {
@@ -115,6 +116,7 @@ impl<'a, C: Carrier> Control<'a, C> {
                     }
                 }
             }
+
             self.wait()?;
         }
     }
@@ -128,6 +130,7 @@ impl<'a, C: Carrier> Control<'a, C> {
             // It has ended before.
             _ => Vec::new(),
         };
+
         self.close();
         unconfirmed
     }
@@ -135,6 +138,7 @@ impl<'a, C: Carrier> Control<'a, C> {
     fn close(&mut self) {
         let hosts = 0..self.hosts();
         hosts.for_each(|host| self.carrier.close(host));
+
         let until_ns = monotonic_ns().saturating_add(CLOSE_NS);
         while self.carrier.has_open() && monotonic_ns() < until_ns {
             let wait_ns = self.carrier.deadline_ns().unwrap_or(until_ns).min(until_ns);
@@ -142,6 +146,7 @@ impl<'a, C: Carrier> Control<'a, C> {
             if wait_fds([(self.carrier.fd(), Interest::READ)], Some(wait)).is_err() {
                 return;
             }
+
             self.carrier.poll(monotonic_ns());
         }
     }
@@ -170,6 +175,7 @@ impl<'a, C: Carrier> Control<'a, C> {
             .poll_timeout()
             .is_some_and(|at_ns| now_ns >= at_ns);
         let has_input = is_due || !events.is_empty();
+
         for (host, event) in events {
             match event {
                 HostEvent::Line(line) => self.coordinator.handle_line(now_ns, host, &line),
@@ -180,13 +186,16 @@ impl<'a, C: Carrier> Control<'a, C> {
                 }
             }
         }
+
         if is_due {
             self.coordinator.handle_timeout(now_ns);
         }
+
         // What follows from it comes before the next wait.
         if has_input {
             return Ok(());
         }
+
         let deadlines = [self.coordinator.poll_timeout(), self.carrier.deadline_ns()];
         let Some(at_ns) = deadlines.into_iter().flatten().min() else {
             return Ok(());
@@ -200,6 +209,7 @@ impl<'a, C: Carrier> Control<'a, C> {
         if is_signalled && self.signals.take().map_err(failed)?.is_some() {
             self.cancel()?;
         }
+
         Ok(())
     }
 
@@ -209,6 +219,7 @@ impl<'a, C: Carrier> Control<'a, C> {
         if self.cancels > 1 {
             return Err(Ended::Cancelled(self.hosts_by_plan(true)));
         }
+
         self.without_plan = self.hosts_by_plan(false);
         self.pass(Input::Cancel)
     }

@@ -57,6 +57,7 @@ pub(super) fn forwarders(prepared: &Prepared, hosts: &[Host]) -> Vec<Forwarder> 
             .flat_map(|member| &member.ends);
         owners.extend(ends.map(|(path, end)| (end.address, (id, path.as_str()))));
     }
+
     let mut found: BTreeMap<(&HostId, &str), BTreeMap<HostId, Port>> = BTreeMap::new();
     for (index, id) in prepared.ids(hosts) {
         for probe in prepared
@@ -82,6 +83,7 @@ pub(super) fn forwarders(prepared: &Prepared, hosts: &[Host]) -> Vec<Forwarder> 
             }
         }
     }
+
     let forwarder = |((host, path), ports): ((&HostId, &str), _)| Forwarder {
         host: host.clone(),
         path: path.to_owned(),

@@ -47,6 +47,7 @@ pub fn from_ssh(pattern: &str, config: Option<&Path>) -> Result<Inventory, Error
     let path = config.map_or_else(|| home.join("config"), Path::to_path_buf);
     let read = |path: &Path| File::open(path).and_then(bounded);
     let text = read(&path).map_err(|error| Error::usage(format!("{}: {error}", path.display())))?;
+
     let include = |name: &str| {
         files_of(&home, name)
             .iter()
@@ -55,12 +56,14 @@ pub fn from_ssh(pattern: &str, config: Option<&Path>) -> Result<Inventory, Error
     };
     let mut names = ssh_names::names(&text, include);
     names.retain(|name| ssh_names::matches(pattern, name));
+
     if names.is_empty() {
         return Err(Error::usage(format!(
             "no Host of {} fits {pattern}",
             path.display()
         )));
     }
+
     from_names(names).map_err(|error| Error::usage(format!("--ssh-hosts: {error}")))
 }
 
@@ -82,6 +85,7 @@ fn files_of(home: &Path, name: &str) -> Vec<PathBuf> {
         .flatten()
         .flatten()
         .map(|entry| entry.path());
+
     let fits = |path: &PathBuf| {
         path.file_name()
             .and_then(|name| name.to_str())
@@ -89,6 +93,7 @@ fn files_of(home: &Path, name: &str) -> Vec<PathBuf> {
     };
     let mut files: Vec<PathBuf> = entries.filter(fits).collect();
     files.sort_unstable();
+
     files
 }
 

@@ -78,10 +78,12 @@ impl Prepared {
             .facts
             .as_ref()
             .and_then(|facts| serde_json::from_str(facts.as_str()).ok());
+
         for end in member.ends.values_mut() {
             let known = end.device.as_ref().zip(member.facts.as_ref());
             end.link_bps = known.and_then(|(device, facts)| highest_speed_bps(facts, device));
         }
+
         let longest_ns = report.peers.iter().filter_map(|probe| probe.rtt_ns).max();
         self.data_rtt_ns = self.data_rtt_ns.max(longest_ns.unwrap_or(0));
         member.probes = report.peers;
@@ -99,6 +101,7 @@ impl Prepared {
         };
         let owners: BTreeMap<(IpAddr, u16), usize> = self.members.iter().flat_map(ends).collect();
         let mut reached: BTreeMap<usize, Reached> = BTreeMap::new();
+
         for probe in self.members.values().flat_map(|member| &member.probes) {
             let Some(owner) = owners.get(&(probe.peer, probe.port)) else {
                 continue;
@@ -109,6 +112,7 @@ impl Prepared {
                 .failed
                 .extend(Some(probe.outcome).filter(|outcome| *outcome != ProbeOutcome::Ok));
         }
+
         for (index, member) in &mut self.members {
             member.reached = reached.remove(index).unwrap_or_default();
         }
@@ -144,6 +148,7 @@ impl Prepared {
             ProbeOutcome::NoRoute => "have no route",
             _ => "do not reach it",
         };
+
         Some(format!(
             "port {port}: {} of {all} hosts {how}",
             failed.len()

@@ -66,15 +66,18 @@ pub(super) fn prepare<C: Carrier>(
     control.step(Input::PlansSent, |action| {
         *action == Action::StepDone(Step::Plan)
     })?;
+
     let mut prepared = Prepared::new(&hosts.inventory.hosts);
     for (index, of_paths) in addresses {
         if let Some(member) = member(control, index, of_paths) {
             prepared.members.insert(index, member);
         }
     }
+
     if !prepared.members.is_empty() {
         prepared.members.extend(targets.members);
     }
+
     let preflights = preflights(&prepared.members);
     let reports = control.step(Input::Preflight(preflights), |action| {
         *action == Action::StepDone(Step::Preflight)
@@ -84,6 +87,7 @@ pub(super) fn prepare<C: Carrier>(
             prepared.take(host, *report);
         }
     }
+
     prepared.count_probes();
     let exchanges = if prepared.members.len() < LARGE {
         EXCHANGES
@@ -92,6 +96,7 @@ pub(super) fn prepare<C: Carrier>(
     };
     let clocks = Input::Clocks { exchanges };
     control.step(clocks, |action| *action == Action::StepDone(Step::Clock))?;
+
     Ok(prepared)
 }
 
@@ -104,6 +109,7 @@ fn send_plans<C: Carrier>(
 ) -> Result<BTreeMap<usize, Addresses>, Ended> {
     let with_agent: Vec<&Host> = hosts.with_agent().collect();
     let mut addresses = BTreeMap::new();
+
     loop {
         let is_next = |action: &Action| {
             matches!(
@@ -113,6 +119,7 @@ fn send_plans<C: Carrier>(
         };
         let mut actions = control.run_until(is_next)?;
         let next = actions.pop();
+
         for action in actions {
             if let Action::Dropped {
                 host: index,
@@ -123,6 +130,7 @@ fn send_plans<C: Carrier>(
                 control.reasons.extend(reason.map(|reason| (index, reason)));
             }
         }
+
         let Some(Action::Greeted { host: index }) = next else {
             return Ok(addresses);
         };
@@ -186,6 +194,7 @@ fn member<C: Carrier>(
     let ports = coordinator
         .ports(index)
         .filter(|_| coordinator.is_planned(index))?;
+
     let end = |((path, address), port): ((String, IpAddr), &u16)| {
         let own = coordinator
             .hello(index)?
@@ -209,6 +218,7 @@ fn member<C: Carrier>(
     let count = addresses.len();
     let ends: BTreeMap<String, TestEnd> =
         addresses.into_iter().zip(ports).filter_map(end).collect();
+
     (ends.len() == count).then(|| Member {
         ends,
         ..Member::default()
@@ -248,11 +258,13 @@ fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
     } else {
         PROBES_MAX
     };
+
     let addresses = members
         .values()
         .flat_map(|member| member.ends.values())
         .map(|end| end.address);
     let partners = AddressRange::of(addresses);
+
     let preflight = |index: &usize| {
         let next = members
             .range(index + 1..)
@@ -265,6 +277,7 @@ fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
                 port: end.port,
             })
             .collect();
+
         (
             *index,
             Preflight {

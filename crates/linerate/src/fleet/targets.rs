@@ -30,6 +30,7 @@ pub(super) fn targets(inventory: &Inventory, paths: &[String]) -> Targets {
         .find_map(|host| host.paths.values().next())
         .copied();
     let mut targets = Targets::default();
+
     for (index, host) in inventory.hosts.iter().enumerate() {
         let Reach::Server(server) = &host.reach else {
             continue;
@@ -59,6 +60,7 @@ pub(super) fn targets(inventory: &Inventory, paths: &[String]) -> Targets {
             Err(reason) => drop(targets.reasons.insert(index, reason)),
         }
     }
+
     targets
 }
 
@@ -73,6 +75,7 @@ fn resolved(server: &str, tested: Option<IpAddr>) -> Result<SocketAddr, String> 
     let is_of_family =
         |address: &&SocketAddr| tested.is_none_or(|tested| tested.is_ipv4() == address.is_ipv4());
     let address = found.iter().find(is_of_family).or(found.first());
+
     address.copied().ok_or_else(|| wrong(&"no address"))
 }
 
@@ -110,6 +113,7 @@ mod tests {
         let tested = Some("10.0.0.1".parse().expect("an address"));
         let found = resolved("localhost:5201", tested).expect("an address");
         assert!(found.is_ipv4(), "{found}");
+
         let error = resolved("no.such.name.invalid:1", tested).expect_err("no address");
         assert!(
             error.starts_with("resolve no.such.name.invalid:1: "),

@@ -45,6 +45,7 @@ impl AgentSpec {
                 .map_err(|why| Error::usage(format!("--listen-port {port}: {why}")))?,
             (None, None) => vec![std::process::id()],
         };
+
         let tested = listen_port.map_or(Tested::Nothing, |port| Tested::Server { port });
         Ok(Self {
             watched: Watched { pids, tested },

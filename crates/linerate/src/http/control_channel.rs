@@ -48,6 +48,7 @@ impl ControlChannel {
         if self.token_file.is_some() && self.allow.is_empty() {
             return Vec::new();
         }
+
         let this_host = ["127.0.0.0/8", "::1"]
             .into_iter()
             .filter_map(|network| network.parse().ok());
@@ -76,6 +77,7 @@ impl OpenChannel {
         if let Some(path) = &channel.token_file {
             Tokens::load_or_create(path).map_err(Error::usage)?;
         }
+
         let (host_key, warnings) = match host_key_file() {
             Ok(file) => (Some(file), Vec::new()),
             Err(error) => (
@@ -86,9 +88,11 @@ impl OpenChannel {
             ),
         };
         let address = channel.address;
+
         // Without a host the listener is for both families.
         let is_everywhere = address.is_ipv6() && address.ip().is_unspecified();
         let host = (!is_everywhere).then(|| address.ip().to_string());
+
         let allow = channel
             .networks()
             .into_iter()
@@ -99,6 +103,7 @@ impl OpenChannel {
         native_policy.host_key = host_key;
         native_policy.tokens = channel.token_file.clone();
         spec.policy.native = Some(native_policy);
+
         let server = Server::spawn("lr-control", move |reporter, interrupts| {
             native::run(&spec, handler, reporter, interrupts)
         });
@@ -110,6 +115,7 @@ impl OpenChannel {
             )
         })?;
         let key = server.host_key();
+
         Ok(Self {
             server,
             key,

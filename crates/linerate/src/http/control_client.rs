@@ -149,21 +149,25 @@ impl ControlSession {
     fn response(&mut self, request: &Request) -> Result<String, ControlError> {
         let end = Instant::now() + TOTAL_TIMEOUT;
         let mut pauses = request.pauses.iter().copied();
+
         loop {
             let reason = match self.attempt(request) {
                 Ok(response) => return Ok(response),
                 Err(reason) => reason,
             };
             let server = || self.server.to_string();
+
             if !matches!(reason, NativeError::RequestRefused { .. }) {
                 self.client = None;
             }
+
             if is_final(&reason) {
                 return Err(ControlError::Refused {
                     server: server(),
                     reason,
                 });
             }
+
             match pauses.next().filter(|pause| Instant::now() + *pause < end) {
                 Some(pause) => thread::sleep(pause),
                 None => {
@@ -194,6 +198,7 @@ impl ControlSession {
             RESPONSE_TIMEOUT,
             &self.interrupts,
         );
+
         self.client = Some(client);
         response
     }
@@ -210,6 +215,7 @@ impl ControlSession {
         };
         let demand = identity::demand(&self.identity, &self.server);
         let demand = demand.map_err(|error| NativeError::Identity(error.to_string()))?;
+
         match client::open(
             &self.server,
             &demand,
@@ -286,6 +292,7 @@ impl ControlClient {
             server: server.to_string(),
             why,
         };
+
         // Made here, where its failure has a receiver; the session itself cannot change threads.
         let interrupts = StopHandle::new().map_err(|error| lost(error.text()))?;
         let theirs = server.clone();
@@ -294,6 +301,7 @@ impl ControlClient {
             .name("lr-control".into())
             .spawn(body)
             .map_err(|error| lost(error.to_string()))?;
+
         Ok(Self { server, tasks })
     }
 

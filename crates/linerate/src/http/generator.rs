@@ -92,6 +92,7 @@ pub(super) fn addresses(
         address.set_port(port);
         address
     };
+
     Ok(target.ports.clone().map(at).collect())
 }
 
@@ -114,6 +115,7 @@ pub(super) fn addresses_of_device(device: Option<&str>) -> Result<Vec<IpAddr>, E
             "--src-dev {device}: there is no such device, or it has no address"
         )));
     }
+
     Ok(of_device)
 }
 
@@ -199,6 +201,7 @@ pub(super) fn worker_pool(
             processes: None,
         });
     }
+
     let program = std::env::current_exe()
         .map_err(|error| Error::failed(format!("cannot find this program's file: {error}")))?;
     Ok(WorkerPool {

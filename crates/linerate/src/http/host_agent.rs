@@ -86,11 +86,13 @@ impl HostAgent {
             peer: Some(peer),
             period: LOOK_WINDOW,
         };
+
         let tcp_port = self.server.as_ref().and_then(|server| server.tcp_port);
         let restart = self.server.iter().map(|_| RESTART_CAPABILITY.to_owned());
         let capabilities = restart
             .chain(tcp_port.map(|port| format!("{TCP_CAPABILITY}{port}")))
             .collect();
+
         Info {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             capabilities,
@@ -106,6 +108,7 @@ impl HostAgent {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         let is_long = mark.expected_ms.is_some_and(|ms| ms > LONG_MS);
         let step = if is_long { STEP_LONG } else { STEP };
+
         if mark.is_warm_up {
             cells.running = None;
             cells.warming = Some(mark.id);
@@ -114,6 +117,7 @@ impl HostAgent {
             if cells.warming.take().as_ref() != Some(&mark.id) {
                 self.watch.forget_seconds();
             }
+
             let server = self
                 .server
                 .as_ref()
@@ -137,8 +141,10 @@ impl HostAgent {
                 stats.threads = u32::try_from(now.threads.len()).ok();
                 stats.thread_imbalance = imbalance(&before.threads, &now.threads);
             }
+
             cells.ended = Some((id.to_owned(), stats));
         }
+
         match &cells.ended {
             Some((ended, stats)) if ended == id => Ok(stats.clone()),
             _ => Err(RequestRefusal::new(
@@ -173,6 +179,7 @@ fn imbalance(before: &[ThreadStats], now: &[ThreadStats]) -> Option<f64> {
     if before.len() != now.len() {
         return None;
     }
+
     let carried: Option<Vec<u64>> = before
         .iter()
         .zip(now)
@@ -185,6 +192,7 @@ fn imbalance(before: &[ThreadStats], now: &[ThreadStats]) -> Option<f64> {
     let carried = carried?;
     let total: u64 = carried.iter().sum();
     let most = carried.iter().max()?;
+
     (total > 0).then(|| *most as f64 * carried.len() as f64 / total as f64)
 }
 

@@ -115,6 +115,7 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
     let claims = ServerSide::ownership(side.as_ref(), first, plan.claims);
     let scope = TargetScope::of(first.ip(), &interfaces::addresses());
     let bytes_max = safety_limits::check(&demand(&spec), scope, claims).map_err(Error::usage)?;
+
     spec.sources.extend(generator::addresses_of_device(
         plan.opening.source_device.as_deref(),
     )?);
@@ -123,6 +124,7 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
     side.iter()
         .flat_map(|side| &side.remarks)
         .for_each(|remark| progress.line(remark));
+
     let remark = introduction(first, &answer);
     progress.line(&remark);
     if redirects_elsewhere(plan, &answer) {
@@ -138,6 +140,7 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
             record_message: None,
         });
     }
+
     // Before the thread of a view, which would otherwise take the signals.
     let mut stop = Stop::new()?;
     let live = plan.output.tui.then(Live::default);
@@ -147,14 +150,17 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
         progress = Progress::new(true);
         live.update(|state| state.http_mut().target = plan.target.to_string());
     }
+
     let recording = recording(plan, &spec, first);
     let mut kept = Kept::default();
+
     if !is_local(first.ip()) && needs_baseline(plan, side.as_ref(), &answer) {
         match baseline(plan, &spec, (side.as_mut(), &mut stop), (scope, claims)) {
             Ok(found) => kept.baseline.extend(found),
             Err(why) => kept.notes.push(format!("no TCP baseline: {why}")),
         }
     }
+
     let remarks = [remark]
         .into_iter()
         .chain(kept.baseline.iter().map(tcp_alone::text))
@@ -164,6 +170,7 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
         .iter()
         .skip(1)
         .for_each(|remark| progress.line(remark));
+
     let breaker = Breaker::new(plan.tolerates_failures || claims.is_ours, bytes_max);
     let progress = SecondsPrinter {
         progress,
@@ -180,6 +187,7 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
             return Err(error);
         }
     };
+
     drop(view);
     load.alone_ns = Some(linerate_sys::clock::as_ns(answer.elapsed));
     report(
@@ -197,6 +205,7 @@ fn recording(plan: &LoadPlan, spec: &LoadSpec, server: SocketAddr) -> Option<Rec
     if !is_printed && plan.record.place.is_none() {
         return None;
     }
+
     let Target { is_tls, path, .. } = &plan.target;
     let asked = serde_json::json!({
         "path": path,
@@ -209,6 +218,7 @@ fn recording(plan: &LoadPlan, spec: &LoadSpec, server: SocketAddr) -> Option<Rec
         "warmup_ns": spec.warmup_ns,
         "duration_ns": spec.duration_ns,
     });
+
     let run = Run {
         kind: RunKind::HttpLoad,
         body: body(plan, None),
@@ -235,6 +245,7 @@ fn needs_baseline(plan: &LoadPlan, side: Option<&ServerSide>, answer: &ProbeResu
     let has_payloads = (answer.status, Some(answer.body_bytes)) == (200, size);
     let is_ours = has_payloads || side.is_some_and(|side| side.info.can(RESTART_CAPABILITY));
     let is_idle = matches!(plan.spec.mode, Mode::Idle { .. });
+
     is_ours && plan.line_rate_bps.is_none() && !is_idle && plan.spec.protocol.is_plain_http1()
 }
 
@@ -269,6 +280,7 @@ fn baseline(
     let Ok(bytes_max) = safety_limits::check(&demand(&load), scope, claims) else {
         return Ok(None);
     };
+
     let pool = generator::worker_pool(
         load.connections,
         generator::threads(false, plan.opening.threads),
@@ -276,6 +288,7 @@ fn baseline(
     );
     let watch = generator::watch(load.destinations.first().copied()).map_err(text)?;
     let mut silent = tcp_alone::Silent;
+
     let hosts = Observed::new(
         &watch,
         side,
@@ -312,6 +325,7 @@ fn watched(
     let watch = generator::watch(spec.destinations.first().copied())?;
     let hosts = Observed::new(&watch, side, stop, &mut progress, CellMark::named("load"));
     let found = hosts.run(spec, &pool, breaker);
+
     progress.progress.clear();
     let (mut load, sides) = found?;
     load.flags = run_flags(&load);
@@ -323,6 +337,7 @@ fn completed(plan: &LoadPlan) -> Result<LoadSpec, Error> {
     let opening = &plan.opening;
     let mut spec = plan.spec.clone();
     spec.destinations = generator::addresses(&plan.target, &opening.resolved, opening.only_v6)?;
+
     let are_local = spec
         .destinations
         .iter()
@@ -330,6 +345,7 @@ fn completed(plan: &LoadPlan) -> Result<LoadSpec, Error> {
     spec.resets_at_end = opening.resets_at_end.unwrap_or(are_local);
     spec.port_range = generator::port_range();
     spec.ports_skipped = generator::reserved_ports();
+
     Ok(spec)
 }
 
@@ -385,6 +401,7 @@ fn report(
 ) -> Result<LoadEnd, Error> {
     let run = cell_run(plan, load, sides);
     let trial = trials::trial(&run, None);
+
     let judged = judged(
         plan,
         &Kept {
@@ -395,6 +412,7 @@ fn report(
         address,
     );
     let verdict = judged.map(|cell| Box::new(cell.verdict));
+
     let recorded = recording.map(|mut recording| {
         recording.note(remarks.clone());
         let (state, reason) = (trial.state, trial.reason.clone());
@@ -417,12 +435,14 @@ fn report(
         verdict: verdict.as_deref(),
         remarks: &remarks,
     };
+
     let is_printed = plan.output.json || plan.output.json_stream;
     let text = match &recorded {
         Some(recorded) if is_printed => crate::record::json(&recorded.record),
         _ => load_text(&report, plan.is_verbose, outputs::style()),
     };
     outputs::print(&text)?;
+
     let record_message = recorded.and_then(|recorded| recorded.message);
     Ok(LoadEnd {
         outcome: code(load),
@@ -438,6 +458,7 @@ fn cell_run(plan: &LoadPlan, load: &LoadResult, sides: &BothSides) -> CellRun {
         Mode::Open { rate_per_s, .. } => Some(rate_per_s as u32),
         Mode::Closed { .. } | Mode::Idle { .. } => None,
     };
+
     let mut run = CellRun::new(
         key,
         1,
@@ -453,6 +474,7 @@ fn cell_run(plan: &LoadPlan, load: &LoadResult, sides: &BothSides) -> CellRun {
     run.server = sides.server.clone();
     run.flags = load.flags.clone();
     run.load = Some(load.clone());
+
     run
 }
 
@@ -466,6 +488,7 @@ fn judged(
     if matches!(plan.spec.mode, Mode::Idle { .. }) {
         return None;
     }
+
     let setup = Setup {
         target: String::new(),
         port: *plan.target.ports.start(),
@@ -547,13 +570,16 @@ impl LoadProgress for SecondsPrinter {
         if u64::from(second.index) >= self.seconds_total {
             return;
         }
+
         self.errors += second.errors;
         self.show(second, ends.clone());
         let [_, server] = ends;
+
         if self.is_stream {
             // A closed standard output is noticed when the report is written.
             let _ = outputs::print(&load_event(second));
         }
+
         let p99 = second
             .quantile_ns(0.99)
             .map_or_else(String::new, |ns| format!(", p99 {:.3} ms", ns as f64 / 1e6));

@@ -23,6 +23,7 @@ pub(super) fn rest_of(stats: &EndpointStats) -> Rest {
     let is_idle = stats.cpu_busy.is_none_or(|busy| busy < BUSY_MAX);
     let is_empty = stats.connections.is_none_or(|open| open <= CONNECTIONS_MAX)
         && stats.accept_queue.is_none_or(|queue| queue.peak == 0);
+
     let has_ports = stats.ports.is_none_or(|ports| {
         let waiting = stats.time_wait.map_or(0, |waiting| waiting.peak);
         ports.limit.is_none_or(|limit| waiting * 4 <= limit)

@@ -30,6 +30,7 @@ impl RestartableServer {
             server: Some(server),
             past: ServerStats::default(),
         };
+
         Self {
             spec,
             tcp_port,
@@ -131,6 +132,7 @@ mod tests {
         stream
             .write_all(b"GET /0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
             .expect("send");
+
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

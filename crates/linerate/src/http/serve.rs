@@ -91,6 +91,7 @@ impl HttpServer {
             HttpListener::start(&plan.spec).map_err(|error| start_error(&error, &plan.spec))?;
         let mut introduction = announcement(&plan.spec, &server);
         let listeners = server.addresses().to_vec();
+
         let tcp = plan.tcp.as_ref().map(open_tcp).transpose()?;
         if let Some(tcp) = &tcp {
             introduction.push_str(&format!(
@@ -98,6 +99,7 @@ impl HttpServer {
                 tcp.port()
             ));
         }
+
         let tcp_port = tcp.as_ref().map(iperf3::Server::port);
         let mut running = Self {
             server: Arc::new(RestartableServer::new(&plan.spec, server, tcp_port)),
@@ -106,9 +108,11 @@ impl HttpServer {
             introduction,
             warnings: Vec::new(),
         };
+
         if let Some(channel) = &plan.control {
             running.open_control(channel)?;
         }
+
         let control = running
             .control
             .as_ref()
@@ -144,6 +148,7 @@ impl HttpServer {
             }
             Err(why) => self.warnings.push(format!("no control channel: {why}")),
         }
+
         Ok(())
     }
 }
@@ -177,6 +182,7 @@ fn client_command(
     };
     let host = address.ip();
     let mut text = format!("  client       linerate http load http://{address}/b/1k");
+
     // A channel of this host alone is none for clients on others.
     let reached = control.filter(|(control, _)| host.is_loopback() || !control.ip().is_loopback());
     if let Some((control, channel)) = reached {
@@ -191,10 +197,12 @@ fn client_command(
             );
             let _ = write!(text, " --control {control}");
         }
+
         if let Some(file) = &channel.token_file {
             let _ = write!(text, " --token-file {}", file.display());
         }
     }
+
     text + "\n"
 }
 
@@ -220,6 +228,7 @@ fn address_of(listener: IpAddr) -> Option<IpAddr> {
     if !listener.is_unspecified() {
         return Some(listener);
     }
+
     let is_usable = |address: &IpAddr| match address {
         IpAddr::V4(address) => !address.is_loopback() && !address.is_link_local(),
         IpAddr::V6(address) => !address.is_loopback() && !address.is_unicast_link_local(),
@@ -229,6 +238,7 @@ fn address_of(listener: IpAddr) -> Option<IpAddr> {
         IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 1).into(),
         IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
     };
+
     let known = || {
         interfaces::addresses()
             .into_iter()
@@ -267,6 +277,7 @@ fn announcement(spec: &ServerSpec, server: &HttpListener) -> String {
         Some(effective) => effective.to_string(),
         None => format!("{} requested, limit unknown", spec.backlog),
     };
+
     let guests = match &spec.access {
         Access::LocalNetworks => "networks of this host, and private addresses".to_owned(),
         Access::Networks(networks) => {
@@ -285,6 +296,7 @@ fn announcement(spec: &ServerSpec, server: &HttpListener) -> String {
 fn summary(stats: &ServerStats) -> String {
     let mut text = String::from("Served\n");
     line(&mut text, "total", &stats.total());
+
     for (number, thread) in stats.threads.iter().enumerate() {
         line(&mut text, &format!("thread {number}"), thread);
     }

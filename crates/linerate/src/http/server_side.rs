@@ -74,6 +74,7 @@ impl ServerSide {
             token_file: path.token_file.clone(),
             ..IdentityOptions::default()
         };
+
         // A token that cannot be used is an error of the command line.
         identity::demand(&identity, &target)?;
         match Self::identify(target, identity, (!is_wanted).then_some(wait_max)) {
@@ -102,6 +103,7 @@ impl ServerSide {
         let (round_trip, remarks) = found.unwrap_or_default();
         let clock_error_ns =
             round_trip.map(|round_trip| linerate_sys::clock::as_ns(round_trip) / 2);
+
         Ok(Self {
             client,
             identity,
@@ -210,20 +212,24 @@ impl LiveSamples {
         let (is_shown, end) = channel::<()>();
         let last = Arc::new(Mutex::new(None));
         let shared = Arc::clone(&last);
+
         let requests = move || {
             let Ok(interrupts) = StopHandle::new() else {
                 return;
             };
             let mut session = ControlSession::new(server, identity, interrupts);
+
             while end.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
                 let sample =
                     session.request::<Option<Reading>>(&Request::new(LAST_READING, &()).once());
                 let is_lost = sample.is_err();
                 *shared.lock().unwrap_or_else(PoisonError::into_inner) = sample.ok().flatten();
+
                 if is_lost {
                     break;
                 }
             }
+
             session.close();
         };
         // Without a thread nothing is shown of the server.

@@ -37,6 +37,7 @@ impl Stop {
         while let Ok(Some(_)) = self.signals.take() {
             self.times += 1;
         }
+
         if self.times > 1 {
             std::process::exit(INTERRUPTED);
         }

@@ -89,14 +89,17 @@ pub(super) fn measure(
     if is_limited_by_cpu(&stats) {
         return Err("a CPU was full, so TCP alone does not show what the path carries".to_owned());
     }
+
     let goodput_bps = 8.0 * result.http_bytes_per_s().unwrap_or(0.0);
     if goodput_bps <= 0.0 {
         return Err("nothing was received".to_owned());
     }
+
     let mut baseline = Baseline::default();
     baseline.is_reverse = true;
     baseline.streams = CONNECTIONS;
     baseline.goodput_bps = goodput_bps;
+
     Ok(Some(baseline))
 }
 
@@ -120,6 +123,7 @@ fn is_limited_by_cpu(stats: &BothSides) -> bool {
     let used =
         |end: &EndpointStats| end.process_cpu_ns.unwrap_or(0) as f64 / end.window_ns.max(1) as f64;
     let programs: f64 = ends().map(used).sum();
+
     let is_full = |end: &EndpointStats| {
         let (cpus, softirq) = (
             f64::from(end.cpus.unwrap_or(1)),

@@ -69,6 +69,7 @@ impl Watch {
         let thread = thread::Builder::new()
             .name("lr-sampler".into())
             .spawn(move || seen.run())?;
+
         Ok(Self {
             shared,
             thread: Some(thread),
@@ -90,6 +91,7 @@ impl Watch {
         state.window = None;
         state.seconds = Some(Seconds::begin(sample.clone()));
         self.shared.changed.notify_all();
+
         (
             sample.monotonic_ns.unwrap_or(0),
             Period::begin(sample).stats(),
@@ -108,6 +110,7 @@ impl Watch {
         let sample = state.begin(peer, step, Depth::Full);
         let (at_ns, window) = (sample.monotonic_ns.unwrap_or(0), Period::begin(sample));
         let baseline = window.stats();
+
         state.window = Some(window);
         self.shared.changed.notify_all();
         (at_ns, baseline)
@@ -122,10 +125,12 @@ impl Watch {
         if let Some(seconds) = &mut seconds {
             seconds.add(&sample);
         }
+
         window.add(sample);
         state.step = STEP_LONG;
         let mut stats = window.stats();
         stats.seconds = seconds.map(Seconds::into_inner).unwrap_or_default();
+
         Some(stats)
     }
 
@@ -195,10 +200,12 @@ impl State {
         if let Some(peer) = peer {
             self.sampler.set_peer(peer);
         }
+
         let sample = self.sampler.sample(depth);
         self.note(&sample);
         self.step = step;
         self.due = Instant::now() + step;
+
         sample
     }
 
@@ -216,9 +223,11 @@ impl State {
             self.sequence += 1;
             self.last_reading = Some(reading(self.sequence, last, sample));
         }
+
         if let Some(seconds) = &mut self.seconds {
             seconds.add(sample);
         }
+
         self.last = Some(sample.clone());
     }
 }
@@ -236,6 +245,7 @@ mod tests {
             baseline.rss_bytes > Some(0) && baseline.window_ns == 0,
             "{baseline:?}"
         );
+
         let before = linerate_sys::cpu::thread_time();
         let spent = || {
             let now = linerate_sys::cpu::thread_time();
@@ -244,6 +254,7 @@ mod tests {
         while spent() < Duration::from_millis(300) {
             std::hint::spin_loop();
         }
+
         let busy = u64::try_from(spent().as_nanos()).expect("little");
         let stats = watch.end().expect("a window");
         assert!(stats.process_cpu_ns >= Some(busy - 20_000_000), "{stats:?}");
@@ -259,12 +270,15 @@ mod tests {
         let watch = crate::http::generator::watch(None).expect("a thread");
         let begun = Instant::now();
         watch.prepare(None, STEP);
+
         while begun.elapsed() < Duration::from_millis(1050) {
             std::hint::spin_loop();
         }
+
         watch.begin(None, STEP);
         let stats = watch.end().expect("a window");
         assert!(stats.window_ns < 900_000_000, "{stats:?}");
+
         let busiest = stats
             .seconds
             .first()

@@ -41,6 +41,7 @@ fn runs(store: &Store) -> Vec<RunRecord> {
 fn a_log_is_imported_once_and_a_cut_report_is_replaced_by_the_whole_one() {
     let (directory, store, path) = history();
     let log = report("iperf3/json-log.c322-s322.server.json");
+
     let file = directory
         .path()
         .join("server.json")
@@ -54,6 +55,7 @@ fn a_log_is_imported_once_and_a_cut_report_is_replaced_by_the_whole_one() {
     fs::write(&file, &log).expect("written");
     assert_eq!(counts(&import_file(Some(&path), &file, &[])), (1, 2, 0));
     assert_eq!(counts(&import_file(Some(&path), &file, &[])), (0, 3, 0));
+
     let runs = runs(&store);
     assert_eq!(runs.len(), 3);
     assert!(
@@ -76,6 +78,7 @@ fn reports_of_both_ends_are_linked() {
         counts(&import_file(Some(&path), &file, &[]))
     };
     assert_eq!(file("iperf3/json-tcp.c321-s321.client.json"), (1, 0, 0));
+
     let client = runs(&store).remove(0);
     assert_eq!(file("iperf3/json-tcp.c321-s321.server.json"), (1, 0, 0));
     let runs = runs(&store);
@@ -98,6 +101,7 @@ fn a_file_without_reports_is_refused_and_named() {
         .join("notes")
         .to_string_lossy()
         .into_owned();
+
     for (text, reason) in [
         (&b"hello"[..], "no report"),
         (b"", "no report"),
@@ -112,6 +116,7 @@ fn a_file_without_reports_is_refused_and_named() {
             "{error}"
         );
     }
+
     assert!(
         import_file(Some(&path), "/nonexistent", &[])
             .expect_err("no file")
@@ -145,6 +150,7 @@ fn written(test: &Imported) -> String {
     test.events
         .iter()
         .for_each(|event| writer.event(event).expect("written"));
+
     String::from_utf8(report.0.lock().expect("no panic").clone()).expect("text")
 }
 
@@ -188,6 +194,7 @@ fn a_report_of_this_program_has_the_measures_and_series_of_its_events() {
 fn a_page_of_a_run_imports_the_run() {
     let (directory, store, path) = history();
     let record = run(&first(&report("iperf3/json-tcp.c321-s321.client.json")), 0);
+
     let file = directory
         .path()
         .join("run.html")

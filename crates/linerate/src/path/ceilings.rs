@@ -28,6 +28,7 @@ pub(super) fn ceilings(remote: SocketAddr, spec: &PathSpec) -> (CeilingFacts, Ce
         rate_bps: spec.rate_bps.map(|bps| bps as f64),
         ..CeilingFacts::default()
     };
+
     // tcp(7): half of the largest buffer is the largest window.
     let receive_window_bytes =
         largest(&snapshot, "sysctl.net.ipv4.tcp_rmem").map(|bytes| bytes / 2);

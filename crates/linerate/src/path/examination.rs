@@ -71,6 +71,7 @@ impl Examination {
             seconds: plan.seconds() as f64,
             bytes_max: spec.bytes_max,
         };
+
         client.set_host_drops(Rc::new(linerate_host::drops));
         Self {
             client,
@@ -110,6 +111,7 @@ impl Examination {
         let time_max = self.plan.time_max();
         let phases = std::mem::take(&mut self.plan.phases);
         let count = u32::try_from(phases.len()).unwrap_or(u32::MAX);
+
         for (index, planned) in phases.iter().enumerate() {
             let kind = planned.spec.kind;
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
@@ -120,6 +122,7 @@ impl Examination {
                 self.overrun(),
             );
             let duration_max = load.map_or(planned.duration_max, |load| load.duration_max);
+
             let position = Position {
                 kind,
                 number,
@@ -127,6 +130,7 @@ impl Examination {
                 planned_ns: clock::as_ns(duration_max),
             };
             let begun = Instant::now();
+
             let ran = match is_search(kind) {
                 true => {
                     let found = self.ladders.len();
@@ -140,6 +144,7 @@ impl Examination {
                 self.overruns
                     .push(begun.elapsed().saturating_sub(duration_max));
             }
+
             match ran {
                 Ok(()) => {}
                 Err(NativeError::Refused { clause, text }) => {
@@ -152,6 +157,7 @@ impl Examination {
                 }
             }
         }
+
         Ok(())
     }
 
@@ -188,8 +194,10 @@ impl Examination {
             ));
             return Ok(());
         }
+
         let mut result = PhaseResult::of(spec.clone());
         let observer = SharedObserver::new();
+
         let ran = match load {
             Some(load) => {
                 let mut shown =
@@ -205,6 +213,7 @@ impl Examination {
                     interrupts,
                     &mut result,
                 );
+
                 result.load = Some(shown.outcome());
                 ran
             }
@@ -217,12 +226,14 @@ impl Examination {
                         position.count
                     ));
                 }
+
                 self.client
                     .run_phase(&spec, &self.dscps, None, interrupts, &mut result)
             }
         };
         let is_interrupted = matches!(ran, Err(NativeError::Interrupted(_)));
         let has_ended = ran.is_ok() || is_interrupted && result.local.elapsed_ns > 0;
+
         match unmeasured(&result) {
             _ if !has_ended => {}
             Some(_) if load.is_none() && is_udp_blocked(&result) => self.phases.push(result),
@@ -242,6 +253,7 @@ impl Examination {
                 self.show_finished(observers);
             }
         }
+
         ran
     }
 
@@ -292,6 +304,7 @@ impl Examination {
         if kind == PhaseKind::Idle {
             self.client.set_idle_rtt_ns(round_trips(&result.udp).p50_ns);
         }
+
         if result.load.is_some() {
             let facts = if is_interrupted {
                 None
@@ -305,6 +318,7 @@ impl Examination {
             if let Some(client) = client.as_mut().filter(|_| self.client.is_same_boot()) {
                 client.snapshot.set(PEER_IS_HERE, true, "boot_id");
             }
+
             self.observed.push(ObservedPhase {
                 kind,
                 client,
@@ -313,6 +327,7 @@ impl Examination {
             });
             self.note_rates(&result);
         }
+
         self.phases.push(result);
     }
 
@@ -349,6 +364,7 @@ impl Examination {
         if matches!(failure, None | Some(NativeError::Interrupted(_))) {
             self.client.close();
         }
+
         collected
     }
 }

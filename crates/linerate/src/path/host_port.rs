@@ -19,6 +19,7 @@ pub fn host_and_port(text: &str, default_port: u16) -> Result<(String, u16), Str
             None => Ok((host.to_owned(), default_port)),
         };
     }
+
     match text.split_once(':') {
         Some((host, port)) if !port.contains(':') => with_port(host, port),
         _ => Ok((text.to_owned(), default_port)),
@@ -45,6 +46,7 @@ mod tests {
                 "{text}"
             );
         }
+
         for text in ["", "h:0", "h:65536", "h:x", "[::1]:", "http://h:1", "h/1"] {
             assert!(host_and_port(text, 9).is_err(), "{text}");
         }

@@ -28,6 +28,7 @@ pub(crate) fn demand(options: &IdentityOptions, target: &Target) -> Result<Ident
         .map(Token::from_file)
         .transpose()
         .map_err(Error::usage)?;
+
     let known = match options.insecure {
         true => None,
         false => known_hosts()
@@ -51,14 +52,17 @@ pub(crate) fn remember(target: &Target, peer: &Peer) -> Vec<String> {
     if peer.identity != Identity::New {
         return Vec::new();
     }
+
     let mut hosts = match known_hosts() {
         Ok(hosts) => hosts,
         Err(error) => return vec![format!("the key of {target} is not remembered: {error}")],
     };
     let mut remarks: Vec<String> = hosts.warnings().iter().map(ToString::to_string).collect();
+
     if let Err(error) = hosts.remember(&target.host, target.port, peer.fingerprint) {
         remarks.push(format!("the key of {target} is not remembered: {error}"));
     }
+
     remarks
 }
 
@@ -79,6 +83,7 @@ pub(super) fn target(test: &PathTest, client: &NativeClient) -> PathTarget {
     target.identity = peer.identity;
     target.fingerprint = Some(peer.fingerprint.to_string());
     target.connect_ns = Some(linerate_sys::clock::as_ns(peer.connect_time));
+
     target
 }
 

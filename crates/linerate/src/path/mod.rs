@@ -159,6 +159,7 @@ pub fn test_path(
 ) -> Result<PathResult, Error> {
     let mut recording = Recording::begin(record, run(test));
     let mut last = None;
+
     for repeat in 0..test.repeat.max(1) {
         let started_ns = recording.elapsed_ns();
         let repetition = Repetition {
@@ -180,12 +181,14 @@ pub fn test_path(
             report: &examined.report,
         });
         recording.add(trial(&examined, repeat, started_ns, recording.elapsed_ns()));
+
         let is_over = examined.outcome != Outcome::Done;
         last = Some(examined);
         if is_over {
             break;
         }
     }
+
     let Examined {
         report,
         diagnosis,
@@ -195,6 +198,7 @@ pub fn test_path(
     if let Some(diagnosis) = &diagnosis {
         recording.diagnosed(diagnosis.clone(), None);
     }
+
     let (state, reason) = match outcome {
         Outcome::Done => (RunState::Complete, None),
         Outcome::Interrupted => (RunState::Interrupted, None),
@@ -225,9 +229,11 @@ fn trial(examined: &Examined, repeat: u32, started_ns: u64, ended_ns: u64) -> Tr
     trial.elapsed_ns = ended_ns.saturating_sub(started_ns);
     trial.repeat = repeat;
     trial.started_ns = started_ns;
+
     if examined.outcome == Outcome::Interrupted {
         trial.state = RunState::Interrupted;
     }
+
     trial
 }
 
@@ -237,6 +243,7 @@ pub(crate) fn trial_of(report: &PathReport) -> Trial {
     if report.state == PathState::Partial {
         trial.state = RunState::Partial;
     }
+
     trial.measures = of_path(report);
     trial.detail = Some(Detail::Path(Box::new(report.clone())));
     trial
@@ -251,6 +258,7 @@ fn examine(
     let demand = identity::demand(&test.identity, &test.target)?;
     let announcement = announcement_of(test);
     let mut on_turn = |turn: Turn| observers.progress.update(&queued_line(turn));
+
     match client::open(
         &test.target,
         &demand,
@@ -283,6 +291,7 @@ fn announcement_of(test: &PathTest) -> Announcement {
 
     let mut kinds: Vec<PhaseKind> = planned.phases.iter().map(|phase| phase.spec.kind).collect();
     kinds.dedup();
+
     // Its connections do not wait for each other.
     let connections_max = if kinds.contains(&PhaseKind::Cps) {
         CONNECTIONS_MAX
@@ -317,9 +326,11 @@ fn native(
         planned.seconds()
     ));
     announce(test, repetition, &target, planned.seconds(), observers);
+
     let mut examination = Examination::new(client, planned, &test.spec, target);
     let failure = examination.run(interrupts, observers).err();
     let (ceiling_down, ceiling_up) = ceilings::ceilings(examination.remote(), &test.spec);
+
     let outcome = match &failure {
         None if examination.is_whole() => Outcome::Done,
         Some(NativeError::Interrupted(_)) => Outcome::Interrupted,
@@ -348,6 +359,7 @@ fn native(
     let report = conclude(&input);
     let diagnosis = (!report.phases.is_empty())
         .then(|| linerate_doctor::path::diagnose_path(&report, collected.observed));
+
     let samples = if test.wants_samples {
         samples(&input)
     } else {

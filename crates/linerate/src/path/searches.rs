@@ -64,10 +64,12 @@ impl Examination {
             self.fail(planned.spec.kind, &reason, observers);
             return ran;
         }
+
         self.phases.push(result);
         if has_ended {
             self.ladders.push(search.result(direction));
         }
+
         ran
     }
 
@@ -94,6 +96,7 @@ impl Examination {
         let duration = (planned.duration_max / STEPS)
             .saturating_sub(STEP_OVERHEAD)
             .clamp(STEP_MIN, STEP_MAX);
+
         // The result at the lowest rate that is not clean shows where datagrams are lost.
         let mut unclean: Option<(f64, PhaseResult)> = None;
         while let Some(per_s) = ladder.next_per_s().filter(|_| Instant::now() < end) {
@@ -104,6 +107,7 @@ impl Examination {
                     planned.spec.kind.name()
                 ));
             }
+
             let spec = self.step_spec(&planned.spec, per_s, duration);
             let Some((step, result)) = self.run_step(&plan, &spec, interrupts)? else {
                 break;
@@ -112,10 +116,13 @@ impl Examination {
             if !is_clean(&plan, &step) && is_lowest {
                 unclean = Some((per_s, result));
             }
+
             ladder.take(&step);
         }
+
         observers.progress.clear();
         let mut found = ladder.result();
+
         if ladder.next_per_s().is_some() {
             let over = "the time of the search was over".to_owned();
             found.limit = Some(
@@ -124,6 +131,7 @@ impl Examination {
                     .map_or(over.clone(), |limit| format!("{limit}; {over}")),
             );
         }
+
         let unclean = unclean.map(|(_, result)| result);
         if let Some(reason) = unclean
             .as_ref()
@@ -133,10 +141,12 @@ impl Examination {
             self.fail(planned.spec.kind, &reason, observers);
             return Ok(());
         }
+
         self.phases.extend(unclean);
         if !found.steps.is_empty() {
             self.ladders.push(found);
         }
+
         Ok(())
     }
 
@@ -154,6 +164,7 @@ impl Examination {
         let mut result = PhaseResult::of(spec.clone());
         self.client
             .run_phase(&spec, &[], None, interrupts, &mut result)?;
+
         Ok(result)
     }
 
@@ -164,6 +175,7 @@ impl Examination {
             Some(_) => (Some(whole.saturating_mul(packet_bits)), None),
             None => (None, Some(whole)),
         };
+
         PhaseSpec {
             rate_bps,
             connections_per_s,
@@ -186,6 +198,7 @@ impl Examination {
             let mut result = PhaseResult::of(spec.clone());
             self.client
                 .run_phase(spec, &[], None, interrupts, &mut result)?;
+
             let Some(step) = step_of(&result) else {
                 if result.absent.is_empty() {
                     self.absent.push((
@@ -193,15 +206,18 @@ impl Examination {
                         "a step has no result of both ends".to_owned(),
                     ));
                 }
+
                 self.phases.push(result);
                 return Ok(None);
             };
             let is_over = is_clean(plan, &step);
             last = Some((step, result));
+
             if is_over {
                 break;
             }
         }
+
         Ok(last)
     }
 }
@@ -230,6 +246,7 @@ fn datagrams(result: &PhaseResult, direction: PathDirection) -> Option<LadderSte
     };
     let loss = loss_by_place(sender, receiver).ok()?;
     let seconds = sender.elapsed_ns as f64 / 1e9;
+
     let places = [
         (loss.sender, "in the sending host"),
         (loss.network, "in the network"),
@@ -255,6 +272,7 @@ fn connections(result: &PhaseResult) -> Option<LadderStep> {
         .iter()
         .filter(|sample| sample.received_ns.is_none())
         .count();
+
     let seconds = result.spec.duration_max.as_secs_f64();
     (all > 0).then(|| LadderStep {
         offered_per_s: all as f64 / seconds,
@@ -291,6 +309,7 @@ fn refused_at(here: &EndpointPhase, there: Option<&EndpointPhase>) -> Option<Str
         .into_iter()
         .find(|(count, _)| *count > 0)
         .map(|(_, place)| place.to_owned());
+
     here.notes.first().cloned().or(shown)
 }
 
@@ -333,6 +352,7 @@ mod tests {
             datagrams_received: 960,
             ..EndpointPhase::default()
         });
+
         let expected = LadderStep {
             offered_per_s: 500.0,
             failed_share: 0.04,
@@ -362,6 +382,7 @@ mod tests {
             syn_queue_drops: Some(3),
             ..EndpointPhase::default()
         });
+
         let step = step_of(&result).expect("a step");
         assert_eq!(
             (step.offered_per_s, step.failed_share, step.p99_ns),

@@ -87,6 +87,7 @@ impl<'a> ShownLoad<'a> {
         if sample.at_ns < ANNOUNCED_AFTER_NS || sample.down_bytes + sample.up_bytes == 0 {
             return;
         }
+
         let Some(TestExtent {
             load_seconds,
             seconds,
@@ -111,6 +112,7 @@ impl<'a> ShownLoad<'a> {
         if passed_ns < INTERVAL_NS {
             return;
         }
+
         self.reported = *sample;
         let rate = |bytes: fn(&LoadSample) -> u64| {
             units::rate_bps(
@@ -118,6 +120,7 @@ impl<'a> ShownLoad<'a> {
                 units::ns_to_s(passed_ns),
             )
         };
+
         let mut interval = LoadInterval::new(self.position.kind, last.at_ns, sample.at_ns);
         interval.received_bps = rate(|sample| sample.down_bytes);
         interval.sent_bps = rate(|sample| sample.up_bytes);
@@ -130,17 +133,21 @@ impl<'a> ShownLoad<'a> {
         if !self.observers.progress.is_terminal() {
             return;
         }
+
         let seconds = sample.at_ns.saturating_sub(self.last.at_ns) as f64 / 1e9;
         let bytes = |sample: &LoadSample| sample.down_bytes + sample.up_bytes;
+
         if seconds > 0.0 {
             push(
                 &mut self.rates_bps,
                 bytes(sample).saturating_sub(bytes(&self.last)) as f64 * 8.0 / seconds,
             );
         }
+
         if let Some(rtt_ns) = newest_rtt_ns {
             push(&mut self.rtts_ns, rtt_ns);
         }
+
         let now = PhaseProgress {
             kind: self.position.kind,
             number: self.position.number,

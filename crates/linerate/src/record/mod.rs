@@ -73,6 +73,7 @@ pub fn labels(typed: &str) -> Result<Labels, Error> {
             texts.len()
         )));
     }
+
     let parsed = texts
         .into_iter()
         .map(|text| parse_label(text).map(|label| (label.key, label.value)));
@@ -145,10 +146,12 @@ impl Recording {
         record.path.server = run.server;
         record.path.spec_key = run.spec_key;
         record.path.client = Some(process::uname().node);
+
         let recorder = options.place.map(Recorder::new);
         if let Some(recorder) = &recorder {
             recorder.begin(record.clone());
         }
+
         Self {
             record,
             recorder,
@@ -252,6 +255,7 @@ impl Recording {
         record.reason = reason;
         record.elapsed_ns = elapsed_ns;
         recorder.finish_with(record, trials);
+
         recorder.close().message()
     }
 
@@ -264,6 +268,7 @@ impl Recording {
             _ if !self.record.trials.is_empty() => RunState::Partial,
             _ => RunState::of_failure(&reason),
         };
+
         let body = self.record.body.clone();
         self.finish(state, Some(reason), body)
     }
@@ -273,9 +278,11 @@ impl Recording {
     pub fn finish(mut self, state: RunState, reason: Option<String>, body: Body) -> Recorded {
         self.record.elapsed_ns = self.elapsed_ns();
         (self.record.state, self.record.reason, self.record.body) = (state, reason, body);
+
         if self.record.hosts.is_empty() {
             describe_path(&mut self.record, self.peer, self.snapshot);
         }
+
         let message = self.recorder.and_then(|recorder| {
             recorder.finish(self.record.clone());
             recorder.close().message()
@@ -311,6 +318,7 @@ impl TestRecording {
         planned.peer_port = spec.local.port;
         planned.started_at_unix_ms = recording.record.started_unix_ms;
         planned.spec = spec.test.clone();
+
         Self {
             recording,
             builder: Builder::new(planned),
@@ -325,9 +333,11 @@ impl TestRecording {
         if is_interrupted {
             trial.state = RunState::Interrupted;
         }
+
         if let Some(diagnosis) = diagnosis {
             self.recording.diagnosed(diagnosis, None);
         }
+
         self.recording.finish_trial(trial)
     }
 }
@@ -348,6 +358,7 @@ pub(crate) fn head(kind: RunKind, body: Body, title: Option<String>, labels: Lab
         .ok()
         .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
         .unwrap_or_default();
+
     let mut record = RunRecord::new(
         RunId::new(unix_ms, random::bytes()),
         kind,
@@ -360,6 +371,7 @@ pub(crate) fn head(kind: RunKind, body: Body, title: Option<String>, labels: Lab
     record.origin.version = Some(env!("CARGO_PKG_VERSION").to_owned());
     record.origin.argv = scrubbed(&argv);
     record.labels = labels;
+
     record
 }
 
@@ -394,6 +406,7 @@ fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option
         .value("route.peer.dev")
         .map(ToString::to_string)
         .unwrap_or_default();
+
     let mut host = HostPart::new(
         if record.kind == RunKind::Doctor {
             "here"
@@ -410,6 +423,7 @@ fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option
         None => remote.is_some_and(|remote| is_local(remote.ip())),
     };
     host.snapshot = Some(Box::new(snapshot));
+
     let server = record.path.server.clone().unwrap_or_default();
     record.path.key = path_key(&host, &server, remote, &device);
     let ends = stream.map(|(local, _)| local).into_iter().chain(remote);

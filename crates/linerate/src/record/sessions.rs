@@ -99,6 +99,7 @@ impl SessionRecords {
             return;
         };
         let facts = &test.facts;
+
         let (state, reason) = match &test.outcome {
             Outcome::Complete => (RunState::Complete, None),
             Outcome::Partial { reason } => {
@@ -115,6 +116,7 @@ impl SessionRecords {
         body.user = facts.user.clone();
         body.streams = facts.streams;
         body.ran_beside_max = test.ran_beside_max;
+
         let mut record = head(
             RunKind::Session,
             Body::Session(body),
@@ -135,6 +137,7 @@ impl SessionRecords {
         record.hosts = vec![self.host.clone()];
         record.elapsed_ns = trial.elapsed_ns;
         (record.state, record.reason) = (state, reason);
+
         let mut repetition = trial;
         repetition.state = state;
         repetition.reason = record.reason.clone();

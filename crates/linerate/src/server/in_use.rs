@@ -12,6 +12,7 @@ pub(crate) fn explained(text: &str, port: u16, remedy: &str) -> String {
     if !text.contains(&strerror(EADDRINUSE)) {
         return text.to_owned();
     }
+
     format!(
         "{text}\nhint: another program uses port {port} (`ss -tulnp 'sport = :{port}'` shows which \
          one); {remedy}"

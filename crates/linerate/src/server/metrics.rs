@@ -40,6 +40,7 @@ pub(crate) fn offer(
     let metrics = Arc::new(Metrics::default());
     let shown = Arc::clone(&metrics);
     let start_time_seconds = seconds_since_1970();
+
     serve(address, move || {
         let records = records.as_ref().map(|records| records());
         shown.exposition(
@@ -71,6 +72,7 @@ impl<T: Fn() -> String + Send + Sync> Site for MetricsSite<T> {
         if request.path != "/metrics" {
             return Answer::line("404 Not Found", "The figures are at /metrics.");
         }
+
         let fields = "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n".to_owned();
         Answer::Whole {
             status: "200 OK",
@@ -119,6 +121,7 @@ mod tests {
             (Some(5120), Some(3))
         );
         assert_eq!(field(status, "VmSwap:"), None);
+
         let metrics = process_metrics(1.0);
         assert!(
             metrics.resident_memory_bytes.is_some_and(|bytes| bytes > 0)

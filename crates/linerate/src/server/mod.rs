@@ -44,6 +44,7 @@ pub fn run_iperf3(
         reporter = metrics::offer(reporter, address, records.and_then(SessionRecords::metrics))
             .map_err(|e| Failure::error(ErrorCode::InitTest.number(), e.to_string()))?;
     }
+
     let mut reporter = SessionRecords::observe(records, Box::new(service::managed(reporter)));
     serve_iperf3(spec, options, &mut *reporter, interrupts)
 }
@@ -128,6 +129,7 @@ impl Server {
             .name(name.to_owned())
             .spawn(move || run(&mut Announcer { ready }, &*theirs))
             .map_err(|error| failure(&error))?;
+
         match announced.recv() {
             Ok(ServerEvent::Listening { address }) => Ok(Self {
                 address,

@@ -94,6 +94,7 @@ fn explained(failure: &Failure, spec: &ServerSpec) -> String {
             remedy,
         );
     }
+
     match spec.policy.iperf2 {
         Iperf2Listener::Port(port) => in_use::explained(
             &failure.message,
@@ -126,8 +127,10 @@ fn run(what: &Service) -> Result<(), Failure> {
         // Before the first thread: each has its own.
         privileges::forbid_new().map_err(|e| failure(&format!("--user {}: {e}", user.name)))?;
     }
+
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|e| failure(&e))?;
+
     let web = what
         .web
         .as_ref()
@@ -139,15 +142,19 @@ fn run(what: &Service) -> Result<(), Failure> {
         // nowhere left to go without stderr.
         let _ = writeln!(io::stderr(), "linerate: live page at {link}");
     }
+
     let live = (what.tui || web.is_some()).then(Live::default);
     let view = live.as_ref().filter(|_| what.tui).and_then(View::open);
+
     if let (Some(web), Some(live)) = (web, &live) {
         web.start(live.clone()).map_err(|e| failure(&e))?;
     }
+
     let outcome = serve_clients(what, signals, live.as_ref(), view.as_ref());
     if let Some(view) = view {
         view.close();
     }
+
     outcome
 }
 
@@ -165,31 +172,38 @@ fn serve_clients(
     };
     let output = output.map_err(|e| failure(&e))?;
     let mut reporter = service::log_reporter(what.log, output.clone());
+
     let requests = super::peer_requests(iperf3::Options::new(
         Endpoint::Server,
         program_version(),
         system_line(),
     ));
     let records = what.record.clone().map(SessionRecords::new);
+
     if let Some(address) = what.metrics {
         let records = records.as_ref().and_then(SessionRecords::metrics);
         reporter = metrics::offer(reporter, address, records).map_err(|e| failure(&e))?;
     }
+
     for warning in &what.warnings {
         reporter.warning(warning);
     }
+
     let mut reporter = SessionRecords::observe(records.as_ref(), Box::new(managed(reporter)));
     if let Some(live) = live {
         reporter = live.observe(reporter, what.spec.policy.admission, records.as_ref());
     }
+
     let signals = ServiceSignals::new(signals);
     let outcome = dialect::serve(&what.spec, &requests, &mut *reporter, &signals, || {
         assume_user(what)
     });
     drop(reporter);
+
     if let Some(message) = records.and_then(SessionRecords::close) {
         service::log_reporter(what.log, output.clone()).warning(&message);
     }
+
     super::flush(&output, &outcome);
     outcome
 }
@@ -201,6 +215,7 @@ fn assume_user(what: &Service) -> Result<(), Failure> {
     };
     user.assume()
         .map_err(|e| failure(&format!("--user {}: {e}", user.name)))?;
+
     for path in files_read_later(&what.spec) {
         File::open(path).map_err(|e| {
             let reason = format!(
@@ -212,6 +227,7 @@ fn assume_user(what: &Service) -> Result<(), Failure> {
             failure(&reason)
         })?;
     }
+
     Ok(())
 }
 
@@ -238,6 +254,7 @@ pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> impl ServerReporter 
             ServerEvent::Stopping { .. } => "STOPPING=1",
             _ => return,
         };
+
         // Without its manager a service serves all the same.
         let _ = sd_notify::notify(state);
     })

@@ -61,6 +61,7 @@ impl Request<'_> {
         } else {
             first_label(host_name)
         };
+
         let given = if local.ip().is_loopback() {
             name
         } else {
@@ -139,18 +140,21 @@ fn accept_all(listener: &TcpListener, site: &Arc<dyn Site>) {
         let is_waiting =
             |connection: Arc<Connection>| !connection.is_streaming.load(Ordering::Relaxed);
         open.retain(|connection| connection.upgrade().is_some_and(is_waiting));
+
         if open.len() >= CONNECTIONS_MAX
             && let Some(oldest) = open.pop_front().and_then(|connection| connection.upgrade())
         {
             // Its thread ends at the end of the stream.
             let _ = oldest.stream.shutdown(Shutdown::Both);
         }
+
         let connection = Arc::new(Connection {
             stream,
             is_streaming: AtomicBool::new(false),
         });
         let site = Arc::clone(site);
         open.push_back(Arc::downgrade(&connection));
+
         let work = move || serve(&connection, &*site);
         // Without a thread the connection is closed; a client that fails to ask or to read harms
         // itself alone.
@@ -174,6 +178,7 @@ fn serve(connection: &Connection, site: &dyn Site) -> io::Result<()> {
         Some(_) => Answer::line("405 Method Not Allowed", "Only GET is understood."),
         None => Answer::line("400 Bad Request", "This is no HTTP/1.1 request."),
     };
+
     stream.set_write_timeout(Some(TIMEOUT))?;
     match answer {
         Answer::Whole {
@@ -205,17 +210,20 @@ fn read_request(mut stream: &TcpStream) -> io::Result<Vec<u8>> {
     let end = Instant::now() + TIMEOUT;
     let mut request = Vec::new();
     let mut chunk = [0; 1024];
+
     while !request.windows(4).any(|w| w == b"\r\n\r\n") {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() || request.len() > REQUEST_BYTES_MAX {
             return Err(io::ErrorKind::TimedOut.into());
         }
+
         stream.set_read_timeout(Some(left))?;
         match stream.read(&mut chunk)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             n => request.extend_from_slice(chunk.get(..n).unwrap_or_default()),
         }
     }
+
     Ok(request)
 }
 
@@ -227,6 +235,7 @@ fn parse(request: &[u8], local: SocketAddr) -> Option<Request<'_>> {
     if words.next().is_some() || !version.starts_with("HTTP/1.") {
         return None;
     }
+
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let fields: Vec<(&str, &str)> = lines
         .take_while(|line| !line.is_empty())
@@ -240,6 +249,7 @@ fn parse(request: &[u8], local: SocketAddr) -> Option<Request<'_>> {
         values.next().is_none().then_some(first)
     };
     let (host, cookie, authorization) = (only("Host"), only("Cookie"), only("Authorization"));
+
     Some(Request {
         method,
         path,
@@ -262,6 +272,7 @@ mod tests {
     #[test]
     fn only_requests_are_taken_for_requests() {
         type Row = (&'static [u8], Option<(&'static str, &'static str)>);
+
         let rows: &[Row] = &[
             (
                 b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -307,6 +318,7 @@ mod tests {
         let v4 = SocketAddr::from(([127, 0, 0, 1], 8080));
         let v6: SocketAddr = "[::1]:80".parse().expect("an address");
         let lan = SocketAddr::from(([192, 0, 2, 1], 80));
+
         for (host, local, expected) in [
             ("127.0.0.1:8080", v4, true),
             ("localhost:8080", v4, true),
@@ -338,6 +350,7 @@ mod tests {
                 "{host} {local}"
             );
         }
+
         let nameless = parse(b"GET / HTTP/1.1\r\nHost: \r\n\r\n", lan).expect("a request");
         assert!(!nameless.is_for(""));
     }

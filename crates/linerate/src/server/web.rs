@@ -86,6 +86,7 @@ pub fn token(text: &str) -> Result<String, String> {
     if is_plain && TOKEN_CHARS.contains(&token.len()) {
         return Ok(token.to_owned());
     }
+
     let (least, most) = (TOKEN_CHARS.start(), TOKEN_CHARS.end());
     Err(format!(
         "a token is {least} to {most} letters, digits and -._~; make one with `openssl rand -hex \
@@ -115,6 +116,7 @@ impl Web {
             .token
             .is_none()
             .then(|| format!("http://{address}/?token={token}"));
+
         Ok(Self {
             listener,
             token,
@@ -137,6 +139,7 @@ impl Web {
         thread::Builder::new()
             .name("linerate-frames".into())
             .spawn(move || render(&live, &frames))?;
+
         site::start(self.listener, Arc::new(pages))
     }
 }
@@ -158,6 +161,7 @@ fn render(live: &Live, frames: &Frames) {
             rendered = None;
             continue;
         }
+
         let state = live.read();
         let is_running = state
             .server
@@ -200,11 +204,13 @@ impl Frames {
         let mut number = self.newest.lock().unwrap_or_else(PoisonError::into_inner).0;
         stream.write_all(first.as_bytes())?;
         let mut last_sent = Instant::now();
+
         loop {
             let frame = self.after(number, FRAME);
             if has_left(stream) || sockopt::outq_bytes(stream)? > UNSENT_BYTES_MAX {
                 return Err(io::ErrorKind::TimedOut.into());
             }
+
             match frame {
                 Some((newest, frame)) => {
                     number = newest;
@@ -213,6 +219,7 @@ impl Frames {
                 None if last_sent.elapsed() >= HEARTBEAT => stream.write_all(b":\n\n")?,
                 None => continue,
             }
+
             last_sent = Instant::now();
         }
     }
@@ -259,11 +266,13 @@ impl Site for Pages {
         {
             return self.log_in();
         }
+
         if !self.is_known(request) {
             let challenge = "WWW-Authenticate: Bearer\r\n";
             let text = "Open the link that the server printed, or send the token of its file.";
             return with_fields(Answer::line("401 Unauthorized", text), challenge);
         }
+
         match request.path {
             "/" => {
                 let body = report::page(&self.live.read(), self.live.now_ns());
@@ -311,6 +320,7 @@ impl Pages {
         let has_token = bearer.is_some_and(|(scheme, token)| {
             scheme.eq_ignore_ascii_case("bearer") && is_same(token, &self.token)
         });
+
         has_cookie || has_token
     }
 
@@ -326,6 +336,7 @@ impl Pages {
         };
         let first = report::event(&self.live.read(), self.live.now_ns());
         let fields = format!("Content-Type: text/event-stream\r\n{FIELDS}");
+
         Answer::Stream {
             fields,
             write: Box::new(move |stream| place.0.send(stream, &first)),

@@ -52,6 +52,7 @@ pub fn sweep(
     let _ = process::raise_fd_limit();
     let estimate = plan.estimate();
     announce(&mut progress, spec, estimate);
+
     let recording = Recording::begin(record, run(spec));
     let mut network = Network::new(spec, &space, interrupts, progress, Some(recording))
         .growing()
@@ -63,6 +64,7 @@ pub fn sweep(
     let (state, reason) = state(&network, &found);
     let recorded = recording
         .map(|recording| recording.finish(state, reason, Body::Sweep(Some(Box::new(found)))));
+
     Ok(SweepResult {
         recorded: recorded.ok_or_else(|| Error::failed("the sweep has no record"))?,
         has_result: network.has_result,
@@ -113,6 +115,7 @@ fn host_choices() -> HostChoices {
     let read =
         |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
     let available = read("tcp_available_congestion_control");
+
     let cpus = cpu::affinity().map(|affinity| {
         affinity
             .cpus()
@@ -136,6 +139,7 @@ fn announce(progress: &mut Progress, spec: &SweepSpec, estimate: Estimate) {
         spec.time_s + spec.omit_s,
         report::clock(estimate.time.as_secs_f64()),
     ));
+
     if estimate.runs_if_dependent > estimate.runs {
         progress.line(&format!(
             "Up to {} runs, {}, if the best level of one depends on the others; the budget is {}",
@@ -144,6 +148,7 @@ fn announce(progress: &mut Progress, spec: &SweepSpec, estimate: Estimate) {
             report::clock(spec.budget.as_secs_f64()),
         ));
     }
+
     if !estimate.fits {
         progress.line(&format!(
             "The budget of {} allows fewer of them; a longer --budget, fewer --repetitions or a \

@@ -73,6 +73,7 @@ impl<'a> Network<'a> {
             .and_then(|affinity| u32::try_from(affinity.count()).ok());
         let mut hosts = Hosts::default();
         hosts.client_cores = cores;
+
         Self {
             spec,
             space,
@@ -135,6 +136,7 @@ impl<'a> Network<'a> {
         if !length.grow(metrics) || run_time(self.spec, length.time_s()) > left {
             return false;
         }
+
         self.length = length;
         self.log.run_time_s = length.time_s();
         true
@@ -147,14 +149,17 @@ impl<'a> Network<'a> {
         let names = self.spec.over.iter().map(|swept| swept.name.to_owned());
         let is_repeated = |earlier: &&Run| earlier.levels == run.levels && !earlier.is_warm_up;
         let repeat = self.log.runs.iter().filter(is_repeated).count();
+
         trial.factors = names.zip(run.levels.iter().cloned()).collect();
         trial.is_warm_up = run.is_warm_up;
         trial.repeat = u32::try_from(repeat).unwrap_or(u32::MAX);
         trial.started_ns = started_ns;
+
         // Also why a test that ended well has no value to compare.
         if let Err(error) = &run.outcome {
             trial.reason = Some(error.to_string());
         }
+
         recording.add(trial);
     }
 
@@ -164,6 +169,7 @@ impl<'a> Network<'a> {
             BUSY_TIMEOUT.min(self.spec.budget.saturating_sub(self.started.elapsed()));
         let asked = Instant::now();
         let mut reached = asked;
+
         loop {
             let result = self.once(
                 setting,
@@ -197,21 +203,25 @@ impl<'a> Network<'a> {
         let mut spec = self.spec.clone();
         spec.time_s = self.length.time_s();
         let mut client = self.space.test_settings(setting).client_spec(&spec);
+
         // Once is enough, and datagrams travel differently when the server counts for us.
         client.test.want_peer_facts = self.log.runs.is_empty() && !self.spec.is_udp;
         if !self.log.runs.is_empty() {
             client.connect_timeout = Some(reopening_timeout);
         }
+
         let is_pinned = client.local.cpu.is_some();
         let mut builder = self.recording.is_some().then(Builder::default);
         let mut shown = self.live.as_ref().map(Live::sink);
         let result =
             Client::new(client).observe(&mut Tee(&mut builder, &mut shown), self.interrupts);
+
         self.trial = builder.map(Builder::finish);
         if let Some(affinity) = self.affinity.as_ref().filter(|_| is_pinned) {
             // What could be narrowed can be widened again.
             let _ = affinity.restore_process();
         }
+
         result
     }
 
@@ -222,6 +232,7 @@ impl<'a> Network<'a> {
         if is_signalled && self.interrupts.take().is_some() {
             return Err(self.interrupted());
         }
+
         Ok(())
     }
 
@@ -243,6 +254,7 @@ impl<'a> Network<'a> {
                 ErrorCode::AccessDenied,
             ],
         );
+
         match failure.kind {
             FailureKind::Interrupted => self.interrupted(),
             _ if is_hopeless && !self.has_result => {
@@ -265,6 +277,7 @@ impl<'a> Network<'a> {
         if let Some(control) = &result.control {
             self.log.hosts.is_same_host = control.local.ip() == control.remote.ip();
         }
+
         let facts = result
             .peer_facts
             .as_deref()
@@ -276,6 +289,7 @@ impl<'a> Network<'a> {
             server.program = Some("linerate".to_owned());
             server.kernel = snapshot.kernel;
         }
+
         let failed = |text: &str| RunError::Failed(text.to_owned());
         let summary = result
             .summary
@@ -283,6 +297,7 @@ impl<'a> Network<'a> {
         let metrics = metrics::run_metrics(&summary)
             .ok_or_else(|| failed("the server did not report the received bytes"))?;
         let value = metrics::value(self.spec.objective, &metrics).map_err(failed)?;
+
         self.log.is_client_cpu_only |=
             self.spec.objective == Objective::CpuPerByte && metrics.cpu_server_percent.is_none();
         self.has_result = true;
@@ -309,9 +324,11 @@ impl Runner for Network<'_> {
                 outcome: outcome.clone(),
             };
             self.record(started_ns, &run);
+
             if !run.is_warm_up {
                 self.show_run(setting, &outcome);
             }
+
             self.log.runs.push(run);
             if is_first || !is_too_short {
                 return outcome.map(|(value, metrics)| {
@@ -338,6 +355,7 @@ impl Runner for Network<'_> {
                 (sweep.setting, sweep.left_s) = (setting, progress.left.as_secs_f64());
             });
         }
+
         self.progress.update(&format!(
             "[{}/{}] {}; {} left",
             progress.runs_done + 1,
@@ -377,6 +395,7 @@ fn provenance() -> Provenance {
     provenance.client.name = Some(system.node);
     provenance.client.program = Some(concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned());
     provenance.client.kernel = Some(system.release);
+
     provenance
 }
 

@@ -57,6 +57,7 @@ impl Held {
     pub(super) fn release(&self) {
         let mut state = self.lock();
         state.is_released = true;
+
         if state.dropped_lines > 0 {
             let notice = format!(
                 "linerate: {} lines before these were dropped\n",
@@ -65,6 +66,7 @@ impl Held {
             // A terminal that went away takes nothing.
             let _ = Target::Errors.write(notice.as_bytes());
         }
+
         for (target, text) in std::mem::take(&mut state.texts) {
             let _ = target.write(&text);
         }
@@ -76,14 +78,17 @@ impl Held {
             drop(state);
             return target.write(text);
         }
+
         state.bytes += text.len();
         state.texts.push_back((target, text.to_owned()));
+
         while state.bytes > HELD_BYTES_MAX
             && let Some((_, oldest)) = state.texts.pop_front()
         {
             state.bytes -= oldest.len();
             state.dropped_lines += oldest.iter().filter(|byte| **byte == b'\n').count();
         }
+
         Ok(())
     }
 
@@ -119,6 +124,7 @@ mod tests {
         for _ in 0..lines {
             held.push(Target::Normal, line.as_bytes()).expect("memory");
         }
+
         let state = held.lock();
         assert_eq!((state.dropped_lines, state.bytes), (3, HELD_BYTES_MAX));
     }

@@ -35,6 +35,7 @@ impl HostLoad {
             .next()
             .map(|(_, counter)| counter.v);
         self.drops_at_start = self.drops_at_start.or(drops);
+
         let since_start = drops
             .zip(self.drops_at_start)
             .map(|(now, start)| now.saturating_sub(start));
@@ -52,6 +53,7 @@ fn between(before: &Snapshot, now: &Snapshot, drops: Option<u64>) -> Option<Live
     let (before, now) = (ticks(before), ticks(now));
     let mut host = LiveHost::default();
     host.drops = drops;
+
     let (mut all, mut softirq) = (0, 0);
     for (cpu, after) in &now {
         let Some(first) = before.get(cpu) else {
@@ -68,6 +70,7 @@ fn between(before: &Snapshot, now: &Snapshot, drops: Option<u64>) -> Option<Live
         all += total;
         softirq += in_softirq;
     }
+
     host.softirq = share(softirq, all);
     (!host.cpus_busy.is_empty()).then_some(host)
 }
@@ -92,12 +95,14 @@ fn ticks(sample: &Snapshot) -> BTreeMap<u32, Ticks> {
         };
         let [all, idle, softirq] = cpus.entry(cpu).or_default();
         *all = all.saturating_add(counter.v);
+
         match state {
             "idle" | "iowait" => *idle = idle.saturating_add(counter.v),
             "softirq" => *softirq = softirq.saturating_add(counter.v),
             _ => {}
         }
     }
+
     cpus
 }
 

@@ -64,9 +64,11 @@ impl View {
         let signals = Signals::new(&SIGNALS).map_err(|error| error.to_string())?;
         let end = Arc::new(EventFd::new().map_err(|error| error.to_string())?);
         let mut screen = Screen::open().map_err(words)?;
+
         leave_on_panic();
         screen.enter().map_err(words)?;
         let held = Held::default();
+
         let drawer = Drawer {
             painter: Painter::new(screen),
             signals,
@@ -116,6 +118,7 @@ impl View {
             // A view that panicked has put the terminal back.
             let _ = thread.join();
         }
+
         terminal::leave();
         self.held.release();
     }
@@ -145,21 +148,25 @@ fn check_terminal() -> Result<(), String> {
         Ok(name) if name != "dumb" && !name.is_empty() => {}
         _ => return Err("the terminal has no screen (TERM)".to_owned()),
     }
+
     if std::env::var_os("LINERATE_LOG").is_some() {
         return Err("LINERATE_LOG writes to the terminal".to_owned());
     }
+
     if size.columns < COLUMNS_MIN || size.rows < ROWS_MIN {
         let (columns, rows) = (size.columns, size.rows);
         return Err(format!(
             "the terminal has {columns}x{rows} characters, a view needs {COLUMNS_MIN}x{ROWS_MIN}"
         ));
     }
+
     Ok(())
 }
 
 /// A release aborts on a panic, so no destructor puts the terminal back.
 fn leave_on_panic() {
     static ONCE: Once = Once::new();
+
     ONCE.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
@@ -203,6 +210,7 @@ impl Drawer {
                     break;
                 }
             }
+
             let left = next_frame.saturating_duration_since(Instant::now());
             let readable = Interest::READ;
             let fds = [
@@ -216,13 +224,16 @@ impl Drawer {
             if is_over || !terminal::is_in_use() {
                 break;
             }
+
             if has_signals {
                 self.take_signals();
             }
+
             if has_keys && self.take_keys() == Next::Ends {
                 break;
             }
         }
+
         terminal::leave();
     }
 
@@ -230,6 +241,7 @@ impl Drawer {
         if now < self.next_sample {
             return;
         }
+
         self.next_sample = now + SAMPLE;
         if let Some(host) = self.host.sample() {
             self.live.update(|state| state.host = Some(host));
@@ -246,6 +258,7 @@ impl Drawer {
         if is_same {
             return Ok(());
         }
+
         let Some(size) = self.painter.output().size() else {
             return Ok(());
         };
@@ -264,6 +277,7 @@ impl Drawer {
         };
         self.painter.paint(screen(&state, shown))?;
         self.drawn = Some(version);
+
         Ok(())
     }
 
@@ -283,6 +297,7 @@ impl Drawer {
                 }
                 _ => {}
             }
+
             self.redraw();
         }
     }
@@ -310,11 +325,13 @@ impl Drawer {
                 return Next::Ends;
             }
         };
+
         // Arrows and function keys are sequences that begin with an escape; none of them means
         // anything here.
         if keys.first() == Some(&0x1b) {
             return Next::Goes;
         }
+
         for key in keys.iter().take(count) {
             match key {
                 b'q' => signal::send_to_self(Signal::Interrupt),
@@ -327,8 +344,10 @@ impl Drawer {
                 }
                 _ => continue,
             }
+
             self.drawn = None;
         }
+
         Next::Goes
     }
 }

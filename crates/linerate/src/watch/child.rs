@@ -44,6 +44,7 @@ pub(super) fn run_self(
         .args(words)
         .envs(variables.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null());
+
     run(command, "", timeout, signals)
 }
 
@@ -75,18 +76,22 @@ fn run(
         .stdout(Stdio::null())
         .stderr(writer)
         .process_group(0);
+
     let mut child = command.spawn().map_err(text)?;
     // The last writer is the child, so the pipe ends with it.
     drop(command);
+
     if let Some(mut stdin) = child.stdin.take() {
         // A command that does not read its input is as good; a short input fits in the pipe.
         let _ = stdin.write_all(input.as_bytes());
     }
+
     let mut messages = Vec::new();
     let ended = wait(&mut child, reader, &mut messages, timeout, signals).map_err(text);
     if !matches!(ended, Ok(None)) {
         end(&mut child);
     }
+
     let status = child.wait().map_err(text)?;
     Ok(ended?.unwrap_or_else(|| Ended::Exited(status, last_line(&messages))))
 }
@@ -96,6 +101,7 @@ fn run(
 fn end(child: &mut Child) {
     const GRACE: Duration = Duration::from_secs(1);
     const CHECK: Duration = Duration::from_millis(20);
+
     // Both fail only where nothing is left to end.
     let _ = terminate_group(child);
     let asked = Instant::now();
@@ -105,6 +111,7 @@ fn end(child: &mut Child) {
         }
         thread::sleep(CHECK);
     }
+
     let _ = kill_group(child);
 }
 
@@ -117,13 +124,16 @@ fn wait(
     signals: &Signals,
 ) -> io::Result<Option<Ended>> {
     const CHECK: Duration = Duration::from_millis(200);
+
     let started = Instant::now();
     let mut chunk = [0; 1024];
+
     loop {
         let left = timeout.saturating_sub(started.elapsed());
         if left.is_zero() {
             return Ok(Some(Ended::TimedOut));
         }
+
         let pause = left.min(CHECK);
         let [has_signal, has_messages] = wait_fds(
             [
@@ -135,6 +145,7 @@ fn wait(
         if has_signal && let Some(signal) = signals.take()? {
             return Ok(Some(Ended::Interrupted(signal)));
         }
+
         if has_messages {
             match reader.read(&mut chunk)? {
                 0 => return Ok(None),
@@ -184,16 +195,19 @@ mod tests {
         let line = format!("sleep 60 & echo $! > {}; wait", file.display());
         let ended = run_shell(&line, "", Duration::from_millis(500), &signals());
         assert!(matches!(ended, Ok(Ended::TimedOut)), "{ended:?}");
+
         let pid = std::fs::read_to_string(&file)
             .expect("the number of its child")
             .trim()
             .parse()
             .expect("a number");
         let deadline = Instant::now() + Duration::from_secs(10);
+
         while linerate_sys::process::pid_is_alive(pid) {
             assert!(Instant::now() < deadline, "its child was not ended");
             thread::sleep(Duration::from_millis(10));
         }
+
         let ended = run_shell("sleep 10 & exit 0", "", Duration::from_secs(5), &signals());
         assert!(matches!(ended, Ok(Ended::Exited(..))), "{ended:?}");
     }

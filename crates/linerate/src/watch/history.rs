@@ -36,6 +36,7 @@ impl History {
         created.map_err(|error| {
             format!("cannot create {}: {}", directory.display(), io_text(&error))
         })?;
+
         let runs = place.as_ref().map_or_else(Vec::new, |place| {
             last_runs(place, watch).unwrap_or_default()
         });
@@ -71,11 +72,13 @@ impl History {
         };
         let mut run = last().unwrap_or_else(|| self.failed(started, reason));
         run.links.watch = Some(self.watch.clone());
+
         if !has_result(&run) {
             run.reason.get_or_insert_with(|| reason.to_owned());
             // A later attempt may have a name to find: the path is that of the runs before.
             self.name_path(&mut run);
         }
+
         run
     }
 
@@ -89,6 +92,7 @@ impl History {
         run.hosts.clear();
         self.runs.push(run);
         self.runs.drain(..self.runs.len().saturating_sub(RUNS_KEPT));
+
         message
     }
 
@@ -120,6 +124,7 @@ impl History {
         run.elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(0);
         run.links.watch = Some(self.watch.clone());
         self.name_path(&mut run);
+
         run
     }
 }
@@ -150,6 +155,7 @@ pub(super) fn change(runs: &[RunRecord]) -> Option<String> {
         .filter_map(of_measure)
         .map(|(_, value)| value)
         .collect();
+
     let info = measure.info();
     let change = change_points(&info, &values)
         .pop()
@@ -157,6 +163,7 @@ pub(super) fn change(runs: &[RunRecord]) -> Option<String> {
     let unit = info.unit;
     let before = stats::median(values.get(change.at.saturating_sub(20)..change.at)?)?;
     let after = stats::median(values.get(change.at..)?)?;
+
     Some(format!(
         "{} changed from {} to {}",
         info.name,
@@ -170,6 +177,7 @@ fn last_runs(place: &Place, watch: &str) -> Option<Vec<RunRecord>> {
     let mut filter = Filter::default();
     filter.watch = Some(watch.to_owned());
     filter.limit = Some(RUNS_KEPT as u32);
+
     let rows = store.list(&filter).ok()?;
     let is_run = |row: &&linerate_store::RunRow| row.reason.as_deref() != Some(SKIPPED);
     rows.iter()

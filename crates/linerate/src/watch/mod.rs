@@ -96,6 +96,7 @@ pub fn watch(spec: &WatchSpec, signals: &Signals, progress: Progress) -> Result<
         .map_err(Error::usage)?;
     let history = History::open(&spec.name, spec.store.as_deref()).map_err(Error::failed)?;
     let results = Results::open(spec.metrics.as_ref()).map_err(Error::failed)?;
+
     let mut watch = Watch {
         spec,
         schedule,
@@ -106,6 +107,7 @@ pub fn watch(spec: &WatchSpec, signals: &Signals, progress: Progress) -> Result<
         alarm: Alarm::default(),
     };
     watch.restore();
+
     let ended = if spec.is_once {
         watch.once()
     } else {
@@ -156,6 +158,7 @@ impl Watch<'_> {
     fn repeat(&mut self) -> Result<Outcome, Stop> {
         let mut outcome = Outcome::Done;
         let mut after = Timestamp::now();
+
         let mut runs = 0;
         while self.spec.count.is_none_or(|count| runs < count) {
             let none = || Stop::Failed(Error::usage("the quiet hours leave no time for a run"));
@@ -166,16 +169,19 @@ impl Watch<'_> {
             after = Timestamp::now().max(slot.start);
             self.skip_overrun(slot, after);
         }
+
         Ok(outcome)
     }
 
     /// The clock may be set while this waits, so it is read again every few seconds.
     fn wait_until(&mut self, start: Timestamp) -> Result<(), Stop> {
         const READ_CLOCK: Duration = Duration::from_secs(10);
+
         if self.progress.is_terminal() {
             self.progress
                 .update(&format!("next run at {}", local_time(start)));
         }
+
         loop {
             let left = start
                 .duration_since(Timestamp::now())
@@ -184,6 +190,7 @@ impl Watch<'_> {
             if left.is_zero() {
                 return Ok(());
             }
+
             self.pause(left.min(READ_CLOCK))?;
         }
     }
@@ -191,6 +198,7 @@ impl Watch<'_> {
     fn pause(&self, time: Duration) -> Result<(), Stop> {
         let failed = |error| Stop::Failed(Error::failed(error));
         let is_ready = wait_fd(self.signals, Interest::READ, Some(time)).map_err(failed)?;
+
         match self.signals.take().map_err(failed)? {
             Some(signal) if is_ready => Err(Stop::Signal(signal)),
             _ => Ok(()),
@@ -206,9 +214,11 @@ impl Watch<'_> {
             if history::has_result(&run) || started.elapsed() + pause > self.schedule.retry_time() {
                 break run;
             }
+
             self.pause(pause)?;
             pause *= 2;
         };
+
         self.finish(run)
     }
 
@@ -249,22 +259,27 @@ impl Watch<'_> {
         if let Some(message) = self.history.keep(run) {
             self.progress.line(&message);
         }
+
         let (result, reason) = self.judge(self.history.runs().len());
         let run = self.history.runs().last();
         self.progress
             .line(&run.map_or_else(String::new, |run| results::line(run, reason.as_deref())));
+
         if let Some(transition) = self.alarm.observe(result) {
             self.alert(transition, reason.as_deref().unwrap_or_default())?;
         }
+
         if let Err(error) = self.results.write(self.history.runs()) {
             self.progress.line(&error);
         }
+
         if let (Some(url), Some(run)) = (&self.spec.otlp, self.history.runs().last())
             && let Err(error) = otlp::send(url, std::slice::from_ref(run))
         {
             self.progress
                 .line(&format!("the collector has not taken the run: {error}"));
         }
+
         Ok(match result {
             RunResult::Good => Outcome::Done,
             RunResult::Failed => Outcome::NotCompleted,
@@ -284,6 +299,7 @@ impl Watch<'_> {
         if !history::has_result(run) {
             return (RunResult::Failed, run.reason.clone());
         }
+
         let trials: Vec<&Trial> = run.trials.iter().collect();
         let missed = self
             .spec
@@ -294,6 +310,7 @@ impl Watch<'_> {
             let clauses: Vec<String> = missed.iter().map(ToString::to_string).collect();
             return (RunResult::Missed, Some(clauses.join("; ")));
         }
+
         match history::change(self.history.runs().get(..end).unwrap_or_default()) {
             Some(change) => (RunResult::Worse, Some(change)),
             None => (RunResult::Good, None),
@@ -331,6 +348,7 @@ impl Watch<'_> {
                 Err(error) => error,
             };
         self.progress.line(&format!("alert command: {failure}"));
+
         Ok(())
     }
 }

@@ -73,8 +73,10 @@ pub(super) fn line(run: &RunRecord, reason: Option<&str>) -> String {
     {
         text += &format!("  {}", name.info().unit.text(value));
     }
+
     if let Some(reason) = reason {
         text += &format!("  {reason}");
     }
+
     text
 }

@@ -31,6 +31,7 @@ pub fn units(
 ) -> Result<Units, String> {
     check_secrets(words)?;
     let calendar = calendar(period)?;
+
     let start: Vec<String> = [
         program.display().to_string(),
         "watch".to_owned(),
@@ -45,6 +46,7 @@ pub fn units(
         period.as_secs(),
         period.as_secs_f64() / 10.0,
     );
+
     let service = format!(
         "\
 [Unit]
@@ -101,6 +103,7 @@ fn calendar(period: Duration) -> Result<String, String> {
         let above = (seconds + 1..=86_400).find(|seconds| expression(*seconds).is_some());
         let near: Vec<String> = below.into_iter().chain(above).map(words).collect();
         let verb = if near.len() == 1 { "is" } else { "are" };
+
         format!(
             "{} is no whole part of a minute, an hour or a day, which a timer needs; the nearest \
              {verb} {}",
@@ -157,6 +160,7 @@ fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(is_plain) {
         return word;
     }
+
     format!(
         "\"{}\"",
         word.replace('\\', "\\\\")
@@ -217,6 +221,7 @@ mod tests {
         let start = "ExecStart=/bin/true watch --once --every 5m -- iperf3 -c 192.0.2.7 -T \"50 %% \
                      \\\"$$HOME\\\"\"\n";
         assert!(units.service.contains(start), "{}", units.service);
+
         for line in [
             "Type=oneshot",
             "User=linerate",
@@ -229,6 +234,7 @@ mod tests {
                 units.service
             );
         }
+
         for line in [
             "OnCalendar=*-*-* *:00/5:00",
             "RandomizedDelaySec=30",
@@ -260,6 +266,7 @@ mod tests {
             return eprint_skipped();
         };
         assert!(version.status.success());
+
         let directory = tempfile::tempdir().expect("a directory");
         for (seconds, hour) in [(5, 720), (300, 12), (3600, 1), (7200, 1), (86_400, 1)] {
             let units = made(seconds).expect("units");
@@ -277,6 +284,7 @@ mod tests {
                 "{}",
                 String::from_utf8_lossy(&output)
             );
+
             let expression = units
                 .timer
                 .lines()
@@ -292,6 +300,7 @@ mod tests {
             let text = String::from_utf8_lossy(&grid.stdout).into_owned();
             let times: Vec<jiff::civil::DateTime> = text.lines().filter_map(elapse).collect();
             assert_eq!(times.len(), hour + 1, "{text}");
+
             for pair in times.windows(2) {
                 assert_eq!(
                     pair[1].duration_since(pair[0]).as_secs(),

@@ -158,6 +158,7 @@ pub(crate) fn check_client(args: &Args, block_len_bytes: u32, now: Duration) -> 
     wrong.extend(start_time(args, now));
     wrong.extend(bounce_sizes(args, block_len_bytes));
     wrong.extend(reverse_amount(args));
+
     complain(wrong)
 }
 
@@ -170,6 +171,7 @@ pub(crate) fn check_server(args: &Args) -> Result<(), Stop> {
     if args.is_udp() && args.permit_key.is_some() {
         wrong.push("ERROR: Option of --permit-key not supported with UDP".to_owned());
     }
+
     wrong.extend(permit_key_len(args));
     complain(wrong)
 }
@@ -211,6 +213,7 @@ fn lengths(args: &Args, block_len_bytes: u32) -> Vec<String> {
             bps / 8
         ));
     }
+
     let burst_bytes = match (args.shape.burst_bytes, args.shape.burst_period_s) {
         (None, None) => None,
         (None, Some(_)) => Some(BURST_BYTES),
@@ -222,6 +225,7 @@ fn lengths(args: &Args, block_len_bytes: u32) -> Vec<String> {
              (-l) {block_len_bytes}"
         ));
     }
+
     // Ours follows 2.2.1: 2.1.8 accepts the combination and measures nothing.
     let head = if is_udp {
         TRIP_TIMES_DATAGRAM_BYTES
@@ -234,18 +238,21 @@ fn lengths(args: &Args, block_len_bytes: u32) -> Vec<String> {
              {head} or greater"
         ));
     }
+
     if is_udp && !(DATAGRAM_BYTES_MIN..=DATAGRAM_BYTES_MAX).contains(&block_len_bytes) {
         wrong.push(format!(
             "ERROR: datagrams (-l) of {block_len_bytes} bytes are not possible, use \
              {DATAGRAM_BYTES_MIN} to {DATAGRAM_BYTES_MAX}"
         ));
     }
+
     if block_len_bytes > BLOCK_BYTES_MAX {
         wrong.push(format!(
             "ERROR: blocks (-l) of {block_len_bytes} bytes are not possible, use at most \
              {BLOCK_BYTES_MAX}"
         ));
     }
+
     wrong
 }
 
@@ -254,11 +261,13 @@ fn bounce_sizes(args: &Args, block_len_bytes: u32) -> Vec<String> {
     if !args.is_bouncing() {
         return Vec::new();
     }
+
     let request = args.bounce.request_bytes.unwrap_or(block_len_bytes);
     let rows = [
         ("request", Some(request)),
         ("reply", args.bounce.reply_bytes.filter(|bytes| *bytes > 0)),
     ];
+
     let too_small = |(name, bytes): (&str, Option<u32>)| {
         let bytes = bytes.filter(|bytes| *bytes < BOUNCE_BYTES_MIN)?;
         Some(format!(

@@ -42,6 +42,7 @@ pub(crate) fn port(args: &mut Args, value: &OsStr) -> Outcome {
     let mut ends = typed.splitn(2, |byte| *byte == b'-');
     args.local.port = port_number("-p", ends.next().unwrap_or_default())?;
     args.local.end.last_port = None;
+
     if let Some(last) = ends.next() {
         let last = port_number("-p", last)?;
         if last < args.local.port {
@@ -50,8 +51,10 @@ pub(crate) fn port(args: &mut Args, value: &OsStr) -> Outcome {
                 text(value)
             )));
         }
+
         args.local.end.last_port = Some(last);
     }
+
     Ok(())
 }
 
@@ -81,6 +84,7 @@ pub(crate) fn bind(args: &mut Args, value: &OsStr) -> Outcome {
     let (address, device) = split_device(&text(value));
     let bind = &mut args.local.bind;
     bind.device = device;
+
     let (host, port) = match address
         .strip_prefix('[')
         .and_then(|rest| rest.split_once(']'))
@@ -96,6 +100,7 @@ pub(crate) fn bind(args: &mut Args, value: &OsStr) -> Outcome {
         .map(|port| port_number("-B", port.as_bytes()))
         .transpose()?;
     bind.host = (!host.is_empty()).then_some(host);
+
     Ok(())
 }
 
@@ -137,6 +142,7 @@ pub(crate) fn amount(args: &mut Args, value: &OsStr) -> Outcome {
             text(value)
         )));
     }
+
     (args.time_s, args.amount_bytes) = (None, Some(bytes));
     Ok(())
 }
@@ -147,6 +153,7 @@ pub(crate) fn interval(args: &mut Args, value: &OsStr) -> Outcome {
         args.output.enhanced = true;
         return Ok(());
     }
+
     let interval_s = whole_float(value);
     let interval_s = interval_s.ok_or_else(|| {
         Stop::error(format!(
@@ -157,6 +164,7 @@ pub(crate) fn interval(args: &mut Args, value: &OsStr) -> Outcome {
     args.local.interval = Duration::try_from_secs_f64(interval_s)
         .ok()
         .filter(|interval| !interval.is_zero());
+
     Ok(())
 }
 
@@ -242,11 +250,13 @@ pub(crate) fn connects_back(args: &mut Args, option: &str) -> bool {
         ));
         return false;
     }
+
     if args.test.workload.without_header {
         args.say(format!(
             "WARNING: option {option} is not valid in compatibility mode"
         ));
     }
+
     true
 }
 
@@ -266,6 +276,7 @@ pub(crate) fn isochronous(args: &mut Args, value: Option<&OsStr>) -> Outcome {
         _ => FrameRate::Bits(default_bps),
     };
     let (mean, deviation) = (rate(20e6), rate(0.0));
+
     let frames_per_s = if frames.is_empty() {
         60.0
     } else {
@@ -276,6 +287,7 @@ pub(crate) fn isochronous(args: &mut Args, value: Option<&OsStr>) -> Outcome {
             "Invalid value for frames per second in the isochronous settings".to_owned(),
         ));
     }
+
     args.shape.isochronous = Some(IsochronousArg {
         frames_per_s,
         mean,
@@ -356,12 +368,14 @@ pub(crate) fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
             )));
         }
     };
+
     let streams = parts
         .next()
         .and_then(|number| u32::try_from(atoi(number)).ok());
     let mut load = WorkingLoad::new(streams.unwrap_or(1).clamp(1, STREAMS_MAX));
     (load.up, load.down) = (up, down);
     args.bounce.load = Some(load);
+
     Ok(())
 }
 
@@ -389,10 +403,12 @@ pub(crate) fn histogram(args: &mut Args, value: Option<&OsStr>) {
         };
         spec.bin_width_us = (width_us as u32).max(1);
     }
+
     let mut number = || parts.next().map(atof).filter(|number| number.is_finite());
     if let Some(bins) = number() {
         spec.bins = (bins as u32).clamp(1, BINS_MAX);
     }
+
     spec.lower_percent = number().unwrap_or(spec.lower_percent).clamp(0.0, 100.0);
     spec.upper_percent = number()
         .unwrap_or(spec.upper_percent)

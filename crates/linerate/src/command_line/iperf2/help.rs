@@ -48,6 +48,7 @@ Long options may be shortened as long as they stay unique. The environment may h
 IPERF_ and the long name in capitals for most others, such as IPERF_BANDWIDTH.
 ",
     );
+
     help
 }
 
@@ -61,6 +62,7 @@ mod tests {
         let (offered, refused) = help
             .split_once("\nKnown and refused:\n")
             .expect("a section of its own");
+
         for name in [
             "--realtime",
             "--tcp-tx-delay",
@@ -69,6 +71,7 @@ mod tests {
         ] {
             assert!(!offered.contains(name) && refused.contains(name), "{name}");
         }
+
         assert!(!offered.contains("N[kmgKMG][,DEV] | Npps"));
     }
 }

@@ -62,12 +62,14 @@ pub fn parse(program: &OsStr, words: &[OsString]) -> Parsed {
             .unwrap_or_default(),
         secret: &secret,
     };
+
     let parsed = args.parse(program, words, &|name| std::env::var_os(name));
     let command = parsed.and_then(|()| resolve(&mut args, &surroundings));
     let request = match command.and_then(unsupported::check_supported) {
         Ok(command) => Request::Run(command),
         Err(stop) => print(program, &stop, args.output.layout),
     };
+
     Parsed {
         messages: args.messages,
         request,

@@ -112,6 +112,7 @@ impl OptionRow {
     pub(crate) fn act(&self, args: &mut Args, value: Option<&OsStr>) -> Outcome {
         args.misplaced.on_server.extend(self.server_says);
         args.misplaced.on_client.extend(self.client_says);
+
         match self.refusal {
             Some(reason) => Err(Stop::error(format!("ERROR: --{} {reason}", self.long))),
             None => self.effect.act(args, value),
@@ -194,6 +195,7 @@ const fn refused(
     };
     let mut row = row(short, long, S::Refused, effect, reason);
     row.refusal = Some(reason);
+
     row
 }
 

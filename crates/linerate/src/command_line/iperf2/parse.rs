@@ -18,12 +18,14 @@ impl Args {
         let mut local = LocalOptions::default();
         local.port = 5001;
         local.interval = None;
+
         let mut test = TestSpec::default();
         test.payload = Payload::Repeating;
         let output = OutputOptions {
             layout: layout(words),
             ..OutputOptions::default()
         };
+
         Self {
             local,
             test,
@@ -56,12 +58,14 @@ impl Args {
                     .push(Message::Error(error.message(program, OLD_GNU))),
             }
         }
+
         for word in walk.operands() {
             let beginning = [program.as_encoded_bytes(), b": ignoring extra argument -- "].concat();
             self.messages.push(Message::Error(
                 [&beginning, word.as_encoded_bytes()].concat(),
             ));
         }
+
         Ok(())
     }
 
@@ -74,10 +78,12 @@ impl Args {
             let Some(option) = OPTIONS.iter().find(|option| option.variable == Some(name)) else {
                 continue;
             };
+
             // The presence of the variable is enough for a switch.
             let value = (option.effect.value() != Value::None).then_some(value.as_os_str());
             option.act(self, value)?;
         }
+
         Ok(())
     }
 }
@@ -86,6 +92,7 @@ impl Args {
 fn layout(words: &[OsString]) -> Layout {
     let grammar = options::grammar();
     let mut layout = Layout::default();
+
     for found in Getopt::new(&grammar, words).flatten() {
         let is_format = OPTIONS
             .get(found.id)
@@ -94,5 +101,6 @@ fn layout(words: &[OsString]) -> Layout {
             layout = named;
         }
     }
+
     layout
 }

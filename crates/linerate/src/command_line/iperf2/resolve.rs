@@ -70,9 +70,11 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
             "Iperf client cannot be run as a daemon".to_owned(),
         ));
     }
+
     let said = std::mem::take(&mut args.misplaced.on_client);
     said.into_iter().for_each(|text| args.say(text));
     imply_client(args);
+
     let block_len_bytes = args
         .block_len_bytes
         .unwrap_or_else(|| default_len(args, &host));
@@ -80,6 +82,7 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
     spread_over_ports(args);
     warn_window(args);
     raise_interval(args);
+
     let end = client_end(args);
     let mut test = args.test.clone();
     test.end = end;
@@ -88,15 +91,18 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
     test.block_len_bytes = block_len_bytes;
     test.block_len_explicit = args.block_len_bytes.is_some();
     apply_output(&args.output, &mut test);
+
     let workload = &mut test.workload;
     workload.pairing = pairing(args);
     workload.shape = shape(args, block_len_bytes);
     workload.histogram = args.histogram;
+
     // A distribution of a client is one of its writes.
     workload.write_times |= args.histogram.is_some();
     workload.permit_key = args.permit_key.clone().flatten();
     workload.start = start(args);
     apply_rate(args, &mut test);
+
     Ok(Command::Client {
         spec: Box::new(ClientSpec::new(host, args.local.clone(), test)),
         output: args.output.clone(),
@@ -109,14 +115,17 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
             "ERROR: setting of option --bounce-back is not supported on the server",
         ));
     }
+
     let said = std::mem::take(&mut args.misplaced.on_server);
     said.into_iter().for_each(|text| args.say(text));
     conflicts::check_server(args)?;
     warn_window(args);
     raise_interval(args);
+
     if args.is_multicast_receiver() {
         args.server.one_at_a_time = true;
     }
+
     // What a client would send from here has no meaning.
     args.local.file = None;
     let mut test = args.test.clone();
@@ -132,9 +141,11 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
         .permit_key
         .clone()
         .map(|key| key.unwrap_or_else(|| (surroundings.secret)()));
+
     if let Some(RateArg::Bits { bps, .. }) = args.rate {
         test.pacing.rate_bps = Some(bps).filter(|rate| *rate > 0);
     }
+
     let has_key = test.workload.permit_key.is_some();
     let key_s = args.server.permit_key_s.unwrap_or(PERMIT_KEY_S);
     let mut defaults = Iperf2Defaults::default();
@@ -151,6 +162,7 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
         .filter(|time_s| *time_s > 0.0)
         .and_then(seconds);
     defaults.reports_delays = args.output.enhanced;
+
     let mut spec = ServerSpec::default();
     spec.local = args.local.clone();
     spec.local.end.defaults = Some(Box::new(defaults));
@@ -168,9 +180,11 @@ fn imply_client(args: &mut Args) {
         args.test.socket.no_delay = true;
         args.local.interval = args.local.interval.or(Some(Duration::from_secs(1)));
     }
+
     let server_sends = args.directions.reverse || args.directions.full_duplex;
     let is_new_tcp = args.output.layout == Layout::V2_2 && args.test.transport == Transport::Tcp;
     args.output.enhanced |= args.test.workload.trip_times && (server_sends || is_new_tcp);
+
     if args.test.workload.without_header && args.test.workload.detect_peer {
         args.say(
             "WARNING: Options of '-C' '--compatibility' AND '-X' '--peerdetect' are mutually \
@@ -178,6 +192,7 @@ fn imply_client(args: &mut Args) {
         );
         args.test.workload.detect_peer = false;
     }
+
     if let Some(device) = args.local.bind.device.take() {
         args.say(format!(
             "WARNING: Client cannot set bind device {device} via -B consider using -c"
@@ -209,6 +224,7 @@ fn spread_over_ports(args: &mut Args) {
             "WARNING: port-range and -P mismatch (adjusting -P to {ports})"
         ));
     }
+
     args.parallel = Some(ports);
     args.test.workload.fan_out.destination_port = true;
 }
@@ -220,6 +236,7 @@ fn warn_window(args: &mut Args) {
              performance. See the Iperf documentation."
         ));
     }
+
     // A window of 0 is that of the system.
     args.test.socket.window_bytes = args.test.socket.window_bytes.filter(|bytes| *bytes > 0);
 }
@@ -246,6 +263,7 @@ fn client_end(args: &mut Args) -> EndCondition {
     if let Some(bytes) = args.amount_bytes {
         return EndCondition::Bytes(bytes);
     }
+
     let time = seconds(args.time_s.unwrap_or(TIME_S)).filter(|time| !time.is_zero());
     match time {
         Some(time) => EndCondition::Duration(time),
@@ -289,6 +307,7 @@ fn shape(args: &Args, block_len_bytes: u32) -> Shape {
         let count = count.or(args.local.interval.is_none().then_some(CONNECTIONS));
         return Shape::ConnectOnly { count };
     }
+
     if let Some(burst) = args.bounce.burst {
         let bounce = &args.bounce;
         let mut shape = BounceBack::new(bounce.request_bytes.unwrap_or(block_len_bytes));
@@ -300,6 +319,7 @@ fn shape(args: &Args, block_len_bytes: u32) -> Shape {
         shape.load = bounce.load;
         return Shape::BounceBack(shape);
     }
+
     if let Some(isochronous) = &shape.isochronous {
         let frames_per_s = isochronous.frames_per_s;
         let bps = |rate: FrameRate| match rate {
@@ -313,6 +333,7 @@ fn shape(args: &Args, block_len_bytes: u32) -> Shape {
         frames.gap = shape.gap_s.and_then(seconds).unwrap_or_default();
         return Shape::Isochronous(frames);
     }
+
     if shape.burst_bytes.is_some() || shape.burst_period_s.is_some() {
         return Shape::Bursts {
             size_bytes: shape.burst_bytes.unwrap_or(BURST_BYTES),
@@ -322,6 +343,7 @@ fn shape(args: &Args, block_len_bytes: u32) -> Shape {
                 .unwrap_or(Duration::from_secs(1)),
         };
     }
+
     match shape.near_congestion {
         Some(weight) => Shape::NearCongestion { weight },
         None => Shape::Continuous,

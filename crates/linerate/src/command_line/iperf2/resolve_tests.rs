@@ -61,12 +61,14 @@ fn defaults_are_those_of_the_original() {
         (1, Direction::Forward)
     );
     assert_eq!(output, OutputOptions::default());
+
     let udp = test("-u");
     assert_eq!(
         (udp.block_len_bytes, udp.pacing.rate_bps),
         (1470, Some(1_048_576))
     );
     assert_eq!(test("-u -V").block_len_bytes, 1450);
+
     let server = defaults("");
     assert_eq!(
         (
@@ -83,6 +85,7 @@ fn the_commands_of_the_reports_mean_what_they_say() {
     let (spec, _) = client("-t 30 -i 1 -P 10 -p 10001");
     assert_eq!((spec.local.port, spec.test.streams), (10_001, 10));
     assert_eq!(spec.local.interval, Some(Duration::from_secs(1)));
+
     let small = test("-i 1 -l 32 -P 100 -w 1M -t 5");
     assert_eq!(
         (
@@ -147,6 +150,7 @@ fn directions_and_connections() {
             "{line}"
         );
     }
+
     assert_eq!(test("-d -L 6101").workload.back_port, Some(6101));
 }
 
@@ -155,6 +159,7 @@ fn rates_of_every_kind() {
     let varying = test("-u -b 10m,1m");
     assert_eq!(varying.pacing.rate_bps, Some(10_000_000));
     assert_eq!(varying.workload.rate_deviation_bps, Some(1_000_000));
+
     let counted = test("-u -b 100pps");
     assert_eq!(
         (counted.pacing.rate_bps, counted.workload.datagrams_per_s),
@@ -170,6 +175,7 @@ fn shapes_of_every_kind() {
     expected.deviation_bps = 1e6;
     expected.gap = Duration::from_millis(2);
     assert_eq!(video, Shape::Isochronous(expected));
+
     let bursts = |size_bytes, millis| Shape::Bursts {
         size_bytes,
         period: Duration::from_millis(millis),
@@ -225,6 +231,7 @@ fn bounce_back_brings_its_own_defaults() {
     };
     let mut load = WorkingLoad::new(2);
     load.down = false;
+
     let mut expected = BounceBack::new(200);
     expected.reply_bytes = Some(500);
     expected.burst = 5;
@@ -241,6 +248,7 @@ fn addresses_have_ports_and_devices() {
         Option<u16>,
         Option<&'static str>,
     );
+
     let rows: &[Row] = &[
         ("192.0.2.1", Some("192.0.2.1"), None, None),
         ("192.0.2.1:6000", Some("192.0.2.1"), Some(6000), None),
@@ -261,6 +269,7 @@ fn addresses_have_ports_and_devices() {
         );
         assert_eq!(found, (*host, *port, *device), "{typed}");
     }
+
     let Ok(Command::Client { spec, .. }) = command(&words("-c fe80::2%eth1 -c other")) else {
         panic!()
     };
@@ -312,10 +321,12 @@ fn start_times_and_retries() {
         command(&words("-c h --txstart-time 1800003601")).is_err(),
         "more than an hour ahead"
     );
+
     let retry = |line| client(line).0.local.end.connect_retry;
     let mut twice = ConnectRetry::new(Duration::from_millis(200));
     twice.attempts = Some(2);
     assert_eq!(retry("--connect-retries 2"), Some(twice));
+
     let mut lasting = ConnectRetry::new(Duration::from_secs(2));
     lasting.within = Some(Duration::from_secs(5));
     assert_eq!(
@@ -351,6 +362,7 @@ fn histograms_have_a_width_and_a_number_of_bins() {
             "{line}"
         );
     }
+
     assert!(test("--histograms").workload.write_times && client("--histograms").1.enhanced);
 }
 
@@ -398,6 +410,7 @@ fn every_option_has_a_name_of_its_own_and_every_variable_an_option() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
+
     for variable in super::super::options::ENVIRONMENT {
         assert!(
             OPTIONS
@@ -406,6 +419,7 @@ fn every_option_has_a_name_of_its_own_and_every_variable_an_option() {
             "{variable}"
         );
     }
+
     let variables = OPTIONS
         .iter()
         .filter(|option| option.variable.is_some())

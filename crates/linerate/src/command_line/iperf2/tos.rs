@@ -7,6 +7,7 @@ pub(crate) fn tos_of(text: &[u8]) -> Option<u8> {
     if let Some((number, rest)) = integer_any_base(text) {
         return u8::try_from(number).ok().filter(|_| rest.is_empty());
     }
+
     let (_, tos) = NAMES
         .iter()
         .find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(text))?;
@@ -82,6 +83,7 @@ mod tests {
         for (text, expected) in rows {
             assert_eq!(tos_of(text.as_bytes()), *expected, "{text}");
         }
+
         assert_eq!(tos_of_dscp(b"46"), Some(0xb8));
         assert_eq!(tos_of_dscp(b"64"), None);
         assert_eq!(tos_of_dscp(b"cs1"), Some(0x20));

@@ -16,6 +16,7 @@ pub(crate) fn check_supported(command: Command) -> Result<Command, Stop> {
         }
     };
     let is_server = matches!(command, Command::Server { .. });
+
     let rows = [
         (
             test.is_some_and(|test| test.workload.rate_deviation_bps.is_some()),

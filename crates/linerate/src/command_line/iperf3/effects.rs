@@ -43,6 +43,7 @@ pub(crate) fn client(args: &mut Args, value: &OsStr) -> Outcome {
     if args.role == Some(ChosenRole::Server) {
         return Err(ParameterError::ServerAndClient);
     }
+
     let (host, device) = split_device(&text(value));
     args.role = Some(ChosenRole::Client(host));
     args.local.bind.device = device.or(args.local.bind.device.take());
@@ -119,6 +120,7 @@ pub(crate) fn bitrate(args: &mut Args, value: &OsStr) -> Outcome {
             .filter(|burst| (1..=1000).contains(burst));
         args.test.pacing.burst_blocks = Some(burst.ok_or(ParameterError::Burst)?);
     }
+
     args.rate_bps = Some(whole(OsStr::from_bytes(rate), Base::Decimal, AMOUNT_MAX)?);
     Ok(())
 }
@@ -156,11 +158,13 @@ pub(crate) fn connect_timeout(args: &mut Args, value: &OsStr) -> Outcome {
 
 pub(crate) fn window(args: &mut Args, value: &OsStr) -> Outcome {
     const MAX: f64 = 512.0 * 1024.0 * 1024.0;
+
     let bytes =
         with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
     if !(0.0..=MAX).contains(&bytes) {
         return Err(ParameterError::BufferSize);
     }
+
     args.test.socket.window_bytes = Some(bytes as u32).filter(|bytes| *bytes > 0);
     Ok(())
 }
@@ -225,6 +229,7 @@ pub(crate) fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outco
     if keepalive.idle_s > 0 && retries_s > 0 && u64::from(keepalive.idle_s) <= retries_s {
         return Err(ParameterError::Keepalive);
     }
+
     args.local.control_keepalive = Some(keepalive);
     Ok(())
 }
@@ -239,10 +244,12 @@ pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
     };
     let (number, _) = integer_any_base(value.as_bytes()).ok_or(ParameterError::Affinity)?;
     args.local.cpu = Some(cpu(number)?);
+
     if let Some(comma) = value.as_bytes().iter().position(|byte| *byte == b',') {
         args.server_cpu = Some(cpu(i64::from(atoi(&value.as_bytes()[comma + 1..])))?);
         args.client_only_seen = true;
     }
+
     Ok(())
 }
 
@@ -256,6 +263,7 @@ pub(crate) fn server_bitrate_limit(args: &mut Args, value: &OsStr) -> Outcome {
     };
     let rate_bps = whole(OsStr::from_bytes(rate), Base::Decimal, AMOUNT_MAX)?;
     args.server.bitrate_limit = (rate_bps > 0).then_some(BitrateLimit::new(rate_bps, window));
+
     Ok(())
 }
 
@@ -291,6 +299,7 @@ pub(crate) fn io_strategy(args: &mut Args, value: &OsStr) -> Outcome {
         args.local.io_strategy = None;
         return Ok(());
     }
+
     let (blocks, pause) = (IoStrategy::BLOCKS_MAX, IoStrategy::PAUSE_MAX_US);
     let wrong = || {
         let expected = "expected auto, BLOCKS/PAUSE_US or BLOCKS/spin";
@@ -299,6 +308,7 @@ pub(crate) fn io_strategy(args: &mut Args, value: &OsStr) -> Outcome {
         ))
     };
     args.local.io_strategy = Some(fixed_io_strategy(&value).ok_or_else(wrong)?);
+
     Ok(())
 }
 
@@ -308,6 +318,7 @@ fn fixed_io_strategy(value: &str) -> Option<IoStrategy> {
         .parse()
         .ok()
         .filter(|blocks| (1..=IoStrategy::BLOCKS_MAX).contains(blocks))?;
+
     let receive_wait = match wait {
         "spin" => ReceiveWait::Spin,
         us => match us.parse().ok()? {

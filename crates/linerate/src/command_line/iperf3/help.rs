@@ -22,5 +22,6 @@ Where [KMGT] is shown, a number may be followed by K, M, G or T: powers of 1000 
 Long options may be shortened as long as they stay unique.
 ",
     );
+
     help
 }

@@ -81,6 +81,7 @@ fn request(words: &[OsString]) -> Result<Request, UsageError> {
         Parsed::Run(args) => args,
     };
     let warnings = resolve::warnings(&args);
+
     let surroundings = Surroundings {
         read_file: &read_file,
         file_len: &file_len,

@@ -32,6 +32,7 @@ impl Args {
     pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, UsageError> {
         let grammar = options::grammar();
         let mut args = Self::new(streams_max(&grammar, words));
+
         for found in Getopt::new(&grammar, words) {
             let found = found?;
             let Some(option) = OPTIONS.get(found.id) else {
@@ -41,10 +42,12 @@ impl Args {
             args.output.additions |=
                 option.section == Section::Added && !BESIDE_THE_REPORT.contains(&option.long);
             option.effect.act(&mut args, found.value)?;
+
             if let Some(text) = args.print {
                 return Ok(Parsed::Print(text));
             }
         }
+
         Ok(Parsed::Run(Box::new(args)))
     }
 

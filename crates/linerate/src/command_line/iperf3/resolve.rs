@@ -73,6 +73,7 @@ pub(crate) fn resolve(
     if args.local.file.is_some() && args.test.transport == Transport::Udp {
         return Err(ParameterError::UdpFile);
     }
+
     let block_len_bytes = block_len(args.test.transport, args.block_len_bytes)?;
     let file_len = args
         .local
@@ -81,6 +82,7 @@ pub(crate) fn resolve(
         .filter(|_| is_client)
         .and_then(surroundings.file_len);
     let end = end_condition(&args.end, file_len)?;
+
     match (args.role.clone(), auth) {
         (None, _) => Err(ParameterError::NoRole),
         (Some(ChosenRole::Client(host)), auth) => {
@@ -114,6 +116,7 @@ pub(crate) fn warnings(args: &Args) -> Vec<&'static str> {
                 .map(|(_, text)| *text),
         );
     }
+
     warnings
 }
 
@@ -163,6 +166,7 @@ fn credentials(
     if username.contains(char::is_whitespace) || password.contains(char::is_whitespace) {
         return Err(ParameterError::BlankInCredentials);
     }
+
     let mut credentials = Credentials::new(username, password, public_key_pem);
     credentials.pkcs1_padding = auth.pkcs1_padding;
     Ok(Some(credentials))
@@ -178,6 +182,7 @@ fn server_auth(
         _ => return Err(ParameterError::ServerAuth),
     };
     read_file(&users_file, surroundings, ParameterError::UsersFile)?;
+
     let private_key_pem = read_pem(key_path, surroundings, ParameterError::ServerAuth)?;
     if is_encrypted(&private_key_pem) {
         let file = format!("{}: {}", key_path.display(), AuthError::Encrypted);
@@ -186,10 +191,12 @@ fn server_auth(
             complaint: Box::new(ParameterError::ServerAuth),
         });
     }
+
     let mut resolved = ServerAuth::new(private_key_pem, users_file);
     if let Some(max_skew_s) = auth.max_skew_s {
         resolved.max_skew = Duration::from_secs(max_skew_s.into());
     }
+
     resolved.padding = match (auth.both_paddings, auth.pkcs1_padding) {
         (true, _) => AcceptedPadding::Both,
         (false, true) => AcceptedPadding::Pkcs1,
@@ -209,6 +216,7 @@ fn read_pem(
     if text.contains("-----BEGIN ") {
         return Ok(text);
     }
+
     Err(ParameterError::Unreadable {
         file: format!("{}: no PEM file", path.display()),
         complaint: Box::new(complaint),
@@ -278,21 +286,25 @@ fn client(
         (0, Transport::Sctp) => 64 * 1024,
         (named, _) => named,
     };
+
     let default_rate_bps = if test.transport == Transport::Udp {
         UDP_RATE_BPS
     } else {
         0
     };
     test.pacing.rate_bps = Some(args.rate_bps.unwrap_or(default_rate_bps)).filter(|rate| *rate > 0);
+
     if args.gsro && test.transport == Transport::Udp {
         let sizes = Segmentation::of_datagrams(test.block_len_bytes);
         test.udp.gso = Some(sizes);
         test.udp.gro = Some(sizes);
     }
+
     let mut spec = ClientSpec::new(host, args.local, test);
     spec.connect_timeout = args.connect_timeout;
     spec.server_cpu = args.server_cpu;
     spec.credentials = credentials;
+
     Command::Client {
         spec: Box::new(spec),
         process: args.process,
@@ -305,6 +317,7 @@ fn server(args: Args, auth: Option<ServerAuth>) -> Command {
     if args.rcv_timeout_given && !args.server.liveness_given {
         policy.liveness = policy.liveness.at_least(args.local.rcv_timeout);
     }
+
     let mut spec = ServerSpec::default();
     spec.local = args.local;
     spec.one_off = args.server.one_off;
@@ -314,6 +327,7 @@ fn server(args: Args, auth: Option<ServerAuth>) -> Command {
     spec.auth = auth;
     spec.mptcp = args.test.mptcp;
     spec.policy = policy;
+
     Command::Server {
         spec: Box::new(spec),
         process: args.process,

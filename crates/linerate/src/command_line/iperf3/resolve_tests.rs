@@ -174,6 +174,7 @@ fn udp_has_its_own_defaults() {
         (0, Some(1_048_576))
     );
     assert_eq!(client("-u -b 0").0.test.pacing.rate_bps, None);
+
     let (spec, _) = client("-u -l 1400 --gsro --udp-counters-64bit --dont-fragment");
     let sizes = Segmentation::new(1400, 46 * 1400);
     assert_eq!(
@@ -222,6 +223,7 @@ fn a_device_behind_a_host_is_a_device_unless_it_is_a_scope() {
         host_of("-c a --bind-dev lo"),
         ("a".into(), Some("lo".into()))
     );
+
     let (spec, _) = client("-B ::1%lo --cport 5000 -4 -6");
     let bind = spec.local.bind;
     assert_eq!(
@@ -240,6 +242,7 @@ fn local_options_reach_both_ends() {
     let (server, _) = server(line);
     let (client, _) = client(&format!("{line} -R"));
     assert_eq!(server.local, client.local);
+
     let local = client.local;
     assert_eq!(
         (local.port, local.interval),
@@ -250,6 +253,7 @@ fn local_options_reach_both_ends() {
         (Some(3), Duration::from_millis(500))
     );
     assert_eq!(local.snd_timeout, Some(Duration::from_millis(700)));
+
     let keepalive = Keepalive::new(30, 5, 2);
     assert_eq!(
         (local.control_keepalive, local.file),
@@ -281,6 +285,7 @@ fn a_strategy_has_blocks_and_a_wait() {
             "{value}"
         );
     }
+
     assert_eq!(client("--lr-io auto").0.local.io_strategy, None);
     for value in [
         "8", "spin", "0/10", "65/10", "8/1001", "8/-1", "8/Spin", "/",
@@ -301,6 +306,7 @@ fn server_options_reach_the_server() {
     assert_eq!(process.pidfile, Some("f.pid".into()));
     assert_eq!(spec.idle_timeout, Some(Duration::from_secs(9)));
     assert_eq!(spec.max_duration, Some(Duration::from_secs(60)));
+
     let limit = BitrateLimit::new(1_000_000, Duration::from_secs(2));
     assert_eq!(spec.bitrate_limit, Some(limit));
     assert_eq!(server("--server-bitrate-limit 0").0.bitrate_limit, None);
@@ -321,6 +327,7 @@ fn logins_need_everything_on_both_ends() {
         ),
         (KEY, true)
     );
+
     let (spec, _) = server(
         "--rsa-private-key-path key.pem --authorized-users-path users --time-skew-threshold 3",
     );
@@ -333,6 +340,7 @@ fn logins_need_everything_on_both_ends() {
     let client_auth = "you must specify a username, password, and path to a valid RSA public key";
     let server_auth =
         "you must specify a path to a valid RSA private key and a user credential file";
+
     let rows = [
         ("-c h --username mario", client_auth),
         ("-c h --rsa-public-key-path key.pem", client_auth),
@@ -546,6 +554,7 @@ fn no_two_options_share_a_name() {
                 .map(str::to_owned),
         );
     }
+
     let count = names.len();
     names.sort();
     names.dedup();

@@ -56,6 +56,7 @@ fn features() -> Vec<&'static str> {
         "support IPv4 don't fragment",
         "POSIX threads",
     ];
+
     let probed = [
         (capabilities.sctp, "SCTP"),
         (capabilities.mptcp, "MPTCP"),

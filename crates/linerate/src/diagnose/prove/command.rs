@@ -91,6 +91,7 @@ fn run_words(words: &[String]) -> Result<(), String> {
     let (program, arguments) = words.split_first().ok_or("no command")?;
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let (reader, writer) = io::pipe().map_err(text)?;
+
     let mut child = Command::new(program)
         .args(arguments)
         .env("PATH", path)
@@ -108,6 +109,7 @@ fn run_words(words: &[String]) -> Result<(), String> {
         let _ = child.kill();
         output = format!("no end within {} s", TIMEOUT.as_secs()).into_bytes();
     }
+
     let status = child.wait().map_err(text)?;
     let output = String::from_utf8_lossy(&output);
     match output.lines().find(|line| !line.trim().is_empty()) {
@@ -121,10 +123,12 @@ fn run_words(words: &[String]) -> Result<(), String> {
 fn read_to_end(mut reader: PipeReader, output: &mut Vec<u8>) -> io::Result<bool> {
     let started = Instant::now();
     let mut chunk = [0; OUTPUT_BYTES_MAX];
+
     while let Some(left) = TIMEOUT.checked_sub(started.elapsed()) {
         if !wait_fd(&reader, Interest::READ, Some(left))? {
             continue;
         }
+
         match reader.read(&mut chunk)? {
             0 => return Ok(true),
             count => output.extend(
@@ -134,12 +138,14 @@ fn read_to_end(mut reader: PipeReader, output: &mut Vec<u8>) -> io::Result<bool>
             ),
         }
     }
+
     Ok(false)
 }
 
 fn split(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;
+
     for c in line.chars() {
         match (c, words.last_mut()) {
             ('"', _) => is_quoted = !is_quoted,
@@ -152,6 +158,7 @@ fn split(line: &str) -> Vec<String> {
             (_, None) => {}
         }
     }
+
     words.retain(|word| !word.is_empty());
     words
 }
@@ -184,6 +191,7 @@ mod tests {
         ] {
             assert!(permitted(line).is_ok(), "{line}");
         }
+
         for line in [
             "",
             "reboot",

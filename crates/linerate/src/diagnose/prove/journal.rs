@@ -53,12 +53,14 @@ impl Journal {
             }
             _ => {}
         }
+
         let metadata = fs::symlink_metadata(directory).map_err(at(directory))?;
         if !metadata.is_dir() || !is_of_root(&metadata) {
             return Err(Error::failed(format!(
                 "{DIRECTORY}: not a directory that only root can write to"
             )));
         }
+
         Self::open_at(directory.join(format!(
             "prove-{}.json",
             namespace().map_err(at(directory))?
@@ -84,6 +86,7 @@ impl Journal {
                     path.display()
                 )));
             }
+
             // The owner of the lock may have removed the file that was opened.
             let locked = file.metadata().map_err(at(&path))?.ino();
             if fs::metadata(&path).is_ok_and(|found| found.ino() == locked) {
@@ -119,6 +122,7 @@ impl Journal {
         if record.boot_id == boot_id {
             return Ok(Some(record));
         }
+
         self.clear().map(|()| None)
     }
 
@@ -133,6 +137,7 @@ impl Journal {
             .file
             .write_all(&text)
             .and_then(|()| self.file.sync_all());
+
         // Nothing is changed yet, so an incomplete record is not needed.
         written
             .map_err(at(&self.path))
@@ -183,6 +188,7 @@ fn parse(text: &str) -> Result<Record, String> {
     if record.undo.is_empty() || record.undo.len() > COMMANDS_MAX {
         return Err(format!("{} commands", record.undo.len()));
     }
+
     record
         .undo
         .iter()
@@ -211,12 +217,14 @@ mod tests {
         if !linerate_sys::privileges::is_root() {
             return;
         }
+
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("journal");
         let open = || Journal::open_at(path.clone()).expect("a free journal");
         let mut journal = open();
         assert_eq!(journal.read("b"), Ok(None));
         journal.write(&record()).expect("written");
+
         let refused = Journal::open_at(path.clone())
             .expect_err("locked")
             .to_string();
@@ -225,6 +233,7 @@ mod tests {
         assert_eq!(open().read("b"), Ok(Some(record())));
         assert_eq!(open().read("next boot"), Ok(None));
         assert!(!path.exists());
+
         let mut journal = open();
         journal
             .write(&record())
@@ -233,6 +242,7 @@ mod tests {
         drop(journal);
         assert!(!path.exists());
         fs::write(&path, vec![b'x'; 300_000]).expect("a writable folder");
+
         let refused = open().read("b").expect_err("broken").to_string();
         assert!(refused.contains("not a journal of --prove"), "{refused}");
     }
@@ -241,6 +251,7 @@ mod tests {
     fn foreign_content_is_never_run() {
         let text = serde_json::to_string(&record()).expect("JSON");
         assert_eq!(parse(&text), Ok(record()));
+
         for foreign in [
             text.replace("tc qdisc del dev lr0 root", "sh -c reboot"),
             text.replace("tc qdisc del dev lr0 root", "ip link set dev lr0 down"),

@@ -75,6 +75,7 @@ impl ProofSpec {
 pub fn prove(spec: &ProofSpec, signals: &Signals, mut progress: Progress) -> Result<Proof, Error> {
     let plan = check(spec)?;
     let boot_id = boot_id()?;
+
     let mut journal = Journal::open()?;
     if let Some(record) = journal.read(&boot_id)? {
         let path = journal.path.display();
@@ -91,6 +92,7 @@ pub fn prove(spec: &ProofSpec, signals: &Signals, mut progress: Progress) -> Res
         .restore()?;
         progress.line("The former settings are restored.");
     }
+
     let tests = tests(spec, plan);
     let space = SettingSpace::new(&tests, &HostChoices::default()).map_err(Error::usage)?;
     let test = space
@@ -101,6 +103,7 @@ pub fn prove(spec: &ProofSpec, signals: &Signals, mut progress: Progress) -> Res
         "{}: a test of {length_s} s to {}",
         spec.id, spec.server
     ));
+
     let diagnosis =
         diagnosed(&diagnosed_test(test), signals).map_err(|failure| failed(&failure, spec));
     progress.clear();
@@ -108,6 +111,7 @@ pub fn prove(spec: &ProofSpec, signals: &Signals, mut progress: Progress) -> Res
     progress.line(&format!("{}  {}", finding.id, finding.title));
     show(&mut progress, "do", &finding.remedy);
     show(&mut progress, "undo", &finding.undo);
+
     let time = clock(plan.time(plan.runs).as_secs_f64());
     confirm(
         &format!(
@@ -123,11 +127,14 @@ pub fn prove(spec: &ProofSpec, signals: &Signals, mut progress: Progress) -> Res
         record,
         are_changed: false,
     };
+
     let mut network = Network::new(&tests, &space, signals, progress, None);
     network.has_result = true;
     let measured = measure(plan, &finding, &mut settings, &mut network);
+
     network.progress.clear();
     settings.restore()?;
+
     let [without, with] = measured.map_err(|error| {
         Error::new(
             error.outcome,
@@ -135,6 +142,7 @@ pub fn prove(spec: &ProofSpec, signals: &Signals, mut progress: Progress) -> Res
         )
     })?;
     let effect = Effect::of(without, with).ok_or_else(|| Error::failed("too few runs"))?;
+
     let Finding {
         id,
         title,
@@ -162,6 +170,7 @@ fn check(spec: &ProofSpec) -> Result<ProofPlan, Error> {
             "--budget: at least {least}s, for six tests without and six with the fix"
         ))
     })?;
+
     if !privileges::is_root() {
         return Err(Error::usage(
             "--prove changes settings of this host: run it as root",
@@ -172,6 +181,7 @@ fn check(spec: &ProofSpec) -> Result<ProofPlan, Error> {
             "--prove requires confirmation to change settings: use --yes without a terminal",
         ));
     }
+
     Ok(plan)
 }
 
@@ -222,6 +232,7 @@ fn failed(failure: &Failure, spec: &ProofSpec) -> Error {
 fn provable(diagnosis: &Diagnosis, id: &str) -> Result<Finding, String> {
     let is_named = |name: &str| name.eq_ignore_ascii_case(id);
     let mut reason = None;
+
     for finding in diagnosis
         .findings
         .iter()
@@ -232,6 +243,7 @@ fn provable(diagnosis: &Diagnosis, id: &str) -> Result<Finding, String> {
             Some(text) => reason = reason.or(Some(text)),
         }
     }
+
     let ruled_out = || {
         diagnosis
             .ruled_out
@@ -241,6 +253,7 @@ fn provable(diagnosis: &Diagnosis, id: &str) -> Result<Finding, String> {
     };
     let reason =
         reason.or_else(|| ruled_out().map(|reason| format!("it does not apply: {reason}")));
+
     let unknown = || {
         diagnosis
             .not_evaluated
@@ -262,6 +275,7 @@ fn provable(diagnosis: &Diagnosis, id: &str) -> Result<Finding, String> {
 fn refusal(finding: &Finding) -> Option<String> {
     let subject = finding.subject.split(' ').next().unwrap_or_default();
     let host = finding.remedy_host.as_deref().unwrap_or(subject);
+
     let advice = || {
         finding
             .advice
@@ -274,6 +288,7 @@ fn refusal(finding: &Finding) -> Option<String> {
             "its commands are for {host}: run --prove on that host"
         ));
     }
+
     if let Some(first) = &finding.retest_after {
         return Some(format!("repair {first} first"));
     }
@@ -283,12 +298,14 @@ fn refusal(finding: &Finding) -> Option<String> {
             advice()
         ));
     }
+
     let disturbance = finding.needs.iter().find(|need| !need.starts_with("CAP_"));
     if let Some(need) = disturbance {
         return Some(format!(
             "its commands may interrupt the connection to the server ({need})"
         ));
     }
+
     finding
         .remedy
         .iter()
@@ -308,6 +325,7 @@ fn confirm(question: &str, spec: &ProofSpec, signals: &Signals) -> Result<(), Er
     if spec.is_confirmed {
         return Ok(());
     }
+
     let io_failed = |error: io::Error| Error::failed(format!("standard input: {error}"));
     let _ = write!(io::stderr(), "{question} [y/N] ");
     if process::wait_for_line(io::stdin().as_fd(), signals)
@@ -319,8 +337,10 @@ fn confirm(question: &str, spec: &ProofSpec, signals: &Signals) -> Result<(), Er
             "interrupted; nothing was changed",
         ));
     }
+
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).map_err(io_failed)?;
+
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
         _ => Err(Error::failed("nothing was changed")),
@@ -335,6 +355,7 @@ fn record(spec: &ProofSpec, finding: &Finding, boot_id: String) -> Result<Record
     };
     let route = collect(&request);
     let interface = route.text("route.peer.dev").unwrap_or_default().to_owned();
+
     Ok(Record {
         boot_id,
         undo: finding.undo.clone(),
@@ -359,6 +380,7 @@ fn settings_of(interface: &str) -> BTreeMap<String, String> {
         }
         None => key.starts_with("sysctl."),
     };
+
     let snapshot = collect(&request);
     let keys = snapshot.facts.keys().filter(|key| is_setting(key));
     keys.filter_map(|key| Some((key.clone(), snapshot.value(key)?.to_string())))
@@ -389,6 +411,7 @@ impl Settings<'_> {
         if !self.are_changed {
             return Ok(());
         }
+
         let failures: Vec<String> = self
             .record
             .undo
@@ -403,6 +426,7 @@ impl Settings<'_> {
                 self.journal.path.display()
             )));
         }
+
         self.are_changed = false;
         self.journal.clear()
     }
@@ -423,6 +447,7 @@ fn measure(
             (false, true) => settings.restore()?,
             _ => {}
         }
+
         let words = if has_fix {
             "with the fix"
         } else {
@@ -434,6 +459,7 @@ fn measure(
             number + 1,
             plan.runs
         ));
+
         let observed = network.run(&Setting(Vec::new())).map_err(|error| {
             let outcome = if network.is_interrupted {
                 Outcome::Interrupted
@@ -448,6 +474,7 @@ fn measure(
         // A test that received nothing has a rate below any other one.
         rates[usize::from(has_fix)].push(observed.value.max(1.0));
     }
+
     Ok(rates)
 }
 
@@ -481,10 +508,12 @@ mod tests {
         );
         let good = finding("client lr0", command, undo);
         assert_eq!(refusal(&good), None);
+
         let (mut elsewhere, mut held_back, mut disturbing) = (good.clone(), good.clone(), good);
         elsewhere.remedy_host = Some("the receiver".to_owned());
         held_back.retest_after = Some("LNK-01".to_owned());
         disturbing.needs = vec!["link flap of about 2 s".to_owned()];
+
         let rows = [
             (
                 finding("server lr0", command, undo),

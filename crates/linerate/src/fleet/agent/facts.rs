@@ -32,6 +32,7 @@ pub(super) fn facts(
     if depth == FactsDepth::None {
         return None;
     }
+
     let devices: BTreeSet<String> = addresses.filter_map(device_of).collect();
     let snapshot = collect(&Request {
         interfaces: devices.into_iter().collect(),
@@ -46,6 +47,7 @@ pub(super) fn facts(
     if depth == FactsDepth::Quick && text.len() > QUICK_MAX_BYTES {
         return None;
     }
+
     JsonText::new(text)
 }
 
@@ -59,6 +61,7 @@ fn quick(mut snapshot: Snapshot) -> Snapshot {
     };
     snapshot.facts.retain(|key, _| is_quick(key));
     snapshot.counters.clear();
+
     snapshot
 }
 
@@ -71,6 +74,7 @@ mod tests {
         let loopback = || std::iter::once(IpAddr::from([127, 0, 0, 1]));
         let facts = facts(FactsDepth::Quick, loopback()).expect("facts");
         assert!(facts.as_str().len() <= QUICK_MAX_BYTES);
+
         let snapshot: Snapshot = serde_json::from_str(facts.as_str()).expect("a snapshot");
         assert!(
             snapshot.whole("nic.lo.net.mtu").is_some() && snapshot.counters.is_empty(),

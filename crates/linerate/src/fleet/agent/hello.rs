@@ -51,6 +51,7 @@ pub(in crate::fleet) fn sha256_of_program() -> io::Result<String> {
     let mut file = File::open("/proc/self/exe")?;
     let mut digest = Context::new(&SHA256);
     let mut chunk = vec![0; 1 << 16];
+
     loop {
         match file.read(&mut chunk)? {
             0 => {
@@ -94,6 +95,7 @@ fn addresses() -> Vec<Address> {
         .into_iter()
         .map(|(address, _)| address);
     let with_devices = all.filter_map(|address| Some((address, interfaces::device_of(address)?)));
+
     with_devices.take(ADDRESSES_MAX).map(&mut address).collect()
 }
 
@@ -127,6 +129,7 @@ mod tests {
         let hello = hello(None);
         assert_eq!(hello.sha256.len(), 64);
         assert!(hello.cpus > 0 && !hello.kernel.is_empty() && hello.mono_ns > 0);
+
         let loopback = IpAddr::from([127, 0, 0, 1]);
         assert!(
             hello

@@ -71,6 +71,7 @@ fn window(before: &Snapshot, after: &Snapshot) -> Option<JsonText> {
     let text =
         json!({ "length_ns": length_ns, "cpu_permille": cpu_permille, "counters": counters })
             .to_string();
+
     JsonText::new(text).filter(|window| window.as_str().len() <= WINDOW_MAX_BYTES)
 }
 
@@ -96,6 +97,7 @@ fn is_ticks(key: &str) -> bool {
     const STATES: [&str; 8] = [
         "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
     ];
+
     let parts = key.split_once('.');
     parts.is_some_and(|(cpu, state)| {
         cpu.bytes().all(|byte| byte.is_ascii_digit()) && STATES.contains(&state)
@@ -121,6 +123,7 @@ mod tests {
         assert_eq!(host.end(), None, "no round has begun");
         host.set_peer(Some([127, 0, 0, 1].into()));
         host.begin();
+
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
         socket
             .send_to(&[0; 1000], socket.local_addr().expect("an address"))

@@ -99,6 +99,7 @@ fn source_to(address: IpAddr) -> Option<IpAddr> {
         [0; 16].into()
     };
     let socket = UdpSocket::bind((any, 0)).ok()?;
+
     // No datagram is sent: the kernel looks up the route.
     socket.connect((address, 9)).ok()?;
     Some(socket.local_addr().ok()?.ip())
@@ -131,6 +132,7 @@ impl HostAgent {
         let _ = process::raise_fd_limit();
         let epoll = Epoll::new()?;
         epoll.add(path.fd(), PATH, Interest::READ)?;
+
         Ok(Self {
             machine: Agent::new(clock::monotonic_ns(), service, hello::hello(address)),
             path,
@@ -153,12 +155,14 @@ impl HostAgent {
                 self.leave();
                 return Ok(reason);
             }
+
             self.epoll
                 .wait(&mut ready, self.timeout())
                 .map_err(Error::failed)?;
             for event in &ready {
                 self.handle_ready(*event);
             }
+
             self.receive()?;
             self.handle_timeout();
         }
@@ -174,6 +178,7 @@ impl HostAgent {
                 }
                 self.execute(action);
             }
+
             self.inputs.extend(self.workers.take_inputs());
             let input = self.inputs.pop_front()?;
             self.machine.handle_local(clock::monotonic_ns(), input);
@@ -269,6 +274,7 @@ impl HostAgent {
                 HostEvent::Lost { .. } => self.machine.handle_lost(now_ns),
             }
         }
+
         Ok(())
     }
 
@@ -293,6 +299,7 @@ impl HostAgent {
             self.next_sample_ns,
         ];
         let next_ns = deadlines.into_iter().flatten().min()?;
+
         Some(Duration::from_nanos(
             next_ns.saturating_sub(clock::monotonic_ns()),
         ))
@@ -302,9 +309,11 @@ impl HostAgent {
         let now_ns = clock::monotonic_ns();
         self.workers.handle_timeout(now_ns);
         self.finish_probes();
+
         if self.next_sample_ns.is_some_and(|at_ns| now_ns >= at_ns) {
             self.sample(now_ns);
         }
+
         if self
             .machine
             .poll_timeout()
@@ -318,6 +327,7 @@ impl HostAgent {
         let period_ms = self.plan.as_ref().map_or(0, |plan| plan.sample_ms);
         self.next_sample_ns =
             (period_ms > 0).then(|| now_ns.saturating_add(period_ms.saturating_mul(1_000_000)));
+
         let tasks = self.workers.take_rates();
         if !tasks.is_empty() {
             let cpu_permille = self.host.cpu_permille();
@@ -334,6 +344,7 @@ impl HostAgent {
         self.workers.kill_all();
         self.path.close(COORDINATOR);
         let until_ns = clock::monotonic_ns().saturating_add(LEAVE_NS);
+
         while self.path.has_open() {
             let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
             if left.is_zero() || wait_fd(self.path.fd(), Interest::READ, Some(left)).is_err() {

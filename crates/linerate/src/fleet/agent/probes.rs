@@ -59,6 +59,7 @@ impl Probes {
         };
         let probes = (first_token..).zip(targets).map(probe).collect();
         let deadline_ns = clock::monotonic_ns().saturating_add(TIMEOUT_NS);
+
         Self {
             first_token,
             probes,
@@ -127,6 +128,7 @@ impl Probes {
                 }),
             }
         };
+
         let peers = self
             .probes
             .into_iter()

@@ -28,6 +28,7 @@ const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 pub(super) fn run(mut path: Box<dyn Carrier>, count: usize) -> Result<(), Error> {
     let mut agents: Vec<Simulated> = (0..count).map(Simulated::new).collect();
     let mut next_tick_ns = 0;
+
     loop {
         let now_ns = clock::monotonic_ns();
         for (index, event) in path.poll(now_ns) {
@@ -41,8 +42,10 @@ pub(super) fn run(mut path: Box<dyn Carrier>, count: usize) -> Result<(), Error>
                     return Err(Error::new(ExitOutcome::Unreachable, reason));
                 }
             }
+
             agent.act(index, &mut *path);
         }
+
         let now_ns = clock::monotonic_ns();
         if now_ns >= next_tick_ns {
             next_tick_ns = now_ns.saturating_add(TICK.as_nanos() as u64);
@@ -51,6 +54,7 @@ pub(super) fn run(mut path: Box<dyn Carrier>, count: usize) -> Result<(), Error>
                 agent.act(index, &mut *path);
             }
         }
+
         wait_fd(path.fd(), Interest::READ, Some(TICK)).map_err(Error::failed)?;
     }
 }
@@ -96,6 +100,7 @@ impl Simulated {
                     action => inputs.extend(self.execute(action)),
                 }
             }
+
             if !self.starting.is_empty() {
                 self.running.append(&mut self.starting);
                 inputs.push(Input::Armed {
@@ -103,9 +108,11 @@ impl Simulated {
                     pids: Vec::new(),
                 });
             }
+
             if inputs.is_empty() {
                 return;
             }
+
             inputs
                 .into_iter()
                 .for_each(|input| self.machine.handle_local(clock::monotonic_ns(), input));
@@ -177,15 +184,18 @@ impl Simulated {
                     at_ns: start_ns,
                 });
             }
+
             let is_over = now_ns >= start_ns.saturating_add(worker.duration_ns);
             if is_over {
                 inputs.push(Input::Finished(Box::new(finished(worker, start_ns))));
             }
+
             !is_over
         });
         inputs
             .into_iter()
             .for_each(|input| self.machine.handle_local(now_ns, input));
+
         if self
             .machine
             .poll_timeout()

@@ -92,6 +92,7 @@ fn own_command_line(pid: u32) -> Option<Vec<String>> {
     if user(&pid.to_string())? != user("self")? {
         return None;
     }
+
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     Some(
         line.split(|byte| *byte == 0)
@@ -148,6 +149,7 @@ fn ports(pid: u32) -> Vec<u16> {
     let read =
         |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
     let all = [read("tcp"), read("tcp6")].concat();
+
     listening(&all)
         .filter(|(_, inode)| inodes.contains(inode))
         .map(|(port, _)| port)
@@ -157,6 +159,7 @@ fn ports(pid: u32) -> Vec<u16> {
 /// Port and inode of each listening socket of /proc/net/tcp (proc_net(5)).
 fn listening(text: &str) -> impl Iterator<Item = (u16, u64)> {
     const LISTEN: &str = "0A";
+
     text.lines().filter_map(|line| {
         let mut fields = line.split_whitespace();
         let (local, state) = (fields.nth(1)?, fields.nth(1)?);
@@ -188,6 +191,7 @@ mod tests {
             run_of(&words(&format!("linerate fleet worker --run {id}"))),
             Some(id)
         );
+
         for other in [
             format!("grep fleet worker --run={id}"),
             format!("vi fleet worker {id}"),

@@ -37,6 +37,7 @@ pub fn here(run: Option<RunId>, is_end: bool) -> String {
     if is_end {
         here::end(&mut found, run.is_some());
     }
+
     format!(
         "{PREAMBLE}\n{}\n",
         serde_json::to_string(&found).unwrap_or_default()
@@ -67,6 +68,7 @@ pub fn everywhere(
     let mut carrier = carrier(hosts, &format!("fleet leftovers --stdio{end}{run}"))?;
     let ids = hosts.with_agent().map(|host| host.id.clone());
     let mut answers: Vec<(HostId, Option<HostLeftovers>)> = ids.map(|id| (id, None)).collect();
+
     let until_ns = monotonic_ns().saturating_add(HELLO_TIMEOUT_NS);
     while answers.iter().any(|(_, answer)| answer.is_none()) && monotonic_ns() < until_ns {
         for (host, event) in carrier.poll(monotonic_ns()) {
@@ -78,8 +80,10 @@ pub fn everywhere(
             if let Some((_, known)) = answers.get_mut(host) {
                 known.get_or_insert(answer);
             }
+
             carrier.close(host);
         }
+
         let wait_ns = carrier
             .deadline_ns()
             .unwrap_or(until_ns)
@@ -95,6 +99,7 @@ pub fn everywhere(
             return Err(Error::new(Outcome::Interrupted, "interrupted"));
         }
     }
+
     let answered = |(id, answer): (HostId, Option<HostLeftovers>)| {
         (id, answer.unwrap_or_else(|| Err("no answer".into())))
     };
@@ -116,6 +121,7 @@ pub fn report(answers: &[(HostId, HostLeftovers)], style: Style) -> (String, Out
         .flat_map(|(host, answer)| rows(host, answer))
         .collect::<Vec<_>>();
     let is_left = |found: &Leftover| found.is_ended != Some(true);
+
     let outcome = match answers {
         _ if answers
             .iter()

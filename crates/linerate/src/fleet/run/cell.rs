@@ -79,6 +79,7 @@ pub(super) fn cells(
         let outcome = report.outcome(cell, series.get(&cell.id), period, all.len() > 1);
         Cell::new(cell.task.clone(), mode, outcome)
     };
+
     planned.iter().map(cell).collect()
 }
 
@@ -111,19 +112,23 @@ impl TaskReport {
             not_run.detail = end.reason.clone();
             return CellOutcome::NotRun(not_run);
         }
+
         let total_bps = end.bytes as f64 * 8e9 / end.elapsed_ns.max(1) as f64;
         let in_common = series
             .zip(period)
             .map(|(series, period)| series.rate_bps(period));
         let mut flags = client.flags();
+
         if is_compared && series.is_some() && period.is_none() {
             flags.push(CellFlag::NoCommonPeriod);
         }
+
         let mut measurement = Measurement::default();
         measurement.goodput_bps = in_common.unwrap_or(total_bps);
         measurement.nominal_bps = planned.nominal_bps;
         measurement.retransmits = client.retransmits;
         measurement.rtt_us = client.rtt_us;
+
         // A client without an agent reports no start; its server does.
         measurement.start = client.start().or_else(|| self.server.as_ref()?.start());
         measurement.flags = flags;
@@ -145,6 +150,7 @@ impl TaskReport {
         };
         let mut not_run = NotRun::new(reason);
         not_run.detail = Some(detail.clone());
+
         not_run
     }
 
@@ -179,6 +185,7 @@ impl Received {
         let of_sink = trial
             .filter(is_sink)
             .filter(|_| is_one && end.outcome == Outcome::Done);
+
         Self {
             retransmits: of_client
                 .and_then(|trial| figure(trial, MeasureName::Retransmits))
@@ -204,6 +211,7 @@ impl Received {
             (is_late, CellFlag::LateStart),
             (has_step, CellFlag::ClockStep),
         ];
+
         flags
             .into_iter()
             .filter_map(|(is_set, flag)| is_set.then_some(flag))
@@ -232,6 +240,7 @@ fn intervals(trial: &Trial, end: &TaskEnd, offset_ns: i64) -> Option<TestInterva
         .checked_add_signed(offset_ns.checked_neg()?)?;
     let intervals = byte_intervals(&trial.series, started_ns)?;
     let end_ns = intervals.iter().map(|interval| interval.end_ns).max()?;
+
     Some(TestIntervals {
         start_ns: started_ns,
         end_ns,
@@ -260,6 +269,7 @@ fn byte_intervals(series: &[Series], started_ns: u64) -> Option<Vec<ByteInterval
         .filter(is_bytes)
         .flat_map(|series| stream_intervals(series, started_ns));
     let intervals: Vec<ByteInterval> = of_streams.collect();
+
     (!intervals.is_empty()).then_some(intervals)
 }
 
@@ -324,6 +334,7 @@ mod tests {
             end_ns: 1_300,
             intervals,
         };
+
         // 5 bytes of the first stream and 50 of the second one in 200 ns.
         assert!(
             (test.rate_bps(Period {

@@ -79,6 +79,7 @@ fn connected<'a>(
         .chain(&notes(&prepared, &found, hosts))
         .for_each(|note| progress.line(note));
     kept.between(host_parts(&control, &prepared, hosts), &paths.join(","));
+
     if prepared.members.len() < found.excluded.len() + 2 {
         control.finish();
         return Err(Error::new(
@@ -86,6 +87,7 @@ fn connected<'a>(
             "fewer than two hosts can be tested",
         ));
     }
+
     Ok(Connected {
         control,
         prepared,
@@ -105,6 +107,7 @@ fn all_rounds(
     let started = Instant::now();
     let run_id = kept.id().to_string();
     let hosts = &spec.hosts.inventory.hosts;
+
     let Connected {
         control,
         prepared,
@@ -114,6 +117,7 @@ fn all_rounds(
     let forwarders = forwarders(&prepared, hosts);
     let links_bps = links_bps(&prepared, spec);
     let plan = plan(spec, &spec.hosts.path_names()?, &links_bps);
+
     let alive = prepared
         .ids(hosts)
         .map(|(_, id)| id.clone())
@@ -133,6 +137,7 @@ fn all_rounds(
         }
     };
     progress.line(&line);
+
     let mut rounds = Rounds {
         control,
         prepared,
@@ -157,6 +162,7 @@ fn all_rounds(
         is_control_shared,
         links_bps,
     };
+
     Ok((
         report(&plan, with_hosts(outcome, &found, &forwarders), facts),
         unconfirmed,
@@ -179,6 +185,7 @@ fn end<C: Carrier>(rounds: Rounds<'_, C>, absent: &BTreeSet<String>) -> Vec<Host
     progress.clear();
     lost.difference(absent)
         .for_each(|reason| progress.line(reason));
+
     let of_plan = prepared
         .ids(hosts)
         .filter(|(index, _)| unconfirmed.contains(index));
@@ -186,6 +193,7 @@ fn end<C: Carrier>(rounds: Rounds<'_, C>, absent: &BTreeSet<String>) -> Vec<Host
     unconfirmed
         .iter()
         .for_each(|id| progress.line(&format!("{id}: did not confirm its end")));
+
     unconfirmed
 }
 
@@ -246,6 +254,7 @@ fn with_hosts(
         &outcome.cells.iter().collect::<Vec<_>>(),
     ));
     outcome.findings = ranked(outcome.findings);
+
     for cell in &mut outcome.cells {
         let ends = [&cell.task.source, &cell.task.sink];
         let Some((host, id)) = ends
@@ -254,10 +263,12 @@ fn with_hosts(
         else {
             continue;
         };
+
         let mut refused = NotRun::new(NotRunReason::Refused);
         refused.detail = Some(format!("{host} is excluded ({id})"));
         cell.outcome = CellOutcome::NotRun(refused);
     }
+
     outcome
 }
 
@@ -278,11 +289,13 @@ fn host_parts<C: Carrier>(
         if member.is_target {
             return Some(host_part(&hosts.get(*index)?.id, member));
         }
+
         let hello = control.coordinator.hello(*index)?;
         let mut host = HostPart::new(hosts.get(*index)?.id.to_string(), hello.host.clone());
         host.host_key = hello.host_key.clone();
         host.facts_key = member.facts.as_ref().map(keys::facts_key);
         host.snapshot = member.facts.clone().map(Box::new);
+
         Some(host)
     };
     prepared.members.iter().filter_map(part).collect()

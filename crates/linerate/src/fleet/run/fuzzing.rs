@@ -29,11 +29,13 @@ pub fn results(bytes: &[u8]) {
     [client, server]
         .into_iter()
         .for_each(|received| report.take(received));
+
     let lengths = Lengths {
         omit_ns: word(own, 6) % LENGTH_MAX_NS,
         test_ns: word(own, 7) % LENGTH_MAX_NS,
     };
     let is_reversed = word(own, 6) % 2 == 1;
+
     let planned = PlannedCell {
         task,
         id: TaskId(1),
@@ -47,6 +49,7 @@ pub fn results(bytes: &[u8]) {
         lengths,
     );
     assert_eq!(found.len(), 1);
+
     for measured in found.iter().filter_map(|cell| cell.usable()) {
         assert!(
             measured.goodput_bps.is_finite() && measured.goodput_bps >= 0.0,
@@ -66,12 +69,14 @@ fn received(role: Role, own: &[u8], text: &[u8]) -> Received {
         elapsed_ns: word(own, 4),
         ..TaskEnd::aborted("")
     };
+
     let is_raw = text.first().is_some_and(|byte| byte % 8 == 0);
     let record = if is_raw {
         String::from_utf8_lossy(text).into_owned()
     } else {
         record(text)
     };
+
     let result = HostResult {
         host: 0,
         task: TaskId(1),
@@ -123,6 +128,7 @@ fn record(bytes: &[u8]) -> String {
     let series = Series::new(name, of, Way::Forward, times, values);
     let mut trial = Trial::complete(0);
     trial.series = vec![series];
+
     let mut record = head(RunKind::Test, Body::Test, None, BTreeMap::new());
     record.trials.push(trial);
     text::write(&record)

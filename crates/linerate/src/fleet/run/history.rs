@@ -27,6 +27,7 @@ impl<C: Carrier> Rounds<'_, C> {
                 .map(|task| (task_id(self.plan, &task), task))
                 .collect(),
         };
+
         let mut rounds: BTreeMap<(u64, u32), BTreeMap<TaskId, TaskReport>> = BTreeMap::new();
         for result in results {
             let (round, id) = (result.round, result.task);
@@ -40,6 +41,7 @@ impl<C: Carrier> Rounds<'_, C> {
                     .take(received);
             }
         }
+
         let mut finished = Vec::new();
         for reports in rounds.into_values() {
             let of_round = reports
@@ -48,6 +50,7 @@ impl<C: Carrier> Rounds<'_, C> {
             let of_round: Vec<_> = of_round.collect();
             finished.extend(cells(plan.mode, &of_round, reports, self.lengths()));
         }
+
         finished.retain(|cell| cell.measurement().is_some());
         self.keep(&finished);
         finished
@@ -68,12 +71,14 @@ impl<C: Carrier> Rounds<'_, C> {
         } else {
             Role::Server
         };
+
         let is_plausible = is_plausible(&end, &round_task.client.spec, round_task.nominal_bps);
         let offset_ns = self
             .control
             .coordinator
             .clock(host, monotonic_ns())
             .map_or(0, |estimate| estimate.offset_ns);
+
         let result = HostResult {
             host,
             task,

@@ -55,6 +55,7 @@ impl KeptRun {
             test_ns,
         };
         let mark = ProcessMark::set(&mark(recording.run_id())).ok();
+
         Ok(Self {
             recording,
             begun_ns: monotonic_ns(),
@@ -97,6 +98,7 @@ impl KeptRun {
         if !self.recording.has_history() {
             return;
         }
+
         let first = self.trials.cells.len();
         let with_result = cells.iter().filter(|cell| cell.measurement().is_some());
         self.trials
@@ -112,6 +114,7 @@ impl KeptRun {
             run.report = Some(Box::new(trials::without_trials(&report)));
             run.unconfirmed = unconfirmed;
         }
+
         let message = self.end(state, reason);
         RunResult {
             outcome: outcome_of(&report),
@@ -164,6 +167,7 @@ fn state(report: &FleetReport) -> (RunState, Option<String>) {
         .filter(|cell| cell.measurement().is_none())
         .count();
     let lacking = || format!("{without} of {} cells have no result", report.cells.len());
+
     match report.header.ended.as_ref() {
         Some(ended) if ended.reason == NotRunReason::Cancelled => {
             (RunState::Interrupted, Some("cancelled".to_owned()))

@@ -30,6 +30,7 @@ pub(super) fn plan(spec: &RunSpec, paths: &[String], links_bps: &Links) -> Fleet
         rack: host.rack.clone(),
         is_target_only: matches!(host.reach, Reach::Server(_)),
     };
+
     let test = &spec.test;
     let hosts_staggered = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
     FleetPlan {
@@ -73,6 +74,7 @@ fn crossing(spec: &RunSpec, links_bps: &Links) -> BTreeMap<String, u32> {
         let pairs = rack.crossing.or_else(|| of_rack(name, rack.uplink_bps?))?;
         Some((name.clone(), pairs))
     };
+
     inventory.racks.iter().filter_map(of_entry).collect()
 }
 
@@ -97,6 +99,7 @@ pub(super) fn announced(
         );
         return Err(Error::usage(text));
     }
+
     Ok((
         line(plan, spec, estimate, bytes_max, links_bps),
         estimate.cells,
@@ -117,6 +120,7 @@ fn line(
         plan.mode,
         FleetMode::Isolated | FleetMode::Rounds | FleetMode::RackSafe
     );
+
     let rate = spec
         .test
         .rate_bps
@@ -146,6 +150,7 @@ fn bytes_max(
     let runnable = tasks
         .iter()
         .filter(|task| alive.contains(&task.source) && alive.contains(&task.sink));
+
     let of_task = |task: &Task| {
         let links = [&task.source, &task.sink]
             .into_iter()

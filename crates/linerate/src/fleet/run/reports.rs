@@ -41,6 +41,7 @@ impl Reports {
             Action::RoundDone { .. } => return true,
             _ => {}
         }
+
         false
     }
 }

@@ -40,6 +40,7 @@ pub fn resume(
     };
     let mut spec = open_spec(&earlier)?;
     (spec.hosts.ssh_config, spec.hosts.bus) = (ssh_config, bus);
+
     let plan = identity(&spec)?;
     if open_run(&earlier)?.plan != plan {
         let version = earlier
@@ -53,6 +54,7 @@ pub fn resume(
         );
         return Err(Error::failed(text));
     }
+
     let options = RecordOptions {
         title: record.title.or_else(|| earlier.title.clone()),
         ..record
@@ -60,6 +62,7 @@ pub fn resume(
     let mut kept = KeptRun::begin(options, &spec, plan)?;
     let finished = trials::cells(&earlier.trials);
     kept.resume(earlier.run_id, &finished);
+
     execute(&spec, finished, kept, signals, progress)
 }
 
@@ -92,11 +95,13 @@ fn open_spec(record: &RunRecord) -> Result<RunSpec, Error> {
             "every task of run {id} has a result; `linerate report {id}` shows them"
         )));
     }
+
     let wrong = |error: &dyn std::fmt::Display| {
         Error::failed(format!("the inputs of run {id} are damaged: {error}"))
     };
     let mut spec: RunSpec =
         serde_json::from_value(run.inputs.clone()).map_err(|error| wrong(&error))?;
     spec.hosts.inventory = checked(spec.hosts.inventory).map_err(|error| wrong(&error))?;
+
     Ok(spec)
 }

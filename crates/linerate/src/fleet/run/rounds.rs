@@ -65,12 +65,14 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
             .zip(delays)
             .filter_map(|((task, id), delay)| self.round_task(task, *id, delay))
             .collect();
+
         self.number += 1;
         let plan = RoundPlan {
             number: self.number,
             tasks,
             data_rtt_ns: self.prepared.data_rtt_ns,
         };
+
         let mut reports = Reports::default();
         match self
             .control
@@ -84,6 +86,7 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
             }
             Err(Ended::Failed(text)) => return Err(RoundError::Failed(text)),
         }
+
         let planned: Vec<_> = ids
             .iter()
             .map(|(task, id)| self.planned_cell(task, *id))
@@ -167,6 +170,7 @@ impl<C: Carrier> Rounds<'_, C> {
         let is_target = self.is_target(server);
         let (client, from) = self.end(client, &task.path)?;
         let (server, to) = self.end(server, &task.path)?;
+
         let spec = |role, peer| ArmTask {
             task: id,
             role,
@@ -235,9 +239,11 @@ impl<C: Carrier> Rounds<'_, C> {
         let host = self.hosts.get(index)?;
         let mut facts = member.facts.clone()?;
         facts.set_known("rack", host.rack.clone(), INVENTORY);
+
         for (name, value) in &host.labels {
             facts.set(format!("label.{name}"), value.clone(), INVENTORY);
         }
+
         Some(facts)
     }
 

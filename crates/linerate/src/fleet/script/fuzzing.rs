@@ -24,6 +24,7 @@ pub fn script(bytes: &[u8]) {
             .for_each(|line| check(&host.printed(line)));
         check(&host.command(&plan(1)));
     }
+
     let mut seq = 1;
     for [kind, argument] in bytes.as_chunks::<2>().0 {
         let rest = bytes.get(usize::from(*argument)..).unwrap_or_default();
@@ -78,6 +79,7 @@ fn command(seq: u64, argument: u8) -> String {
         json!({"task": id, "role": role, "peer": peer, "port": 5201, "path": "phys", "transport": "tcp",
             "direction": "forward", "streams": 1, "time_ms": 2000})
     };
+
     let (kind, body) = match argument % 8 {
         0 => return plan(seq),
         1..=3 => (

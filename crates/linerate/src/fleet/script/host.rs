@@ -102,6 +102,7 @@ impl ScriptHost {
             Some(Printed::Exit { task, code }) => self.exited(task, code),
             None => {}
         }
+
         self.act()
     }
 
@@ -109,6 +110,7 @@ impl ScriptHost {
     pub(super) fn timeout(&mut self, now_ns: u64) -> Outgoing {
         let mut commands = Vec::new();
         let run = self.agent.as_ref().and_then(|agent| agent.run());
+
         for test in &mut self.tests {
             let (Some(run), Some(_)) = (run, test.begin_at_ns.take_if(|at_ns| now_ns >= *at_ns))
             else {
@@ -117,6 +119,7 @@ impl ScriptHost {
             test.is_sent = true;
             commands.push(shell::client(run, &test.task, test.local));
         }
+
         if let Some(agent) = self
             .agent
             .as_mut()
@@ -124,6 +127,7 @@ impl ScriptHost {
         {
             agent.handle_timeout(now_ns);
         }
+
         let mut outgoing = self.act();
         outgoing.commands.splice(0..0, commands);
         outgoing
@@ -164,6 +168,7 @@ impl ScriptHost {
                 ..Outgoing::default()
             };
         }
+
         // Clocks of hosts are not read: starts are commands of this one.
         (self.hello.mono_ns, self.hello.unix_ns) = (clock::monotonic_ns(), clock::unix_ns());
         self.agent = Some(Box::new(Agent::new(
@@ -181,6 +186,7 @@ impl ScriptHost {
             while let Some(action) = self.agent.as_mut().and_then(|agent| agent.poll_action()) {
                 self.execute(action, &mut outgoing);
             }
+
             let Some(input) = self.due_input() else {
                 return outgoing;
             };
@@ -262,9 +268,11 @@ impl ScriptHost {
                 text: format!("path {}: no address", task.path),
             });
         };
+
         if !task.is_client() {
             outgoing.commands.push(shell::server(run, &task, local));
         }
+
         let (is_ready, is_sent) = (task.is_client(), !task.is_client());
         let (begin_at_ns, started_ns, output) = (None, None, String::new());
         self.tests.push(Test {
@@ -302,6 +310,7 @@ impl ScriptHost {
                 pids,
             });
         }
+
         let round = self.stop.take_if(|_| self.tests.is_empty())?;
         let ended = std::mem::take(&mut self.ended);
         Some(Input::Stopped(Box::new(Done {
@@ -324,10 +333,12 @@ impl ScriptHost {
     fn output(&mut self, task: TaskId, text: &str) {
         let Some(test) = self.test(task) else { return };
         test.is_ready |= text.contains("listening");
+
         if test.output.len() + text.len() < OUTPUT_MAX_BYTES {
             test.output.push_str(text);
             test.output.push('\n');
         }
+
         let is_open = test.started_ns.is_none() && !test.task.is_client();
         let Some(length_ns) = shell::first_interval_ns(text).filter(|_| is_open) else {
             return;
@@ -344,6 +355,7 @@ impl ScriptHost {
         let test = self.tests.swap_remove(at);
         self.ended
             .extend(test.pid.map(|pid| Ended { pid, signal: None }));
+
         if self.stop.is_none() {
             self.give(Input::Finished(Box::new(test.finish(code))));
         }
@@ -366,6 +378,7 @@ impl Test {
                 record: String::new(),
             }
         };
+
         let done = TaskEnd {
             outcome: Outcome::Done,
             reason: None,
@@ -382,6 +395,7 @@ impl Test {
                 _ => failed(self.last_line(code)),
             };
         }
+
         let Some((record, summary)) = record_of(&self.output).filter(|_| code == 0) else {
             return failed(self.last_line(code));
         };

@@ -51,6 +51,7 @@ impl<C: Carrier> ScriptCarrier<C> {
                 .into_iter()
                 .map(|line| (index, HostEvent::Line(line.into_bytes()))),
         );
+
         if let Some(reason) = lost {
             self.shells.close(index);
             self.events.push((index, HostEvent::Lost { reason }));
@@ -88,6 +89,7 @@ impl<C: Carrier> Carrier for ScriptCarrier<C> {
                 lost @ HostEvent::Lost { .. } => self.events.push((index, lost)),
             }
         }
+
         for index in 0..self.hosts.len() {
             let is_due = self
                 .hosts
@@ -98,6 +100,7 @@ impl<C: Carrier> Carrier for ScriptCarrier<C> {
                 self.carry(index, |host| host.timeout(now_ns));
             }
         }
+
         std::mem::take(&mut self.events)
     }
 

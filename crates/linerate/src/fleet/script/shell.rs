@@ -42,12 +42,14 @@ pub(super) fn read(line: &str) -> Option<Printed<'_>> {
         let (name, value) = fact.split_once(' ').unwrap_or((fact, ""));
         return Some(Printed::Fact { name, value });
     }
+
     let (task, text) = line.strip_prefix("LRT ")?.split_once(' ')?;
     let task = task.parse().ok()?;
     let number = |prefix: &str| text.strip_prefix(prefix)?.trim().parse::<i32>().ok();
     if let Some(pid) = number("LRP ").and_then(|pid| u32::try_from(pid).ok()) {
         return Some(Printed::Pid { task, pid });
     }
+
     Some(match number("LRX ") {
         Some(code) => Printed::Exit { task, code },
         None => Printed::Output { task, text },
@@ -87,35 +89,44 @@ pub(super) fn client(run: RunId, task: &ArmTask, local: IpAddr) -> String {
         task.port,
         seconds(task)
     );
+
     // Writing to a text does not fail.
     let mut add = |word: std::fmt::Arguments<'_>| _ = options.write_fmt(word);
     if task.omit_ms > 0 {
         add(format_args!(" -O {}", task.omit_ms.div_ceil(1_000)));
     }
+
     if task.streams > 1 {
         add(format_args!(" -P {}", task.streams));
     }
+
     match task.direction {
         Direction::Forward => {}
         Direction::Reverse => add(format_args!(" -R")),
         Direction::Bidirectional => add(format_args!(" --bidir")),
     }
+
     if task.transport == Transport::Udp {
         add(format_args!(" -u"));
     }
+
     if let Some(bps) = task.rate_bps {
         add(format_args!(" -b {bps}"));
     }
+
     if let Some(bytes) = task.block_bytes {
         add(format_args!(" -l {bytes}"));
     }
+
     // Its characters are those of an identifier (ArmTask::validate).
     if let Some(name) = &task.congestion {
         add(format_args!(" -C {name}"));
     }
+
     if task.dscp > 0 {
         add(format_args!(" -S {}", task.dscp << 2));
     }
+
     let seconds = seconds(task) + task.omit_ms.div_ceil(1_000) + OVERTIME_S;
     started(run, task, seconds, &options)
 }
@@ -147,6 +158,7 @@ mod tests {
         let line =
             "[  5]   0.00-0.51   sec   112 MBytes   944 Mbits/sec                  (omitted)";
         assert_eq!(first_interval_ns(line), Some(510_000_000));
+
         let others = [
             "[  5]   0.51-1.00   sec   112 MBytes   944 Mbits/sec",
             "[ ID] Interval           Transfer     Bitrate",
@@ -165,6 +177,7 @@ mod tests {
         let id = "0000000000000000000000000000000b";
         let task = id.parse().expect("an id");
         let marked = |text: &str| format!("LRT {id} {text}");
+
         assert_eq!(
             read("LRF kernel 6.1.0"),
             Some(Printed::Fact {
@@ -201,6 +214,7 @@ mod tests {
                 text: "LRP -1"
             })
         );
+
         for other in ["", "LRT", "LRT x y", "motd", "LRF"] {
             assert_eq!(read(other), None, "{other}");
         }

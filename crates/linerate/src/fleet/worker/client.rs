@@ -30,6 +30,7 @@ pub(super) fn run(run: RunId, task: &ClientTask, input: &WorkerInput) {
         task: task.task.task,
     });
     let Some(at_ns) = begin(input) else { return };
+
     // The wait ends early at the end of the input, which the test notices as well.
     let _ = input.next_until(Some(at_ns.saturating_sub(CONNECT_AHEAD_NS)));
     spec.test.workload.start = Start::AtMonotonic(Duration::from_nanos(at_ns));
@@ -55,6 +56,7 @@ pub(super) fn client_spec(task: &ClientTask) -> ClientSpec {
     options.port = task.port;
     options.bind.host = Some(local.to_string());
     options.interval = Some(interval(task));
+
     let mut spec = ClientSpec::new(task.peer.to_string(), options, test_spec(task));
     spec.connect_timeout = Some(CONNECT_TIMEOUT);
     spec
@@ -73,6 +75,7 @@ fn test_spec(task: &ArmTask) -> TestSpec {
     } else {
         test.block_len_bytes
     };
+
     test.transport = task.transport;
     test.direction = task.direction;
     test.streams = task.streams;
@@ -80,12 +83,14 @@ fn test_spec(task: &ArmTask) -> TestSpec {
     test.omit = Duration::from_millis(task.omit_ms);
     test.block_len_bytes = task.block_bytes.unwrap_or(default_bytes);
     test.block_len_explicit = task.block_bytes.is_some();
+
     // The rate of a task is that of a direction, the rate of a test that of a stream.
     test.pacing.rate_bps = task
         .rate_bps
         .map(|bps| (bps / u64::from(task.streams.max(1))).max(1));
     test.socket.congestion = task.congestion.clone();
     test.socket.tos = task.dscp << 2;
+
     test
 }
 

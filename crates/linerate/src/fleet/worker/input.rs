@@ -61,12 +61,14 @@ impl WorkerInput {
             if let Some(line) = self.lines.borrow_mut().pop_front() {
                 return Some(line);
             }
+
             let left = until_ns.map(|until_ns| {
                 Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()))
             });
             if self.is_over() || left.is_some_and(|left| left.is_zero()) {
                 return None;
             }
+
             if wait_fd(self.fd(), Interest::READ, left).unwrap_or(true) {
                 self.receive();
             }
@@ -93,6 +95,7 @@ impl WorkerInput {
     fn receive(&self) {
         let mut received = Vec::new();
         self.input.borrow_mut().receive(&mut received);
+
         for received in received {
             let line = match received {
                 Received::Line(line) => serde_json::from_slice::<ToWorker>(&line).ok(),
@@ -115,6 +118,7 @@ impl WorkerInput {
         let Some(follow) = follow.as_mut() else {
             return;
         };
+
         while let Some(line) = { self.lines.borrow_mut().pop_front() } {
             if follow(line) {
                 self.needs_reload.set(true);

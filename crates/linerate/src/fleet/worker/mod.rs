@@ -37,6 +37,7 @@ fn work(run: RunId) -> Result<(), Error> {
     if !die_with_parent().map_err(Error::failed)? {
         return Ok(());
     }
+
     let input = WorkerInput::open().map_err(Error::failed)?;
     match input.first() {
         Some(ToWorker::Client(task)) => {

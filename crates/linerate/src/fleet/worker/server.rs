@@ -74,6 +74,7 @@ impl Expected {
             is_forgotten: Rc::default(),
         };
         self.running.borrow_mut().push(running.clone());
+
         Some((task, running))
     }
 
@@ -96,14 +97,17 @@ pub(super) fn run(run: RunId, task: &ServerTask, input: &WorkerInput) -> Result<
         expected: Rc::clone(&expected),
         is_listening: false,
     };
+
     let path = admitted.path();
     input.set_follow(Box::new(move |line| follow(line, &expected, &admitted)));
     let mut outcome = Err(failure(&"no free port"));
+
     for port in task.ports.first..=task.ports.last {
         // TCP and UDP tests share the port.
         if UdpSocket::bind((task.address, port)).is_err() {
             continue;
         }
+
         outcome = server::run(
             &spec(task.address, port, path.clone()),
             PeerRequests::default(),
@@ -114,6 +118,7 @@ pub(super) fn run(run: RunId, task: &ServerTask, input: &WorkerInput) -> Result<
             break;
         }
     }
+
     if input.is_over() { Ok(()) } else { outcome }
 }
 
@@ -122,6 +127,7 @@ fn spec(address: IpAddr, port: u16, admitted: PathBuf) -> ServerSpec {
     let mut spec = crate::server::spec(Some(address.to_string()), port, access);
     spec.policy.facts = FactsAccess::None;
     spec.policy.liveness = Liveness::always(LIVENESS);
+
     // The period that tests have in common begins and ends within intervals. Of long tests
     // neighbours are merged.
     spec.local.interval = Some(INTERVAL_MIN);
@@ -227,6 +233,7 @@ impl Test {
             .and_then(|peer| self.expected.accept(peer, is_this))
             .ok_or_else(refused)?;
         self.accepted = Some((TaskEvents::new(self.run, &task, false), running));
+
         Ok(())
     }
 }
@@ -236,22 +243,26 @@ impl EventSink for Test {
         if let Event::TestAccepted(header) = event {
             self.accept(header)?;
         }
+
         let Some((events, running)) = &mut self.accepted else {
             return Ok(());
         };
         if running.is_forgotten.get() {
             return Err(refused());
         }
+
         events.event(event)?;
         let outcome = match event {
             Event::Finished => Ok(()),
             Event::Failed(failure) => Err(failure.clone()),
             _ => return Ok(()),
         };
+
         if let Some((events, running)) = self.accepted.take() {
             self.expected.end(&running);
             events.finish(outcome);
         }
+
         Ok(())
     }
 }
@@ -300,6 +311,7 @@ mod tests {
             expected.accept([192, 0, 2, 2].into(), four).is_none(),
             "another address"
         );
+
         let mapped = "::ffff:192.0.2.1".parse().expect("an address");
         assert_eq!(
             expected.accept(mapped, four).map(|(task, _)| task.task),
@@ -316,9 +328,11 @@ mod tests {
         let expected = Expected::default();
         let client = IpAddr::from([192, 0, 2, 1]);
         expected.waiting.borrow_mut().push(task(1, 1));
+
         let (_, first) = expected.accept(client, |_| true).expect("it waits");
         expected.forget(TaskId(1));
         expected.waiting.borrow_mut().push(task(1, 1));
+
         let (_, second) = expected.accept(client, |_| true).expect("it waits again");
         assert!(first.is_forgotten.get() && !second.is_forgotten.get());
         expected.end(&first);

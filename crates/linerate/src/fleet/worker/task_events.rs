@@ -55,8 +55,10 @@ impl TaskEvents {
             };
             self.end.reason = Some(failure.message);
         }
+
         self.end.clock_step_ns = clock::realtime_offset_ns().saturating_sub(self.clock_offset_ns);
         let (task, end) = (self.task.task, self.end.clone());
+
         let record = text::write(&self.record());
         if record.len() <= RECORD_MAX_BYTES {
             for piece in pieces(&record) {
@@ -66,6 +68,7 @@ impl TaskEvents {
                 });
             }
         }
+
         emit(&FromWorker::Finished { task, end });
     }
 
@@ -75,6 +78,7 @@ impl TaskEvents {
         let name = process::uname().node;
         let role = if self.is_client { "client" } else { "server" };
         let peer = self.task.peer.to_string();
+
         record.path.spec_key = spec_key(&trial);
         record.path.client = Some(if self.is_client {
             name.clone()
@@ -82,14 +86,17 @@ impl TaskEvents {
             peer.clone()
         });
         record.path.server = Some(if self.is_client { peer } else { name.clone() });
+
         let mut host = HostPart::new(role, name);
         host.host_key = host_key();
         record.hosts = vec![host];
         record.elapsed_ns = trial.elapsed_ns;
         (record.state, record.reason) = (trial.state, trial.reason.clone());
+
         if self.end.outcome == Outcome::Aborted {
             record.state = RunState::Interrupted;
         }
+
         record.links.parent = Some(self.run);
         record.trials = vec![trial];
         record
@@ -129,6 +136,7 @@ impl EventSink for TaskEvents {
             Event::Summary(summary) => (self.end.bytes, self.end.elapsed_ns) = totals(summary),
             _ => {}
         }
+
         self.builder.event(event)
     }
 }
@@ -163,6 +171,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
         while !rest.is_char_boundary(len) {
             len -= 1;
         }
+
         let (piece, behind) = rest.split_at(len);
         rest = behind;
         (!piece.is_empty()).then_some(piece)

@@ -23,6 +23,7 @@ pub(super) fn rest(
         }
         thread::sleep(REST_WINDOW.min(least.saturating_sub(begun.elapsed())));
     }
+
     while !least.is_zero() && !stop.is_wanted() {
         let longest = match rest_of_both(target, watch) {
             Rest::Quiet => return true,
@@ -33,6 +34,7 @@ pub(super) fn rest(
             return false;
         }
     }
+
     true
 }
 

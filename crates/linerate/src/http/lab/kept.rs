@@ -26,6 +26,7 @@ impl KeptLab {
             target: None,
             ..spec.plan.clone()
         };
+
         let run = Run {
             kind: RunKind::HttpLab,
             body: Body::HttpLab(None),

@@ -38,6 +38,7 @@ pub fn run(spec: &LabSpec) -> Result<Outcome, Error> {
             return runner::run(spec, target);
         }
     }
+
     Ok(Outcome::Done)
 }
 
@@ -67,6 +68,7 @@ fn check(spec: &LabSpec) -> Result<Outcome, Error> {
     } else {
         preflight(&checks, outputs::style())
     })?;
+
     let has_failed = requirements::has_failed(&checks);
     Ok(if has_failed {
         Outcome::CheckFailed

@@ -128,6 +128,7 @@ impl ExperimentProgress {
             .iter_mut()
             .zip(took)
             .for_each(|(sum, time)| *sum += time);
+
         if let Some(live) = &self.live {
             live.update(|state| {
                 let level = state.http_mut().cells.entry(run.key).or_default();
@@ -135,6 +136,7 @@ impl ExperimentProgress {
                 level.add(answers(run));
             });
         }
+
         let line = finished_line(run, self.run, self.runs, self.style);
         self.progress.line(line.trim_end());
     }
@@ -199,6 +201,7 @@ impl LoadProgress for ExperimentProgress {
             return;
         };
         let now = self.now(planned, second, ends);
+
         if self.has_events {
             // A closed standard output is noticed when the report is written.
             let _ = io::stdout().write_all(event(&now).as_bytes());

@@ -43,6 +43,7 @@ impl Record {
         let record = Self { path };
         let cells = record.path.join(CELLS);
         fs::create_dir_all(&cells).map_err(|error| io_failure("make", &cells, &error))?;
+
         let plan_file = record.path.join(PLAN_FILE);
         if plan_file.exists() {
             return Err(Error::usage(format!(
@@ -50,6 +51,7 @@ impl Record {
                 record.path.display()
             )));
         }
+
         record.write(&plan_file, plan.to_toml().as_bytes())?;
         Ok((record, Kept::default(), None))
     }
@@ -68,6 +70,7 @@ impl Record {
                 path.display()
             )));
         }
+
         let mut found = Kept {
             baseline: record.read_json(BASELINE)?.unwrap_or_default(),
             ..Kept::default()
@@ -81,6 +84,7 @@ impl Record {
                 found.runs.push(parse(&entry.path())?);
             }
         }
+
         found.runs.retain(|run| run.state == RunState::Done);
         found.runs.sort_by_key(|run| run.started_unix_ms);
         let start = record.read_json(START)?;

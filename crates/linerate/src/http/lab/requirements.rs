@@ -75,6 +75,7 @@ pub(super) fn listing(spec: &LabSpec) -> String {
         .map(|(key, _)| key.connections)
         .max()
         .unwrap_or(0);
+
     let need = |what: &str, need: String| [what.to_owned(), need];
     let needs = [
         need("protocol", protocol(spec)),
@@ -94,6 +95,7 @@ pub(super) fn listing(spec: &LabSpec) -> String {
             format!("{connections} on the client, over all its addresses"),
         ),
     ];
+
     let target = spec.target.to_string();
     match spec.output.json {
         true => plan_json(&target, &cost, &needs),
@@ -113,6 +115,7 @@ fn protocol(spec: &LabSpec) -> String {
     } else {
         "in plain text"
     };
+
     let streams = match spec.plan.protocol.streams {
         1 => String::new(),
         streams => format!(", {streams} requests at a time on each connection"),

@@ -45,6 +45,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     let stop = Stop::new()?;
     let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
     let mut progress = ExperimentProgress::new(spec.output, outputs::style(), count);
+
     target
         .server
         .iter()
@@ -54,13 +55,16 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     if spec.asks_first && !target.claims.is_ours && !target.is_local() && !is_wanted()? {
         return Err(Error::failed("not wanted"));
     }
+
     let live = spec.output.tui.then(Live::default);
     let view = live.as_ref().and_then(View::open);
     if let Some(live) = live.filter(|_| view.is_some()) {
         progress.show(live, &target.url.to_string());
     }
+
     let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
     progress.line(&format!("keeping the runs in {}", record.path.display()));
+
     let is_kept = |planned: &&PlannedRun| {
         kept.runs
             .iter()
@@ -70,6 +74,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     progress.ahead = ahead
         .map(|run| estimate::run_time(&spec.plan, &run.key))
         .sum();
+
     let mut kept = Kept {
         notes: circumstances(&target),
         ..kept
@@ -79,6 +84,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
         ..hosts
     };
     let started_unix_ms = start(spec, &hosts, &record, before, &mut kept)?;
+
     let setup = Setup {
         target: spec.plan.target.clone().unwrap_or_default(),
         port: target.address().port(),
@@ -92,6 +98,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
         judge: cell_verdict,
     };
     let target_address = target.address();
+
     let mut runner = Runner {
         spec,
         link: setup.link(),
@@ -108,6 +115,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     };
     kept.runs.iter().for_each(|run| runner.keep_trial(run));
     let outcome = experiment::run(&setup, spec.is_forced, kept, &mut runner);
+
     runner.progress.clear();
     drop(view);
     let message = runner
@@ -122,6 +130,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     message
         .iter()
         .for_each(|message| runner.progress.line(message));
+
     Ok(if runner.is_server_gone {
         Outcome::Unreachable
     } else {
@@ -133,6 +142,7 @@ fn code(study: &Study, is_asserted: bool) -> Outcome {
     if !study.is_complete {
         return Outcome::Interrupted;
     }
+
     match study::ending(study, is_asserted) {
         Ending::Done => Outcome::Done,
         Ending::ObjectiveMissed => Outcome::ObjectiveMissed,
@@ -152,6 +162,7 @@ fn circumstances(target: &TargetServer) -> Vec<String> {
                 .to_owned(),
         );
     }
+
     if !target.has_sizes {
         let why = if target.url.path == "/" {
             "the server has no payloads of linerate's"
@@ -163,6 +174,7 @@ fn circumstances(target: &TargetServer) -> Vec<String> {
             target.url.path, target.answer.body_bytes
         ));
     }
+
     notes
 }
 
@@ -187,10 +199,12 @@ fn start(
                  marks the report"
             )));
         }
+
         kept.notes.push(format!(
             "mixed environment, changed between the runs: {changed}"
         ));
     }
+
     Ok(before.started_unix_ms)
 }
 
@@ -258,6 +272,7 @@ impl CellRunner for Runner<'_> {
         if !self.target.has_sizes || !self.spec.protocol.is_plain_http1() {
             return None;
         }
+
         let key = CellKey::new(
             Phase::Matrix,
             tcp_alone::SMALL_BODY_BYTES,
@@ -268,6 +283,7 @@ impl CellRunner for Runner<'_> {
         let pool = self.pool(&load).ok()?;
         let mark = CellMark::named(tcp_alone::ID);
         let mut silent = tcp_alone::Silent;
+
         let hosts = Observed::new(
             &self.watch,
             self.target.server.as_mut(),
@@ -279,6 +295,7 @@ impl CellRunner for Runner<'_> {
             .run(load, &pool, Breaker::new(true, self.bytes_max))
             .ok()?;
         let counters = stats.server?.counters;
+
         Some(LossWithoutLoad::new(
             counters.out_segs?,
             counters.retrans_segs?,
@@ -296,6 +313,7 @@ impl CellRunner for Runner<'_> {
         {
             side.restart_workers();
         }
+
         let plan = &self.spec.plan;
         let (window, expected) = (
             estimate::window(plan, &planned.key),
@@ -303,6 +321,7 @@ impl CellRunner for Runner<'_> {
         );
         self.progress
             .begin(*planned, plan.defaults.warmup, window, expected);
+
         self.load(planned)
     }
 
@@ -344,6 +363,7 @@ impl Runner<'_> {
         let side = self.target.server.as_mut();
         let hosts = Observed::new(&self.watch, side, &mut self.stop, &mut self.progress, mark);
         let (result, stats) = hosts.run(load, &pool, breaker)?;
+
         Ok(self.cell_run(planned, started_unix_ms, result, stats))
     }
 
@@ -358,9 +378,11 @@ impl Runner<'_> {
         spec.end = EndCondition::Duration(self.spec.plan.tcp.duration);
         spec.streams = planned.streams;
         spec.omit = OMITTED;
+
         let host = self.target.address().ip().to_string();
         let result = Client::to(&host, port, spec).run(self.stop.signals());
         result.outcome?;
+
         let (summary, link) = (result.summary.unwrap_or_default(), self.link.as_ref());
         let goodput_bps =
             measure::received(&summary, flow).map_or(0.0, |received| received.bits_per_second());
@@ -380,6 +402,7 @@ impl Runner<'_> {
         baseline.retransmit_share = retransmit_share();
         baseline.client_cpus = summary.cpu_local.map(measure::cpus);
         baseline.server_cpus = summary.cpu_remote.map(measure::cpus);
+
         Ok(baseline)
     }
 
@@ -388,6 +411,7 @@ impl Runner<'_> {
         if !self.target.has_sizes || !self.spec.protocol.is_plain_http1() {
             return Err("the server has no payloads of linerate's in plain HTTP/1.1".to_owned());
         }
+
         let key = CellKey::new(Phase::Matrix, tcp_alone::BODY_BYTES, tcp_alone::CONNECTIONS);
         let planned = PlannedRun { key, repeat: 0 };
         let text = |error: Error| error.to_string();
@@ -399,6 +423,7 @@ impl Runner<'_> {
             ..self.mark(&planned)
         };
         let mut silent = tcp_alone::Silent;
+
         let hosts = Observed::new(
             &self.watch,
             self.target.server.as_mut(),
@@ -410,6 +435,7 @@ impl Runner<'_> {
         if let Some(found) = &found {
             self.progress.line(&tcp_alone::text(found));
         }
+
         Ok(found)
     }
 
@@ -419,6 +445,7 @@ impl Runner<'_> {
         if let Some(why) = too_many.filter(|_| !load.protocol.is_plain_http1()) {
             return Err(Error::failed(why));
         }
+
         let threads = generator::threads(
             self.target.is_local(),
             self.spec.plan.defaults.explicit_threads(),
@@ -440,11 +467,13 @@ impl Runner<'_> {
             .as_mut()
             .is_some_and(|side| side.take_loss());
         flags.extend(is_lost.then_some(Flag::ControlLost));
+
         let interrupted = flags
             .contains(&Flag::Interrupted)
             .then(|| "interrupted".to_owned());
         let reason = result.outage.clone().or(interrupted);
         self.is_server_gone = result.outage.is_some();
+
         let state = if reason.is_some() {
             RunState::Aborted
         } else {
@@ -457,6 +486,7 @@ impl Runner<'_> {
         run.client = stats.client.unwrap_or_default();
         run.server = stats.server;
         run.flags = flags;
+
         run
     }
 
@@ -539,10 +569,12 @@ pub(crate) fn is_wanted() -> Result<bool, Error> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(true);
     }
+
     let error = |error: io::Error| Error::failed(format!("cannot ask: {error}"));
     write!(io::stderr(), "Start the load? [y/N] ").map_err(error)?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).map_err(error)?;
+
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 

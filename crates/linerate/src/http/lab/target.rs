@@ -41,6 +41,7 @@ impl TargetServer {
             .ok_or_else(|| Error::usage("the URL names no port"))?;
         let mut control = spec.control.clone();
         control.server = control.server.or_else(|| spec.plan.control.clone());
+
         let server = ServerSide::contact(first, &control, CONTROL_WAIT_MAX)?;
         let (answer, has_sizes) = ask(spec, first)?;
         let claims = ServerSide::ownership(server.as_ref(), first, spec.claims);
@@ -92,8 +93,10 @@ impl TargetServer {
                     .iter_mut()
                     .for_each(|payload| *payload = self.answer.body_bytes);
             }
+
             plan.c10k.low_rate.payload_bytes = self.answer.body_bytes;
         }
+
         spec
     }
 
@@ -102,6 +105,7 @@ impl TargetServer {
     pub(super) fn permit(&self, spec: &LabSpec, runs: &[PlannedRun]) -> Result<Option<u64>, Error> {
         let scope = TargetScope::of(self.address().ip(), &interfaces::addresses());
         let mut bytes_max = None;
+
         for run in runs {
             let demand = Demand {
                 connections: run.key.connections,
@@ -113,6 +117,7 @@ impl TargetServer {
             bytes_max = safety_limits::check(&demand, scope, self.claims)
                 .map_err(|why| Error::usage(format!("{}: {why}", run.key.name())))?;
         }
+
         Ok(bytes_max)
     }
 }
@@ -129,6 +134,7 @@ fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Error
         connect_timeout: TIMEOUT,
         timeout: TIMEOUT,
     };
+
     let once = |path: &str| {
         let target = Target {
             path: path.to_owned(),
@@ -143,6 +149,7 @@ fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Error
             return Ok((sized, true));
         }
     }
+
     Ok((once(&target.path)?, false))
 }
 
@@ -159,6 +166,7 @@ pub(crate) fn local_address(server: SocketAddr) -> Option<IpAddr> {
     };
     let socket = std::net::UdpSocket::bind((any, 0)).ok()?;
     socket.connect(server).ok()?;
+
     socket.local_addr().ok().map(|local| local.ip())
 }
 

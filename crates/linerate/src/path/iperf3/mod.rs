@@ -63,6 +63,7 @@ pub(super) fn examine(
         );
         return Err(Error::new(Outcome::Unreachable, text));
     }
+
     let target = identity::unproven(test, &established);
     let remote = established.remote;
     let planned = plan(&test.spec, &Offer::iperf3());
@@ -71,6 +72,7 @@ pub(super) fn examine(
         planned.seconds()
     ));
     announce(test, repetition, &target, planned.seconds(), observers);
+
     let (method, refusal) = Method::choose(test, remote);
     let mut absent: Vec<(String, String)> = planned
         .absent
@@ -78,6 +80,7 @@ pub(super) fn examine(
         .filter(|(name, _)| name != SIZE)
         .collect();
     absent.extend(refusal.map(|reason| (absent::LOADED_RTT.to_owned(), reason)));
+
     let examination = Examination {
         test,
         remote,
@@ -135,6 +138,7 @@ impl Examination<'_> {
         let count = u32::try_from(phases.len()).unwrap_or(u32::MAX);
         self.handshakes.extend(self.connection.handshake());
         let mut is_interrupted = false;
+
         for (number, planned) in (1..).zip(phases) {
             let kind = planned.spec.kind;
             let position = Position {
@@ -143,6 +147,7 @@ impl Examination<'_> {
                 count,
                 planned_ns: clock::as_ns(planned.duration_max),
             };
+
             let known = self.phases.len();
             match self.phase(planned, position, interrupts, observers) {
                 Ok(()) if self.phases.len() > known => self.show_finished(&target, observers),
@@ -161,6 +166,7 @@ impl Examination<'_> {
                 }
             }
         }
+
         self.finish(target, started, is_interrupted)
     }
 
@@ -192,6 +198,7 @@ impl Examination<'_> {
                 position.count
             ));
         }
+
         let ran = match (position.kind, planned.load) {
             (PhaseKind::Idle, _) => self.idle(planned, interrupts),
             (_, Some(load)) => self.load(planned, load, position, interrupts, observers),
@@ -207,6 +214,7 @@ impl Examination<'_> {
         let mut result = PhaseResult::of(planned.spec.clone());
         result.started_ns = clock::monotonic_ns();
         let mut ended = Ok(());
+
         if self.method.needs_no_test() {
             let prober =
                 SideProber::start(self.method, self.test, self.remote, None).map_err(failed)?;
@@ -214,6 +222,7 @@ impl Examination<'_> {
             result.udp = prober.finish();
             result.local.elapsed_ns = clock::monotonic_ns().saturating_sub(result.started_ns);
         }
+
         self.phases.push(result);
         ended
     }
@@ -229,6 +238,7 @@ impl Examination<'_> {
         let load = fixed(load, &self.test.spec, self.method);
         let mut spec = planned.spec.clone();
         spec.streams_max = load.streams_max;
+
         let observer = SharedObserver::new();
         let context = one_test::Context {
             test: self.test,
@@ -244,6 +254,7 @@ impl Examination<'_> {
             observer.clone(),
             observers,
         );
+
         let Finished {
             result,
             handshakes,
@@ -252,12 +263,14 @@ impl Examination<'_> {
         } = finished;
         self.handshakes.extend(handshakes);
         let reason = unmeasured(&result);
+
         if result.local.elapsed_ns > 0 {
             if reason.is_none() && is_partial(&result) {
                 self.failure.get_or_insert_with(|| {
                     format!("{}: a direction moved no data", spec.kind.name())
                 });
             }
+
             let server = facts.and_then(|facts| EndpointObservation::from_peer(&facts).ok());
             self.has_facts |= server.is_some();
             let client = observer.0.borrow_mut().observation();
@@ -270,6 +283,7 @@ impl Examination<'_> {
             self.note_rates(&result);
             self.phases.push(result);
         }
+
         ended.and_then(|()| reason.map_or(Ok(()), |reason| Err(Ended::Failed(reason))))
     }
 
@@ -283,9 +297,11 @@ impl Examination<'_> {
         spec.rate_bps = planned
             .datagram_rate_bps(self.down_bps, self.up_bps, packet_bytes)
             .or(spec.rate_bps);
+
         if spec.rate_bps.is_none() {
             return Err(Ended::Failed("no load found a rate for it".to_owned()));
         }
+
         let context = one_test::Context {
             test: self.test,
             remote: self.remote,
@@ -294,9 +310,11 @@ impl Examination<'_> {
         };
         let Finished { result, ended, .. } = context.datagrams(&mut self.connection, &spec);
         ended?;
+
         if let Some(reason) = unmeasured(&result) {
             return Err(Ended::Failed(reason));
         }
+
         self.phases.push(result);
         Ok(())
     }
@@ -321,14 +339,17 @@ impl Examination<'_> {
             let reason = self.failure.unwrap_or_else(|| IPERF3_ONLY.to_owned());
             return Err(Error::failed(format!("{}: {reason}", target.host)));
         }
+
         self.add_handshakes();
         self.add_absent();
+
         let outcome = match &self.failure {
             _ if is_interrupted => Outcome::Interrupted,
             Some(_) => Outcome::NotCompleted,
             None => Outcome::Done,
         };
         let (ceiling_down, ceiling_up) = ceilings::ceilings(self.remote, &self.test.spec);
+
         let input = ConcludeInput {
             target,
             spec: self.test.spec.clone(),
@@ -351,6 +372,7 @@ impl Examination<'_> {
         let report = conclude(&input);
         let diagnosis = (!report.phases.is_empty())
             .then(|| linerate_doctor::path::diagnose_path(&report, self.observed));
+
         let samples = if self.test.wants_samples {
             samples(&input)
         } else {
@@ -374,9 +396,11 @@ impl Examination<'_> {
         else {
             return;
         };
+
         if !self.method.needs_no_test() {
             idle.udp.clone_from(&handshakes);
         }
+
         idle.foreign = ConcurrentProbes {
             tcp: handshakes,
             ..ConcurrentProbes::default()
@@ -388,9 +412,11 @@ impl Examination<'_> {
         if !self.has_facts {
             lacking.push(absent::SERVER_FACTS);
         }
+
         if self.test.spec.streams != Some(1) {
             lacking.push(absent::SINGLE_STREAM);
         }
+
         self.absent.extend(
             lacking
                 .into_iter()
@@ -416,6 +442,7 @@ fn fixed(load: LoadPlan, spec: &PathSpec, method: Method) -> LoadPlan {
     } else {
         load.duration_min
     };
+
     LoadPlan {
         streams_start: streams,
         single: Duration::ZERO,

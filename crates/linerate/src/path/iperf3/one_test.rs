@@ -114,6 +114,7 @@ impl Context<'_> {
             has_started: false,
             samples: Vec::new(),
         };
+
         let mut collected = Collected::default();
         let ran = self.run(
             connection,
@@ -128,6 +129,7 @@ impl Context<'_> {
                 client::run_with(options, &client, &mut sink, self.interrupts)
             },
         );
+
         let mut result = PhaseResult::of(spec.clone());
         result.started_ns = collected.started_ns;
         result.load = Some(load.shown.outcome());
@@ -142,6 +144,7 @@ impl Context<'_> {
             &collected,
             std::mem::take(&mut load.samples),
         );
+
         finished(result, ran)
     }
 
@@ -165,6 +168,7 @@ impl Context<'_> {
                 )
             },
         );
+
         let mut result = PhaseResult::of(spec.clone());
         result.started_ns = collected.started_ns;
         result::datagrams(&mut result, &ran);
@@ -185,6 +189,7 @@ impl Context<'_> {
             let ran = run(connection.take(), collected);
             let kind = ran.outcome.as_ref().err().map(|failure| &failure.kind);
             let is_final = kind.is_none_or(|kind| *kind == FailureKind::Interrupted);
+
             tracing::debug!(host = client.host, outcome = ?ran.outcome, "test ended");
             if is_final || collected.is_accepted || Instant::now() >= end {
                 return ran;
@@ -202,6 +207,7 @@ impl Context<'_> {
         local.bind = target.bind.clone();
         local.interval = Some(INTERVAL);
         local.udp_answer_timeout = Some(UDP_ANSWER_TIMEOUT);
+
         // The address that was reached, so that all tests take one path.
         let mut spec = ClientSpec::new(self.remote.ip().to_string(), local, test);
         spec.connect_timeout = Some(CONNECT_TIMEOUT);
@@ -224,6 +230,7 @@ impl Context<'_> {
         test.socket.congestion = spec.congestion.clone();
         test.socket.tos = spec.dscp << 2;
         test.want_peer_facts = self.test.wants_facts;
+
         test
     }
 
@@ -247,6 +254,7 @@ impl Context<'_> {
             .rate_bps
             .map(|bps| u64::try_from(payload_bps(bps)).unwrap_or(u64::MAX).max(1));
         test.socket.tos = spec.dscp << 2;
+
         test
     }
 }
@@ -288,6 +296,7 @@ pub(super) fn wait(time: Duration, interrupts: &dyn Interrupts) -> Result<(), En
         if left.is_zero() {
             return Ok(());
         }
+
         // An interrupted wait is repeated.
         let is_ready = poll::wait_fd(interrupts.fd(), Interest::READ, Some(left)).unwrap_or(false);
         if is_ready && interrupts.take().is_some() {
@@ -318,6 +327,7 @@ impl LoadControl for Load<'_> {
             self.has_started = true;
             let end_ns =
                 clock::monotonic_ns() + clock::as_ns(self.until).saturating_sub(sample.at_ns);
+
             let Context {
                 test,
                 remote,
@@ -327,9 +337,11 @@ impl LoadControl for Load<'_> {
             // Without a thread or a socket the delay under load is absent.
             self.prober = SideProber::start(method, test, remote, Some(end_ns)).ok();
         }
+
         if self.samples.len() < SAMPLES_MAX {
             self.samples.push(*sample);
         }
+
         self.shown.sample(
             sample,
             self.prober.as_ref().and_then(SideProber::newest_rtt_ns),

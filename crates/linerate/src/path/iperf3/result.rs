@@ -29,6 +29,7 @@ impl EventSink for Collected {
             Event::Interval(report) => report.streams.iter().for_each(|row| self.add(row)),
             _ => {}
         }
+
         Ok(())
     }
 }
@@ -57,6 +58,7 @@ fn joined(before: TcpInterval, newest: TcpInterval) -> TcpInterval {
         .limits
         .zip(newest.limits)
         .map(|(one, other)| one.saturating_add(other));
+
     tcp
 }
 
@@ -81,6 +83,7 @@ pub(super) fn streams(
         };
         return;
     };
+
     let totals = |stream: &StreamSummary| own_totals(stream, collected);
     result.local = EndpointPhase {
         elapsed_ns,
@@ -115,6 +118,7 @@ fn own_totals(stream: &StreamSummary, collected: &Collected) -> StreamTotals {
     moved.remote = opened.map(|(opened, _)| opened.remote);
     moved.tcp = opened.and_then(|(_, tcp)| *tcp);
     moved.congestion = opened.and_then(|(opened, _)| opened.effective.congestion.clone());
+
     moved
 }
 
@@ -133,6 +137,7 @@ fn far_totals(stream: &StreamSummary) -> Option<StreamTotals> {
         segments.retransmits = retransmits;
         segments
     });
+
     Some(totals)
 }
 

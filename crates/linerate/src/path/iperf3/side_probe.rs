@@ -116,6 +116,7 @@ impl SideProber {
     ) -> io::Result<Self> {
         let (stop, samples) = (Arc::<AtomicBool>::default(), Arc::<Samples>::default());
         let (stopped, shared) = (Arc::clone(&stop), Arc::clone(&samples));
+
         let work: Box<dyn FnOnce() + Send> = match method {
             Method::Handshakes => Box::new(|| {}),
             Method::Icmp => {
@@ -129,6 +130,7 @@ impl SideProber {
                     mark(fd, dscp);
                     Ok(())
                 };
+
                 let (remote, last_ns, refusal_wait_ns) = match method {
                     Method::Port(port) => (SocketAddr::new(remote.ip(), port), u64::MAX, 0),
                     _ => (
@@ -255,6 +257,7 @@ fn is_answered(test: &PathTest, remote: SocketAddr) -> io::Result<bool> {
             return Ok(true);
         }
     }
+
     Ok(false)
 }
 
@@ -264,12 +267,14 @@ fn probe_by_echo(echo: &EchoSocket, stop: &AtomicBool, samples: &Samples) {
     let _ = clock::set_timer_slack_ns(1);
     let mut next_ns = clock::monotonic_ns();
     let mut number: u16 = 0;
+
     loop {
         let now_ns = clock::monotonic_ns();
         let is_stopping = stop.load(Ordering::Acquire);
         if is_stopping && !samples.is_outstanding(now_ns) {
             return;
         }
+
         if !is_stopping && now_ns >= next_ns {
             next_ns = now_ns + ECHO_PERIOD_NS;
             samples.sent(now_ns);
@@ -277,10 +282,12 @@ fn probe_by_echo(echo: &EchoSocket, stop: &AtomicBool, samples: &Samples) {
             let _ = echo.send(number);
             number = number.wrapping_add(1);
         }
+
         let timeout = Duration::from_nanos(next_ns.saturating_sub(now_ns).clamp(1, ECHO_PERIOD_NS));
         // An interrupted wait is repeated.
         let _ = poll::wait_fd(echo, Interest::READ, Some(timeout));
         let received_ns = clock::monotonic_ns();
+
         // Errors that ICMP messages report are those of single probes.
         for sequence in iter::from_fn(|| echo.receive().ok().flatten()) {
             samples.answered(sequence, received_ns);
@@ -305,6 +312,7 @@ fn probe_by_connections(
             thread::sleep(Duration::from_nanos((next_ns - now_ns).min(ECHO_PERIOD_NS)));
             continue;
         }
+
         next_ns = now_ns + CONNECT_PERIOD_NS;
         match probe_by_connection(remote, prepare, refusal_wait_ns, samples) {
             Ok(Answer::Refusal | Answer::Late) => {}
@@ -341,15 +349,18 @@ fn probe_by_connection(
     let sent_ns = clock::monotonic_ns();
     let end_ns = sent_ns + CONNECT_TIMEOUT_NS;
     let left_ns = || end_ns.saturating_sub(clock::monotonic_ns());
+
     socket::connect(&fd, &remote).map_err(io::Error::other)?;
     samples.sent(sent_ns);
     if !poll::wait_fd(&fd, Interest::WRITE, Some(Duration::from_nanos(left_ns())))? {
         return Ok(Answer::Late);
     }
+
     let established_ns = clock::monotonic_ns();
     socket::take_error(&fd).map_err(io::Error::other)?;
     let number = samples.with(|samples| samples.len().saturating_sub(1));
     samples.answered(number as u16, established_ns);
+
     if !poll::wait_fd(
         &fd,
         Interest::READ,
@@ -357,6 +368,7 @@ fn probe_by_connection(
     )? {
         return Ok(Answer::Nothing);
     }
+
     let mut answer = [0; 1];
     let is_refusal = stream_io::recv(&fd, &mut answer)? == 1 && answer == [REFUSAL];
     Ok(if is_refusal {
@@ -374,6 +386,7 @@ mod tests {
     fn replies_find_their_probe_by_the_lower_half_of_its_number() {
         let samples = Samples::default();
         (0..70_000).for_each(|number| samples.sent(number));
+
         for (sequence, index) in [
             (69_999_u32 as u16, 69_999),
             (65_536_u32 as u16, 65_536),
@@ -386,9 +399,11 @@ mod tests {
                 "{index}"
             );
         }
+
         // 4,464 is that of 70,000, which was not sent yet: the one of 4,464 is the newest.
         samples.answered(4_464, 2_000_000);
         assert_eq!(samples.with(|all| all[4_464].received_ns), Some(2_000_000));
+
         // A second reply changes nothing.
         samples.answered(4_464, 3_000_000);
         assert_eq!(samples.with(|all| all[4_464].received_ns), Some(2_000_000));

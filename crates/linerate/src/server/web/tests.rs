@@ -15,6 +15,7 @@ fn served() -> SocketAddr {
     };
     let web = Web::bind(&spec).expect("a port");
     let address = web.listener.local_addr().expect("an address");
+
     web.start(Live::default()).expect("threads");
     address
 }
@@ -50,6 +51,7 @@ fn the_link_sets_a_cookie_that_opens_the_page() {
     let address = served();
     let link = get(address, &format!("/?token={TOKEN}"), "");
     assert!(link.starts_with("HTTP/1.1 303 "), "{link}");
+
     let cookie = link
         .lines()
         .find_map(|line| line.strip_prefix("Set-Cookie: "))
@@ -66,6 +68,7 @@ fn the_link_sets_a_cookie_that_opens_the_page() {
         page.starts_with("HTTP/1.1 200 ") && page.contains("<h1>linerate serve</h1>"),
         "{page}"
     );
+
     for field in [
         "nosniff",
         "no-store",
@@ -148,6 +151,7 @@ fn strangers_get_nothing() {
             "{request:?}: {response}"
         );
     }
+
     let long = format!(
         "GET / HTTP/1.1\r\nHost: {address}\r\nX: {}\r\n\r\n",
         "x".repeat(20_000)
@@ -159,6 +163,7 @@ fn strangers_get_nothing() {
 fn viewer(address: SocketAddr) -> BufReader<TcpStream> {
     let request = format!("GET /live HTTP/1.1\r\nHost: {address}\r\n{}\r\n", bearer());
     let mut reader = BufReader::new(connect(address, &request));
+
     let mut line = String::new();
     while !line.starts_with("data: ") {
         line.clear();
@@ -167,6 +172,7 @@ fn viewer(address: SocketAddr) -> BufReader<TcpStream> {
             "the stream ended"
         );
     }
+
     reader
 }
 
@@ -181,6 +187,7 @@ fn the_seventeenth_viewer_is_refused_until_one_leaves() {
         "pages are still served"
     );
     viewers.pop();
+
     let end = Instant::now() + DEADLINE;
     let is_free = || {
         let request = format!("GET /live HTTP/1.1\r\nHost: {address}\r\n{}\r\n", bearer());
@@ -206,14 +213,17 @@ fn all_viewers_get_the_same_frame_and_a_stalled_one_is_dropped() {
     stream
         .set_write_timeout(Some(Duration::from_secs(5)))
         .expect("a time");
+
     let place = Place::take(&frames).expect("a place");
     let sender = thread::spawn(move || place.0.send(&stream, "first"));
     let frame = format!("data: {}\n\n", "x".repeat(300_000));
+
     let end = Instant::now() + DEADLINE;
     while !sender.is_finished() && Instant::now() < end {
         frames.publish(frame.clone());
         thread::yield_now();
     }
+
     assert!(sender.is_finished(), "it still sends");
     assert!(sender.join().expect("no panic").is_err());
     assert_eq!(frames.viewers.load(Ordering::Relaxed), 0);

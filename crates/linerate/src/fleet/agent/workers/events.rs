@@ -84,12 +84,14 @@ impl Workers {
             .iter()
             .find(|server| server.child == child)
             .and_then(|server| server.port);
+
         self.update_server(child, |server| server.is_alive = false);
         if let Some(stopping) = &mut self.stopping {
             stopping.children.retain(|known| *known != child);
             stopping.done.ended.push(ended);
             stopping.done.closed.extend(port);
         }
+
         let text = match ended.signal {
             Some(signal) => format!("a worker was ended by signal {signal}"),
             None => "a worker ended without a result".to_owned(),
@@ -97,6 +99,7 @@ impl Workers {
         if is_server && self.is_planning {
             self.refuse_plan(&text);
         }
+
         self.fail_tasks(child, &text);
         self.follow_stopping();
     }

@@ -84,6 +84,7 @@ impl Workers {
         self.is_planning = true;
         // Those of an earlier run have ended.
         self.servers.clear();
+
         for own in &plan.addresses {
             let task = ToWorker::Server(ServerTask {
                 address: own.address,
@@ -101,6 +102,7 @@ impl Workers {
                 Err(error) => return self.refuse_plan(&format!("start a server: {error}")),
             }
         }
+
         self.follow_planning();
     }
 
@@ -109,6 +111,7 @@ impl Workers {
         self.is_arming = true;
         self.rates.clear();
         let line = ToWorker::Admit(admitted.to_vec());
+
         for at in 0..self.servers.len() {
             let Some(server) = self.servers.get_mut(at).filter(|server| server.is_alive) else {
                 continue;
@@ -165,6 +168,7 @@ impl Workers {
             return;
         };
         self.rates.remove(&task);
+
         if known.is_client {
             self.children.end(known.child, now_ns);
         } else {
@@ -180,9 +184,11 @@ impl Workers {
             .map(|(id, task)| (*id, task.is_client.then_some(task.child)))
             .collect();
         let children = tasks.iter().filter_map(|(_, child)| *child).collect();
+
         for (task, _) in tasks {
             self.stop_task(task, now_ns);
         }
+
         self.stopping = Some(Stopping {
             children,
             done: Done {
@@ -198,10 +204,12 @@ impl Workers {
         (self.is_planning, self.is_arming) = (false, false);
         self.tasks.clear();
         self.rates.clear();
+
         let children = self.children.ids();
         for child in &children {
             self.children.end(*child, now_ns);
         }
+
         self.stopping = Some(Stopping {
             children,
             done: Done::default(),
@@ -312,6 +320,7 @@ impl Workers {
         command
             .arg0("linerate")
             .args(["fleet", "worker", "--run", &run]);
+
         let child = self.children.start(command, epoll)?;
         self.send(child, first);
         Ok(child)
