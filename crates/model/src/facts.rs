@@ -73,6 +73,7 @@ mod tests {
                 .all(|line| (4..=5).contains(&line.split(" | ").count()))
         );
         assert_eq!(all().count(), lines.count());
+
         for fact in all() {
             assert!(
                 fact.phrase

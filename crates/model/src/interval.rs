@@ -145,6 +145,7 @@ impl IntervalReport {
             out_of_order: udp_rows.iter().map(|u| u.out_of_order).sum(),
             jitter_s: udp_rows.iter().map(|u| u.jitter_s).sum::<f64>() / udp_rows.len() as f64,
         });
+
         Some(IntervalSum {
             role: first.role,
             start_ns: first.start_ns,

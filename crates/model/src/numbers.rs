@@ -88,5 +88,6 @@ pub fn scaled<const N: usize>(
         value /= base;
         place += 1;
     }
+
     (value, units.get(place).copied().unwrap_or_default())
 }

@@ -85,6 +85,7 @@ impl SharedCpus {
 #[must_use]
 pub fn cpu_list(text: &str) -> Vec<u32> {
     const CPUS_MAX: usize = 8192;
+
     let ranges = text.split(',').filter_map(|part| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
         Some(from.trim().parse::<u32>().ok()?..=to.trim().parse::<u32>().ok()?)
@@ -108,6 +109,7 @@ mod tests {
         ] {
             assert_eq!(cpu_list(list), cpus, "{list}");
         }
+
         assert_eq!(cpu_list("0-4294967295").len(), 8192);
     }
 }

@@ -31,9 +31,11 @@ pub fn printable_start(text: &str, chars_max: usize) -> String {
         .map_or(text.len(), |(end, _)| end);
     let (start, rest) = text.split_at(end);
     let mut shown = printable(start);
+
     if !rest.is_empty() {
         shown.push('…');
     }
+
     shown
 }
 
@@ -48,10 +50,12 @@ pub fn printable_json(json: &str) -> String {
             out.push(c);
             continue;
         }
+
         for unit in c.encode_utf16(&mut [0; 2]) {
             let _ = write!(out, "\\u{unit:04x}");
         }
     }
+
     out
 }
 
@@ -96,6 +100,7 @@ mod tests {
         for c in acting.into_iter().flatten().filter_map(char::from_u32) {
             assert_eq!(printable(&format!("a{c}b")), "a\u{fffd}b", "{c:?}");
         }
+
         for text in ["eth0", "µ ≥ é → 日本語", "\u{fffd}"] {
             assert_eq!(printable(text), text);
         }

@@ -456,6 +456,7 @@ impl Snapshot {
             .chain(counters.map(|(key, _)| key));
         let mut names = BTreeSet::new();
         let mut last = None;
+
         for key in keys {
             // Keys of one interface are adjacent.
             let same = last.is_some_and(|name: &str| key.strip_prefix(name).is_some_and(is_group));
@@ -464,6 +465,7 @@ impl Snapshot {
                 last = Some(name);
             }
         }
+
         names
     }
 
@@ -538,6 +540,7 @@ mod tests {
         for key in ["a.b.c", "a.b.d", "a.bc", "b"] {
             snapshot.count(key, 1, None);
         }
+
         let found: Vec<_> = snapshot
             .counters_under("a.b.")
             .map(|(key, _)| key)

@@ -187,6 +187,7 @@ pub fn working_load(test: &TestSpec) -> Option<TestSpec> {
         (false, true) => (Direction::Reverse, Pairing::Separate),
         _ => (Direction::Bidirectional, Pairing::Shared),
     };
+
     let release = test.workload.release;
     Some(TestSpec {
         direction,

@@ -28,6 +28,7 @@ impl Spread {
             self.min = self.min.min(value);
             self.max = self.max.max(value);
         }
+
         let distance = value - self.mean;
         self.mean += distance / self.count as f64;
         self.squares += distance * (value - self.mean);
@@ -58,9 +59,11 @@ mod tests {
     fn a_series_is_summed_up() {
         let mut spread = Spread::default();
         assert_eq!(spread.deviation(), 0.0);
+
         for value in [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0] {
             spread.add(value);
         }
+
         assert_eq!(
             (spread.count, spread.min, spread.max, spread.last),
             (8, 2.0, 9.0, 9.0)

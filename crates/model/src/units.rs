@@ -57,6 +57,7 @@ impl UnitFormat {
     pub fn scaled(self, mut value: f64, largest: usize) -> (f64, &'static str) {
         const BITS: [&str; 6] = ["bit", "Kbit", "Mbit", "Gbit", "Tbit", "Pbit"];
         const BYTES: [&str; 6] = ["Byte", "KByte", "MByte", "GByte", "TByte", "PByte"];
+
         let (labels, base) = if self.is_bytes {
             (BYTES, 1024.0)
         } else {
@@ -64,10 +65,12 @@ impl UnitFormat {
         };
         let mut power = self.power.unwrap_or(0);
         value /= f64::powi(base, power as i32);
+
         while self.power.is_none() && value >= base && power < largest {
             value /= base;
             power += 1;
         }
+
         (value, labels.get(power).copied().unwrap_or_default())
     }
 }
@@ -77,6 +80,7 @@ impl UnitFormat {
 #[must_use]
 pub fn format_amount(bytes: f64, format: UnitFormat) -> String {
     const TERA: usize = 4;
+
     let (value, label) = format.scaled(if format.is_bytes { bytes } else { bytes * 8.0 }, TERA);
     match value {
         small if small < 9.995 => format!("{value:4.2} {label}"),

@@ -97,6 +97,7 @@ mod tests {
                 Ok(id.to_owned())
             );
         }
+
         let longer = "x".repeat(64);
         for wrong in [
             "",
@@ -112,6 +113,7 @@ mod tests {
         ] {
             assert!(wrong.parse::<HostId>().is_err(), "{wrong}");
         }
+
         let error = "a\x1b[2J"
             .parse::<HostId>()
             .map_err(|error| error.to_string());

@@ -178,6 +178,7 @@ mod tests {
         let id = TaskId(0x0123_4567);
         assert_eq!(id.to_string(), "00000000000000000000000001234567");
         assert_eq!(id.to_string().parse(), Ok(id));
+
         for wrong in [
             "",
             "x",

@@ -86,6 +86,7 @@ impl ErrorCounts {
     pub fn add(&mut self, class: ErrorClass, text: impl FnOnce() -> String) {
         let entry = self.0.entry(class).or_default();
         entry.count += 1;
+
         if entry.texts.len() < Self::TEXTS_MAX {
             let text = text();
             if !entry.texts.contains(&text) {
@@ -99,6 +100,7 @@ impl ErrorCounts {
         for (class, theirs) in other.0 {
             let ours = self.0.entry(class).or_default();
             ours.count = ours.count.saturating_add(theirs.count);
+
             for text in theirs.texts {
                 if ours.texts.len() < Self::TEXTS_MAX && !ours.texts.contains(&text) {
                     ours.texts.push(text);

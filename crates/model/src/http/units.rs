@@ -65,6 +65,7 @@ pub fn duration(name: &str) -> Result<Duration, UnitError> {
         .unwrap_or(name.len());
     let (digits, unit) = name.split_at(unit_at);
     let unit_ms = TIMES_MS.iter().find(|(name, _)| *name == unit);
+
     unit_ms
         .and_then(|(_, unit_ms)| number(digits)?.checked_mul(*unit_ms))
         .map(Duration::from_millis)
@@ -95,12 +96,14 @@ pub fn nanoseconds(time: Duration) -> u64 {
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
     }
+
     text
 }
 
@@ -193,6 +196,7 @@ mod tests {
             assert_eq!(payload_bytes(name), Ok(bytes), "{name}");
             assert_eq!(payload_name(bytes), name);
         }
+
         assert_eq!(payload_bytes("64m"), Ok(PAYLOAD_BYTES_MAX));
         for wrong in [
             "",
@@ -223,6 +227,7 @@ mod tests {
             assert_eq!(duration(name), Ok(Duration::from_millis(ms)), "{name}");
             assert_eq!(duration_name(Duration::from_millis(ms)), name);
         }
+
         for wrong in ["", "2", "s", "1.5s", "-1s", "1 s", "18446744073709551615h"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }

@@ -183,6 +183,7 @@ mod tests {
         for value in [3.0, 1.0, 2.0] {
             state.run_ended("streams 1", Some((value, format!("{value} Gbit/s"))));
         }
+
         state.run_ended("streams 2", None);
         let levels = &state.sweep_mut().levels;
         assert_eq!(levels.len(), 2);

@@ -82,6 +82,7 @@ impl LiveState {
     pub fn server_event(&mut self, event: &ServerEvent, at_ns: u64) {
         self.version += 1;
         let server = self.server_mut();
+
         match event {
             ServerEvent::Listening { address } => server.addresses.push(*address),
             ServerEvent::TestStarted(facts) => server.start(facts, at_ns),
@@ -117,9 +118,11 @@ impl LiveState {
             self.version += 1;
             return;
         }
+
         if server.announced.len() == ANNOUNCED_MAX {
             server.announced.pop_front();
         }
+
         server.announced.push_back((host.to_owned(), port, end));
     }
 }
@@ -156,10 +159,12 @@ impl LiveServer {
         if elapsed_ns == 0 {
             return;
         }
+
         let (mut received, mut sent) = (0_u64, 0_u64);
         for client in &progress.clients {
             received = received.saturating_add(client.received_bytes);
             sent = sent.saturating_add(client.sent_bytes);
+
             if let Some(session) = self
                 .sessions
                 .iter_mut()
@@ -170,6 +175,7 @@ impl LiveServer {
                 session.progress(client, elapsed_ns.min(ran_ns));
             }
         }
+
         let seconds = crate::units::ns_to_s(elapsed_ns);
         self.received.push(rate_bps(received, seconds));
         self.sent.push(rate_bps(sent, seconds));
@@ -204,6 +210,7 @@ mod tests {
             received_bytes,
             sent_bytes: 0,
         }];
+
         ServerEvent::Progress(Progress {
             tests: 1,
             streams: 8,
@@ -223,6 +230,7 @@ mod tests {
         );
         state.server_event(&ServerEvent::TestStarted(facts(1)), 5_000_000_000);
         state.server_event(&progress(1, 125_000_000), 6_000_000_000);
+
         let server = state.server.clone().expect("a server");
         let session = &server.sessions[0];
         assert_eq!(session.rate.last(), Some(1e9));
@@ -235,6 +243,7 @@ mod tests {
             (server.received.last(), server.sent.last()),
             (Some(1e9), Some(0.0))
         );
+
         let record = TestRecord {
             facts: facts(1),
             cookie: String::new(),

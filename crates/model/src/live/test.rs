@@ -102,10 +102,12 @@ impl LiveState {
         if !is_shown(event) {
             return;
         }
+
         self.version += 1;
         if self.test.as_ref().is_none_or(|test| is_over(&test.phase)) {
             self.test = Some(LiveTest::default());
         }
+
         if let Some(test) = &mut self.test {
             test.event(event, at_ns);
         }
@@ -175,11 +177,13 @@ impl LiveTest {
         if interval.omitted {
             self.phase = LivePhase::WarmUp;
         }
+
         for row in &interval.streams {
             if let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == row.id) {
                 stream.interval(row);
             }
         }
+
         for (flow, line) in [
             (Flow::Forward, &mut self.forward),
             (Flow::Reverse, &mut self.reverse),
@@ -189,6 +193,7 @@ impl LiveTest {
                 line.push(rows().map(StreamInterval::bits_per_second).sum());
             }
         }
+
         if !interval.omitted {
             self.count(interval);
         }
@@ -206,6 +211,7 @@ impl LiveTest {
             .map(|row| row.end_ns)
             .max()
             .unwrap_or(self.measured_ns);
+
         for tcp in rows.iter().filter_map(|row| row.tcp) {
             self.retransmits = Some(
                 self.retransmits
@@ -213,6 +219,7 @@ impl LiveTest {
                     .saturating_add(tcp.retransmits),
             );
         }
+
         let received = rows.iter().filter(|row| row.role == StreamRole::Receiver);
         for udp in received.filter_map(|row| row.udp) {
             self.lost = Some(self.lost.unwrap_or(0).saturating_add(udp.lost));
@@ -227,6 +234,7 @@ impl LiveStream {
         self.retransmits = row.tcp.map(|tcp| tcp.retransmits);
         self.rtt_us = row.tcp.map(|tcp| tcp.rtt_us);
         self.cwnd_bytes = row.tcp.map(|tcp| tcp.snd_cwnd_bytes);
+
         let udp = row.udp.filter(|_| row.role == StreamRole::Receiver);
         self.lost = udp.map(|udp| udp.lost);
         self.jitter_s = udp.map(|udp| udp.jitter_s);
@@ -270,6 +278,7 @@ mod tests {
             },
             7,
         );
+
         state
     }
 
@@ -305,6 +314,7 @@ mod tests {
             ..IntervalReport::default()
         };
         state.event(&Event::Interval(omitted), 8);
+
         let test = state.test.expect("a test");
         assert_eq!(
             (test.phase, test.bytes, test.retransmits),

@@ -348,6 +348,7 @@ mod tests {
                     .is_none_or(|short| short.parse() == Ok(info.measure))
             );
         }
+
         assert_eq!("throughput".parse::<MeasureName>(), Err(()));
     }
 

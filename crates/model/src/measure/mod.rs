@@ -77,6 +77,7 @@ impl Datagrams {
 pub fn datagrams(summary: &Summary, flow: Flow) -> Option<Datagrams> {
     let receiver = received(summary, flow)?;
     let sender = sent(summary, flow);
+
     let warm_up = |udp: &UdpTotals| {
         (
             udp.omitted_packets.unwrap_or(0),
@@ -133,6 +134,7 @@ pub fn datagrams_with_warm_up(summary: &Summary, flow: Flow) -> Option<Datagrams
 /// round trip of them.
 fn sent_too_late(flow: Flow, sent: u64, sender: &EndpointTotals, receiver: &EndpointTotals) -> u64 {
     const LONGEST_S: f64 = 0.5;
+
     if flow == Flow::Forward || sender.duration_ns == 0 {
         return 0;
     }
@@ -249,6 +251,7 @@ mod tests {
         assert_eq!(rate, Some(6000.0));
         assert_eq!(retransmits(&both, Flow::Forward), Some(6));
         assert_eq!(sent(&both, Flow::Forward), None);
+
         let partial = summary(vec![forward(end(1000, 1, None)), forward(None)]);
         assert_eq!(received(&partial, Flow::Forward), None);
         assert_eq!(received(&partial, Flow::Reverse), None);
@@ -296,6 +299,7 @@ mod tests {
             };
             let mut one = stream(flow, end(1, receiver_s, udp(seen, lost)));
             one.sender = end(1, sender_s, udp(sent, 0));
+
             let found = datagrams(&summary(vec![one]), flow).map(|found| (found.lost, found.sent));
             assert_eq!(found, Some(expected), "{flow:?}: {sent} sent, {seen} seen");
         }

@@ -11,9 +11,11 @@ use crate::stored_name;
 pub fn of_path(report: &PathReport) -> Vec<Measure> {
     let mut found = Measures::default();
     found.idle(report);
+
     for phase in &report.phases {
         found.load(phase);
     }
+
     for (direction, way) in [
         (PathDirection::Up, Way::Forward),
         (PathDirection::Down, Way::Reverse),
@@ -22,6 +24,7 @@ pub fn of_path(report: &PathReport) -> Vec<Measure> {
             found.datagrams(datagrams, way);
         }
     }
+
     found.add(
         M::MtuBytes,
         Way::Forward,
@@ -50,6 +53,7 @@ pub fn of_path(report: &PathReport) -> Vec<Measure> {
     found
         .0
         .sort_by_key(|measure| (measure.name as usize, measure.way));
+
     found.0
 }
 
@@ -91,6 +95,7 @@ impl Measures {
     fn idle(&mut self, report: &PathReport) {
         let Some(idle) = &report.idle else { return };
         self.percentiles(IDLE, Way::Sum, idle.rtt.as_ref());
+
         for (way, delay) in [
             (Way::Forward, idle.one_way_up),
             (Way::Reverse, idle.one_way_down),
@@ -106,6 +111,7 @@ impl Measures {
                 delay.and_then(|delay| delay.p99_ns).map(|ns| ns as f64),
             );
         }
+
         self.add(M::JitterNs, Way::Sum, idle.jitter_ns.map(|ns| ns as f64));
     }
 
@@ -130,6 +136,7 @@ impl Measures {
             Way::Reverse,
             phase.down_bps.filter(|_| way != Way::Forward),
         );
+
         let retransmits = match way {
             Way::Forward => phase.up_retransmits,
             Way::Reverse => phase.down_retransmits,
@@ -242,6 +249,7 @@ pub fn path_target(name: &str) -> Option<(M, Option<Way>)> {
             .or_else(|| name.parse().ok())?;
         Some((measure, Some(way)))
     };
+
     exact.or_else(plain).or_else(of_way)
 }
 
@@ -320,6 +328,7 @@ fn why_no_percentile(report: &PathReport, measure: M, way: Option<Way>) -> Optio
         _ => return None,
     };
     let probes = delay.n.saturating_add(delay.lost);
+
     Some(match delay.lost {
         0 => format!("{probes} probes are too few for this percentile"),
         lost => {
@@ -369,6 +378,7 @@ mod tests {
         for (name, measure, way) in rows {
             assert_eq!(path_target(name), Some((measure, way)), "{name}");
         }
+
         for name in [
             "",
             "down.",

@@ -36,6 +36,7 @@ pub fn longest_train(arrivals_ns: &[u64], planned_gap_ns: u64) -> Option<u64> {
         train
     });
     let longest = later.max().unwrap_or(1);
+
     (!arrivals_ns.is_empty()).then_some(longest)
 }
 
@@ -63,6 +64,7 @@ mod tests {
         // 1600 / 16 = 100; 100 + (1600 - 100) / 16 = 193.75.
         assert_eq!(jitter_ns(&[0, 1600]), Some(100));
         assert_eq!(jitter_ns(&[0, 1600, 0]), Some(194));
+
         // A delay that alternates by 1 ms about its mean has differences of 2 ms.
         let alternating: Vec<i64> = (0..400)
             .map(|n| if n % 2 == 0 { 1_000_000 } else { -1_000_000 })
@@ -78,6 +80,7 @@ mod tests {
             (longest_train(&[], 1000), longest_train(&[7], 1000)),
             (None, Some(1))
         );
+
         let gaps = gaps(&arrivals).expect("gaps");
         assert_eq!(
             (gaps.n, gaps.min_ns, gaps.max_ns, gaps.p50_ns),

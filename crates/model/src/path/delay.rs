@@ -132,6 +132,7 @@ mod tests {
                 "{per_mille} per mille"
             );
         }
+
         // Rank 3 of 6 leaves three beyond; rank 3 of 5 leaves two.
         assert_eq!(percentile(&[1, 2, 3, 4, 5, 6], 0, 500), Some(3));
         assert_eq!(percentile(&[1, 2, 3, 4, 5], 0, 500), None);
@@ -143,6 +144,7 @@ mod tests {
         let samples: Vec<i64> = (1..=90).collect();
         assert_eq!(percentile(&samples, 10, 900), Some(90));
         assert_eq!(percentile(&samples, 10, 950), None);
+
         let all = Delay::of(&samples, 10);
         assert_eq!(
             (all.n, all.lost, all.p50_ns, all.p95_ns, all.max_ns),
@@ -155,6 +157,7 @@ mod tests {
         let mut samples = vec![10; 19];
         samples.push(1_000_000);
         assert_eq!(trimmed_mean(&samples), Some(10));
+
         // Of 19 samples none is left out: (18 x 10 + 200) / 19 = 20.
         let mut few = vec![10; 18];
         few.push(200);

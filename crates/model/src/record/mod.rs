@@ -214,14 +214,17 @@ impl RunState {
     #[must_use]
     pub fn of_failure(reason: &str) -> Self {
         const REFUSED: [&str; 4] = ["refused", "refuses", "server is busy", "access denied"];
+
         const NO_ANSWER: [&str; 4] = [
             "timed out",
             "no route to host",
             "unreachable",
             "does not answer",
         ];
+
         let reason = reason.to_ascii_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+
         match () {
             () if has(&REFUSED) => Self::Refused,
             () if has(&NO_ANSWER) => Self::NoAnswer,

@@ -25,6 +25,7 @@ impl PrimaryMeasure {
         if trial.state != RunState::Complete || trial.is_warm_up {
             return;
         }
+
         for (name, values) in NAMES.into_iter().zip(&mut self.values) {
             let of = |way| {
                 trial

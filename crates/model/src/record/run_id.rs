@@ -97,6 +97,7 @@ mod tests {
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_eq!(id.short(), "ffffffff");
         assert!(RunId::new(1, [0; 10]) < RunId::new(2, [0; 10]));
+
         for wrong in [
             "",
             "last",

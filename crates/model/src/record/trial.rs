@@ -220,6 +220,7 @@ impl From<StoredSeries<'_>> for Series {
                 ends_ns: stored.ends_ns.into_owned(),
             },
         };
+
         Self {
             name: stored.name.into_owned(),
             of: stored.of.into_owned(),

@@ -246,6 +246,7 @@ impl fmt::Display for HostIdentity {
         } else {
             ""
         })?;
+
         f.write_str(&known.join(", "))
     }
 }
