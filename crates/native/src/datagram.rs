@@ -150,6 +150,7 @@ impl DatagramHead {
         if reader.take()? != MAGIC {
             return None;
         }
+
         let datagram_type = *DatagramType::ALL.get(usize::from(reader.byte()?))?;
         let head = Self {
             datagram_type,
@@ -160,6 +161,7 @@ impl DatagramHead {
             stamp: reader.long()?,
         };
         let is_possible = head.sequence <= SEQUENCE_MAX && head.stamp <= STAMP_MAX;
+
         (is_possible && datagram.len() >= datagram_type.len_min()).then_some(head)
     }
 }
@@ -356,6 +358,7 @@ mod tests {
         assert_eq!(bytes[..HEAD_LEN], HEAD);
         assert_eq!(bytes[HEAD_LEN..], [9; 8]);
         assert_eq!(DatagramHead::decode(&bytes), Some(head));
+
         let mut short = [9; HEAD_LEN - 1];
         head.encode_into(&mut short);
         assert_eq!(short, [9; HEAD_LEN - 1]);
@@ -402,6 +405,7 @@ mod tests {
             bytes[at] = wrong;
             assert_eq!(DatagramHead::decode(&bytes), None, "{name}");
         }
+
         assert!(is_native(&HEAD));
         assert!(!is_native(&HEAD[..31]));
         assert!(!is_native(&[0xa5; 32]));
@@ -426,11 +430,13 @@ mod tests {
         );
         assert_eq!(ReplyBody::decode(&datagram), Some(reply));
         assert_eq!(ReplyBody::decode(&datagram[..57]), None);
+
         let knock = Knock { token: [0xab; 16] };
         knock.encode_into(&mut datagram);
         assert_eq!(datagram[HEAD_LEN..48], [0xab; 16]);
         assert_eq!(Knock::decode(&datagram), Some(knock));
         assert_eq!(Knock::decode(&datagram[..47]), None);
+
         let size = SizeAnswer {
             bytes: 1472,
             tos: TOS_UNKNOWN,

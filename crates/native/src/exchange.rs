@@ -62,6 +62,7 @@ impl<I: Message, O: Message> Exchange<I, O> {
         if !input.is_empty() {
             self.last_received = now;
         }
+
         while let Some(text) = self.reader.read(input)? {
             if !self.rate.admits(now) {
                 return Err(Fault::new(
@@ -69,6 +70,7 @@ impl<I: Message, O: Message> Exchange<I, O> {
                     format!("more than {MESSAGES_PER_SECOND} per second"),
                 ));
             }
+
             let Envelope {
                 number,
                 received,
@@ -85,21 +87,26 @@ impl<I: Message, O: Message> Exchange<I, O> {
                     format!("{received}, but only {} were sent", self.sent),
                 ));
             }
+
             self.unacknowledged.acknowledge(received);
             if number == 0 {
                 return Ok(Some(message));
             }
+
             self.unanswered = self.unanswered.saturating_add(1);
             if number <= self.received {
                 continue;
             }
+
             let expected = self.received.saturating_add(1);
             if number != expected {
                 return Err(Fault::new("n", format!("{number}, but {expected} is next")));
             }
+
             self.received = number;
             return Ok(Some(message));
         }
+
         Ok(None)
     }
 
@@ -117,13 +124,16 @@ impl<I: Message, O: Message> Exchange<I, O> {
             received: self.received,
             message,
         })?;
+
         if is_numbered {
             self.sent = number;
             self.unacknowledged.keep(number, &frame);
         }
+
         if !self.is_connected {
             return Ok(None);
         }
+
         self.mark_sent(now);
         Ok(Some(frame))
     }
@@ -160,6 +170,7 @@ impl<I: Message, O: Message> Exchange<I, O> {
         if peer_received > self.sent || !self.unacknowledged.reaches_back_to(peer_received) {
             return None;
         }
+
         self.is_connected = true;
         self.unacknowledged.acknowledge(peer_received);
         self.mark_sent(now);
@@ -222,6 +233,7 @@ impl Unacknowledged {
     fn keep(&mut self, number: u64, frame: &[u8]) {
         self.bytes += frame.len();
         self.frames.push_back((number, frame.to_vec()));
+
         while self.frames.len() > UNACKNOWLEDGED_MAX || self.bytes > UNACKNOWLEDGED_MAX_BYTES {
             let Some((number, frame)) = self.frames.pop_front() else {
                 break;
@@ -277,6 +289,7 @@ impl RateBound {
         if spent > MESSAGE_SPACING.saturating_mul(self.burst.saturating_sub(1)) {
             return false;
         }
+
         self.full_at = full_at.checked_add(MESSAGE_SPACING);
         true
     }
@@ -311,6 +324,7 @@ mod tests {
         let (now, mut client, mut server) = pair();
         let keep = sent(&mut client, now, ClientMessage::Keep);
         let second = Duration::from_secs(1);
+
         for n in 0..64 {
             assert_eq!(
                 server.receive(now, &mut &keep[..]),
@@ -318,9 +332,11 @@ mod tests {
                 "{n}"
             );
         }
+
         let fault = server.receive(now, &mut &keep[..]).expect_err("too many");
         assert_eq!(fault.member, "message");
         let mut server = Server::new(now, 64);
+
         for n in 0..640_u32 {
             let at = now + second * n / 64;
             assert!(
@@ -344,6 +360,7 @@ mod tests {
                 .map_err(|fault| fault.member),
             Err("n".to_owned())
         );
+
         let mut both = Server::new(now, 64);
         let wire = [&frames[0][..], &frames[0], &frames[1]].concat();
         let mut input = &wire[..];
@@ -380,6 +397,7 @@ mod tests {
         assert_eq!(client.send(now, ClientMessage::Keep), Ok(None));
         assert_eq!(client.repeat(now, 4), None, "never sent");
         client.attach(now);
+
         let frames = client
             .repeat(now, server.numbers().1)
             .expect("all are kept");
@@ -396,6 +414,7 @@ mod tests {
         for phase in 1..=65 {
             sent(&mut client, now, start(phase));
         }
+
         assert_eq!(
             (
                 client.unacknowledged.frames.len(),
@@ -405,12 +424,14 @@ mod tests {
         );
         assert_eq!(client.repeat(now, 0), None);
         assert_eq!(client.repeat(now, 1).map(|frames| frames.len()), Some(64));
+
         let (now, _, mut server) = pair();
         for _ in 0..3 {
             let reason = "x".repeat(500_000);
             let sent = server.send(now, ServerMessage::Bye { reason });
             assert!(sent.is_ok());
         }
+
         assert_eq!(server.unacknowledged.frames.len(), 2);
         assert!(server.unacknowledged.bytes <= UNACKNOWLEDGED_MAX_BYTES);
     }
@@ -422,6 +443,7 @@ mod tests {
         assert!(!client.needs_keep(now + second * 4) && client.needs_keep(now + second * 5));
         assert!(!client.is_silent(now + second * 19) && client.is_silent(now + second * 20));
         assert_eq!(client.poll_timeout(), Some(now + second * 5));
+
         let keep = sent(&mut client, now + second * 5, ClientMessage::Keep);
         assert!(server.receive(now + second * 6, &mut &keep[..3]).is_ok());
         assert!(
@@ -438,6 +460,7 @@ mod tests {
             let frame = sent(&mut client, now, start(phase));
             assert!(server.receive(now, &mut &frame[..]).is_ok());
         }
+
         assert!(server.needs_keep(now));
         let keep = server
             .send(now, ServerMessage::Keep)

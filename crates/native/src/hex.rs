@@ -23,10 +23,12 @@ pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     if pairs.len() != N || !rest.is_empty() {
         return None;
     }
+
     let mut bytes = [0; N];
     for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
         *byte = digit(*high)? << 4 | digit(*low)?;
     }
+
     Some(bytes)
 }
 

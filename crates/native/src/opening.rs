@@ -32,6 +32,7 @@ pub fn cookie(random: [u8; 24]) -> [u8; COOKIE_WIRE_LEN] {
     for (to, from) in wire.iter_mut().zip(text) {
         *to = from;
     }
+
     wire
 }
 
@@ -57,6 +58,7 @@ pub fn recognise(first_bytes: &[u8]) -> Opening {
         .iter()
         .zip(&magic)
         .all(|(byte, wanted)| byte == wanted);
+
     match first_bytes {
         [] => Opening::NeedMore(1),
         _ if has_stream_magic => {
@@ -145,6 +147,7 @@ mod tests {
             bytes[at] = to;
             bytes.to_vec()
         };
+
         let rows: &[(&str, Vec<u8>, Opening)] = &[
             ("nothing", vec![], Opening::NeedMore(1)),
             ("first character", b"l".to_vec(), Opening::NeedMore(36)),

@@ -71,6 +71,7 @@ impl ReceivedSequence {
         if sequence > crate::datagram::SEQUENCE_MAX {
             return;
         }
+
         if sequence >= self.next {
             self.advance(sequence);
         } else {
@@ -127,6 +128,7 @@ impl ReceivedSequence {
         let oldest = self.next.saturating_sub(WINDOW);
         self.each_word(oldest, self.next, |word, len| runs.add(word, len));
         runs.miss(sent.unwrap_or(0).saturating_sub(self.next));
+
         runs.longest
     }
 
@@ -139,11 +141,13 @@ impl ReceivedSequence {
                 arrival: self.distinct,
             });
         }
+
         self.retire(sequence);
         let (word, bit) = place(sequence);
         if let Some(word) = self.seen.get_mut(word) {
             *word |= bit;
         }
+
         self.next = sequence + 1;
     }
 
@@ -152,6 +156,7 @@ impl ReceivedSequence {
             self.too_late += 1;
             return;
         }
+
         let (word, bit) = place(sequence);
         let Some(word) = self.seen.get_mut(word) else {
             return;
@@ -160,6 +165,7 @@ impl ReceivedSequence {
             self.duplicates += 1;
             return;
         }
+
         *word |= bit;
         self.distinct += 1;
         self.reordered += 1;
@@ -183,10 +189,12 @@ impl ReceivedSequence {
         {
             self.gaps.pop_front();
         }
+
         if self.gaps.len() == GAPS_MAX {
             self.gaps.pop_front();
             self.gaps_forgotten = true;
         }
+
         self.gaps.push_back(gap);
     }
 
@@ -228,9 +236,11 @@ impl ReceivedSequence {
             let (word, offset) = ((at % WINDOW / 64) as usize, at % 64);
             let len = (64 - offset).min(last + 1 - at);
             let bits = (u64::MAX >> (64 - len)) << offset;
+
             if let Some(word) = self.seen.get_mut(word) {
                 *word &= !bits;
             }
+
             at += len;
         }
     }
@@ -251,10 +261,12 @@ impl Runs {
             self.miss(u64::from(missing));
             left -= missing;
             bits = bits.checked_shr(missing).unwrap_or(0);
+
             let arrived = bits.trailing_ones().min(left);
             if arrived > 0 {
                 self.present = 0;
             }
+
             left -= arrived;
             bits = bits.checked_shr(arrived).unwrap_or(0);
         }
@@ -291,6 +303,7 @@ mod tests {
     #[test]
     fn loss_reordering_and_duplicates_are_counted_apart() {
         type Row = (&'static str, &'static [u64], [u64; 5]);
+
         // Distinct, duplicates, reordered, extent, longest burst of loss.
         let rows: &[Row] = &[
             ("nothing", &[], [0, 0, 0, 0, 0]),
@@ -381,6 +394,7 @@ mod tests {
         let mut counters = fed(&every_second);
         assert_eq!(counters.gaps.len(), GAPS_MAX);
         counters.on_datagram(1);
+
         // The oldest gap that is kept was opened GAPS_MAX - 1 arrivals before the last; this one is
         // one more.
         assert_eq!(counters.extent(), GAPS_MAX as u64);
@@ -390,19 +404,23 @@ mod tests {
     fn model(numbers: &[u64]) -> [u64; 5] {
         let mut arrived: Vec<u64> = Vec::new();
         let [mut duplicates, mut reordered, mut extent] = [0; 3];
+
         for number in numbers {
             if arrived.contains(number) {
                 duplicates += 1;
                 continue;
             }
+
             arrived.push(*number);
             if let Some(first_larger) = arrived.iter().position(|other| other > number) {
                 reordered += 1;
                 extent = extent.max((arrived.len() - 1 - first_larger) as u64);
             }
         }
+
         let seen: BTreeSet<u64> = arrived.iter().copied().collect();
         let (mut burst, mut present) = (0, 0);
+
         for number in 0..seen.last().map_or(0, |last| last + 1) {
             present = if seen.contains(&number) {
                 0
@@ -411,6 +429,7 @@ mod tests {
             };
             burst = burst.max(present);
         }
+
         [seen.len() as u64, duplicates, reordered, extent, burst]
     }
 

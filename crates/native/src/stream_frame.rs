@@ -74,9 +74,11 @@ impl FrameHead {
         };
         let ([type_byte, reserved], stream, len, stamp) = fields().ok_or(FrameError::Type(0))?;
         let frame_type = FrameType::from_byte(type_byte).ok_or(FrameError::Type(type_byte))?;
+
         if reserved != 0 {
             return Err(FrameError::Reserved(reserved));
         }
+
         let len_max = if frame_type == FrameType::Data {
             DATA_MAX
         } else {
@@ -85,6 +87,7 @@ impl FrameHead {
         if len > len_max {
             return Err(FrameError::Length { frame_type, len });
         }
+
         Ok(Self {
             frame_type,
             stream,
@@ -153,15 +156,18 @@ impl FrameReader {
     pub fn feed(&mut self, bytes: &[u8], mut f: impl FnMut(Frame)) -> Result<u64, FrameError> {
         let mut rest = bytes;
         let mut payload = 0;
+
         loop {
             let data = rest.len().min(self.data_left as usize);
             payload += data as u64;
             // At most `data_left`, so it fits.
             self.data_left -= data as u32;
             rest = rest.get(data..).unwrap_or_default();
+
             if rest.is_empty() {
                 return Ok(payload);
             }
+
             if let Some(head) = self.take_head(&mut rest)? {
                 self.begin(&head, &mut f)?;
             }
@@ -184,16 +190,19 @@ impl FrameReader {
         if let Some(error) = self.ended {
             return Err(error);
         }
+
         let missing = self.head.get_mut(self.head_read..).unwrap_or_default();
         let (taken, behind) = rest.split_at(missing.len().min(rest.len()));
         for (to, from) in missing.iter_mut().zip(taken) {
             *to = *from;
         }
+
         self.head_read += taken.len();
         *rest = behind;
         if self.head_read < HEAD_LEN {
             return Ok(None);
         }
+
         self.head_read = 0;
         Ok(Some(self.head))
     }
@@ -218,6 +227,7 @@ impl FrameReader {
                 f(Frame::End);
             }
         }
+
         Ok(())
     }
 }

@@ -70,6 +70,7 @@ impl StreamHead {
         writer.put(&self.stream.to_be_bytes());
         writer.put(&self.token);
         writer.put(&self.sent_ns.to_be_bytes());
+
         bytes
     }
 
@@ -80,6 +81,7 @@ impl StreamHead {
         if reader.take()? != MAGIC {
             return None;
         }
+
         Some(Self {
             kind: StreamKind::from_byte(reader.byte()?)?,
             flags: reader.byte()?,
@@ -142,6 +144,7 @@ impl StreamAnswer {
         let [status, reserved] = reader.take()?;
         let stream = reader.half()?;
         let server_ns = reader.long()?;
+
         (magic == ANSWER_MAGIC && reserved == 0).then_some(Self {
             status,
             stream,
@@ -205,6 +208,7 @@ mod tests {
         };
         assert_eq!(answer.encode(), wire);
         assert_eq!(StreamAnswer::decode(&wire), Some(answer));
+
         for (at, wrong) in [(0, 0), (3, 0x01), (5, 1)] {
             let mut bytes = wire;
             bytes[at] = wrong;

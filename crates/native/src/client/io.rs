@@ -21,6 +21,7 @@ impl Machine {
                 Err(fault) => self.wrong(now, fault),
             }
         }
+
         self.keep_alive(now);
     }
 
@@ -36,6 +37,7 @@ impl Machine {
         self.exchange.disconnect();
         self.actions
             .retain(|action| !matches!(action, Action::Send(_) | Action::ConnectAgain));
+
         let earliest = self
             .resumed_at
             .and_then(|at| at.checked_add(RESUME_SPACING));
@@ -57,6 +59,7 @@ impl Machine {
         self.exchange.attach(now);
         self.link = Link::Resuming { since };
         self.resumed_at = Some(now);
+
         let resume = Resume {
             session: point.session,
             number: point.number,
@@ -78,10 +81,12 @@ impl Machine {
             );
         };
         self.link = Link::Connected;
+
         // Time without a connection does not count.
         if let Some(awaited) = &mut self.awaited {
             awaited.since = now;
         }
+
         self.actions.push_back(Action::Resumed);
         self.actions.extend(frames.into_iter().map(Action::Send));
     }
@@ -91,10 +96,12 @@ impl Machine {
         if self.state == State::Closed {
             return;
         }
+
         if self.facts_until.is_some_and(|until| now >= until) {
             self.facts_until = None;
             self.actions.push_back(Action::Facts("null".to_owned()));
         }
+
         match self.link {
             Link::Lost { since, .. } | Link::Resuming { since }
                 if passed(now, since, RESUME_MAX) =>
@@ -134,6 +141,7 @@ impl Machine {
         if matches!(self.state, State::Closed | State::Idle) {
             return None;
         }
+
         let connection = match self.link {
             Link::Lost { since, connect_at } => {
                 earliest([since.checked_add(RESUME_MAX), connect_at])

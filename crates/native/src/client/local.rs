@@ -78,6 +78,7 @@ impl Machine {
         if self.state != State::Idle && self.link == Link::Connected {
             self.send_last(now, ClientMessage::Bye);
         }
+
         self.actions
             .retain(|action| !matches!(action, Action::ConnectAgain));
         self.close();

@@ -36,6 +36,7 @@ fn chars(member: &str, text: &str, max: usize) -> Result<(), Fault> {
     if text.chars().nth(max).is_some() {
         return Err(Fault::new(member, format!("longer than {max} characters")));
     }
+
     match text.chars().any(char::is_control) {
         true => Err(Fault::new(member, "contains a control character")),
         false => Ok(()),
@@ -88,6 +89,7 @@ pub(super) fn spec(spec: &PhaseSpec) -> Result<(), Fault> {
             format!("{} is above {DSCP_MAX}", spec.dscp),
         ));
     }
+
     spec.congestion
         .as_deref()
         .map_or(Ok(()), |text| name("spec.congestion", text))
@@ -101,13 +103,16 @@ pub(super) fn result(result: &mut EndpointPhase) -> Result<(), Fault> {
         result.streams.len(),
         2 * TRANSACTION_STREAMS_MAX as usize,
     )?;
+
     for stream in &mut result.streams {
         stream.congestion.iter_mut().for_each(cut);
     }
+
     count("result.subflows", result.subflows.len(), SUBFLOWS_MAX)?;
     for subflow in &mut result.subflows {
         cut(&mut subflow.local);
         cut(&mut subflow.remote);
     }
+
     notes("result.notes", &mut result.notes)
 }

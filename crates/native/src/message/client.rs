@@ -165,10 +165,12 @@ impl Message for ClientMessage {
                 bounds::names("features", &hello.features)?;
                 bounds::name("program", &hello.program)?;
                 bounds::count("wants", hello.wants.len(), PhaseKind::ALL.len())?;
+
                 if let Some(token) = &hello.token {
                     bounds::name("token.name", &token.name)?;
                     bounds::hex::<32>("token.proof", &token.proof)?;
                 }
+
                 hello
                     .user
                     .as_deref()

@@ -40,10 +40,12 @@ impl FrameReader {
             );
             return Err(Fault::new("length", text));
         }
+
         take(input, &mut self.text, length as usize);
         if self.text.len() < length as usize {
             return Ok(None);
         }
+
         self.length.clear();
         Ok(Some(std::mem::take(&mut self.text)))
     }
@@ -84,6 +86,7 @@ mod tests {
             assert_eq!(fault.member, "length");
             assert!(fault.text.contains(&length.to_string()), "{fault}");
         }
+
         let mut reader = FrameReader::new(16);
         assert_eq!(
             reader.read(&mut &frame(&[b'x'; 16])[..]),

@@ -104,14 +104,17 @@ pub fn encode<M: Message>(envelope: &Envelope<M>) -> Result<Vec<u8>, Fault> {
     let (kind, members) = split(&text);
     let mut frame = vec![0; 4];
     frame.extend(format!("{{\"type\":\"{kind}\"").into_bytes());
+
     if envelope.number > 0 {
         frame.extend(format!(",\"n\":{}", envelope.number).into_bytes());
     }
+
     frame.extend(format!(",\"got\":{}", envelope.received).into_bytes());
     if !members.is_empty() {
         frame.push(b',');
         frame.extend(members.as_bytes());
     }
+
     frame.push(b'}');
     let len = u32::try_from(frame.len() - 4)
         .ok()
@@ -125,6 +128,7 @@ pub fn encode<M: Message>(envelope: &Envelope<M>) -> Result<Vec<u8>, Fault> {
     for (to, from) in frame.iter_mut().zip(len.to_be_bytes()) {
         *to = from;
     }
+
     Ok(frame)
 }
 
@@ -135,6 +139,7 @@ fn split(text: &str) -> (&str, &str) {
     if let Some((kind, body)) = within(text, "{\"", "}").and_then(|text| text.split_once("\":")) {
         return (kind, within(body, "{", "}").unwrap_or_default());
     }
+
     (within(text, "\"", "\"").unwrap_or_default(), "")
 }
 
@@ -154,6 +159,7 @@ pub fn decode<M: Message>(text: &[u8]) -> Result<Envelope<M>, Fault> {
             format!("nested deeper than {NESTING_MAX}"),
         ));
     }
+
     let tag: tagged::Tag<'_> = tagged::whole(text)?;
     let mut message: M = tagged::message(&tag.kind, text)?;
     if message.is_numbered() != (tag.number > 0) {
@@ -164,6 +170,7 @@ pub fn decode<M: Message>(text: &[u8]) -> Result<Envelope<M>, Fault> {
         };
         return Err(Fault::new("n", text));
     }
+
     message.check()?;
     Ok(Envelope {
         number: tag.number,

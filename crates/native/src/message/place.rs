@@ -28,6 +28,7 @@ pub(super) fn path_at(text: &[u8], offset: usize) -> String {
         }
         Container::Array(index) => Some(index.to_string()),
     });
+
     names.collect::<Vec<_>>().join(".")
 }
 
@@ -41,6 +42,7 @@ pub(super) fn or_message(path: &str) -> &str {
 fn walk(text: &[u8], max: usize) -> (usize, Vec<Container<'_>>) {
     let mut stack = Vec::new();
     let mut string: &[u8] = &[];
+
     let mut at = 0;
     while let Some(byte) = text.get(at) {
         match byte {
@@ -63,11 +65,14 @@ fn walk(text: &[u8], max: usize) -> (usize, Vec<Container<'_>>) {
             }
             _ => {}
         }
+
         if stack.len() > max {
             break;
         }
+
         at += 1;
     }
+
     (at, stack)
 }
 
@@ -107,6 +112,7 @@ mod tests {
                 "{needle}"
             );
         }
+
         assert_eq!(path_at(b"{", 1), "");
         assert_eq!(path_at(b"]]}}", 4), "");
     }

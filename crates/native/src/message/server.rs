@@ -332,6 +332,7 @@ impl Welcome {
         bounds::name("session", &self.session)?;
         bounds::hex::<32>("resume_secret", &self.resume_secret)?;
         bounds::hex::<32>("flow_secret", &self.flow_secret)?;
+
         self.boot_id
             .as_deref()
             .map_or(Ok(()), |text| bounds::hex::<32>("boot_id", text))
@@ -343,6 +344,7 @@ impl Ready {
         for (member, len) in [("streams", self.streams.len()), ("flows", self.flows.len())] {
             bounds::count(member, len, TOKENS_MAX)?;
         }
+
         let together = self
             .streams
             .len()
@@ -358,6 +360,7 @@ impl Ready {
         self.probes
             .iter()
             .try_for_each(|token| bounds::hex::<16>("probes", token))?;
+
         bounds::notes("notes", &mut self.notes)
     }
 }

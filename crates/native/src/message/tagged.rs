@@ -51,6 +51,7 @@ fn fault(text: &str, error: &serde_json::Error) -> Fault {
         // Only the name of the type is read outside of the text.
         return Fault::new("type", cause);
     }
+
     let around = place::path_at(text.as_bytes(), offset(text, error));
     let named = ["missing field `", "duplicate field `"]
         .iter()
@@ -66,6 +67,7 @@ fn fault(text: &str, error: &serde_json::Error) -> Fault {
         Some(field) => format!("{around}.{field}"),
         None => place::or_message(&around).to_owned(),
     };
+
     Fault::new(&member, cause)
 }
 

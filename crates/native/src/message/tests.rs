@@ -197,6 +197,7 @@ fn the_text_of_a_message_is_flat_json_with_its_numbers() {
         message: ClientMessage::Start { phase: 1 },
     };
     assert_eq!(text(start), r#"{"type":"start","n":3,"got":2,"phase":1}"#);
+
     let keep = Envelope {
         number: 0,
         received: 2,
@@ -348,6 +349,7 @@ fn a_fault_names_the_member() {
         assert_eq!(fault.member, *member, "{name}: {fault}");
         assert!(fault.text.chars().count() <= TEXT_MAX_CHARS, "{name}");
     }
+
     assert!(decode::<ClientMessage>(long_name(256).as_bytes()).is_ok());
     let longest = request(&"a".repeat(256), &format!("\"{}\"", "b".repeat(8190)));
     assert!(decode::<ClientMessage>(longest.as_bytes()).is_ok());
@@ -422,6 +424,7 @@ fn lists_of_the_server_are_bounded() {
         ..Ready::default()
     };
     assert_eq!(refused(ServerMessage::Ready(ready)), "probes");
+
     let ready = Ready {
         flows: vec![FlowGrant {
             flow: 0,
@@ -441,6 +444,7 @@ fn lists_of_the_server_are_bounded() {
         }),
         "result.load"
     );
+
     let wrong = Welcome {
         flow_secret: "AB".repeat(32),
         ..welcome()

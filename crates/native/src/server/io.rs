@@ -18,6 +18,7 @@ impl Machine {
                 Err(fault) => self.fault(now, fault),
             }
         }
+
         self.keep_alive(now);
     }
 
@@ -27,6 +28,7 @@ impl Machine {
         if !self.is_connected() {
             return;
         }
+
         match self.state {
             State::Session(_) => self.disconnect(now),
             State::Greeting | State::Admitting { .. } => self.close(CloseReason::Left),
@@ -43,14 +45,17 @@ impl Machine {
         if !self.is_session() {
             return Err(ResumeError::NoSession);
         }
+
         let is_fresh = |at: Instant| now.saturating_duration_since(at) < RESUME_SPACING;
         if self.lost_since.is_none() && self.resumed_at.is_some_and(is_fresh) {
             return Err(ResumeError::TooSoon);
         }
+
         let (_, received) = self.exchange.numbers();
         if resume.number < received {
             return Err(ResumeError::Numbers);
         }
+
         let frames = self
             .exchange
             .repeat(now, resume.received)
@@ -59,6 +64,7 @@ impl Machine {
         self.exchange.attach(now);
         self.lost_since = None;
         self.resumed_at = Some(now);
+
         match self
             .exchange
             .frame(now, ServerMessage::Resumed { received })
@@ -66,6 +72,7 @@ impl Machine {
             Ok(frame) => self.actions.push_back(Action::Send(frame)),
             Err(fault) => self.fault(now, fault),
         }
+
         self.actions.extend(frames.into_iter().map(Action::Send));
         Ok(())
     }
@@ -85,6 +92,7 @@ impl Machine {
             }
             _ => {}
         }
+
         match self.lost_since {
             Some(since) if now.saturating_duration_since(since) >= RESUME_MAX => {
                 self.close(CloseReason::Lost)
@@ -105,6 +113,7 @@ impl Machine {
         if matches!(self.state, State::Closed) {
             return None;
         }
+
         let connection = match self.lost_since {
             Some(since) => since.checked_add(RESUME_MAX),
             None => self.exchange.poll_timeout(),
@@ -148,6 +157,7 @@ impl Machine {
         if matches!(self.state, State::Closed) {
             return;
         }
+
         self.state = State::Closed;
         self.deadline = None;
         self.session_end = None;

@@ -70,6 +70,7 @@ impl Machine {
         if matches!(self.state, State::Closed) {
             return;
         }
+
         self.send(
             now,
             ServerMessage::Refused {
@@ -231,6 +232,7 @@ fn fit(result: &mut EndpointPhase) {
             .notes
             .push(format!("load after {LOAD_SAMPLES_MAX} samples is left out"));
     }
+
     let max_bytes = SERVER_MESSAGE_MAX_BYTES as usize - 1024;
     let fits = |result: &EndpointPhase| {
         serde_json::to_vec(result).is_ok_and(|text| text.len() <= max_bytes)
@@ -241,6 +243,7 @@ fn fit(result: &mut EndpointPhase) {
             .notes
             .push("streams are left out: the message would be above 1 MiB".to_owned());
     }
+
     if !fits(result) {
         result.load = Vec::new();
         result.notes =

@@ -151,6 +151,7 @@ impl Machine {
                 Fault::new("phase", format!("{phase} is not above {}", self.phase_last)),
             );
         }
+
         self.phase_last = phase;
         if phase > PHASES_MAX {
             let text = "the session has had as many phases as it may".to_owned();
@@ -164,6 +165,7 @@ impl Machine {
                 },
             );
         }
+
         if let Some((clause, text, limit)) = impossible(&spec) {
             let (clause, limit) = (clause.to_owned(), limit.map(|limit| limit.to_string()));
             return self.send(
@@ -175,6 +177,7 @@ impl Machine {
                 },
             );
         }
+
         self.state = State::Session(Phase::Opening {
             phase,
             duration_max: spec.duration_max,
@@ -236,12 +239,14 @@ impl Machine {
 /// What no server can do: clause, explanation, limit.
 fn impossible(spec: &PhaseSpec) -> Option<(&'static str, &'static str, Option<u64>)> {
     use PhaseKind as K;
+
     let needs_streams = matches!(spec.kind, K::Down | K::Up | K::Both | K::Rr | K::Crr);
     let streams_max = match spec.kind {
         K::Rr | K::Crr | K::Cps => TRANSACTION_STREAMS_MAX,
         _ => STREAMS_MAX,
     };
     let phase_max_ns = u64::try_from(PHASE_MAX.as_nanos()).unwrap_or(u64::MAX);
+
     if needs_streams && spec.streams_max == 0 {
         Some(("streams", "a phase with load needs a stream", None))
     } else if spec.streams_max > streams_max {

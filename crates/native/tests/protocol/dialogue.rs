@@ -77,6 +77,7 @@ fn a_server_that_does_not_prove_the_token_is_left() {
     pair.run(usize::MAX);
     pair.server_does(server::Input::ProofChecked(Some([9; 32])));
     pair.run(usize::MAX);
+
     let failed = "Failed the server does not prove knowledge of the token, Close";
     assert_eq!(pair.client_log.join(", "), failed);
     assert_eq!(pair.closed, Some(CloseReason::Left));
@@ -100,6 +101,7 @@ fn a_queue_shows_its_positions_and_ends_with_admission_or_refusal() {
     let mut pair = Pair::new(hello());
     pair.server_obeys = false;
     pair.run(usize::MAX);
+
     for (position, after_ms) in [(3, 0), (2, 999), (1, 1)] {
         pair.pass(Duration::from_millis(after_ms));
         pair.server_does(server::Input::Queued {
@@ -108,6 +110,7 @@ fn a_queue_shows_its_positions_and_ends_with_admission_or_refusal() {
         });
         pair.run(usize::MAX);
     }
+
     assert_eq!(
         pair.client_log.join(", "),
         "Queued 3, Queued 1",
@@ -222,6 +225,7 @@ fn a_session_has_256_phases() {
     let mut pair = Pair::new(hello());
     pair.client_obeys = false;
     pair.run_until("Welcome");
+
     let open = |pair: &mut Pair, spec| {
         pair.client_does(client::Input::OpenPhase(Box::new(spec)));
         pair.run(usize::MAX);
@@ -255,6 +259,7 @@ fn the_owner_refuses_a_phase() {
     pair.run_until("Welcome");
     pair.server_obeys = false;
     pair.run(usize::MAX);
+
     let (clause, text) = ("rate".to_owned(), "too fast".to_owned());
     pair.server_does(server::Input::PhaseRefused {
         clause,
@@ -360,11 +365,13 @@ fn a_phase_can_be_stopped_before_it_is_ready() {
 #[test]
 fn a_result_that_is_too_long_loses_its_lists_and_has_a_note() {
     use linerate_model::path::{EndpointPhase, StreamTotals};
+
     let mut pair = Pair::new(hello());
     pair.client_obeys = false;
     pair.run_until("Welcome");
     pair.client_does(client::Input::OpenPhase(Box::new(spec())));
     pair.run(usize::MAX);
+
     let mut totals = StreamTotals::default();
     totals.congestion = Some("cubic".repeat(20));
     let streams = vec![totals; 10_000];
@@ -374,17 +381,20 @@ fn a_result_that_is_too_long_loses_its_lists_and_has_a_note() {
         ..EndpointPhase::default()
     };
     pair.server_does(server::Input::PhaseEnded(Box::new(result)));
+
     let mut sent = None;
     while let Some(action) = pair.server.poll_action() {
         if let server::Action::Send(bytes) = action {
             pair.client.handle_bytes(pair.now, &bytes);
         }
     }
+
     while let Some(action) = pair.client.poll_action() {
         if let client::Action::PhaseResult(result) = action {
             sent = Some(result);
         }
     }
+
     let sent = sent.expect("the result");
     assert_eq!(
         (sent.load.len(), sent.streams.len(), sent.notes.len()),

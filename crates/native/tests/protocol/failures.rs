@@ -46,6 +46,7 @@ fn faulted(pair: &Pair) -> Fault {
         pair.client_log[pair.client_log.len() - 2..],
         [failed, "Close".to_owned()]
     );
+
     fault.clone()
 }
 
@@ -53,6 +54,7 @@ fn faulted(pair: &Pair) -> Fault {
 fn messages_out_of_state_end_the_session_with_a_fault() {
     let hello_again = || ClientMessage::Hello(Box::new(hello()));
     let opened = || vec![open(1)];
+
     let rows: Vec<(&str, Vec<ClientMessage>, &str)> = vec![
         ("second hello", vec![hello_again()], "type"),
         (
@@ -91,11 +93,13 @@ fn messages_out_of_state_end_the_session_with_a_fault() {
         let mut pair = Pair::new(hello());
         pair.client_obeys = false;
         pair.run_until("Welcome");
+
         for (message, number) in messages.into_iter().zip(2..) {
             pair.inject(&frame(number, message));
             pair.client_log
                 .retain(|entry| !entry.starts_with("Failed wrong"));
         }
+
         let Some(CloseReason::Fault(fault)) = &pair.closed else {
             panic!("{name}: {:?}", pair.closed)
         };
@@ -113,6 +117,7 @@ fn a_phase_number_is_not_used_again() {
     pair.client_does(client::Input::Stop);
     pair.run(usize::MAX);
     pair.inject(&frame(4, open(1)));
+
     let expected = Fault {
         member: "phase".to_owned(),
         text: "1 is not above 1".to_owned(),
@@ -129,6 +134,7 @@ fn a_second_request_before_the_response_ends_the_session_with_a_fault() {
     pair.inject(&frame(2, request("a")));
     assert_eq!(pair.closed, None);
     pair.inject(&frame(3, request("b")));
+
     let expected = Fault {
         member: "type".to_owned(),
         text: "request while another one is pending".to_owned(),
@@ -146,6 +152,7 @@ fn a_response_that_is_no_json_or_too_long_is_a_refusal() {
     pair.client_obeys = false;
     pair.run_until("Welcome");
     pair.server_obeys = false;
+
     for response in [
         "{".to_owned(),
         format!("\"{}\"", "x".repeat(1 << 20)),
@@ -163,6 +170,7 @@ fn a_response_that_is_no_json_or_too_long_is_a_refusal() {
             Some("RequestRefused response")
         );
     }
+
     assert_eq!((pair.closed.clone(), pair.client_log.len()), (None, 4));
 }
 
@@ -201,6 +209,7 @@ fn wrong_frames_end_the_session_with_a_fault_that_names_the_member() {
         pair.client_obeys = false;
         pair.run_until("Welcome");
         pair.inject(&bytes);
+
         let fault = faulted(&pair);
         assert!(fault.member.starts_with(member), "{name}: {fault}");
     }
@@ -212,6 +221,7 @@ fn the_65th_message_of_a_second_ends_the_session() {
     pair.client_obeys = false;
     pair.run_until("Welcome");
     pair.now += SECOND * 2;
+
     let keep = frame(0, ClientMessage::Keep);
     pair.inject(&keep.repeat(64));
     assert_eq!(pair.closed, None);
@@ -230,6 +240,7 @@ fn the_first_message_is_hello_or_resume() {
         let mut server = server::Machine::new(std::time::Instant::now());
         let number = u64::from(message.is_numbered());
         server.handle_bytes(std::time::Instant::now(), &frame(number, message));
+
         let last = std::iter::from_fn(|| server.poll_action()).last();
         assert!(
             matches!(last, Some(server::Action::Close(CloseReason::Fault(_)))),
@@ -245,9 +256,11 @@ fn a_client_that_vanishes_before_its_session_leaves_nothing() {
             let mut pair = Pair::new(hello());
             pair.segment = segment;
             pair.run(carried);
+
             if pair.server.is_session() {
                 break;
             }
+
             pair.server.control_lost(pair.now);
             pair.obey();
             assert_eq!(
@@ -267,6 +280,7 @@ fn a_client_that_sends_no_hello_has_5_s() {
     server.handle_bytes(now + SECOND * 4, &[0, 0]);
     assert_eq!(server.poll_timeout(), Some(now + SECOND * 5));
     server.handle_timeout(now + SECOND * 5);
+
     let last = std::iter::from_fn(|| server.poll_action()).last();
     assert_eq!(last, Some(server::Action::Close(CloseReason::Timeout)));
 }
@@ -278,9 +292,11 @@ fn a_server_that_is_silent_is_left_in_every_waiting_state() {
         let mut pair = Pair::new(hello());
         pair.segment = 40;
         pair.run(carried);
+
         if pair.client.poll_timeout().is_none() {
             continue;
         }
+
         // Everything under way is lost from now on, and no new connection comes.
         pair.is_reachable = false;
         for _ in 0..100 {
@@ -289,6 +305,7 @@ fn a_server_that_is_silent_is_left_in_every_waiting_state() {
             };
             pair.client.handle_timeout(at - Duration::from_nanos(1));
             pair.client.handle_timeout(at);
+
             while let Some(action) = pair.client.poll_action() {
                 if let client::Action::Failed(failure) = action {
                     seen += &failure.to_string();
@@ -296,8 +313,10 @@ fn a_server_that_is_silent_is_left_in_every_waiting_state() {
                 }
             }
         }
+
         assert_eq!(pair.client.poll_timeout(), None, "after {carried} segments");
     }
+
     assert!(waits > 20, "{waits}");
     for awaited in ["answer to hello", "ready", "started", "phase_result"] {
         assert!(seen.contains(awaited), "{awaited}: {seen}");
@@ -323,6 +342,7 @@ fn a_silent_connection_is_lost_after_20_s() {
     let mut pair = Pair::new(hello());
     pair.client_obeys = false;
     pair.run_until("Welcome");
+
     // The link carries nothing: each end passes its own time.
     for (at, end) in [
         (SECOND * 20 - Duration::from_nanos(1), false),
@@ -332,6 +352,7 @@ fn a_silent_connection_is_lost_after_20_s() {
         pair.client.handle_timeout(pair.now + at);
         let server_actions: Vec<_> = std::iter::from_fn(|| pair.server.poll_action()).collect();
         let client_actions: Vec<_> = std::iter::from_fn(|| pair.client.poll_action()).collect();
+
         assert_eq!(server_actions.contains(&server::Action::ControlLost), end);
         assert_eq!(client_actions.contains(&client::Action::ConnectAgain), end);
         assert!(
@@ -372,6 +393,7 @@ fn a_phase_ends_10_s_and_a_session_60_s_after_the_agreed_time() {
         Some(CloseReason::TimeLimit),
         "a session of 60 s"
     );
+
     let mut pair = Pair::new(hello());
     pair.run_until("Ready");
     pair.client_obeys = false;
@@ -393,6 +415,7 @@ fn messages_of_the_server_out_of_state_fail_the_session() {
         text: "b".to_owned(),
     };
     let began = || vec![ServerMessage::Welcome(Box::new(welcome()))];
+
     let rows: Vec<(&str, Vec<ServerMessage>)> = vec![
         (
             "proof without a token",
@@ -446,12 +469,14 @@ fn messages_of_the_server_out_of_state_fail_the_session() {
                 server_proof: None,
             },
         );
+
         let mut number = 0;
         for message in messages {
             number += u64::from(message.is_numbered());
             let n = if message.is_numbered() { number } else { 0 };
             client.handle_bytes(now, &frame(n, message));
         }
+
         let actions: Vec<_> = std::iter::from_fn(|| client.poll_action()).collect();
         let failed = actions.iter().find_map(|action| match action {
             client::Action::Failed(client::ProtocolFailure::Wrong(fault)) => {
@@ -483,6 +508,7 @@ fn a_welcome_before_the_proof_of_the_token_is_no_session() {
             },
         );
         client.handle_bytes(now, &frame(1, message));
+
         let actions: Vec<_> = std::iter::from_fn(|| client.poll_action())
             .skip(1)
             .collect();
@@ -503,6 +529,7 @@ fn endless_messages_fail_the_session_and_a_burst_behind_a_full_queue_does_not() 
     pair.client_obeys = false;
     pair.run_until("Started");
     pair.now += SECOND * 5;
+
     let clock = server::Input::Clock {
         sent_ns: 1,
         received_ns: 2,
@@ -519,6 +546,7 @@ fn endless_messages_fail_the_session_and_a_burst_behind_a_full_queue_does_not() 
     );
     (0..100).for_each(|_| pair.server_does(clock.clone()));
     pair.run(usize::MAX);
+
     let failed = "Failed wrong message of the server: message: more than 64 per second";
     assert_eq!(
         pair.client_log[pair.client_log.len() - 2..],

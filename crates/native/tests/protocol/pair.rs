@@ -44,6 +44,7 @@ impl Pair {
         let now = Instant::now();
         let mut client = client::Machine::new(now);
         let server_proof = hello.token.as_ref().map(|_| SERVER_PROOF);
+
         client.handle_local(
             now,
             client::Input::Hello {
@@ -78,6 +79,7 @@ impl Pair {
                 return carried;
             }
         }
+
         self.obey();
         limit
     }
@@ -129,6 +131,7 @@ impl Pair {
             self.server.handle_timeout(self.now);
             self.run(usize::MAX);
         }
+
         self.now = end;
     }
 
@@ -158,6 +161,7 @@ impl Pair {
             .as_mut()
             .unwrap_or(&mut self.server)
             .handle_bytes(self.now, &to_server);
+
         !(to_client.is_empty() && to_server.is_empty())
     }
 
@@ -171,6 +175,7 @@ impl Pair {
             if client.is_none() && server.is_none() && incoming.is_none() {
                 return;
             }
+
             client
                 .into_iter()
                 .for_each(|action| self.obey_client(action));
@@ -185,6 +190,7 @@ impl Pair {
 
     fn obey_client(&mut self, action: client::Action) {
         use client::{Action as A, Input as I};
+
         assert_ne!(
             self.client_log.last().map(String::as_str),
             Some("Close"),
@@ -229,6 +235,7 @@ impl Pair {
             A::Close => (log("Close"), None),
         };
         self.client_log.push(entry);
+
         if let Some(input) = input.filter(|_| self.client_obeys) {
             self.client.handle_local(self.now, input);
         }
@@ -247,6 +254,7 @@ impl Pair {
 
     fn obey_server(&mut self, action: server::Action) {
         use server::{Action as A, Input as I};
+
         assert_eq!(self.closed, None, "nothing follows the end");
         let (entry, input) = match action {
             A::Send(bytes) => {
@@ -304,6 +312,7 @@ impl Pair {
             A::ControlLost => ("ControlLost".to_owned(), None),
         };
         self.server_log.push(entry);
+
         if let Some(input) = input.filter(|_| self.server_obeys) {
             self.server.handle_local(self.now, input);
         }

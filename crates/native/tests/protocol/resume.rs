@@ -31,6 +31,7 @@ fn a_session_cut_after_any_segment_loses_nothing_and_does_nothing_twice() {
         pair.run(usize::MAX)
     };
     let mut resumed = 0;
+
     for segment in [50, 120, usize::MAX] {
         for carried in 0..segments(segment) {
             let mut pair = Pair::new(hello());
@@ -38,6 +39,7 @@ fn a_session_cut_after_any_segment_loses_nothing_and_does_nothing_twice() {
             assert_eq!(pair.run(carried), carried);
             pair.cut();
             pair.run(usize::MAX);
+
             if pair.client_log.first().map(String::as_str) != Some("Welcome") {
                 let failed = "Failed the server closed the connection, Close";
                 assert_eq!(pair.client_log.join(", "), failed, "{segment} {carried}");
@@ -49,6 +51,7 @@ fn a_session_cut_after_any_segment_loses_nothing_and_does_nothing_twice() {
                 );
                 continue;
             }
+
             assert_eq!(events(&pair.client_log), CLIENT, "{segment} {carried}");
             assert_eq!(events(&pair.server_log), SERVER, "{segment} {carried}");
             resumed += usize::from(pair.client_log.iter().any(|entry| entry == "Resumed"));
@@ -60,6 +63,7 @@ fn a_session_cut_after_any_segment_loses_nothing_and_does_nothing_twice() {
             );
         }
     }
+
     assert!(resumed > 50, "{resumed}");
 }
 
@@ -75,6 +79,7 @@ fn a_session_cut_twice_loses_nothing() {
             pair.cut();
             pair.run(usize::MAX);
             pair.pass(SECOND * 2);
+
             if pair.client_log.first().map(String::as_str) == Some("Welcome") {
                 assert_eq!(events(&pair.client_log), CLIENT, "{first} {second}");
                 assert_eq!(events(&pair.server_log), SERVER, "{first} {second}");
@@ -93,6 +98,7 @@ fn running() -> Pair {
     pair.client_does(client::Input::Start);
     pair.run(usize::MAX);
     assert_eq!(pair.client_log.last().map(String::as_str), Some("Started"));
+
     pair
 }
 
@@ -129,6 +135,7 @@ fn a_request_cut_after_any_segment_is_handled_once() {
         pair.run(carried);
         pair.cut();
         pair.run(usize::MAX);
+
         let is_event = |entry: &&String| entry.starts_with("Re") && *entry != "Resumed";
         let seen = |log: &[String]| {
             log.iter()
@@ -160,6 +167,7 @@ fn a_session_without_a_connection_is_over_after_30_s_at_both_ends() {
     );
     pair.pass(Duration::from_nanos(1));
     assert_eq!(pair.closed, Some(CloseReason::Lost));
+
     let failed = "Failed control connection lost and not replaced within 30 s";
     assert_eq!(
         pair.client_log[pair.client_log.len() - 2..],
@@ -190,6 +198,7 @@ fn a_resumption_directly_after_another_is_refused_and_the_client_keeps_its_dista
     let mut pair = running();
     pair.cut_at_client();
     pair.run(usize::MAX);
+
     let again = Resume {
         session: "s1".to_owned(),
         number: 3,
@@ -214,6 +223,7 @@ fn a_resumption_directly_after_another_is_refused_and_the_client_keeps_its_dista
 fn impossible_numbers_and_sessions_that_do_not_exist_are_refused() {
     let mut pair = running();
     pair.server.control_lost(pair.now);
+
     let resume = |number, received| Resume {
         session: "s1".to_owned(),
         number,
@@ -227,6 +237,7 @@ fn impossible_numbers_and_sessions_that_do_not_exist_are_refused() {
         );
         assert!(!pair.server.is_connected());
     }
+
     assert_eq!(pair.server.resume(pair.now, &resume(3, 3)), Ok(()));
     let mut fresh = server::Machine::new(pair.now);
     assert_eq!(
@@ -242,6 +253,7 @@ fn a_server_that_forgot_the_session_ends_it_at_the_client() {
     while pair.server.poll_action().is_some() {}
     pair.cut_at_client();
     pair.run(usize::MAX);
+
     let failed = "Failed the server does not continue the session: unknown session";
     assert_eq!(
         pair.client_log[3..].join(", "),
@@ -256,6 +268,7 @@ fn a_server_that_does_not_answer_the_resumption_is_tried_again() {
     client.control_lost(now);
     client.resume(now, &[0; 32]);
     client.handle_timeout(now + SECOND * 5);
+
     let actions: Vec<_> = std::iter::from_fn(|| client.poll_action()).collect();
     assert_eq!(actions, [client::Action::ConnectAgain]);
     assert_eq!(client.poll_timeout(), Some(now + SECOND * 30));
@@ -265,6 +278,7 @@ fn a_server_that_does_not_answer_the_resumption_is_tried_again() {
 fn a_second_hello_on_a_new_connection_does_not_touch_the_session() {
     let mut pair = running();
     let mut other = server::Machine::new(pair.now);
+
     let keep = linerate_native::message::Envelope {
         number: 0,
         received: 0,
@@ -276,6 +290,7 @@ fn a_second_hello_on_a_new_connection_does_not_touch_the_session() {
     );
     assert!(other.poll_action().is_none());
     other.handle_timeout(pair.now + server::HELLO_TIMEOUT);
+
     let last = std::iter::from_fn(|| other.poll_action()).last();
     assert_eq!(last, Some(server::Action::Close(CloseReason::Timeout)));
     pair.client_does(client::Input::Stop);
