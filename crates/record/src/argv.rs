@@ -30,6 +30,7 @@ pub fn scrubbed(argv: &[String]) -> Vec<String> {
         {
             return format!("{option}={HIDDEN}");
         }
+
         without_header(argument).unwrap_or_else(|| without_url_secrets(argument))
     };
     argv.iter().map(scrub).collect()
@@ -74,6 +75,7 @@ fn without_url_secrets(argument: &str) -> String {
         .map_or((query, None), |(query, fragment)| (query, Some(fragment)));
     let parameters: Vec<String> = query.split('&').map(without_secret_value).collect();
     let fragment = fragment.map_or_else(String::new, |fragment| format!("#{fragment}"));
+
     format!(
         "{scheme}://{authority}{path}?{}{fragment}",
         parameters.join("&")
@@ -128,6 +130,7 @@ mod tests {
             let argv: Vec<String> = typed.split(' ').map(str::to_owned).collect();
             assert_eq!(scrubbed(&argv).join(" "), kept);
         }
+
         let headers = [
             "Authorization: Bearer 1",
             "-Hcookie: a=b",

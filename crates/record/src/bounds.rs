@@ -38,6 +38,7 @@ pub(crate) fn scan(text: &str) -> (Scan, Result<(), serde_json::Error>) {
     let outcome = walk
         .deserialize(&mut deserializer)
         .and_then(|()| deserializer.end());
+
     (state.into_inner(), outcome)
 }
 
@@ -58,6 +59,7 @@ impl Walk<'_> {
         if self.depth == NESTING_MAX {
             return Err(self.exceeded(format!("nested deeper than {NESTING_MAX}")));
         }
+
         Ok(Self {
             depth: self.depth + 1,
             ..self
@@ -67,10 +69,12 @@ impl Walk<'_> {
     /// Enters a member; `leave` restores the member around it.
     fn enter(self, name: fmt::Arguments<'_>) -> usize {
         use fmt::Write as _;
+
         let state = &mut *self.state.borrow_mut();
         let length = state.member.len();
         // Writing to a text does not fail.
         let _ = state.member.write_fmt(name);
+
         state.entered.clone_from(&state.member);
         length
     }
@@ -119,10 +123,12 @@ impl<'de> Visitor<'de> for Walk<'_> {
         if text.len() > TEXT_MAX_BYTES {
             return Err(self.exceeded(format!("longer than {TEXT_MAX_BYTES} bytes")));
         }
+
         let mut state = self.state.borrow_mut();
         if state.member == "schema" {
             state.schema = Some(text.to_owned());
         }
+
         Ok(())
     }
 
@@ -132,17 +138,20 @@ impl<'de> Visitor<'de> for Walk<'_> {
             "trials" => ("trials", TRIALS_MAX),
             _ => ("items", ITEMS_MAX),
         };
+
         for at in 0.. {
             let length = self.enter(format_args!("[{at}]"));
             if items.next_element_seed(inner)?.is_none() {
                 self.leave(length);
                 return Ok(());
             }
+
             self.leave(length);
             if at == max {
                 return Err(self.exceeded(format!("more than {max} {what}")));
             }
         }
+
         Ok(())
     }
 
@@ -152,11 +161,13 @@ impl<'de> Visitor<'de> for Walk<'_> {
             if name.len() > NAME_MAX_BYTES {
                 return Err(self.exceeded(format!("a name longer than {NAME_MAX_BYTES} bytes")));
             }
+
             let dot = if self.depth == 0 { "" } else { "." };
             let length = self.enter(format_args!("{dot}{name}"));
             members.next_value_seed(inner)?;
             self.leave(length);
         }
+
         Ok(())
     }
 }

@@ -91,6 +91,7 @@ impl Builder {
             None if moved || self.columns.points() > 0 => (RunState::Partial, None),
             None => (RunState::Failed, None),
         };
+
         let mut trial = Trial::complete(elapsed_ns(&self.detail, &self.columns));
         trial.state = state;
         trial.reason = reason;
@@ -101,12 +102,14 @@ impl Builder {
         };
         trial.series = self.columns.into_series();
         trial.detail = Some(Detail::Test(Box::new(self.detail)));
+
         trial
     }
 
     fn interval(&mut self, report: &IntervalReport) {
         self.columns.push(report);
         let (omitted, last) = (report.omitted, report.last);
+
         match self.detail.sequence.last_mut() {
             Some(TestStep::Intervals {
                 count,
@@ -121,6 +124,7 @@ impl Builder {
                 is_last: last,
             }),
         }
+
         if self.columns.points() > self.points_max {
             self.thin();
         }
@@ -137,6 +141,7 @@ impl Builder {
             groups.extend((0..*count % 2).map(|_| 1));
             *count = count.div_ceil(2);
         }
+
         self.columns.merge(&groups);
     }
 
@@ -155,6 +160,7 @@ impl Builder {
         if self.events <= EVENTS_MAX || is_end {
             return self.step(TestStep::Event(Box::new(event.clone())));
         }
+
         let sequence = &mut self.detail.sequence;
         match self.dropped_at.and_then(|at| sequence.get_mut(at)) {
             Some(TestStep::Dropped(count)) => *count += 1,
@@ -189,6 +195,7 @@ impl EventSink for Builder {
             }
             _ => self.keep(event),
         }
+
         match event {
             Event::Summary(summary) if self.detail.summary.as_ref() != Some(&**summary) => {
                 self.further.push((**summary).clone());
@@ -197,6 +204,7 @@ impl EventSink for Builder {
             Event::Failed(failure) => self.end = Some(Err(failure.clone())),
             _ => {}
         }
+
         Ok(())
     }
 }
@@ -217,6 +225,7 @@ fn elapsed_ns(detail: &TestDetail, columns: &Columns) -> u64 {
         .filter_map(|stream| stream.local())
         .map(|end| end.duration_ns)
         .max();
+
     measured_ns
         .map_or(0, |ns| ns.saturating_add(omit_ns))
         .max(columns.end_ns())

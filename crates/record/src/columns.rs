@@ -67,20 +67,24 @@ impl Columns {
             .iter()
             .map(|row| row.end_ns.saturating_add(offset_ns))
             .max();
+
         for row in &report.streams {
             let before = self.intervals;
             let lane = self.lane(SeriesOf::Stream(row.id.0), row.flow.into());
             if lane.ends_ns.len() > before {
                 continue;
             }
+
             lane.starts_ns.push(row.start_ns.saturating_add(offset_ns));
             lane.ends_ns.push(row.end_ns.saturating_add(offset_ns));
             lane.push(row);
         }
+
         self.intervals += 1;
         for lane in &mut self.lanes {
             lane.pad(self.intervals, end_ns);
         }
+
         if report.omitted {
             self.measured_from_ns = self.end_ns();
         }
@@ -121,6 +125,7 @@ impl Columns {
                 column.merge(groups);
             }
         }
+
         self.intervals = groups.len();
         self.is_thinned = true;
     }
@@ -182,6 +187,7 @@ impl Lane {
         let start_ns = self.ends_ns.last().copied().unwrap_or(end_ns);
         self.starts_ns.resize(intervals, start_ns);
         self.ends_ns.resize(intervals, end_ns);
+
         for column in &mut self.columns {
             column.values.resize(intervals, f64::NAN);
         }
@@ -201,8 +207,10 @@ impl Lane {
                 extremes: Vec::new(),
             });
         }
+
         let times = times(self.starts_ns.first().copied().unwrap_or(0), self.ends_ns);
         let mut all = Vec::new();
+
         for column in self.columns {
             let series = |name: String, values: Vec<f64>| {
                 let values = values
@@ -232,8 +240,10 @@ impl Lane {
                     of(|extremes| extremes.1),
                 ));
             }
+
             all.push(series(column.name, column.values));
         }
+
         all
     }
 }

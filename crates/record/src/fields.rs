@@ -87,6 +87,7 @@ pub(crate) fn with_arrays(object: Map<String, Value>) -> Value {
         Value::Object(inner) => (name, with_arrays(inner)),
         value => (name, value),
     });
+
     if is_array {
         Value::Array(members.map(|(_, value)| value).collect())
     } else {

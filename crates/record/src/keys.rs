@@ -139,6 +139,7 @@ mod tests {
         let mut titled = TestSpec::default();
         titled.title = Some("night".into());
         titled.extra_data = Some("x".into());
+
         let mut longer = TestSpec::default();
         longer.end = EndCondition::Duration(Duration::from_secs(20));
         assert_eq!(spec_key("test", &plain), spec_key("test", &titled));

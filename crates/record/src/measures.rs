@@ -18,6 +18,7 @@ pub(crate) fn of_test(
         let value = value.filter(|value| value.is_finite());
         all.extend(value.map(|value| Measure::new(name, way, value)));
     };
+
     for flow in [Flow::Forward, Flow::Reverse] {
         let way = Way::from(flow);
         let (sent, received) = (
@@ -26,6 +27,7 @@ pub(crate) fn of_test(
         );
         add(MeasureName::ReceivedBps, way, received.and_then(rate));
         add(MeasureName::SentBps, way, sent.and_then(rate));
+
         let retransmits = measure::retransmits(summary, flow);
         add(
             MeasureName::Retransmits,
@@ -37,6 +39,7 @@ pub(crate) fn of_test(
         let share = share
             .and_then(|((count, sent), mss)| measure::retransmit_share(count, sent.bytes, mss));
         add(MeasureName::RetransmitShare, way, share);
+
         let udp = received.and_then(|received| received.udp);
         let datagrams = measure::datagrams(summary, flow);
         add(
@@ -70,6 +73,7 @@ pub(crate) fn of_test(
             measure::fairness_jain(summary, flow),
         );
     }
+
     let (client, server) = match header.endpoint {
         Endpoint::Client => (summary.cpu_local, summary.cpu_remote),
         Endpoint::Server => (summary.cpu_remote, summary.cpu_local),
@@ -91,6 +95,7 @@ pub(crate) fn of_test(
             .zip(server)
             .and_then(|both| cpu_s_per_gib(summary, both)),
     );
+
     all
 }
 

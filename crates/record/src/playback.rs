@@ -20,6 +20,7 @@ pub fn playback(trial: &Trial) -> Vec<Event> {
     let mut data_paths = detail.data_paths.iter();
     let mut intervals = Intervals::new(detail, &trial.series);
     let mut events = Vec::new();
+
     for step in &detail.sequence {
         match step {
             TestStep::Header => events.push(Event::TestAccepted(Box::new(detail.header.clone()))),
@@ -45,6 +46,7 @@ pub fn playback(trial: &Trial) -> Vec<Event> {
             _ => {}
         }
     }
+
     events
 }
 
@@ -83,6 +85,7 @@ impl<'a> Intervals<'a> {
                 }),
             }
         }
+
         let length = series
             .iter()
             .map(|series| series.values.len())
@@ -110,10 +113,12 @@ impl<'a> Intervals<'a> {
         let mut report = IntervalReport::new(rows.collect());
         report.omitted = omitted;
         report.last = last;
+
         if omitted {
             let ends = report.streams.iter().map(|row| row.end_ns);
             self.measured_from_ns = ends.max().unwrap_or(0).max(self.measured_from_ns);
         }
+
         self.at += 1;
         report
     }
@@ -130,11 +135,13 @@ impl Lane<'_> {
             .and_then(|series| value(series))
             .map_or(start_ns, |start| start as u64);
         let mut groups: BTreeMap<Group, Map<String, Value>> = BTreeMap::new();
+
         for series in &self.series {
             if let (Some((group, name)), Some(number)) = (group_of(&series.name), value(series)) {
                 fields::set(groups.entry(group).or_default(), name, number);
             }
         }
+
         let mut group = |group| groups.remove(&group).map(fields::with_arrays);
         let mut row = StreamInterval::default();
         row.id = StreamId(self.id);
@@ -147,6 +154,7 @@ impl Lane<'_> {
         row.udp = group(Group::Udp).and_then(|udp| serde_json::from_value(udp).ok());
         row.metrics =
             group(Group::Metrics).and_then(|metrics| serde_json::from_value(metrics).ok());
+
         Some(row)
     }
 }

@@ -50,6 +50,7 @@ pub fn read(text: &str) -> Result<RunRecord, TextError> {
             bound: format!("longer than {FILE_MAX_BYTES} bytes"),
         });
     }
+
     let (scan, outcome) = bounds::scan(text);
     let member = || {
         if scan.member.is_empty() {
@@ -64,6 +65,7 @@ pub fn read(text: &str) -> Result<RunRecord, TextError> {
             bound,
         });
     }
+
     outcome.map_err(|error| match error.is_eof() {
         true => TextError::Truncated(member()),
         false => TextError::NotJson(error.to_string()),
@@ -73,6 +75,7 @@ pub fn read(text: &str) -> Result<RunRecord, TextError> {
         Some(schema) => return Err(TextError::Schema(schema.chars().take(64).collect())),
         None => return Err(TextError::Schema("is missing".into())),
     }
+
     let record: RunRecord =
         serde_json::from_str(text).map_err(|error| wrong_member(text, &error))?;
     check_times(&record)?;
@@ -88,6 +91,7 @@ pub fn write(record: &RunRecord) -> String {
     if bounds::scan(&text).1.is_ok() {
         return text;
     }
+
     let mut value: Value = serde_json::from_str(&text).unwrap_or_default();
     cut(&mut value);
     value.to_string()
@@ -114,6 +118,7 @@ fn wrong_member(text: &str, error: &serde_json::Error) -> TextError {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
+
     let scan = bounds::scan(&text[..end]).0;
     let member = if is_missing {
         scan.member
@@ -143,6 +148,7 @@ fn check_times(record: &RunRecord) -> Result<(), TextError> {
             });
         }
     }
+
     Ok(())
 }
 
@@ -153,6 +159,7 @@ fn times_fault(series: &Series) -> Option<&'static str> {
     if ends_ns.len() != series.values.len() {
         return Some("not as many as values");
     }
+
     let is_sorted = ends_ns.is_sorted() && ends_ns.first().is_none_or(|end| end >= t0_ns);
     (!is_sorted).then_some("not in ascending order")
 }

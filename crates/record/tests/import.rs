@@ -38,6 +38,7 @@ fn reports() -> BTreeMap<String, String> {
             reports.insert(name, fs::read_to_string(&path).expect("text"));
         }
     }
+
     reports
 }
 
@@ -66,10 +67,12 @@ fn every_report_has_the_tests_that_its_program_ran() {
             contents.unread.len(),
             contents.repeated
         );
+
         for test in &contents.tests {
             let _ = writeln!(actual, "  {}", line(test));
         }
     }
+
     let expected = include_str!("data/expected.txt");
     let differs = actual
         .lines()
@@ -126,6 +129,7 @@ fn every_text_has_the_tests_that_its_program_ran() {
         let contents = read(&text);
         let lines: Vec<&str> = text.lines().collect();
         let _ = writeln!(actual, "{name}: {} repeated", contents.repeated);
+
         for test in &contents.tests {
             let _ = writeln!(
                 actual,
@@ -136,6 +140,7 @@ fn every_text_has_the_tests_that_its_program_ran() {
                 )
             );
         }
+
         // The heads of our own files of texts.
         let is_ours = |line: &&str| line.starts_with("# ") || line.starts_with("=== ");
         let unread = contents
@@ -152,6 +157,7 @@ fn every_text_has_the_tests_that_its_program_ran() {
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         fs::write(&path, &actual).expect("the expected tests");
     }
+
     let expected = fs::read_to_string(path).expect("the expected tests");
     let differs = actual
         .lines()
@@ -167,6 +173,7 @@ fn every_text_has_the_tests_that_its_program_ran() {
 fn line(test: &Imported) -> String {
     let spec = spec(test);
     let count = |is: fn(&Event) -> bool| test.events.iter().filter(|event| is(event)).count();
+
     let mut line = format!(
         "{} {} of the {}: {} {}, {} streams, {} intervals",
         test.origin.tool,
@@ -186,6 +193,7 @@ fn line(test: &Imported) -> String {
     } else {
         ""
     });
+
     for flow in [Flow::Forward, Flow::Reverse] {
         let Some(summary) = summary(test) else {
             continue;
@@ -195,6 +203,7 @@ fn line(test: &Imported) -> String {
                 format!("{} B in {:.6} s", end.bytes, end.seconds())
             })
         };
+
         let (sent, received) = (
             measure::sent(summary, flow),
             measure::received(summary, flow),
@@ -214,11 +223,13 @@ fn line(test: &Imported) -> String {
                     udp.lost, udp.packets, udp.out_of_order
                 )
             });
+
             let retransmits =
                 measure::retransmits(summary, flow).map(|count| format!(", {count} retransmits"));
             line.extend([lost, retransmits].into_iter().flatten());
         }
     }
+
     let end = match test.events.last() {
         Some(Event::Finished) => "finished".to_owned(),
         Some(Event::Failed(failure)) => format!("{:?}: {failure}", failure.kind),
@@ -268,9 +279,11 @@ fn reports_one_behind_the_other_are_all_read() {
     reports.retain(|name, _| !name.ends_with("server.csv"));
     let tests = reports.values().flat_map(|text| read(text).tests);
     let mut all = BTreeMap::new();
+
     for test in tests {
         all.entry(test.source_key).or_insert(test.events);
     }
+
     let joined: String = reports.values().map(|text| format!("{text}\n")).collect();
     let joined: BTreeMap<_, _> = read(&joined)
         .tests
@@ -289,6 +302,7 @@ fn a_cut_report_has_part_of_the_tests_and_the_whole_one_replaces_it() {
     for (name, text) in reports() {
         let whole = read(&text);
         let bytes = text.trim_end().len();
+
         for part in 1..CUTS {
             let at = bytes * part / CUTS;
             let cut = read(&text[..at]);
@@ -296,6 +310,7 @@ fn a_cut_report_has_part_of_the_tests_and_the_whole_one_replaces_it() {
                 keys(&cut).iter().all(|key| keys(&whole).contains(key)),
                 "{name} cut at {at}"
             );
+
             // One of each five, because it takes long.
             for follows in ["\n", ""].into_iter().filter(|_| part % 5 == 0) {
                 let both = read(&format!("{}{follows}{text}", &text[..at]));
@@ -304,6 +319,7 @@ fn a_cut_report_has_part_of_the_tests_and_the_whole_one_replaces_it() {
                 if follows.is_empty() && has_lines {
                     continue;
                 }
+
                 let mut found: Vec<_> = both
                     .tests
                     .iter()
@@ -314,6 +330,7 @@ fn a_cut_report_has_part_of_the_tests_and_the_whole_one_replaces_it() {
                     .iter()
                     .map(|test| (&test.source_key, &test.events))
                     .collect();
+
                 found.sort_by_key(|(key, _)| *key);
                 expected.sort_by_key(|(key, _)| *key);
                 assert_eq!(
@@ -345,12 +362,14 @@ fn a_cut_report_has_its_whole_intervals_and_the_totals_of_this_end() {
             .count(),
         1
     );
+
     let summary = summary(test).expect("of the first interval");
     assert_eq!(
         measure::sent(summary, Flow::Forward).map(|end| end.duration_ns / 1_000_000),
         Some(1000)
     );
     assert_eq!(measure::received(summary, Flow::Forward), None);
+
     let notes = &test.origin.imported.as_ref().expect("an import").notes;
     assert!(
         notes.iter().any(|note| note.contains("cut off")),
@@ -366,6 +385,7 @@ fn a_report_formatted_anew_is_the_same() {
     {
         let value: Value = serde_json::from_str(text).expect(name);
         let anew = read(&serde_json::to_string(&value).expect("JSON"));
+
         let hash = |contents: &Contents| {
             contents.tests[0]
                 .origin
@@ -413,6 +433,7 @@ fn the_servers_report_within_a_clients_is_its_twin_or_its_text() {
             "{name}"
         );
     }
+
     let contents = read(&report("json-gso.c321-s321.client.json"));
     let text = |event: &Event| matches!(event, Event::PeerOutput(ServerOutput::Text(text)) if text.contains("Accepted"));
     assert_eq!(contents.tests.len(), 1);
@@ -434,6 +455,7 @@ fn zeros_for_what_is_not_known_are_absent() {
         ),
         (Some(0), None, None, None)
     );
+
     let server = read(&report("json-udp.c321-s321.server.json"));
     let summary = summary(&server.tests[0]).expect("totals");
     assert_eq!(summary.cpu_remote, None);
@@ -466,6 +488,7 @@ fn reports_of_the_first_releases_are_read() {
     let contents = read(&report_of_3_1(&tcp, "TCP"));
     let received = measure::received(summary(&contents.tests[0]).expect("totals"), Flow::Forward);
     assert_eq!(received.map(|end| end.bytes), Some(1_490_000_400));
+
     let notes = &contents.tests[0]
         .origin
         .imported
@@ -488,6 +511,7 @@ fn reports_of_the_first_releases_are_read() {
         (received.bytes, received.duration_ns),
         (390_000, 10_000_000_000)
     );
+
     let datagrams = measure::datagrams(summary, Flow::Forward).expect("known");
     assert_eq!(datagrams.lost_share(), Some(0.025));
 }
@@ -517,6 +541,7 @@ fn the_servers_report_of_old_clients_is_the_receiving_end() {
         measure::sent(summary, Flow::Forward).map(|end| end.bytes),
         Some(1_312_500)
     );
+
     let received = measure::received(summary, Flow::Forward).expect("of the server");
     assert_eq!(
         (received.bytes, received.udp.map(|udp| udp.lost)),
@@ -532,6 +557,7 @@ fn lines_between_reports_are_counted() {
         "Mon Nov 23\n[  5] local\n{{\"a\": 1}}\n{text}done\n"
     ));
     assert_eq!((contents.tests.len(), contents.unread.len()), (1, 4));
+
     for unknown in ["", "\n", "hello\n", "{}", "{\"start\": {}}", "1,2,3\n"] {
         assert_eq!(
             import(None, unknown, &|_| 0).err(),
@@ -574,10 +600,12 @@ fn damaged_texts_become_tests_or_unread_lines() {
             .wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as usize % below
     };
+
     for (name, text) in texts() {
         for _ in 0..20 {
             let words: Vec<&str> = text.split_inclusive(char::is_whitespace).collect();
             let at = next(words.len().max(1));
+
             let damaged: String = words
                 .iter()
                 .enumerate()

@@ -77,15 +77,18 @@ impl Scenario {
         let address: SocketAddr = "192.0.2.1:5201".parse().expect("address");
         let mut connected = ControlConnected::new(address, address);
         connected.mss_bytes = Some(1448);
+
         let mut spec = TestSpec::default();
         spec.transport = self.transport;
         spec.direction = self.direction;
         spec.streams = self.streams;
         spec.omit = Duration::from_secs(self.omit_s);
+
         let mut header = TestHeader::default();
         header.peer_host = "host".into();
         header.control_mss_bytes = Some(1448);
         header.spec = spec;
+
         let mut events = vec![
             Event::ControlConnected(connected),
             Event::TestAccepted(Box::new(header)),
@@ -97,9 +100,11 @@ impl Scenario {
             at_monotonic_ns: None,
         });
         events.extend((0..self.omit_s).map(|k| self.interval(k, true, false)));
+
         if self.omit_s > 0 {
             events.push(Event::OmitEnded);
         }
+
         events.extend((0..self.seconds).map(|k| self.interval(k, false, k + 1 == self.seconds)));
         events.push(Event::Warning("one stream was slow".into()));
         events.push(Event::Summary(Box::new(self.summary())));
@@ -114,6 +119,7 @@ impl Scenario {
                 Event::Failed(failure)
             }
         });
+
         events
     }
 
@@ -164,6 +170,7 @@ impl Scenario {
                 reads.calls = k;
                 reads.bins = [1, 2, 3, 4, 5, 6, 7, k];
                 metrics.reads = Some(reads);
+
                 let mut distribution = Distribution::default();
                 distribution.count = k;
                 distribution.mean = 0.5;
@@ -171,13 +178,16 @@ impl Scenario {
                 distribution.max = 0.75;
                 distribution.deviation = 0.1;
                 metrics.one_way = Some(distribution);
+
                 Box::new(metrics)
             });
+
             interval
         });
         let mut report = IntervalReport::new(streams.collect());
         report.omitted = omitted;
         report.last = last;
+
         Event::Interval(report)
     }
 
@@ -194,12 +204,15 @@ impl Scenario {
                 tcp.min_rtt_us = Some(100);
                 tcp
             });
+
             stream
         });
+
         let cpu = Some(CpuUsage::new(50.0, 0.0, 0.0));
         let mut summary = Summary::new(streams.collect());
         summary.cpu_local = cpu;
         summary.cpu_remote = cpu;
+
         summary
     }
 }
@@ -303,12 +316,14 @@ fn a_test_without_a_connection_has_a_reason_and_no_values() {
     let failure = Failure::error(103, "unable to connect to server");
     let mut planned = TestHeader::default();
     planned.peer_host = "192.0.2.9".into();
+
     let trial = trial_of(&[Event::Failed(failure.clone())], Builder::new(planned));
     assert_eq!(
         (trial.state, trial.reason.as_deref()),
         (RunState::Failed, Some("unable to connect to server"))
     );
     assert!(trial.measures.is_empty() && trial.series.is_empty());
+
     let Some(Detail::Test(detail)) = &trial.detail else {
         panic!("a test")
     };
@@ -337,6 +352,7 @@ fn a_test_that_broke_off_is_partial_and_one_the_user_ended_is_interrupted() {
         trial_of(&user.events(), Builder::default()).state,
         RunState::Interrupted
     );
+
     let events = server.events();
     let killed = trial_of(&events[..events.len() - 1], Builder::default());
     assert_eq!((killed.state, killed.reason), (RunState::Partial, None));
@@ -371,6 +387,7 @@ fn merged_neighbours_keep_their_sum_and_their_extremes() {
         "{}",
         bytes.len()
     );
+
     let sum = long.events().into_iter().filter_map(|event| match event {
         Event::Interval(report) => Some(report.streams[0].bytes as f64),
         _ => None,
@@ -382,6 +399,7 @@ fn merged_neighbours_keep_their_sum_and_their_extremes() {
         .fold(f64::INFINITY, f64::min);
     assert_eq!((highest, lowest), (5000.0, 1000.0));
     assert_eq!(series("max.bytes").of, SeriesOf::Stream(0));
+
     let intervals = playback(&trial)
         .into_iter()
         .filter(|event| matches!(event, Event::Interval(_)))
@@ -397,6 +415,7 @@ fn a_flood_of_events_is_dropped_and_counted_and_the_end_is_kept() {
         end..end,
         (0..10_000).map(|k| Event::Warning(format!("warning {k}"))),
     );
+
     let trial = trial_of(&events, Builder::default());
     let played = playback(&trial);
     assert!(played.len() < 5000, "{}", played.len());

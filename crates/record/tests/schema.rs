@@ -26,9 +26,11 @@ fn the_published_schema_is_that_of_the_types() {
         "{{\n{members},\n  \"$defs\": {{\n{}\n  }}\n}}\n",
         lines(&types, "    ").join(",\n")
     );
+
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         fs::write(PATH, &text).expect("written");
     }
+
     let published = fs::read_to_string(PATH).expect("docs/schema/linerate.run.1.json");
     assert!(
         published == text,

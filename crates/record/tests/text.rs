@@ -23,6 +23,7 @@ fn record() -> RunRecord {
     trial.factors = [("streams".to_owned(), "4".to_owned())].into();
     trial.measures = vec![measure];
     trial.series = vec![series];
+
     let mut record = RunRecord::new(
         RunId::new(1_700_000_000_000, [7; 10]),
         RunKind::Test,
@@ -34,6 +35,7 @@ fn record() -> RunRecord {
     record.elapsed_ns = 35;
     record.origin.tool = "linerate".into();
     record.trials = vec![trial];
+
     record
 }
 
@@ -110,6 +112,7 @@ fn bounds_are_named_with_their_member() {
     let long = |length: usize| Value::Array(vec![json!(1); length]);
     let mut nested = json!(1);
     (0..70).for_each(|_| nested = json!([nested.take()]));
+
     for (text, expected) in [
         (
             with(|value| value["title"] = json!("x".repeat(65_537))),
@@ -134,6 +137,7 @@ fn bounds_are_named_with_their_member() {
     ] {
         assert_eq!(error(&text), expected);
     }
+
     let deep = error(&with(|value| value["notes"] = nested));
     assert!(
         deep.starts_with("notes[0][0]") && deep.ends_with("]: nested deeper than 64"),
@@ -152,6 +156,7 @@ fn wrong_types_and_unordered_times_name_their_member() {
     );
     let number = error(&with(|value| value["trials"][0]["state"] = json!(1234)));
     assert!(number.starts_with("trials[0].state: "), "{number}");
+
     let missing = error(&with(|value| {
         drop(
             value["trials"][0]
@@ -165,6 +170,7 @@ fn wrong_types_and_unordered_times_name_their_member() {
         error(&unordered),
         "trials[0].series[0].ends_ns: not in ascending order"
     );
+
     let short = with(|value| value["trials"][0]["series"][0]["ends_ns"] = json!([20]));
     assert_eq!(
         error(&short),

@@ -26,6 +26,7 @@ pub(super) fn first(text: &str) -> Option<Document> {
             cut_bytes: None,
         });
     }
+
     let text = &text[..next_start(text, text.len()).unwrap_or(text.len())];
     let (whole, closing) = whole_part(text)?;
     let value = serde_json::from_str(&format!("{whole}{closing}")).ok()?;
@@ -46,11 +47,13 @@ pub(super) fn next_start(text: &str, end: usize) -> Option<usize> {
     starts.into_iter().find(|at| {
         let mut rest = &text[at + 1..];
         let mut is_start = true;
+
         for token in ["\"start\"", ":", "{"] {
             let after = rest.trim_start().strip_prefix(token);
             is_start &= after.is_some();
             rest = after.unwrap_or_default();
         }
+
         is_start || text.as_bytes()[at - 1] == b'\n'
     })
 }
@@ -64,6 +67,7 @@ fn whole_part(text: &str) -> Option<(&str, String)> {
     let mut open: Vec<u8> = Vec::new();
     let mut whole = None;
     let (mut is_string, mut is_escaped) = (false, false);
+
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             _ if is_escaped => is_escaped = false,
@@ -77,6 +81,7 @@ fn whole_part(text: &str) -> Option<(&str, String)> {
                 if open.pop() != Some(byte) {
                     break;
                 }
+
                 if (1..=DEPTH_MAX).contains(&open.len()) {
                     whole = Some((at + 1, open.clone()));
                 }
@@ -85,6 +90,7 @@ fn whole_part(text: &str) -> Option<(&str, String)> {
             _ => {}
         }
     }
+
     let (end, open) = whole?;
     Some((
         &text[..end],
@@ -106,11 +112,13 @@ fn canonical(value: &Value, text: &mut String) {
             let mut members: Vec<_> = members.iter().collect();
             members.sort_by_key(|(name, _)| *name);
             text.push('{');
+
             for (name, value) in members {
                 let _ = write!(text, "{name:?}:");
                 canonical(value, text);
                 text.push(',');
             }
+
             text.push('}');
         }
         Value::Array(elements) => {
@@ -119,6 +127,7 @@ fn canonical(value: &Value, text: &mut String) {
                 canonical(element, text);
                 text.push(',');
             }
+
             text.push(']');
         }
         Value::Number(number) => {
@@ -165,6 +174,7 @@ mod tests {
             (cut.bytes, cut.cut_bytes),
             (text.len(), Some(r#",{"streams":[{"x":3},"#.len()))
         );
+
         let followed = format!("{text}\n{text}");
         assert_eq!(first(&followed).map(|cut| cut.bytes), Some(text.len() + 1));
         assert!(first("{\"a\"").is_none());

@@ -54,6 +54,7 @@ impl<'a> Rows<'a> {
         if self.columns.header(line) {
             return true;
         }
+
         let Some(row) = Row::parse(line, &self.columns, self.utc_offset_s) else {
             return false;
         };
@@ -61,8 +62,10 @@ impl<'a> Rows<'a> {
         if row.is_cut(is_whole) || (!is_whole && row.count != self.count) {
             return false;
         }
+
         self.count = row.count;
         self.read += 1;
+
         let pool = if row.id >= 0 {
             &mut self.streams
         } else {
@@ -96,6 +99,7 @@ impl Pool {
             if self.open.len() == OPEN_MAX {
                 self.open.remove(0);
             }
+
             self.open.push(self.connections.len());
             self.connections.push(Connection::new(&row, place));
             self.open.len() - 1
@@ -103,6 +107,7 @@ impl Pool {
 
         let connection = &mut self.connections[self.open[open]];
         connection.push(row, place);
+
         if connection.is_closed() {
             self.open.remove(open);
         }

@@ -62,6 +62,7 @@ pub(super) fn report(document: &Value, is_cut: bool) -> Report {
     } else {
         &document["end"]
     };
+
     let intervals = intervals(&test);
     let (summary, notes) = totals::read(&test, &intervals, end);
     let mut events = Vec::new();
@@ -71,6 +72,7 @@ pub(super) fn report(document: &Value, is_cut: bool) -> Report {
             .map(|header| Event::TestAccepted(Box::new(header))),
     );
     events.extend(test.streams.iter().cloned().map(Event::StreamOpened));
+
     if is_started(document) {
         events.push(Event::TestStarted {
             at_monotonic_ns: None,
@@ -78,6 +80,7 @@ pub(super) fn report(document: &Value, is_cut: bool) -> Report {
         events.extend(intervals);
         events.extend(summary.map(|summary| Event::Summary(Box::new(summary))));
     }
+
     events.extend(server_output(document).map(Event::PeerOutput));
     if !is_partial {
         events.push(
@@ -86,6 +89,7 @@ pub(super) fn report(document: &Value, is_cut: bool) -> Report {
                 .map_or(Event::Finished, |error| failed(error, test.endpoint)),
         );
     }
+
     let version = start["version"]
         .as_str()
         .and_then(|text| text.strip_prefix("iperf "));
@@ -131,12 +135,14 @@ impl<'a> Test<'a> {
         } else {
             Endpoint::Client
         };
+
         let test_start = &start["test_start"];
         let intervals = document["intervals"]
             .as_array()
             .map_or(&[][..], Vec::as_slice);
         let mss = [&start["tcp_mss_default"], &start["tcp_mss"]]
             .map(|mss| u32_of(mss).filter(|mss| *mss > 0));
+
         let mut test = Self {
             endpoint,
             header: header(document, endpoint),
@@ -148,6 +154,7 @@ impl<'a> Test<'a> {
             intervals,
         };
         test.open_streams(document);
+
         // 3.12 does not report the direction.
         let has = |flow| test.streams.iter().any(|stream| stream.flow == flow);
         if has(Flow::Forward)
@@ -156,6 +163,7 @@ impl<'a> Test<'a> {
         {
             header.spec.direction = Direction::Bidirectional;
         }
+
         test
     }
 
@@ -165,6 +173,7 @@ impl<'a> Test<'a> {
         let is_sender = (self.endpoint == Endpoint::Client) != is_reverse;
         let rows = self.intervals.first().map(|interval| &interval["streams"]);
         let ends = &document["end"]["streams"];
+
         let connected = start["connected"]
             .as_array()
             .into_iter()
@@ -270,6 +279,7 @@ fn header(document: &Value, endpoint: Endpoint) -> Option<TestHeader> {
     header.control_mss_bytes = u32_of(&start["tcp_mss_default"]).filter(|mss| *mss > 0);
     header.spec = spec(document);
     header.interval = interval_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+
     Some(header)
 }
 
@@ -319,6 +329,7 @@ fn spec(document: &Value) -> TestSpec {
     spec.udp.gro = sizes("gro");
     spec.title = text("title");
     spec.extra_data = text("extra_data");
+
     spec
 }
 
@@ -327,11 +338,13 @@ fn intervals(test: &Test<'_>) -> Vec<Event> {
     let grid = test.header.as_ref().and_then(|header| header.interval);
     let mut events = Vec::new();
     let mut was_omitted = false;
+
     for (position, value) in test.intervals.iter().enumerate() {
         let omitted = value["streams"][0]["omitted"] == true;
         if was_omitted && !omitted {
             events.push(Event::OmitEnded);
         }
+
         was_omitted = omitted;
         let rows = value["streams"].as_array().into_iter().flatten();
         let streams: Vec<StreamInterval> = rows.filter_map(|row| interval(test, row)).collect();
@@ -344,6 +357,7 @@ fn intervals(test: &Test<'_>) -> Vec<Event> {
         report.last = last;
         events.push(Event::Interval(report));
     }
+
     events
 }
 
@@ -362,6 +376,7 @@ fn interval(test: &Test<'_>, row: &Value) -> Option<StreamInterval> {
                 row["jitter_ms"].as_f64().unwrap_or(0.0) / 1e3,
             )
         });
+
     Some(interval)
 }
 
@@ -375,6 +390,7 @@ fn tcp(test: &Test<'_>, row: &Value) -> Option<TcpInterval> {
     tcp.pmtu_bytes = u32_of(&row["pmtu"]).unwrap_or(0);
     tcp.reorder_events = u64_of(&row["reorder"]);
     tcp.mss_bytes = test.mss_bytes;
+
     Some(tcp)
 }
 
@@ -399,6 +415,7 @@ pub(super) fn failed(error: &str, endpoint: Endpoint) -> Event {
         _ if error.contains("control socket has closed unexpectedly") => FailureKind::PeerClosed,
         _ => FailureKind::Error,
     };
+
     let message = error
         .strip_prefix("interrupt - ")
         .unwrap_or(error)
@@ -410,6 +427,7 @@ pub(super) fn failed(error: &str, endpoint: Endpoint) -> Event {
 /// accepted cannot overflow.
 pub(super) fn u64_of(value: &Value) -> Option<u64> {
     const MAX: u64 = 1 << 53;
+
     let float = || {
         value
             .as_f64()

@@ -139,6 +139,7 @@ pub fn import(
     if text.len() > TEXT_BYTES_MAX {
         return Err(ImportError::TooLong);
     }
+
     let contents = Reader::new(name, utc_offset_s).read(text);
 
     let is_empty =
@@ -209,6 +210,7 @@ impl<'a> Reader<'a> {
             self.line_number += read.matches('\n').count();
             rest = behind;
         }
+
         self.finish()
     }
 
@@ -221,6 +223,7 @@ impl<'a> Reader<'a> {
         if is_list_mark(text) {
             return 1;
         }
+
         if text.starts_with('{')
             && let Some(document) = document::first(text)
         {
@@ -229,9 +232,11 @@ impl<'a> Reader<'a> {
                 return document.bytes;
             }
         }
+
         let line_bytes = text.find('\n').unwrap_or(text.len());
         let line = text[..line_bytes].trim_end();
         self.line(line, line_bytes < text.len());
+
         // A document may follow directly behind the cut end of another one.
         document::next_start(text, line_bytes).unwrap_or((line_bytes + 1).min(text.len()))
     }
@@ -240,6 +245,7 @@ impl<'a> Reader<'a> {
         if self.csv.line(line, is_whole) || is_rule(line) {
             return;
         }
+
         match self.texts.line(line) {
             Taken::Yes => {}
             Taken::AlsoOfHost => self.contents.of_host.push(self.line_number),
@@ -251,10 +257,12 @@ impl<'a> Reader<'a> {
     fn document(&mut self, document: &Document, source: &str) -> bool {
         let value = &document.value;
         let is_whole = document.cut_bytes.is_none();
+
         match (value["event"].as_str(), value.get("data")) {
             (Some(event), Some(data)) if is_whole => return self.stream_line(event, data, source),
             _ => self.end_stream(),
         }
+
         // Its reader tells what a record that is cut off, or one of another version, lacks.
         if value["schema"]
             .as_str()
@@ -263,13 +271,16 @@ impl<'a> Reader<'a> {
             self.contents.records.push(source.to_owned());
             return true;
         }
+
         if is_whole && (self.path(value) || speed_test::is_progress(value)) {
             return true;
         }
+
         if iperf3::is_report(value) && (is_whole || iperf3::is_started(value)) {
             self.iperf3("iperf3-json", value, source, document.cut_bytes);
             return true;
         }
+
         pscheduler::result(value)
             .filter(|_| is_whole)
             .is_some_and(|result| {
@@ -283,20 +294,24 @@ impl<'a> Reader<'a> {
             self.end_stream();
             self.stream = Some(EventStream::default());
         }
+
         let Some(stream) = &mut self.stream else {
             return false;
         };
         stream.source.push_str(source);
         stream.source.push('\n');
+
         match event {
             "interval" => stream.intervals.push(data.clone()),
             _ => {
                 stream.members.insert(event.to_owned(), data.clone());
             }
         }
+
         if event == "end" {
             self.end_stream();
         }
+
         true
     }
 
@@ -319,6 +334,7 @@ impl<'a> Reader<'a> {
                 .entry(*name)
                 .or_insert_with(|| Value::Object(Map::new()));
         }
+
         members.insert("intervals".to_owned(), intervals.into());
         self.iperf3("iperf3-json-stream", &Value::Object(members), &source, None);
     }
@@ -327,16 +343,19 @@ impl<'a> Reader<'a> {
         if iperf3::is_idle_server(value) {
             return;
         }
+
         let report = iperf3::report(value, cut_bytes.is_some());
         let server_report = value
             .get("server_output_json")
             .filter(|server| iperf3::is_report(server));
         let mut notes = report.notes;
+
         if let Some(cut_bytes) = cut_bytes {
             notes.push(format!(
                 "the report is cut off: its last {cut_bytes} bytes were not read"
             ));
         }
+
         let sha256 = document::sha256(value);
         let (role, other) = match report.endpoint {
             Endpoint::Client => ("client", "server"),
@@ -349,6 +368,7 @@ impl<'a> Reader<'a> {
                 .map(|cookie| format!("iperf3:{cookie}:{role}"))
         };
         let (source_key, twin_key) = (key(role).unwrap_or_else(|| sha256.clone()), key(other));
+
         self.add(Imported {
             origin: self.origin(
                 "iperf3",
@@ -393,6 +413,7 @@ impl<'a> Reader<'a> {
             self.contents.repeated += 1;
             return true;
         }
+
         let hash_and_key = (source_key.clone(), source_key.as_str());
         let origin = self.origin(test.tool, None, test.format, hash_and_key, Vec::new());
         self.contents.paths.push(ImportedPath {
@@ -400,6 +421,7 @@ impl<'a> Reader<'a> {
             test,
             source_key,
         });
+
         true
     }
 
@@ -415,6 +437,7 @@ impl<'a> Reader<'a> {
                 document.cut_bytes,
             );
         }
+
         let sha256 = document::sha256(result);
         self.add(Imported {
             origin: self.origin(
@@ -447,11 +470,13 @@ impl<'a> Reader<'a> {
         import.name = name;
         import.key = Some(key.to_owned());
         import.notes = notes;
+
         let imported = Some(import);
         let mut origin = Origin::default();
         origin.tool = tool.to_owned();
         origin.version = version;
         origin.imported = imported;
+
         origin
     }
 
@@ -503,6 +528,7 @@ impl<'a> Reader<'a> {
                 source: run.source(),
             });
         }
+
         self.contents.iperf3_version = self.texts.iperf3_version.take();
         for test in self.texts.take_tests() {
             self.text(&test);

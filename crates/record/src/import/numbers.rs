@@ -20,6 +20,7 @@ const NOT_FINITE: [&str; 9] = [
 pub(super) fn without_nan(text: &str) -> Cow<'_, str> {
     let mut repaired = String::new();
     let mut copied = 0;
+
     for (at, mark) in text.match_indices("\":") {
         let Some((start, end)) = nan_behind(text, at + mark.len()) else {
             continue;
@@ -32,6 +33,7 @@ pub(super) fn without_nan(text: &str) -> Cow<'_, str> {
     if copied == 0 {
         return Cow::Borrowed(text);
     }
+
     repaired.push_str(&text[copied..]);
     Cow::Owned(repaired)
 }
@@ -40,6 +42,7 @@ pub(super) fn without_nan(text: &str) -> Cow<'_, str> {
 fn nan_behind(text: &str, colon: usize) -> Option<(usize, usize)> {
     let value = text.get(colon..)?.trim_start_matches([' ', '\t']);
     let start = text.len() - value.len();
+
     let is_at_start = |word: &&str| {
         value
             .get(..word.len())

@@ -33,5 +33,6 @@ pub(super) fn records(page: &str) -> Vec<String> {
         left = left.checked_sub(length)?;
         Some(text)
     });
+
     records.collect()
 }

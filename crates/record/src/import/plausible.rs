@@ -40,6 +40,7 @@ fn totals(end: &EndpointTotals) -> Result<(), String> {
             udp.lost, udp.packets
         ));
     }
+
     let rate_bps = end.bits_per_second();
     if end.seconds() >= DURATION_MIN_S && !rate_is_possible(rate_bps) {
         return Err(format!("implausible: {:.0} Gbit/s", rate_bps / 1e9));

@@ -58,16 +58,19 @@ pub(super) fn events(result: &Value) -> Vec<Event> {
     spec.end = ns_of(&total["end"]).map_or(EndCondition::Unlimited, |ns| {
         EndCondition::Duration(Duration::from_secs((ns + 500_000_000) / 1_000_000_000))
     });
+
     let mss = u32_of(&result["mss"]).filter(|mss| *mss > 0);
     let mut header = TestHeader::default();
     header.spec = spec;
     header.control_mss_bytes = mss;
+
     let mut events = vec![Event::TestAccepted(Box::new(header))];
     let ids = (0..totals.len() as u32).map(StreamId);
     events.extend(ids.clone().map(stream));
     events.push(Event::TestStarted {
         at_monotonic_ns: None,
     });
+
     let mut was_omitted = false;
     for interval in result["intervals"].as_array().into_iter().flatten() {
         let rows = interval["streams"]
@@ -80,6 +83,7 @@ pub(super) fn events(result: &Value) -> Vec<Event> {
         if std::mem::replace(&mut was_omitted, omitted) && !omitted {
             events.push(Event::OmitEnded);
         }
+
         let streams = rows
             .zip(ids.clone())
             .filter_map(|(row, id)| interval_of(row, id, mss, units_known))
@@ -88,6 +92,7 @@ pub(super) fn events(result: &Value) -> Vec<Event> {
         report.omitted = omitted;
         events.push(Event::Interval(report));
     }
+
     if result["succeeded"] == false {
         let message = result["error"]
             .as_str()
@@ -96,12 +101,14 @@ pub(super) fn events(result: &Value) -> Vec<Event> {
         events.push(Event::Failed(Failure::new(FailureKind::Error, message)));
         return events;
     }
+
     let streams = totals
         .iter()
         .zip(ids)
         .filter_map(|(row, id)| stream_summary(row, id, is_udp, units_known));
     events.push(Event::Summary(Box::new(Summary::new(streams.collect()))));
     events.push(Event::Finished);
+
     events
 }
 
@@ -144,6 +151,7 @@ fn interval_of(
     interval.end_ns = ns_of(&row["end"])?;
     interval.bytes = bytes(row, "throughput-bits")?;
     interval.tcp = tcp();
+
     Some(interval)
 }
 
@@ -162,6 +170,7 @@ fn stream_summary(
         totals.bytes = arrived.checked_div(u128::from(sent))? as u64;
         Some(totals)
     });
+
     let jitter_s = row["jitter"]
         .as_f64()
         .filter(|_| units_known)
@@ -175,6 +184,7 @@ fn stream_summary(
         datagrams.omitted_lost = Some(0);
         Some(datagrams)
     };
+
     let retransmits = u64_of(&row["retransmits"]);
     let mean_rtt_us = u32_of(&row["rtt"]).filter(|rtt| units_known && *rtt > 0);
     let mut stream = StreamSummary::default();
@@ -190,5 +200,6 @@ fn stream_summary(
         tcp.mean_rtt_us = mean_rtt_us;
         tcp
     });
+
     Some(stream)
 }

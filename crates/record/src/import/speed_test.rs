@@ -73,6 +73,7 @@ fn ookla(document: &Value) -> Option<PathTest> {
         .and_then(|port| u16::try_from(port).ok());
     let mut report = report(text(&server["host"]), port, address, phases)?;
     report.idle = idle(idle_ms, number(&document["ping"]["jitter"]));
+
     if let Some(idle) = report.idle.as_mut().and_then(|idle| idle.rtt.as_mut()) {
         idle.min_ns = ns(number(&document["ping"]["low"]));
         idle.max_ns = ns(number(&document["ping"]["high"]));
@@ -86,6 +87,7 @@ fn ookla(document: &Value) -> Option<PathTest> {
     });
     report.bytes_received = document["download"]["bytes"].as_u64().unwrap_or(0);
     report.bytes_sent = document["upload"]["bytes"].as_u64().unwrap_or(0);
+
     let lost_share = number(&document["packetLoss"])
         .map(|percent| percent / 100.0)
         .filter(|share| *share <= 1.0);
@@ -128,6 +130,7 @@ fn plain(document: &Value) -> Option<PathTest> {
     report.idle = idle(Some(idle_ms), number(&document["jitter"]));
     report.bytes_received = document["bytes_received"].as_u64().unwrap_or(0);
     report.bytes_sent = document["bytes_sent"].as_u64().unwrap_or(0);
+
     Some(test(tool, document, report, None))
 }
 
@@ -158,6 +161,7 @@ fn report(
     if phases.is_empty() {
         return None;
     }
+
     let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let host = host.unwrap_or("server");
     let mut target = PathTarget::new(
@@ -166,9 +170,11 @@ fn report(
         address.unwrap_or(unknown),
         Dialect::SpeedTest,
     );
+
     if address.is_none() {
         (target.address, target.family) = (String::new(), String::new());
     }
+
     let mut report = PathReport::new(PathState::Complete, Profile::Default, target);
     report.phases = phases;
     Some(report)
@@ -184,6 +190,7 @@ fn load(
     if !bps.is_finite() || bps < 0.0 {
         return None;
     }
+
     let mut phase = LoadPhase::new(kind, Confidence::Low);
     let rate = if kind == PhaseKind::Down {
         &mut phase.down_bps
@@ -192,6 +199,7 @@ fn load(
     };
     *rate = Some(bps);
     phase.rtt = delay(loaded_ms);
+
     let added_ms = loaded_ms.zip(idle_ms).map(|(loaded, idle)| loaded - idle);
     phase.added_p50_ns = ns(added_ms);
     Some(phase)
@@ -252,6 +260,7 @@ mod tests {
         let down = report.phases.iter().find_map(|phase| phase.down_bps);
         let up = report.phases.iter().find_map(|phase| phase.up_bps);
         let idle_ns = report.idle.as_ref().and_then(|idle| idle.rtt?.p50_ns);
+
         (
             test.tool,
             (
@@ -286,6 +295,7 @@ mod tests {
                 8080
             )
         );
+
         let added: Vec<_> = test
             .report
             .phases
@@ -307,6 +317,7 @@ mod tests {
         });
         let (tool, found, _) = values(&cli);
         let host = "speed.example.net".to_owned();
+
         assert_eq!(
             (tool, found),
             (
@@ -328,6 +339,7 @@ mod tests {
         });
         let (tool, found, _) = values(&libre);
         let host = "libre.example.net".to_owned();
+
         assert_eq!(
             (tool, found),
             (
@@ -347,6 +359,7 @@ mod tests {
         ] {
             assert!(read(&other).is_none(), "{other}");
         }
+
         let server = json!({"id": "1", "host": "a.example"});
         let fast = json!({"download": 1e15, "upload": 1e6, "ping": 1, "server": server});
         assert_eq!(

@@ -75,6 +75,7 @@ impl Texts {
             self.announce(&begun);
             return Taken::Yes;
         }
+
         // A client that was refused, or had no answer, has no rows.
         if banner::error(line).is_some()
             && let Some(opening) = self
@@ -83,6 +84,7 @@ impl Texts {
         {
             self.begin(opening);
         }
+
         if let Some(test) = self.tests.last_mut().filter(|_| self.opening.is_none()) {
             return test.line(line);
         }
@@ -90,9 +92,11 @@ impl Texts {
         // Lines before the first report are those of one only where nothing else begins like them.
         let mut opening = self.opening.take().unwrap_or_default();
         let taken = opening.line(line);
+
         if opening.tool == Some(Tool::Iperf3) && opening.version.is_some() {
             self.iperf3_version.clone_from(&opening.version);
         }
+
         let is_known = taken != Taken::No || opening != Opening::default();
         self.opening = is_known.then_some(opening);
         taken
@@ -136,10 +140,12 @@ impl Texts {
             opening.head(line.rest);
             return true;
         }
+
         if let Some(stream) = TextStream::opened(line.rest) {
             self.open(line.subject, stream);
             return true;
         }
+
         if let Some(row) = Row::parse(line.rest) {
             return self.row(line, row);
         }
@@ -148,6 +154,7 @@ impl Texts {
         let place = self.places.get(&line.subject).or_else(marked).copied();
         let test = place.map_or(self.tests.len().checked_sub(1), |(test, _)| Some(test));
         let test = test.and_then(|test| self.tests.get_mut(test));
+
         test.is_some_and(|test| test.remark(place.map(|(_, stream)| stream), line.rest))
     }
 
@@ -170,6 +177,7 @@ impl Texts {
         if self.tests.len() < TESTS_MAX {
             self.tests.push(TextTest::new(opening));
         }
+
         // A server numbers the streams of concurrent tests differently.
         if self
             .tests
@@ -178,6 +186,7 @@ impl Texts {
         {
             self.places.clear();
         }
+
         self.places.remove(&Subject::Sum);
     }
 
@@ -209,6 +218,7 @@ impl Texts {
         if let Some(opening) = self.opening.take_if(|_| is_of_next) {
             self.begin(opening);
         }
+
         if self.tests.is_empty() {
             self.begin(Opening::default());
         }
@@ -216,11 +226,13 @@ impl Texts {
         if !self.places.contains_key(&line.subject) {
             self.add_unopened(line.subject);
         }
+
         if let Some((test, place)) = self.places.get(&line.subject)
             && let Some(test) = self.tests.get_mut(*test)
         {
             test.row(*place, line.tag, row);
         }
+
         true
     }
 

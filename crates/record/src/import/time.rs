@@ -11,6 +11,7 @@ pub(super) fn rfc2822_ms(text: &str) -> Option<u64> {
         return None;
     };
     let month = MONTHS.iter().position(|known| known == month)? + 1;
+
     let (year, day) = (
         year.parse()
             .ok()
@@ -36,6 +37,7 @@ pub(super) fn iso_ms(text: &str, utc_offset_s: &dyn Fn(i64) -> i64) -> Option<u6
     if matches!(zone, Some("(UTC)" | "(GMT)")) {
         return Some(local_ms);
     }
+
     let local_s = i64::try_from(local_ms / 1000).ok()?;
     let utc_s = local_s.checked_sub(utc_offset_s(local_s))?;
     Some(
@@ -60,6 +62,7 @@ pub(super) fn rfc3339_ms(text: &str) -> Option<u64> {
                 .checked_mul(60)?
                 .checked_add(minutes)?
                 .checked_mul(60_000)?;
+
             if zone.starts_with('-') {
                 -size_ms
             } else {
@@ -120,6 +123,7 @@ mod tests {
             rfc3339_ms("2026-11-21T19:53:32.5+01:00"),
             expected.map(|ms| ms + 500)
         );
+
         for text in [
             "",
             "2026-11-21T18:53:32",
@@ -128,6 +132,7 @@ mod tests {
         ] {
             assert_eq!(rfc3339_ms(text), None, "{text}");
         }
+
         for text in [
             "",
             "Sat",
@@ -136,6 +141,7 @@ mod tests {
         ] {
             assert_eq!(rfc2822_ms(text), None, "{text}");
         }
+
         for text in ["", "2026-13-21 18:53:32 (UTC)", "2026-11-21", "a-b-c d:e:f"] {
             assert_eq!(iso_ms(text, &|_| 0), None, "{text}");
         }

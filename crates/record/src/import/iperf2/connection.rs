@@ -98,6 +98,7 @@ impl Connection {
             .intervals
             .last()
             .is_none_or(|last| row.start_ns >= last.end_ns || is_total(row, last));
+
         // The only row of a test that is there twice.
         let is_repeated = matches!(flow.intervals.as_slice(), [only] if only.text == row.text);
         // A row that lost its last columns.

@@ -71,6 +71,7 @@ impl Row {
         else {
             return None;
         };
+
         let has_header = !columns.0.is_empty() && fields.len() == COMMON_COUNT + columns.0.len();
         let ((start, end), rest) = match rest {
             [start, end, rest @ ..] if has_header => ((*start, *end), rest),
@@ -87,9 +88,11 @@ impl Row {
             5.. => Vec::new(),
             _ => return None,
         };
+
         if values.iter().any(|value| value.parse::<f64>().is_err()) {
             return None;
         }
+
         let known = |(name, value): (&str, &&str)| Some((name.to_owned(), number(value)?));
         Some(Self {
             text: line.to_owned(),
@@ -110,6 +113,7 @@ impl Row {
     /// where the rate is not that of these times, the length of the range.
     pub(super) fn duration_ns(&self) -> u64 {
         const ROUNDED_NS: f64 = 1e8;
+
         let range_ns = self.end_ns.saturating_sub(self.start_ns);
         let exact_ns = self.bytes as f64 * 8e9 / self.bits_per_s;
         let is_of_range = (exact_ns - range_ns as f64).abs() <= ROUNDED_NS;
@@ -147,6 +151,7 @@ impl Row {
         distribution.min = time_s("min")?;
         distribution.max = time_s("max")?;
         distribution.deviation = time_s(deviation)?;
+
         Some(distribution)
     }
 
@@ -218,12 +223,14 @@ fn stamp_ms(text: &str, utc_offset_s: &dyn Fn(i64) -> i64) -> Option<Option<u64>
     {
         return None;
     }
+
     let part = |from: usize, to: usize| time[from..to].parse::<i64>().unwrap_or(0);
     let days = days_since_1970(part(0, 4), part(4, 6), part(6, 8));
     let local_s = days * 86_400 + part(8, 10) * 3600 + part(10, 12) * 60 + part(12, 14);
     if local_s <= 86_400 {
         return Some(None);
     }
+
     let offset_s = match zone {
         Some(zone) => offset_s(zone)?,
         None => utc_offset_s(local_s),

@@ -214,6 +214,7 @@ impl CsvRun {
                 "the rows do not name the end that wrote them: taken for the client's".to_owned(),
             );
         }
+
         if self.connections.len() > 1 && self.started_unix_ms().is_none() {
             notes.push(
                 "the rows have no time: streams of different numbers are taken for one test"
@@ -312,6 +313,7 @@ impl CsvRun {
         };
         let is_udp = connection.receiver_report.is_some()
             || parts.iter().any(|part| part.rows.all().any(Row::is_udp));
+
         let end_ns = self
             .connections
             .iter()
@@ -344,6 +346,7 @@ impl CsvRun {
         header.spec.end = EndCondition::Duration(Duration::from_secs(seconds));
         header.interval =
             first.map(|row| Duration::from_nanos(row.end_ns.saturating_sub(row.start_ns)));
+
         header
     }
 
@@ -355,6 +358,7 @@ impl CsvRun {
         } else {
             (1 - client, client)
         };
+
         let is_sender = (part.flow == Flow::Forward) == is_client;
 
         let mut stream = Stream::new(
@@ -371,6 +375,7 @@ impl CsvRun {
         let mut facts = StreamFacts::default();
         facts.number = u32::try_from(part.connection.id).unwrap_or(0);
         stream.facts = Some(Box::new(facts));
+
         stream
     }
 
@@ -388,6 +393,7 @@ impl CsvRun {
         let reported = part.connection.receiver_report.as_ref();
         let reported = reported
             .map(|row| EndpointTotals::new(row.bytes, row.duration_ns(), udp(row).map(udp_totals)));
+
         let tcp = row.count_of("tcpretry").map(|count| {
             let mut tcp_summary = TcpSummary::default();
             tcp_summary.retransmits = Some(count);
@@ -399,6 +405,7 @@ impl CsvRun {
         summary.receiver = if is_sender { reported } else { Some(totals) };
         summary.tcp = tcp;
         summary.local_metrics = metrics(row);
+
         summary
     }
 }
@@ -453,6 +460,7 @@ fn udp_totals(udp: UdpInterval) -> UdpTotals {
     );
     datagrams.omitted_packets = Some(0);
     datagrams.omitted_lost = Some(0);
+
     datagrams
 }
 
@@ -465,6 +473,7 @@ fn metrics(row: &Row) -> Option<Box<StreamMetrics>> {
         counts.timeouts = count("writetimeo");
         counts
     });
+
     let reads = row.count_of("readcnt").map(|calls| {
         let mut counts = ReadCounts::default();
         counts.calls = calls;
@@ -480,6 +489,7 @@ fn metrics(row: &Row) -> Option<Box<StreamMetrics>> {
         trips.received_bytes = count("rxbytes");
         trips
     });
+
     let mut metrics = StreamMetrics::default();
     metrics.writes = writes;
     metrics.reads = reads;
@@ -493,5 +503,6 @@ fn metrics(row: &Row) -> Option<Box<StreamMetrics>> {
         .count_of("ttsize")
         .filter(|_| row.distribution("tt", "sdev").is_some());
     metrics.round_trips = round_trips;
+
     (metrics != StreamMetrics::default()).then(|| Box::new(metrics))
 }

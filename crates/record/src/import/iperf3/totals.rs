@@ -21,9 +21,11 @@ pub(super) fn read(
     let mut summary = Summary::default();
     summary.cpu_local = cpu("host");
     summary.cpu_remote = cpu("remote");
+
     let congestion = |name: &str| end[name].as_str().map(str::to_owned);
     summary.sender_congestion = congestion("sender_tcp_congestion");
     summary.receiver_congestion = congestion("receiver_tcp_congestion");
+
     // A server reports before it has the results of its client; what it has of its peer is that of
     // an earlier test.
     summary.cpu_remote = summary
@@ -34,11 +36,13 @@ pub(super) fn read(
         .iter()
         .filter_map(|row| tcp(test, row, peer_reported).or_else(|| udp(test, row, peer_reported)));
     summary.streams = streams.collect();
+
     if test.is_udp {
         for flow in [Flow::Forward, Flow::Reverse] {
             udp_receiver(test, &mut summary, end, flow, peer_reported);
         }
     }
+
     let notes = differences(&summary, end);
     (Some(summary), notes)
 }
@@ -55,6 +59,7 @@ fn tcp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummar
     summary.sender = totals(sender, StreamRole::Sender);
     summary.receiver = totals(receiver, StreamRole::Receiver);
     summary.tcp = tcp_summary(sender);
+
     Some(summary)
 }
 
@@ -80,6 +85,7 @@ fn tcp_summary(sender: &Value) -> Option<TcpSummary> {
     tcp.max_rtt_us = max_rtt_us;
     tcp.min_rtt_us = time_us("min_rtt");
     tcp.mean_rtt_us = time_us("mean_rtt");
+
     Some(tcp)
 }
 
@@ -102,11 +108,13 @@ fn udp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummar
         });
         totals
     });
+
     let receiver = u64_of(&row["lost_packets"])
         .map(|_| EndpointTotals::new(0, 0, Some(udp_totals(packets, row))));
     let mut summary = StreamSummary::new(stream.id, stream.role, stream.flow);
     summary.sender = sender;
     summary.receiver = receiver;
+
     Some(summary)
 }
 
@@ -120,6 +128,7 @@ fn udp_totals(packets: u64, row: &Value) -> UdpTotals {
     );
     udp.omitted_packets = Some(0);
     udp.omitted_lost = Some(0);
+
     udp
 }
 
@@ -136,6 +145,7 @@ fn udp_receiver(
     let suffix = if is_suffixed { "_bidir_reverse" } else { "" };
     let received = end.get(format!("sum_received{suffix}"));
     let sum = received.unwrap_or(&end["sum"]);
+
     let mut streams: Vec<&mut StreamSummary> = summary
         .streams
         .iter_mut()
@@ -155,6 +165,7 @@ fn udp_receiver(
     };
     let is_known = test.role_of(flow) == StreamRole::Receiver || peer_reported || bytes > 0;
     let duration_ns = ns_of(&sum["end"]).filter(|_| is_known);
+
     let packets: Vec<u64> = streams
         .iter()
         .map(|stream| {
@@ -191,9 +202,11 @@ fn shares(sum: u64, weights: &[u64]) -> Vec<u64> {
     let left = shares
         .iter()
         .fold(sum, |left, share| left.saturating_sub(*share));
+
     if let Some(first) = shares.first_mut() {
         *first += left;
     }
+
     shares
 }
 
@@ -221,12 +234,14 @@ fn of_intervals(test: &Test<'_>, intervals: &[Event]) -> Option<Summary> {
             let (mut totals, retransmits) = end.unwrap_or((EndpointTotals::default(), Some(0)));
             totals.bytes = totals.bytes.saturating_add(row.bytes);
             totals.duration_ns = row.end_ns;
+
             let retransmits = retransmits
                 .zip(row.tcp)
                 .map(|(sum, tcp)| sum.saturating_add(tcp.retransmits));
             *end = Some((totals, retransmits));
         }
     }
+
     let streams = test.streams.iter().zip(ends).filter_map(|(stream, end)| {
         let (totals, retransmits) = end?;
         let is_sender = stream.role == StreamRole::Sender;
@@ -238,6 +253,7 @@ fn of_intervals(test: &Test<'_>, intervals: &[Event]) -> Option<Summary> {
             tcp_summary.retransmits = Some(count);
             tcp_summary
         });
+
         Some(summary)
     });
     let streams: Vec<StreamSummary> = streams.collect();
@@ -258,5 +274,6 @@ fn differences(summary: &Summary, end: &Value) -> Vec<String> {
         let (sum, bytes) = (u64_of(&end[name]["bytes"])?, total?.bytes);
         (sum != bytes).then(|| format!("the streams have {bytes} bytes together, {name} has {sum}"))
     });
+
     notes.collect()
 }

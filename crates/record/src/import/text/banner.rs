@@ -71,6 +71,7 @@ impl<'a> Begun<'a> {
         next.endpoint = Some(self.endpoint);
         next.is_udp |= self.rest.contains("UDP port");
         next.peer(self.rest, self.tool);
+
         next
     }
 }
@@ -253,6 +254,7 @@ impl Opening {
                 let (host, rest) = rest.split_once(", ").unwrap_or((rest, ""));
                 self.peer_host = host.trim().to_owned();
                 let named = rest.split_once("port ").and_then(|(_, text)| port(text));
+
                 if self.endpoint == Some(Endpoint::Client) {
                     self.server_port = named;
                 }
@@ -283,11 +285,13 @@ impl Opening {
         ) {
             self.endpoint = Some(Endpoint::Server);
         }
+
         if self.peer_host.is_empty() {
             self.peer_host = stream
                 .remote
                 .map_or_else(String::new, |(host, _)| host.to_string());
         }
+
         if self.endpoint.is_none() {
             let ports = stream
                 .local
@@ -319,11 +323,13 @@ impl Opening {
             ));
             return Taken::Yes;
         }
+
         if let Some(version) = text.strip_prefix("iperf version ") {
             self.tool = Some(Tool::Iperf2);
             self.version = version.split_whitespace().next().map(str::to_owned);
             return Taken::Yes;
         }
+
         if let Some(rest) = text
             .strip_prefix("Linux ")
             .filter(|_| self.tool == Some(Tool::Iperf3))
@@ -331,6 +337,7 @@ impl Opening {
             self.host_name = rest.split_whitespace().next().map(str::to_owned);
             return Taken::AlsoOfHost;
         }
+
         if self.tool.is_none() && self.endpoint.is_none() {
             return Taken::No;
         }
@@ -395,6 +402,7 @@ impl Opening {
         } else {
             return false;
         }
+
         true
     }
 
@@ -459,12 +467,14 @@ impl command::Command {
             .omit_s
             .and_then(|s| Duration::try_from_secs_f64(s).ok())
             .unwrap_or(spec.omit);
+
         if let Some(duration) = self
             .seconds
             .and_then(|s| Duration::try_from_secs_f64(s).ok())
         {
             spec.end = EndCondition::Duration(duration);
         }
+
         spec.block_len_bytes = self.length_bytes.unwrap_or(0);
         spec.socket.window_bytes = self.window_bytes;
         spec.pacing.rate_bps = self.target_bps;

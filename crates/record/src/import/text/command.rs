@@ -55,12 +55,14 @@ impl Command {
                 .and_then(|pair| pair.get(1).copied());
             found.cpus = list.map(str::to_owned);
         }
+
         let mut options = options.iter().skip(1).copied().peekable();
         while let Some(option) = options.next() {
             let (option, joined) = joined_value(option);
             let value = joined.or_else(|| options.peek().copied());
             found.option(option, value);
         }
+
         Some(found)
     }
 
@@ -76,6 +78,7 @@ impl Command {
                 .filter(|bytes| (1.0..4e9).contains(bytes))
                 .map(|bytes| bytes as u32)
         };
+
         match option {
             "-c" | "--client" => self.is_server = Some(false),
             "-s" | "--server" => self.is_server = Some(true),
@@ -103,6 +106,7 @@ fn joined_value(word: &str) -> (&str, Option<&str>) {
     if let Some((option, value)) = word.split_once('=').filter(|_| word.starts_with("--")) {
         return (option, Some(value));
     }
+
     let is_joined = !word.starts_with("--")
         && word.starts_with('-')
         && word.len() > 2
@@ -201,6 +205,7 @@ mod tests {
         for (command, expected) in rows {
             assert_eq!(Command::parse(command), Some(expected), "{command}");
         }
+
         assert_eq!(Command::parse("ethtool eth0"), None);
         assert_eq!(Command::parse("taskset -c 0"), None);
     }

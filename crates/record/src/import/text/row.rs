@@ -161,6 +161,7 @@ impl Row {
     pub(super) fn parse(rest: &str) -> Option<Self> {
         let words = words(rest);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
+
         let [
             range,
             "sec",
@@ -186,6 +187,7 @@ impl Row {
         } else {
             rate
         };
+
         let mut row = Self {
             start_s,
             end_s,
@@ -229,6 +231,7 @@ impl Row {
             self.udp = Some(udp);
             return;
         }
+
         match columns {
             // iperf3: segments sent again and the congestion window, or the datagrams of a sender.
             [count, cwnd, unit, ..] if unit.contains("yte") => {
@@ -316,6 +319,7 @@ pub(super) fn quantity(number: &str, unit: &str) -> Option<f64> {
         .ok()
         .filter(|number| (0.0..1e18).contains(number))?;
     let unit = unit.trim_end_matches('s');
+
     // Amounts of bytes are counted in powers of 1024, rates of bits in powers of 1000.
     let (prefix, base) = match (unit.strip_suffix("Byte"), unit.strip_suffix("bit")) {
         (Some(prefix), _) => (prefix, 1024.0_f64),
@@ -452,6 +456,7 @@ mod tests {
             ));
             assert_eq!(found.udp, Some(expected), "{columns}");
         }
+
         let sender = row("[  4]   0.00-1.00   sec  2.63 MBytes  22.0 Mbits/sec  1901  ");
         assert_eq!((sender.count, sender.udp), (Some(1901), None));
         let enhanced = row("[  1] 0.0-1.0 sec  1.19 MBytes  10.0 Mbits/sec  851/0      852 pps");

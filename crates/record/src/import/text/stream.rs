@@ -71,6 +71,7 @@ impl TextStream {
             numbers.next().flatten(),
             numbers.next().flatten(),
         );
+
         let opened = rest.split_once(" on ").map(|(_, time)| time.to_owned());
 
         Some(Self {
@@ -101,6 +102,7 @@ impl TextStream {
             self.receiver = Some(row);
             return;
         }
+
         match row.counted {
             Some(Counted::Sender) => self.sender = Some(row),
             Some(Counted::Receiver) => self.receiver = Some(row),
@@ -185,6 +187,7 @@ mod tests {
                 (handshake, is_reverse)
             );
         }
+
         assert!(
             TextStream::opened("local").is_none()
                 && TextStream::opened("Sent 183 datagrams").is_none()

@@ -49,6 +49,7 @@ impl TextTest {
         if self.streams.len() >= STREAMS_MAX {
             return None;
         }
+
         self.streams.push(stream);
         self.subjects.push(subject);
         Some(self.streams.len() - 1)
@@ -86,6 +87,7 @@ impl TextTest {
             };
             self.opening.endpoint = self.opening.endpoint.or(Some(endpoint));
         }
+
         self.opening.is_udp |= row.udp.is_some();
         stream.push(row);
     }
@@ -99,6 +101,7 @@ impl TextTest {
             }
             return true;
         }
+
         if let Some(count) = rest
             .strip_prefix("Sent ")
             .and_then(|text| text.strip_suffix(" datagrams"))
@@ -122,6 +125,7 @@ impl TextTest {
             "MSS size",
             "Final",
         ];
+
         OF_NO_USE.iter().any(|words| rest.contains(words))
     }
 
@@ -137,11 +141,13 @@ impl TextTest {
             .streams
             .iter()
             .any(|stream| stream.sender.is_some() || stream.receiver.is_some());
+
         if let Event::Failed(failure) = failed(error, endpoint)
             && (!is_over || endpoint == Endpoint::Client)
         {
             self.failure = Some(failure);
         }
+
         Taken::Yes
     }
 
@@ -192,6 +198,7 @@ impl TextTest {
             .map(|stream| format!("{:?}{:?}", stream.local, stream.remote));
         let first = self.streams.iter().find_map(|stream| stream.rows().next());
         let first = first.map(|row| format!("{} {} {}", row.end_s, row.bytes, row.rate_bps));
+
         // Without a line for each stream both ends print the same.
         [format!("{:?}", self.endpoint())]
             .into_iter()
@@ -221,6 +228,7 @@ impl TextTest {
         if let Some(flow) = stream.flow {
             return flow;
         }
+
         let opening = &self.opening;
         let is_marked = matches!(
             self.subjects.get(place),
@@ -229,6 +237,7 @@ impl TextTest {
                 ..
             })
         );
+
         let is_iperf2 = opening.tool == Some(Tool::Iperf2);
         // A server of iperf 2 opens the connection of the other direction to the port on which its
         // client listens.
@@ -242,6 +251,7 @@ impl TextTest {
         let sends = opening
             .sends
             .filter(|_| self.endpoint() == Endpoint::Server && !is_iperf2);
+
         let is_reverse = opening.is_reverse
             || stream.is_reverse
             || is_marked
@@ -269,11 +279,13 @@ impl TextTest {
                 .iter()
                 .map(|(stream, _)| Event::StreamOpened(stream.clone())),
         );
+
         if !streams.is_empty() {
             events.push(Event::TestStarted {
                 at_monotonic_ns: None,
             });
         }
+
         events.extend(self.intervals(&streams));
 
         let summary = self.summary(&streams);
@@ -282,11 +294,13 @@ impl TextTest {
                 .iter()
                 .all(|(opened, stream)| self.totals(opened, stream).is_some());
         events.extend(summary.map(|summary| Event::Summary(Box::new(summary))));
+
         match &self.failure {
             Some(failure) => events.push(Event::Failed(failure.clone())),
             None if is_whole => events.push(Event::Finished),
             None => {}
         }
+
         events
     }
 
@@ -318,6 +332,7 @@ impl TextTest {
             first.and_then(|row| Duration::try_from_secs_f64(row.end_s - row.start_s).ok());
         header.spec = opening.spec.clone();
         header.spec.transport = opening.transport();
+
         // A sum is that of more streams than there are rows.
         let opened = u32::try_from(forward.max(reverse)).unwrap_or(u32::MAX);
         header.spec.streams = header.spec.streams.max(opened).max(1);
@@ -326,9 +341,11 @@ impl TextTest {
             (0, 1..) => Direction::Reverse,
             _ => Direction::Forward,
         };
+
         if let Some(bytes) = opening.datagram_bytes {
             header.spec.block_len_bytes = bytes;
         }
+
         header
     }
 
@@ -345,6 +362,7 @@ impl TextTest {
         let end = |end: Option<(IpAddr, u16)>| {
             end.map_or_else(unknown, |(host, port)| SocketAddr::new(host, port))
         };
+
         let peer = self
             .opening
             .peer_host
@@ -364,10 +382,12 @@ impl TextTest {
             end(stream.local),
             end(stream.remote.or(peer)),
         );
+
         let mut facts = StreamFacts::default();
         if let Some(Subject::Stream { number, .. }) = self.subjects.get(place) {
             facts.number = *number;
         }
+
         facts.mss_bytes = stream.mss_bytes;
         facts.initial_rtt_us = stream.initial_rtt_us;
         opened.facts = Some(Box::new(facts));
@@ -391,6 +411,7 @@ impl TextTest {
             .map(|(_, stream)| rows(stream))
             .max()
             .unwrap_or(0);
+
         let grid_s = streams
             .iter()
             .find_map(|(_, stream)| stream.intervals.first())
@@ -398,6 +419,7 @@ impl TextTest {
 
         let mut events = Vec::new();
         let mut was_omitted = false;
+
         for position in 0..longest {
             let of_position: Vec<(&Stream, &TextStream, &Row)> = streams
                 .iter()
@@ -410,6 +432,7 @@ impl TextTest {
             if was_omitted && !is_omitted {
                 events.push(Event::OmitEnded);
             }
+
             was_omitted = is_omitted;
 
             let is_short =
@@ -433,6 +456,7 @@ impl TextTest {
         let bytes = row.rate_bps * (row.end_s - row.start_s) / 8.0;
         let mut interval =
             StreamInterval::new(opened, ns(row.start_s), ns(row.end_s), bytes.round() as u64);
+
         if self.opening.is_udp {
             let packets = row
                 .udp
@@ -488,6 +512,7 @@ impl TextTest {
         let is_sender = opened.role == StreamRole::Sender;
         let is_iperf3 = self.opening.tool == Some(Tool::Iperf3);
         let own = stream.unmarked_total().filter(|_| !is_iperf3);
+
         // A server of iperf3 prints 0 for what only its client knows.
         let is_known = |row: &&Row| self.endpoint() == Endpoint::Client || row.bytes > 0.0;
         let sender = stream
@@ -495,6 +520,7 @@ impl TextTest {
             .as_ref()
             .filter(is_known)
             .or(own.filter(|_| is_sender));
+
         // A client that was ended before the results were exchanged prints 0, too.
         let is_exchanged = |row: &&Row| {
             self.endpoint() == Endpoint::Server || row.bytes > 0.0 || self.opening.is_done
@@ -518,6 +544,7 @@ impl TextTest {
             )
         });
         summary.tcp = self.tcp(stream, sender);
+
         Some(summary)
     }
 
@@ -540,6 +567,7 @@ impl TextTest {
             };
             (sum(|row| row.packets), sum(|row| row.lost), last.jitter_s)
         });
+
         let total = Row {
             start_s: first.start_s,
             end_s: last.end_s,
@@ -556,6 +584,7 @@ impl TextTest {
         } else {
             summary.receiver = Some(self.end(&total, counted));
         }
+
         Some(summary)
     }
 
@@ -565,6 +594,7 @@ impl TextTest {
         let counted = stream.sent_datagrams.map(|count| count.saturating_sub(1));
         // iperf3 prints the datagrams of a sender as `0/9497 (0%)`.
         let printed = row.udp.map(|udp| udp.packets);
+
         let of_rows = || {
             stream
                 .intervals
@@ -594,6 +624,7 @@ impl TextTest {
         if self.opening.is_udp {
             return None;
         }
+
         let rtts: Vec<u32> = stream
             .intervals
             .iter()
@@ -613,6 +644,7 @@ impl TextTest {
         tcp.min_rtt_us = rtts.iter().copied().chain(stream.initial_rtt_us).min();
         tcp.mean_rtt_us = mean.filter(|us| *us > 0);
         tcp.max_rtt_us = rtts.iter().copied().max();
+
         Some(tcp)
     }
 
@@ -666,6 +698,7 @@ fn share_out(sum: &Row, ends: &mut [&mut EndpointTotals]) {
     if all <= 0.0 {
         return;
     }
+
     for end in ends {
         end.bytes = (sum.bytes * end.bytes as f64 / all).round() as u64;
         end.duration_ns = duration_ns(sum);
@@ -681,6 +714,7 @@ fn ns(seconds: f64) -> u64 {
 /// as its digits go.
 fn duration_ns(row: &Row) -> u64 {
     const ROUNDED: f64 = 0.02;
+
     let range_s = row.end_s - row.start_s;
     let exact_s = row.bytes * 8.0 / row.rate_bps;
     let is_of_range = (exact_s - range_s).abs() <= ROUNDED * range_s.max(1.0);
