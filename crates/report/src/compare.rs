@@ -46,6 +46,7 @@ fn document(comparison: &Comparison) -> Document {
     let mut blocks = vec![Block::Title(answer(comparison))];
     blocks.extend(configuration(comparison));
     blocks.push(Block::Space);
+
     for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
         blocks.push(Block::entry(name, 3, side_line(side)));
         let reason = |out: &linerate_lab::compare::LeftOut| {
@@ -62,11 +63,13 @@ fn document(comparison: &Comparison) -> Document {
         };
         blocks.extend(side.left_out.iter().map(reason));
     }
+
     blocks.extend(comparison.notes.iter().cloned().map(Block::Remark));
     if comparison.conclusion == Some(Verdict::TooFew) {
         blocks.push(Block::Space);
         blocks.extend(more_trials(comparison));
     }
+
     blocks.extend(measures(&comparison.rows).map(Block::Table));
     Document {
         name: "linerate compare",
@@ -79,6 +82,7 @@ fn answer(comparison: &Comparison) -> String {
     let Some(conclusion) = comparison.conclusion else {
         return format!("not comparable: {obstacles}");
     };
+
     let deciding: Vec<&Row> = comparison
         .rows
         .iter()
@@ -89,6 +93,7 @@ fn answer(comparison: &Comparison) -> String {
     } else {
         format!("; not comparable: {obstacles}")
     };
+
     let of_verdict: Vec<&&Row> = deciding
         .iter()
         .filter(|row| row.judged.verdict == conclusion)
@@ -111,6 +116,7 @@ fn answer(comparison: &Comparison) -> String {
 fn more_trials(comparison: &Comparison) -> Vec<Block> {
     let argv = &comparison.b.argv;
     let is_path_test = matches!(argv.as_slice(), [_, command, ..] if command == "test");
+
     let words = |words: &[String]| {
         words
             .iter()
@@ -151,6 +157,7 @@ fn more_trials(comparison: &Comparison) -> Vec<Block> {
     let commands = commands
         .into_iter()
         .map(|command| Block::verbatim("", 2, command));
+
     [Block::Remark(how.to_owned())]
         .into_iter()
         .chain(commands)
@@ -160,6 +167,7 @@ fn more_trials(comparison: &Comparison) -> Vec<Block> {
 /// A command line without its number of repetitions.
 fn without_repeat(command: &[String]) -> Vec<String> {
     const REPEAT: &str = "--repeat";
+
     let mut kept = Vec::new();
     let mut words = command.iter();
     while let Some(word) = words.next() {
@@ -172,6 +180,7 @@ fn without_repeat(command: &[String]) -> Vec<String> {
             kept.push(word.clone());
         }
     }
+
     kept
 }
 
@@ -198,6 +207,7 @@ fn result(row: &Row) -> String {
     let interval = judged
         .interval
         .map_or_else(String::new, |_| format!("{}; ", interval(judged, unit)));
+
     let trials = format!(
         "{} and {} trials, p {}",
         judged.a.len(),
@@ -206,6 +216,7 @@ fn result(row: &Row) -> String {
     );
     let change = change(judged, unit);
     let of = name(row);
+
     let qualified = match judged.verdict {
         Verdict::Undecided { more_trials } => {
             let loss = judged
@@ -247,6 +258,7 @@ fn effect(judged: &Judged, effect: f64, unit: Unit) -> String {
             "from 0".to_owned()
         };
     }
+
     let sign = if effect < 0.0 { "-" } else { "+" };
     format!("{sign}{}", unit.text(effect.abs()))
 }
@@ -291,6 +303,7 @@ fn configuration(comparison: &Comparison) -> Vec<Block> {
         counted(shown.len(), "difference")
     ))];
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
+
     for Change { of, difference } in shown.iter().take(CHANGES_SHOWN) {
         let (a, b) = (value(&difference.a), value(&difference.b));
         let text = format!(
@@ -299,12 +312,14 @@ fn configuration(comparison: &Comparison) -> Vec<Block> {
         );
         blocks.push(Block::entry(&format!("  {of}"), 10, text));
     }
+
     if shown.len() > CHANGES_SHOWN {
         blocks.push(Block::Remark(format!(
             "{} more; --json lists all",
             shown.len() - CHANGES_SHOWN
         )));
     }
+
     blocks
 }
 
@@ -329,11 +344,14 @@ fn measures(rows: &[Row]) -> Option<Table> {
             .collect();
         factors.join(", ")
     };
+
     let unit = |row: &Row| row.measure.info().unit;
     let mut table = Table::of("", "", rows);
+
     if has_cells {
         table = table.text("cell", cell);
     }
+
     let bound = |row: &Row| {
         if row.is_lower_bound {
             " (at least)"
@@ -359,6 +377,7 @@ fn measures(rows: &[Row]) -> Option<Table> {
             let is_marked = matches!(row.judged.verdict, Verdict::Worse | Verdict::Better);
             Cell::marked(words(row.judged.verdict).to_owned(), is_marked)
         });
+
     let notes = ["medians of the trials; a change below the floor is the noise of this path"];
     table.notes(notes).non_empty()
 }
@@ -384,8 +403,10 @@ mod tests {
                 measure(MeasureName::Retransmits, 3.0),
                 measure(MeasureName::RttMeanNs, 250_000.0),
             ];
+
             repetition
         };
+
         let mut record = RunRecord::new(
             RunId::new(started_unix_ms, [started_unix_ms as u8; 10]),
             RunKind::Test,
@@ -397,6 +418,7 @@ mod tests {
         record.elapsed_ns = 1_000_000_000;
         record.origin.tool = "linerate".to_owned();
         record.trials = (0..).zip(rates_mbps).map(trial).collect();
+
         record
     }
 
@@ -423,6 +445,7 @@ mod tests {
             difference: shaper,
         });
         assert_expected("compare.txt", &text(&found, Style::PLAIN));
+
         let page = html(&found);
         let places = [
             "<h1>worse: ",
@@ -444,6 +467,7 @@ mod tests {
             page.contains("<td>-10.0 %</td>") && page.contains(">margin</text>"),
             "{page}"
         );
+
         let value: serde_json::Value = serde_json::from_str(&json(&found)).expect("JSON");
         assert_eq!(value["schema"], "linerate.compare/1");
         assert_eq!(value["rows"][0]["verdict"], "worse");
@@ -468,6 +492,7 @@ mod tests {
                 .starts_with("same: received_bps forward 941 Mbit/s in A, 941 Mbit/s in B, +0.0 %")
         );
         assert!(line(&RATES[..3]).contains("a verdict needs 4 a side"));
+
         let noisy = line(&[941.0, 700.0, 1200.0, 820.0, 1000.0]);
         assert!(
             noisy.starts_with("undecided: ") && noisy.contains("% is not excluded; about"),
@@ -476,6 +501,7 @@ mod tests {
         let mut other = run(9000, &RATES);
         other.kind = RunKind::HttpLoad;
         other.body = Body::HttpLab(None);
+
         let found = compare(&[run(1000, &RATES)], &[other], &SETTINGS);
         assert_eq!(found.conclusion, None);
         assert!(

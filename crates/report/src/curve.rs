@@ -49,6 +49,7 @@ pub fn rows(
         };
         values.iter().map(cell).collect()
     };
+
     (0..height).map(row).collect()
 }
 

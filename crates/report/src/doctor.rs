@@ -70,14 +70,17 @@ pub(crate) fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
         .collect();
     blocks.extend(answer(diagnosis, named, verbose, limit(PERIODS_SHOWN)));
     blocks.extend(tests(diagnosis, limit(TESTS_SHOWN)));
+
     if let Some(comparison) = &diagnosis.comparison {
         blocks.extend(differences(comparison, verbose, limit(DIFFERENCES_SHOWN)));
     }
+
     let is_other = |finding: &&Finding| {
         let is_shown = finding.severity >= Severity::Medium && finding.id != PLACEMENT_RULE;
         named.is_none_or(|named| !std::ptr::eq(named, *finding)) && (verbose || is_shown)
     };
     let others: Vec<&Finding> = diagnosis.findings.iter().filter(is_other).collect();
+
     if verbose {
         blocks.extend(
             others
@@ -87,6 +90,7 @@ pub(crate) fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     } else {
         blocks.extend(others_in_short(&others, named, diagnosis));
     }
+
     blocks.extend(placement_blocks(diagnosis, verbose));
     blocks
 }
@@ -107,6 +111,7 @@ pub(crate) fn graded(label: &str, severity: Severity, text: &str) -> Block {
     let status = label.trim_end().to_owned();
     let padding = label[status.len()..].to_owned();
     let text = text.to_owned();
+
     Block::Entry(Entry {
         status,
         label: padding,
@@ -141,6 +146,7 @@ fn answer(
         "configured-rate" => named.is_some(),
         _ => true,
     };
+
     let mut sentence = plain_sentence(verdict).to_owned();
     // Its sentence has the next step.
     let is_undecided = sentence.starts_with("undecided");
@@ -148,10 +154,12 @@ fn answer(
     if (is_limit && !is_undecided) || is_guessed {
         sentence.push_str(confidence(verdict.confidence));
     }
+
     if verbose {
         let id = named.map_or_else(String::new, |finding| format!(", {}", finding.id));
         sentence = format!("{sentence} [{}{id}]", verdict.verdict);
     }
+
     let label = if is_limit { "BOTTLENECK" } else { "RESULT" };
     let first = match named {
         Some(finding) => graded(label, finding.severity, &sentence),
@@ -163,15 +171,18 @@ fn answer(
         periods::text(&verdict.timeline, periods_shown).map(|text| wrapped("  over time", text)),
     );
     blocks.extend(diagnosis.loss.iter().map(|split| wrapped("", loss(split))));
+
     let repaired = named.filter(|_| verbose || !is_undecided);
     blocks.extend(
         repaired
             .into_iter()
             .flat_map(|finding| steps(finding, &diagnosis.findings, verbose)),
     );
+
     if let Some(then) = verdict.what_if.as_ref().filter(|_| verbose) {
         blocks.push(wrapped("  then", then));
     }
+
     blocks.extend(named.filter(|_| verbose).into_iter().flat_map(details));
     blocks
 }
@@ -203,6 +214,7 @@ fn metrics(finding: &Finding, shown: usize) -> String {
         .take(shown)
         .collect();
     let subject = place(finding);
+
     if metrics.is_empty() {
         subject.to_owned()
     } else {
@@ -221,6 +233,7 @@ pub(crate) fn steps(finding: &Finding, all: &[Finding], verbose: bool) -> Vec<Bl
     let commands = |commands: &[String]| commands.iter().map(there).collect::<Vec<_>>();
     let mut blocks = labelled("  do", &commands(&finding.remedy));
     blocks.extend(labelled("  undo", &commands(&finding.undo)));
+
     let advice = |text: &String| {
         let text = text.trim_start_matches("and ").trim_start_matches("or ");
         if verbose {
@@ -241,6 +254,7 @@ pub(crate) fn steps(finding: &Finding, all: &[Finding], verbose: bool) -> Vec<Bl
         next.zip(["  next", ""])
             .map(|(text, label)| wrapped(label, text)),
     );
+
     blocks
 }
 
@@ -274,9 +288,11 @@ fn details(finding: &Finding) -> Vec<Block> {
     );
     blocks.push(wrapped("  why", &finding.explanation));
     blocks.extend(finding.persist.iter().map(|hint| wrapped("  keep", hint)));
+
     if !finding.needs.is_empty() {
         blocks.push(wrapped("  needs", finding.needs.join(", ")));
     }
+
     blocks.push(wrapped("  see", &finding.reference));
     blocks
 }
@@ -300,12 +316,14 @@ fn tests(diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
     let mut blocks: Vec<Block> = listed
         .map(|(test, label)| wrapped(label, line(test)))
         .collect();
+
     if diagnosis.tests.len() > shown {
         blocks.push(wrapped(
             "",
             format!("{} more: -v shows them", diagnosis.tests.len() - shown),
         ));
     }
+
     blocks
 }
 
@@ -326,9 +344,11 @@ fn others_in_short(
             None => lines.push((finding, place(finding).to_owned())),
         }
     }
+
     let hidden = lines.len().saturating_sub(FINDINGS_SHOWN);
     let labels = std::iter::once("ALSO").chain(std::iter::repeat(""));
     let mut blocks = Vec::new();
+
     for ((finding, places), label) in lines.iter().take(FINDINGS_SHOWN).zip(labels) {
         blocks.push(graded(label, finding.severity, &headline(finding, places)));
         let is_worst =
@@ -337,9 +357,11 @@ fn others_in_short(
             blocks.extend(steps(finding, &diagnosis.findings, false));
         }
     }
+
     if hidden > 0 {
         blocks.push(wrapped("", format!("{hidden} more: -v shows them")));
     }
+
     blocks
 }
 
@@ -373,6 +395,7 @@ fn loss(split: &LossSplit) -> String {
     if split.lost == 0 {
         return format!("{direction}: no datagrams lost");
     }
+
     let part = |part: Option<u64>| {
         part.map_or_else(|| "not known".to_owned(), |number| number.to_string())
     };
@@ -393,10 +416,12 @@ fn head(diagnosis: &Diagnosis) -> String {
     fn rules<'a>(ids: impl Iterator<Item = &'a String>) -> usize {
         ids.collect::<BTreeSet<_>>().len()
     }
+
     let found = rules(diagnosis.findings.iter().map(|finding| &finding.id));
     let out = rules(diagnosis.ruled_out.iter().map(|rule| &rule.id));
     let open = rules(diagnosis.not_evaluated.iter().map(|rule| &rule.id));
     let hosts = diagnosis.hosts.join(", ");
+
     format!("{hosts}: {found} found, {out} ruled out, {open} not checkable")
 }
 
@@ -411,6 +436,7 @@ fn placement_blocks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
             .map(|(end, label)| wrapped(label, placement::line(end)))
             .collect();
     }
+
     let advised = diagnosis
         .findings
         .iter()
@@ -435,6 +461,7 @@ fn differences(comparison: &Comparison, verbose: bool, shown: usize) -> Vec<Bloc
     blocks.extend(
         rules.map(|(place, ids)| verbatim("rules", &format!("{}: {place}", ids.join(" ")))),
     );
+
     let changed = comparison
         .changed
         .iter()
@@ -447,6 +474,7 @@ fn differences(comparison: &Comparison, verbose: bool, shown: usize) -> Vec<Bloc
             &format!("{} : {a} | {b} {effect}", change.key),
         ));
     }
+
     let only = [
         ("first", &comparison.only_a),
         ("second", &comparison.only_b),
@@ -462,6 +490,7 @@ fn differences(comparison: &Comparison, verbose: bool, shown: usize) -> Vec<Bloc
             &format!("the {which} knows {} more facts{names}", keys.len()),
         ));
     }
+
     blocks.push(verbatim(
         "EQUAL",
         &format!("{} facts", comparison.same_count),

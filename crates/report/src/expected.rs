@@ -10,6 +10,7 @@ pub(crate) fn assert_expected(name: &str, text: &str) {
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         std::fs::write(&path, text).expect("a writable source folder");
     }
+
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(text, expected, "{name}");
 }

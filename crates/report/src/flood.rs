@@ -31,12 +31,14 @@ impl FloodGate {
         {
             (self.begun, self.passed) = (Some(now), 0);
         }
+
         let passes = self.passed < MESSAGES;
         if passes {
             self.passed += 1;
         } else {
             self.held_back += 1;
         }
+
         passes
     }
 

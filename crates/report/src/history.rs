@@ -80,6 +80,7 @@ fn cells(row: &RunRow, when: &dyn Fn(u64) -> String) -> [String; 7] {
     } else {
         labels(row)
     };
+
     let (kind, state) = (stored_name(row.kind), row.state.words().to_owned());
     [
         row.run_id.short(),
@@ -144,6 +145,7 @@ mod tests {
         let list = text(&[row(), untitled.clone()], &when, Style::PLAIN);
         let lines: Vec<&str> = list.lines().collect();
         assert_eq!(lines.len(), 3, "{list}");
+
         for part in [
             "07070707",
             "today",
@@ -155,11 +157,13 @@ mod tests {
         ] {
             assert!(lines[1].contains(part), "{part}: {list}");
         }
+
         assert!(
             !list.contains('\u{1b}') && lines[2].contains("=cmd"),
             "{list}"
         );
         assert!(markdown(std::slice::from_ref(&untitled), &when).contains("a\\|b"));
+
         let two_way = RunRow {
             both_ways: Some((20e6, 941.3e6)),
             state: RunState::NoAnswer,
@@ -170,6 +174,7 @@ mod tests {
             list.contains("941 Mbit/s down, 20.0 Mbit/s up") && list.contains("no answer"),
             "{list}"
         );
+
         let csv = csv(&[untitled]);
         assert!(csv.contains(",received_bps,941300000,,\"'=cmd,"), "{csv}");
     }

@@ -52,6 +52,7 @@ pub fn content(state: &LiveState, now_ns: u64) -> String {
         Some(server) => blocks.extend(of_server(server, now_ns)),
         None => blocks.push(Block::Answer("The server does not listen yet.".to_owned())),
     }
+
     Document {
         name: "linerate serve",
         blocks,
@@ -86,14 +87,17 @@ fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
             server.logins_failed
         )),
     ];
+
     if let Some((written, lost)) = server.records {
         blocks.push(Block::Paragraph(format!(
             "Records written {written}, lost {lost}."
         )));
     }
+
     if let Some(signal) = &server.stopping {
         blocks.push(Block::Remark(format!("The server ends: {signal}.")));
     }
+
     blocks.extend(
         Table::of("T1", "Running tests", &server.sessions)
             .number("test", |session| session.facts.number.to_string())
@@ -131,6 +135,7 @@ fn plot(server: &LiveServer) -> Option<Plot> {
     let x = Axis::linear("intervals before now", |value| format!("{value:.0}"))
         .between(-(linerate_model::live::POINTS_MAX as f64), 0.0);
     let y = Axis::linear("goodput", rate);
+
     Plot::of(
         "Goodput",
         "",
@@ -196,6 +201,7 @@ mod tests {
         facts.number = 1;
         facts.user = Some("<script>alert(1)</script>\u{1b}[2J\u{9b}\u{202e}".to_owned());
         state.server_event(&ServerEvent::TestStarted(facts), 0);
+
         let page = page(&state, 2_000_000_000);
         assert!(
             page.contains("192.0.2.1:5000") && page.contains("&lt;script&gt;alert(1)"),
@@ -203,6 +209,7 @@ mod tests {
         );
         assert_eq!(page.matches("<script").count(), 1);
         assert!(!page.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{page}");
+
         let event = event(&state, 0);
         assert_eq!(
             event.lines().filter(|line| !line.is_empty()).count(),

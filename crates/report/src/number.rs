@@ -13,6 +13,7 @@ pub(crate) fn general(value: f64, precision: usize) -> String {
             format!("{value}")
         };
     }
+
     let scientific = format!("{value:.*e}", precision - 1);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -24,6 +25,7 @@ pub(crate) fn general(value: f64, precision: usize) -> String {
             exponent.unsigned_abs()
         );
     }
+
     let decimals = usize::try_from(precision as i64 - 1 - i64::from(exponent)).unwrap_or(0);
     without_trailing_zeros(&format!("{value:.decimals$}")).to_owned()
 }
@@ -38,6 +40,7 @@ pub(crate) fn json(value: f64) -> String {
     if value == value.trunc() && value.abs() <= f64::from(i32::MAX) {
         return format!("{}", value as i64);
     }
+
     let short = general(value, 15);
     if short
         .parse::<f64>()
@@ -151,6 +154,7 @@ mod tests {
                 .wrapping_add(0x1405_7b7e_f767_814f);
             let value = f64::from_bits(bits);
             let text = json(value);
+
             if value.is_finite() {
                 let read_back: f64 = text.parse().expect("a number");
                 assert!(is_same(read_back, value), "{value:e} became {text}");

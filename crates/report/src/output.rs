@@ -222,10 +222,12 @@ impl Stream {
         if text.is_empty() {
             return Ok(());
         }
+
         if self.is_torn {
             self.writer.write_all(b"\n")?;
             self.is_torn = false;
         }
+
         let mut left = text.as_bytes();
         while !left.is_empty() {
             match self.writer.write(left) {
@@ -238,6 +240,7 @@ impl Stream {
                 }
             }
         }
+
         self.writer.flush()
     }
 }

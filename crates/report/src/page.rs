@@ -64,6 +64,7 @@ pub(crate) fn escaped(text: &str) -> String {
             c => out.push(c),
         }
     }
+
     out
 }
 
@@ -93,6 +94,7 @@ mod tests {
                 ((share + 0.055) / 1.055).powf(2.4)
             }
         };
+
         0.2126 * channel(0) + 0.7152 * channel(2) + 0.0722 * channel(4)
     }
 

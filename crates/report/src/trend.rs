@@ -36,6 +36,7 @@ pub fn html(trend: &Trend, when: &dyn Fn(u64) -> String) -> String {
         .filter_map(chart)
         .map(Block::Plot);
     document.blocks.splice(1..1, charts);
+
     document.html()
 }
 
@@ -48,10 +49,12 @@ pub fn json(trend: &Trend) -> String {
 fn document(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Document {
     let mut blocks = vec![Block::Title(answer(trend))];
     blocks.extend(self::blocks(trend, when, shown));
+
     if let Some(other) = &trend.other_way {
         blocks.extend([Block::Space, Block::Heading(answer(other))]);
         blocks.extend(self::blocks(other, when, shown));
     }
+
     Document {
         name: "linerate trend",
         blocks,
@@ -70,6 +73,7 @@ fn blocks(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Vec<Bloc
             effect(trend, change)
         );
         blocks.push(Block::Heading(head));
+
         let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
         let lines = change
             .configuration
@@ -93,6 +97,7 @@ fn blocks(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Vec<Bloc
             false => blocks.push(Block::List(lines)),
         }
     }
+
     let last: Vec<_> = trend.runs.iter().rev().take(shown).collect();
     let table = Table::of("", "", &last)
         .text("run", |run| run.run.short())
@@ -103,6 +108,7 @@ fn blocks(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Vec<Bloc
                 |value| trend.measure.info().unit.text(value),
             )
         });
+
     let left_out = trend.runs.len().saturating_sub(shown);
     let note = (left_out > 0).then(|| {
         format!(
@@ -111,6 +117,7 @@ fn blocks(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Vec<Bloc
         )
     });
     blocks.extend(table.notes(note).non_empty().map(Block::Table));
+
     blocks
 }
 
@@ -122,9 +129,11 @@ fn answer(trend: &Trend) -> String {
         (None, Some(one)) | (Some(one), None) => format!(" of {one}"),
         (None, None) => String::new(),
     };
+
     let values: Vec<f64> = trend.runs.iter().filter_map(|run| run.value).collect();
     let last = &values[values.len().saturating_sub(5)..];
     let middle = median(last).map_or_else(|| MISSING.to_owned(), |value| info.unit.text(value));
+
     let state = match trend.own_state() {
         TrendState::TooFew => "too few runs",
         TrendState::Steady => "steady",
@@ -138,6 +147,7 @@ fn answer(trend: &Trend) -> String {
     let way = trend
         .way
         .map_or_else(String::new, |way| format!(" {}", stored_name(way)));
+
     format!(
         "{state}: {}{way}{path}, median {middle} in the last {} of {runs}{needed}",
         info.name,
@@ -149,6 +159,7 @@ fn answer(trend: &Trend) -> String {
 fn effect(trend: &Trend, change: &TrendChange) -> String {
     let unit = trend.measure.info().unit;
     let verdict = if change.is_worse { "worse" } else { "better" };
+
     let size = match change.is_ratio {
         true => format!("{:+.1} %", (change.effect - 1.0) * 100.0),
         false => format!(
@@ -176,6 +187,7 @@ fn chart(trend: &Trend) -> Option<Plot> {
     };
     let place = |at: usize| (trend.runs[at].started_unix_ms as f64 - last_ms) / unit_ms;
     let known = || (0..trend.runs.len()).filter_map(|at| Some((at, trend.runs[at].value?)));
+
     let mut series = vec![Series::new(
         "run",
         LineStyle::Dots,
@@ -186,6 +198,7 @@ fn chart(trend: &Trend) -> Option<Plot> {
         .map(|(_, value)| value)
         .fold(f64::INFINITY, f64::min);
     let failed = (0..trend.runs.len()).filter(|at| trend.runs[*at].value.is_none());
+
     series.push(Series::new(
         "no result",
         LineStyle::Dots,
@@ -206,6 +219,7 @@ fn chart(trend: &Trend) -> Option<Plot> {
         let line = [*from, to - 1].map(|at| Point::new(place(at), middle));
         series.push(Series::new("median", LineStyle::Limit, 0, line));
     }
+
     let (x, y) = (
         Axis::linear("time before the last run", move |time| {
             format!("{} {unit}", (time * 1e3).round() / 1e3)
@@ -221,6 +235,7 @@ fn chart(trend: &Trend) -> Option<Plot> {
         || "Trend".to_owned(),
         |way| format!("Trend, {}", stored_name(way)),
     );
+
     Some(Plot {
         title,
         key: "",
@@ -280,6 +295,7 @@ mod tests {
         let mut values = vec![Some(941e6); 21];
         values.extend([Some(850e6); 6]);
         values[3] = None;
+
         let found = trend(&values, vec![change()]);
         let when = |ms: u64| format!("minute {}", ms / 60_000);
         let text = text(&found, &when, Style::PLAIN);
@@ -287,6 +303,7 @@ mod tests {
         let first =
             "worse: received_bps of lab1 > 192.0.2.7, median 850 Mbit/s in the last 5 of 26 runs";
         assert_eq!(lines[0], first, "{text}");
+
         for part in [
             "minute 21 (run 07070707): worse, 941 Mbit/s before, 850 Mbit/s after (-9.7 %)",
             "  client: nic.*.qdisc.rate: 1Gbit before, 900Mbit after (shapers)",
@@ -294,6 +311,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+
         let page = html(&found, &when);
         assert_eq!(
             page.matches("class=\"marker h0\"").count(),
@@ -316,6 +334,7 @@ mod tests {
         other.way = Some(Way::Reverse);
         both.other_way = Some(Box::new(other));
         assert_eq!(both.state(), TrendState::Worse);
+
         let text = text(&both, &|_| "today".to_owned(), Style::PLAIN);
         for part in [
             "steady: received_bps forward of lab1",
@@ -338,6 +357,7 @@ mod tests {
             text.contains("in the last 1 of 1 run; a change shows from 25 runs on"),
             "{text}"
         );
+
         let page = html(&trend(&[], Vec::new()), &|_| String::new());
         assert!(page.contains("too few runs"), "{page}");
     }

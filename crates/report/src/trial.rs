@@ -63,6 +63,7 @@ mod tests {
              Mbit/s (9.96 % lost). Next: `linerate serve` on one host, `linerate iperf3 -c HOST` \
              on another.\n"
         );
+
         let few = sound(tcp, [received(1e9, Some(0.001)), udp[1]]);
         assert!(few.contains("1.00 Gbit/s (less than 0.01 % lost)"), "{few}");
     }

@@ -83,6 +83,7 @@ impl WriteQueue {
         thread::Builder::new()
             .name("linerate-log".into())
             .spawn(move || writer.write_all(write, &notice))?;
+
         Ok(Self { shared })
     }
 
@@ -93,8 +94,10 @@ impl WriteQueue {
             state.dropped_lines += message.lines();
             return;
         }
+
         state.queued_bytes += message.text().len();
         state.messages.push_back(message);
+
         if std::mem::take(&mut state.is_idle) {
             self.shared.filled.notify_one();
         }
@@ -105,18 +108,22 @@ impl WriteQueue {
         let mut state = self.shared.lock();
         let mut deadline = Instant::now() + timeout;
         state.flush_waiters += 1;
+
         while !state.messages.is_empty() || state.is_writing {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
+
             let before = state.batches_done;
             let waited = self.shared.written.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
+
             if state.batches_done != before {
                 deadline = Instant::now() + timeout;
             }
         }
+
         state.flush_waiters -= 1;
     }
 }
@@ -127,6 +134,7 @@ impl Shared {
         loop {
             let batch = self.next_batch();
             let mut is_report_written = false;
+
             for message in &batch {
                 if write(message).is_err() {
                     self.lock().dropped_lines += message.lines();
@@ -134,10 +142,12 @@ impl Shared {
                     is_report_written |= matches!(message, Message::Report(_));
                 }
             }
+
             if is_report_written && quiet_until.is_none_or(|t| Instant::now() >= t) {
                 let is_announced = self.announce_dropped(&mut write, notice);
                 quiet_until = is_announced.then(|| Instant::now() + NOTICE_PAUSE);
             }
+
             self.end_batch(&batch);
         }
     }
@@ -150,6 +160,7 @@ impl Shared {
             .map(|message| message.text().len())
             .sum::<usize>();
         state.batches_done += 1;
+
         if state.flush_waiters > 0 {
             self.written.notify_all();
         }
@@ -174,6 +185,7 @@ impl Shared {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
+
         state.is_idle = false;
         state.is_writing = true;
         let mut bytes = 0;
@@ -182,6 +194,7 @@ impl Shared {
             bytes += message.text().len();
             fits
         };
+
         let count = state
             .messages
             .iter()
@@ -236,10 +249,12 @@ mod tests {
         for _ in 0..lines {
             queue.push(Message::Report(line.clone()));
         }
+
         queue.flush(Duration::from_millis(1));
         let dropped = usize::try_from(queue.shared.lock().dropped_lines).expect("a count");
         assert!(dropped > 0);
         assert!(queue.shared.lock().queued_bytes <= QUEUED_BYTES_MAX + line.len());
+
         let notice = format!("\n{dropped} dropped\n");
         let mut text = vec![0; (lines - dropped) * line.len() + notice.len() - 1];
         reader
@@ -255,6 +270,7 @@ mod tests {
             text: Arc<Mutex<Vec<u8>>>,
             refusals: u32,
         }
+
         impl Write for Full {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
                 let mut text = self.text.lock().expect("no panic before");
@@ -262,6 +278,7 @@ mod tests {
                     self.refusals -= 1;
                     return Err(io::ErrorKind::StorageFull.into());
                 }
+
                 let n = if self.refusals > 0 {
                     bytes.len().min(3)
                 } else {
@@ -274,6 +291,7 @@ mod tests {
                 Ok(())
             }
         }
+
         let text = Arc::new(Mutex::new(Vec::new()));
         let full = Full {
             text: Arc::clone(&text),
@@ -295,6 +313,7 @@ mod tests {
         let queue = queue(writer);
         let sent = "line\n".repeat(100_000);
         queue.push(Message::Report(sent.clone()));
+
         let reading = thread::spawn(move || {
             let mut text = vec![0; sent.len()];
             reader

@@ -48,6 +48,7 @@ const EVENTS: &str = "iperf3/events/json.jsonl";
 fn documents_are_those_of_iperf3() {
     let recordings = recorded(EVENTS, &[".json"]);
     assert!(recordings.len() > 30, "the fixtures are there");
+
     for Recording { name, tests, .. } in recordings {
         let expected = document(&name);
         let text = written(&tests[0].events, endpoint(&name), Style::Json);
@@ -59,6 +60,7 @@ fn documents_are_those_of_iperf3() {
 fn streams_of_events_are_those_of_iperf3() {
     let recordings = recorded(EVENTS, &[".jsonl"]);
     assert!(recordings.len() > 8, "the fixtures are there");
+
     for Recording { name, tests, .. } in recordings {
         let recorded_text = read(&name);
         let lines: Vec<Value> = recorded_text
@@ -66,17 +68,20 @@ fn streams_of_events_are_those_of_iperf3() {
             .take_while(|l| l.starts_with("{\""))
             .map(|l| serde_json::from_str(l).expect("JSON"))
             .collect();
+
         let style = Style::JsonStream {
             full_output: name.starts_with("jstream-full"),
         };
         let text = written(&tests[0].events, endpoint(&name), style);
         let mut written_lines = text.split_inclusive('\n');
+
         for line in &lines {
             let written = written_lines.next().unwrap_or_default();
             let event: Value = serde_json::from_str(written).expect("one object per line");
             let name = format!("{name}, {}", line["event"]);
             assert_same_values(&event, line, &name);
         }
+
         let rest: String = written_lines.collect();
         let recorded_rest: String = recorded_text
             .split_inclusive('\n')
@@ -106,12 +111,14 @@ fn the_layout_is_that_of_cjson() {
         if is_ambiguous || document.get("server_output_json").is_some() {
             continue;
         }
+
         let (output, normal, _) = captured_output();
         let event = Event::PeerOutput(ServerOutput::Json(document.to_string()));
         play(
             &mut client_sink(options(Endpoint::Client, Style::Text), output),
             &[event],
         );
+
         let written = normal.text();
         let written = written
             .strip_prefix("\nServer JSON output:\n")
@@ -224,6 +231,7 @@ fn assert_same_values(actual: &Value, expected: &Value, name: &str) {
             "{name}: {path} is {value}, not {expected_value}"
         );
     }
+
     assert_eq!(actual.len(), expected.len(), "{name}: number of values");
 }
 
@@ -254,6 +262,7 @@ fn is_same(path: &str, actual: &Value, expected: &Value) -> bool {
     if is_ours && path.ends_with("socket.") {
         return actual.is_u64();
     }
+
     match (actual.as_f64(), expected.as_f64()) {
         (Some(actual_number), Some(expected_number)) if actual.is_f64() || expected.is_f64() => {
             let tolerance = match path {

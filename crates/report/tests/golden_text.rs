@@ -73,6 +73,7 @@ const EVENTS: &str = "iperf3/events/text.jsonl";
 fn clients_print_what_iperf3_prints() {
     let recordings = recorded(EVENTS, &[".client.txt", ".client2.txt"]);
     assert!(recordings.len() > 40, "the fixtures are there");
+
     for Recording { name, tests, .. } in recordings {
         let case = Case::load(&name, Endpoint::Client);
         let (output, normal, errors) = captured_output();
@@ -88,19 +89,23 @@ fn clients_print_what_iperf3_prints() {
 fn servers_print_what_iperf3_prints() {
     let recordings = recorded(EVENTS, &[".server.txt", ".log.txt"]);
     assert!(recordings.len() > 40, "the fixtures are there");
+
     for recording in recordings {
         let case = Case::load(&recording.name, Endpoint::Server);
         let (output, normal, errors) = captured_output();
         let mut reporter = server_reporter(case.options.clone(), output.clone());
+
         for test in &recording.tests {
             let listening = reporter.listening(test.port, test.number);
             listening.expect("memory can be written");
             let mut sink = reporter.open_test().expect("memory can be written");
             play(&mut sink, &test.events);
         }
+
         if let Some(interrupt) = &recording.interrupt {
             report_failure(case.options.clone(), output, interrupt).expect("memory can be written");
         }
+
         case.compare(&recording.name, &normal.text(), &errors.text());
     }
 }
@@ -114,6 +119,7 @@ fn a_client_gets_the_server_report_from_the_accepted_connection_on() {
     let case = Case::load(&recording.name, Endpoint::Server);
     let mut report = peer_report(case.options.clone())();
     play(&mut report, &recording.tests[0].events);
+
     let expected = case.text.split_once("(test #1)\n").expect("a banner").1;
     let expected = expected.split_once('\n').expect("the banner's last line").1;
     assert_eq!(report.collect(), Some(ServerOutput::Text(expected.into())));
@@ -147,16 +153,19 @@ impl Case {
     fn load(name: &str, endpoint: Endpoint) -> Self {
         let recorded = edited(name);
         let (text, stderr) = streams(name, &recorded);
+
         let mut options = Options::new(
             endpoint,
             "iperf 3.21+",
             "Linux testhost 6.18.0 #1 SMP PREEMPT_DYNAMIC x86_64",
         );
         options.verbose = text.starts_with("iperf 3.21+\n");
+
         if let Some(letter) = name.split('.').next().and_then(|n| n.strip_prefix("fmt-")) {
             options.format =
                 UnitFormat::from_letter(letter.chars().last().expect("a letter")).expect("a unit");
         }
+
         options.title = name.starts_with("title").then(|| "mytest".into());
         let is_timed = name.starts_with("timestamps");
         let (format, time_columns) = match endpoint {
@@ -165,6 +174,7 @@ impl Case {
             Endpoint::Server => (Some("%H:%M:%S ".into()), 9),
         };
         options.timestamps = format;
+
         Self {
             options,
             text,
@@ -189,6 +199,7 @@ impl Case {
             );
             comparable.push_str(rest);
         }
+
         comparable
     }
 }
@@ -201,6 +212,7 @@ fn streams(name: &str, recorded: &str) -> (String, String) {
             .map(String::from)
             .partition(|l: &String| !l.starts_with("iperf3: "));
     }
+
     match recorded.split_once("\n--stderr--\n") {
         Some((text, stderr)) => (text.to_owned(), stderr.to_owned()),
         None => (
@@ -223,6 +235,7 @@ fn with_our_ids(text: &str) -> String {
     let mut ids: Vec<String> = Vec::new();
     let mut is_ours = true;
     let mut replaced = String::new();
+
     for line in text.split_inclusive('\n') {
         is_ours &= !line.starts_with("Server output:") && !line.starts_with("Server JSON output:");
         let start = line.find('[').filter(|_| is_ours);
@@ -239,12 +252,14 @@ fn with_our_ids(text: &str) -> String {
         if !ids.iter().any(|known| known == id) {
             ids.push(id.to_owned());
         }
+
         let index = ids
             .iter()
             .position(|known| known == id)
             .expect("just added");
         replaced.push_str(&line.replacen(id, &format!("[{:>3}]", 5 + 2 * index), 1));
     }
+
     replaced
 }
 
@@ -259,6 +274,7 @@ fn without_repeated_interval(text: &str) -> String {
     let separator = (repeated..lines.len())
         .find(|i| lines[*i].starts_with("- -"))
         .expect("a summary");
+
     lines[..repeated].concat() + &lines[separator..].concat()
 }
 

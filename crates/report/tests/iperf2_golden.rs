@@ -94,6 +94,7 @@ struct Recorded {
 fn recorded_text_is_written_again() {
     let recordings: Vec<Recorded> = recordings("iperf2/events/text.jsonl");
     assert_eq!(recordings.len(), 286);
+
     for recorded in &recordings {
         let name = recorded.name.as_str();
         assert!(
@@ -102,10 +103,12 @@ fn recorded_text_is_written_again() {
         );
         let release = &name[..3];
         let (mut expected, mut actual) = (recorded.text(), recorded.write(Style::Text));
+
         if !recorded.is_exact {
             expected = mask(&lines::without_noise(&expected), release);
             actual = mask(&actual, release);
         }
+
         assert_same_text(&actual, &expected, name);
     }
 }
@@ -114,6 +117,7 @@ fn recorded_text_is_written_again() {
 fn recorded_values_are_written_again() {
     let recordings: Vec<Recorded> = recordings("iperf2/events/csv.jsonl");
     assert_eq!(recordings.len(), 36);
+
     for recorded in &recordings {
         let (expected, actual) = (recorded.text(), recorded.write(Style::Csv));
         let names = expected.lines().find(|line| line.starts_with("time,"));
@@ -172,6 +176,7 @@ impl Recorded {
         };
         let after = text.split(title).nth(1).unwrap_or_default();
         let section = after.split("\n=== ").next().unwrap_or_default();
+
         format!("{}\n", section.trim_matches('\n'))
     }
 
@@ -211,9 +216,11 @@ impl Recorded {
             for facts in &self.listeners {
                 reporter.listener(facts).expect("memory can be written");
             }
+
             let mut sink = reporter.open_test().expect("memory can be written");
             play(&mut sink, &self.events);
         }
+
         captured.text()
     }
 }

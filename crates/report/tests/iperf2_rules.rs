@@ -24,6 +24,7 @@ fn parts_are_left_out_on_request() {
         ..Excluded::default()
     };
     assert_eq!(client_text(excluded), without(&is_banner));
+
     let excluded = Excluded {
         connection: true,
         ..Excluded::default()
@@ -34,6 +35,7 @@ fn parts_are_left_out_on_request() {
         ..Excluded::default()
     };
     assert_eq!(client_text(excluded), without(&is_data));
+
     let all = Excluded {
         settings: true,
         connection: true,
@@ -55,6 +57,7 @@ fn tests_at_the_same_time_share_a_header_and_later_ones_get_their_own() {
         output,
     );
     let mut open = || reporter.open_test().expect("a writable output");
+
     let headers = |text: &Captured| {
         text.text()
             .lines()
@@ -100,10 +103,12 @@ fn a_short_last_interval_is_left_out() {
         let interval = |event: &Event| matches!(event, Event::Interval(_));
         let first = events.iter().position(interval).expect("intervals");
         events.truncate(first + 1);
+
         if let Some(Event::Interval(report)) = events.last_mut() {
             report.last = true;
             (report.streams[0].start_ns, report.streams[0].end_ns) = (1_000_000_000, end_ns);
         }
+
         play(&mut *sink, &events);
         assert_eq!(text.text().contains(" sec "), is_shown, "{end_ns}");
     }
@@ -119,6 +124,7 @@ fn client_text(excluded: Excluded) -> String {
     let mut sink = client_sink(options, output);
     play(&mut *sink, &one_stream(Endpoint::Client));
     assert_eq!(errors.text(), "");
+
     text.text()
 }
 
@@ -129,6 +135,7 @@ fn one_stream(endpoint: Endpoint) -> Vec<Event> {
         name: String,
         events: Vec<Event>,
     }
+
     let name = match endpoint {
         Endpoint::Client => "218/tcp_default_i1 client",
         Endpoint::Server => "218/tcp_default_i1 server",
@@ -137,5 +144,6 @@ fn one_stream(endpoint: Endpoint) -> Vec<Event> {
     let recorded = recordings
         .into_iter()
         .find(|recorded| recorded.name == name);
+
     recorded.expect("part of the recordings").events
 }

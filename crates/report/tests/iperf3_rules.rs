@@ -37,6 +37,7 @@ fn an_error_of_the_server_has_two_lines_in_text_and_one_member_in_json() {
          in use\n\
          iperf3: error - unable to start listener for connections\n"
     );
+
     let (text, errors) = client(&failed, Style::Json);
     assert_eq!(text.matches("\"error\"").count(), 1);
     assert_eq!(
@@ -44,6 +45,7 @@ fn an_error_of_the_server_has_two_lines_in_text_and_one_member_in_json() {
         "unable to start listener for connections"
     );
     assert_eq!(errors, "");
+
     let (text, _) = client(&failed, STREAM);
     assert_eq!(
         text,
@@ -58,6 +60,7 @@ fn a_server_keeps_the_prefix_of_its_errors_in_json() {
         FailureKind::PeerClosed,
         "the client has unexpectedly closed the connection",
     );
+
     for (failure, text_line, member) in [
         (
             refused,
@@ -76,6 +79,7 @@ fn a_server_keeps_the_prefix_of_its_errors_in_json() {
             (String::new(), text_line.into())
         );
         assert_eq!(parse(&server(&events, Style::Json).0)["error"], member);
+
         let first_line = server(&events, STREAM)
             .0
             .lines()
@@ -100,6 +104,7 @@ fn an_interrupted_idle_server_says_so_in_every_style() {
         errors.text(),
         "iperf3: interrupt - the server has terminated by signal Terminated(15)\n"
     );
+
     let (output, normal, _) = captured_output();
     report_failure(options(Endpoint::Server, Style::Json), output, &interrupt)
         .expect("memory can be written");
@@ -118,6 +123,7 @@ fn losses_are_measured_against_what_the_receiver_saw_in_text_and_what_was_sent_i
         text.contains("  2.000 ms  10/80 (12%)  receiver\n"),
         "{text}"
     );
+
     let end = &parse(&client(&events, Style::Json).0)["end"];
     assert_eq!(end["sum"]["packets"], 100);
     assert_eq!(end["sum"]["lost_percent"], 10);
@@ -149,12 +155,14 @@ fn losses_stay_unknown_when_an_old_peer_does_not_tell_those_of_the_warm_up() {
     let mut receiver = udp(150, 9);
     receiver.omitted_packets = None;
     receiver.omitted_lost = None;
+
     let events = udp_test(Duration::from_secs(1), udp(150, 0), receiver);
     let (text, _) = client(&events, Style::Text);
     assert!(
         text.contains("  2.000 ms  Unknown/150  receiver\n"),
         "{text}"
     );
+
     let received = &parse(&client(&events, Style::Json).0)["end"]["sum_received"];
     assert_eq!(
         (&received["lost_packets"], &received["lost_percent"]),
@@ -192,6 +200,7 @@ fn a_short_interval_counts_only_if_something_moved() {
         let mut events = accepted(&TestSpec::default());
         events.extend([interval(0, 1_000_000_000, 10), stub(bytes)].map(Event::Interval));
         events.push(Event::Finished);
+
         let text_rows = client(&events, Style::Text).0.matches(" sec ").count();
         let json_rows = parse(&client(&events, Style::Json).0)["intervals"]
             .as_array()
@@ -219,6 +228,7 @@ fn what_ends_a_test_is_in_the_starting_line_of_a_verbose_run() {
         events.push(Event::TestStarted {
             at_monotonic_ns: None,
         });
+
         let mut verbose = options(Endpoint::Client, Style::Text);
         verbose.verbose = true;
         let (text, _) = run(&events, verbose);
@@ -243,6 +253,7 @@ fn text_of_a_peer_controls_no_terminal() {
 #[test]
 fn a_reader_that_left_ends_the_report_without_a_panic() {
     struct Closed;
+
     impl Write for Closed {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             Err(io::ErrorKind::BrokenPipe.into())
@@ -251,11 +262,13 @@ fn a_reader_that_left_ends_the_report_without_a_panic() {
             Ok(())
         }
     }
+
     for style in [Style::Text, Style::Json, STREAM] {
         let output = Output::new(Box::new(Closed), Box::new(Closed));
         let mut sink = client_sink(options(Endpoint::Client, style), output);
         let mut events = accepted(&TestSpec::default());
         events.push(Event::Finished);
+
         let results: Vec<_> = events.iter().map(|event| sink.event(event)).collect();
         assert!(results.iter().any(Result::is_err), "{style:?} noticed");
     }
@@ -269,6 +282,7 @@ fn a_log_file_takes_errors_too_and_can_be_rotated_between_tests() {
     let output = Output::log_file(&log).expect("a new file");
     let mut reporter = server_reporter(options(Endpoint::Server, Style::Text), output);
     reporter.listening(5201, 1).expect("writable");
+
     let failed = Event::Failed(failure(FailureKind::Error, "no luck"));
     reporter
         .open_test()
@@ -277,6 +291,7 @@ fn a_log_file_takes_errors_too_and_can_be_rotated_between_tests() {
         .expect("writable");
     fs::rename(&log, &rotated).expect("same directory");
     reporter.listening(5201, 2).expect("writable");
+
     let (old, new) = (fs::read_to_string(&rotated), fs::read_to_string(&log));
     fs::remove_dir_all(&directory).expect("ours");
     assert!(old.expect("the rotated file").ends_with(
@@ -291,6 +306,7 @@ fn a_log_file_takes_errors_too_and_can_be_rotated_between_tests() {
 #[test]
 fn a_server_keeps_a_bounded_number_of_intervals_for_its_documents() {
     const ROWS: usize = 65_536;
+
     let (output, documents, errors) = captured_output();
     let mut reporter = server_reporter(options(Endpoint::Server, Style::Json), output);
     let mut run = |intervals: usize| {
@@ -306,6 +322,7 @@ fn a_server_keeps_a_bounded_number_of_intervals_for_its_documents() {
             .iter()
             .for_each(|e| sink.event(e).expect("memory can be written"));
         drop(sink);
+
         let document = parse(&documents.text()[before..]);
         (
             document["intervals"].as_array().map(Vec::len),
@@ -337,6 +354,7 @@ fn a_sum_knows_retransmits_only_if_every_stream_does() {
         totals.id = StreamId(id);
         totals.sender = Some(half(1000, None));
         totals.receiver = Some(half(900, None));
+
         let mut tcp = TcpSummary::default();
         tcp.retransmits = retransmits;
         totals.tcp = Some(tcp);
@@ -363,15 +381,18 @@ fn absurd_numbers_of_a_peer_are_printed_not_fatal() {
     let mut absurd = UdpTotals::new(u64::MAX, u64::MAX, u64::MAX, f64::NAN);
     absurd.omitted_packets = Some(u64::MAX);
     absurd.omitted_lost = Some(0);
+
     let mut events = udp_test(Duration::ZERO, absurd, absurd);
     let Some(Event::Summary(summary)) = events.get_mut(1) else {
         panic!("the summary comes second");
     };
     let stream = summary.streams[0].clone();
     summary.streams.push(stream);
+
     for half in summary.streams.iter_mut().filter_map(|s| s.sender.as_mut()) {
         (half.bytes, half.duration_ns) = (u64::MAX, u64::MAX);
     }
+
     assert!(client(&events, Style::Text).0.ends_with("iperf Done.\n"));
     assert_eq!(
         parse(&client(&events, Style::Json).0)["end"]["sum_sent"]["bytes"],
@@ -384,6 +405,7 @@ fn time_and_title_stand_before_every_line_also_the_empty_one() {
     let mut prefixed = options(Endpoint::Client, Style::Text);
     prefixed.timestamps = Some("T%% ".into());
     prefixed.title = Some("lab".into());
+
     let (text, _) = run(&[Event::Finished], prefixed.clone());
     assert_eq!(text, "T% lab:  \nT% lab:  iperf Done.\n");
     let (_, errors) = run(
@@ -405,6 +427,7 @@ fn a_verbose_client_tells_who_it_is_even_if_the_server_is_busy() {
     );
     let mut verbose = options(Endpoint::Client, Style::Text);
     verbose.verbose = true;
+
     let (text, errors) = run(
         &[Event::ControlConnected(control), Event::Failed(busy)],
         verbose,
@@ -433,6 +456,7 @@ fn server(events: &[Event], style: Style) -> (String, String) {
 fn run(events: &[Event], options: Options) -> (String, String) {
     let (output, normal, errors) = captured_output();
     let mut sink = client_sink(options, output);
+
     // Not through the form in which they are stored, which has no NaN.
     for event in events {
         sink.event(event).expect("memory can be written");
@@ -458,6 +482,7 @@ fn stored_header_without_an_interval_has_none() {
             .remove("interval_ns")
             .is_some_and(|interval| interval == 1_000_000_000_u64)
     );
+
     match serde_json::from_value(stored) {
         Ok(Event::TestAccepted(header)) => assert_eq!(header.interval, None),
         other => panic!("{other:?}"),
@@ -484,10 +509,12 @@ fn udp_test(omit: Duration, sender: UdpTotals, receiver: UdpTotals) -> Vec<Event
     let mut spec = TestSpec::default();
     spec.transport = Transport::Udp;
     spec.omit = omit;
+
     let mut events = accepted(&spec);
     let mut stream = StreamSummary::default();
     stream.sender = Some(half(1000, Some(sender)));
     stream.receiver = Some(half(900, Some(receiver)));
+
     let summary = Summary::new(vec![stream]);
     events.extend([Event::Summary(Box::new(summary)), Event::Finished]);
     events

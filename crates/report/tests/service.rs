@@ -92,6 +92,7 @@ fn logged_events(level: Level, format: Format, events: &[ServerEvent]) -> String
     };
     let mut reporter = log_reporter(options, output);
     events.iter().for_each(|event| reporter.server_event(event));
+
     log.text()
 }
 
@@ -101,6 +102,7 @@ fn one_test_and_one_stream_are_written_in_the_singular() {
     started.streams = 1;
     let mut progress = progress();
     (progress.tests, progress.streams) = (1, 1);
+
     let events = [
         ServerEvent::TestStarted(started),
         ServerEvent::Progress(progress),
@@ -118,6 +120,7 @@ fn every_event_is_one_line_for_people() {
         .map(|line| line.split_once(' ').expect("a time").1)
         .collect();
     let description = "192.0.2.7 port 40001, UDP reverse, 4 streams, user mario\u{fffd}";
+
     assert_eq!(
         sentences,
         [
@@ -160,6 +163,7 @@ fn json_lines_carry_numbers_as_numbers() {
         .map(|l| serde_json::from_str(l).expect("JSON"))
         .collect();
     assert_eq!(lines.len(), 10);
+
     let ended = &lines[5];
     assert_eq!(ended["event"], "test_ended");
     assert_eq!(ended["outcome"], "partial");
@@ -196,6 +200,7 @@ fn a_flood_of_refusals_does_not_fill_the_log() {
 fn metrics_follow_the_conventions_of_prometheus() {
     let metrics = Arc::new(Metrics::default());
     let (silent, ..) = captured_output();
+
     let options = LogOptions {
         level: Level::Error,
         format: Format::Text,
@@ -206,6 +211,7 @@ fn metrics_follow_the_conventions_of_prometheus() {
         .iter()
         .for_each(|event| reporter.server_event(event));
     reporter.server_event(&ServerEvent::TestStarted(facts()));
+
     let process = ProcessMetrics {
         cpu_seconds: 1.5,
         open_fds: Some(9),
@@ -218,6 +224,7 @@ fn metrics_follow_the_conventions_of_prometheus() {
         store_bytes: None,
     };
     let page = metrics.exposition("1.2.3", &process, Some(&records));
+
     for line in [
         "linerate_build_info{version=\"1.2.3\"} 1",
         "linerate_running_tests 1",
@@ -243,6 +250,7 @@ fn metrics_follow_the_conventions_of_prometheus() {
     ] {
         assert!(page.lines().any(|l| l == line), "{line}\n{page}");
     }
+
     assert!(
         !page.contains("process_threads") && !page.contains("store_bytes"),
         "what is not known has no line"
@@ -255,6 +263,7 @@ fn metrics_follow_the_conventions_of_prometheus() {
 fn check_format(page: &str) {
     let mut families = std::collections::BTreeSet::new();
     let mut family = "";
+
     for line in page.lines() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').expect("name and type");

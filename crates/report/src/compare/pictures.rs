@@ -23,6 +23,7 @@ pub(super) fn plots(rows: &[Row]) -> Vec<Plot> {
         note: "dashed: median; the axis does not begin at 0".to_owned(),
         charts: deciding.iter().filter_map(|row| sides(row)).collect(),
     };
+
     let changes = changes(&deciding).map(|chart| Plot {
         title: "B against A".to_owned(),
         key: "",
@@ -51,6 +52,7 @@ fn sides(row: &Row) -> Option<Chart> {
         .max(high.abs() * 0.005)
         .max(f64::MIN_POSITIVE);
     let mut series = Vec::new();
+
     for (hue, (name, values)) in sides.into_iter().enumerate() {
         let left = hue as f64 + 0.6;
         let step = 0.8 / values.len().max(1) as f64;
@@ -59,6 +61,7 @@ fn sides(row: &Row) -> Option<Chart> {
             .enumerate()
             .map(|(at, value)| Point::new(left + step * (at as f64 + 0.5), *value));
         series.push(Series::new(name, LineStyle::Dots, hue, dots));
+
         let middle = median(values)?;
         let ends = [left, left + 0.8].map(|x| Point::new(x, middle));
         series.push(Series::new(
@@ -68,6 +71,7 @@ fn sides(row: &Row) -> Option<Chart> {
             ends,
         ));
     }
+
     let side = |x: f64| {
         if x < 1.5 {
             "A".to_owned()
@@ -78,6 +82,7 @@ fn sides(row: &Row) -> Option<Chart> {
     let x = Axis::linear("side", side).at([1.0, 2.0]).between(0.5, 2.5);
     let y = Axis::linear(info.meaning, move |value| info.unit.text(value))
         .between((low - air).max(0.0), high + air);
+
     Chart::new(x, y, 240, series).checked()
 }
 
@@ -89,6 +94,7 @@ fn changes(rows: &[&Row]) -> Option<Chart> {
         .filter(|row| row.judged.is_ratio)
         .collect();
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+
     let effect = |(at, row): (u32, &&Row)| {
         let interval = row
             .judged
@@ -128,6 +134,7 @@ fn changes(rows: &[&Row]) -> Option<Chart> {
         .fold(0.0, f64::max);
     let names: Vec<String> = rows.iter().map(|row| name(row)).collect();
     let count = names.len() as u32;
+
     let label = move |at: f64| {
         names
             .get((at as usize).saturating_sub(1))
@@ -139,5 +146,6 @@ fn changes(rows: &[&Row]) -> Option<Chart> {
         .between(0.5, f64::from(count) + 0.5);
     let y = Axis::linear("B against A", |percent| format!("{percent:+.1} %"))
         .between(-widest * 1.2, widest * 1.2);
+
     Chart::new(x, y, 240, series).checked()
 }

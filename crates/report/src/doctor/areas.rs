@@ -24,6 +24,7 @@ pub(super) fn fine(diagnosis: &Diagnosis) -> Option<String> {
         .filter(|(area, _)| is_fine(area))
         .map(|(_, name)| name)
         .collect();
+
     // One direction of many flows is fine where the other is not.
     names.extend(
         checked()
@@ -35,6 +36,7 @@ pub(super) fn fine(diagnosis: &Diagnosis) -> Option<String> {
         .collect::<BTreeSet<_>>()
         .len();
     let listed = if count == 1 { "it" } else { "them" };
+
     (!names.is_empty()).then(|| {
         format!(
             "{} ({}; -v lists {listed})",
@@ -56,11 +58,13 @@ pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
         {
             return;
         }
+
         match groups.iter_mut().find(|(known, _)| known == reason) {
             Some((_, names)) => names.push(name.to_owned()),
             None => groups.push((reason.to_owned(), vec![name.to_owned()])),
         }
     };
+
     let is_import = diagnosis
         .not_evaluated
         .iter()
@@ -68,9 +72,11 @@ pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
     if diagnosis.hosts == ["client"] && !is_import {
         add("it sent no facts", "the server");
     }
+
     for (_, name) in areas().filter(|(area, _)| is_unread(diagnosis, area)) {
         add("lines not understood", name);
     }
+
     for (area, name) in areas().filter(|(area, _)| !is_decided(diagnosis, area)) {
         let reason = diagnosis
             .ruled_out
@@ -85,12 +91,14 @@ pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
             add(reason, name);
         }
     }
+
     for rule in &diagnosis.not_evaluated {
         for (key, reason) in rule.missing.iter().zip(&rule.reasons) {
             let Some(fact) = fact_name(diagnosis, key) else {
                 continue;
             };
             let is_common = ["not-in-import", "not-reported"].contains(&reason.as_str());
+
             // What the device did not report is said, although other interfaces are fine.
             let is_suspected = is_import && reason == "not-reported" && rule.suspicion.is_some();
             match undecided(diagnosis, &rule.id) {
@@ -101,6 +109,7 @@ pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
             }
         }
     }
+
     let groups = groups
         .into_iter()
         .map(|(reason, names)| format!("{} ({reason})", names.join(", ")));
@@ -153,6 +162,7 @@ fn undecided(diagnosis: &Diagnosis, id: &str) -> Option<(&'static str, usize)> {
         .flat_map(|rule| &rule.missing)
         .filter_map(|key| fact_name(diagnosis, key))
         .collect();
+
     (!is_decided(diagnosis, area)).then_some((name, facts.len()))
 }
 
@@ -161,11 +171,13 @@ fn fact_name(diagnosis: &Diagnosis, key: &str) -> Option<&'static str> {
     if key == "counters over a window" {
         return Some("load over time");
     }
+
     let is_of_test = key.starts_with("run.*")
         || key.starts_with("run.") && diagnosis.verdict.verdict == "no-load";
     let fact = facts::find(key).filter(|_| !is_of_test)?;
     let is_optional = ["note of a user", "command line", "test", "plan"].contains(&fact.source)
         || fact.source.starts_with("ovs-appctl");
+
     (!is_optional).then(|| {
         fact.meaning
             .split([',', ';', ':'])

@@ -16,6 +16,7 @@ pub(crate) fn checks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
         blocks.extend(areas::fine(diagnosis).map(|text| wrapped("OK", text)));
         blocks.extend(areas::unknown(diagnosis).map(|text| wrapped("UNKNOWN", text)));
     }
+
     blocks.extend(unread(diagnosis, verbose));
     blocks
 }
@@ -53,6 +54,7 @@ fn unread(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
             &format!("lines not understood: {count}; the first: {first} (-v shows all)"),
         )];
     }
+
     let mut blocks = vec![verbatim(
         "UNREAD",
         &format!("lines not understood: {count}"),

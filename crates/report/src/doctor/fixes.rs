@@ -27,13 +27,16 @@ pub fn fix_script(diagnosis: &Diagnosis) -> String {
         for need in &finding.needs {
             let _ = writeln!(out, "# needs: {need}");
         }
+
         let there = place_of_commands(finding);
         for command in &finding.remedy {
             let _ = writeln!(out, "# {}{there}", one_line(command));
         }
+
         for command in &finding.undo {
             let _ = writeln!(out, "# undo: {}{there}", one_line(command));
         }
     }
+
     printable_lines(&out)
 }

@@ -22,6 +22,7 @@ pub(super) fn text(timeline: &[LimitPeriod], shown: usize) -> Option<String> {
             None => periods.push(period.clone()),
         }
     }
+
     let has_changed = periods
         .windows(2)
         .any(|pair| matches!(pair, [a, b] if a.verdict != b.verdict));
@@ -32,6 +33,7 @@ pub(super) fn text(timeline: &[LimitPeriod], shown: usize) -> Option<String> {
         .chunk_by(|a, b| a.load == b.load)
         .map(of_load)
         .collect();
+
     let more = if periods.len() > shown { ", ..." } else { "" };
     has_changed.then(|| of_loads.join("; ") + more)
 }

@@ -23,6 +23,7 @@ pub(super) fn line(placement: &Placement) -> String {
     );
     parts.push(format!("softirq {}", cpus(&placement.softirq)));
     parts.extend(placement.shared.iter().map(neighbours));
+
     format!("{end}: {}", parts.join("; "))
 }
 
@@ -30,13 +31,16 @@ fn cpus(shares: &CpuShares) -> String {
     if let Some(reason) = &shares.absent {
         return format!("not known ({})", reason_words(reason));
     }
+
     let shown = shares.cpus.iter().take(CPUS_SHOWN);
     let mut words: Vec<String> = shown
         .map(|share| format!("CPU {} ({} %)", share.cpu, share.percent))
         .collect();
+
     if shares.cpus.len() > CPUS_SHOWN {
         words.push(format!("{} more", shares.cpus.len() - CPUS_SHOWN));
     }
+
     words.join(", ")
 }
 
@@ -48,6 +52,7 @@ fn neighbours(shared: &SharedCpus) -> String {
         .map_or_else(String::new, |(last, rest)| {
             format!("{} and {last}", rest.join(", "))
         });
+
     let words = match shared.resource.as_str() {
         "core" => "share a core",
         "l2" => "share an L2 cache",

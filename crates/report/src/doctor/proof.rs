@@ -30,6 +30,7 @@ pub fn proof(proof: &Proof, style: Style) -> String {
         &format!("without it  {}", side(&effect.without)),
     ));
     blocks.push(verbatim("", &format!("with it     {}", side(&effect.with))));
+
     let (result, next) = match effect.result {
         ProofResult::Helps => ("it helps", ""),
         ProofResult::Worse => ("it is worse", ""),
@@ -44,6 +45,7 @@ pub fn proof(proof: &Proof, style: Style) -> String {
     );
     blocks.push(wrapped("RESULT", format!("{result}: {times}{next}")));
     blocks.push(wrapped("", "the former settings are restored"));
+
     Document {
         name: "linerate doctor --prove",
         blocks,

@@ -63,6 +63,7 @@ fn path() -> Diagnosis {
     let subject = "client test, client to server";
     let period =
         |verdict: &str, length_ms: u64| json!({"verdict": verdict, "length_ms": length_ms});
+
     let diagnosis = json!({
         "schema": DOCTOR_SCHEMA,
         "hosts": ["client", "server"],
@@ -113,6 +114,7 @@ fn lost_datagrams_are_reported_by_place() {
     split.socket = Some(9);
     split.network = 3;
     diagnosis.loss = vec![split];
+
     let line = "\n            test: 12 datagrams lost: sender 0, network 3, NIC not known, backlog \
                 0, firewall 0, socket buffer 9\n";
     assert!(short(&diagnosis).contains(line), "{}", short(&diagnosis));
@@ -135,11 +137,13 @@ fn placement_is_listed_in_the_long_report_and_advised_in_the_short_one() {
         "{}",
         short(&diagnosis)
     );
+
     let mut finding = diagnosis.findings[0].clone();
     finding.id = PLACEMENT_RULE.to_owned();
     finding.subject = "client".to_owned();
     finding.advice = Some("try -A 1,0".to_owned());
     diagnosis.findings.push(finding);
+
     let text = short(&diagnosis);
     assert!(
         text.contains("\nPLACEMENT   client: try -A 1,0\n") && !text.contains("ALSO"),
@@ -177,6 +181,7 @@ fn finding_that_is_worse_than_the_limit_has_its_remedy_in_the_short_report() {
         diagnosis
             .findings
             .push(serde_json::from_value(queue).expect("a finding"));
+
         short(&diagnosis)
     };
     let worse = with_queue("info");
@@ -202,6 +207,7 @@ fn what_both_hosts_have_alike_is_one_line() {
         found.title = "Drops".into();
         found.subject = subject.into();
         found.evidence = drops;
+
         found
     };
     let others = [
@@ -210,6 +216,7 @@ fn what_both_hosts_have_alike_is_one_line() {
         finding("router", "6"),
     ];
     diagnosis.findings.extend(others);
+
     let lines = "\nALSO        Drops (client, server): 5 packets dropped by the qdisc\n            \
                  Drops (router): 6 packets dropped by the qdisc\n";
     assert!(short(&diagnosis).contains(lines), "{}", short(&diagnosis));
@@ -226,6 +233,7 @@ fn guest_without_offloads_is_not_fine() {
         "{}",
         short(&diagnosis)
     );
+
     let mut finding = diagnosis.findings[0].clone();
     finding.id = "VIRT-01".to_owned();
     diagnosis.findings.push(finding);
@@ -294,6 +302,7 @@ fn text_is_as_wide_as_the_terminal_and_commands_are_never_wrapped() {
     let mut diagnosis = path();
     let command = format!("tc {}", "long ".repeat(40).trim_end());
     diagnosis.findings[0].remedy = vec![command.clone()];
+
     let text = text(
         &diagnosis,
         false,

@@ -29,9 +29,11 @@ pub(super) fn metric(evidence: &Evidence) -> Option<String> {
         Some(phrase) => phrase.replace("{}", &value),
         None => format!("{} {value}", name(&key)),
     };
+
     if threshold.starts_with("total since boot") {
         words.push_str(" since boot");
     }
+
     Some(words + &host)
 }
 
@@ -74,6 +76,7 @@ fn name(key: &str) -> String {
 /// A number with its unit; a count is the bare number.
 fn quantity(number: f64, unit: &str) -> String {
     const RATES: [&str; 5] = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
+
     match unit {
         "bit/s" => in_units(number, 1000.0, RATES),
         "Mbit/s" => in_units(number * 1e6, 1000.0, RATES),
@@ -94,6 +97,7 @@ fn in_units<const N: usize>(number: f64, base: f64, units: [&'static str; N]) ->
     } else {
         &value
     };
+
     format!("{value} {unit}")
 }
 
@@ -124,8 +128,10 @@ pub(super) fn without_ids(text: &str) -> String {
             out.push_str(inside);
             out.push(')');
         }
+
         rest = after;
     }
+
     out + rest
 }
 
@@ -194,6 +200,7 @@ mod tests {
             let evidence = Evidence::new(fact, value, threshold);
             assert_eq!(metric(&evidence).as_deref(), Some(words), "{fact}");
         }
+
         let limit = Evidence::new("run.0.limit", "path", "");
         assert_eq!(metric(&limit), None);
     }

@@ -67,6 +67,7 @@ impl DrawingBackend for SvgBackend<'_> {
             VPos::Bottom => 0.0,
         };
         Shape::Text(anchor, text).write(self.out, "", &[(x, y + below)]);
+
         Ok(())
     }
 

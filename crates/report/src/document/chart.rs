@@ -206,6 +206,7 @@ fn thinned(points: Vec<Point>) -> Vec<Point> {
     if points.len() <= SLOTS_MAX {
         return points;
     }
+
     let stretch = points.len().div_ceil(SLOTS_MAX);
     let is_kept: Vec<bool> = points
         .chunks(stretch)
@@ -259,6 +260,7 @@ impl Chart {
                 .points
                 .retain(|point| x.has_place_for(point.x) && y.has_place_for(point.y));
         }
+
         self.series.retain(|series| !series.points.is_empty());
         self.series.iter().any(Series::is_measured).then_some(self)
     }
@@ -307,6 +309,7 @@ impl Chart {
             .iter()
             .map(|point| (self.x.text)(point.x).chars().count())
             .max();
+
         let bar = |point: &Point| {
             let share = if highest > 0.0 {
                 point.y / highest
@@ -336,6 +339,7 @@ impl Chart {
             .collect();
         places.sort_unstable_by(f64::total_cmp);
         places.dedup();
+
         let slot = |places: &[f64]| {
             let (from, to) = (places[0], places[places.len() - 1]);
             let [first, last] = [from, to].map(|place| (self.x.text)(place));
@@ -344,6 +348,7 @@ impl Chart {
             } else {
                 format!("{first} to {last}")
             };
+
             let cells = self
                 .series
                 .iter()
@@ -372,6 +377,7 @@ impl Chart {
             let texts: BTreeSet<String> = points.iter().map(|point| self.value(point)).collect();
             return (!texts.is_empty()).then(|| texts.into_iter().collect::<Vec<_>>().join(", "));
         }
+
         let order = |a: &&&Point, b: &&&Point| a.y.total_cmp(&b.y);
         let low = points.iter().min_by(order).map(|point| self.value(point))?;
         let high = points.iter().max_by(order).map(|point| self.value(point))?;
@@ -405,6 +411,7 @@ mod tests {
         };
         let series = Series::new("rate", LineStyle::Main, 0, (0..36_000).map(point));
         assert!(series.points.len() <= 2 * SLOTS_MAX);
+
         let highest = series
             .points
             .iter()
@@ -412,6 +419,7 @@ mod tests {
             .expect("points");
         assert_eq!((highest.x, highest.y), (20_001.0, 9.0));
         assert!(series.points.is_sorted_by_key(|point| point.x));
+
         let text = |value: f64| value.to_string();
         let chart = Chart::new(
             Axis::linear("s", text),

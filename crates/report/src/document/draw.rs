@@ -47,10 +47,12 @@ pub(super) fn svg(out: &mut String, chart: &Chart, title: &str, label: &str) {
         "<div class=\"wide\"><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
          aria-label=\"{label}\">\n<title>{label}</title>"
     );
+
     // Writing to a string cannot fail.
     let _ = draw(out, chart, height);
     legend(out, chart, height);
     out.push_str("</svg></div>\n");
+
     let name = if chart.name.is_empty() {
         title
     } else {
@@ -78,12 +80,14 @@ fn draw(out: &mut String, chart: &Chart, height: u32) -> Drawn {
         chart.x_range(),
         gap / f64::from(WIDTH - LEFT - RIGHT),
     );
+
     let y = Ruler::new(
         &chart.y,
         chart.y_range(),
         Y_GAP / f64::from(height - TOP - BOTTOM),
     );
     let (low, high) = (y.low, y.high);
+
     let mut canvas = ChartBuilder::on(&root)
         .margin_top(TOP * TENTHS)
         .margin_right(RIGHT * TENTHS)
@@ -96,6 +100,7 @@ fn draw(out: &mut String, chart: &Chart, height: u32) -> Drawn {
         .x_label_formatter(&|value| (chart.x.text)(*value))
         .y_label_formatter(&|value| (chart.y.text)(*value))
         .draw()?;
+
     for band in &chart.bands {
         let points = vec![
             (band.from, low),
@@ -110,9 +115,11 @@ fn draw(out: &mut String, chart: &Chart, height: u32) -> Drawn {
             points,
         )?;
     }
+
     for series in &chart.series {
         draw_series(&canvas, series)?;
     }
+
     hover(&canvas, chart, (low, high))?;
     Ok(())
 }
@@ -133,6 +140,7 @@ fn mark(
 fn draw_series(canvas: &Canvas<'_, '_>, series: &Series) -> Drawn {
     let hue = series.hue % HUES;
     let top = |point: &Point| (point.x, point.y);
+
     let ends = |point: &Point| {
         point
             .interval
@@ -140,6 +148,7 @@ fn draw_series(canvas: &Canvas<'_, '_>, series: &Series) -> Drawn {
     };
     let is_alone = series.points.len() == 1;
     let class = class(series);
+
     match series.line_style {
         LineStyle::Dots => {}
         LineStyle::Bars => {
@@ -168,6 +177,7 @@ fn draw_series(canvas: &Canvas<'_, '_>, series: &Series) -> Drawn {
             series.points.iter().map(top).collect(),
         )?,
     }
+
     let is_marked = series.has_symbols() || is_alone;
     for point in &series.points {
         if is_marked {
@@ -178,10 +188,12 @@ fn draw_series(canvas: &Canvas<'_, '_>, series: &Series) -> Drawn {
                 vec![top(point)],
             )?;
         }
+
         let is_area = matches!(series.line_style, LineStyle::Area | LineStyle::Shade);
         if let Some(ends) = ends(point).filter(|_| !is_area || is_alone) {
             mark(canvas, format!("whisker h{hue}"), Shape::Line, ends.into())?;
         }
+
         if point.is_marked {
             mark(
                 canvas,
@@ -190,6 +202,7 @@ fn draw_series(canvas: &Canvas<'_, '_>, series: &Series) -> Drawn {
                 vec![top(point)],
             )?;
         }
+
         if let Some(label) = &point.label {
             mark(
                 canvas,
@@ -199,6 +212,7 @@ fn draw_series(canvas: &Canvas<'_, '_>, series: &Series) -> Drawn {
             )?;
         }
     }
+
     Ok(())
 }
 
@@ -229,12 +243,14 @@ fn hover(canvas: &Canvas<'_, '_>, chart: &Chart, (low, high): (f64, f64)) -> Dra
         Scale::Linear => (left + right) / 2.0,
         Scale::Log => (left * right).sqrt(),
     };
+
     for (number, slot) in slots.iter().enumerate() {
         let before = number.checked_sub(1).and_then(|before| slots.get(before));
         let from = before.map_or(ends.start, |before| middle(before.to, slot.from));
         let to = slots
             .get(number + 1)
             .map_or(ends.end, |after| middle(slot.to, after.from));
+
         let cells = chart
             .series
             .iter()
@@ -251,6 +267,7 @@ fn hover(canvas: &Canvas<'_, '_>, chart: &Chart, (low, high): (f64, f64)) -> Dra
             vec![(from, low), (to, high)],
         )?;
     }
+
     Ok(())
 }
 
@@ -264,6 +281,7 @@ fn legend(out: &mut String, chart: &Chart, height: u32) {
     };
     Shape::Text("start", &name).write(out, "name", &[(left, 12.0)]);
     Shape::Text("middle", &chart.x.label).write(out, "", &[(middle, f64::from(height) - 6.0)]);
+
     let x = f64::from(WIDTH - RIGHT + 12);
     for (place, series) in chart.series.iter().enumerate() {
         let y = f64::from(TOP + 8 + LEGEND_STEP * place as u32);
@@ -285,6 +303,7 @@ fn legend(out: &mut String, chart: &Chart, height: u32) {
             }
             _ => Shape::Line.write(out, &class(series), &[(x, y), (x + 22.0, y)]),
         }
+
         if series.has_symbols() {
             Shape::Symbol(series.hue).write(
                 out,
@@ -292,6 +311,7 @@ fn legend(out: &mut String, chart: &Chart, height: u32) {
                 &[(x + 11.0, y)],
             );
         }
+
         Shape::Text("start", &cut(&series.name)).write(out, "", &[(x + 28.0, y + 4.0)]);
     }
 }
@@ -321,6 +341,7 @@ fn table(out: &mut String, chart: &Chart, name: &str) {
             escaped(&shortened(&chart.series[*at].name))
         );
     }
+
     out.push_str("</tr></thead>\n<tbody>\n");
     for slot in &slots {
         let cells = listed.iter().map(|at| {
@@ -337,6 +358,7 @@ fn table(out: &mut String, chart: &Chart, name: &str) {
             escaped(&shortened(&slot.name))
         );
     }
+
     out.push_str("</tbody></table></div></details>\n");
 }
 
@@ -366,10 +388,12 @@ impl Ruler {
             (given, _) => given.to_vec(),
         };
         candidates.retain(|value| (low..=high).contains(value));
+
         if candidates.is_empty() && axis.scale == Scale::Log {
             // No round value lies on so short an axis.
             candidates.push((low * high).sqrt());
         }
+
         let mut ruler = Self {
             scale: axis.scale,
             low,
@@ -385,6 +409,7 @@ impl Ruler {
                 ruler.ticks.push(value);
             }
         }
+
         ruler
     }
 
@@ -459,6 +484,7 @@ mod tests {
             ticks(&Axis::log("x", text), (0.9, 1200.0), 0.2),
             ["1", "10", "100", "1000"]
         );
+
         let short = |value: f64| format!("{value:.1}");
         assert_eq!(ticks(&Axis::log("x", short), (2.5, 2.5), 0.2), ["2.5"]);
         assert_eq!(

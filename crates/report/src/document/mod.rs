@@ -94,6 +94,7 @@ impl Entry {
             (status, Some(severity)) => style.graded(severity, status),
             (status, None) => style.bold(status),
         };
+
         let lines = match self.is_verbatim {
             true => vec![style.characters(&printable(&self.text.replace('\n', " ")))],
             false => wrapped(

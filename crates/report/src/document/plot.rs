@@ -46,6 +46,7 @@ impl Plot {
             let label = format!("{}{name}{}; {}", self.title, chart.name, self.note);
             draw::svg(out, chart, &self.title, &label);
         }
+
         out.push_str("</figure>\n");
     }
 
@@ -58,6 +59,7 @@ impl Plot {
         ) {
             let _ = writeln!(out, "{line}");
         }
+
         for bar in self
             .charts
             .iter()
@@ -66,6 +68,7 @@ impl Plot {
         {
             let _ = writeln!(out, "{bar}");
         }
+
         out
     }
 }

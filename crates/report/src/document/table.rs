@@ -95,6 +95,7 @@ impl<'a, T> TableOf<'a, T> {
     ) -> Self {
         let head = head.to_owned();
         self.table.columns.push(Column { head, is_number });
+
         for (row, item) in self.table.rows.iter_mut().zip(self.items) {
             row.push(cell(item).into());
         }
@@ -178,16 +179,19 @@ impl Table {
                 let _ = writeln!(out, "{}", style.bold(&line));
             }
         }
+
         let rows: Vec<Vec<Cell>> = self.rows.iter().map(|row| plain(row, style)).collect();
         let widths = self.widths(&rows, style);
         for block in blocks(&widths) {
             self.block(&mut out, &block, &widths, &rows, style);
         }
+
         for note in &self.notes {
             for line in wrapped(&style.line(note), LINE_CHARS - 2) {
                 let _ = writeln!(out, "  {line}");
             }
         }
+
         out
     }
 
@@ -203,6 +207,7 @@ impl Table {
                 INNER_CHARS_MAX
             })
         };
+
         let mut widths: Vec<usize> = self
             .columns
             .iter()
@@ -211,6 +216,7 @@ impl Table {
             .collect();
         // Words in the last column take what is left of the line.
         let before: usize = widths.iter().rev().skip(1).map(|width| width + GAP).sum();
+
         if let (
             Some(last),
             Some(Column {
@@ -220,6 +226,7 @@ impl Table {
         {
             *last = (*last).min(LINE_CHARS.saturating_sub(before + GAP).max(WORDS_CHARS_MIN));
         }
+
         widths
     }
 
@@ -237,6 +244,7 @@ impl Table {
             .map(|c| style.line(&c.head).into())
             .collect();
         self.line(out, places, widths, &heads, style);
+
         for row in rows {
             self.line(out, places, widths, row, style);
         }
@@ -268,6 +276,7 @@ impl Table {
             for (place, width, is_marked, lines) in &cells {
                 let text = lines.get(number).map_or("", String::as_str);
                 let padding = " ".repeat(width.saturating_sub(chars(text)));
+
                 let shown = if *is_marked {
                     style.bold(text)
                 } else {
@@ -284,6 +293,7 @@ impl Table {
                 };
                 let _ = write!(line, "{}{before}{shown}{after}", " ".repeat(GAP));
             }
+
             let _ = writeln!(out, "{}", line.trim_end());
         }
     }
@@ -299,6 +309,7 @@ impl Table {
             ),
         };
         let _ = write!(out, "<div class=\"wide\"><table>{caption}\n<thead><tr>");
+
         for column in &self.columns {
             let class = class(column);
             let _ = write!(
@@ -307,6 +318,7 @@ impl Table {
                 escaped(&shortened(&column.head))
             );
         }
+
         out.push_str("</tr></thead>\n<tbody>\n");
         for row in &self.rows {
             out.push_str("<tr>");
@@ -321,8 +333,10 @@ impl Table {
                     false => write!(out, "<td{class}>{text}</td>"),
                 };
             }
+
             out.push_str("</tr>\n");
         }
+
         out.push_str("</tbody></table></div>\n");
         for note in &self.notes {
             let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(&shortened(note)));
@@ -347,16 +361,19 @@ fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
     };
     let mut blocks = vec![vec![0]];
     let mut used = GAP + first;
+
     for (place, width) in widths.iter().enumerate().skip(1) {
         if used + GAP + width > LINE_CHARS && used > GAP + first {
             blocks.push(vec![0]);
             used = GAP + first;
         }
+
         used += GAP + width;
         if let Some(block) = blocks.last_mut() {
             block.push(place);
         }
     }
+
     blocks
 }
 

@@ -11,8 +11,10 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
         // As it is: the blanks inside may be there to align it.
         return vec![text.to_owned()];
     }
+
     let mut lines = Vec::new();
     let (mut line, mut length) = (String::new(), 0);
+
     for word in text.split_whitespace() {
         for piece in pieces(word, width) {
             let needed = piece.chars().count();
@@ -20,14 +22,17 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
                 lines.push(std::mem::take(&mut line));
                 length = 0;
             }
+
             if length > 0 {
                 line.push(' ');
                 length += 1;
             }
+
             line.push_str(&piece);
             length += needed;
         }
     }
+
     lines.push(line);
     lines
 }

@@ -25,6 +25,7 @@ pub fn measures(runs: &[RunRecord]) -> String {
             ]);
         }
     }
+
     text
 }
 
@@ -54,6 +55,7 @@ pub fn series(runs: &[RunRecord]) -> String {
             }
         }
     }
+
     text
 }
 

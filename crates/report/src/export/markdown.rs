@@ -20,6 +20,7 @@ const TEXT_CHARS_MAX: usize = 200;
 #[must_use]
 pub fn document(runs: &[RunRecord]) -> String {
     const LAST_LINE_BYTES: usize = 100;
+
     let mut text = String::new();
     for (number, run) in runs.iter().enumerate() {
         let section = section(run);
@@ -31,8 +32,10 @@ pub fn document(runs: &[RunRecord]) -> String {
             );
             break;
         }
+
         text += &section;
     }
+
     text
 }
 
@@ -51,20 +54,24 @@ fn section(run: &RunRecord) -> String {
     let path =
         [&run.path.client, &run.path.server].map(|end| escaped(end.as_deref().unwrap_or("?")));
     let _ = write!(text, "{} {} → {}", stored_name(run.kind), path[0], path[1]);
+
     if !name(run).is_empty() {
         let _ = write!(text, ": {}", escaped(name(run)));
     }
+
     let _ = write!(text, "\n\n{}, {}", run.started_at, run.state.words());
     if run.state != RunState::Complete
         && let Some(reason) = &run.reason
     {
         let _ = write!(text, ": {}", escaped(reason));
     }
+
     let _ = writeln!(text, ", `{}`\n", run.run_id.short());
     let medians = medians(run);
     if !medians.is_empty() {
         text += "| measure | way | median |\n|---|---|---:|\n";
     }
+
     for (name, way, value) in &medians {
         let info = name.info();
         let _ = writeln!(
@@ -75,9 +82,11 @@ fn section(run: &RunRecord) -> String {
             info.unit.text(*value)
         );
     }
+
     if !medians.is_empty() {
         text.push('\n');
     }
+
     text
 }
 
@@ -98,5 +107,6 @@ pub(crate) fn escaped(text: &str) -> String {
             _ => escaped.push(c),
         }
     }
+
     escaped
 }

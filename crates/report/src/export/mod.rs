@@ -33,6 +33,7 @@ pub(crate) fn medians(run: &RunRecord) -> Vec<(MeasureName, Way, f64)> {
         .collect();
     kinds.sort_unstable();
     kinds.dedup();
+
     let values = |name, way| -> Vec<f64> {
         measures
             .iter()
@@ -51,6 +52,7 @@ pub(crate) fn protocol(run: &RunRecord) -> Option<String> {
     if matches!(run.kind, RunKind::HttpLoad | RunKind::HttpLab) {
         return Some("http".to_owned());
     }
+
     run.trials
         .iter()
         .find_map(|trial| match trial.detail.as_ref()? {

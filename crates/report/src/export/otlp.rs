@@ -35,6 +35,7 @@ pub fn metrics(runs: &[RunRecord]) -> Value {
             }
         }
     }
+
     let metrics: Vec<Value> = points
         .into_iter()
         .map(|(measure, points)| metric(measure, &points))
@@ -64,6 +65,7 @@ fn metric(measure: MeasureName, points: &[Value]) -> Value {
 fn spans(run: &RunRecord) -> Vec<Value> {
     let trace_id = run.run_id.to_string().replace('-', "");
     let run_span = trace_id[16..].to_owned();
+
     let mut of_run = span(
         &stored_name(run.kind),
         run,
@@ -73,6 +75,7 @@ fn spans(run: &RunRecord) -> Vec<Value> {
     of_run["traceId"] = trace_id.clone().into();
     of_run["spanId"] = run_span.clone().into();
     of_run["attributes"] = attributes(run_attributes(run));
+
     let of_trials = run.trials.iter().map(|trial| {
         let mut span = span(
             "trial",
@@ -85,6 +88,7 @@ fn spans(run: &RunRecord) -> Vec<Value> {
         span["parentSpanId"] = run_span.clone().into();
         span["attributes"] =
             attributes(factors(trial).chain([("trial".to_owned(), trial.no.to_string())]));
+
         span
     });
     std::iter::once(of_run)

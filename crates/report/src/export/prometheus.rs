@@ -73,6 +73,7 @@ pub fn exposition(runs: &[RunRecord]) -> String {
     let mut last = last_runs(runs);
     let older = last.split_off(last.len().min(LABEL_SETS_MAX));
     let mut text = String::new();
+
     for family in &FAMILIES {
         let own = last.iter().flat_map(|run| samples(family, run));
         write_family(
@@ -81,6 +82,7 @@ pub fn exposition(runs: &[RunRecord]) -> String {
             own.chain(sums(family, &older)),
         );
     }
+
     let of_runs = |value: fn(&RunRecord) -> f64| {
         last.iter()
             .map(move |last| (last.labels.clone(), value(last.run)))
@@ -104,6 +106,7 @@ pub fn exposition(runs: &[RunRecord]) -> String {
     ] {
         write_family(&mut text, (name, "gauge", help), of_runs(value));
     }
+
     write_family(
         &mut text,
         (
@@ -138,6 +141,7 @@ fn last_runs(runs: &[RunRecord]) -> Vec<LastRun<'_>> {
     let counts = |run: &&RunRecord| run.kind != RunKind::Doctor && run.state != RunState::Running;
     let mut runs: Vec<&RunRecord> = runs.iter().filter(counts).collect();
     runs.sort_by_key(|run| std::cmp::Reverse((run.started_unix_ms, run.run_id)));
+
     // A run that failed early does not know its protocol, but its labels are those of the runs
     // before.
     let group = |run: &RunRecord| {
@@ -148,13 +152,16 @@ fn last_runs(runs: &[RunRecord]) -> Vec<LastRun<'_>> {
         )
     };
     let mut protocols = BTreeMap::new();
+
     for run in &runs {
         if let Some(protocol) = protocol(run) {
             protocols.entry(group(run)).or_insert(protocol);
         }
     }
+
     let mut last: Vec<LastRun<'_>> = Vec::new();
     let mut positions = BTreeMap::new();
+
     for run in runs {
         let protocol = protocols.get(&group(run)).cloned().unwrap_or_default();
         let labels = labels(run, &protocol);
@@ -173,6 +180,7 @@ fn last_runs(runs: &[RunRecord]) -> Vec<LastRun<'_>> {
                 .map(|(_, value)| value),
         );
     }
+
     last.iter_mut().for_each(|last| last.values.reverse());
     last
 }
@@ -180,6 +188,7 @@ fn last_runs(runs: &[RunRecord]) -> Vec<LastRun<'_>> {
 fn labels(run: &RunRecord, protocol: &str) -> String {
     let end = |end: &Option<String>| end.clone().unwrap_or_default();
     let spec: String = run.path.spec_key.chars().take(8).collect();
+
     let pairs = [
         ("client", end(&run.path.client)),
         ("server", end(&run.path.server)),
@@ -205,6 +214,7 @@ fn samples(family: &Family, last: &LastRun<'_>) -> Vec<(String, f64)> {
     let sample = |(measure, way, value): (MeasureName, Way, f64)| {
         let (_, unit, label) = family.3.iter().find(|(name, ..)| *name == measure)?;
         let mut labels = format!("{},direction=\"{}\"", last.labels, stored_name(way));
+
         if !label.is_empty() {
             labels = format!("{labels},{label}");
         }
@@ -233,6 +243,7 @@ fn sums(family: &Family, runs: &[LastRun<'_>]) -> Vec<(String, f64)> {
             *sums.entry(labels).or_default() += value;
         }
     }
+
     sums.into_iter().collect()
 }
 
@@ -252,6 +263,7 @@ fn change(last: &LastRun<'_>) -> Vec<(String, f64)> {
             f64::from(name == state),
         )
     };
+
     ["none", "worse", "better"].map(sample).into()
 }
 
@@ -271,6 +283,7 @@ fn findings(last: &LastRun<'_>) -> Vec<(String, f64)> {
             ))
             .or_default() += 1.0;
     }
+
     counts.into_iter().collect()
 }
 
@@ -284,6 +297,7 @@ fn write_family(
     if samples.peek().is_some() {
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
+
     for (labels, value) in samples {
         let _ = writeln!(text, "{name}{{{labels}}} {value}");
     }

@@ -26,6 +26,7 @@ fn trial(no: u32, transport: Option<Transport>, measures: &[(MeasureName, Way, f
     trial.started_ns = u64::from(no) * 11_000_000_000;
     trial.measures = measures.iter().map(measure).collect();
     trial.detail = transport.map(|transport| Detail::Test(Box::new(detail(transport))));
+
     trial
 }
 
@@ -63,6 +64,7 @@ fn run(
     record.path.server = Some(path.1.to_owned());
     record.trials = trials;
     record.labels = BTreeMap::new();
+
     record
 }
 
@@ -116,16 +118,19 @@ fn runs() -> Vec<RunRecord> {
             vec![Some(1.5), Some(2.0)],
         ),
     ];
+
     let mut warm_up = rates(2, 1e6);
     warm_up.is_warm_up = true;
     let path = ("a.example", "192.0.2.7");
     let udp_path = ("a.example", "2001:db8::7");
+
     let udp = [
         (ReceivedBps, Way::Reverse, 1e8),
         (LostShare, Way::Reverse, 0.0125),
         (JitterNs, Way::Reverse, 25_000.0),
     ];
     let lossy = trial(0, Some(Transport::Udp), &udp);
+
     let load = [
         (OkPerS, Way::Sum, 12_345.5),
         (PayloadBytesPerS, Way::Sum, 12_641_792.0),
@@ -140,11 +145,13 @@ fn runs() -> Vec<RunRecord> {
         vec![with_series, rates(1, 939.5e6), warm_up],
     );
     diagnosed.diagnosis = Some(Box::new(diagnosis()));
+
     let mut swept = rates(0, 1e9);
     swept.factors = BTreeMap::from([("=cmd".to_owned(), "a,\"b\"".to_owned())]);
     let mut failed = run(3, RunKind::Test, udp_path, "calls", vec![]);
     failed.state = RunState::Failed;
     failed.reason = Some("unable to connect to server: Connection refused".to_owned());
+
     vec![
         run(0, RunKind::Test, path, "uplink", vec![rates(0, 1e6)]),
         diagnosed,
@@ -199,6 +206,7 @@ fn failed_run_removes_the_values_of_the_one_before() {
             .filter(|line| line.contains("name=\"calls\""))
             .count()
     };
+
     let after = prometheus::exposition(&runs);
     assert_eq!(of_udp(&after), 3, "success, time and duration: {after}");
     assert!(after.contains("linerate_test_success{client=\"a.example\",server=\"2001:db8::7\",protocol=\"udp\",name=\"calls\",spec=\"3fa9c1d2\"} 0\n"));
@@ -264,6 +272,7 @@ fn change_for_the_worse_is_a_state() {
     let one = |number: u32| {
         let mut one = run(1, RunKind::Test, ("a", "b"), "", vec![]);
         one.started_unix_ms += u64::from(number);
+
         let bps = f64::from(if number < 25 {
             1000 + number
         } else {

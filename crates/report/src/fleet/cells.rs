@@ -26,6 +26,7 @@ pub(super) fn blocks(matrix: &Matrix<'_>, depth: Depth) -> Vec<Block> {
 fn table(matrix: &Matrix<'_>) -> Table {
     let names = Names::of(matrix);
     let rows: Vec<(usize, &HostId)> = matrix.hosts.iter().copied().enumerate().collect();
+
     let best = matrix
         .entries
         .values()
@@ -56,6 +57,7 @@ fn table(matrix: &Matrix<'_>) -> Table {
                 })
         }
     };
+
     table.notes(notes(matrix)).table()
 }
 
@@ -113,6 +115,7 @@ impl<'a> Names<'a> {
         } else {
             String::new()
         };
+
         let digits = self.hosts.len().to_string().len();
         let number = if self.is_numbered {
             format!("{:>digits$} ", at + 1)
@@ -176,16 +179,19 @@ pub(super) fn notes(matrix: &Matrix<'_>) -> Vec<String> {
             cell.task.source, cell.task.sink
         )
     }));
+
     if excluded.len() > EXCLUDED_SHOWN {
         notes.push(format!(
             "! in no statistic: {}",
             counted(excluded.len() - EXCLUDED_SHOWN, "other cell")
         ));
     }
+
     notes.extend(flags(matrix));
     if matrix.entries.len() < matrix.hosts.len() * matrix.hosts.len().saturating_sub(1) {
         notes.push("empty: not planned".to_owned());
     }
+
     let is_open = |host: &&HostId| {
         let host = matrix.host_effects.get(host);
         host.is_none_or(|host| {
@@ -199,6 +205,7 @@ pub(super) fn notes(matrix: &Matrix<'_>) -> Vec<String> {
             "{MISSING}: no cell with a host of the reference rate decides it"
         ));
     }
+
     notes
 }
 
@@ -214,6 +221,7 @@ fn flags(matrix: &Matrix<'_>) -> impl Iterator<Item = String> {
         measured.filter(|of| of.flags.contains(&flag)).count()
     };
     let counts = words.map(|(flag, words)| (count(flag), words));
+
     counts
         .into_iter()
         .filter(|(count, _)| *count > 0)
@@ -231,6 +239,7 @@ fn effects(matrix: &Matrix<'_>) -> Table {
         (Some(effect), None) => format!("{:+.1} %", effect * 100.0),
         (None, _) => MISSING.to_owned(),
     };
+
     let scale = matrix
         .effects
         .map(|effects| format!("scale of the rest {:.1} %", effects.scale * 100.0));

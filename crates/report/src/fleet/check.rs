@@ -90,9 +90,11 @@ pub fn check_text(check: &CheckReport, style: Style) -> String {
     let hidden =
         (hidden > 0).then(|| format!("{} more: ready, without a note", counted(hidden, "row")));
     let mut blocks = vec![Block::Title(summary(check))];
+
     if !rows.is_empty() {
         blocks.push(Block::Table(table(&rows)));
     }
+
     blocks.extend(hidden.map(|line| Block::List(vec![line])));
     blocks.extend(
         check
@@ -114,6 +116,7 @@ fn summary(check: &CheckReport) -> String {
         let state = hosts.entry(&row.host).or_insert(row.state);
         *state = row.state.max(*state);
     }
+
     let mut states: BTreeMap<CheckState, usize> = BTreeMap::new();
     hosts
         .values()
@@ -122,6 +125,7 @@ fn summary(check: &CheckReport) -> String {
         .iter()
         .map(|(state, count)| format!("{count} {}", state.name()))
         .collect();
+
     let paths = if check.paths.len() > 1 {
         "paths"
     } else {
@@ -143,6 +147,7 @@ fn table(rows: &[&CheckRow]) -> Table {
         (Some(address), Some(device)) => format!("{address} {device}"),
         (address, device) => known(if address.is_some() { address } else { device }),
     };
+
     let notes = |row: &CheckRow| {
         if row.notes.is_empty() {
             absent()

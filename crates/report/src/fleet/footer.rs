@@ -19,13 +19,16 @@ pub(super) fn line(report: &FleetReport) -> String {
     parts.extend(kind(header));
     parts.push(counted(header.rounds, "round"));
     parts.push(clock(header.elapsed_ns as f64 / 1e9));
+
     let mut line = parts.join(", ");
     if let Some(ns) = start_spread_ns(report) {
         line += &format!("; starts within {} ms", digits(ns as f64 / 1e6));
     }
+
     if let Some(run) = &header.run_id {
         line += &format!("; run {run}");
     }
+
     format!("{line}; seed {}", header.seed)
 }
 
@@ -46,6 +49,7 @@ pub(super) fn kind(header: &FleetHeader) -> Vec<String> {
         PairDirection::OneWay => "one way",
     };
     let mode = mode(header.mode).map(str::to_owned);
+
     [topology, direction.to_owned()]
         .into_iter()
         .chain(mode)
@@ -73,6 +77,7 @@ fn start_spread_ns(report: &FleetReport) -> Option<u64> {
         .map(|start| (start.planned_ns, start.actual_ns))
         .collect();
     starts.sort_unstable();
+
     let is_same = |(one_ns, _): &(u64, u64), (next_ns, _): &(u64, u64)| {
         next_ns - one_ns <= PLANNED_TOGETHER_NS
     };
@@ -81,6 +86,7 @@ fn start_spread_ns(report: &FleetReport) -> Option<u64> {
         let actual = || round.iter().map(|(_, actual_ns)| *actual_ns);
         Some(actual().max()?.saturating_sub(actual().min()?))
     };
+
     rounds.filter_map(spread).max()
 }
 

@@ -49,6 +49,7 @@ pub fn hosts_text(rows: &[HostRow], style: Style) -> String {
         Block::Title(counted(rows.len(), "host")),
         Block::Table(table),
     ];
+
     Document {
         name: "linerate fleet hosts",
         blocks,

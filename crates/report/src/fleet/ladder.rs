@@ -37,10 +37,12 @@ pub(super) fn blocks(report: &FleetReport) -> Vec<Block> {
     if !not_run.is_empty() {
         blocks.extend([Block::Space, Block::List(not_run)]);
     }
+
     let suspects = report.poisonings.iter().map(poisoning).collect::<Vec<_>>();
     if !suspects.is_empty() {
         blocks.extend([Block::Space, Block::List(suspects)]);
     }
+
     blocks
 }
 
@@ -56,6 +58,7 @@ fn tables(report: &FleetReport, hub: &HostId, direction: LadderDirection) -> Vec
         .iter()
         .filter(|host| host.id != *hub)
         .count();
+
     let link = report
         .header
         .hosts
@@ -64,6 +67,7 @@ fn tables(report: &FleetReport, hub: &HostId, direction: LadderDirection) -> Vec
         .and_then(|host| host.link_bps);
     let link = link.map_or_else(String::new, |bps| format!(" ({})", link_rate(bps)));
     let head = format!("{kind} {hub}{link}, {}", counted(others, ends));
+
     let rows = report
         .ladder
         .iter()
@@ -72,6 +76,7 @@ fn tables(report: &FleetReport, hub: &HostId, direction: LadderDirection) -> Vec
     if rows.is_empty() {
         return vec![Block::Paragraph(format!("{head}: no step has a result"))];
     }
+
     let treatments: Vec<&[&LadderRow]> = rows
         .chunk_by(|a, b| (&a.path, &a.variant) == (&b.path, &b.variant))
         .collect();
@@ -90,6 +95,7 @@ fn table(head: &str, ends: &str, rows: &[&LadderRow], is_one: bool) -> Table {
     };
     let absent = || "-".to_owned();
     let heads = format!("per {ends} min/median/max");
+
     Table::of("", format!("{head}{place}"), rows)
         .number("k", |row| row.level.to_string())
         .number("sum", |row| median(&row.sums_bps).map_or_else(absent, rate))
@@ -126,6 +132,7 @@ fn spread(row: &LadderRow) -> Option<String> {
         _ => 1.0,
     };
     let [low, middle, high] = [low, middle(row)?, high].map(|rate| digits(rate / divisor));
+
     Some(format!("{low} / {middle} / {high} {unit}"))
 }
 
@@ -156,6 +163,7 @@ pub(super) fn slow_alone(report: &FleetReport) -> Option<String> {
     let of_row = |row: &LadderRow| {
         let slow = slow(row);
         let (first, bps) = slow.first()?;
+
         let more = if slow.len() > 1 {
             format!(" and {} more are", slow.len() - 1)
         } else {
@@ -192,6 +200,7 @@ fn slow(row: &LadderRow) -> Vec<&(HostId, f64)> {
         .filter(|(_, rate)| *rate < limit)
         .collect();
     slow.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+
     slow
 }
 
@@ -204,9 +213,11 @@ fn slow_hosts(row: &LadderRow) -> String {
         .take(SLOW_SHOWN)
         .map(|(host, bps)| format!("{host}{alone}: {}", rate(*bps)));
     let mut names: Vec<String> = named.collect();
+
     if slow.len() > SLOW_SHOWN {
         names.push(format!("{} more", slow.len() - SLOW_SHOWN));
     }
+
     names.join(", ")
 }
 
@@ -222,6 +233,7 @@ fn poisoning(HostPoisoning { suspect, rates, .. }: &HostPoisoning) -> String {
     } else {
         "no harm".to_owned()
     };
+
     let explained = rate(rates.gain_explained_bps);
     format!(
         "poisoning: without {suspect} the others {change} (its absence and the spread explain \

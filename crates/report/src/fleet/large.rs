@@ -25,10 +25,12 @@ pub(super) fn blocks(matrix: &Matrix<'_>, depth: Depth) -> Vec<Block> {
     let mut blocks = slow_hosts(matrix, depth);
     blocks.extend(racks(matrix).map(Block::Table));
     blocks.extend(slowest(matrix).map(Block::Table));
+
     let notes = notes(matrix);
     if !notes.is_empty() {
         blocks.extend([Block::Space, Block::List(notes)]);
     }
+
     blocks
 }
 
@@ -46,22 +48,26 @@ fn slow_hosts(matrix: &Matrix<'_>, depth: Depth) -> Vec<Block> {
             .total_cmp(&strength(b))
             .then_with(|| by_name(a.host.as_str(), b.host.as_str()))
     });
+
     if slow.is_empty() {
         let all = counted(effects.hosts.len(), "host");
         return vec![Block::Paragraph(format!("No host of {all} has an effect."))];
     }
+
     let shown = if depth == Depth::Short {
         HOSTS_SHOWN
     } else {
         slow.len()
     };
     let hidden = slow.len().saturating_sub(shown);
+
     let title = format!(
         "{} of {} with an effect",
         slow.len(),
         counted(effects.hosts.len(), "host")
     );
     slow.truncate(shown);
+
     let rack = |host: &HostEffect| {
         matrix
             .racks
@@ -77,6 +83,7 @@ fn slow_hosts(matrix: &Matrix<'_>, depth: Depth) -> Vec<Block> {
         .number("cells", |host| host.sends.cells.to_string())
         .number("receives", |host| effect(Some(host.receives)))
         .number("cells", |host| host.receives.cells.to_string());
+
     let more = (hidden > 0).then(|| format!("{hidden} more: -v shows them"));
     vec![Block::Table(table.notes(more).table())]
 }
@@ -90,8 +97,10 @@ fn racks(matrix: &Matrix<'_>) -> Option<Table> {
         .collect();
     names.dedup();
     let all = names.len();
+
     names.truncate(RACKS_MAX);
     let mut blocks: BTreeMap<(&str, &str), Vec<Entry>> = BTreeMap::new();
+
     for ((source, sink), entry) in &matrix.entries {
         if let Some(racks) = matrix
             .racks
@@ -102,6 +111,7 @@ fn racks(matrix: &Matrix<'_>) -> Option<Table> {
             blocks.entry(racks).or_default().push(*entry);
         }
     }
+
     let cell = |from: &&str, to: usize| {
         let to = names.get(to).copied().unwrap_or_default();
         let middle = blocks
@@ -114,6 +124,7 @@ fn racks(matrix: &Matrix<'_>) -> Option<Table> {
         .text("from \\ to", |rack| *rack)
         .numbers(0..names.len(), head, cell);
     let hidden = (all > names.len()).then(|| format!("{} of {all} racks", names.len()));
+
     (all > 1).then(|| table.notes(hidden).table())
 }
 
@@ -126,6 +137,7 @@ fn middle(entries: &[Entry], unit: RateUnit) -> Entry {
         median(&rates.iter().filter_map(value).collect::<Vec<_>>())
     };
     let share = of(|rate| rate.share).filter(|_| unit == RateUnit::Percent);
+
     match of(|rate| Some(rate.bps)) {
         Some(bps) => Entry::Measured(Rate { bps, share }),
         None => Entry::NotRun,
@@ -146,6 +158,7 @@ fn slowest(matrix: &Matrix<'_>) -> Option<Table> {
         .filter_map(|(ends, entry)| Some((*ends, entry.measured()?)))
         .filter(|((source, sink), _)| !is_slow(source) && !is_slow(sink));
     let mut pairs: Vec<((&HostId, &HostId), Rate)> = measured.collect();
+
     let key = |rate: &Rate| {
         rate.share
             .filter(|_| matrix.unit == RateUnit::Percent)
@@ -153,6 +166,7 @@ fn slowest(matrix: &Matrix<'_>) -> Option<Table> {
     };
     pairs.sort_by(|(_, a), (_, b)| key(a).total_cmp(&key(b)));
     let all = pairs.len();
+
     pairs.truncate(PAIRS_SHOWN);
     let slower = |ends: (&HostId, &HostId)| {
         let pairs = &matrix.effects?.pairs;
@@ -161,6 +175,7 @@ fn slowest(matrix: &Matrix<'_>) -> Option<Table> {
             .find(|pair| (&pair.source, &pair.sink) == ends)
             .map(|pair| change(pair.effect))
     };
+
     let table = Table::of(
         "",
         format!(
@@ -179,6 +194,7 @@ fn slowest(matrix: &Matrix<'_>) -> Option<Table> {
         }),
         RateUnit::Mbps | RateUnit::Gbps => table,
     };
+
     let has_effects = pairs.iter().any(|(ends, _)| slower(*ends).is_some());
     let table = match has_effects {
         true => table.number("pair effect", |(ends, _)| {

@@ -30,6 +30,7 @@ pub fn leftovers_text(hosts: usize, rows: &[LeftoverRow], style: Style) -> Strin
         0 => format!("nothing is left of a run on {hosts}"),
         count => format!("{} of runs on {hosts}", counted(count, "worker")),
     };
+
     let ports = |row: &LeftoverRow| match row.ports.as_slice() {
         [] => absent(),
         ports => ports
@@ -56,6 +57,7 @@ pub fn leftovers_text(hosts: usize, rows: &[LeftoverRow], style: Style) -> Strin
     let blocks = std::iter::once(Block::Title(title))
         .chain(table.map(Block::Table))
         .collect();
+
     Document {
         name: "linerate fleet leftovers",
         blocks,

@@ -96,6 +96,7 @@ pub(super) fn matrices(report: &FleetReport) -> Vec<Matrix<'_>> {
     ) {
         return Vec::new();
     }
+
     let mut treatments: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();
     // Cells of another mode are a control.
     for cell in report
@@ -108,6 +109,7 @@ pub(super) fn matrices(report: &FleetReport) -> Vec<Matrix<'_>> {
             .or_default()
             .push(cell);
     }
+
     let is_one = treatments.len() < 2;
     treatments
         .into_iter()
@@ -136,6 +138,7 @@ fn matrix<'a>(
         .effects
         .iter()
         .find(|effects| effects.path == path && effects.variant == variant);
+
     let racks = report
         .header
         .hosts
@@ -151,6 +154,7 @@ fn matrix<'a>(
         variant => format!("path {path}, {variant}"),
     };
     let unit = unit(&entries);
+
     let host_effects = effects
         .into_iter()
         .flat_map(|effects| &effects.hosts)
@@ -181,6 +185,7 @@ fn entry(cells: &[&Cell]) -> Entry {
         .iter()
         .map(|of| Some(of.goodput_bps / of.nominal_bps.filter(is_rate)?));
     let shares: Option<Vec<f64>> = shares.collect();
+
     match median(&rates) {
         None => Entry::NotRun,
         Some(bps) => {
@@ -238,6 +243,7 @@ fn ordered<'a>(
             .then_with(|| effect(a).total_cmp(&effect(b)))
             .then_with(|| by_name(a.as_str(), b.as_str()))
     });
+
     hosts
 }
 
@@ -268,6 +274,7 @@ fn parts(name: &str) -> Vec<(&str, u128)> {
         });
         rest = after;
     }
+
     parts
 }
 

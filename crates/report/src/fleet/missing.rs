@@ -33,6 +33,7 @@ impl Missing {
             unreachable: both_ways(places(&unreachable, &all)),
             blocked: both_ways(places(&without(is_blocked), &all)),
         };
+
         (count > 0).then_some(missing)
     }
 
@@ -47,6 +48,7 @@ impl Missing {
             .map(|(names, word)| format!("{} {word}", names.join(", ")))
             .collect();
         let named = named.join("; ");
+
         let count = format!(
             "{} of {} without a result",
             self.count,
@@ -97,6 +99,7 @@ impl Missing {
             .filter_map(|(names, word)| Some((names.iter().find(|name| is_rest(name))?, word)));
         let rest =
             rest.map(|(rest, word)| format!("{rest} {word}: `linerate fleet check` lists them"));
+
         unreachable.chain(blocked).chain(rest).collect()
     }
 }
@@ -113,6 +116,7 @@ fn both_ways(names: Vec<String>) -> Vec<String> {
             .map(|(source, sink)| format!("{sink} to {source}"))
     };
     let mut merged: Vec<String> = Vec::new();
+
     for name in names {
         match opposite(&name)
             .and_then(|opposite| merged.iter().position(|known| *known == opposite))
@@ -121,6 +125,7 @@ fn both_ways(names: Vec<String>) -> Vec<String> {
             None => merged.push(name),
         }
     }
+
     merged
 }
 
@@ -132,6 +137,7 @@ fn is_blocked(not_run: &NotRun) -> bool {
         "timed out",
         "no route to host",
     ];
+
     let detail = not_run
         .detail
         .as_deref()

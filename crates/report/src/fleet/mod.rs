@@ -69,12 +69,14 @@ pub fn report(plan: &FleetPlan, outcome: FleetOutcome, facts: RunFacts) -> Fleet
     header.elapsed_ns = u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX);
     header.seed = plan.seed;
     header.ended = outcome.ended.map(ended);
+
     let mut report = FleetReport::new(header);
     report.cells = outcome.cells;
     report.effects = outcome.effects;
     report.ladder = outcome.ladder;
     report.poisonings = outcome.poisonings;
     report.findings = outcome.findings;
+
     report
 }
 
@@ -97,6 +99,7 @@ fn ended(end: FleetEnd) -> NotRun {
     };
     let mut not_run = NotRun::new(reason);
     not_run.detail = detail;
+
     not_run
 }
 
@@ -183,12 +186,14 @@ pub(crate) fn blocks(report: &FleetReport, depth: Depth) -> Vec<Block> {
     let mut blocks = opening::next_steps(report);
     blocks.extend(opening::remarks(&report.header));
     blocks.extend(opening::findings(&report.findings, depth));
+
     for matrix in matrix::matrices(report) {
         blocks.extend(match matrix.hosts.len() <= depth.cells_hosts_max() {
             true => cells::blocks(&matrix, depth),
             false => large::blocks(&matrix, depth),
         });
     }
+
     blocks.extend(ladder::blocks(report));
     blocks.push(Block::Paragraph(footer::line(report)));
     blocks

@@ -51,6 +51,7 @@ pub(super) fn lines(cells: &[&Cell]) -> Vec<String> {
                 .push(cell);
         }
     }
+
     let hidden = reasons.len().saturating_sub(REASONS_SHOWN);
     let line = |((reason, detail), without): ((NotRunReason, &str), Vec<&Cell>)| {
         let detail = if detail.is_empty() {
@@ -66,9 +67,11 @@ pub(super) fn lines(cells: &[&Cell]) -> Vec<String> {
         )
     };
     let mut lines: Vec<String> = reasons.into_iter().take(REASONS_SHOWN).map(line).collect();
+
     if hidden > 0 {
         lines.push(format!("// {}", counted(hidden, "other reason")));
     }
+
     lines
 }
 
@@ -80,15 +83,18 @@ pub(super) fn places<'a>(without: &[&'a Cell], all: &[&'a Cell]) -> Vec<String> 
         .flat_map(|c| ends(c))
         .collect();
     let mut partners: BTreeMap<&HostId, BTreeSet<&HostId>> = BTreeMap::new();
+
     for [source, sink] in without.iter().map(|cell| ends(cell)) {
         partners.entry(source).or_default().insert(sink);
         partners.entry(sink).or_default().insert(source);
     }
+
     let are_many = |(host, others): (&'a HostId, BTreeSet<&HostId>)| {
         (others.len() > 1 && !with.contains(host)).then_some(host)
     };
     let mut hosts: Vec<&HostId> = partners.into_iter().filter_map(are_many).collect();
     hosts.sort_by(|a, b| by_name(a.as_str(), b.as_str()));
+
     let pairs: BTreeSet<(&HostId, &HostId)> = without
         .iter()
         .map(|cell| (&cell.task.source, &cell.task.sink))
@@ -98,6 +104,7 @@ pub(super) fn places<'a>(without: &[&'a Cell], all: &[&'a Cell]) -> Vec<String> 
         .iter()
         .take(PAIRS_SHOWN)
         .map(|(source, sink)| format!("{source} to {sink}"));
+
     let mut names: Vec<String> = hosts
         .iter()
         .take(HOSTS_SHOWN)
@@ -108,6 +115,7 @@ pub(super) fn places<'a>(without: &[&'a Cell], all: &[&'a Cell]) -> Vec<String> 
     if hidden > 0 {
         names.push(format!("{hidden} more"));
     }
+
     names
 }
 

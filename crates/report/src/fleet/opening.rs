@@ -32,6 +32,7 @@ pub(super) fn title(report: &FleetReport) -> String {
         }
         None => NO_FINDING.to_owned(),
     };
+
     match missing {
         Some(missing) => format!("{found}; {}", missing.summary()),
         None => found,
@@ -55,9 +56,11 @@ pub(super) fn remarks(header: &FleetHeader) -> Vec<Block> {
     if let Some(ended) = &header.ended {
         remarks.push(format!("The run ended early: {}.", not_run::reason(ended)));
     }
+
     if header.is_control_shared {
         remarks.push("Control shares the tested network.".to_owned());
     }
+
     let targets: Vec<&str> = header
         .hosts
         .iter()
@@ -76,6 +79,7 @@ pub(super) fn remarks(header: &FleetHeader) -> Vec<Block> {
              time."
         ));
     }
+
     remarks.into_iter().map(Block::Remark).collect()
 }
 
@@ -88,15 +92,18 @@ pub(super) fn findings(findings: &[Finding], depth: Depth) -> Vec<Block> {
     };
     let (full, rest) = findings.split_at(shown.min(findings.len()));
     let mut blocks = Vec::new();
+
     for finding in full {
         blocks.extend([Block::Space, head(finding)]);
         blocks.extend(body(finding, findings, depth));
     }
+
     if !rest.is_empty() {
         blocks.push(Block::Space);
         blocks.extend(rest.iter().map(head));
         blocks.push(wrapped("", "-v shows these in full"));
     }
+
     blocks
 }
 
@@ -126,8 +133,10 @@ fn body(finding: &Finding, all: &[Finding], depth: Depth) -> Vec<Block> {
         .collect();
     blocks.push(wrapped("  why", &finding.explanation));
     blocks.extend(steps(finding, all, true));
+
     if depth != Depth::Short {
         blocks.push(wrapped("  see", &finding.reference));
     }
+
     blocks
 }

@@ -45,12 +45,14 @@ pub fn announcement(run: &Announced<'_>, style: Style) -> String {
         counted(plan.hosts.len(), "host"),
         counted(estimate.cells, "cell"),
     ];
+
     if plan.topology.hub().is_none() {
         parts.push(match plan.direction {
             PairDirection::Both => "both ways at once".to_owned(),
             PairDirection::OneWay => "one way at a time".to_owned(),
         });
     }
+
     parts.extend(mode(plan.mode).map(str::to_owned));
     parts.push(format!(
         "{} of {} s",
@@ -66,6 +68,7 @@ pub fn announcement(run: &Announced<'_>, style: Style) -> String {
         run.host_bps_max
             .map(|bps| format!("at most {} per host", link_rate(bps))),
     );
+
     style.line(&format!("{}: {}", parts.join(", "), takes.join(", ")))
 }
 
@@ -104,15 +107,18 @@ pub fn live(now: &FleetLive<'_>, style: Style) -> String {
     let pairs = pairs(now);
     let unit = Unit::of(&pairs);
     let width = style.columns.saturating_sub(1);
+
     let line = |shown: usize| {
         let named = pairs
             .iter()
             .take(shown)
             .map(|(name, bps)| format!("{name} {}", unit.text(*bps)));
         let mut rates = named.collect::<Vec<_>>().join("  ");
+
         if shown > 0 {
             rates = format!("{rates} {}", unit.name);
         }
+
         let hidden = pairs.len() - shown;
         let more = if hidden > 0 {
             counted(hidden, if shown > 0 { "other pair" } else { "pair" })
@@ -129,6 +135,7 @@ pub fn live(now: &FleetLive<'_>, style: Style) -> String {
         )
     };
     let fits = |shown: &usize| line(*shown).chars().count() <= width;
+
     // Any line is longer than a character for each pair of it.
     let shown = (0..=pairs.len().min(width)).rev().find(fits).unwrap_or(0);
     // A line that is too long would wrap and could not be replaced.
@@ -162,6 +169,7 @@ fn tail(now: &FleetLive<'_>) -> String {
     if now.suspects > 0 {
         parts.push(counted(now.suspects, "suspect"));
     }
+
     parts.push(format!("{} left", clock(now.progress.left.as_secs_f64())));
     parts.join("  ")
 }
@@ -181,12 +189,14 @@ fn pairs(now: &FleetLive<'_>) -> Vec<(String, Option<f64>)> {
         .iter()
         .map(|rate| ((&rate.source, &rate.sink), rate.bps))
         .collect();
+
     let mut pairs = Vec::new();
     for (source, sink) in &tasks {
         let is_both = tasks.contains(&(*sink, *source));
         if is_both && source > sink {
             continue;
         }
+
         let arrow = if is_both { '⇄' } else { '→' };
         let back = rates.get(&(*sink, *source)).filter(|_| is_both);
         let sum = [rates.get(&(*source, *sink)), back]
@@ -196,6 +206,7 @@ fn pairs(now: &FleetLive<'_>) -> Vec<(String, Option<f64>)> {
             .reduce(|a, b| a + b);
         pairs.push((format!("{source}{arrow}{sink}"), sum));
     }
+
     let key = |rate: &Option<f64>| rate.unwrap_or(f64::INFINITY);
     pairs.sort_by(|(_, a), (_, b)| key(a).total_cmp(&key(b)));
     pairs

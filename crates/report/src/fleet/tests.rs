@@ -94,6 +94,7 @@ fn thirty_hosts_are_effects_racks_and_the_slowest_pairs() {
         html(&report).contains("<th scope=\"col\">h30</th>"),
         "a page has all cells of up to 64 hosts"
     );
+
     let page = html(&racked(70, 35, f64::INFINITY).slow("h7", 90e6).run());
     assert!(
         page.contains("medians by rack") && !page.contains("<th scope=\"col\">h30</th>"),
@@ -106,6 +107,7 @@ fn cells_without_a_result_have_their_reason_once() {
     let mut report = mesh(6).without("h4").run();
     let mut refused = NotRun::new(NotRunReason::Refused);
     refused.detail = Some("no free port".to_owned());
+
     let of = |cells: &[linerate_model::fleet::Cell], source: &str, sink: &str| {
         cells
             .iter()
@@ -114,14 +116,17 @@ fn cells_without_a_result_have_their_reason_once() {
     };
     let at = of(&report.cells, "h1", "h2");
     report.cells[at].outcome = CellOutcome::NotRun(refused);
+
     let at = of(&report.cells, "h5", "h6");
     if let CellOutcome::Measured(measured) = &mut report.cells[at].outcome {
         measured.flags.push(CellFlag::Implausible);
     }
+
     report.header.ended = Some(NotRun::new(NotRunReason::Budget));
     report.header.is_control_shared = true;
     let shown = short(&report);
     assert_expected("fleet/not-run.txt", &shown);
+
     let row = shown
         .lines()
         .find(|line| line.trim_start().starts_with("h4 "))
@@ -143,6 +148,7 @@ fn hosts_and_pairs_without_a_result_are_in_the_first_line_with_a_next_step_each(
             cell.outcome = CellOutcome::NotRun(blocked);
         }
     }
+
     let shown = short(&report);
     assert_expected("fleet/missing.txt", &shown);
     let first = shown.lines().next().unwrap_or_default();
@@ -167,6 +173,7 @@ fn long_names_are_numbered_columns() {
             .parse()
             .expect("an id");
     }
+
     assert_expected("fleet/long-names.txt", &short(&fleet.run()));
 }
 
@@ -186,6 +193,7 @@ fn text_of_others_acts_neither_on_a_terminal_nor_on_a_page() {
         .hosts
         .iter_mut()
         .for_each(|host| host.rack = Some(evil.to_owned()));
+
     for cell in &mut report.cells {
         cell.task.path = evil.into();
         cell.task.variant = evil.into();
@@ -193,12 +201,14 @@ fn text_of_others_acts_neither_on_a_terminal_nor_on_a_page() {
             not_run.detail = Some(evil.to_owned());
         }
     }
+
     for finding in &mut report.findings {
         finding.subject = evil.to_owned();
         finding.explanation = evil.to_owned();
         finding.advice = Some(evil.to_owned());
         finding.evidence = vec![Evidence::statement(evil)];
     }
+
     let coloured = Style {
         is_coloured: false,
         glyphs: Glyphs::Blocks,
@@ -210,6 +220,7 @@ fn text_of_others_acts_neither_on_a_terminal_nor_on_a_page() {
             "{shown}"
         );
     }
+
     let page = html(&report);
     assert!(
         !page.contains("<script") && page.contains("&lt;script&gt;"),
@@ -230,6 +241,7 @@ fn json_is_valid_by_its_schema_and_is_read_back() {
         [json(&report), serde_json::to_string(&report).expect("JSON")]
             .map(|text| (text, report.clone()))
     };
+
     let reports = [
         mesh(8).slow("h7", 90e6).run(),
         incast(8).slow("h3", 96e6).run(),
@@ -256,11 +268,13 @@ fn csv_has_a_line_for_each_cell_and_nothing_for_what_was_not_measured() {
     let text = csv(&report);
     let lines: Vec<&str> = text.split_terminator("\r\n").collect();
     assert_eq!(lines.len(), report.cells.len() + 1);
+
     let columns = |line: &str| line.split(',').count();
     assert!(
         lines.iter().all(|line| columns(line) == columns(lines[0])),
         "{text}"
     );
+
     let (measured, not_run) = (
         lines[1],
         lines

@@ -52,6 +52,7 @@ pub fn comparison_json(before: &Study, after: &Study) -> String {
         "cells": comparison.cells,
         "notes": comparison.notes,
     });
+
     crate::pretty_json(&object)
 }
 
@@ -65,6 +66,7 @@ fn head(before: &Study, after: &Study) -> Vec<String> {
     };
     let mut lines = vec![line("before:", before), line("after: ", after)];
     lines.extend(compare(before, after).notes);
+
     lines
 }
 
@@ -78,6 +80,7 @@ fn tables(before: &Study, after: &Study) -> Vec<Table> {
         "*: worse or better beyond the noise of both studies, significant over all cells"
             .to_owned(),
     ];
+
     let is_short = |cell: &&ComparedCell| {
         cell.ok_per_s
             .as_ref()
@@ -89,12 +92,14 @@ fn tables(before: &Study, after: &Study) -> Vec<Table> {
             "{short} cells have fewer than {TRIALS_MIN} runs on a side and no verdict"
         ));
     }
+
     if !alone.is_empty() {
         notes.push(format!(
             "{} cells are in one of the studies only",
             alone.len()
         ));
     }
+
     let mut tables = vec![
         matrix(
             &both,
@@ -133,6 +138,7 @@ fn matrix(
         });
         format!("{} {}{rate}", labels::phase(*phase), payload(*bytes))
     });
+
     let cell = |row: &RowKey, c: u32| {
         let is_it = |cell: &&ComparedCell| row_of(&cell.key) == *row && cell.key.connections == c;
         let cell = both.iter().rfind(is_it);
@@ -157,6 +163,7 @@ fn hosts(before: &Study, after: &Study) -> Option<Table> {
     let server = |study: &Study| study.server.as_ref().map(environment_numbers);
     let mut rows = differing("client", client(before), client(after));
     rows.extend(differing("server", server(before), server(after)));
+
     let heads = ["end", "figure", "before", "after"];
     (!rows.is_empty())
         .then(|| Table::of_words("C3", "what is not the same on the hosts", heads, &rows))
@@ -180,6 +187,7 @@ fn differing(end: &str, before: Option<Numbers>, after: Option<Numbers>) -> Vec<
         .into_iter()
         .zip(after)
         .filter(|(before, after)| before != after);
+
     pairs
         .map(|((name, before), (_, after))| row(name, before, after))
         .collect()

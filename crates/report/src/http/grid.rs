@@ -97,6 +97,7 @@ pub(super) fn by_payload(study: &Study) -> Vec<&Cell> {
     if cells.is_empty() {
         cells = Grid::new(study).best_stable();
     }
+
     cells.sort_by_key(|cell| (cell.key.payload_bytes, cell.key.connections));
     cells
 }
@@ -119,6 +120,7 @@ pub(super) fn notable(study: &Study) -> Vec<&Cell> {
     if cells.is_empty() {
         cells = by_payload(study);
     }
+
     cells.extend(many);
     cells
 }
@@ -138,6 +140,7 @@ pub(super) fn median_run(cell: &Cell) -> Option<&CellRun> {
             .unwrap_or(0.0)
     };
     runs.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
+
     runs.get(runs.len().saturating_sub(1) / 2).copied()
 }
 

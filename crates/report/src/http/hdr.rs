@@ -26,6 +26,7 @@ pub(super) fn read(base64: &str) -> Option<Histogram<u64>> {
     if base64.len() > ENCODED_BYTES_MAX {
         return None;
     }
+
     let packed = STANDARD.decode(base64).ok()?;
     let mut bytes = Vec::new();
     let inflated = flate2::read::ZlibDecoder::new(packed.get(COMPRESSED_HEAD_BYTES..)?);
@@ -33,6 +34,7 @@ pub(super) fn read(base64: &str) -> Option<Histogram<u64>> {
         .take(INFLATED_BYTES_MAX)
         .read_to_end(&mut bytes)
         .ok()?;
+
     unpacked(&bytes)
 }
 
@@ -42,6 +44,7 @@ fn unpacked(mut bytes: &[u8]) -> Option<Histogram<u64>> {
     if cookie != V2 {
         return None;
     }
+
     let payload = bytes
         .get(HEAD_BYTES..)?
         .get(..usize::try_from(announced).ok()?)?;
@@ -52,6 +55,7 @@ fn unpacked(mut bytes: &[u8]) -> Option<Histogram<u64>> {
     {
         return None;
     }
+
     Deserializer::new().deserialize(&mut bytes).ok()
 }
 
@@ -91,15 +95,18 @@ mod tests {
                 "cut at {cut}"
             );
         }
+
         for place in 0..good.len() {
             let mut bad = good.clone();
             bad[place] ^= 0x55;
             // Whatever comes of it, it must not fail.
             let _ = read(&STANDARD.encode(bad)).map(|histogram| histogram.value_at_quantile(0.5));
         }
+
         for text in ["", "!", "AAAA", "HISTFAAAA"] {
             assert!(read(text).is_none(), "{text}");
         }
+
         // The smallest number, between nine others so that either loop of the decoder finds it.
         let mut bad = vec![0; HEAD_BYTES];
         bad[..4].copy_from_slice(&V2);
@@ -110,6 +117,7 @@ mod tests {
         bad[32..40].copy_from_slice(&1_f64.to_be_bytes());
         bad.extend([[0; 9], SMALLEST_NUMBER, [0; 9]].concat());
         assert!(unpacked(&bad).is_none());
+
         // More is announced than there is.
         assert!(unpacked(&[0xff; 4096]).is_none());
     }

@@ -36,6 +36,7 @@ pub(super) fn letters(verdict: &CellVerdict) -> String {
                 .map(|judgement| letter(judgement.class).0),
         );
     }
+
     letters
 }
 

@@ -23,6 +23,7 @@ pub fn plan_text(target: &str, estimate: &Estimate, needs: &Needs, style: Style)
         .iter()
         .map(|(_, cost)| u64::from(cost.runs))
         .sum();
+
     let bytes = match total.bytes {
         Some(bytes) => format!("{} of answers at most", amount(Some(bytes))),
         None => "how many bytes depends on what the server and the path can do".to_owned(),
@@ -36,6 +37,7 @@ pub fn plan_text(target: &str, estimate: &Estimate, needs: &Needs, style: Style)
         Block::Paragraph(cost),
         Block::Table(needs),
     ];
+
     let name = "linerate http lab --plan-only";
     Document { name, blocks }
         .text(style)

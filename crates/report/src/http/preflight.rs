@@ -36,6 +36,7 @@ pub fn preflight(checks: &[Check], style: Style) -> String {
         .collect();
     let total = counted(checks.len(), "check");
     blocks.push(Block::Remark(format!("{total}: {}", words.join(", "))));
+
     let name = "linerate http check";
     Document { name, blocks }.text(style)
 }
@@ -60,6 +61,7 @@ fn blocks(check: &Check) -> Vec<Block> {
         text: format!("have {}{need}{}", check.have, check.need),
         ..Entry::default()
     });
+
     let concerns =
         (!check.cells.is_empty()).then(|| format!("concerns {}", check.cells.join(", ")));
     let commands = |label: &'static str, commands: &[String]| -> Vec<Block> {
@@ -70,6 +72,7 @@ fn blocks(check: &Check) -> Vec<Block> {
             .map(|text| Block::verbatim("", INDENT, text))
             .collect()
     };
+
     let advice = (!check.advice.is_empty()).then(|| format!("next  {}", check.advice));
     std::iter::once(first)
         .chain(concerns.map(|text| Block::entry("", INDENT, text)))

@@ -75,6 +75,7 @@ pub fn block(now: &Progress, style: Style) -> String {
         now.runs,
         clock(now.elapsed_ms as f64 / 1e3)
     );
+
     let second = format!(
         "{}, {} errors, {} open",
         second_words(now.ok_per_s, now.payload_bytes_per_s, now.p99_ns),
@@ -84,10 +85,12 @@ pub fn block(now: &Progress, style: Style) -> String {
     let [client, server] = [("client", &now.client), ("server", &now.server)]
         .map(|(name, end)| end_words(name, end.as_ref()));
     let mut out = String::new();
+
     for line in [first, second, client, server] {
         let line: String = style.line(&line).chars().take(LINE_CHARS).collect();
         let _ = writeln!(out, "{line}");
     }
+
     out
 }
 
@@ -178,10 +181,12 @@ pub fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Style) -> S
     );
     let mut words: Vec<String> = ending(finished).into_iter().collect();
     words.extend(numbers(finished));
+
     let flags: Vec<String> = finished.flags.iter().map(stored_name).collect();
     if !flags.is_empty() {
         words.push(format!("flags {}", flags.join(" ")));
     }
+
     style.line(&format!("{name}: {}", words.join(", "))) + "\n"
 }
 
@@ -209,6 +214,7 @@ pub fn event(now: &Progress) -> String {
         #[serde(flatten)]
         now: &'a Progress,
     }
+
     let event = Event {
         event: "second",
         now,

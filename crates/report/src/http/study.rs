@@ -32,6 +32,7 @@ pub fn text(study: &Study, style: Style) -> String {
     let (title, remarks) = head(study);
     let mut blocks = vec![Block::Title(title)];
     blocks.extend(remarks.into_iter().map(Block::Remark));
+
     for ((heading, sentence), tables) in HEADINGS.iter().zip(sentences(study)).zip(sections(study))
     {
         blocks.push(Block::Heading((*heading).to_owned()));
@@ -40,10 +41,12 @@ pub fn text(study: &Study, style: Style) -> String {
         ));
         blocks.extend(tables.into_iter().map(Block::Table));
     }
+
     if !study.checks.is_empty() {
         blocks.push(Block::Heading("T6 preflight".to_owned()));
         blocks.push(Block::Verbatim(preflight(&study.checks, Style::UNSTYLED)));
     }
+
     blocks.push(Block::Table(tables::environment(study)));
     Document { name: NAME, blocks }.text(style)
 }
@@ -70,6 +73,7 @@ pub(crate) fn blocks(study: &Study) -> Vec<Block> {
             .flatten()
             .map(Block::Answer),
     );
+
     let [baseline, payload, whole] = sections(study);
     let (heated, more): (Vec<Table>, Vec<Table>) =
         whole.into_iter().partition(|table| table.id == HEAT_MAP);
@@ -81,8 +85,10 @@ pub(crate) fn blocks(study: &Study) -> Vec<Block> {
     }));
     blocks.extend(remarks.into_iter().map(Block::Remark));
     blocks.extend(plots(study).into_iter().map(Block::Plot));
+
     let tables = [baseline, payload, more, vec![tables::environment(study)]];
     blocks.extend(tables.into_iter().flatten().map(folded));
+
     let mut fold = |name: &str, text| {
         blocks.push(Block::Details(
             name.to_owned(),
@@ -92,6 +98,7 @@ pub(crate) fn blocks(study: &Study) -> Vec<Block> {
     if !study.checks.is_empty() {
         fold("T6 preflight", preflight(&study.checks, Style::UNSTYLED));
     }
+
     fold("Plan", study.plan.chars().take(PLAN_BYTES_MAX).collect());
     blocks
 }
@@ -135,6 +142,7 @@ fn sections(study: &Study) -> [Vec<Table>; 3] {
         tables::verdicts(study),
     ];
     whole.extend(more.into_iter().flatten());
+
     let one = |table: Option<Table>| table.into_iter().collect();
     [
         one(tables::baseline(study)),
@@ -165,11 +173,13 @@ fn head(study: &Study) -> (String, Vec<String>) {
         },
     ];
     lines.extend(protocol(study));
+
     if let Some(why) = &study.ceiling_missing {
         lines.push(format!(
             "2xx/s that the network allows (X_net), and shares of it: n/a, {why}"
         ));
     }
+
     lines.extend(study.notes.iter().map(|note| format!("note: {note}")));
     (title, lines)
 }
@@ -184,6 +194,7 @@ fn protocol(study: &Study) -> Option<String> {
     {
         return None;
     }
+
     let all: Vec<String> = study.protocol.iter().map(ToString::to_string).collect();
     let runs = study.cells.iter().flat_map(|cell| &cell.runs);
     let streams = runs
@@ -195,6 +206,7 @@ fn protocol(study: &Study) -> Option<String> {
         .map_or_else(String::new, |streams| {
             format!(", {streams} requests at a time on each connection")
         });
+
     Some(format!("protocol: {}{streams}", all.join(" and ")))
 }
 

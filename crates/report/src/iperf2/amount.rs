@@ -48,6 +48,7 @@ pub(super) fn bits(bits: f64) -> String {
 
 fn scaled(value: f64, units: UnitFormat) -> String {
     const PETA: usize = 5;
+
     let (value, label) = units.scaled(value, PETA);
     match value {
         tiny if tiny < 0.9995 => format!("{value:4.3} {label}"),
@@ -62,6 +63,7 @@ pub(super) fn power(bytes_per_s: f64, delay_s: f64) -> String {
     if delay_s == 0.0 || !delay_s.is_finite() {
         return "NAN".to_owned();
     }
+
     let power = bytes_per_s / delay_s / 1e6;
     if power < POWER_MIN {
         "OBL".to_owned()
@@ -123,6 +125,7 @@ mod tests {
             assert_eq!(transfer(units, 2_752_572), bytes, "{letter}");
             assert_eq!(rate(units, 20_856_688.0), bits, "{letter}");
         }
+
         assert_eq!(UnitFormat::from_letter('q'), None);
         let size = |letter| {
             buffer_size(

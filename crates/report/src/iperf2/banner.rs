@@ -17,6 +17,7 @@ pub(super) const RULE: &str = "-------------------------------------------------
 pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec) -> String {
     let mut lines = Vec::new();
     let transport = transport(test.transport);
+
     let family = if options.is_new() && facts.is_v6 {
         " (v6)"
     } else {
@@ -39,19 +40,24 @@ pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec
             facts.port
         ),
     });
+
     if let Some(group) = facts.group.filter(|_| !options.excluded.multicast) {
         lines.extend(joined(group));
     }
+
     lines.extend(serving(options));
     if options.enhanced {
         lines.extend(read_buffer(options, test));
     }
+
     lines.extend(mss(options, &facts.socket, test));
     lines.extend(congestion(options, &facts.socket, test, true));
     lines.extend(tos_of_server(options, test));
+
     if test.workload.reports_frames {
         lines.push("Frame or burst interval reporting (feature is experimental)".to_owned());
     }
+
     if let Some(histogram) = test.workload.histogram {
         lines.push(format!(
             "Enabled receive histograms bin-width={:.3} ms, bins={} (clients should use \
@@ -60,6 +66,7 @@ pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec
             histogram.bins
         ));
     }
+
     lines.extend(window(
         options,
         test,
@@ -83,6 +90,7 @@ pub(super) fn client(
     } else {
         host
     };
+
     let flows = match (options.enhanced, options.is_new()) {
         (false, _) => String::new(),
         (true, false) => format!(" with pid {} ({} flows)", options.process_id, test.streams),
@@ -98,6 +106,7 @@ pub(super) fn client(
         "Client connecting to {host}, {} port {port}{flows}",
         transport(test.transport)
     ));
+
     let shape = &test.workload.shape;
     if let Shape::ConnectOnly { .. } = shape {
         lines.extend(write_buffer(options, test));
@@ -106,11 +115,13 @@ pub(super) fn client(
         lines.push("TCP three-way-handshake (3WHS) only".to_owned());
         return framed(&lines);
     }
+
     if let Shape::BounceBack(bounce) = shape {
         lines.extend(bounce_back(options, bounce));
     } else {
         lines.extend(write_buffer(options, test));
     }
+
     lines.extend(shaping(options, test));
     lines.extend(mss(options, socket, test));
     lines.extend(congestion(options, socket, test, false));
@@ -118,6 +129,7 @@ pub(super) fn client(
     lines.extend(datagrams(test));
     lines.extend(window(options, test, socket.effective.send_buffer_bytes));
     lines.extend(client_histogram(options, test));
+
     framed(&lines)
 }
 
@@ -163,6 +175,7 @@ fn mss(options: &Options, socket: &SocketFacts, test: &TestSpec) -> Option<Strin
     if let Some(wanted) = test.socket.mss_bytes {
         return Some(format!("MSS req size {wanted} bytes (per TCP_MAXSEG)"));
     }
+
     let is_tcp = test.transport == Transport::Tcp;
     let mss = socket.mss_bytes.filter(|_| options.print_mss && is_tcp)?;
     Some(format!("MSS size {mss} bytes"))
@@ -184,6 +197,7 @@ fn congestion(
     if test.transport == Transport::Udp {
         return None;
     }
+
     let used = socket
         .effective
         .congestion
@@ -206,6 +220,7 @@ fn tos_of_server(options: &Options, test: &TestSpec) -> Vec<String> {
     if test.socket.tos != 0 {
         lines.push(format!("TOS will be set to 0x{:x}", test.socket.tos));
     }
+
     if let Some(tos) = options
         .defaults
         .as_ref()
@@ -213,6 +228,7 @@ fn tos_of_server(options: &Options, test: &TestSpec) -> Vec<String> {
     {
         lines.push(format!("Reflected TOS will be set to 0x{tos:x}"));
     }
+
     lines
 }
 
@@ -223,6 +239,7 @@ fn tos_of_client(options: &Options, test: &TestSpec) -> Option<String> {
     } else {
         " (Nagle on)"
     };
+
     let is_shown = options.enhanced;
     is_shown.then(|| {
         if options.is_new() {
@@ -242,12 +259,14 @@ fn write_buffer(options: &Options, test: &TestSpec) -> Option<String> {
     if test.transport == Transport::Udp || !is_shown {
         return None;
     }
+
     let len = test.block_len_bytes;
     let timed = match (test.workload.write_times, options.is_new()) {
         (false, _) => "",
         (true, false) => " (writetimer-enabled)",
         (true, true) => " (write timer enabled)",
     };
+
     let burst = match &test.workload.shape {
         Shape::Bursts { size_bytes, .. } if options.is_new() => {
             format!("  Burst size: {size_bytes} Byte")
@@ -262,6 +281,7 @@ fn bounce_back(options: &Options, bounce: &BounceBack) -> Vec<String> {
     let reply = bytes(f64::from(
         bounce.reply_bytes.unwrap_or(bounce.request_bytes),
     ));
+
     let quick_ack = if bounce.quick_ack {
         " & tcp_quickack"
     } else {
@@ -274,6 +294,7 @@ fn bounce_back(options: &Options, bounce: &BounceBack) -> Vec<String> {
     let period_s = bounce.period.as_secs_f64();
     let has_bursts = !bounce.period.is_zero();
     let mut lines = Vec::new();
+
     if options.is_new() {
         lines.push(format!(
             "Bounceback test (req/reply size ={request}/{reply}) {hold}"
@@ -292,8 +313,10 @@ fn bounce_back(options: &Options, bounce: &BounceBack) -> Vec<String> {
                 bounce.burst
             ));
         }
+
         lines.push(format!("Bounce-back test (size={request}) {hold}"));
     }
+
     lines
 }
 
@@ -316,12 +339,14 @@ fn shaping(options: &Options, test: &TestSpec) -> Vec<String> {
         )),
         _ => {}
     }
+
     if let Some(rate) = test.pacing.fq_rate_bps {
         lines.push(format!(
             "fair-queue socket pacing set to {}/s",
             bits(rate as f64)
         ));
     }
+
     lines
 }
 
@@ -340,6 +365,7 @@ fn datagrams(test: &TestSpec) -> Option<String> {
     if test.transport != Transport::Udp || matches!(test.workload.shape, Shape::Isochronous(_)) {
         return None;
     }
+
     let len = test.block_len_bytes;
     let gap_us = match (test.workload.datagrams_per_s, test.pacing.rate_bps) {
         (Some(rate), _) => 1e6 / rate as f64,
@@ -358,6 +384,7 @@ fn window(options: &Options, test: &TestSpec, granted_bytes: Option<u32>) -> Opt
     } else {
         "TCP window size"
     };
+
     let granted = buffer_size(options.units, granted_bytes);
     let remark = match test.socket.window_bytes.map(u64::from) {
         None => " (default)".to_owned(),
@@ -385,6 +412,7 @@ fn client_histogram(options: &Options, test: &TestSpec) -> Vec<String> {
             "Warn: Send side bloat possible per --tcp-write-prefetch not being set".to_owned(),
         );
     }
+
     if let Some(histogram) = test.workload.histogram {
         lines.push(format!(
             "Enabled write histograms bin-width={:.3} ms, bins={}",
@@ -392,6 +420,7 @@ fn client_histogram(options: &Options, test: &TestSpec) -> Vec<String> {
             histogram.bins
         ));
     }
+
     lines
 }
 

@@ -17,6 +17,7 @@ pub(super) fn zoned(unix_us: u64, utc: bool) -> Option<Zoned> {
 /// directories of the time zone database too, hundreds of names for one zone.
 fn user_zone() -> TimeZone {
     static ZONE: OnceLock<TimeZone> = OnceLock::new();
+
     let of_file = || TimeZone::tzif("localtime", &fs::read("/etc/localtime").ok()?).ok();
     let zone = || {
         env::var_os("TZ")

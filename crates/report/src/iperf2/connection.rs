@@ -27,6 +27,7 @@ pub(super) fn line(
         .as_ref()
         .filter(|_| shows_more)
         .map(|device| format!("%{device}"));
+
     let mut line = format!(
         "{}local {}{} port {} connected with {} port {}",
         label(facts.number, is_reversed, key),
@@ -39,6 +40,7 @@ pub(super) fn line(
     for note in notes(options, test, stream, facts) {
         line.push_str(&format!(" ({note})"));
     }
+
     line.push_str(&date(options, test, facts));
     line.push('\n');
     line
@@ -57,6 +59,7 @@ pub(super) fn start(options: &Options, start: &DelayedStart) -> Option<String> {
     let (at, now) = (zoned(at_unix_us)?, zoned(now_unix_us)?);
     let (label, zone) = (label(number, false, None), clock::zone(&now));
     let (at, now_ms) = (clock::date(&at, false), clock::date(&now, options.is_new()));
+
     Some(if at_unix_us < now_unix_us {
         let (typed_s, now) = (at_unix_us as f64 / 1e6, clock::date(&now, false));
         format!("{label}WARNING: --txstart-time ({typed_s:?}) {at} is before now {now} ({zone})")
@@ -96,6 +99,7 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
             .filter(|_| is_client)
             .map(|limit| format!("prefetch={limit}")),
     );
+
     match &workload.shape {
         Shape::Isochronous(_) => notes.push("isoch".to_owned()),
         Shape::Bursts { period, .. } if !is_client => {
@@ -104,10 +108,12 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
         }
         _ => {}
     }
+
     notes.extend(direction(test, facts.is_connected_back && !is_client).map(str::to_owned));
     if matches!(workload.start, Start::At(_)) {
         notes.push("epoch-start".to_owned());
     }
+
     if let Shape::BounceBack(bounce) = &workload.shape {
         let quick_ack = if bounce.quick_ack {
             "bb w/quickack"
@@ -122,6 +128,7 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
             format!("{quick_ack} len/hold={request}/{hold_us}")
         });
     }
+
     // A server, and an end while both send, gets no report.
     let is_sending_server = !is_client && test.direction == Direction::Reverse;
     let has_no_report =
@@ -129,18 +136,22 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
     if !is_tcp && has_no_report {
         notes.push("no-udp-fin".to_owned());
     }
+
     if workload.trip_times {
         notes.push("trip-times".to_owned());
     }
+
     if options.is_new() && more {
         let used = stream.effective.congestion.as_ref();
         let wanted = test.socket.congestion.clone();
         notes.extend(wanted.filter(|wanted| used.is_none_or(|used| used == wanted)));
     }
+
     notes.extend(tos(options, test));
     if more && !options.is_new() {
         notes.extend(facts.descriptor.map(|fd| format!("sock={fd}")));
     }
+
     notes.extend(
         facts
             .peer_version
@@ -151,9 +162,11 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
     if workload.quick_ack && !matches!(workload.shape, Shape::BounceBack(_)) {
         notes.push("qack".to_owned());
     }
+
     if !options.is_new() || more {
         notes.extend(tcp(facts));
     }
+
     let shows_connect = options.enhanced || matches!(workload.shape, Shape::ConnectOnly { .. });
     if shows_connect && is_client {
         notes.extend(
@@ -162,6 +175,7 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
                 .map(|us| format!("ct={:.2} ms", f64::from(us) / 1000.0)),
         );
     }
+
     notes
 }
 
@@ -201,6 +215,7 @@ fn date(options: &Options, test: &TestSpec, facts: &StreamFacts) -> String {
     if !is_shown || (is_sending_server && !options.is_new()) {
         return String::new();
     }
+
     let Some(time) = facts
         .opened_at_unix_us
         .and_then(|us| clock::zoned(us, options.utc))

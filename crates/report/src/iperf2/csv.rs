@@ -60,6 +60,7 @@ impl EventSink for CsvWriter {
             Event::Failed(failure) => self.output.error(&format!("{failure}\n")),
             _ => {}
         }
+
         self.output.report(std::mem::take(&mut self.page))?;
         Ok(())
     }
@@ -94,6 +95,7 @@ impl CsvWriter {
         for ((stream, number), row) in &rows {
             self.row(&test, &ends(stream, row.role), &number.to_string(), row);
         }
+
         // 2.2.1 adds the sum, without a port of the streams' own.
         let is_summed = self.options.is_new() && !self.options.enhanced && rows.len() > 1;
         if let Some(((stream, _), first)) = rows.first().filter(|_| is_summed) {
@@ -118,6 +120,7 @@ impl CsvWriter {
         {
             self.page.push_str(&format!("{COMMON_NAMES},{names}\n"));
         }
+
         let separator = if columns.is_some() { ',' } else { '-' };
         let (source, source_port, destination, destination_port) = ends;
         let mut line = format!(
@@ -128,6 +131,7 @@ impl CsvWriter {
             row.bytes,
             row.bits_per_s() as u64
         );
+
         match columns {
             Some((_, values)) => line.push_str(&format!(",{values}")),
             None if test.transport == Transport::Udp => {
@@ -135,6 +139,7 @@ impl CsvWriter {
             }
             None => {}
         }
+
         self.page.push_str(&line);
         self.page.push('\n');
     }
@@ -151,6 +156,7 @@ impl CsvWriter {
         let Some(time) = clock::zoned(end_us, self.options.utc) else {
             return String::new();
         };
+
         let notation = match (self.options.enhanced, self.options.is_new()) {
             (false, _) => "%Y%m%d%H%M%S",
             (true, false) => "%Y%m%d%H%M%S.%3f",
@@ -164,6 +170,7 @@ impl CsvWriter {
         if !self.options.is_new() || !self.options.enhanced {
             return None;
         }
+
         let more = row.more;
         let has_delays = test.workload.trip_times && row.role == StreamRole::Receiver;
         let delays = has_delays.then(|| delays(more));
@@ -292,6 +299,7 @@ fn bounces(row: &Row<'_>) -> Columns {
     } else {
         0.0
     };
+
     let (window_names, window) = window(row);
     (
         format!("bbcnt,bbavg,bbmin,bbmax,bbstdev,{window_names},txbytes,rxbytes,rps"),

@@ -17,6 +17,7 @@ pub(super) fn line(options: &Options, row: &Row<'_>, histogram: &Histogram) -> S
     } else {
         " "
     };
+
     let whole = if row.is_total { "(f)" } else { "" };
     let count: u64 = histogram.bins.iter().map(|(_, count)| count).sum();
     let bins: Vec<String> = histogram
@@ -37,11 +38,13 @@ pub(super) fn line(options: &Options, row: &Row<'_>, histogram: &Histogram) -> S
         histogram.below,
         histogram.beyond,
     );
+
     let shows_largest =
         kind == HistogramKind::Bursts || (options.is_new() && kind == HistogramKind::Datagrams);
     if let Some((largest_s, seen_at_s)) = histogram.largest.filter(|_| shows_largest) {
         line.push_str(&format!(" ({:.3} ms/{seen_at_s:.6})", largest_s * 1e3));
     }
+
     line
 }
 

@@ -149,6 +149,7 @@ pub(super) fn is_reversed(flow: Flow, spec: &TestSpec, options: &Options) -> boo
     if flow == Flow::Forward {
         return false;
     }
+
     match (options.is_client(), spec.workload.pairing) {
         (true, Pairing::ConnectBack | Pairing::ConnectBackAfterwards) => false,
         (true, _) => true,

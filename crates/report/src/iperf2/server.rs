@@ -61,6 +61,7 @@ impl ServerReporter for Reporter {
             self.output
                 .report(banner::listener(&self.options, facts, &test))?;
         }
+
         Ok(())
     }
 }

@@ -62,6 +62,7 @@ impl Columns {
             (_, StreamRole::Receiver) if enhanced => read_sizes(row),
             _ => plain(),
         };
+
         Self::new(options, row, values)
     }
 
@@ -83,6 +84,7 @@ impl Columns {
         } else {
             format!("{opening}  {values}")
         };
+
         // Releases that show four decimals leave more room for them.
         let gap = if options.is_new() {
             "        "
@@ -95,6 +97,7 @@ impl Columns {
         } else {
             format!("[ ID] Interval{gap}Transfer{header}")
         };
+
         Self { header, line }
     }
 }
@@ -138,6 +141,7 @@ pub(super) fn one_way(options: &Options, row: &Row<'_>) -> Option<String> {
             "{times} sec  OWD (ms) Cnt={count} TX={out} RX={back} Asymmetry={asymmetry}"
         ));
     }
+
     row.is_total.then(|| {
         let rate = replies_per_s(&bounces.round_trip);
         format!(
@@ -190,6 +194,7 @@ fn sender_power(row: &Row<'_>) -> String {
 fn writes(options: &Options, row: &Row<'_>) -> Values {
     let (tcp, (calls, errors, _)) = (tcp(row), write_counts(row));
     let (retransmits, power) = (tcp.retransmits, sender_power(row));
+
     if options.is_new() {
         let (in_flight, window) = (in_flight(row, 9), window(row));
         return (
@@ -197,6 +202,7 @@ fn writes(options: &Options, row: &Row<'_>) -> Values {
             format!("{calls}/{errors}{retransmits:10}{in_flight}/{window}  {power}"),
         );
     }
+
     let (kbytes, rtt, variation) = (tcp.snd_cwnd_bytes / 1024, tcp.rtt_us, tcp.rttvar_us);
     (
         "    Bandwidth       Write/Err  Rtry     Cwnd/RTT(var)        NetPwr",
@@ -217,6 +223,7 @@ fn paced_writes(options: &Options, test: &TestSpec, row: &Row<'_>) -> Values {
             format!("{calls}/{errors}{retransmits:10}{kbytes:9}K/{rtt}({variation}) us {power}"),
         );
     }
+
     let (_, line) = writes(options, row);
     let rate = bits(test.pacing.fq_rate_bps.unwrap_or(0) as f64);
     let (columns, power) = line.rsplit_once("  ").unwrap_or((&line, ""));
@@ -228,6 +235,7 @@ fn timed_writes(options: &Options, row: &Row<'_>) -> Values {
     let timed = row.more.write_times.unwrap_or_default();
     let times = format!("{} ms ({})", ms(&timed, '/'), timed.count);
     let (retransmits, power) = (tcp.retransmits, sender_power(row));
+
     if options.is_new() {
         let (in_flight, window) = (in_flight(row, 7), window(row));
         return (
@@ -236,6 +244,7 @@ fn timed_writes(options: &Options, row: &Row<'_>) -> Values {
             format!("{calls}/{errors}{retransmits:9}{in_flight}/{window}      {power}  {times}"),
         );
     }
+
     let (kbytes, rtt) = (tcp.snd_cwnd_bytes / 1024, tcp.rtt_us);
     (
         "    Bandwidth       Write/Err  Rtry     Cwnd/RTT        NetPwr  write-times \
@@ -250,6 +259,7 @@ fn frames(options: &Options, row: &Row<'_>) -> Values {
     let frames = row.more.frames.unwrap_or_default();
     let counts = format!("{:11}/{}/{}", frames.done, frames.missed, frames.slips);
     let power = sender_power(row);
+
     if options.is_new() {
         let window = window(row);
         let window = window.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -259,6 +269,7 @@ fn frames(options: &Options, row: &Row<'_>) -> Values {
             format!("{calls}/{errors}{retransmits:9}{kbytes:9}{window}{counts}       {power}"),
         );
     }
+
     (
         "     Bandwidth      Write/Err  Rtry     Cwnd/RTT     isoch:tx/miss/slip  NetPwr",
         format!(
@@ -295,6 +306,7 @@ fn delays(row: &Row<'_>, with_load: bool) -> Values {
             String::new(),
         )
     };
+
     let (delays, count, power) = (
         ms(&delay, '/'),
         delay.count,
@@ -317,6 +329,7 @@ fn bursts(options: &Options, row: &Row<'_>) -> Values {
     if row.is_total {
         return (header, format!("{} ms  {reads}", ms(&transfer, '/')));
     }
+
     let duty = crate::number::general(row.more.burst_duty_cycle.unwrap_or(0.0) * 100.0, 2);
     let gap = if options.is_new() { " " } else { "  " };
     let power = power(row.bytes_per_s(), transfer.mean);
@@ -349,6 +362,7 @@ fn datagram_frames(options: &Options, row: &Row<'_>) -> Values {
     let frames = row.more.frames.unwrap_or_default();
     let gap = if options.is_new() { "" } else { " " };
     let counts = format!("{:4}/{}/{}", frames.done, frames.missed, frames.slips);
+
     (
         "     Bandwidth      Write/Err  PPS  isoch:tx/miss/slip",
         format!("{calls}/{errors}{gap}{rate:8.0} pps {counts}"),
@@ -378,6 +392,7 @@ fn arrived(row: &Row<'_>) -> [String; 3] {
     } else {
         ("-/-/-/-".to_owned(), String::new())
     };
+
     let counts = row.more.reads.unwrap_or_default();
     [
         format!(
@@ -409,6 +424,7 @@ fn arrival_delays(options: &Options, row: &Row<'_>) -> Values {
         rate * delay.mean,
         rate * delay.deviation
     );
+
     if options.is_new() {
         (
             "     Bandwidth        Jitter   Lost/Total  Latency avg/min/max/stdev PPS  Rx/inP  \
@@ -429,6 +445,7 @@ pub(super) fn schedule_errors(options: &Options, number: u32, row: &Row<'_>) -> 
     if !options.is_new() || row.role != StreamRole::Sender || !row.is_total {
         return None;
     }
+
     let late = ms(&row.more.frame_delay?, '/');
     Some(format!(
         "[{number:3}] Isoch schedule errors (mean/min/max/stdev) = {late} ms\n"
@@ -446,6 +463,7 @@ fn arrival_frames(options: &Options, row: &Row<'_>) -> Values {
     let frame_delay = ms(&row.more.frame_delay.unwrap_or_default(), '/');
     let power = power(row.bytes_per_s(), delay.mean);
     let delays = ms(&delay, '/');
+
     if options.is_new() {
         (
             "     Bandwidth        Jitter   Lost/Total Latency avg/min/max/stdev  PPS  \
@@ -465,6 +483,7 @@ fn round_trips(options: &Options, row: &Row<'_>) -> Values {
     let bounces = row.more.round_trips.unwrap_or_default();
     let (trips, tcp) = (bounces.round_trip, tcp(row));
     let rate = replies_per_s(&trips);
+
     let trips = format!(
         "{:4}={} ms {:4}",
         trips.count,
@@ -472,6 +491,7 @@ fn round_trips(options: &Options, row: &Row<'_>) -> Values {
         tcp.retransmits
     );
     let (kbytes, rtt, variation) = (tcp.snd_cwnd_bytes / 1024, tcp.rtt_us, tcp.rttvar_us);
+
     if !options.is_new() {
         let header = "    Bandwidth         BB cnt=avg/min/max/stdev         Rtry  Cwnd/RTT    RPS";
         return (
@@ -479,6 +499,7 @@ fn round_trips(options: &Options, row: &Row<'_>) -> Values {
             format!("{trips} {kbytes:4}K/{rtt} us    {rate} rps"),
         );
     }
+
     let window = if row.is_total {
         "  -(-)/-(-)  ".to_owned()
     } else {

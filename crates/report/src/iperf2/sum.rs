@@ -49,6 +49,7 @@ impl Sum {
             ..Self::default()
         };
         rows.iter().for_each(|(_, row)| sum.add(row));
+
         sum
     }
 
@@ -58,15 +59,18 @@ impl Sum {
         let writes = row.more.writes.unwrap_or_default();
         self.writes.calls = self.writes.calls.saturating_add(writes.calls);
         self.writes.errors = self.writes.errors.saturating_add(writes.errors);
+
         let tcp = row.tcp.or(row.more.tcp);
         self.retransmits = self
             .retransmits
             .saturating_add(tcp.map_or(0, |tcp| tcp.retransmits));
         let reads = row.more.reads.unwrap_or_default();
         self.reads.calls = self.reads.calls.saturating_add(reads.calls);
+
         for (sum, bin) in self.reads.bins.iter_mut().zip(reads.bins) {
             *sum = sum.saturating_add(bin);
         }
+
         let udp = row.udp.unwrap_or_default();
         self.lost = self.lost.saturating_add(udp.lost);
         self.datagrams = self.datagrams.saturating_add(udp.packets);
@@ -75,10 +79,12 @@ impl Sum {
         self.received = self
             .received
             .saturating_add(row.more.datagrams_received.unwrap_or(0));
+
         if let Some(delay) = row.more.one_way {
             self.add_delay(&delay);
             self.load_bytes += row.bytes_per_s() * delay.mean;
         }
+
         if row.role == StreamRole::Sender {
             self.has_senders = true;
             self.sent_datagrams = self.sent_datagrams.saturating_add(udp.packets);
@@ -123,6 +129,7 @@ impl Sum {
         if test.transport == Transport::Udp && test.workload.pairing == Pairing::Shared {
             return "[SUM] ".to_owned();
         }
+
         let more = options.enhanced || (!options.is_client() && implies_more(test));
         let counts = match (options.is_new(), options.sum_only) {
             (false, sum_only) => sum_only,
@@ -153,6 +160,7 @@ impl Sum {
         if test.transport != Transport::Udp || !self.has_senders {
             return None;
         }
+
         match (test.workload.pairing, self.has_receivers) {
             // Both directions of a flow count, and what both have moved.
             (Pairing::Shared, _) => Some(format!(
@@ -182,6 +190,7 @@ impl Sum {
         );
         let reads = reads(Some(self.reads));
         let has_delays = test.workload.trip_times;
+
         match (self.has_senders, self.has_receivers) {
             _ if options.sum_only => (Some(plain_header(options)), String::new()),
             (true, false) if options.enhanced => {
@@ -218,6 +227,7 @@ impl Sum {
         let loss = format!("{lost}/{total} ({}%)", percent(lost, total));
         let rate = self.datagrams_per_s;
         let has_delays = test.workload.trip_times;
+
         let delays = format!(
             "{:.3}/{:.3}/{:.3}",
             self.delay.mean * 1e3,
@@ -225,6 +235,7 @@ impl Sum {
             self.delay.max * 1e3
         );
         let more = options.enhanced || has_delays;
+
         match (self.has_receivers, options.is_new()) {
             _ if test.workload.pairing == Pairing::Shared => self.both_ways(),
             _ if options.sum_only => (plain_header(options), String::new()),

@@ -125,6 +125,7 @@ impl EventSink for TextWriter {
             }
             _ => {}
         }
+
         self.send()
     }
 }
@@ -178,6 +179,7 @@ impl TextWriter {
                 let banner = banner::listener(&self.options, facts, &header.spec);
                 self.page.push_str(&banner);
             }
+
             let (host, port) = (&header.peer_host, header.peer_port);
             let socket = header.first_socket.clone().unwrap_or_default();
             let banner = banner::client(&self.options, host, port, &header.spec, &socket);
@@ -200,11 +202,13 @@ impl TextWriter {
             let line = connection::line(&self.options, &self.test_of(facts.number), stream, &facts);
             self.page.push_str(&line);
         }
+
         // What comes after the client has finished is a test of its own.
         if facts.is_connected_back && self.test().workload.pairing == Pairing::ConnectBackAfterwards
         {
             self.headers.forget();
         }
+
         // A connection that is closed at once has no rows.
         if !matches!(self.test().workload.shape, Shape::ConnectOnly { .. }) {
             self.streams.push(Known {
@@ -218,6 +222,7 @@ impl TextWriter {
     fn clock_check(&self, check: ClockCheck) {
         let ms = |ns: i64| ns as f64 / 1e6;
         let round_trip = check.request_ns.saturating_add(check.response_ns);
+
         let text = format!(
             "{}Clock sync check (ms): RTT/Half=({:.3}/{:.3}) \
              OWD-send/ack/asym=({:.3}/{:.3}/{:.3})\n",
@@ -242,6 +247,7 @@ impl TextWriter {
         if !is_shown {
             return;
         }
+
         let times = &connects.times;
         let ms = |s: f64| s * 1e3;
         let with_deviation = !self.options.is_new() || times.count >= DEVIATION_FROM;
@@ -266,6 +272,7 @@ impl TextWriter {
         if self.options.excluded.data || self.options.sum_only {
             return;
         }
+
         for interval in rows {
             let test = self.test_of(self.number(interval.id));
             self.row(&test, interval.id, &Row::of_interval(interval));
@@ -277,6 +284,7 @@ impl TextWriter {
         if self.options.excluded.data {
             return;
         }
+
         let has_burst_rows = self.test().reports_bursts();
         let rows =
             shown(report, grid).filter(|row| !has_burst_rows || row.role == StreamRole::Sender);
@@ -287,8 +295,10 @@ impl TextWriter {
         if self.options.excluded.data {
             return;
         }
+
         let rows = summary.streams.iter();
         self.rows(rows.filter_map(|stream| Some((stream.id, Row::of_total(stream)?))));
+
         if !self.options.excluded.server && !self.options.sum_only {
             summary
                 .streams
@@ -305,12 +315,15 @@ impl TextWriter {
             .iter()
             .map(|(id, row)| (self.number(*id), *row))
             .collect();
+
         for (at, (id, row)) in rows.iter().enumerate() {
             let number = self.number(*id);
             let test = self.test_of(number);
+
             if !self.options.sum_only {
                 self.row(&test, *id, row);
             }
+
             let pair: Vec<Numbered<'_>> = numbered[..=at]
                 .iter()
                 .filter(|(n, _)| *n == number)
@@ -321,6 +334,7 @@ impl TextWriter {
                 self.pair(&test, number, &pair);
             }
         }
+
         self.sum(&test, &numbered);
     }
 
@@ -329,6 +343,7 @@ impl TextWriter {
         let options = Arc::clone(&self.options);
         let Columns { header, line } = Columns::of(&options, test, row);
         self.line_under(&header, &format!("{label}{line}"));
+
         let udp = row.udp.unwrap_or_default();
         let is_datagrams = test.transport == Transport::Udp;
         if is_datagrams && row.role == StreamRole::Receiver {
@@ -336,13 +351,16 @@ impl TextWriter {
             late.into_iter()
                 .for_each(|late| self.line(&format!("{label}{late}")));
         }
+
         if is_datagrams && row.role == StreamRole::Sender && row.is_total {
             let number = self.number(id);
             self.line(&format!("[{number:3}] Sent {} datagrams", udp.packets));
         }
+
         if let Some(errors) = schedule_errors(&options, self.number(id), row) {
             self.output.error(&errors);
         }
+
         let more = one_way(&options, row).into_iter();
         let histograms = row
             .more
@@ -368,6 +386,7 @@ impl TextWriter {
         };
         let both = Sum::of(rows).row(*first);
         let opening = both.opening(&options);
+
         if test.transport == Transport::Udp {
             let datagrams = both.udp.map_or(0, |udp| udp.packets);
             let per_s = if both.seconds() > 0.0 {
@@ -375,6 +394,7 @@ impl TextWriter {
             } else {
                 0.0
             };
+
             let header = format!("{PLAIN_HEADER}    Datagrams   PPS");
             self.line_under(
                 &header,
@@ -398,13 +418,16 @@ impl TextWriter {
         if rows.is_empty() || (streams < 2 && !options.sum_only) {
             return;
         }
+
         let label = sum.label(&options, test);
         let (header, line) = sum.line(&options, test);
         let line = format!("{label}{line}");
+
         match header {
             Some(header) => self.line_under(&header, &line),
             None => self.line(&line),
         }
+
         // A server counts what was sent only on flows on which it alone sends.
         let counts_sent = options.is_client() || test.workload.pairing != Pairing::Shared;
         if counts_sent
@@ -413,6 +436,7 @@ impl TextWriter {
         {
             self.line(&sent);
         }
+
         if let Some(late) = sum.out_of_order(&options) {
             self.line(&format!("[SUM] {late}"));
         }
@@ -431,11 +455,13 @@ impl TextWriter {
         let label = self.label(&test, stream.id);
         let number = self.number(stream.id);
         self.line(&format!("[{number:3}] Server Report:"));
+
         let row = Row::of_totals(StreamRole::Receiver, &half, stream.peer_metrics.as_deref());
         let Columns { header, line } = Columns::of_server_report(&options, &row);
         if row.more.one_way.is_none() || self.headers.is_first(&header) {
             self.line(&header);
         }
+
         self.line(&format!("{label}{line}"));
         let late = row.udp.map_or(0, |udp| udp.out_of_order);
         if let Some(late) = out_of_order(&options, row.start_s, row.end_s, late) {

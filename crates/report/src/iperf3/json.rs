@@ -33,12 +33,14 @@ impl JsonWriter {
         {
             self.send("interval", &interval)?;
         }
+
         // A long test must not fill the memory with intervals that are not reported.
         if self.has_document()
             && let Some(warning) = self.document.keep_interval(report)
         {
             self.write_to_stderr(&Event::Warning(warning));
         }
+
         Ok(())
     }
 
@@ -50,14 +52,17 @@ impl JsonWriter {
                 &wording::failure_json_stream(failure, endpoint).into(),
             )?;
         }
+
         if let Some((name, value)) = self.document.server_output() {
             self.send(name, value)?;
         }
+
         self.send("end", self.document.end())?;
         if self.has_document() {
             let error = failure.map(|f| wording::failure_json(f, endpoint));
             self.output.report(self.document.whole(error.as_deref()))?;
         }
+
         Ok(())
     }
 
@@ -66,6 +71,7 @@ impl JsonWriter {
         if !self.is_stream() {
             return Ok(());
         }
+
         let data = pretty::compact(data);
         let line = format!("{{\"event\":\"{name}\",\"data\":{data}}}\n");
         Ok(self.output.report(line)?)
@@ -102,6 +108,7 @@ impl EventSink for JsonWriter {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         self.document.enter(event);
         self.write_to_stderr(event);
+
         match event {
             Event::TestStarted { .. } => self.send("start", &self.document.start()),
             Event::Interval(report) => self.interval(report),

@@ -26,6 +26,7 @@ impl<S> Numbered<S> {
         if self.first == 0 {
             return Cow::Borrowed(event);
         }
+
         let mut event = event.clone();
         match &mut event {
             Event::StreamOpened(stream) => self.shift(&mut stream.id),
@@ -39,6 +40,7 @@ impl<S> Numbered<S> {
                 .for_each(|row| self.shift(&mut row.id)),
             _ => {}
         }
+
         Cow::Owned(event)
     }
 }

@@ -21,6 +21,7 @@ pub fn peer_report(options: Options) -> CollectorFactory<ServerOutput> {
     Rc::new(move || {
         let options = Arc::clone(&options);
         let document = |options| JsonReport(Document::new(options, Some(budget.clone())));
+
         match options.style {
             Style::Text => Box::new(Numbered::new(TextReport::new(options))),
             Style::Json => Box::new(document(options)),
@@ -70,11 +71,13 @@ impl Write for TextBuffer {
             if text.len() > TEXT_MAX_BYTES {
                 break;
             }
+
             text.push_str(line);
             if text.len() > TEXT_MAX_BYTES {
                 text.push_str(TEXT_END);
             }
         }
+
         Ok(bytes.len())
     }
 
@@ -118,6 +121,7 @@ mod tests {
             text.write_all(b"line\nline\n")
                 .expect("memory can be written");
         }
+
         let text = text.0.lock().expect("no panic").clone();
         let lines = text.strip_suffix(TEXT_END).expect("marked");
         assert!(lines.len() > TEXT_MAX_BYTES && lines.len() < TEXT_MAX_BYTES + 10);

@@ -40,10 +40,12 @@ impl ServerReporter for Reporter {
         if self.options.style != Style::Text {
             return Ok(());
         }
+
         let mut page = self.page();
         if self.options.verbose {
             page.identify();
         }
+
         page.line(BANNER);
         page.line(&format!("Server listening on {port} (test #{test_number})"));
         page.line(BANNER);
@@ -54,6 +56,7 @@ impl ServerReporter for Reporter {
         if self.options.style != Style::Text || !self.options.verbose {
             return Ok(());
         }
+
         let mut page = self.page();
         page.identify();
         page.send()
@@ -107,6 +110,7 @@ impl Reporter {
         if self.options.style != Style::Text || progress.tests < 2 {
             return;
         }
+
         let rate = |bytes: fn(&ClientProgress) -> u64| {
             let bytes: u64 = progress.clients.iter().map(bytes).sum();
             let bytes_per_second = rate_bps(bytes, progress.elapsed.as_secs_f64()) / 8.0;
@@ -120,6 +124,7 @@ impl Reporter {
             rate(|c| c.received_bytes),
             rate(|c| c.sent_bytes)
         ));
+
         // If the sum cannot be written, the next row cannot either, and that ends the test.
         let _ = page.send();
     }
@@ -129,6 +134,7 @@ impl Reporter {
         if let Some(number) = self.flood.take_held_back(now) {
             self.warning(&format!("{number} more clients were refused"));
         }
+
         if self.flood.passes(now) {
             self.warning(text);
         }

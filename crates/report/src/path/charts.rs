@@ -46,6 +46,7 @@ fn plot(phase: &LoadPhase, idle_ns: Option<i64>) -> Option<Plot> {
         ),
     ];
     let charts: Vec<Chart> = charts.into_iter().flatten().collect();
+
     let lost = phase
         .rtt_series
         .iter()
@@ -58,6 +59,7 @@ fn plot(phase: &LoadPhase, idle_ns: Option<i64>) -> Option<Plot> {
             phase.streams
         ),
     };
+
     let title = format!("Load {} over time", terms::phase(phase.kind));
     (!charts.is_empty() && end_s > 0.0).then(|| Plot {
         title,
@@ -83,6 +85,7 @@ fn goodput(phase: &LoadPhase) -> Vec<Series> {
     };
     let down = || of("down", 0, |sample| sample.down_bytes);
     let up = || of("up", 1, |sample| sample.up_bytes);
+
     match phase.kind {
         PhaseKind::Down => vec![down()],
         PhaseKind::Up => vec![up()],
@@ -102,6 +105,7 @@ fn rate_points(samples: &[LoadSample], bytes: fn(&LoadSample) -> u64) -> Vec<Poi
         if ns < POINT_NS && !(is_last && points.is_empty() && ns > 0) {
             continue;
         }
+
         let moved = bytes(after).saturating_sub(bytes(before));
         points.push(Point::new(
             after.at_ns as f64 / 1e9,
@@ -109,6 +113,7 @@ fn rate_points(samples: &[LoadSample], bytes: fn(&LoadSample) -> u64) -> Vec<Poi
         ));
         before = after;
     }
+
     points
 }
 
@@ -121,6 +126,7 @@ fn round_trips(phase: &LoadPhase, idle_ns: Option<i64>, end_s: f64) -> Vec<Serie
         let ends = [0.0, end_s].map(|at_s| Point::new(at_s, ns as f64));
         Series::new("median without load", LineStyle::Limit, 3, ends)
     }));
+
     series
 }
 

@@ -42,6 +42,7 @@ fn delays(report: &PathReport) -> Option<Table> {
                 .filter_map(|(name, delay)| Some((format!("idle: {name}"), delay?))),
         );
     }
+
     rows.extend(report.phases.iter().flat_map(under_load));
     for datagrams in &report.datagrams {
         let head = format!(
@@ -56,12 +57,14 @@ fn delays(report: &PathReport) -> Option<Table> {
                 .filter_map(|(name, delay)| Some((format!("{head}: {name}"), delay?))),
         );
     }
+
     let latency = report
         .transactions
         .iter()
         .map(|done| (format!("{}: latency", done.kind.name()), done.latency));
     rows.extend(latency);
     rows.truncate(ROWS_MAX);
+
     let column = |ns: Option<i64>| known(ns, terms::signed_ns);
     let table = Table::of("", "Delays", &rows)
         .text("delay", |(name, _)| name.as_str())
@@ -102,6 +105,7 @@ fn under_load(phase: &LoadPhase) -> Vec<(String, Delay)> {
         .by_dscp
         .iter()
         .map(|(dscp, delay)| (format!("{head}: RTT with DSCP {dscp}"), *delay));
+
     known.chain(marked).collect()
 }
 
@@ -114,6 +118,7 @@ fn streams(report: &PathReport) -> Option<Table> {
         .collect();
     let rows = rows.get(..ROWS_MAX).unwrap_or(&rows);
     let us = |us: u32| terms::ns(u64::from(us).saturating_mul(1000));
+
     // The TCP of an end that only receives sends nothing again and has no congestion window in use.
     let sender = |stream: &StreamTotals| {
         stream
@@ -122,6 +127,7 @@ fn streams(report: &PathReport) -> Option<Table> {
     };
     let address =
         |address: &Option<std::net::SocketAddr>| known(*address, |address| address.to_string());
+
     let table = Table::of("", "Streams at this end", rows)
         .text("load", |(kind, _)| kind.name())
         .number("stream", |(_, stream)| stream.stream.to_string())
@@ -168,6 +174,7 @@ fn subflows(report: &PathReport) -> Option<Table> {
         })
         .text("local", |(_, row)| row.local.clone())
         .text("remote", |(_, row)| row.remote.clone());
+
     table.non_empty()
 }
 
@@ -184,6 +191,7 @@ fn steps(report: &PathReport) -> Option<Table> {
         })
         .collect();
     let rows = rows.get(..ROWS_MAX).unwrap_or(&rows);
+
     let tried = |kind: PhaseKind, value: f64| {
         if kind == PhaseKind::Capacity {
             rate(value)

@@ -20,16 +20,20 @@ pub(super) fn answer(report: &PathReport) -> String {
             .map(|grade| format!("bufferbloat {}", grade.letter)),
     );
     parts.extend(worst_rpm(report).map(|rpm| format!("responsiveness {}", terms::rpm_class(rpm))));
+
     if parts.is_empty() {
         let idle = report.idle.as_ref().and_then(|idle| idle.rtt?.p50_ns);
         parts.extend(idle.map(|ns| format!("RTT {} without load", terms::signed_ns(ns))));
     }
+
     if parts.is_empty() {
         parts.extend(other_results(report));
     }
+
     if parts.is_empty() {
         parts.push("no result".to_owned());
     }
+
     let state = if report.state == PathState::Partial {
         "incomplete: "
     } else {
@@ -50,6 +54,7 @@ fn loss_under_load(report: &PathReport) -> Option<String> {
         .iter()
         .filter_map(|phase| Some((phase.kind, share(phase.rtt?))));
     let (load, worst) = shares.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+
     (worst >= LOSS_SHARE_MIN)
         .then(|| format!("{} of probes lost ({})", percent(worst), terms::phase(load)))
 }
@@ -66,6 +71,7 @@ fn other_results(report: &PathReport) -> Vec<String> {
         let direction = ladder
             .direction
             .map_or_else(String::new, |way| format!(" {}", terms::direction(way)));
+
         let highest = if ladder.kind == PhaseKind::Capacity {
             rate(highest)
         } else {
@@ -73,6 +79,7 @@ fn other_results(report: &PathReport) -> Vec<String> {
         };
         Some(format!("{} {highest}{direction}", ladder.kind.name()))
     });
+
     let datagrams = report.datagrams.iter().filter_map(|datagrams| {
         let direction = terms::direction(datagrams.direction);
         match datagrams.kind {
@@ -91,6 +98,7 @@ fn other_results(report: &PathReport) -> Vec<String> {
     if parts.is_empty() {
         parts.extend(super::labelled::mtus(&report.size));
     }
+
     parts
 }
 
@@ -104,6 +112,7 @@ fn rates(report: &PathReport) -> Vec<String> {
         _ => (down, up, ""),
     };
     let words = [(down, "down"), (up, "up")];
+
     words
         .into_iter()
         .filter_map(|(bps, word)| Some(format!("{} {word}{at_once}", rate(bps?))))
@@ -150,6 +159,7 @@ pub(super) fn table(report: &PathReport) -> Option<Table> {
     let table = if_any(table, phases, "RPM", |phase| {
         phase.rpm.map(|rpm| format!("{rpm:.0}"))
     });
+
     table
         .text("confidence", |phase| terms::confidence(phase.confidence))
         .notes(notes(report))
@@ -232,6 +242,7 @@ fn notes(report: &PathReport) -> Vec<String> {
     {
         parts.push("both: down + up".to_owned());
     }
+
     parts.extend(ceilings(report));
     if report
         .phases
@@ -243,6 +254,7 @@ fn notes(report: &PathReport) -> Vec<String> {
             "RTT of {probes} under load; added to the median without load"
         ));
     }
+
     vec![parts.join("; ")]
 }
 
@@ -264,6 +276,7 @@ fn ceilings(report: &PathReport) -> Option<String> {
     if words.iter().all(|(_, text)| text == first) {
         return Some(format!("ceiling {first}"));
     }
+
     let each: Vec<String> = words
         .iter()
         .map(|(phase, text)| format!("{phase} {text}"))

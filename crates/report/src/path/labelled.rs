@@ -44,6 +44,7 @@ pub(super) fn scores(report: &PathReport, depth: Depth) -> Vec<Block> {
         );
         blocks.push(graded("BUFFERBLOAT", severity, &text));
     }
+
     if let Some(worst) = worst_rpm(report) {
         let severity = if worst < 300.0 {
             Severity::Medium
@@ -63,6 +64,7 @@ pub(super) fn scores(report: &PathReport, depth: Depth) -> Vec<Block> {
                 .filter_map(|phase| Some(wrapped("", responsiveness(phase, depth)?))),
         );
     }
+
     blocks
 }
 
@@ -79,6 +81,7 @@ fn responsiveness(phase: &LoadPhase, depth: Depth) -> Option<String> {
         true => text,
         false => format!("{text} (p50 of {})", parts.join(", ")),
     };
+
     let foreign = phase.rpm_foreign.map(|rpm| {
         let parts = [
             median(&phase.tcp, "TCP"),
@@ -96,10 +99,12 @@ fn responsiveness(phase: &LoadPhase, depth: Depth) -> Option<String> {
             median(&phase.in_band, "echo").into_iter().collect(),
         )
     });
+
     let mean = phase.rpm_mean_rtt.filter(|_| depth != Depth::Short);
     let mean = mean.map(|rpm| format!("of the mean RTT {rpm:.0}, as goresponsiveness computes it"));
     let parts: Vec<String> = [foreign, own, mean].into_iter().flatten().collect();
     let head = format!("{} {}", terms::phase(phase.kind), terms::rpm(phase.rpm?));
+
     Some(if parts.is_empty() {
         head
     } else {
@@ -130,6 +135,7 @@ pub(super) fn results(report: &PathReport, depth: Depth) -> Vec<Block> {
     lines(&mut blocks, "HIGHEST", report.ladders.iter().map(ladder));
     lines(&mut blocks, "CALL", call(report));
     lines(&mut blocks, "PATH", path(report));
+
     if depth != Depth::Short {
         lines(&mut blocks, "CLOCKS", clocks(report));
         lines(&mut blocks, "CPU", report.phases.iter().filter_map(cpu));
@@ -139,6 +145,7 @@ pub(super) fn results(report: &PathReport, depth: Depth) -> Vec<Block> {
             report.phases.iter().filter_map(deviations),
         );
     }
+
     lines(&mut blocks, "SERVER", server(report));
     lines(&mut blocks, "TEST", [test(report)]);
     blocks
@@ -167,6 +174,7 @@ fn queues(phase: &LoadPhase) -> Option<String> {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let load = terms::phase(phase.kind);
+
     (!parts.is_empty()).then(|| {
         format!(
             "load {load}: {} above the smallest delay (p50)",
@@ -183,15 +191,19 @@ fn idle(report: &PathReport) -> Vec<String> {
         .clock
         .is_some_and(|clock| clock.method == ClockMethod::OneClock);
     let mut lines = Vec::new();
+
     if let Some(rtt) = &idle.rtt {
         let probes = rtt.n.saturating_add(rtt.lost);
         let mut parts = percentiles("RTT", rtt);
+
         if probes > 0 {
             parts.push(format!("{} of {probes} lost", rtt.lost));
         }
+
         parts.extend(idle.jitter_ns.map(|ns| format!("jitter {}", terms::ns(ns))));
         lines.push(parts.join(", "));
     }
+
     let one_way = |delay: &Option<Delay>, name: &str| {
         let delay = delay.as_ref()?;
         let error = delay
@@ -217,6 +229,7 @@ fn idle(report: &PathReport) -> Vec<String> {
         };
         lines.push(format!("one-way p50 {}{clock}", ways.join(", ")));
     }
+
     lines
 }
 
@@ -232,6 +245,7 @@ fn lost_probes(report: &PathReport) -> Option<String> {
     };
     let shares: Vec<String> = report.phases.iter().filter_map(share).collect();
     let probes = terms::probes_of(report);
+
     (!shares.is_empty()).then(|| format!("{probes} under load: {}", shares.join(", ")))
 }
 
@@ -254,6 +268,7 @@ fn percentiles(name: &str, delay: &Delay) -> Vec<String> {
                 .map(|ns| format!("{name} at least {}", terms::signed_ns(ns))),
         ),
     }
+
     words
 }
 
@@ -294,6 +309,7 @@ pub(super) fn datagrams(datagrams: &Datagrams) -> Vec<String> {
             .jitter_ns
             .map(|ns| format!("jitter {}", terms::ns(ns))),
     );
+
     let kind_is_paced = datagrams.kind == PhaseKind::Pace;
     parts.extend(median_and_p99("lateness", &datagrams.lateness));
     parts.extend(median_and_p99("gaps", &datagrams.gaps));
@@ -303,6 +319,7 @@ pub(super) fn datagrams(datagrams: &Datagrams) -> Vec<String> {
             .filter(|_| kind_is_paced)
             .map(|train| format!("longest train {train}")),
     );
+
     let kind = if datagrams.kind == PhaseKind::Datagrams {
         ""
     } else {
@@ -316,6 +333,7 @@ pub(super) fn datagrams(datagrams: &Datagrams) -> Vec<String> {
         rate(datagrams.received_bps)
     );
     let line = format!("{}: {}", head.trim_start(), parts.join(", "));
+
     std::iter::once(line).chain(places(loss, lost)).collect()
 }
 
@@ -367,6 +385,7 @@ pub(super) fn transactions(done: &Transactions) -> String {
     if !cpus.is_empty() {
         parts.push(format!("CPU per request {}", cpus.join(", ")));
     }
+
     format!(
         "{}, {}: {}",
         done.kind.name(),
@@ -385,6 +404,7 @@ pub(super) fn ladder(ladder: &RateLadder) -> String {
         (Some(bps), PhaseKind::Capacity) => format!("{} of IP packets (RFC 9097)", rate(bps)),
         (Some(per_s), _) => format!("{} without failures", terms::per_s(per_s)),
     };
+
     let limit = ladder
         .limit
         .as_ref()
@@ -400,6 +420,7 @@ fn call(report: &PathReport) -> Option<String> {
         score(call.loaded_mos, "under load"),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
+
     (!parts.is_empty()).then(|| format!("MOS {} (G.711, ITU-T G.107)", parts.join(", ")))
 }
 
@@ -423,6 +444,7 @@ fn path(report: &PathReport) -> Option<String> {
             (false, true) => parts.push("DSCP kept".to_owned()),
             (false, false) => parts.extend(changed),
         }
+
         let other = marks
             .ecn
             .iter()
@@ -437,6 +459,7 @@ fn path(report: &PathReport) -> Option<String> {
             (false, false) => parts.extend(other),
         }
     }
+
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
@@ -469,6 +492,7 @@ fn clocks(report: &PathReport) -> Option<String> {
     if clock.method == ClockMethod::OneClock {
         return Some("both ends on one clock".to_owned());
     }
+
     let offset = format!(
         "{} ± {}",
         terms::change_ns(clock.offset_ns),
@@ -492,6 +516,7 @@ fn cpu(phase: &LoadPhase) -> Option<String> {
     let there = there.map_or_else(String::new, |there| {
         format!(", {there:.2} at the server{}", cost(there))
     });
+
     Some(format!(
         "load {}: {here:.2} CPUs here{}{there}",
         terms::phase(phase.kind),
@@ -505,6 +530,7 @@ fn deviations(phase: &LoadPhase) -> Option<String> {
     if phase.streams == 0 {
         return None;
     }
+
     let load = terms::phase(phase.kind);
     let streams = counted(phase.streams as usize, "stream");
     let deviations = phase.deviations.join(", ");
@@ -513,6 +539,7 @@ fn deviations(phase: &LoadPhase) -> Option<String> {
     } else {
         format!("; other than the draft: {deviations}")
     };
+
     let each = if phase.kind == PhaseKind::Both {
         " per direction"
     } else {
@@ -527,6 +554,7 @@ fn server(report: &PathReport) -> Option<String> {
         .program
         .clone()
         .unwrap_or_else(|| stored_name(target.dialect));
+
     // Some speed tests do not report it.
     let address = if target.address.is_empty() {
         &target.host
@@ -537,6 +565,7 @@ fn server(report: &PathReport) -> Option<String> {
         "{program} at {}",
         terms::endpoint(address, target.port)
     )];
+
     if let Some(identity) = terms::identity(report) {
         let key = target
             .fingerprint
@@ -544,6 +573,7 @@ fn server(report: &PathReport) -> Option<String> {
             .map_or_else(String::new, |key| format!(" {key}"));
         parts.push(format!("key{key} ({identity})"));
     }
+
     parts.extend(
         target
             .connect_ns
@@ -552,6 +582,7 @@ fn server(report: &PathReport) -> Option<String> {
     if report.concurrent_max == Some(0) {
         parts.push("no other tests at the same time".to_owned());
     }
+
     Some(parts.join(", "))
 }
 
@@ -567,12 +598,14 @@ fn test(report: &PathReport) -> String {
     ];
     let payload = payload.into_iter().filter(|(count, _)| *count > 0);
     parts.extend(payload.map(|(count, word)| format!("{} {word}", bytes(count as f64))));
+
     if report.resumed > 0 {
         parts.push(format!(
             "control connection resumed {}",
             counted(report.resumed as usize, "time")
         ));
     }
+
     parts.join(", ")
 }
 
@@ -585,6 +618,7 @@ pub(super) fn absent(report: &PathReport) -> Vec<Block> {
             .or_default()
             .push(what);
     }
+
     let mut texts: Vec<String> = by_reason
         .into_iter()
         .map(|((_, reason), what)| format!("{}: {reason}", what.join(", ")))
@@ -592,6 +626,7 @@ pub(super) fn absent(report: &PathReport) -> Vec<Block> {
     if texts.is_empty() && report.state == PathState::Complete && !report.phases.is_empty() {
         texts.push("nothing".to_owned());
     }
+
     let mut blocks = Vec::new();
     lines(&mut blocks, "ABSENT", texts);
     blocks

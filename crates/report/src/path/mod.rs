@@ -102,18 +102,21 @@ fn remarks(report: &PathReport) -> Vec<String> {
             "{program} at the far end: {absent} absent, listed at the end"
         ));
     }
+
     if report.state == PathState::Partial {
         remarks.push(format!(
             "The test is not complete; it took {}.",
             terms::ns(report.elapsed_ns)
         ));
     }
+
     if let Some(others) = report.concurrent_max.filter(|others| *others > 0) {
         let tests = counted(others as usize, "other test");
         remarks.push(format!(
             "The server ran {tests} at the same time: the rates are shared with them."
         ));
     }
+
     remarks
 }
 
@@ -129,6 +132,7 @@ pub(crate) fn blocks(
         .collect();
     let scores = labelled::scores(report, depth);
     section(&mut blocks, scores);
+
     // A long report has a line for each check, which stand behind what was measured.
     let is_long = depth == Depth::Long;
     let limit = diagnosis.map(|diagnosis| match is_long {
@@ -136,18 +140,22 @@ pub(crate) fn blocks(
         false => crate::doctor::blocks(diagnosis, false),
     });
     section(&mut blocks, limit.unwrap_or_default());
+
     if depth == Depth::Page {
         blocks.extend(charts::plots(report).into_iter().map(Block::Plot));
     }
+
     section(&mut blocks, labelled::results(report, depth));
     if depth != Depth::Short {
         blocks.extend(details::tables(report).into_iter().map(Block::Table));
     }
+
     section(&mut blocks, labelled::absent(report));
     let checks = diagnosis
         .filter(|_| is_long)
         .map(|diagnosis| crate::doctor::checks(diagnosis, true));
     section(&mut blocks, checks.unwrap_or_default());
+
     blocks
 }
 

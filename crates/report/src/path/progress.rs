@@ -52,6 +52,7 @@ pub fn live(now: &PhaseProgress, style: Style) -> String {
         now.count,
         time_bar(share)
     )];
+
     let curve = |values: &mut dyn DoubleEndedIterator<Item = f64>| {
         curve::row(values, CURVE_CHARS, style.glyphs)
     };
@@ -75,6 +76,7 @@ pub fn live(now: &PhaseProgress, style: Style) -> String {
         now.left_ns
             .map(|left| format!("{:.0} s left", left as f64 / 1e9)),
     );
+
     // A line that is too long would wrap and could not be replaced.
     style
         .line(&parts.join("   "))
@@ -152,5 +154,6 @@ fn load(phase: &LoadPhase) -> String {
         "confidence {}",
         terms::confidence(phase.confidence)
     ));
+
     parts.join(", ")
 }

@@ -109,6 +109,7 @@ pub(super) fn endpoint(address: &str, port: u16) -> String {
     if port == 0 {
         return address.to_owned();
     }
+
     if address.contains(':') {
         format!("[{address}]:{port}")
     } else {

@@ -49,6 +49,7 @@ fn full() -> PathReport {
         "tcp": {"retransmits": 12, "snd_cwnd_bytes": 291_000, "rtt_us": 108_100, "rttvar_us": 900, "pmtu_bytes": 1500,
             "mss_bytes": 1448, "min_rtt_us": 12_400}, "congestion": "cubic"});
     let link = json!({"rate_bps": 941.5e6, "by": "link"});
+
     let phases = [
         load(
             "down",
@@ -112,6 +113,7 @@ fn full() -> PathReport {
             .map(|at| (at * 50_000_000, (at % 40 != 7).then_some(110 * MS)))
             .collect();
     }
+
     report
 }
 
@@ -149,8 +151,10 @@ fn against_iperf3() -> PathReport {
     report.size.down = None;
     report.size.up.as_mut().expect("measured").how = SizeSignal::Reported;
     report.size.up.as_mut().expect("measured").mtu = 1400;
+
     let idle = report.idle.as_mut().expect("measured");
     (idle.one_way_up, idle.one_way_down, idle.rpm) = (None, None, None);
+
     for phase in &mut report.phases {
         (
             phase.rpm,
@@ -161,6 +165,7 @@ fn against_iperf3() -> PathReport {
         (phase.tcp, phase.tls, phase.echo, phase.in_band) = (None, None, None, None);
         (phase.queue_up, phase.queue_down, phase.down_retransmits) = (None, None, None);
     }
+
     report.grade.as_mut().expect("graded").probe = ProbeKind::Icmp;
     let lacking = [
         absent::RESPONSIVENESS,
@@ -173,6 +178,7 @@ fn against_iperf3() -> PathReport {
         absent::UDP_TOKENS,
         absent::RESUME,
     ];
+
     let reason = "the server speaks iperf3 only".to_owned();
     report.absent = lacking
         .into_iter()
@@ -190,12 +196,14 @@ fn interrupted() -> PathReport {
     report.phases[0].confidence = linerate_model::path::Confidence::Low;
     report.datagrams.clear();
     (report.grade, report.voice) = (None, None);
+
     for phase in [PhaseKind::Up, PhaseKind::Both, PhaseKind::Datagrams] {
         report.absent.insert(
             phase.name().to_owned(),
             "the user ended the test".to_owned(),
         );
     }
+
     report
 }
 
@@ -203,6 +211,7 @@ fn interrupted() -> PathReport {
 fn scaled(rates: f64, delays: f64, letter: &str) -> PathReport {
     let mut report = full();
     let ns = |ns: &mut Option<i64>| *ns = ns.map(|ns| (ns as f64 * delays) as i64);
+
     let all = |delay: &mut Option<Delay>| {
         if let Some(delay) = delay {
             let all = [
@@ -217,6 +226,7 @@ fn scaled(rates: f64, delays: f64, letter: &str) -> PathReport {
     };
     let bps = |bps: &mut Option<f64>| *bps = bps.map(|bps| bps * rates);
     let rpm = |rpm: &mut Option<f64>| *rpm = rpm.map(|rpm| rpm / delays);
+
     for phase in &mut report.phases {
         [
             &mut phase.down_bps,
@@ -232,13 +242,16 @@ fn scaled(rates: f64, delays: f64, letter: &str) -> PathReport {
             .into_iter()
             .for_each(all);
         ns(&mut phase.added_p50_ns);
+
         if let Some(ceiling) = &mut phase.ceiling {
             ceiling.rate_bps *= rates;
         }
     }
+
     for datagrams in &mut report.datagrams {
         datagrams.received_bps *= rates;
     }
+
     all(&mut report.idle.as_mut().expect("measured").rtt);
     let grade = report.grade.as_mut().expect("graded");
     (grade.letter, grade.added_ns) = (letter.to_owned(), (grade.added_ns as f64 * delays) as i64);
@@ -266,8 +279,10 @@ fn reports_are_those_that_were_reviewed() {
     lossy.size.up.as_mut().expect("measured").mtu = 1400;
     lossy.marks.as_mut().expect("measured").dscp[0].2 = 0;
     lossy.concurrent_max = Some(2);
+
     let mut six = full();
     (six.target.host, six.target.address) = ("2001:db8::7".to_owned(), "2001:db8::7".to_owned());
+
     let rows = [
         ("full.txt", full(), Some(&found), false),
         ("verbose.txt", full(), Some(&found), true),
@@ -306,6 +321,7 @@ fn a_report_without_any_result_says_so() {
 fn a_page_has_charts_of_each_load_and_no_script() {
     let page = html(&full(), Some(&diagnosis()));
     assert_eq!(page.matches("<svg").count(), 6);
+
     for title in [
         "Load down over time",
         "Load up over time",
@@ -314,6 +330,7 @@ fn a_page_has_charts_of_each_load_and_no_script() {
     ] {
         assert!(page.contains(title), "{title}");
     }
+
     assert!(!page.contains("<script"));
 }
 
@@ -321,6 +338,7 @@ fn a_page_has_charts_of_each_load_and_no_script() {
 fn json_is_valid_by_its_schema_and_is_read_back() {
     let schema = schemars::schema_for!(PathReport).to_value();
     let validator = jsonschema::validator_for(&schema).expect("a schema");
+
     for report in [full(), against_iperf3(), interrupted()] {
         let text = json(&report, None, &[]);
         let value: Value = serde_json::from_str(&text).expect("JSON");
@@ -346,12 +364,15 @@ fn text_of_a_server_acts_neither_on_a_terminal_nor_on_a_page() {
     report.target.address = evil.to_owned();
     report.absent.insert(evil.to_owned(), evil.to_owned());
     report.grade.as_mut().expect("graded").letter = evil.to_owned();
+
     let phase = &mut report.phases[0];
     phase.deviations = vec![evil.to_owned()];
     phase.ceiling.as_mut().expect("known").by = evil.to_owned();
+
     let mut stream = linerate_model::path::StreamTotals::default();
     stream.congestion = Some(evil.to_owned());
     phase.stream_info = vec![stream];
+
     let coloured = Style {
         is_coloured: false,
         glyphs: Glyphs::Blocks,
@@ -359,9 +380,11 @@ fn text_of_a_server_acts_neither_on_a_terminal_nor_on_a_page() {
     };
     let shown = text(&report, None, true, coloured);
     let page = html(&report, None);
+
     for c in ['\u{1b}', '\u{202e}', '\u{200b}', '\r'] {
         assert!(!shown.contains(c) && !page.contains(c), "{c:?}");
     }
+
     assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
     let now = FinishedPhase::Failed {
         kind: PhaseKind::Down,
@@ -393,14 +416,17 @@ fn a_stored_test_is_shown_as_when_it_ended() {
         "{shown}"
     );
     assert_eq!(shown.matches("RTT p50").count(), 2);
+
     let own = text(&report, None, false, Style::PLAIN);
     for line in own.lines().skip(1) {
         assert!(shown.contains(line), "{line}");
     }
+
     let page = record::html(std::slice::from_ref(&record), record::Stretch::default());
     assert!(page.contains("Load down over time") && !page.contains("No charts"));
     let anonymous = record::anonymized(&record);
     let shown = record::text(&[anonymous], record::Stretch::default(), Style::PLAIN);
+
     for secret in ["lab.example", "10.1.2.3", "sha256:"] {
         assert!(!shown.contains(secret), "{secret}: {shown}");
     }
@@ -415,7 +441,9 @@ fn measures_are_those_of_the_report() {
             .find(|m| (m.name, m.way) == (name, way))
             .map(|measure| measure.value)
     };
+
     use MeasureName as M;
+
     let rows = [
         (M::ReceivedBps, Way::Reverse, Some(95.5e6)),
         (M::ReceivedBps, Way::Forward, Some(19.1e6)),
@@ -448,6 +476,7 @@ fn measures_are_those_of_the_report() {
     for (name, way, expected) in rows {
         assert_eq!(value(name, way), expected, "{name} {way:?}");
     }
+
     assert!(measures.is_sorted_by_key(|measure| (measure.name as usize, measure.way)));
 }
 
@@ -484,6 +513,7 @@ fn progress_is_one_line_that_fits_the_terminal() {
         .count(),
         29
     );
+
     let first = PhaseProgress {
         rates_bps: Vec::new(),
         rtts_ns: Vec::new(),
@@ -533,6 +563,7 @@ fn a_finished_phase_is_one_line() {
     for (finished, line) in rows {
         assert_eq!(finished_line(finished, Style::PLAIN), format!("{line}\n"));
     }
+
     assert_eq!(
         announcement(230 << 20, 27.0),
         "at this rate up to 230 MiB in 0:27"

@@ -19,19 +19,23 @@ pub fn anonymized(record: &RunRecord) -> RunRecord {
             snapshot.boot_id = None;
         }
     }
+
     if let Body::Fleet(run) = &mut copy.body {
         // They have destinations and labels.
         run.inputs = Value::Null;
     }
+
     for trial in &mut copy.trials {
         if let Some(Detail::Path(report)) = &mut trial.detail {
             report.target.fingerprint = None;
         }
     }
+
     // Both ways through text: the code that reads and writes records as text is there already.
     let text = serde_json::to_string(&copy).unwrap_or_default();
     let mut value: Value = serde_json::from_str(&text).unwrap_or_default();
     names.replace(&mut value);
+
     // A text of a closed form could be equal to a name: then nothing of the record is shown rather
     // than the name.
     serde_json::from_str(&value.to_string()).unwrap_or_else(|_| without_names(&copy))
@@ -53,6 +57,7 @@ fn without_names(record: &RunRecord) -> RunRecord {
     bare.links = record.links.clone();
     bare.notes =
         vec!["the record could not be made anonymous, so its trials are left out".to_owned()];
+
     bare
 }
 
@@ -70,11 +75,14 @@ impl Names {
         if record.kind == RunKind::Fleet {
             names.add_fleet(record);
         }
+
         names.add(record.path.client.as_deref(), "client");
         names.add(record.path.server.as_deref(), "server");
+
         for host in &record.hosts {
             names_of(Some(host)).for_each(|name| names.add(Some(name), &host.role));
         }
+
         for trial in &record.trials {
             match &trial.detail {
                 Some(Detail::Test(detail)) => names.add(Some(&detail.header.peer_host), "server"),
@@ -82,6 +90,7 @@ impl Names {
                 _ => {}
             }
         }
+
         match &record.body {
             Body::Session(session) => names.add(session.user.as_deref(), "user"),
             Body::Sweep(Some(sweep)) => {
@@ -89,6 +98,7 @@ impl Names {
             }
             _ => {}
         }
+
         names
     }
 
@@ -148,6 +158,7 @@ impl Names {
     fn text(&mut self, text: &str) -> String {
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '-' | '_');
         let mut out = String::with_capacity(text.len());
+
         let mut rest = text;
         while let Some(begin) = rest.find(is_word) {
             let (before, from) = rest.split_at(begin);
@@ -156,6 +167,7 @@ impl Names {
             out += &self.word(word);
             rest = after;
         }
+
         out.push_str(rest);
         out
     }
@@ -167,6 +179,7 @@ impl Names {
         if let Ok(address) = word.parse::<IpAddr>() {
             return self.address(address).to_string();
         }
+
         if is_hardware_address(word) {
             let number = self.hardware.len() + 1;
             let known = self.hardware.entry(word.to_lowercase());
@@ -174,6 +187,7 @@ impl Names {
                 .or_insert_with(|| format!("02:00:00:00:00:{:02x}", number & 0xFF))
                 .clone();
         }
+
         // A name may have a port behind it.
         match word.split_once(':') {
             Some((name, rest)) => format!("{}:{}", self.dotted(name), self.word(rest)),
@@ -186,6 +200,7 @@ impl Names {
         if let Ok(address) = bare.parse::<IpAddr>() {
             return format!("{}{}", self.address(address), &word[bare.len()..]);
         }
+
         match self.hosts.get(&bare.to_lowercase()) {
             Some(role) => format!("{role}{}", &word[bare.len()..]),
             None => word.to_owned(),
@@ -196,6 +211,7 @@ impl Names {
         if address.is_loopback() || address.is_unspecified() {
             return address;
         }
+
         let number = self.addresses.len() as u16 + 1;
         *self
             .addresses

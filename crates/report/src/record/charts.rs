@@ -18,6 +18,7 @@ const LONG_S: f64 = 600.0;
 /// Full minutes or hours, at most nine of them.
 fn round_times(first: f64, last: f64) -> Vec<f64> {
     const MINUTES: [u32; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440];
+
     let steps = MINUTES.into_iter().map(|minutes| f64::from(minutes) * 60.0);
     let step = steps
         .into_iter()
@@ -45,6 +46,7 @@ pub(super) fn plots(record: &RunRecord, measures: &[Values<'_>], stretch: Stretc
         return plots;
     };
     let warm_up = warm_up_ns(trial) as f64 / 1e9;
+
     let axis = || match last < LONG_S {
         true => {
             Axis::linear("time", |s| format!("{} s", (s * 1e3).round() / 1e3)).between(first, last)
@@ -91,6 +93,7 @@ pub(super) fn plots(record: &RunRecord, measures: &[Values<'_>], stretch: Stretc
         } else {
             ""
         };
+
         plots.insert(
             0,
             Plot {
@@ -101,6 +104,7 @@ pub(super) fn plots(record: &RunRecord, measures: &[Values<'_>], stretch: Stretc
             },
         );
     }
+
     plots
 }
 
@@ -119,6 +123,7 @@ fn shown(record: &RunRecord) -> Option<(&Trial, usize)> {
         .unwrap_or_default();
     ranked.retain(|(trial, ..)| !trial.series.is_empty());
     ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
+
     let middle = ranked
         .get(ranked.len().saturating_sub(1) / 2)
         .map(|(trial, ..)| *trial);
@@ -168,6 +173,7 @@ fn throughput(trial: &Trial, stretch: Stretch) -> Option<Panel> {
             hue,
             points(&all, bits),
         ));
+
         if streams.len() > SERIES_MAX / 2 {
             let count = streams.len();
             let ends = spread(&streams, bits).into_iter();
@@ -193,6 +199,7 @@ fn throughput(trial: &Trial, stretch: Stretch) -> Option<Panel> {
             }));
         }
     }
+
     Some(("throughput", Axis::linear("", from_zero(rate)), 260, series))
 }
 
@@ -202,6 +209,7 @@ fn latency(trial: &Trial, stretch: Stretch) -> Option<Panel> {
     for (hue, direction) in WAYS.into_iter().enumerate() {
         let streams = streams(trial, "rtt_us", direction, stretch);
         let spread = spread(&streams, |value| value.value * 1e3);
+
         let name = if streams.len() > 1 {
             "highest of the streams"
         } else {
@@ -216,6 +224,7 @@ fn latency(trial: &Trial, stretch: Stretch) -> Option<Panel> {
             hue,
             high,
         ));
+
         if streams.len() > 1 {
             let low = spread.iter().map(|(at_s, low, _)| Point::new(*at_s, *low));
             series.push(Series::new(
@@ -226,6 +235,7 @@ fn latency(trial: &Trial, stretch: Stretch) -> Option<Panel> {
             ));
         }
     }
+
     Some((
         "round-trip time under load",
         Axis::linear("", from_zero(|ns| Unit::Nanoseconds.text(ns))),
@@ -276,6 +286,7 @@ fn losses(trial: &Trial, stretch: Stretch) -> Option<Panel> {
             digits(value)
         }
     };
+
     let (name, series) = match of("lost", "lost") {
         lost if lost.is_empty() => ("retransmitted segments", of("retransmits", "retransmitted")),
         lost => ("lost datagrams", lost),
@@ -291,6 +302,7 @@ fn limits(trial: &Trial, stretch: Stretch) -> Option<Panel> {
         .into_iter()
         .find(|way| !streams(trial, "limits.busy_us", *way, stretch).is_empty())?;
     let total = |name: &str| merged(&sum(trial, name, direction, stretch));
+
     let [busy, window, buffer] = [
         "limits.busy_us",
         "limits.rwnd_limited_us",
@@ -300,6 +312,7 @@ fn limits(trial: &Trial, stretch: Stretch) -> Option<Panel> {
     let count = streams(trial, "limits.busy_us", direction, stretch).len() as f64;
     let names = ["network", "receive window", "send buffer", "application"];
     let mut shares: [Vec<Point>; 4] = Default::default();
+
     for (at, busy) in busy.iter().enumerate() {
         let time_us = busy.to_ns.saturating_sub(busy.from_ns).max(1) as f64 / 1e3 * count;
         let of = |values: &[Value]| values.get(at).map_or(0.0, |value| value.value);
@@ -308,6 +321,7 @@ fn limits(trial: &Trial, stretch: Stretch) -> Option<Panel> {
             (share(of(&window)), share(of(&buffer)), share(busy.value));
         let network = (busy_share - window - buffer).max(0.0);
         let mut below = 0.0;
+
         for (points, part) in shares
             .iter_mut()
             .zip([network, window, buffer, 1.0 - busy_share])
@@ -320,11 +334,13 @@ fn limits(trial: &Trial, stretch: Stretch) -> Option<Panel> {
             below = top;
         }
     }
+
     let parts = (0..).zip(names).zip(shares);
     let parts = parts.filter(|(_, points)| points.iter().any(|point| point.y > 0.0));
     let series = parts
         .map(|((hue, name), points)| Series::new(name, LineStyle::Area, hue, points))
         .collect();
+
     Some((
         "what the sender waited for",
         Axis::linear("share of time", percent).between(0.0, 1.0),
@@ -343,6 +359,7 @@ fn over_trials(measures: &[Values<'_>]) -> Option<Plot> {
     );
     let mut bounds = (f64::INFINITY, f64::NEG_INFINITY);
     let mut series = Vec::new();
+
     for (hue, values) in primary.iter().enumerate() {
         let dots = values
             .values
@@ -352,6 +369,7 @@ fn over_trials(measures: &[Values<'_>]) -> Option<Plot> {
         bounds = dots
             .iter()
             .fold(bounds, |(low, high), dot| (low.min(dot.y), high.max(dot.y)));
+
         let name = match way(values.way) {
             "" => "trial".to_owned(),
             way => way.to_owned(),
@@ -360,12 +378,14 @@ fn over_trials(measures: &[Values<'_>]) -> Option<Plot> {
         let (median, (low, high, what)) = (values.median()?, values.interval()?);
         let level = |y: f64| [Point::new(0.5, y), Point::new(f64::from(last) + 0.5, y)];
         series.push(Series::new("median", LineStyle::Limit, hue, level(median)));
+
         let area = level(high).map(|point| Point {
             interval: Some((low, high)),
             ..point
         });
         series.push(Series::new(what, LineStyle::Shade, hue, area));
     }
+
     let air = ((bounds.1 - bounds.0) * 0.5).max(bounds.1.abs() * 0.005);
     let y = Axis::linear(info.meaning, move |number| value(&info, number))
         .between((bounds.0 - air).max(0.0), bounds.1 + air);
@@ -374,6 +394,7 @@ fn over_trials(measures: &[Values<'_>]) -> Option<Plot> {
         .between(0.5, f64::from(last) + 0.5);
     let chart = Chart::new(x, y, 220, series).checked()?;
     let note = "the axis does not begin at 0".to_owned();
+
     Some(Plot {
         title: "Trials".to_owned(),
         key: "",
@@ -389,6 +410,7 @@ fn over_settings(measures: &[Values<'_>]) -> Option<Plot> {
     if settings.len() < 2 {
         return None;
     }
+
     let info = values.info;
     let point = |(at, (_, of)): (u32, &(String, Values<'_>))| {
         let interval = of.interval().map(|(low, high, _)| (low, high));
@@ -406,6 +428,7 @@ fn over_settings(measures: &[Values<'_>]) -> Option<Plot> {
             .cloned()
             .unwrap_or_default()
     };
+
     let count = settings.len() as u32;
     let x = Axis::linear("setting", name)
         .at((1..=count).map(f64::from))
@@ -416,6 +439,7 @@ fn over_settings(measures: &[Values<'_>]) -> Option<Plot> {
         ..Chart::new(x, y, 300, vec![series])
     }
     .checked()?;
+
     let note = "vertical: lowest to highest trial, or 95 % interval of the median".to_owned();
     Some(Plot {
         title: "Settings".to_owned(),

@@ -19,9 +19,11 @@ pub(super) fn hosts(record: &RunRecord) -> Vec<Block> {
             record.path.addresses[0], record.path.addresses[1]
         ));
     }
+
     if lines.is_empty() {
         lines.push("Nothing was recorded of the hosts.".to_owned());
     }
+
     let facts = facts(&record.hosts);
     let facts =
         facts.map(|table| Block::Details("All facts".to_owned(), Box::new(Block::Table(table))));
@@ -38,6 +40,7 @@ fn line(host: &HostPart) -> String {
         .as_ref()
         .and_then(|snapshot| snapshot.kernel.as_ref());
     let kernel = kernel.map_or_else(String::new, |kernel| format!(", Linux {kernel}"));
+
     let same = if host.is_same_host {
         ", the other end is on the same host"
     } else {
@@ -57,8 +60,10 @@ fn facts(hosts: &[HostPart]) -> Option<Table> {
         .collect();
     keys.sort_unstable();
     keys.dedup();
+
     let left_out = keys.len().saturating_sub(FACTS_MAX);
     keys.truncate(FACTS_MAX);
+
     let value = |at: usize, key: &String| match known[at].1.facts.get(key) {
         Some(Fact::Known { v, u, .. }) => {
             format!(
@@ -73,9 +78,11 @@ fn facts(hosts: &[HostPart]) -> Option<Table> {
         known.len() > 1 && (1..known.len()).any(|at| value(at, key) != value(0, key))
     };
     let mut table = Table::of("", "", &keys).text("fact", |key| key.as_str());
+
     for (at, (host, _)) in known.iter().enumerate() {
         table = table.text(&host.role, |key| Cell::marked(value(at, key), differs(key)));
     }
+
     let notes = (left_out > 0)
         .then(|| format!("{left_out} more facts are in the record"))
         .into_iter();

@@ -44,6 +44,7 @@ pub(super) fn values(series: &Series, stretch: Stretch) -> Vec<Value> {
             value: (*value)?,
         })
     });
+
     known
         .filter(|value| value.from_ns >= stretch.from_ns && value.to_ns <= stretch.to_ns)
         .collect()
@@ -74,10 +75,12 @@ pub(super) fn sum(trial: &Trial, name: &str, way: Way, stretch: Stretch) -> Vec<
     if let Some(series) = trial.series.iter().find(is_sum) {
         return values(series, stretch);
     }
+
     let streams = streams(trial, name, way, stretch);
     let all = by_interval(&streams)
         .into_iter()
         .filter(|values| values.len() == streams.len());
+
     let total = |values: Vec<Value>| {
         let add = |sum: Value, value: Value| Value {
             from_ns: sum.from_ns.min(value.from_ns),
@@ -98,14 +101,17 @@ pub(super) fn by_interval(streams: &[(u32, Vec<Value>)]) -> Vec<Vec<Value>> {
         .collect();
     values.sort_by_key(|value| value.to_ns);
     let mut intervals: Vec<Vec<Value>> = Vec::new();
+
     for value in values {
         let half_ns = value.to_ns.saturating_sub(value.from_ns) / 2;
         let is_near = |first: &Value| value.to_ns.saturating_sub(first.to_ns) <= half_ns;
+
         match intervals.last_mut() {
             Some(interval) if interval.first().is_some_and(is_near) => interval.push(value),
             _ => intervals.push(vec![value]),
         }
     }
+
     intervals
 }
 

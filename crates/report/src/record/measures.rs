@@ -84,6 +84,7 @@ impl<'a> Values<'a> {
                 });
             settings[at].1.values.push(*one);
         }
+
         settings
     }
 
@@ -111,6 +112,7 @@ impl<'a> Values<'a> {
             .iter()
             .max_by(|a, b| rank(&a.1).total_cmp(&rank(&b.1)))?;
         let sentence = best.1.sentence()?;
+
         Some(match settings.len() {
             1 => sentence,
             count => format!("{}, best of {count} settings: {sentence}", best.0),
@@ -124,6 +126,7 @@ impl<'a> Values<'a> {
             "" => String::new(),
             way => format!(" {way}"),
         };
+
         let verb = match self.info.measure {
             MeasureName::ReceivedBps => " received",
             MeasureName::SentBps => " sent",
@@ -176,6 +179,7 @@ pub(super) fn all(record: &RunRecord) -> Vec<Values<'_>> {
                 .push((trial, measure.value, measure.is_lower_bound));
         }
     }
+
     found.into_values().collect()
 }
 
@@ -195,6 +199,7 @@ pub(super) fn primary<'a, 'b>(measures: &'b [Values<'a>]) -> Vec<&'b Values<'a>>
 pub(super) fn table(measures: &[Values<'_>]) -> Option<Table> {
     let has_several = measures.iter().any(|values| values.values.len() > 1);
     let head = if has_several { "median" } else { "value" };
+
     let middle = |values: &Values<'_>| {
         let is_lower_bound = values
             .values
@@ -209,6 +214,7 @@ pub(super) fn table(measures: &[Values<'_>]) -> Option<Table> {
         .text("figure", |values| values.info.meaning)
         .text("direction", |values| way(values.way))
         .number(head, middle);
+
     if has_several {
         let end = |values: &Values<'_>, at: usize| {
             let ends = values.interval().map(|(low, high, _)| [low, high]);
@@ -228,6 +234,7 @@ pub(super) fn table(measures: &[Values<'_>]) -> Option<Table> {
                 .map(|what| format!("from, to: {what} of the trials")),
         );
     }
+
     table.non_empty()
 }
 
@@ -236,6 +243,7 @@ pub(super) fn trials(record: &RunRecord, measures: &[Values<'_>]) -> Option<Tabl
     if record.trials.len() < 2 {
         return None;
     }
+
     let cell = |trial: &Trial, values: &Values<'_>| -> Cell {
         let found = values.values.iter().find(|(of, ..)| of.no == trial.no);
         found
@@ -255,15 +263,18 @@ pub(super) fn trials(record: &RunRecord, measures: &[Values<'_>]) -> Option<Tabl
             .collect::<Vec<_>>()
             .join(", ")
     };
+
     let mut table =
         Table::of("", "", &record.trials).number("trial", |trial| (trial.no + 1).to_string());
     if record.trials.iter().any(|trial| !trial.factors.is_empty()) {
         table = table.text("setting", setting);
     }
+
     table = table.number("start", |trial| {
         Unit::Nanoseconds.text(trial.started_ns as f64)
     });
     let shown: Vec<usize> = (0..measures.len()).collect();
+
     let head = |at: usize| {
         let name = measures[at].info.name;
         match measures[at].way {

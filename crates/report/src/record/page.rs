@@ -44,6 +44,7 @@ pub(super) fn page(records: &[RunRecord], stretch: Stretch) -> String {
     document.blocks.extend(runs(records, stretch, true));
     limit_charts(&mut document.blocks);
     document.blocks.extend(raw(shown));
+
     document.html()
 }
 
@@ -70,6 +71,7 @@ fn runs(records: &[RunRecord], stretch: Stretch, has_charts: bool) -> Vec<Block>
             Block::Heading(title)
         }
     };
+
     let runs = shown(records).iter();
     runs.flat_map(|record| {
         std::iter::once(head(title(record))).chain(run(record, stretch, has_charts))
@@ -82,6 +84,7 @@ fn overview(records: &[RunRecord]) -> Vec<Block> {
     if records.len() < 2 {
         return Vec::new();
     }
+
     let result = |record: &RunRecord| {
         let measures = measures::all(record);
         let sentences = measures::primary(&measures)
@@ -101,6 +104,7 @@ fn overview(records: &[RunRecord]) -> Vec<Block> {
         .text("what", |record| title(record))
         .text("state", |record| record.state.words().to_owned())
         .text("result", |record| result(record));
+
     let mut notes = Vec::new();
     if records.len() > RUNS_MAX {
         notes.push(format!(
@@ -108,9 +112,11 @@ fn overview(records: &[RunRecord]) -> Vec<Block> {
             records.len()
         ));
     }
+
     if records.len() > DETAILED_MAX {
         notes.push(format!("the first {DETAILED_MAX} runs follow in full"));
     }
+
     let title = format!("{} runs", records.len());
     vec![
         Block::Title(title),
@@ -139,6 +145,7 @@ fn title(record: &RunRecord) -> String {
         (Some(client), None) => format!("{client}: "),
         (None, None) => String::new(),
     };
+
     let title = record
         .title
         .as_ref()
@@ -172,6 +179,7 @@ fn path_blocks(record: &RunRecord, has_charts: bool) -> Vec<Block> {
     };
     let several =
         (count > 1).then(|| Block::Remark(format!("The first of {count} tests of the path.")));
+
     let depth = if has_charts {
         Depth::Page
     } else {
@@ -191,6 +199,7 @@ fn test_name(detail: &TestDetail) -> String {
         Transport::Udp => "UDP",
         Transport::Sctp => "SCTP",
     };
+
     let direction = match spec.direction {
         Direction::Forward => "client to server",
         Direction::Reverse => "server to client",
@@ -211,6 +220,7 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
         .collect();
     blocks.push(Block::Remark(made(record)));
     blocks.extend(record.notes.iter().map(|note| Block::Remark(note.clone())));
+
     if stretch != Stretch::default() {
         let end = if stretch.to_ns == u64::MAX {
             "the end".to_owned()
@@ -223,10 +233,12 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
         );
         blocks.push(Block::Remark(text));
     }
+
     if let Some(diagnosis) = &record.diagnosis {
         blocks.push(Block::Heading("What limits it".to_owned()));
         blocks.extend(crate::doctor::blocks(diagnosis, false));
     }
+
     match &record.body {
         Body::Sweep(Some(found)) => {
             blocks.extend(sweep::blocks(found, &recorded_runs(found, &record.trials)))
@@ -242,6 +254,7 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
         Body::HttpLoad(found) => blocks.extend(load(record, found)),
         _ => blocks.extend(path_blocks(record, has_charts)),
     }
+
     if has_charts {
         let plots = charts::plots(record, &measures, stretch);
         let has_own = path(record).is_some();
@@ -250,8 +263,10 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
                 "No charts: no values over time were recorded.".to_owned(),
             ));
         }
+
         blocks.extend(plots.into_iter().map(Block::Plot));
     }
+
     let has_settings = measures::primary(&measures)
         .first()
         .is_some_and(|values| values.settings().len() > 1);
@@ -266,12 +281,14 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
             None => vec![Block::Heading("Figures".to_owned()), Block::Table(table)],
         });
     }
+
     let trials = measures::trials(record, &measures).filter(|_| !has_own_trials(record));
     blocks.extend(
         trials.map(|table| Block::Details("All trials".to_owned(), Box::new(Block::Table(table)))),
     );
     blocks.extend(hosts::hosts(record));
     blocks.extend(repeat(record));
+
     blocks
 }
 
@@ -301,6 +318,7 @@ fn load(record: &RunRecord, found: &HttpLoad) -> Vec<Block> {
         // They stand above.
         remarks: &[],
     };
+
     // The title of a page is that of its run.
     let below = |block| match block {
         Block::Title(title) => Block::Heading(title),
@@ -327,6 +345,7 @@ fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
         RunState::Ended => Some(format!("The process ended without a result{reason}")),
         RunState::Running => Some("Not finished yet".to_owned()),
     };
+
     let answers: Vec<String> = match &record.body {
         Body::Sweep(Some(found)) => vec![sweep::verdict(found)],
         Body::Fleet(run) if run.report.is_some() => fleet::answer(run, &record.trials),
@@ -353,6 +372,7 @@ fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
             )
         });
     let answers: Vec<String> = state.into_iter().chain(answers).chain(loss).collect();
+
     let has_own = matches!(record.kind, RunKind::Doctor | RunKind::HttpLab);
     if answers.is_empty() && !has_own {
         vec!["No result was recorded.".to_owned()]
@@ -389,6 +409,7 @@ fn made(record: &RunRecord) -> String {
         .labels
         .iter()
         .map(|(key, value)| format!(", {key}={value}"));
+
     let imported = record
         .origin
         .imported
@@ -415,6 +436,7 @@ fn repeat(record: &RunRecord) -> Vec<Block> {
     if record.origin.argv.is_empty() {
         return Vec::new();
     }
+
     let words: Vec<String> = record.origin.argv.iter().map(|word| quoted(word)).collect();
     vec![
         Block::Heading("Command line".to_owned()),
@@ -444,10 +466,12 @@ fn limit_charts(blocks: &mut Vec<Block>) {
         let mut text = String::new();
         plot.html(&mut text);
         used += text.len();
+
         let is_kept = used <= CHARTS_BYTES_MAX;
         left_out += usize::from(!is_kept);
         is_kept
     });
+
     if left_out > 0 {
         blocks.push(Block::Paragraph(format!(
             "{left_out} more charts are left out, because the page would be too large."
@@ -459,6 +483,7 @@ fn limit_charts(blocks: &mut Vec<Block>) {
 fn raw(records: &[RunRecord]) -> Vec<Block> {
     let mut blocks = vec![Block::Heading("Raw data".to_owned())];
     let mut left = RECORDS_BYTES_MAX;
+
     for record in records {
         let id = record.run_id.short();
         let (bytes, what) = match deflated(record) {
@@ -478,6 +503,7 @@ fn raw(records: &[RunRecord]) -> Vec<Block> {
             )));
             continue;
         }
+
         left -= bytes.len();
         blocks.push(Block::Download(Download {
             name: format!("linerate-{id}.json.gz"),
@@ -486,17 +512,20 @@ fn raw(records: &[RunRecord]) -> Vec<Block> {
             bytes,
         }));
     }
+
     blocks
 }
 
 fn without_series(trial: &Trial) -> Trial {
     let mut short = trial.clone();
     short.series = Vec::new();
+
     if let Some(Detail::Path(report)) = &mut short.detail {
         for phase in &mut report.phases {
             (phase.series, phase.rtt_series) = (Vec::new(), Vec::new());
         }
     }
+
     short
 }
 

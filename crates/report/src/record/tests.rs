@@ -32,6 +32,7 @@ fn trial(no: u32, mbps: f64, streams: u32, seconds: usize) -> Trial {
         )
     };
     let each = mbps * 1e6 / 8.0 / f64::from(streams);
+
     let all = (1..=streams).flat_map(|stream| {
         [
             series(stream, "bytes", &|at| {
@@ -58,9 +59,11 @@ fn trial(no: u32, mbps: f64, streams: u32, seconds: usize) -> Trial {
     let mut spec = TestSpec::default();
     spec.streams = streams;
     spec.omit = Duration::from_secs(1);
+
     let mut header = TestHeader::default();
     header.peer_host = "10.1.2.3".to_owned();
     header.spec = spec;
+
     let mut detail = TestDetail::default();
     detail.header = header;
     let mut trial = Trial::complete(seconds as u64 * 1_000_000_000);
@@ -75,6 +78,7 @@ fn trial(no: u32, mbps: f64, streams: u32, seconds: usize) -> Trial {
     ];
     trial.series = all.collect();
     trial.detail = Some(Detail::Test(Box::new(detail)));
+
     trial
 }
 
@@ -96,10 +100,12 @@ fn record(trials: Vec<Trial>) -> RunRecord {
     record.path.client = Some("lab1.example.net".to_owned());
     record.path.server = Some("lab2".to_owned());
     record.path.addresses = vec!["10.1.2.2".to_owned(), "10.1.2.3".to_owned()];
+
     let mut host = HostPart::new("client", "lab1.example.net".to_owned());
     host.host_key = Some("00ff".to_owned());
     record.hosts = vec![host];
     record.trials = trials;
+
     record
 }
 
@@ -128,6 +134,7 @@ fn downloaded(page: &str) -> RunRecord {
     flate2::read::GzDecoder::new(&bytes[..])
         .read_to_string(&mut text)
         .expect("gzip");
+
     serde_json::from_str(&text).expect("a record")
 }
 
@@ -135,6 +142,7 @@ fn downloaded(page: &str) -> RunRecord {
 fn page_has_the_answer_first_and_the_record_last() {
     let record = five();
     let page = page(&record);
+
     let places: Vec<usize> = [
         "<h1>lab1.example.net to lab2: TCP, 2 streams, client to server</h1>",
         "942 Mbit/s received client to server, median of 5 trials (lowest to highest: 940 Mbit/s \
@@ -153,6 +161,7 @@ fn page_has_the_answer_first_and_the_record_last() {
     .into();
     assert!(places.is_sorted(), "{places:?}");
     assert_eq!(downloaded(&page), record);
+
     for panel in [
         "throughput",
         "round-trip time under load",
@@ -164,6 +173,7 @@ fn page_has_the_answer_first_and_the_record_last() {
             "{panel}"
         );
     }
+
     assert!(
         page.contains("trial 3, the one with the median result; shaded: warm-up"),
         "{page}"
@@ -172,6 +182,7 @@ fn page_has_the_answer_first_and_the_record_last() {
         page.matches("role=\"img\"").count(),
         page.matches("<summary>Figures: ").count()
     );
+
     for foreign in ["<script", "src=", "http:", "https:", "url(", "NaN", "inf"] {
         let without_data = page.split("base64,").next().unwrap_or_default();
         assert!(!without_data.contains(foreign), "{foreign}");
@@ -210,6 +221,7 @@ fn streams_that_end_one_after_the_other_have_a_sum_in_the_last_interval() {
         let ends_ns = vec![1_000_000_000, 2_000_000_000, 3_000_000_000 + late_ns];
         series.times = Times::Ends { t0_ns: 0, ends_ns };
     }
+
     let page = page(&record(vec![trial]));
     for panel in [
         "throughput",
@@ -226,6 +238,7 @@ fn streams_that_end_one_after_the_other_have_a_sum_in_the_last_interval() {
             "{panel}: {rows}"
         );
     }
+
     let over_time = page
         .split("<summary>Figures: throughput")
         .nth(1)
@@ -242,6 +255,7 @@ fn little_data_is_a_point_and_a_failure_has_its_reason() {
     assert!(page_of_one.contains("class=\"marker h0\""), "one point");
     let mut failed = record(vec![]);
     (failed.state, failed.reason) = (RunState::Failed, Some("connection refused".to_owned()));
+
     let page = page(&failed);
     assert!(page.contains("<strong>Failed after 10.0 s: connection refused</strong>"));
     assert!(
@@ -259,6 +273,7 @@ fn ten_hours_of_128_streams_stay_below_a_megabyte_with_their_peaks() {
         }
     };
     long.series.iter_mut().for_each(hours);
+
     // Values that do not deflate well.
     for (at, value) in long
         .series
@@ -268,6 +283,7 @@ fn ten_hours_of_128_streams_stay_below_a_megabyte_with_their_peaks() {
     {
         *value = value.map(|value| value + (at * 7919 % 1009) as f64);
     }
+
     let retransmits = |series: &&mut Series| series.name == "retransmits";
     long.series
         .iter_mut()
@@ -278,6 +294,7 @@ fn ten_hours_of_128_streams_stay_below_a_megabyte_with_their_peaks() {
     assert!(page.contains("without its values over time, which would make the page too large"));
     assert_eq!(downloaded(&page).trials.len(), 1);
     assert!(page.contains("128 streams, range"));
+
     let retransmitted = page
         .split("<summary>Figures: retransmitted")
         .nth(1)
@@ -304,6 +321,7 @@ fn text_of_others_is_text_everywhere() {
     record.origin.argv = vec![hostile.to_owned()];
     record.trials[0].flags = vec![hostile.to_owned()];
     record.labels.insert("key".to_owned(), hostile.to_owned());
+
     let page = page(&record);
     assert!(page.len() < 1_000_000, "{}", page.len());
     let records = std::slice::from_ref(&record);
@@ -313,6 +331,7 @@ fn text_of_others_is_text_everywhere() {
             assert!(!shown.contains(acting), "{form}");
         }
     }
+
     assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
 }
 
@@ -326,6 +345,7 @@ fn anonymous_record_has_roles_and_addresses_for_documentation() {
     let anonymous = anonymized(&record);
     assert_eq!(anonymous.path.client.as_deref(), Some("client"));
     assert_eq!(anonymous.hosts[0].host_key, None);
+
     let text = serde_json::to_string(&anonymous).expect("JSON");
     for secret in [
         "lab1",
@@ -338,6 +358,7 @@ fn anonymous_record_has_roles_and_addresses_for_documentation() {
     ] {
         assert!(!text.contains(secret), "{secret}: {text}");
     }
+
     assert!(
         text.contains("client at 192.0.2.") && text.contains("to server: 127.0.0.1, 2001:db8::"),
         "{}",
@@ -353,12 +374,14 @@ fn record_of_a_fleet_has_its_report_and_an_anonymous_one_no_names() {
     let inputs = serde_json::json!({ "reach": { "ssh": "admin@secret.mgmt" } });
     let mut run = FleetRun::new(report.header.plan, inputs);
     run.report = Some(Box::new(trials::without_trials(&report)));
+
     let host = |id: &str, name: &str| HostPart::new(id, name.to_owned());
     let hosts = vec![host("h3", "pc3.example.net"), host("h4", "h4")];
     let mut record = record(trials);
     record.kind = RunKind::Fleet;
     record.body = Body::Fleet(Box::new(run));
     record.hosts = hosts;
+
     let shown = text(
         std::slice::from_ref(&record),
         Stretch::default(),
@@ -372,13 +395,16 @@ fn record_of_a_fleet_has_its_report_and_an_anonymous_one_no_names() {
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+
     assert!(page(&record).contains("FLT-01"));
 
     let anonymous = anonymized(&record);
     let json = serde_json::to_string(&anonymous).expect("JSON");
+
     for secret in ["\"h3\"", "h3:", "pc3", "secret", "admin"] {
         assert!(!json.contains(secret), "{secret}: {json}");
     }
+
     let shown = text(&[anonymous], Stretch::default(), Style::PLAIN);
     assert!(
         shown.contains("FLT-01  host3") && shown.contains("12 of 12 cells"),
@@ -436,6 +462,7 @@ fn page_of_a_sweep_has_its_answer_and_its_reports() {
     let mut record = record(trials);
     record.kind = RunKind::Sweep;
     record.body = body;
+
     let page = page(&record);
     assert!(
         page.contains("Use 10 streams: received 288 Gbit/s"),
@@ -449,6 +476,7 @@ fn page_of_a_sweep_has_its_answer_and_its_reports() {
         page.matches("<figcaption>").count() == 2 && !page.contains("best of 2 settings"),
         "{page}"
     );
+
     let anonymous = html(&[anonymized(&record)], Stretch::default());
     assert!(
         !anonymous.contains("192.0.2.7") && anonymous.contains("Use 10 streams"),
@@ -470,6 +498,7 @@ fn sample_pages() {
             step_ns: 60_000_000_000,
         }
     });
+
     let pages = [
         ("test", page(&five())),
         ("long", page(&record(vec![long]))),

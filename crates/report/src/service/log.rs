@@ -138,6 +138,7 @@ impl LogReporter {
                 json!({ "messages": number }),
             ));
         }
+
         if gate(self).passes(now) {
             self.log.write(line);
         }
@@ -159,6 +160,7 @@ impl LogReporter {
                 None => self.progress.clients.push(client.clone()),
             }
         }
+
         if progress.tests == 0 {
             self.progress = Progress::default();
         } else if self.progress.elapsed >= self.log.options.progress_interval {
@@ -175,6 +177,7 @@ impl Log {
         if line.level > self.options.level {
             return;
         }
+
         let text = text_of(self.options.format, line);
         // A log that cannot be written must not end the tests of others.
         let _ = self.output.report(text);
@@ -193,11 +196,13 @@ impl Log {
             rate(received),
             rate(sent)
         );
+
         let members = json!({
             "tests": progress.tests, "streams": progress.streams,
             "received_bps": received, "sent_bps": sent,
         });
         self.write(line(Level::Info, "progress", sentence, members));
+
         for client in &progress.clients {
             let received = rate_bps(client.received_bytes, seconds);
             let sent = rate_bps(client.sent_bytes, seconds);
@@ -209,6 +214,7 @@ impl Log {
                 rate(received),
                 rate(sent)
             );
+
             let members = json!({
                 "test": client.number, "peer": client.peer.to_string(),
                 "received_bps": received, "sent_bps": sent,
@@ -222,6 +228,7 @@ fn text_of(format: Format, line: Line) -> String {
     let time = Timestamp::now();
     // Clients and files are quoted in it; a line end of theirs would begin a line of its own.
     let sentence = printable(&line.sentence);
+
     match format {
         Format::Text => format!("{time:.3} {:<5} {sentence}\n", stored_name(line.level)),
         Format::Json => {
@@ -257,6 +264,7 @@ fn line(level: Level, event: &'static str, sentence: String, members: Value) -> 
 
 fn line_of(event: &ServerEvent) -> Line {
     use ServerEvent as E;
+
     match event {
         E::Listening { address } => {
             let sentence = format!("listening on {address}");
@@ -341,6 +349,7 @@ fn started(facts: &TestFacts) -> Line {
 fn ended(record: &TestRecord) -> Line {
     let facts = &record.facts;
     let seconds = ns_to_s(record.duration_ns);
+
     let amount = |bytes: u64| {
         format!(
             "{}s",
@@ -358,6 +367,7 @@ fn ended(record: &TestRecord) -> Line {
         "finished"
     };
     let _ = write!(sentence, "{word}: {}, {seconds:.2} s", description(facts));
+
     for (bytes, what) in [
         (record.received_bytes, "received"),
         (record.sent_bytes, "sent"),
@@ -371,13 +381,16 @@ fn ended(record: &TestRecord) -> Line {
             );
         }
     }
+
     if record.ran_beside_max > 0 {
         let others = counted(record.ran_beside_max as usize, "other test");
         let _ = write!(sentence, ", up to {others} at the same time");
     }
+
     if let Some(reason) = reason {
         let _ = write!(sentence, "; partial result: {reason}");
     }
+
     let mut members = members_of(facts);
     members.extend([
         ("cookie".into(), record.cookie.as_str().into()),
@@ -387,9 +400,11 @@ fn ended(record: &TestRecord) -> Line {
         ("ran_beside_max".into(), record.ran_beside_max.into()),
         ("outcome".into(), outcome.into()),
     ]);
+
     if let Some(reason) = reason {
         members.insert("reason".into(), reason.as_str().into());
     }
+
     line(level, "test_ended", sentence, Value::Object(members))
 }
 
@@ -405,6 +420,7 @@ fn description(facts: &TestFacts) -> String {
     if let Some(user) = &facts.user {
         let _ = write!(text, ", user {user}");
     }
+
     text
 }
 
@@ -416,6 +432,7 @@ fn members_of(facts: &TestFacts) -> Map<String, Value> {
     if let Some(user) = &facts.user {
         members.insert("user".into(), user.as_str().into());
     }
+
     members
 }
 

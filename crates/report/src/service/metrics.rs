@@ -129,6 +129,7 @@ impl Metrics {
         let counts = self.lock();
         let mut page = Page(String::new());
         let version = label("version", version);
+
         page.family(
             "linerate_build_info",
             "gauge",
@@ -142,6 +143,7 @@ impl Metrics {
             [("", counts.running_tests)],
         );
         let streams = counts.running_streams;
+
         page.family(
             "linerate_running_streams",
             "gauge",
@@ -156,6 +158,7 @@ impl Metrics {
             help,
             [("", descriptors)],
         );
+
         let bytes = counts.reserved_memory_bytes;
         let help = "Memory that running tests may take of the process at most.";
         page.family(
@@ -164,6 +167,7 @@ impl Metrics {
             help,
             [("", bytes)],
         );
+
         for (name, help, counts) in [
             (
                 "linerate_tests_started_total",
@@ -198,11 +202,14 @@ impl Metrics {
                 counts.iter().map(|(labels, n)| (labels.as_str(), *n)),
             );
         }
+
         page.bytes(&counts.totals);
         page.rates(&counts.rates);
+
         if let Some(records) = records {
             page.records(records);
         }
+
         page.process(process);
         page.0
     }
@@ -225,6 +232,7 @@ impl Counts {
         self.running_streams = self
             .running_streams
             .saturating_sub(u64::from(record.facts.streams));
+
         let bytes = record.received_bytes.saturating_add(record.sent_bytes);
         let rate_bps = rate_bps(bytes, ns_to_s(record.duration_ns));
         self.rates
@@ -242,6 +250,7 @@ impl Histogram {
         if let Some(count) = bucket.and_then(|i| self.buckets.get_mut(i)) {
             *count += 1;
         }
+
         self.count += 1;
         self.sum += rate_bps;
     }
@@ -277,6 +286,7 @@ impl Page {
 
     fn bytes(&mut self, totals: &[TransportTotal]) {
         const NAME: &str = "linerate_bytes_total";
+
         self.head(NAME, "counter", "Payload bytes moved, warm-ups included.");
         for total in totals {
             let protocol = label("protocol", stored_name(total.transport));
@@ -312,8 +322,10 @@ impl Page {
             "Records of tests that are lost.",
             [("", lost)],
         );
+
         let help = "Records of tests that wait for the writer of the store.";
         self.family("linerate_queue_tests", "gauge", help, [("", waiting)]);
+
         if let Some(bytes) = store_bytes {
             self.family(
                 "linerate_store_bytes",
@@ -326,6 +338,7 @@ impl Page {
 
     fn rates(&mut self, rates: &BTreeMap<String, Histogram>) {
         const NAME: &str = "linerate_test_goodput_bytes_per_second";
+
         self.head(
             NAME,
             "histogram",
@@ -334,6 +347,7 @@ impl Page {
         for (protocol, histogram) in rates {
             let protocol = label("protocol", protocol);
             let mut below = 0;
+
             for (bound, count) in RATE_BOUNDS_BPS.iter().zip(histogram.buckets) {
                 below += count;
                 self.sample(
@@ -342,6 +356,7 @@ impl Page {
                     below,
                 );
             }
+
             self.sample(
                 &format!("{NAME}_bucket"),
                 &format!("{protocol},le=\"+Inf\""),
@@ -365,6 +380,7 @@ impl Page {
             "Start of the process since the Unix epoch.",
         );
         self.sample("process_start_time_seconds", "", process.start_time_seconds);
+
         for (name, help, value) in [
             (
                 "process_resident_memory_bytes",

@@ -52,9 +52,11 @@ pub(crate) fn blocks(sweep: &Sweep, runs: &[Run]) -> Vec<Block> {
         if !found.is_empty() {
             blocks.extend([Block::Heading(factor.name.clone()), Block::List(found)]);
         }
+
         blocks.push(Block::Plot(plot(sweep, factor)));
         blocks.push(Block::Table(levels(sweep, factor)));
     }
+
     if let Recommendation::Use {
         leader: Leader { command, .. },
         ..
@@ -67,12 +69,14 @@ pub(crate) fn blocks(sweep: &Sweep, runs: &[Run]) -> Vec<Block> {
         blocks.push(Block::Heading("The same test with plain iperf3".to_owned()));
         blocks.push(Block::Verbatim(command.clone()));
     }
+
     blocks.push(Block::Paragraph(provenance(sweep)));
     blocks.push(Block::Paragraph(cost(sweep)));
     blocks.push(Block::Details(
         "All runs".to_owned(),
         Box::new(Block::Table(all_runs(sweep, runs))),
     ));
+
     blocks
 }
 
@@ -114,6 +118,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
     let y = Axis::linear(values::title(objective), move |value| {
         values::value(objective, value)
     });
+
     let point = |place: usize, level: &Level| {
         let interval = level.range.map(|Interval { low, high }| (low, high));
         let is_marked = has_advice && place == factor.advised;
@@ -127,6 +132,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
         has_bars: true,
         ..chart(factor, "", 300, y, point)
     };
+
     let below = |name: &'static str,
                  text: fn(f64) -> String,
                  metric: fn(&RunMetrics) -> Option<f64>| {
@@ -142,6 +148,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
         ),
         _ => below("retransmits", digits, |metrics| metrics.retransmits),
     };
+
     let round_trip = below("round trip", values::delay, |metrics| metrics.rtt_us)
         .filter(|_| objective != Objective::Latency);
     Plot {
@@ -187,6 +194,7 @@ fn chart(
             (place, level.label.clone())
         })
         .collect();
+
     let points = |wanted: bool| {
         let is_wanted = move |level: &Level| (least.is_some() && level.level == 0) == wanted;
         let levels = factor
@@ -213,6 +221,7 @@ fn chart(
         .map(|(name, hue, points)| Series::new(name, LineStyle::Main, hue, points))
         .collect();
     let ticks: Vec<f64> = places.iter().map(|(place, _)| *place).collect();
+
     let label = move |x: f64| {
         places
             .iter()
@@ -247,6 +256,7 @@ fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
             values::interval(sweep.plan.objective, range)
         })
     };
+
     let failures = factor.levels.iter().flat_map(|level| {
         let failures = level.failures.iter();
         failures.map(|failure| format!("{} failed: {failure}", level.label))
@@ -298,6 +308,7 @@ fn with_metrics<'a, T>(
             )
         }),
     };
+
     table.number("round trip", |item| {
         text(item, |metrics| metrics.rtt_us, values::delay)
     })
@@ -312,6 +323,7 @@ fn all_runs(sweep: &Sweep, runs: &[Run]) -> Table {
             number.to_string()
         }
     };
+
     let value = |run: &Run| match &run.outcome {
         Ok((value, _)) => values::value(sweep.plan.objective, *value),
         Err(error) => format!("failed: {error}"),
@@ -320,6 +332,7 @@ fn all_runs(sweep: &Sweep, runs: &[Run]) -> Table {
         .number("run", name)
         .number("start s", |(_, run)| format!("{:.1}", run.started_s));
     let table = with_levels(table, sweep).number("value", |(_, run)| value(run));
+
     with_metrics(table, sweep, |(_, run)| {
         run.outcome.as_ref().ok().map(|(_, metrics)| metrics)
     })
@@ -349,6 +362,7 @@ pub fn csv(sweep: &Sweep, runs: &[Run]) -> String {
             .and_then(|(compared, metrics)| value(*compared, metrics));
         value.map_or_else(String::new, |value| value.to_string())
     };
+
     let table = Table::of("", "", &runs)
         .number("run", |(number, _)| number.to_string())
         .number("started_s", |(_, run)| format!("{:.3}", run.started_s))

@@ -123,6 +123,7 @@ fn setting(sweep: &Sweep, leader: &Leader) -> String {
             (name, level) => format!("{name} {level}"),
         })
         .collect();
+
     words.join(", ")
 }
 
@@ -136,15 +137,18 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
             (ratio - 1.0) * 100.0
         ));
     }
+
     if let Some(reason) = &sweep.ended_by {
         remarks.push(format!("The sweep ended early: {reason}"));
     }
+
     if sweep.is_cut_short {
         remarks.push(format!(
             "The budget of {} ended before all planned runs; a longer --budget allows more",
             clock(sweep.plan.budget_ns as f64 / 1e9)
         ));
     }
+
     if let Some(time_s) = sweep.run_time_s {
         remarks.push(format!(
             "Runs took {time_s} s instead of {} s: shorter ones end with more than {:.0} % of \
@@ -153,17 +157,20 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
             sweep.plan.tolerance * 100.0
         ));
     }
+
     if matches!(sweep.answer, Recommendation::Inconclusive { .. })
         && sweep.ended_by.is_none()
         && !sweep.is_cut_short
     {
         remarks.push("Longer runs (--time) or more of them (--repetitions) may decide".to_owned());
     }
+
     if sweep.plan.objective == Objective::CpuPerByte && sweep.is_client_cpu_only {
         remarks.push(
             "The server does not report its CPU time: values count the client's alone".to_owned(),
         );
     }
+
     remarks
 }
 
@@ -175,6 +182,7 @@ pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
         lines.extend(comparison(sweep, factor));
         lines.extend(lighter(sweep, factor));
         lines.extend(excess(sweep, factor));
+
         if !factor.limits.is_empty() {
             lines.push(format!(
                 "limit at {}: {}",
@@ -183,9 +191,11 @@ pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
             ));
         }
     }
+
     for fall in &factor.degradations {
         lines.push(degradation(sweep, factor, fall));
     }
+
     if let Some(levels) = span(&factor.spared) {
         let were = if factor.spared.len() == 1 {
             "was"
@@ -196,6 +206,7 @@ pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
             "{levels} {were} not run: doubling twice brought nothing"
         ));
     }
+
     for same in factor.failed.chunk_by(|one, next| one.error == next.error) {
         let levels: Vec<&str> = same.iter().map(|failed| failed.level.as_str()).collect();
         lines.push(format!(
@@ -204,6 +215,7 @@ pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
             same[0].error
         ));
     }
+
     lines
 }
 
@@ -227,6 +239,7 @@ fn span(labels: &[String]) -> Option<String> {
 fn comparison(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
     let tolerance = sweep.plan.tolerance * 100.0;
     let advised = label(factor, factor.advised);
+
     let labels = |places: &[usize]| {
         places
             .iter()
@@ -256,6 +269,7 @@ fn comparison(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
         "up to {:.0} % counts as none",
         margin(sweep, factor) * 100.0
     );
+
     if factor.is_default {
         let tried = if factor.is_amount {
             span(&labels(&others))?
@@ -266,9 +280,11 @@ fn comparison(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
             "{tried}: no clear gain over {advised} ({none}){cost}"
         ));
     }
+
     if !factor.is_amount {
         return None;
     }
+
     let plateau: Vec<usize> = factor.plateau.clone().collect();
     Some(match plateau.as_slice() {
         [_] => {
@@ -287,6 +303,7 @@ fn margin(sweep: &Sweep, factor: &FactorResult) -> f64 {
     if !sweep.plan.objective.is_higher_better() {
         return sweep.plan.tolerance;
     }
+
     let compared = factor
         .plateau
         .clone()
@@ -306,6 +323,7 @@ fn lighter(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
     };
     let place = factor.lighter?;
     let (there, here) = (metrics(place)?, metrics(factor.advised)?);
+
     Some(format!(
         "{} is as good and loads the path less: {there} instead of {here}",
         label(factor, place)

@@ -30,6 +30,7 @@ fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
     level.metrics.cpu_server_percent = Some(99.0);
     level.metrics.retransmits = Some(12.0);
     level.metrics.rtt_us = Some(210.0);
+
     level
 }
 
@@ -62,6 +63,7 @@ pub(crate) fn sweep() -> Sweep {
     sweep.client_cores = Some(16);
     sweep.factors = vec![streams()];
     sweep.in_flight_share = Some(0.001);
+
     sweep
 }
 
@@ -75,6 +77,7 @@ fn plan() -> SweepPlan {
     plan.budget_ns = 900_000_000_000;
     plan.confidence = 0.95;
     plan.tolerance = 0.03;
+
     plan
 }
 
@@ -90,13 +93,16 @@ fn streams() -> FactorResult {
     streams.plateau = 1..=2;
     streams.confidence = 0.98;
     streams.failed = vec![FailedLevel::new("64", 3, "too many streams")];
+
     let mut below = Degradation::new(PlateauSide::Below, 1, 0, -88.5);
     let saturated = "one CPU of the server is fully used (99 %) by one stream";
     below.reasons = vec![Reason::new(ReasonName::CoreSaturated, saturated)];
+
     let mut above = Degradation::new(PlateauSide::Above, 2, 3, -43.4);
     let not_known = "not known; not reported: number of CPUs of the server";
     above.reasons = vec![Reason::new(ReasonName::NotKnown, not_known)];
     streams.degradations = vec![below, above];
+
     streams
 }
 
@@ -131,6 +137,7 @@ fn remarks_qualify_the_answer() {
     sweep.ended_by = Some("interrupted\u{1b}[31m".to_owned());
     sweep.plan.objective = Objective::CpuPerByte;
     sweep.is_client_cpu_only = true;
+
     let text = text(&sweep, &runs(), Glyphs::Ascii);
     for part in [
         "Inconclusive: runs differ too much\n",
@@ -141,12 +148,14 @@ fn remarks_qualify_the_answer() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+
     assert!(
         !text.contains("plateau") && !text.contains("plain iperf3"),
         "{text}"
     );
     sweep.factors[0].failed.clear();
     sweep.factors[0].degradations.clear();
+
     let text = super::text(&sweep, &runs(), Glyphs::Ascii);
     assert!(
         !text.contains("\nstreams\n"),
@@ -159,6 +168,7 @@ fn headline_qualifies_runs_that_are_too_short_for_the_queues_of_the_path() {
     let mut sweep = sweep();
     sweep.plan.time_s = 1;
     sweep.in_flight_share = Some(0.04);
+
     let text = text(&sweep, &runs(), Glyphs::Ascii);
     let headline = text
         .split("\n\n")
@@ -179,6 +189,7 @@ fn where_no_level_is_better_the_default_is_enough() {
     factor.levels[0] = level("auto", 0, 288e9, 9);
     (factor.plateau, factor.advised, factor.degradations) = (1..=3, 0, Vec::new());
     (factor.is_default, factor.ties) = (true, vec![1, 2]);
+
     let text = text(&sweep, &runs(), Glyphs::Ascii);
     assert!(
         text.contains("10 to 20: no clear gain over auto (up to 3 % counts as none)\n"),
@@ -196,9 +207,11 @@ fn answer_has_the_delay_and_the_retransmits_of_what_is_advised_and_of_what_is_no
     let mut sweep = sweep();
     let mut metrics = RunMetrics::default();
     (metrics.rtt_us, metrics.retransmits) = (Some(8060.0), Some(0.0));
+
     if let Recommendation::Use { leader, .. } = &mut sweep.answer {
         leader.metrics = metrics;
     }
+
     let factor = &mut sweep.factors[0];
     factor.levels = vec![level("1", 1, 38.3e6, 6), level("4", 4, 38.2e6, 3)];
     factor.levels[0].metrics = metrics;
@@ -245,6 +258,7 @@ fn choices_that_are_as_good_are_named_as_ties() {
         factor.plateau,
     ) = (false, 1, 0, 0..=0);
     (factor.is_default, factor.ties, factor.degradations) = (true, vec![0, 2], Vec::new());
+
     let text = unwrapped(&text(&sweep, &runs(), Glyphs::Ascii));
     assert!(
         text.contains("; reno and cubic tie with it streams"),
@@ -263,6 +277,7 @@ fn where_every_level_loses_too_much_none_is_advised() {
     sweep.answer = Recommendation::Unmet {
         reason: "no rate from 1 to 20 has less than 0.1 % loss".to_owned(),
     };
+
     for level in &mut sweep.factors[0].levels {
         (level.median, level.range) = (
             0.0,
@@ -272,6 +287,7 @@ fn where_every_level_loses_too_much_none_is_advised() {
             }),
         );
     }
+
     sweep.factors[0].degradations.clear();
     let text = text(&sweep, &runs(), Glyphs::Ascii);
     assert!(
@@ -313,9 +329,11 @@ fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
     sweep.plan.host = "<script>alert(1)</script>".to_owned();
     let html = html(&sweep, &runs());
     assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
+
     for foreign in ["<script", "<b>", "http:", "https:", "src=", "href="] {
         assert!(!html.contains(foreign), "{foreign}");
     }
+
     assert!(html.contains("&lt;script&gt;") && html.contains("refused, &quot;&lt;b&gt;no"));
     assert!(html.contains("prefers-color-scheme: dark"));
     assert_eq!(html.matches("class=\"ring").count(), 1);
@@ -330,14 +348,17 @@ fn picture_has_loss_and_round_trip_and_thirty_amounts_by_their_ratios() {
         .map(|streams| level(&streams.to_string(), streams, 1e9, 3))
         .collect();
     factor.levels.insert(0, level("auto", 0, 1e9, 3));
+
     let html = html(&sweep, &runs());
     let charts: Vec<&str> = html
         .split("<svg")
         .skip(1)
         .map(|chart| chart.split("</svg>").next().unwrap_or_default())
         .collect();
+
     let names = ["received<", "retransmits<", "round trip<"];
     assert_eq!(charts.len(), names.len());
+
     for (chart, name) in charts.into_iter().zip(names) {
         assert!(chart.contains(name), "{name}");
         let labels = chart
@@ -351,6 +372,7 @@ fn picture_has_loss_and_round_trip_and_thirty_amounts_by_their_ratios() {
             levels.starts_with(&["auto", "1", "2"]) && levels.len() < 20,
             "{levels:?}"
         );
+
         let line = chart
             .split("points=\"")
             .nth(1)
@@ -360,9 +382,11 @@ fn picture_has_loss_and_round_trip_and_thirty_amounts_by_their_ratios() {
             .split(' ')
             .filter_map(|corner| corner.split(',').next()?.parse().ok())
             .collect();
+
         // As far from 1 to 2 as from 8 to 16.
         assert!(((x[1] - x[0]) - (x[15] - x[7])).abs() < 0.3, "{x:?}");
     }
+
     assert!(
         text(&sweep, &runs(), Glyphs::Ascii)
             .lines()
@@ -377,6 +401,7 @@ fn trial(no: u32, streams: &str, reason: Option<&str>) -> Trial {
     let mut stream = StreamSummary::default();
     stream.sender = Some(received);
     stream.receiver = Some(received);
+
     let summary = Some(Summary::new(vec![stream]));
     let mut trial = Trial::complete(1_000_000_000);
     trial.no = no;
@@ -384,6 +409,7 @@ fn trial(no: u32, streams: &str, reason: Option<&str>) -> Trial {
     trial.is_warm_up = no == 0;
     trial.reason = reason.map(str::to_owned);
     trial.started_ns = 1_500_000_000;
+
     let mut detail = TestDetail::default();
     detail.summary = summary;
     trial.detail = Some(Detail::Test(Box::new(detail)));
@@ -397,6 +423,7 @@ fn reports_of_a_stored_sweep_are_those_of_the_sweep() {
         |text: &str| serde_json::from_str::<(Sweep, Vec<Trial>)>(text).expect("what was written");
     let (again, trials_again) = stored(&serde_json::to_string(&(sweep(), &trials)).expect("JSON"));
     assert_eq!((&again, &trials_again), (&sweep(), &trials));
+
     let (runs, runs_again) = (
         recorded_runs(&sweep(), &trials),
         recorded_runs(&again, &trials_again),

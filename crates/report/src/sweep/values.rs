@@ -40,6 +40,7 @@ pub(super) fn cost(objective: Objective, metrics: &RunMetrics) -> String {
     let lost = metrics
         .lost_percent
         .map(|percent| format!("{percent:.2} % lost"));
+
     [delay, retransmits, lost]
         .into_iter()
         .flatten()

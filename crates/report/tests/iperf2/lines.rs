@@ -33,11 +33,13 @@ pub(crate) fn without_noise(text: &str) -> String {
         .lines()
         .filter(|line| !noise.iter().any(|start| line.starts_with(start)))
         .collect();
+
     // Banners come first, wherever a thread was faster.
     let first_number = lines.iter().position(|line| has_numbers(line));
     let (opening, rest) =
         lines.split_at(first_number.map_or(lines.len(), |at| at.saturating_sub(1)));
     let place = |start: &str| opening.iter().position(|line| line.starts_with(start));
+
     // A server that connects back has its own order.
     let connects_back =
         place("Server listening").is_some() && place("[  1] local") < place("Client connecting");
@@ -54,20 +56,25 @@ pub(crate) fn mask(line: &str, release: &str) -> Option<String> {
     if is_sum && line.contains("] 0.00") && !line.contains("-1.00") {
         return None;
     }
+
     let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
     let position = |words: &[String], name: &str| words.iter().position(|word| word == name);
+
     // Printed before it is computed.
     if release == "221"
         && let Some(at) = position(&words, "target:")
     {
         words[at + 1] = "#".to_owned();
     }
+
     if line.contains("Client traffic") {
         words.truncate(9);
     }
+
     if has_numbers(line) {
         mask_numbers(line, is_sum, &mut words);
     }
+
     Some(words.join(" "))
 }
 
@@ -84,9 +91,11 @@ fn mask_numbers(line: &str, is_sum: bool, words: &mut Vec<String>) {
             words.splice(at - 1..=at, ["#".to_owned()]);
         }
     }
+
     if has_power && !line.contains(" ms (") {
         *words.last_mut().expect("a word") = "#".to_owned();
     }
+
     if let Some(at) = words
         .iter()
         .position(|word| word == "us")
@@ -101,6 +110,7 @@ fn mask_numbers(line: &str, is_sum: bool, words: &mut Vec<String>) {
             words[at] = "#".to_owned();
         }
     }
+
     // Delays of bursts: load, its unit and power are between the counts and the reads.
     if line.contains(" ms (") && !line.contains(" us ") && !line.contains("%)") {
         let from = words
@@ -110,6 +120,7 @@ fn mask_numbers(line: &str, is_sum: bool, words: &mut Vec<String>) {
             words.splice(from + 1..words.len() - 1, ["#".to_owned()]);
         }
     }
+
     let mut replace = |found: &dyn Fn(&str) -> bool| {
         for word in words.iter_mut().filter(|word| found(word)) {
             *word = "#".to_owned();
@@ -117,6 +128,7 @@ fn mask_numbers(line: &str, is_sum: bool, words: &mut Vec<String>) {
     };
     replace(&|word| word.starts_with("RPS="));
     replace(&|word| word.ends_with(')') && word.contains("/0(") && !word.contains('%'));
+
     // Both directions together: the number of datagrams counts the first one differently.
     let is_pair = line.starts_with("[FD");
     if let Some(at) = words

@@ -44,6 +44,7 @@ pub(crate) fn mask(
     if line.starts_with("time,") {
         return line.to_owned();
     }
+
     let mut fields: Vec<&str> = line.split(',').collect();
     let row = Row::parse(&fields, names);
     if row.start_s == 0.0 && (!has_intervals || row.end_s > 1.0) {
@@ -51,6 +52,7 @@ pub(crate) fn mask(
         // Counts of a sender, and what the sum ends with.
         let is_sender = endpoint == Endpoint::Client;
         let losses = if names.is_some() { 10 } else { 9 };
+
         if row.has_losses && (is_sender || row.id < 0) {
             fields
                 .iter_mut()
@@ -58,21 +60,26 @@ pub(crate) fn mask(
                 .take(5)
                 .for_each(|field| *field = "#");
         }
+
         if row.id < 0 {
             fields[3] = "#";
             fields[8] = "#";
         }
     }
+
     // A server of requests repeats its first stamp, and a header knows no microseconds.
     if endpoint == Endpoint::Server && row.start_s > 0.0 && row.bytes <= 2000 {
         fields[0] = "#";
     }
+
     if fields[0].starts_with("+0000:") {
         fields[0] = &fields[0][..fields[0].len() - 3];
     }
+
     // Replies per second come from digits that were rounded away.
     if names.is_some_and(|names| names.ends_with("rps")) {
         *fields.last_mut().expect("a field") = "#";
     }
+
     fields.join(",")
 }

@@ -55,6 +55,7 @@ pub(crate) fn recorded(path: &str, endings: &[&str]) -> Vec<Recording> {
             .any(|ending| recording.name.ends_with(ending))
     });
     recordings.sort_by(|a, b| a.name.cmp(&b.name));
+
     let with_events: Vec<&str> = recordings
         .iter()
         .map(|recording| recording.name.as_str())
@@ -78,6 +79,7 @@ fn names(endings: &[&str]) -> Vec<String> {
         .filter(|name| endings.iter().any(|ending| name.ends_with(ending)))
         .collect();
     names.sort();
+
     names
 }
 
@@ -141,6 +143,7 @@ pub(crate) fn assert_same_text(actual: &str, expected: &str, name: &str) {
     if let Some((actual, expected)) = lines.find(|(a, b)| a != b) {
         panic!("{name}\n  expected {expected:?}\n  got      {actual:?}");
     }
+
     assert_eq!(
         actual.len(),
         expected.len(),

@@ -77,6 +77,7 @@ pub(super) fn racked(count: usize, size: usize, uplink_bps: f64) -> Fleet {
     for (at, host) in fleet.plan.hosts.iter_mut().enumerate() {
         host.rack = Some(format!("r{}", at / size + 1));
     }
+
     fleet
 }
 
@@ -89,6 +90,7 @@ pub(super) fn incast(count: usize) -> Fleet {
         is_target_only: false,
     });
     fleet.plan.topology = Topology::Incast(host("nas"));
+
     fleet
 }
 
@@ -106,6 +108,7 @@ impl Fleet {
     pub(super) fn run(mut self) -> FleetReport {
         let plan = self.plan.clone();
         let outcome = explore(&plan, Vec::new(), &mut self);
+
         let links_bps = plan
             .topology
             .hub()
@@ -136,6 +139,7 @@ impl Fleet {
         } else {
             self.uplink_bps / crossing
         };
+
         of(&task.source).min(of(&task.sink)).min(uplink).round()
     }
 }
@@ -144,6 +148,7 @@ impl RoundRunner for Fleet {
     fn run(&mut self, round: &Round) -> Result<Vec<Cell>, RoundError> {
         self.rounds += 1;
         let planned_ns = self.rounds as u64 * 1_000_000_000;
+
         let cell = |(at, task): (u64, &Task)| {
             let mut measurement = Measurement::default();
             measurement.goodput_bps = self.rate(task, round);

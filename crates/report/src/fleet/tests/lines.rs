@@ -55,6 +55,7 @@ fn progress() -> FleetProgress {
         [("h1", "h6"), ("h2", "h5"), ("h7", "h8"), ("h3", "h4")].map(|(a, b)| (host(a), host(b)));
     let tasks = mesh(8).plan.tasks_of(&pairs, 0);
     let round = Round::new(tasks, Default::default());
+
     FleetProgress {
         round,
         rounds_done: 2,
@@ -86,6 +87,7 @@ fn live_line_has_the_slowest_pair_first_and_no_rate_for_one_without_a_sample() {
         cells_planned: 56,
         suspects: 1,
     };
+
     let blocks = Style {
         glyphs: Glyphs::Blocks,
         ..Style::PLAIN
@@ -105,6 +107,7 @@ fn live_line_has_the_slowest_pair_first_and_no_rate_for_one_without_a_sample() {
         ),
         "round 3/7  h7<->h8 0.18 Gbit/s  3 other pairs  24/56 cells  1 suspect  0:12 left"
     );
+
     for columns in 1..100 {
         let line = live(
             &now,
@@ -115,6 +118,7 @@ fn live_line_has_the_slowest_pair_first_and_no_rate_for_one_without_a_sample() {
         );
         assert!(line.chars().count() < columns, "{columns}: {line}");
     }
+
     assert_eq!(
         progress_line(&now, Style::PLAIN),
         "round 3/7  slowest h7<->h8 0.18 Gbit/s  24/56 cells  1 suspect  0:12 left\n"
@@ -158,6 +162,7 @@ fn check() -> CheckReport {
         notes,
         ..row("pc07", "10.0.0.107")
     };
+
     let notes = vec!["5201 filtered: 18 of 18 partners time out".to_owned()];
     let blocked = CheckRow {
         state: CheckState::Blocked,
@@ -166,6 +171,7 @@ fn check() -> CheckReport {
         notes,
         ..row("pc13", "10.0.0.113")
     };
+
     let gone = CheckRow {
         state: CheckState::Unreachable,
         version: None,
@@ -197,6 +203,7 @@ fn check_of_many_hosts_shows_those_that_need_attention() {
     many.rows
         .extend(hosts(40).iter().map(|host| row(host.as_str(), "10.0.0.1")));
     many.next = None;
+
     let shown = check_text(&many, Style::PLAIN);
     assert!(
         shown.starts_with("44 hosts: 42 ready, 1 blocked, 1 unreachable; "),
@@ -216,6 +223,7 @@ fn notes_of_hosts_act_on_no_terminal() {
         row.version = Some("\u{9b}1".to_owned());
         row.device = Some("eth\n0".to_owned());
     }
+
     evil.carrier = "\u{1b}]0;x".to_owned();
     let blocks = Style {
         glyphs: Glyphs::Blocks,

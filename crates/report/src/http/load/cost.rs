@@ -38,6 +38,7 @@ fn cost(side: &EndpointStats, ok: u64) -> String {
             words.push(format!("{} of it per 2xx", time(ns as f64 / ok as f64)));
         }
     }
+
     words.extend(side.cpu_busy.map(|busy| match side.cpus {
         Some(cpus) => format!("all {cpus} CPUs {} busy", percent(busy)),
         None => format!("all CPUs {} busy", percent(busy)),
@@ -55,8 +56,10 @@ fn cost(side: &EndpointStats, ok: u64) -> String {
         side.time_wait
             .map(|sockets| format!("TIME_WAIT {}", peak(sockets))),
     );
+
     if words.is_empty() {
         words.push("nothing could be measured".to_owned());
     }
+
     words.join(", ")
 }

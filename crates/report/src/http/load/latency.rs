@@ -25,6 +25,7 @@ pub(super) fn latency(load: &LoadResult) -> Table {
     let rows: Vec<(&str, &Latency)> = std::iter::once((first, &load.latency))
         .chain(more)
         .collect();
+
     Table::of("latency", "", &rows)
         .text("of", |(name, _)| *name)
         .number("p50", |(_, latency)| quantile(latency.p50, latency.n))
@@ -48,10 +49,12 @@ fn notes(load: &LoadResult, rows: &[(&str, &Latency)]) -> Vec<&'static str> {
     if quantiles.clone().any(|quantile| quantile.is_none()) {
         notes.push("n/a: fewer than ten values lie above the quantile, so it says nothing");
     }
+
     let is_open = matches!(load.mode, Mode::Open { .. });
     if is_open && quantiles.flatten().any(|quantile| quantile.is_lower_bound) {
         notes.push("≥: it falls on a request that never ended; the truth is this or more");
     }
+
     notes
 }
 

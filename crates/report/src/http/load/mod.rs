@@ -57,10 +57,12 @@ pub(crate) fn load_blocks(report: &LoadReport<'_>, is_verbose: bool) -> Vec<Bloc
             .map(|verdict| limit(&verdict.primary, verdict.confidence)),
     );
     blocks.extend(not_accepted(report.load).map(|text| Block::entry("NEXT", ANSWER_CHARS, text)));
+
     if is_verbose {
         blocks.push(Block::Space);
         blocks.extend(details(report));
     }
+
     let flags = report.load.flags.iter();
     blocks.extend(flags.map(|flag| Block::entry("NOTE", ANSWER_CHARS, labels::flag(*flag))));
     blocks
@@ -95,6 +97,7 @@ fn result(load: &LoadResult) -> String {
             classes.collect::<Vec<_>>().join(", ")
         ),
     };
+
     let latency = &load.latency;
     let quantiles = [
         ("p50", latency.p50),
@@ -108,6 +111,7 @@ fn result(load: &LoadResult) -> String {
         .map(|(name, ns)| format!("{name} {}", quantile(ns, latency.n)))
         .collect();
     let parts = [rate, errors, quantiles.join(", ")];
+
     parts
         .into_iter()
         .filter(|part| !part.is_empty())
@@ -140,6 +144,7 @@ fn not_accepted(load: &LoadResult) -> Option<&'static str> {
     let has_silent = load.errors.count(ErrorClass::Timeout) > 0
         || c.answered_at_end.is_some_and(|n| n < c.open_at_end);
     let is_idle = matches!(load.mode, Mode::Idle { .. });
+
     (is_idle && has_silent).then_some(
         "connections without a response wait in the server's listen queue (`ss -lnt` there: \
          Recv-Q) until it accepts them: look at its limit of descriptors (ulimit -n, LimitNOFILE=) \
@@ -169,6 +174,7 @@ fn limit(judgement: &Judgement, confidence: Confidence) -> Block {
         };
         text += &format!("; {next}{}", judgement.advice);
     }
+
     Block::entry(label, ANSWER_CHARS, text)
 }
 
@@ -196,6 +202,7 @@ fn details(report: &LoadReport<'_>) -> Vec<Block> {
     blocks.extend(errors(load).map(Block::Table));
     blocks.push(Block::Space);
     blocks.extend(ends(report));
+
     blocks
 }
 
@@ -212,6 +219,7 @@ const ANSWER_CHARS: usize = 9;
 fn mode(load: &LoadResult) -> String {
     let connections = grouped(load.connections.wanted);
     let window = time_ns(load.window_ns);
+
     match load.mode {
         Mode::Closed { pipeline, think_ns } => {
             let pipeline = match pipeline {
@@ -265,6 +273,7 @@ fn rates(report: &LoadReport<'_>) -> Vec<Block> {
     } else {
         "sent"
     };
+
     let failed = known(load.error_share(), |share| {
         format!("{} of all that ended", percent(share))
     });
@@ -275,6 +284,7 @@ fn rates(report: &LoadReport<'_>) -> Vec<Block> {
     let c = load.connections;
     let [wanted, opened, at_end, reconnects, dropped] =
         [c.wanted, c.opened, c.open_at_end, c.reconnects, c.dropped].map(grouped);
+
     // A throughput with what it counts.
     let amount = |value: Option<f64>, text: fn(f64) -> String, unit: &str, counts: &str| {
         known(value, |value| {
@@ -343,5 +353,6 @@ fn link(report: &LoadReport<'_>) -> String {
             rate(link as f64)
         )
     });
+
     format!(" of {}{share}", nic.device)
 }

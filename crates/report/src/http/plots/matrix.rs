@@ -16,6 +16,7 @@ pub(super) fn throughput(study: &Study) -> Option<Plot> {
             ..Point::new(x(cell), cell.median.payload_bytes_per_s?)
         })
     };
+
     let allowed = |cell: &Cell| {
         Some(Point::new(
             x(cell),
@@ -31,11 +32,13 @@ pub(super) fn throughput(study: &Study) -> Option<Plot> {
             Series::new(limit, LineStyle::Limit, hue, cells().filter_map(allowed)),
         ]
     });
+
     let rate = Axis::linear("payload MB/s (10^6 B/s)", |rate| {
         format!("{} MB/s", mega(rate))
     });
     let chart = Chart::new(connections(&grid), rate, 330, series.collect());
     let key = "ringed: best stable; dashed: what the network allows, X_net; ";
+
     Plot::of(
         "payload throughput over connections",
         key,
@@ -56,6 +59,7 @@ pub(super) fn latency(study: &Study) -> Option<Plot> {
             ..Point::new(x(cell), cell.median.p99_ns? as f64)
         })
     };
+
     let middle = |cell: &Cell| Some(Point::new(x(cell), cell.median.p50_ns? as f64));
     let series = payloads(&grid).flat_map(|(hue, bytes)| {
         let cells = || grid.cells_of(bytes);
@@ -70,6 +74,7 @@ pub(super) fn latency(study: &Study) -> Option<Plot> {
             ),
         ]
     });
+
     let chart = Chart::new(
         connections(&grid),
         Axis::log("latency", time),

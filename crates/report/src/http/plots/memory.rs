@@ -14,6 +14,7 @@ pub(super) fn memory(study: &Study) -> Option<Plot> {
     let idle = study.idle.as_ref()?;
     let most = idle.steps.iter().map(|step| step.open).max()?;
     let mut series = Vec::new();
+
     let rows: [(&str, Figure, Option<MemoryLine>); 3] = [
         (
             "server program",
@@ -42,12 +43,14 @@ pub(super) fn memory(study: &Study) -> Option<Plot> {
         series
             .extend(line.map(|line| Series::new(name, LineStyle::Limit, hue, fitted(line, most))));
     }
+
     let x = Axis::linear("open connections", |c| grouped(c.max(0.0) as u64));
     let y = Axis::linear("memory in MiB", |mebibytes| {
         format!("{} MiB", digits(mebibytes))
     });
     let runs = "one run of each step".to_owned();
     let chart = Chart::new(x, y, 300, series);
+
     Plot::of(
         "memory over idle connections",
         "dashed: fitted line; ",

@@ -13,6 +13,7 @@ const POINTS_MAX: usize = 512;
 pub(super) fn payload(study: &Study) -> Option<Plot> {
     let cells = by_payload(study);
     let cpus = study.server.as_ref().and_then(|server| server.cpus);
+
     let by_cpu = |cell: &Cell| {
         let each = cell
             .median
@@ -27,6 +28,7 @@ pub(super) fn payload(study: &Study) -> Option<Plot> {
     } else {
         curve.collect()
     };
+
     let series = vec![
         Series::new(
             "measured",

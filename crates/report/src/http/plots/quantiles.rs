@@ -26,6 +26,7 @@ pub(super) fn quantiles(study: &Study) -> Option<Plot> {
         .at((0..7).map(|nines| 10_f64.powi(nines)).chain([2.0]));
     let title = "latency by quantile of the best stable cells and of those with many connections";
     let runs = "one run of each, the middle one by throughput".to_owned();
+
     Plot::of(
         title,
         "",

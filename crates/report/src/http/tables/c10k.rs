@@ -12,11 +12,13 @@ use crate::numbers::bytes;
 pub(in crate::http) fn idle(study: &Study) -> Option<Table> {
     let idle = study.idle.as_ref()?;
     let memory = |total: Option<u64>| known(total, |total| bytes(total as f64));
+
     let each = |step: &IdleStep, total: Option<u64>, line: Option<MemoryLine>| {
         let each = total
             .zip(line.filter(MemoryLine::grows))
             .filter(|_| step.open > 0);
         let each = each.map(|(total, line)| (total as f64 - line.base_bytes) / step.open as f64);
+
         // What is below the line's start is memory that was free before, and no figure for a
         // connection.
         known(each.filter(|each| *each >= 1.0), bytes)
@@ -79,6 +81,7 @@ pub(in crate::http) fn busy(study: &Study) -> Option<Table> {
         let loads = finished(cell).filter_map(|run| run.load.as_ref());
         known(loads.map(|load| figure(&load.connections)).max(), grouped)
     };
+
     let memory = |cell: &Cell| {
         finished(cell)
             .filter_map(|run| run.server.as_ref()?.rss_bytes)

@@ -10,6 +10,7 @@ use crate::numbers::{bytes, rate};
 pub(in crate::http) fn environment(study: &Study) -> Table {
     let client = numbers_of(&study.client);
     let server = study.server.as_ref().map(numbers_of);
+
     let rows = client
         .into_iter()
         .enumerate()
@@ -20,6 +21,7 @@ pub(in crate::http) fn environment(study: &Study) -> Table {
         });
     let rows: Vec<[String; 3]> = rows.collect();
     let table = Table::of_words("T7", "environment", ["figure", "client", "server"], &rows);
+
     Table {
         notes: notes(study),
         ..table

@@ -49,6 +49,7 @@ pub(in crate::http) fn limits(study: &Study) -> Option<Table> {
         .text("in cell", |(.., top)| cell(*top))
         .notes(notes(&client, &server))
         .table();
+
     (!client.is_empty()).then_some(table)
 }
 
@@ -61,6 +62,7 @@ fn notes(client: &[Found<'_>], server: &[Found<'_>]) -> Vec<String> {
             "most sockets of the test by state, {end}: {states}"
         ))
     });
+
     std::iter::once(mark).chain(states).collect()
 }
 
@@ -75,6 +77,7 @@ fn states(sides: &[Found<'_>]) -> Option<String> {
         let peak = most.entry(state).or_default();
         *peak = (*peak).max(*count);
     }
+
     let words: Vec<String> = most
         .into_iter()
         .take(STATES_MAX)

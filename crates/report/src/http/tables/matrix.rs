@@ -15,12 +15,14 @@ pub(in crate::http) fn matrices(study: &Study) -> Vec<Table> {
     if grid.is_empty() {
         return Vec::new();
     }
+
     let rate = |cell: &model::Cell| cell.median.payload_bytes_per_s;
     let best = |payload| {
         grid.cells_of(payload)
             .filter_map(rate)
             .fold(f64::MIN_POSITIVE, f64::max)
     };
+
     let throughput = matrix(
         &grid,
         "T2a",
@@ -40,6 +42,7 @@ pub(in crate::http) fn matrices(study: &Study) -> Vec<Table> {
         |_| None,
         Vec::new(),
     );
+
     let errors = matrix(
         &grid,
         "T2c",
@@ -66,6 +69,7 @@ fn matrix(
         None => Cell::default(),
     };
     let table = table.numbers(grid.connections(), |c| format!("c{c}"), cell);
+
     table.notes(notes).table()
 }
 
@@ -99,6 +103,7 @@ fn legend(grid: &Grid<'_>) -> Vec<String> {
     let words: Vec<String> = words
         .map(|(letter, meaning)| format!("{letter} {meaning}"))
         .collect();
+
     vec![
         "*: best stable, fewest connections that are fast, steady and without failures".to_owned(),
         format!("{}; after a +: fits as well", words.join("; ")),
@@ -109,6 +114,7 @@ fn legend(grid: &Grid<'_>) -> Vec<String> {
 pub(in crate::http) fn rows(study: &Study) -> Option<Table> {
     let connections = |c: u32| format!("c{c}");
     let none = || "none".to_owned();
+
     let queueing = |row: &Row| {
         let words: Vec<String> = row
             .queueing_connections
@@ -134,6 +140,7 @@ pub(in crate::http) fn rows(study: &Study) -> Option<Table> {
             best.is_some(),
         )
     };
+
     let note = "knee: fewest connections that reach the best; predicted: from the latency with the \
                 fewest connections (Little's law)";
     Table::of(

@@ -44,6 +44,7 @@ pub(in crate::http) fn payload(study: &Study) -> Option<Table> {
         .all(NegotiatedProtocol::is_plain_http1);
     let unseen = "http is n/a inside TLS and in HTTP/2, where the bytes of heads are not seen";
     let title = format!("payloads by themselves; {}", runs_of(cells.iter().copied()));
+
     Table::of("T1", title, &cells)
         .text("payload", |cell| numbers::payload(cell.key.payload_bytes))
         .number("c", |cell| cell.key.connections.to_string())

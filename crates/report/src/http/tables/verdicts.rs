@@ -27,6 +27,7 @@ fn rows(cell: &model::Cell) -> Vec<[String; 5]> {
         stored_name(verdict.confidence),
         evidence(&verdict.primary, unused(cell)),
     ];
+
     let more = verdict.contributing.iter().map(|judgement| {
         let class = format!("+ {}", stored_name(judgement.class));
         [
@@ -64,6 +65,7 @@ fn advice(study: &Study) -> Vec<String> {
             }
         }
     }
+
     let text = |((class, advice), count): ((VerdictClass, &str), usize)| {
         format!(
             "{} ({}): {advice}",
@@ -85,10 +87,12 @@ fn flags(study: &Study) -> Vec<String> {
             .collect();
         flags.sort_unstable();
         flags.dedup();
+
         for flag in flags {
             *cells.entry(flag).or_default() += 1;
         }
     }
+
     let text =
         |(flag, count)| format!("{}: {}", labels::counted(count, "cell"), labels::flag(flag));
     cells.into_iter().map(text).collect()

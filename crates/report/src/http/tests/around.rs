@@ -25,6 +25,7 @@ fn checks_come_in_order_of_urgency_with_commands_to_copy() {
         ]
     );
     assert_eq!(value[1]["status"], "fail");
+
     let long = "x".repeat(300);
     let mut checks = checks;
     checks.retain(|check| check.status == CheckStatus::Fail);
@@ -49,17 +50,20 @@ fn only_cells_whose_runs_show_a_change_are_marked() {
             })
             .expect("the cell");
         cell.runs = cell.runs.iter().cycle().take(repeats).cloned().collect();
+
         for (run, repeat) in cell.runs.iter_mut().zip(1..) {
             run.repeat = repeat;
             let load = run.load.as_mut().expect("a load");
             load.ok = (load.ok as f64 * share) as u64;
         }
     };
+
     for (study, share) in [(&mut before, 1.0), (&mut after, 0.888)] {
         matrix(study, 128, 6, share);
         matrix(study, 256, 6, share.max(0.995));
         matrix(study, 512, 3, share);
     }
+
     after.client.kernel = Some("6.12.0".to_owned());
     assert_expected(
         "http/comparison.txt",
@@ -74,6 +78,7 @@ fn only_cells_whose_runs_show_a_change_are_marked() {
             .count(),
         1
     );
+
     let partly = comparison_text(&interrupted(), &idle_only(), Style::PLAIN);
     assert!(
         partly.contains("21 cells are in one of the studies only"),
@@ -89,6 +94,7 @@ fn progress() -> Progress {
     (server.cpu_busy, server.busiest_cpu_busy) = (Some(0.95), Some(1.0));
     server.connections = Some(64);
     (server.rx_bytes, server.tx_bytes) = (Some(300_000), Some(23_525_000));
+
     Progress {
         key: full().cells[4].key,
         repeat: 2,
@@ -120,12 +126,14 @@ server: CPU 95 % (busiest 100 %), 64 connections, 941 Mbit/s sent, 12.0 Mbit/s r
     unknown.left_s = None;
     unknown.ok_per_s = None;
     unknown.server = None;
+
     let text = block(&unknown, Style::PLAIN);
     assert_eq!(text.lines().count(), 4);
     assert!(
         text.contains("n/a 2xx/s") && text.contains("server: no figures\n"),
         "{text}"
     );
+
     let event = event(&progress());
     assert_eq!(event.matches('\n').count(), 1);
     let value: serde_json::Value = serde_json::from_str(&event).expect("JSON");
@@ -144,6 +152,7 @@ fn a_finished_run_is_one_line() {
         "[4/54] matrix 1k c64 r1: 101,866 2xx/s, payload 104.3 MB/s, p99 2.53 ms, 0 errors, max \
          core client 63 % server 100 %\n"
     );
+
     let mut skipped = run.clone();
     skipped.state = RunState::Skipped;
     skipped.load = None;
@@ -174,6 +183,7 @@ fn plan_listing_has_time_bytes_and_requirements() {
         "http/plan.txt",
         &plan_text(target, &estimate, &needs, Style::PLAIN),
     );
+
     let value: serde_json::Value =
         serde_json::from_str(&plan_json(target, &estimate, &needs)).expect("JSON");
     assert_eq!(value["cells"][0]["repeats"], 3);

@@ -19,9 +19,11 @@ fn html_is_well_formed_and_one_file() {
             ] {
                 assert!(!page.contains(foreign), "{name}: {foreign}");
             }
+
             check_tags(name, &page);
         }
     }
+
     let page = html(&hostile());
     assert!(page.contains("&lt;script&gt;alert(1)"));
     assert!(page.contains("prefers-color-scheme: dark"));
@@ -38,18 +40,21 @@ fn check_tags(name: &str, page: &str) {
             .unwrap_or_else(|| panic!("{name}: a tag has no end"));
         let (inner, after) = (&tag[..end], &tag[end + 1..]);
         rest = after;
+
         let word = inner
             .split([' ', '/'])
             .find(|word| !word.is_empty())
             .unwrap_or_default();
         assert_eq!(inner.matches('"').count() % 2, 0, "{name}: {inner}");
         assert!(!inner.contains('<'), "{name}: {inner}");
+
         if inner.starts_with('/') {
             assert_eq!(open.pop(), Some(word), "{name}: {inner}");
         } else if !inner.ends_with('/') && !matches!(word, "!DOCTYPE" | "meta") {
             open.push(word);
         }
     }
+
     assert!(open.is_empty(), "{name}: {open:?}");
 }
 
@@ -74,6 +79,7 @@ fn page_has_answers_and_heat_map_first_then_charts_and_folded_tables() {
         1,
         "the heat map alone is not folded"
     );
+
     // 47.5 of 103.8 MB/s, and the best one.
     assert!(
         page.contains("<td style=\"--heat:46%\">47.5 f  </td>"),
@@ -97,10 +103,12 @@ fn charts_are_drawn_where_there_is_a_curve() {
     ] {
         assert!(page.contains(&format!("<figcaption>{title}")), "{title}");
     }
+
     let drawings = page.matches("<svg ").count();
     assert_eq!(drawings, 5);
     assert_eq!(page.matches("role=\"img\" aria-label=\"").count(), drawings);
     assert_eq!(page.matches("</svg></div>\n<details>").count(), drawings);
+
     let first = plot(&page, "payload throughput");
     assert_eq!(
         first.matches("class=\"line limit").count(),
@@ -147,6 +155,7 @@ fn what_the_network_allows_is_a_curve_and_the_table_has_the_payloads_that_were_r
     let third = |study: &Study| plot(&html(study), "2xx per second").to_owned();
     let mut study = full();
     let straight = third(&study);
+
     study.ceiling = (40..=68)
         .map(|quarter| {
             let payload_bytes = 2_f64.powf(f64::from(quarter) / 4.0) as u64;
@@ -154,6 +163,7 @@ fn what_the_network_allows_is_a_curve_and_the_table_has_the_payloads_that_were_r
         })
         .collect();
     let curved = third(&study);
+
     let corners = |figure: &str| {
         let lines = figure.split("class=\"line limit h1\" points=\"").skip(1);
         let points = lines.filter_map(|rest| rest.split('"').next());
@@ -187,5 +197,6 @@ fn json_is_the_study_as_it_is() {
         assert!(read == study, "{name}");
         assert_eq!(json(&read), text, "{name}: keys keep their order");
     }
+
     assert!(json(&full()).starts_with("{\n  \"schema\": \"linerate.http/1\",\n  \"target\": "));
 }

@@ -64,6 +64,7 @@ fn lines_fit_and_nothing_acts_on_a_terminal() {
             check_lines(name, &comparison_text(&study, &full(), style));
         }
     }
+
     let style = Style {
         is_coloured: true,
         ..BLOCKS
@@ -98,25 +99,30 @@ fn protocol_and_the_reason_of_a_missing_ceiling_are_listed() {
     let mut study = full();
     let mut tls = NegotiatedTls::default();
     (tls.version, tls.cipher) = ("1.3".to_owned(), "TLS13_AES_256_GCM_SHA384".to_owned());
+
     let mut protocol = NegotiatedProtocol::default();
     (protocol.http, protocol.tls) = (HttpVersion::Http2, Some(tls));
     study.protocol = vec![protocol];
+
     let load = study.cells[0].runs[0].load.as_mut().expect("a run");
     load.mode = Mode::Closed {
         pipeline: 8,
         think_ns: 0,
     };
     study.ceiling_missing = Some("the speed is unknown".to_owned());
+
     let lines = [
         "protocol: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each \
          connection",
         "2xx/s that the network allows (X_net), and shares of it: n/a, the speed is unknown",
     ];
     let (shown, page) = (text(&study, Style::PLAIN), html(&study));
+
     for line in lines {
         assert!(shown.lines().any(|one| one == line), "{line}\n{shown}");
         assert!(page.contains(line), "{line}");
     }
+
     assert!(shown.contains("http is n/a inside TLS"), "{shown}");
     study.protocol = vec![NegotiatedProtocol::default()];
     assert!(!text(&study, Style::PLAIN).contains("protocol: "));
@@ -141,6 +147,7 @@ fn report<'a>(
 fn runs_of_the_generator_read_as_reviewed() {
     let run = run();
     let ends = run.server.as_ref().map(|server| (&run.client, server));
+
     let verdict = client_limited()
         .cells
         .last()
@@ -154,6 +161,7 @@ fn runs_of_the_generator_read_as_reviewed() {
         remarks: &remarks,
         ..report(&failing, ends)
     };
+
     // Too few answers for high quantiles.
     let mut short = run.load.clone().expect("a load");
     (short.latency.n, short.latency.p99, short.latency.p999) = (120, None, None);
@@ -161,8 +169,10 @@ fn runs_of_the_generator_read_as_reviewed() {
     (empty.window_ns, empty.requests, empty.ok) = (0, 0, 0);
     empty.latency = Latency::default();
     empty.seconds.clear();
+
     let mut idle = empty.clone();
     idle.mode = Mode::Idle { heartbeat_ns: None };
+
     let reports = [
         ("open", open),
         ("short", report(&short, None)),
@@ -170,11 +180,13 @@ fn runs_of_the_generator_read_as_reviewed() {
         ("idle", report(&idle, None)),
     ];
     let mut brief = String::new();
+
     for (name, report) in reports {
         let text = load_text(&report, true, BLOCKS);
         check_lines(name, &text);
         assert_expected(&format!("http/load-{name}.txt"), &text);
         brief += &format!("{name}\n{}\n", load_text(&report, false, BLOCKS));
     }
+
     assert_expected("http/load-brief.txt", &brief);
 }

@@ -13,6 +13,7 @@ use crate::members;
 pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Map<String, Value> {
     let is_udp = spec.transport == Transport::Udp;
     let is_bidirectional = spec.direction == Direction::Bidirectional;
+
     let streams = summary.streams.iter().map(|stream| {
         let totals = Totals::of_stream(stream, spec);
         if is_udp {
@@ -23,6 +24,7 @@ pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Map<String, Value> {
     });
     let mut end = Map::new();
     end.insert("streams".into(), streams.collect());
+
     for flow in [Flow::Forward, Flow::Reverse] {
         let suffix = match flow {
             Flow::Reverse if is_bidirectional => "_bidir_reverse",
@@ -41,19 +43,23 @@ pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Map<String, Value> {
                 .map(|(key, sum)| (format!("{key}{suffix}"), sum)),
         );
     }
+
     end.insert("cpu_utilization_percent".into(), cpu(summary));
     if spec.transport == Transport::Tcp {
         end.extend(congestion_members(summary, is_bidirectional));
     }
+
     end
 }
 
 fn tcp_stream(stream: &StreamSummary, totals: &Totals) -> Value {
     let mut halves = Map::new();
     halves.insert("sender".into(), tcp_sender(stream, totals));
+
     if let Some(file) = &stream.file {
         halves.insert("diskfile".into(), disk_file(file, totals));
     }
+
     halves.insert("receiver".into(), tcp_receiver(stream, totals));
     Value::Object(halves)
 }
@@ -62,10 +68,12 @@ fn tcp_sender(stream: &StreamSummary, totals: &Totals) -> Value {
     let mut half = Map::new();
     half.insert("socket".into(), display_id(stream.id).into());
     half.extend(amount(&totals.sender));
+
     if let (Some(retransmits), Some(tcp)) = (totals.retransmits, &stream.tcp) {
         half.insert("retransmits".into(), retransmits.into());
         half.extend(tcp_facts(tcp));
     }
+
     with_role(half, totals.role)
 }
 
@@ -107,6 +115,7 @@ fn tcp_sums(totals: &Totals) -> Vec<(&'static str, Value)> {
     if let Some(retransmits) = totals.retransmits {
         sent.insert("retransmits".into(), retransmits.into());
     }
+
     let received = amount(&totals.receiver);
     vec![
         ("sum_sent", with_role(sent, totals.role)),
@@ -123,6 +132,7 @@ fn udp_stream(id: StreamId, totals: &Totals) -> Value {
         "out_of_order".into(),
         totals.receiver.udp.out_of_order.into(),
     );
+
     with_role(stream, totals.role)
 }
 
@@ -140,6 +150,7 @@ fn udp_sums(totals: &Totals) -> Vec<(&'static str, Value)> {
     }));
     let mut received = amount(&totals.receiver);
     received.extend(losses(&totals.receiver.udp));
+
     vec![
         ("sum", with_role(sum, totals.role)),
         ("sum_sent", with_role(sent, StreamRole::Sender)),

@@ -13,6 +13,7 @@ pub(super) fn interval(report: &IntervalReport, spec: &TestSpec) -> Value {
     let rows = report.streams.iter().map(|row| stream(row, report.omitted));
     let mut members = Map::new();
     members.insert("streams".into(), rows.collect());
+
     let is_bidirectional = spec.direction == Direction::Bidirectional;
     for flow in [Flow::Forward, Flow::Reverse] {
         let key = match flow {
@@ -23,6 +24,7 @@ pub(super) fn interval(report: &IntervalReport, spec: &TestSpec) -> Value {
             members.insert(key.into(), sum(&total, report.omitted));
         }
     }
+
     Value::Object(members)
 }
 
@@ -30,12 +32,15 @@ fn stream(row: &StreamInterval, omitted: bool) -> Value {
     let mut members = Map::new();
     members.insert("socket".into(), display_id(row.id).into());
     members.extend(amount(row.start_ns, row.end_ns, row.bytes));
+
     if let Some(tcp) = &row.tcp {
         members.extend(tcp_facts(tcp));
     }
+
     if let Some(udp) = &row.udp {
         members.extend(udp_facts(udp, row.role));
     }
+
     finish(members, omitted, row.role)
 }
 
@@ -44,9 +49,11 @@ fn sum(total: &IntervalSum, omitted: bool) -> Value {
     if let Some(retransmits) = total.retransmits {
         members.insert("retransmits".into(), retransmits.into());
     }
+
     if let Some(udp) = &total.udp {
         members.extend(udp_facts(udp, total.role));
     }
+
     finish(members, omitted, total.role)
 }
 

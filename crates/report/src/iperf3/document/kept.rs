@@ -54,6 +54,7 @@ impl KeptIntervals {
         if self.is_full {
             return None;
         }
+
         if self
             .budget
             .as_ref()
@@ -69,6 +70,7 @@ impl KeptIntervals {
                  {ROWS_MAX} rows"
             ));
         }
+
         self.rows += rows;
         self.reports.push(report.clone());
         None

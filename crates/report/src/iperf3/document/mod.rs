@@ -76,6 +76,7 @@ impl Document {
             }
             _ => None,
         };
+
         members.insert("description".into(), path.description.as_str().into());
         self.paths.push(Value::Object(members));
     }
@@ -105,6 +106,7 @@ impl Document {
                     json!({"data_paths": self.paths, "notices": self.notices}),
                 );
             }
+
             self.end = Value::Object(end);
         }
     }
@@ -153,6 +155,7 @@ impl Document {
         if let Some(error) = error {
             members.insert("error".into(), error.into());
         }
+
         let spec = self.header.as_ref().map(|h| &h.spec);
         let title = spec
             .and_then(|s| s.title.as_ref())
@@ -160,12 +163,15 @@ impl Document {
         if let Some(title) = title {
             members.insert("title".into(), title.as_str().into());
         }
+
         if let Some(extra_data) = spec.and_then(|s| s.extra_data.as_ref()) {
             members.insert("extra_data".into(), extra_data.as_str().into());
         }
+
         if let Some((key, value)) = &self.server_output {
             members.insert((*key).into(), value.clone());
         }
+
         members.extend(self.appendices.clone());
         pretty::pretty(&self.with(members)) + "\n"
     }

@@ -18,12 +18,14 @@ pub(super) fn start(
     members.insert("connected".into(), streams.iter().map(connected).collect());
     members.insert("version".into(), options.version.as_str().into());
     members.insert("system_info".into(), options.system_info.as_str().into());
+
     if let Some(header) = header {
         add_test(&mut members, header, streams);
         if is_started {
             members.insert("test_start".into(), test_start(header));
         }
     }
+
     Value::Object(members)
 }
 
@@ -46,9 +48,11 @@ fn add_test(members: &mut Map<String, Value>, header: &TestHeader, streams: &[St
     if is_server && rate_bps != 0 {
         members.insert("target_bitrate".into(), rate_bps.into());
     }
+
     if is_server && is_tcp {
         members.extend(buffers(spec, streams));
     }
+
     members.insert("timestamp".into(), timestamp(header.started_at_unix_ms));
     let peer = if is_server {
         "accepted_connection"
@@ -60,6 +64,7 @@ fn add_test(members: &mut Map<String, Value>, header: &TestHeader, streams: &[St
         json!({"host": header.peer_host, "port": header.peer_port}),
     );
     members.insert("cookie".into(), header.cookie.as_str().into());
+
     match spec.socket.mss_bytes {
         Some(mss) if is_tcp => members.insert("tcp_mss".into(), mss.into()),
         None if is_tcp => members.insert(
@@ -68,11 +73,13 @@ fn add_test(members: &mut Map<String, Value>, header: &TestHeader, streams: &[St
         ),
         _ => None,
     };
+
     members.insert("target_bitrate".into(), rate_bps.into());
     members.insert(
         "fq_rate".into(),
         spec.pacing.fq_rate_bps.unwrap_or(0).into(),
     );
+
     if !(is_server && is_tcp) {
         members.extend(buffers(spec, streams));
     }
@@ -85,6 +92,7 @@ fn buffers(spec: &TestSpec, streams: &[Stream]) -> Vec<(String, Value)> {
     };
     let granted = &first.effective;
     let actual = |key: &str, size: Option<u32>| size.map(|size| (key.to_owned(), size.into()));
+
     std::iter::once((
         "sock_bufsize".to_owned(),
         spec.socket.window_bytes.unwrap_or(0).into(),
@@ -106,6 +114,7 @@ fn test_start(header: &TestHeader) -> Value {
         EndCondition::Blocks(blocks) => (0, 0, blocks),
         EndCondition::Unlimited => (0, 0, 0),
     };
+
     json!({
         "protocol": stored_name(spec.transport).to_uppercase(),
         "num_streams": spec.streams,

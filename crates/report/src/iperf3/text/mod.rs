@@ -72,6 +72,7 @@ impl EventSink for TextWriter {
             // iperf3 shows none of the others.
             _ => {}
         }
+
         self.page.send()
     }
 }
@@ -98,6 +99,7 @@ impl TextWriter {
         if is_negligible(report, test.header.interval) {
             return;
         }
+
         if !test.has_interval {
             test.has_interval = true;
             let role = report
@@ -110,11 +112,13 @@ impl TextWriter {
         } else if test.header.spec.streams > 1 {
             self.page.line(SEPARATOR);
         }
+
         let note = if report.omitted { "(omitted)" } else { "" };
         for flow in [Flow::Forward, Flow::Reverse] {
             for row in report.streams.iter().filter(|s| s.flow == flow) {
                 self.page.line(&test.columns.interval_row(row, note));
             }
+
             if let Some(sum) = report.sum(flow).filter(|_| test.header.spec.streams > 1) {
                 self.page.line(&test.columns.interval_sum(&sum, note));
             }

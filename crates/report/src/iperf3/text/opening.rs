@@ -21,6 +21,7 @@ impl TextWriter {
             self.page
                 .line(&format!("Time: {}", rfc1123(header.started_at_unix_ms)));
         }
+
         let (host, port) = (&header.peer_host, header.peer_port);
         match header.endpoint {
             Endpoint::Client => self
@@ -30,15 +31,18 @@ impl TextWriter {
                 .page
                 .line(&format!("Accepted connection from {host}, port {port}")),
         }
+
         if header.endpoint == Endpoint::Client && header.spec.direction == Direction::Reverse {
             self.page
                 .line(&format!("Reverse mode, remote host {host} is sending"));
         }
+
         if self.options.verbose {
             parameter_lines(header)
                 .iter()
                 .for_each(|line| self.page.line(line));
         }
+
         self.test = Some(Test {
             header: header.clone(),
             columns: Columns::new(header.endpoint, &header.spec, self.options.format),
@@ -85,6 +89,7 @@ fn parameter_lines(header: &TestHeader) -> Vec<String> {
             header.control_mss_bytes.unwrap_or(0)
         ),
     });
+
     let rate = spec.pacing.rate_bps.filter(|rate| *rate > 0);
     std::iter::once(format!("      Cookie: {}", header.cookie))
         .chain(mss)

@@ -33,6 +33,7 @@ impl Page {
         if let (Endpoint::Client, Some(title)) = (self.options.endpoint, &self.options.title) {
             let _ = write!(self.pending, "{title}:  ");
         }
+
         self.pending.push_str(text);
         self.pending.push('\n');
     }
@@ -76,6 +77,7 @@ impl Page {
 fn local_time(format: &str, time: &Zoned) -> String {
     let config = strtime::Config::new().lenient(true);
     let mut text = String::new();
+
     let broken_down = strtime::BrokenDownTime::from(time);
     match broken_down.format_with_config(&config, c_locale(format), &mut text) {
         Ok(()) => text,
@@ -100,6 +102,7 @@ fn c_locale(format: &str) -> String {
             }
         }
     }
+
     spelled
 }
 
@@ -113,6 +116,7 @@ mod tests {
     fn conversions_of_the_c_locale_are_known() {
         let time = jiff::Timestamp::from_second(1_793_645_610).expect("in range");
         let time = time.to_zoned(jiff::tz::TimeZone::UTC);
+
         let rows = [
             ("%c ", "Mon Nov  2 18:53:30 2026 "),
             ("%Y-%m-%dT%H:%M:%S ", "2026-11-02T18:53:30 "),

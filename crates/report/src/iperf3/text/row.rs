@@ -170,6 +170,7 @@ impl Columns {
         let seconds = ns_to_s(time_ns.end.saturating_sub(time_ns.start));
         let transfer = format_amount(bytes as f64, UnitFormat::BYTES);
         let rate = format_amount(rate_bps(bytes, seconds) / 8.0, self.format);
+
         format!("{subject}{tag} {start:6.2}-{end:<6.2} sec  {transfer}s  {rate}s/sec")
     }
 
@@ -213,6 +214,7 @@ fn sum_with_retransmits(lead: &str, retransmits: u64, note: &str) -> String {
 fn udp_summary(lead: &str, udp: &UdpView, note: &str) -> String {
     let jitter_ms = udp.jitter_s * 1000.0;
     let total = udp.packets;
+
     match (udp.lost, udp.lost_percent()) {
         (Some(lost), Some(percent)) => {
             let percent = number::general(percent, 2);

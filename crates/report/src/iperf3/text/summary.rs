@@ -13,17 +13,21 @@ impl TextWriter {
     pub(super) fn summary(&mut self, summary: &Summary) {
         let Some(test) = &self.test else { return };
         let mut lines = vec![SEPARATOR.to_owned()];
+
         if self.options.verbose {
             lines.push("Test Complete. Summary Results:".into());
         }
+
         let has_retransmits = summary
             .streams
             .iter()
             .any(|s| s.tcp.is_some_and(|tcp| tcp.retransmits.is_some()));
         lines.push(test.columns.summary_header(has_retransmits));
+
         for flow in [Flow::Forward, Flow::Reverse] {
             lines.extend(test.direction(summary, flow, self.options.verbose));
         }
+
         lines.iter().for_each(|line| self.page.line(line));
     }
 }
@@ -33,20 +37,24 @@ impl Test {
     fn direction(&self, summary: &Summary, flow: Flow, verbose: bool) -> Vec<String> {
         let spec = &self.header.spec;
         let mut lines = Vec::new();
+
         for stream in streams_of(summary, flow) {
             let totals = Totals::of_stream(stream, spec);
             lines.extend(self.views(Subject::Stream(stream.id), &totals, Some(stream), verbose));
         }
+
         let Some(sum) = Totals::of_flow(summary, flow, spec) else {
             return lines;
         };
         if spec.streams > 1 {
             lines.extend(self.views(Subject::Sum, &sum, None, verbose));
         }
+
         if verbose {
             lines.extend(self.cpu_lines(summary, sum.role));
             lines.extend(self.congestion_lines(summary, flow));
         }
+
         lines
     }
 
@@ -61,6 +69,7 @@ impl Test {
     ) -> Vec<String> {
         let knows = |role| self.header.endpoint == Endpoint::Client || totals.role == role;
         let missing = |role: &str| verbose.then(|| subject.not_available(role));
+
         let sender = if knows(StreamRole::Sender) {
             let (view, retransmits) = (&totals.sender, totals.retransmits);
             Some(
@@ -76,6 +85,7 @@ impl Test {
         } else {
             missing("receiver")
         };
+
         let between = stream.map_or_else(Vec::new, |stream| self.between(stream, totals));
         sender.into_iter().chain(between).chain(receiver).collect()
     }
@@ -91,6 +101,7 @@ impl Test {
             .file
             .as_ref()
             .map(|file| file_line(file, totals.local().bytes));
+
         late.into_iter().chain(file).collect()
     }
 
@@ -102,9 +113,11 @@ impl Test {
         };
         let remote = summary.cpu_remote.unwrap_or_default();
         let mut lines = vec![cpu_line("sender", local, "receiver", remote)];
+
         if self.is_bidirectional() {
             lines.push(cpu_line("receiver", local, "sender", remote));
         }
+
         lines
     }
 
@@ -112,6 +125,7 @@ impl Test {
         if self.header.spec.transport != Transport::Tcp {
             return Vec::new();
         }
+
         let (sender, receiver) = congestion(summary, flow, self.is_bidirectional());
         let sender = sender.map(|name| format!("snd_tcp_congestion {name}"));
         let receiver = receiver.map(|name| format!("rcv_tcp_congestion {name}"));
@@ -128,6 +142,7 @@ pub(in crate::iperf3) fn congestion(
 ) -> (Option<&str>, Option<&str>) {
     let sender = summary.sender_congestion.as_deref();
     let receiver = summary.receiver_congestion.as_deref();
+
     if bidirectional && flow == Flow::Reverse {
         (receiver, sender)
     } else {
