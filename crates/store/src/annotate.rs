@@ -39,9 +39,11 @@ pub fn parse_label(text: &str) -> Result<Label, StoreError> {
         .split_once('=')
         .ok_or_else(|| wrong("write key=value"))?;
     check_key(key).map_err(wrong)?;
+
     if value.chars().count() > 256 {
         return Err(wrong("a value has at most 256 characters"));
     }
+
     Ok(Label {
         key: key.to_owned(),
         value: value.to_owned(),
@@ -66,21 +68,25 @@ impl Store {
     pub fn label(&self, run: RunId, set: &[Label], remove: &[String]) -> Result<(), StoreError> {
         let transaction = self.write()?;
         let row = self.known(run)?;
+
         for key in remove {
             transaction.execute(
                 "DELETE FROM label WHERE run = $1 AND key = $2",
                 &params![row, key],
             )?;
         }
+
         for label in set {
             put_label(&*transaction, row, &label.key, &label.value)?;
         }
+
         if self.labels(row)?.len() > MAX_LABELS {
             return Err(StoreError::Label(
                 run.short(),
                 "a run has at most 64 labels",
             ));
         }
+
         transaction.commit()
     }
 
@@ -153,6 +159,7 @@ impl Store {
         let found: Vec<(String, String)> = self
             .database
             .all(query, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
+
         let parsed = |(name, id): (String, String)| {
             Ok((
                 name,

@@ -69,16 +69,19 @@ impl Store {
              ORDER BY {order} LIMIT {limit}) AS listed LEFT JOIN label ON label.run = listed.id \
              ORDER BY {order}, key"
         );
+
         let mut list: Vec<RunRow> = Vec::new();
         self.database.query(&query, &parameters, &mut |row| {
             let next = run_row(row)?;
             if list.last().is_none_or(|last| last.run_id != next.run_id) {
                 list.push(next);
             }
+
             // One row per label.
             if let (Some(last), Some(key)) = (list.last_mut(), row.get(13)?) {
                 last.labels.insert(key, row.get(14)?);
             }
+
             Ok(())
         })?;
 
@@ -100,6 +103,7 @@ impl Store {
         for row in &mut list {
             row.both_ways = both_ways.remove(&row.run_id);
         }
+
         Ok(list)
     }
 
@@ -117,6 +121,7 @@ impl Store {
         );
         let values = self.database.all(&query, parameters, way_value)?;
         let mut both_ways = HashMap::new();
+
         for run in values.chunk_by(|a, b| a.0 == b.0) {
             if let (Some(forward), Some(reverse), Some((id, ..))) = (
                 middle(run, Way::Forward),
@@ -129,6 +134,7 @@ impl Store {
                 both_ways.insert(id, (forward, reverse));
             }
         }
+
         Ok(both_ways)
     }
 }
@@ -162,6 +168,7 @@ fn middle(values: &[WayValue], way: Way) -> Option<f64> {
         .map(|(.., value)| *value)
         .collect();
     let upper = *values.get(values.len() / 2)?;
+
     Some(upper.midpoint(values[(values.len() - 1) / 2]))
 }
 
@@ -179,6 +186,7 @@ impl Store {
     ) -> Result<Vec<(RunId, f64)>, StoreError> {
         let (clauses, mut parameters) = conditions(filter);
         parameters.push(Value::Text(measure.to_string()));
+
         let query = format!(
             "SELECT run_id, way, value FROM (SELECT id, run_id FROM run WHERE {clauses}) AS listed \
              JOIN measure ON measure.run = listed.id JOIN trial ON trial.run = listed.id AND \
@@ -188,6 +196,7 @@ impl Store {
         );
         let values = self.database.all(&query, &parameters, way_value)?;
         let runs = values.chunk_by(|a, b| a.0 == b.0);
+
         let median = |values: &[WayValue]| {
             let median = ways.iter().find_map(|way| middle(values, *way))?;
             let run = values
@@ -213,6 +222,7 @@ fn conditions(filter: &Filter) -> (String, Vec<Value>) {
             clauses.push(clause.replace('?', &format!("${}", parameters.len())));
         }
     };
+
     let text = |text: &Option<String>| text.clone().map(Value::Text);
     let time = |time_ms: Option<u64>| {
         time_ms.map(|time_ms| Value::Integer(time_ms.try_into().unwrap_or(i64::MAX)))
@@ -241,6 +251,7 @@ fn conditions(filter: &Filter) -> (String, Vec<Value>) {
         "spec_key = ?",
         filter.keys.clone().map(|(_, spec)| Value::Text(spec)),
     );
+
     for label in &filter.labels {
         add(
             "EXISTS (SELECT 1 FROM label WHERE label.run = run.id AND key = ?",
@@ -248,16 +259,20 @@ fn conditions(filter: &Filter) -> (String, Vec<Value>) {
         );
         add("value = ?)", Some(Value::Text(label.value.clone())));
     }
+
     if filter.state == Some(RunState::Ended) {
         // Stores of earlier versions have the other name.
         clauses.push("state IN ('ended', 'crashed')".to_owned());
     }
+
     if filter.measured_here {
         clauses.push("source_key IS NULL".to_owned());
     }
+
     if matches!(filter.sort, Sort::Highest | Sort::Lowest) {
         clauses.push("primary_value IS NOT NULL".to_owned());
     }
+
     (clauses.join(" AND "), parameters)
 }
 
@@ -266,6 +281,7 @@ fn run_row(row: &Row) -> Result<RunRow, StoreError> {
     let number = |column: usize| row.get::<i64>(column).map(i64::cast_unsigned);
     let measure: Option<String> = row.get(11)?;
     let value: Option<f64> = row.get(12)?;
+
     Ok(RunRow {
         run_id: text(0)?
             .parse()

@@ -32,9 +32,11 @@ impl Store {
                 self.last(back.ok_or_else(unknown)?)?.ok_or_else(unknown)?,
             ]);
         }
+
         if let Some(baseline) = name.strip_prefix('@') {
             return Ok(vec![self.baseline(baseline)?.ok_or_else(unknown)?]);
         }
+
         if let Some(label) = name.strip_prefix("label:") {
             let rows = self.list(&Filter {
                 labels: vec![parse_label(label)?],
@@ -47,6 +49,7 @@ impl Store {
                 Ok(ids)
             };
         }
+
         match &*self.ids_ending(&name.to_ascii_lowercase())? {
             [] => Err(unknown()),
             [one] => Ok(vec![*one]),
@@ -83,6 +86,7 @@ impl Store {
         {
             return Ok(Vec::new());
         }
+
         let query = "SELECT run_id FROM run WHERE run_id LIKE $1 ORDER BY run_id DESC LIMIT 9";
         let id = |row: &Row| {
             row.get::<String>(0)?
@@ -103,6 +107,7 @@ impl Store {
         if newest.is_empty() {
             return ": no runs are recorded".to_owned();
         }
+
         let line = |row: &RunRow| {
             let server = row
                 .server
@@ -120,6 +125,7 @@ impl Store {
             .iter()
             .take(8)
             .map(|(name, id)| format!("\n  @{name}  {}", id.short()));
+
         format!(
             "; the newest are{}{}",
             newest.iter().map(line).collect::<String>(),

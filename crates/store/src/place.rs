@@ -90,6 +90,7 @@ impl Place {
             }
             return Ok((named != "off").then(|| Self::file(named)));
         }
+
         Ok(Some(Self::file(
             state_directory_of(variable)?.join("history.db"),
         )))
@@ -108,6 +109,7 @@ impl Place {
                 "{server}: this build lacks the feature postgres; name a file"
             )));
         }
+
         // Passwords change; the directory of waiting records stays.
         let name: String = Sha256::digest(server.to_string())
             .iter()
@@ -159,6 +161,7 @@ fn state_directory_of(variable: impl Fn(&str) -> Option<OsString>) -> Result<Pat
             .map(PathBuf::from)
             .filter(absolute)
     };
+
     let of_home = || {
         variable("HOME")
             .map(|home| PathBuf::from(home).join(".local/state"))
@@ -200,6 +203,7 @@ impl fmt::Display for Server {
             None if parameters.contains('@') => "***",
             None => place,
         };
+
         write!(f, "postgresql://{shown}")
     }
 }
@@ -267,6 +271,7 @@ mod tests {
             fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode))
                 .expect("our folder")
         };
+
         for (mode, is_safe) in [
             (0o700, true),
             (0o755, true),
@@ -277,6 +282,7 @@ mod tests {
             set(mode);
             assert_eq!(refuse_exposed(folder.path()).is_ok(), is_safe, "{mode:o}");
         }
+
         set(0o777);
         let error = refuse_exposed(folder.path())
             .expect_err("exposed")

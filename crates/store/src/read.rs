@@ -27,6 +27,7 @@ impl Store {
         })?;
         let (mut record, damage) = self.load_row(row)?;
         record.notes.extend(damage);
+
         Ok(record)
     }
 
@@ -45,6 +46,7 @@ impl Store {
                 snapshot.facts = or_default(facts, "facts", &mut damage);
             }
         }
+
         let complete = self.trials(row, &mut record.trials, &mut damage);
         or_default(complete, "trials", &mut damage);
         record.labels = or_default(self.labels(row), "labels", &mut damage);
@@ -70,6 +72,7 @@ impl Store {
         record.state = variant(state)?;
         record.reason = reason;
         record.elapsed_ns = elapsed_ns.cast_unsigned();
+
         Ok(record)
     }
 
@@ -103,6 +106,7 @@ impl Store {
                 );
                 Ok(())
             })?;
+
         Ok(all)
     }
 
@@ -139,6 +143,7 @@ impl Store {
                 None
             });
             trials.push(repetition);
+
             Ok(())
         })
     }
@@ -159,6 +164,7 @@ impl Store {
                 measures.push(figure);
                 Ok(())
             })?;
+
         Ok(measures)
     }
 
@@ -179,6 +185,7 @@ impl Store {
                 }
                 Ok(())
             })?;
+
         Ok(all)
     }
 

@@ -72,6 +72,7 @@ impl Recorder {
     pub fn new(place: Place) -> Self {
         let (queue, jobs) = sync_channel(QUEUE);
         let counts = Arc::new(Counts::default());
+
         let mut writer = Writer {
             place,
             store: None,
@@ -85,6 +86,7 @@ impl Recorder {
         if let Err(error) = &writer {
             counts.note(&format!("no thread for the writer of the store: {error}"));
         }
+
         Self {
             queue,
             writer: writer.ok(),
@@ -183,6 +185,7 @@ impl Counts {
         let [stored, spooled, lost, waiting] =
             [&self.stored, &self.spooled, &self.lost, &self.waiting].map(read);
         let store_bytes = Some(read(&self.store_bytes)).filter(|bytes| *bytes > 0);
+
         Recorded {
             stored,
             spooled,
@@ -232,6 +235,7 @@ impl Writer {
                 Job::Finish(record) => self.finish(&record, None),
                 Job::FinishWith(record, trials) => self.finish(&record, Some(&trials)),
             }
+
             self.counts.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -252,6 +256,7 @@ impl Writer {
             self.read_size();
             return;
         };
+
         let whole = trials.map(|trials| {
             let mut run = record.clone();
             run.trials = trials().collect();
@@ -282,12 +287,14 @@ impl Writer {
             self.store = None;
             result = operation(self.opened()?);
         }
+
         let is_locked = result.as_ref().is_err_and(StoreError::is_locked);
         if let Some(store) = &self.store {
             store
                 .database
                 .set_lock_timeout(if is_locked { Duration::ZERO } else { BUSY });
         }
+
         result
     }
 
@@ -303,6 +310,7 @@ impl Writer {
             {
                 return Err(StoreError::Closed(refused.why.clone()));
             }
+
             let opened = Store::open_counting(&self.place).inspect_err(|error| {
                 self.refused = Some(Refused {
                     why: error.to_string(),
@@ -313,6 +321,7 @@ impl Writer {
             self.count_taken(taken);
             self.store = Some(store);
         }
+
         self.store
             .as_ref()
             .ok_or_else(|| StoreError::Closed("not open".to_owned()))

@@ -19,6 +19,7 @@ pub(crate) fn write(place: &Place, record: &RunRecord) -> Result<(), StoreError>
         .map_err(StoreError::file(&directory))?;
     let path = directory.join(format!("{}.json", record.run_id));
     let part = unfinished::name(&path);
+
     let written = OpenOptions::new()
         .write(true)
         .create(true)
@@ -47,6 +48,7 @@ pub(crate) fn files(place: &Place) -> Vec<PathBuf> {
             .is_some_and(|extension| extension == "json")
     });
     files.sort_unstable();
+
     files
 }
 
@@ -75,6 +77,7 @@ impl Store {
                 .map_err(StoreError::file(&path))?;
             taken += 1;
         }
+
         // Only an empty directory is removed.
         let _ = fs::remove_dir(self.place.spool());
         Ok(taken)

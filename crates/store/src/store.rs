@@ -91,6 +91,7 @@ impl Store {
             Err(StoreError::ReadOnly(_)) => {}
             marked => marked?,
         }
+
         unfinished::remove_left(&self.place);
         // A record that cannot be taken in stays where it is.
         let taken = self.take_spool().unwrap_or(0);

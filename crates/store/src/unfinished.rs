@@ -17,6 +17,7 @@ const BESIDE: [&str; 4] = ["", "-journal", "-wal", "-shm"];
 /// Name of a file that becomes `path` when it is complete, `history.db.new4711-0`.
 pub(crate) fn name(path: &Path) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
+
     let mut name = path.as_os_str().to_owned();
     name.push(format!(
         "{NEW}{}-{}",
@@ -47,11 +48,13 @@ fn remove_in(directory: &Path, is_base: impl Fn(&str) -> bool) {
     if file_system::is_remote(directory).unwrap_or(true) {
         return;
     }
+
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some((base, pid)) = name.to_str().and_then(parts) else {
             continue;
         };
+
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
         if is_file && is_base(base) && !Path::new(&format!("/proc/{pid}")).exists() {
             // Another process may have been first.
@@ -70,5 +73,6 @@ fn parts(name: &str) -> Option<(&str, u32)> {
         && BESIDE.contains(&beside)
         && pid.bytes().all(|byte| byte.is_ascii_digit());
     let pid = pid.parse().ok().filter(|pid| is_ours && *pid > 0)?;
+
     Some((base, pid))
 }

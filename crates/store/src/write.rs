@@ -47,6 +47,7 @@ impl Store {
             "UPDATE run SET trials = trials + $1 WHERE id = $2",
             &params![trials.len() as i64, row],
         )?;
+
         transaction.commit()
     }
 
@@ -70,11 +71,13 @@ impl Store {
         let transaction = self.write()?;
         let row = put(&*transaction, record)?;
         let (mut count, mut primary) = (0_i64, PrimaryMeasure::default());
+
         for trial in trials {
             put_trial(&*transaction, row, &trial)?;
             primary.add(&trial);
             count += 1;
         }
+
         let (measure, value) = primary.median().unzip();
         let statement =
             "UPDATE run SET trials = $1, primary_measure = $2, primary_value = $3 WHERE id = $4";
@@ -87,6 +90,7 @@ impl Store {
                 row
             ],
         )?;
+
         transaction.commit()
     }
 
@@ -137,6 +141,7 @@ impl Store {
             }
             None => {}
         }
+
         put(&*transaction, record)?;
         transaction.commit()?;
         Ok(Saved::New)
@@ -154,6 +159,7 @@ impl Store {
         if self.orphans()?.is_empty() {
             return Ok(());
         }
+
         let transaction = self.write()?;
         // Looked for again: the process may have written its end before it ended.
         for row in self.orphans()? {
@@ -169,11 +175,13 @@ impl Store {
                 .iter()
                 .map(|trial| trial.started_ns.saturating_add(trial.elapsed_ns));
             let elapsed_ns = ends.max().unwrap_or(0);
+
             record.state = RunState::Ended;
             record.reason = Some(reason);
             record.elapsed_ns = elapsed_ns;
             put_row(&*transaction, &record)?;
         }
+
         transaction.commit()
     }
 
@@ -186,6 +194,7 @@ impl Store {
         let ended = found
             .into_iter()
             .filter(|(_, owner)| owner.as_deref().is_none_or(owner::has_ended));
+
         Ok(ended.map(|(row, _)| row).collect())
     }
 }
@@ -209,15 +218,19 @@ fn put(database: &dyn Database, record: &RunRecord) -> Result<i64, StoreError> {
          excluded.blob",
         &params![row, document.size, document.checksum, document.blob],
     )?;
+
     for (position, host) in (0_i64..).zip(&record.hosts) {
         put_facts(database, row, position, host)?;
     }
+
     for trial in &record.trials {
         put_trial(database, row, trial)?;
     }
+
     for (key, value) in &record.labels {
         put_label(database, row, key, value)?;
     }
+
     Ok(row)
 }
 
@@ -239,6 +252,7 @@ pub(crate) fn put_row(database: &dyn Database, record: &RunRecord) -> Result<i64
         .map(|finding| finding.severity as i64)
         .max();
     let (measure, value) = record.primary().unzip();
+
     let statement = "INSERT INTO run (run_id, kind, state, reason, title, started_ms, elapsed_ns, \
                      tool, version, path_key, spec_key, client, server, watch, source_key, \
                      severity, trials, primary_measure, primary_value, owner) VALUES ($1, $2, $3, \
@@ -299,6 +313,7 @@ fn without_parts(record: &RunRecord) -> RunRecord {
     {
         snapshot.facts.clear();
     }
+
     rest
 }
 
@@ -315,12 +330,14 @@ fn put_facts(
         &params![row, position],
     )?;
     let mut areas: BTreeMap<&str, BTreeMap<&str, &Fact>> = BTreeMap::new();
+
     for (key, fact) in host.snapshot.iter().flat_map(|snapshot| &snapshot.facts) {
         areas
             .entry(key.split('.').next().unwrap_or_default())
             .or_default()
             .insert(key, fact);
     }
+
     for (area, facts) in areas {
         let json = serde_json::to_vec(&facts).expect("keys of facts are text");
         let key: String = Sha256::digest(&json)
@@ -328,6 +345,7 @@ fn put_facts(
             .take(16)
             .map(|byte| format!("{byte:02x}"))
             .collect();
+
         let packed = Packed::new(&json);
         database.execute(
             "INSERT INTO facts (key, size, checksum, blob) VALUES ($1, $2, $3, $4) ON CONFLICT DO \
@@ -340,6 +358,7 @@ fn put_facts(
             &params![row, position, &host.role, &host.name, area, key],
         )?;
     }
+
     Ok(())
 }
 
@@ -370,6 +389,7 @@ fn put_trial(database: &dyn Database, row: i64, trial: &Trial) -> Result<(), Sto
     if added == 0 {
         return Ok(());
     }
+
     put_measures(database, row, trial.no, &trial.measures)?;
     put_series(database, row, trial)
 }
@@ -399,6 +419,7 @@ pub(crate) fn put_measures(
         ];
         database.execute(statement, &values)?;
     }
+
     Ok(())
 }
 
@@ -424,5 +445,6 @@ fn put_series(database: &dyn Database, row: i64, trial: &Trial) -> Result<(), St
         ];
         database.execute(statement, &values)?;
     }
+
     Ok(())
 }

@@ -57,6 +57,7 @@ impl Packed {
         if checksum(&self.blob) != self.checksum {
             return Err(StoreError::damaged(what(), "wrong checksum"));
         }
+
         let size = u64::try_from(self.size)
             .ok()
             .filter(|size| *size <= MAX_BYTES);

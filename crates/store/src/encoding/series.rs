@@ -50,9 +50,11 @@ fn group(members: &[Series]) -> Group {
             (*t0_ns, None)
         }
     };
+
     for series in members {
         put_column(&mut bytes, &series.values);
     }
+
     Group {
         names: members.iter().map(|series| series.name.clone()).collect(),
         of: first.of.clone(),
@@ -77,6 +79,7 @@ impl Group {
         if self.points > MAX_POINTS {
             return Err(cut_off());
         }
+
         let rest = &mut &*bytes;
         let times = match self.step_ns {
             Some(step_ns) => Times::Grid {
@@ -88,6 +91,7 @@ impl Group {
                 ends_ns: take_ends(rest, self.t0_ns).ok_or_else(cut_off)?,
             },
         };
+
         let series = self.names.iter().map(|name| {
             let mut column = Series::new(
                 name.clone(),
@@ -120,6 +124,7 @@ fn put_column(bytes: &mut Vec<u8>, values: &[Option<f64>]) {
     bytes.push(
         if all_present { ALL_PRESENT } else { 0 } | if integers.is_some() { INTEGERS } else { 0 },
     );
+
     if !all_present {
         let bits = |eight: &[Option<f64>]| {
             (0_u8..)
@@ -129,6 +134,7 @@ fn put_column(bytes: &mut Vec<u8>, values: &[Option<f64>]) {
         };
         bytes.extend(finite.chunks(8).map::<u8, _>(bits));
     }
+
     match integers {
         Some(integers) => put_deltas(bytes, integers.into_iter()),
         None => bytes.extend(present.iter().flat_map(|value| value.to_le_bytes())),
@@ -138,6 +144,7 @@ fn put_column(bytes: &mut Vec<u8>, values: &[Option<f64>]) {
 fn take_column(rest: &mut &[u8], points: usize) -> Option<Vec<Option<f64>>> {
     let [properties] = take(rest)?;
     let mut is_present = vec![true; points];
+
     if properties & ALL_PRESENT == 0 {
         let (bits, after) = rest.split_at_checked(points.div_ceil(8))?;
         *rest = after;
@@ -145,6 +152,7 @@ fn take_column(rest: &mut &[u8], points: usize) -> Option<Vec<Option<f64>>> {
             .map(|at| bits[at / 8] >> (at % 8) & 1 == 1)
             .collect();
     }
+
     let mut last = 0_i64;
     let mut value = || {
         if properties & INTEGERS == 0 {
@@ -153,6 +161,7 @@ fn take_column(rest: &mut &[u8], points: usize) -> Option<Vec<Option<f64>>> {
         last = last.wrapping_add(take_signed(rest)?);
         Some(last as f64)
     };
+
     is_present
         .into_iter()
         .map(|is_present| {
@@ -185,6 +194,7 @@ fn take_ends(rest: &mut &[u8], t0_ns: u64) -> Option<Vec<u64>> {
         last = last.wrapping_add(take_signed(rest)?);
         Some(t0_ns.wrapping_add(last.cast_unsigned()))
     });
+
     ends.collect()
 }
 
@@ -220,6 +230,7 @@ fn take_unsigned(rest: &mut &[u8]) -> Option<u64> {
             return Some(value);
         }
     }
+
     None
 }
 

@@ -33,6 +33,7 @@ pub(super) fn connect(server: &Server) -> Result<Client, StoreError> {
     if config.get_hosts().is_empty() {
         config.host(SOCKET_DIRECTORY);
     }
+
     config
         .connect_timeout(CONNECT)
         .tcp_user_timeout(CONNECT * 2)
@@ -42,6 +43,7 @@ pub(super) fn connect(server: &Server) -> Result<Client, StoreError> {
             .into_iter()
             .for_each(|password| _ = config.password(password));
     }
+
     let is_plain =
         config.get_hosts().iter().all(is_local) || config.get_ssl_mode() == SslMode::Disable;
     let connected = if is_plain {
@@ -60,6 +62,7 @@ pub(super) fn reason(error: &::postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         return error.message().to_owned();
     }
+
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(next) = cause {
@@ -69,6 +72,7 @@ pub(super) fn reason(error: &::postgres::Error) -> String {
         }
         cause = next.source();
     }
+
     text
 }
 
@@ -107,6 +111,7 @@ fn password(config: &Config) -> Option<String> {
             .get_user()
             .map_or_else(|| set("USER").unwrap_or_default(), str::to_owned);
         let database = config.get_dbname().unwrap_or(&user).to_owned();
+
         of_file(&text, &[&host, &port, &database, &user])
     })
 }
@@ -141,6 +146,7 @@ fn fields(line: &str) -> Vec<String> {
             other => fields.last_mut().expect("not empty").push(other),
         }
     }
+
     fields
 }
 
@@ -188,6 +194,7 @@ mod tests {
         ] {
             assert!(local(url), "{url}");
         }
+
         for url in [
             "postgresql://db/x",
             "postgresql://192.0.2.1/x",

@@ -44,6 +44,7 @@ impl Postgres {
         };
         postgres.batch("SET search_path TO linerate")?;
         postgres.set_lock_timeout(crate::store::BUSY);
+
         Ok(postgres)
     }
 
@@ -58,6 +59,7 @@ impl Postgres {
         if let Some(known) = self.statements.borrow().get(text) {
             return Ok(known.clone());
         }
+
         let statement = self
             .client
             .borrow_mut()

@@ -33,6 +33,7 @@ pub(crate) fn open_existing(server: &Server) -> Result<Postgres, StoreError> {
     if check_version(&postgres)? == 0 {
         return Err(StoreError::Missing(server.to_string()));
     }
+
     migrate(&postgres)?;
     Ok(postgres)
 }
@@ -46,6 +47,7 @@ fn check_version(postgres: &Postgres) -> Result<i64, StoreError> {
             known,
         });
     }
+
     Ok(found)
 }
 
@@ -59,6 +61,7 @@ fn version(postgres: &Postgres) -> Result<i64, StoreError> {
     if database.one(tables, &[], |_| Ok(()))?.is_none() {
         return Ok(0);
     }
+
     let found: Option<String> = database.one(
         "SELECT value FROM linerate.meta WHERE key = 'schema'",
         &[],
@@ -76,6 +79,7 @@ fn migrate(postgres: &Postgres) -> Result<(), StoreError> {
     if version(postgres)? == known {
         return Ok(());
     }
+
     let database: &dyn Database = postgres;
     let transaction = database.transaction(Access::Write)?;
     // Another process may have been first.
@@ -83,6 +87,7 @@ fn migrate(postgres: &Postgres) -> Result<(), StoreError> {
     if from == 0 {
         postgres.batch("CREATE SCHEMA IF NOT EXISTS linerate")?;
     }
+
     for step in STEPS
         .get(usize::try_from(from).unwrap_or(usize::MAX)..)
         .unwrap_or_default()
@@ -94,6 +99,7 @@ fn migrate(postgres: &Postgres) -> Result<(), StoreError> {
             });
         postgres.batch(&text)?;
     }
+
     let statement = "INSERT INTO meta (key, value) VALUES ('schema', $1) ON CONFLICT (key) DO \
                      UPDATE SET value = excluded.value";
     transaction.execute(statement, &params![known.to_string()])?;

@@ -38,11 +38,13 @@ impl Database for Sqlite {
     ) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare(statement)?;
         let columns = statement.column_count();
+
         let mut rows = statement.query(params_from_iter(parameters))?;
         while let Some(row) = rows.next()? {
             let values = (0..columns).map(|column| Ok(value(row.get_ref(column)?)));
             each(&Row(values.collect::<Result<_, rusqlite::Error>>()?))?;
         }
+
         Ok(())
     }
 
@@ -50,6 +52,7 @@ impl Database for Sqlite {
         if access == Access::Write && self.is_read_only {
             return Err(StoreError::ReadOnly(self.path.clone()));
         }
+
         let statement = if access == Access::Write {
             "BEGIN IMMEDIATE"
         } else {

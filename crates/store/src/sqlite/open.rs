@@ -33,6 +33,7 @@ pub(crate) fn open_existing(place: &Place) -> Result<Sqlite, StoreError> {
     if !path.exists() {
         return Err(StoreError::Missing(place.to_string()));
     }
+
     match open_for_writing(path, &STEPS) {
         Err(error) if is_read_only(&error) => open_for_reading(path),
         // A newer version may have left the tables readable for older ones.
@@ -70,12 +71,14 @@ fn open_for_writing(path: &Path, steps: &[&str]) -> Result<Sqlite, StoreError> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     check_version(&connection, path, steps)?;
     migrate(&connection, path, steps)?;
+
     // The index of a WAL is in memory that hosts cannot share (sqlite.org/wal.html).
     let directory = path
         .parent()
         .filter(|directory| !directory.as_os_str().is_empty());
     let is_shared = file_system::is_remote(directory.unwrap_or(Path::new("."))).unwrap_or(true);
     let journal = if is_shared { "TRUNCATE" } else { "WAL" };
+
     // Refused while another process reads in the former mode, which works as well.
     let _ = connection.pragma_update_and_check(None, "journal_mode", journal, |_| Ok(()));
     connection.pragma_update(
@@ -113,9 +116,11 @@ pub(crate) fn open_damaged(place: &Place) -> Result<Sqlite, StoreError> {
     check_file(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
+
     // Without it SQLite reads nothing of a file that is shorter than its header says.
     connection.pragma_update(None, "writable_schema", true)?;
     check_version(&connection, path, &STEPS)?;
+
     // The damaged file and its log stay as they are.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // Held until it is closed, so that no run is written into the old database any more.
@@ -125,6 +130,7 @@ pub(crate) fn open_damaged(place: &Place) -> Result<Sqlite, StoreError> {
         }
         _ => {}
     }
+
     Ok(Sqlite {
         connection,
         path: path.to_owned(),
@@ -154,10 +160,12 @@ fn create_once(path: &Path) -> Result<(), StoreError> {
         .mode(0o600)
         .open(&new)
         .map_err(StoreError::file(&new))?;
+
     let made = fill(&new).and_then(|()| {
         if fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0) {
             fs::remove_file(path).map_err(StoreError::file(path))?;
         }
+
         // Unlike a renamed file, a link never replaces the database of another process.
         match fs::hard_link(&new, path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -181,6 +189,7 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "foreign_keys", true)?;
+
     // Reads the file for the first time.
     connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     Ok(connection)
@@ -203,6 +212,7 @@ fn check_file(path: &Path) -> Result<(), StoreError> {
     if !kind.is_file() {
         return foreign("not a regular file");
     }
+
     let mut header = Vec::new();
     File::open(path)
         .and_then(|file| file.take(100).read_to_end(&mut header))
@@ -213,6 +223,7 @@ fn check_file(path: &Path) -> Result<(), StoreError> {
     if header[68..72] != APPLICATION_ID.to_be_bytes() {
         return foreign("a SQLite database of another program");
     }
+
     Ok(())
 }
 
@@ -225,6 +236,7 @@ fn check_version(connection: &Connection, path: &Path, steps: &[&str]) -> Result
             known,
         });
     }
+
     Ok(())
 }
 
@@ -239,6 +251,7 @@ fn migrate(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), S
     if old == known {
         return Ok(());
     }
+
     if old > 0 {
         let mut copy = path.as_os_str().to_owned();
         copy.push(format!(".schema{old}"));
@@ -246,12 +259,14 @@ fn migrate(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), S
             connection.execute("VACUUM INTO $1", [copy.to_string_lossy()])?;
         }
     }
+
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     // Another process may have been first.
     let from = usize::try_from(version(&transaction)?).unwrap_or(usize::MAX);
     for step in steps.get(from..).unwrap_or_default() {
         transaction.execute_batch(step)?;
     }
+
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", known)?;
     Ok(transaction.commit()?)
@@ -259,6 +274,7 @@ fn migrate(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), S
 
 fn is_read_only(error: &StoreError) -> bool {
     use ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
+
     match error {
         StoreError::File { source, .. } => {
             matches!(

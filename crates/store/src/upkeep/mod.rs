@@ -35,6 +35,7 @@ impl Store {
             .database
             .all(query, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
         check.runs = runs.len();
+
         for (row, id) in runs {
             let problems = match self.load_row(row) {
                 Ok((_, damage)) => damage,
@@ -46,6 +47,7 @@ impl Store {
                     .map(|problem| format!("run {id}: {problem}")),
             );
         }
+
         let files = spool::files(&self.place);
         check.spooled = files.len();
         check.problems.extend(
@@ -54,6 +56,7 @@ impl Store {
                 .filter_map(|file| names::read_file(file).err())
                 .map(|error| error.to_string()),
         );
+
         Ok(check)
     }
 }

@@ -45,12 +45,14 @@ impl std::str::FromStr for Keep {
                 .ok_or_else(|| format!("{part:?}: write points=14d,runs=13mo"))?;
             let days =
                 days(age).ok_or_else(|| format!("{age:?}: write a number and d, w, mo or y"))?;
+
             match name {
                 "points" => keep.points_days = days,
                 "runs" => keep.runs_days = days,
                 _ => return Err(format!("{name:?}: points or runs")),
             }
         }
+
         Ok(keep)
     }
 }
@@ -90,10 +92,12 @@ impl Store {
             before(keep.points_days),
             before(keep.runs_days),
         )?;
+
         if !dry_run {
             transaction.commit()?;
             self.database.shrink()?;
         }
+
         Ok(pruned)
     }
 }
@@ -107,6 +111,7 @@ fn remove(database: &dyn Database, points_ms: i64, runs_ms: i64) -> Result<Prune
     let count = format!("SELECT count(DISTINCT run) FROM series WHERE run IN ({old})");
     let without_points: Option<i64> =
         database.one(&count, &params![points_ms], |row| row.get(0))?;
+
     database.execute(
         &format!("DELETE FROM series WHERE run IN ({old})"),
         &params![points_ms],

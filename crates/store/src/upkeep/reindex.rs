@@ -30,6 +30,7 @@ impl Store {
         let Ok((mut record, damage)) = self.load_row(row) else {
             return Ok(0);
         };
+
         // A trial whose values over time are lost has no other measures than the stored ones.
         let mut changed = 0;
         for trial in record.trials.iter_mut().filter(|_| damage.is_empty()) {
@@ -45,10 +46,12 @@ impl Store {
             trial.measures = measures;
             changed += 1;
         }
+
         if changed > 0 {
             put_row(&*transaction, &record)?;
             transaction.commit()?;
         }
+
         Ok(changed)
     }
 }
@@ -64,5 +67,6 @@ fn measures(trial: &Trial) -> Option<Vec<Measure>> {
         .iter()
         .try_for_each(|event| builder.event(event))
         .ok()?;
+
     Some(builder.finish().measures).filter(|measures| !measures.is_empty())
 }

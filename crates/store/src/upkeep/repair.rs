@@ -31,14 +31,17 @@ pub fn repair(place: &Place) -> Result<Repaired, StoreError> {
         let text = format!("{place}: repair reads a file; restore a backup of the server");
         return Err(StoreError::Place(text));
     }
+
     let old = Store::open_damaged(place)?;
     let path = with_suffix(place.path(), ".repair");
     remove(&path)?;
+
     // Its runs get no records of the spool: these belong to the database of the old name.
     let new = Store::open(&Place::file(&path))?;
     let mut missing = Vec::new();
     let rows = rows(&*old.database);
     let mut runs = 0;
+
     for row in &rows {
         match copy(&old, &new, *row) {
             Ok(damage) => {
@@ -48,9 +51,11 @@ pub fn repair(place: &Place) -> Result<Repaired, StoreError> {
             Err(error) => missing.push(format!("run in row {row}: {error}")),
         }
     }
+
     if let Err(error) = copy_baselines(&old, &new) {
         missing.push(format!("baselines: {error}"));
     }
+
     new.database.close()?;
     old.database.close()?;
     let set_aside = exchange(place.path(), &path)?;
@@ -69,9 +74,11 @@ fn copy(old: &Store, new: &Store, row: i64) -> Result<Vec<String>, StoreError> {
         .iter()
         .map(|damage| format!("run {}: {damage}", record.run_id))
         .collect();
+
     if let Err(error) = copy_notes(old, new, row, row_of(&*new.database, record.run_id)?) {
         missing.push(format!("run {}: notes: {error}", record.run_id));
     }
+
     Ok(missing)
 }
 
@@ -83,6 +90,7 @@ fn copy_notes(old: &Store, new: &Store, from: i64, to: Option<i64>) -> Result<()
             &values,
         )?;
     }
+
     Ok(())
 }
 
@@ -107,6 +115,7 @@ fn rows(old: &dyn Database) -> BTreeSet<i64> {
         "SELECT run FROM document ORDER BY run DESC",
     ];
     let mut named = BTreeSet::new();
+
     for scan in scans {
         // What precedes the damage is read. A page of zeros has rows without a number.
         let _ = old.query(scan, &[], &mut |row| {
@@ -114,6 +123,7 @@ fn rows(old: &dyn Database) -> BTreeSet<i64> {
             Ok(())
         });
     }
+
     let between = named
         .first()
         .zip(named.last())
@@ -140,12 +150,14 @@ fn exchange(old: &Path, new: &Path) -> Result<PathBuf, StoreError> {
         .map(|number| with_suffix(old, &format!(".damaged{number}")))
         .find(|path| !path.exists());
     let set_aside = free.expect("numbers do not end");
+
     for suffix in ["", "-wal", "-shm"] {
         let from = with_suffix(old, suffix);
         if from.exists() {
             fs::rename(&from, with_suffix(&set_aside, suffix)).map_err(StoreError::file(&from))?;
         }
     }
+
     fs::rename(new, old).map_err(StoreError::file(new))?;
     Ok(set_aside)
 }

@@ -29,6 +29,7 @@ fn record(place: &Place, number: u64) -> Recorded {
 #[test]
 fn what_is_no_store_is_refused_untouched_and_its_record_waits_in_the_spool() {
     type Make = fn(&Path);
+
     let rows: [(&str, Make); 4] = [
         ("not a SQLite database", |path| {
             fs::write(path, "garbage".repeat(100)).expect("written")
@@ -52,10 +53,12 @@ fn what_is_no_store_is_refused_untouched_and_its_record_waits_in_the_spool() {
         let place = place();
         make(place.path());
         let before = fs::read(place.path()).expect("read");
+
         for refused in [Store::open(&place), Store::open_existing(&place)] {
             let text = refused.expect_err(reason).to_string();
             assert!(text.contains(reason), "{text}");
         }
+
         assert!(repair(&place).is_err(), "{reason}");
         let recorded = record(&place, 5);
         assert_eq!(
@@ -70,6 +73,7 @@ fn what_is_no_store_is_refused_untouched_and_its_record_waits_in_the_spool() {
         assert_eq!(fs::read(place.path()).expect("read"), before, "{reason}");
         fs::remove_file(place.path()).expect("removed");
         assert_eq!(record(&place, 6).stored, 1);
+
         let store = Store::open_existing(&place).expect("a store");
         assert_eq!(store.load(run(5, 1).run_id).expect("taken in"), run(5, 1));
         assert!(!place.spool().exists());
@@ -83,6 +87,7 @@ fn directories_and_devices_are_refused() {
         let error = Store::open(&Place::file(path)).expect_err("refused");
         assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
     }
+
     assert!(matches!(
         Store::open_existing(&Place::file("/no/such")),
         Err(StoreError::Missing(_))
@@ -111,9 +116,11 @@ fn a_record_waits_in_the_spool_while_another_process_locks_the_store() {
     filled(&place, 1);
     let other = Connection::open(place.path()).expect("a database");
     other.execute_batch("BEGIN IMMEDIATE").expect("locked");
+
     let recorder = Recorder::new(place.clone());
     recorder.finish(run(5, 1));
     recorder.finish(run(6, 1));
+
     let recorded = recorder.close();
     assert_eq!(
         (recorded.stored, recorded.spooled, recorded.lost),
@@ -139,6 +146,7 @@ fn a_series_with_a_wrong_checksum_is_absent_and_the_rest_is_shown() {
     let statement =
         "UPDATE series SET blob = zeroblob(20) WHERE run = 1 AND trial = 1 AND position = 0";
     assert_eq!(database.execute(statement, []).expect("changed"), 1);
+
     let store = Store::open(&place).expect("open");
     let loaded = store.load(run(0, 2).run_id).expect("loaded");
     assert_eq!(loaded.trials[1].series, run(0, 2).trials[1].series[2..]);
@@ -147,6 +155,7 @@ fn a_series_with_a_wrong_checksum_is_absent_and_the_rest_is_shown() {
         "{:?}",
         loaded.notes
     );
+
     let check = store.check().expect("checked");
     assert_eq!((check.runs, check.problems.len()), (2, 1), "{check:?}");
     assert!(
@@ -161,10 +170,12 @@ fn a_repair_of_a_database_cut_anywhere_saves_every_run_that_can_be_read() {
     filled(&place_of_whole, 150);
     let bytes = fs::read(place_of_whole.path()).expect("one file");
     let mut saved_at_all = 0;
+
     for part in 1..=20 {
         let place = place();
         let cut = &bytes[..bytes.len() * part / 21];
         fs::write(place.path(), cut).expect("written");
+
         let Ok(repaired) = repair(&place) else {
             assert!(part < 4, "cut at {part} of 21");
             continue;
@@ -176,6 +187,7 @@ fn a_repair_of_a_database_cut_anywhere_saves_every_run_that_can_be_read() {
             [""; 0],
             "cut at {part} of 21"
         );
+
         let runs = store.list(&Filter::default()).expect("a list");
         assert_eq!(runs.len(), repaired.runs);
         assert!(
@@ -184,6 +196,7 @@ fn a_repair_of_a_database_cut_anywhere_saves_every_run_that_can_be_read() {
         );
         saved_at_all += runs.len();
     }
+
     assert!(saved_at_all > 600, "{saved_at_all} of 3000");
 }
 
@@ -198,10 +211,12 @@ fn a_repair_keeps_labels_notes_and_baselines() {
         .expect("labelled");
     store.add_note(id, "new cable").expect("noted");
     store.set_baseline("good", id).expect("set");
+
     let before = store.load(id).expect("loaded");
     drop(store);
     let repaired = repair(&place).expect("repaired");
     assert_eq!((repaired.runs, repaired.missing), (3, Vec::new()));
+
     let store = Store::open(&place).expect("open");
     assert_eq!(store.load(id).expect("loaded"), before);
     assert_eq!(store.notes(id).expect("notes")[0].text, "new cable");
@@ -219,11 +234,13 @@ fn prune_removes_what_is_old_but_baselines_kept_runs_and_running_ones() {
         .label(id(1), &[parse_label("keep=yes").expect("a label")], &[])
         .expect("labelled");
     store.begin(&begun(&run(7, 0))).expect("begun");
+
     let keep: Keep = "points=1d,runs=2d".parse().expect("ages");
     let after = |days: u64| run(2, 0).started_unix_ms + days * 86_400_000 + 1;
     let prune = |days, dry_run| store.prune(&keep, after(days), dry_run).expect("pruned");
     let whole = Pruned::default();
     assert_eq!(prune(0, false), whole);
+
     let expected = Pruned {
         without_points: 1,
         runs: 0,
@@ -246,6 +263,7 @@ fn prune_removes_what_is_old_but_baselines_kept_runs_and_running_ones() {
             runs: 3
         }
     );
+
     let left: Vec<_> = store
         .list(&Filter::default())
         .expect("a list")
@@ -261,6 +279,7 @@ fn prune_removes_what_is_old_but_baselines_kept_runs_and_running_ones() {
         ]
     );
     assert_eq!(store.load(id(0)).expect("a baseline"), run(0, 2));
+
     for wrong in ["points", "points=5", "points=d", "trials=5d", ""] {
         assert!(wrong.parse::<Keep>().is_err(), "{wrong}");
     }

@@ -28,12 +28,14 @@ fn new_database_of_a_process_that_ended_is_removed_and_nothing_else() {
     if places::is_server() {
         return;
     }
+
     let directory = tempfile::tempdir().expect("a directory");
     let in_directory = |name: &str| file(directory.path(), name);
     let (ended, alive) = (ended(), std::process::id());
     let of_ended = ["-0", "-12", "-0-journal", "-0-wal", "-0-shm"]
         .map(|end| format!("history.db.new{ended}{end}"));
     let stale = of_ended.map(|name| in_directory(&name));
+
     let kept = [
         format!("history.db.new{alive}-7"),
         format!("other.db.new{ended}-0"),
@@ -47,9 +49,11 @@ fn new_database_of_a_process_that_ended_is_removed_and_nothing_else() {
     let folder = directory.path().join(format!("history.db.new{ended}-7"));
     fs::create_dir(&folder).expect("a directory");
     Store::open(&Place::file(directory.path().join("history.db"))).expect("a store");
+
     for path in stale {
         assert!(!path.exists(), "{}", path.display());
     }
+
     for path in kept.iter().chain([&folder]) {
         assert!(path.exists(), "{}", path.display());
     }
@@ -60,16 +64,19 @@ fn half_a_record_of_a_process_that_ended_is_removed_from_the_spool() {
     if places::is_server() {
         return;
     }
+
     let directory = tempfile::tempdir().expect("a directory");
     let place = Place::file(directory.path().join("history.db"));
     drop(Store::open(&place).expect("a new store"));
     fs::create_dir(place.spool()).expect("a spool");
+
     let record = run(1, 1).run_id;
     let stale = file(&place.spool(), &format!("{record}.json.new{}-0", ended()));
     let kept = file(
         &place.spool(),
         &format!("{record}.json.new{}-0", std::process::id()),
     );
+
     Store::open(&place).expect("a store");
     assert!(!stale.exists() && kept.exists());
 }

@@ -74,6 +74,7 @@ fn named(name: &str, state: &std::path::Path) -> Place {
 fn new_database(server: &str) -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
+
     let name = format!(
         "t{}_{}",
         std::process::id(),
@@ -83,6 +84,7 @@ fn new_database(server: &str) -> String {
     client
         .batch_execute(&format!("CREATE DATABASE {name}"))
         .expect("created");
+
     server.replacen("/postgres?", &format!("/{name}?"), 1)
 }
 

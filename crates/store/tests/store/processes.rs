@@ -29,6 +29,7 @@ fn child(role: &str, place: &TestPlace, number: u64) -> Child {
     command
         .envs(place.variables())
         .env("TEST_NUMBER", number.to_string());
+
     command
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
@@ -49,6 +50,7 @@ fn writer_of_one_run() {
     let whole = run(number, TRIALS);
     let store = Store::open(&place).expect("open");
     store.begin(&begun(&whole)).expect("begun");
+
     for trial in &whole.trials {
         store
             .add_trials(whole.run_id, std::slice::from_ref(trial))
@@ -56,6 +58,7 @@ fn writer_of_one_run() {
         // The other end closes when it has read enough.
         let _ = writeln!(std::io::stdout().lock(), "\nwritten {}", trial.no + 1);
     }
+
     store.finish(&whole).expect("finished");
 }
 
@@ -66,9 +69,11 @@ fn recorder_of_five_hundred_trials() {
     let whole = run(number, 500);
     let recorder = Recorder::new(place);
     recorder.begin(begun(&whole));
+
     for trial in &whole.trials {
         recorder.add_trials(whole.run_id, vec![trial.clone()]);
     }
+
     recorder.finish(whole);
     let recorded = recorder.close();
     assert_eq!((recorded.stored, recorded.message()), (1, None));
@@ -82,6 +87,7 @@ fn a_killed_writer_loses_at_most_the_trial_in_progress() {
         .and_then(|kills| kills.parse().ok())
         .unwrap_or(20);
     let place = place();
+
     for number in 0..kills {
         let mut child = child("processes::writer_of_one_run", &place, number);
         let lines = BufReader::new(child.stdout.take().expect("a pipe"))
@@ -90,10 +96,12 @@ fn a_killed_writer_loses_at_most_the_trial_in_progress() {
         let written = lines.filter_map(|line| line.strip_prefix("written ")?.parse::<u32>().ok());
         let until = (number * 7 % u64::from(TRIALS)) as usize;
         let written = written.take(until + 1).last().expect("it writes");
+
         // Some of the moments are between two steps of a transaction.
         (0..number * 7919 % 100_000).for_each(|step| _ = black_box(step));
         child.kill().expect("killed");
         child.wait().expect("ended");
+
         let store = Store::open(&place).expect("it opens");
         let record = store.load(run(number, 0).run_id).expect("the run is there");
         assert!(
@@ -101,10 +109,12 @@ fn a_killed_writer_loses_at_most_the_trial_in_progress() {
             "{written}: {}",
             record.trials.len()
         );
+
         let expected: Vec<_> = (0..record.trials.len() as u32)
             .map(|no| trial(no, number))
             .collect();
         assert_eq!(record.trials, expected);
+
         if record.state != RunState::Complete {
             assert_eq!(record.state, RunState::Ended);
             assert_eq!(
@@ -113,12 +123,14 @@ fn a_killed_writer_loses_at_most_the_trial_in_progress() {
             );
             let mut newest = Filter::default();
             newest.limit = Some(1);
+
             let row = &store.list(&newest).expect("a list")[0];
             assert!(
                 row.primary.is_some() && row.state == RunState::Ended,
                 "{row:?}"
             );
         }
+
         let check = store.check().expect("checked");
         assert_eq!(check.problems, [""; 0]);
         assert_eq!(check.runs as u64, number + 1);
@@ -130,6 +142,7 @@ fn two_processes_record_while_a_third_lists() {
     let place = place();
     let mut writers =
         [1, 2].map(|number| child("processes::recorder_of_five_hundred_trials", &place, number));
+
     let mut is_over = false;
     while !is_over {
         is_over = writers
@@ -137,6 +150,7 @@ fn two_processes_record_while_a_third_lists() {
             .all(|writer| writer.try_wait().expect("a process").is_some());
         let begin = Instant::now();
         let rows = Store::open_existing(&place).and_then(|store| store.list(&Filter::default()));
+
         assert!(
             begin.elapsed() < Duration::from_secs(1),
             "a list took {:?}",
@@ -151,9 +165,11 @@ fn two_processes_record_while_a_third_lists() {
             );
         }
     }
+
     for writer in &mut writers {
         assert!(writer.wait().expect("ended").success());
     }
+
     let store = Store::open_existing(&place).expect("a store");
     for number in [1, 2] {
         assert_eq!(
@@ -161,6 +177,7 @@ fn two_processes_record_while_a_third_lists() {
             run(number, 500)
         );
     }
+
     assert_eq!(store.check().expect("checked").problems, [""; 0]);
 }
 

@@ -33,6 +33,7 @@ pub(crate) fn run(number: u64, trials: u32) -> RunRecord {
     record.trials = (0..trials).map(|no| trial(no, number)).collect();
     record.notes = vec!["the clock was set back".to_owned()];
     record.labels = BTreeMap::from([("site".to_owned(), format!("s{}", number % 3))]);
+
     record
 }
 
@@ -57,6 +58,7 @@ fn host(role: &str, number: u64) -> HostPart {
     });
     let mut part = HostPart::new(role, format!("{role}.example"));
     part.snapshot = Some(serde_json::from_value(snapshot).expect("a snapshot"));
+
     part
 }
 
@@ -69,6 +71,7 @@ pub(crate) fn trial(no: u32, number: u64) -> Trial {
     let ends: Vec<u64> = (1..=10)
         .map(|second| second * 1_000_000_000 + second * 7919 % 1000)
         .collect();
+
     let series = |name: &str, of: SeriesOf, scale: f64| {
         Series::new(
             name,
@@ -101,5 +104,6 @@ pub(crate) fn trial(no: u32, number: u64) -> Trial {
         series("rtt_us", SeriesOf::Stream(1), 0.37),
         series("cpu", SeriesOf::Host("client".to_owned()), 0.5),
     ];
+
     trial
 }

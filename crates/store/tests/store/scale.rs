@@ -47,16 +47,20 @@ pub(crate) fn fill_and_list(place: &Place, limit: Duration, before_each: impl Fn
         } else {
             RunState::Complete
         };
+
         // Facts differ from run to run in tests alone.
         record.hosts.clear();
         store.save(&record).expect("saved");
     }
+
     let bytes = store.size_bytes().expect("a size");
     drop(store);
     eprintln!("{bytes} bytes, {} a run", bytes / RUNS);
     assert!(bytes < 400_000_000, "{bytes}");
+
     let mut all = Filter::default();
     all.limit = Some(20);
+
     let label = |value: &str| {
         vec![Label {
             key: "site".to_owned(),
@@ -84,6 +88,7 @@ pub(crate) fn fill_and_list(place: &Place, limit: Duration, before_each: impl Fn
         let mut filter = all.clone();
         restrict(&mut filter);
         before_each();
+
         let begin = Instant::now();
         let rows = Store::open_existing(place)
             .and_then(|store| store.list(&filter))

@@ -38,6 +38,7 @@ impl Cluster {
         if let Some((user, group)) = user {
             chown(directory.path(), Some(user), Some(group)).expect("root may");
         }
+
         let run = |program: &str| {
             let mut command = Command::new("setpriv");
             if let Some((user, group)) = user {
@@ -45,6 +46,7 @@ impl Cluster {
                     .args([format!("--reuid={user}"), format!("--regid={group}")])
                     .arg("--clear-groups");
             }
+
             command
                 .arg(programs.join(program))
                 .current_dir(directory.path())
@@ -53,6 +55,7 @@ impl Cluster {
         };
         certificate(directory.path(), user);
         fs::write(directory.path().join("password"), PASSWORD).expect("written");
+
         let mut initdb = run("initdb");
         initdb.args([
             "-D",
@@ -66,11 +69,13 @@ impl Cluster {
             "--no-sync",
         ]);
         assert!(initdb.status().expect("initdb runs").success());
+
         let port = free_port();
         let mut server = run("postgres");
         server
             .args(["-D", "data", "-p", &port.to_string(), "-k"])
             .arg(directory.path());
+
         for setting in [
             "listen_addresses=127.0.0.1",
             "log_connections=on",
@@ -81,6 +86,7 @@ impl Cluster {
         ] {
             server.args(["-c", setting]);
         }
+
         let process = server
             .stderr(fs::File::create(directory.path().join("log")).expect("a log"))
             .spawn();
@@ -89,6 +95,7 @@ impl Cluster {
             directory,
             port,
         };
+
         let deadline = Instant::now() + Duration::from_secs(30);
         while Client::connect(&cluster.url(), NoTls).is_err() {
             let log =
@@ -96,6 +103,7 @@ impl Cluster {
             assert!(Instant::now() < deadline, "the server is not up: {}", log());
             std::thread::sleep(Duration::from_millis(20));
         }
+
         Some(cluster)
     }
 
@@ -174,6 +182,7 @@ fn user() -> Option<(u32, u32)> {
         .find(|line| line.starts_with("postgres:"))
         .filter(|_| is_root)?;
     let mut ids = line.split(':').skip(2).map_while(|id| id.parse().ok());
+
     Some((ids.next()?, ids.next()?))
 }
 
@@ -194,6 +203,7 @@ fn certificate(directory: &Path, user: Option<(u32, u32)>) {
         .current_dir(directory)
         .stderr(Stdio::null());
     assert!(openssl.status().expect("openssl runs").success());
+
     if let Some((user, group)) = user {
         chown(directory.join("key"), Some(user), Some(group)).expect("root may");
     }
@@ -222,6 +232,7 @@ fn remote_servers_are_reached_over_tls_with_the_password() {
         return;
     };
     let (port, directory) = (cluster.port, cluster.directory.path());
+
     let child = |url: String, variables: &[(&str, &str)]| {
         let mut child = Command::new(env::current_exe().expect("this program"));
         child
@@ -236,6 +247,7 @@ fn remote_servers_are_reached_over_tls_with_the_password() {
             .env("TEST_STORE", url)
             .env("TEST_STATE", directory)
             .envs(variables.iter().copied());
+
         let output = child.output().expect("runs");
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
@@ -245,6 +257,7 @@ fn remote_servers_are_reached_over_tls_with_the_password() {
         |user: &str| format!("postgresql://{user}db.test:{port}/postgres?hostaddr=127.0.0.1");
     let opened = child(remote("me@"), &[trusted, password]);
     assert!(opened.contains("opened with TLS"), "{opened}");
+
     let opened = child(remote("me:a%20b%40c%3Ad@"), &[trusted]);
     assert!(opened.contains("opened with TLS"), "{opened}");
     let refused = child(remote("me@"), &[password]);
@@ -252,12 +265,14 @@ fn remote_servers_are_reached_over_tls_with_the_password() {
         refused.contains("refused") && refused.contains("certificate"),
         "{refused}"
     );
+
     let refused = child(remote("me:secret-word@"), &[trusted]);
     assert!(
         refused.contains("refused") && refused.contains("password authentication failed"),
         "{refused}"
     );
     assert!(!refused.contains("secret-word"), "{refused}");
+
     let opened = child(
         format!("postgresql://me@127.0.0.1:{port}/postgres"),
         &[password],
@@ -295,6 +310,7 @@ fn a_record_waits_in_the_spool_while_the_server_is_away_or_locked() {
     let nowhere = cluster.place("postgresql://me:secret-word@127.0.0.1:1/postgres");
     let recorder = Recorder::new(nowhere);
     recorder.finish(run(1, 1));
+
     let recorded = recorder.close();
     assert_eq!(
         (recorded.stored, recorded.spooled, recorded.lost),
@@ -306,6 +322,7 @@ fn a_record_waits_in_the_spool_while_the_server_is_away_or_locked() {
         message.contains("postgresql://127.0.0.1:1/postgres") && !message.contains("secret-word"),
         "{message}"
     );
+
     let place = cluster.place(&cluster.url());
     drop(Store::open(&place).expect("a new store"));
     let mut other = Client::connect(&cluster.url(), NoTls).expect("a server");
@@ -313,9 +330,11 @@ fn a_record_waits_in_the_spool_while_the_server_is_away_or_locked() {
     other
         .batch_execute(&format!("BEGIN; SELECT pg_advisory_xact_lock({lock})"))
         .expect("locked");
+
     let recorder = Recorder::new(place.clone());
     recorder.finish(run(5, 1));
     recorder.finish(run(6, 1));
+
     let recorded = recorder.close();
     assert_eq!(
         (recorded.stored, recorded.spooled, recorded.lost),
@@ -348,6 +367,7 @@ fn a_recorder_reaches_a_server_again_that_ended_its_connection() {
     );
     recorder.finish(run(2, 1));
     recorder.finish(run(3, 1));
+
     let recorded = recorder.close();
     assert_eq!(
         (recorded.stored, recorded.spooled, recorded.lost),
@@ -377,6 +397,7 @@ fn tables_of_another_program_or_version_are_refused_untouched() {
             .contains("no runs are recorded")
     );
     drop(Store::open(&place).expect("a new store"));
+
     for (change, reason) in [
         (
             "UPDATE linerate.meta SET value = '99' WHERE key = 'schema'",
