@@ -34,6 +34,7 @@ pub fn set_nonblocking(fd: impl AsFd) -> Result<()> {
     let fd = fd.as_fd().as_raw_fd();
     // SAFETY: no pointers are passed.
     let flags = syscall(unsafe { libc::fcntl(fd, libc::F_GETFL) }).during("fcntl F_GETFL", fd)?;
+
     // SAFETY: as above.
     syscall(unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) })
         .during("fcntl F_SETFL", fd)?;

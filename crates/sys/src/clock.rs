@@ -132,6 +132,7 @@ impl RealtimeOffset {
         let (before_ns, unix_ns, after_ns) = (monotonic_ns(), unix_ns(), monotonic_ns());
         let half_ns = after_ns.saturating_sub(before_ns) / 2;
         let middle_ns = before_ns.saturating_add(half_ns);
+
         // Both clocks stay below 2^63 ns until 2262.
         let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         Self {
@@ -208,6 +209,7 @@ mod tests {
         assert!(clock.read_ns().expect("it is parked") >= 1_000_000);
         thread.thread().unpark();
         thread.join().expect("it ended well");
+
         // The kernel wakes the joining thread before it has reaped the one that ended.
         while clock.read_ns().is_some() {
             std::thread::yield_now();
@@ -237,9 +239,11 @@ mod tests {
             offset.monotonic_ns(unix_ns()),
             monotonic_ns(),
         );
+
         let error = offset.error_ns;
         assert!((before - error..=after + error).contains(&converted));
         assert_eq!(offset.unix_ns(offset.monotonic_ns(1 << 61)), 1 << 61);
+
         let first = offset.offset_ns;
         (0..1000).for_each(|_| offset.refresh());
         assert_eq!(offset.offset_ns, first, "the clock was not set");

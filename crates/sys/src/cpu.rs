@@ -38,14 +38,17 @@ pub fn thread_time() -> CpuTime {
 /// The operating system's; `ESRCH` for a process that does not exist.
 pub fn time_of_process_ns(pid: u32) -> Result<u64> {
     const OPERATION: &str = "clock_gettime of process";
+
     let number = pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH));
     let number = number.during(OPERATION, pid)?;
     let mut clock = 0;
+
     // SAFETY: `clock` is writable during the call.
     let code = unsafe { libc::clock_getcpuclockid(number, &raw mut clock) };
     if code != 0 {
         return Err(io::Error::from_raw_os_error(code)).during(OPERATION, pid);
     }
+
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -167,12 +170,14 @@ pub fn online_cpus() -> usize {
 /// The operating system's.
 pub fn idle_time() -> Result<Duration> {
     const FILE: &str = "/proc/stat";
+
     let allowed = affinity()?;
     let text = fs::read_to_string(FILE).during("read", FILE)?;
     let ticks = allowed
         .cpus()
         .filter_map(|cpu| idle_ticks(&text, cpu))
         .sum::<u64>();
+
     Ok(Duration::from_millis(ticks.saturating_mul(TICK_MS)))
 }
 
@@ -188,6 +193,7 @@ fn idle_ticks(stat: &str, cpu: usize) -> Option<u64> {
         .skip(3)
         .map(str::parse::<u64>);
     let (idle, io_wait) = (fields.next()?.ok()?, fields.next()?.ok()?);
+
     Some(idle.saturating_add(io_wait))
 }
 
@@ -206,6 +212,7 @@ fn set_process_mask(mask: &Mask) -> io::Result<()> {
             other => other?,
         }
     }
+
     Ok(())
 }
 
@@ -253,6 +260,7 @@ mod tests {
         while own() == before {
             std::hint::spin_loop();
         }
+
         assert!(time_of_process_ns(1).is_ok(), "somebody else's");
         for none in [u32::MAX, 0x3fff_fff0] {
             assert!(time_of_process_ns(none).is_err(), "{none}");

@@ -154,6 +154,7 @@ mod tests {
         ] {
             assert!(of(errno), "{errno}");
         }
+
         for errno in [libc::EPERM, libc::EINVAL, libc::ENOENT] {
             assert!(!of(errno), "{errno}");
         }

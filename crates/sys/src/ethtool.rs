@@ -80,6 +80,7 @@ impl Ethtool {
         let mut buffer = vec![0_u8; 196];
         put(&mut buffer, 0, GET_DRIVER_INFO);
         self.ask(device, &mut buffer, "ETHTOOL_GDRVINFO")?;
+
         let text = |at: usize| string(buffer.get(at..at + 32).unwrap_or_default());
         Ok(DriverInfo {
             driver: text(4),
@@ -99,6 +100,7 @@ impl Ethtool {
         if count == 0 {
             return Ok(Vec::new());
         }
+
         let length = u32::try_from(count).unwrap_or(0);
         let room = count * 2 + STATS_MAX;
         let mut names = vec![0_u8; 12 + room * STRING_BYTES];
@@ -106,10 +108,12 @@ impl Ethtool {
         put(&mut names, 4, STATS_SET);
         put(&mut names, 8, length);
         self.ask(device, &mut names, "ETHTOOL_GSTRINGS")?;
+
         let mut values = vec![0_u8; 8 + room * 8];
         put(&mut values, 0, GET_STATS);
         put(&mut values, 4, length);
         self.ask(device, &mut values, "ETHTOOL_GSTATS")?;
+
         let names = names
             .get(12..)
             .unwrap_or_default()
@@ -117,6 +121,7 @@ impl Ethtool {
             .map(string);
         let values = values.get(8..).unwrap_or_default().chunks_exact(8);
         let values = values.map(|bytes| bytes.try_into().map_or(0, u64::from_ne_bytes));
+
         Ok(names.zip(values).take(count).collect())
     }
 
@@ -126,18 +131,22 @@ impl Ethtool {
     /// `EOPNOTSUPP` where the driver has no such operation.
     pub fn receive_hash(&self, device: &str) -> Result<ReceiveHash> {
         const OPERATION: &str = "ETHTOOL_GRSSH";
+
         let mut header = vec![0_u8; HASH_HEADER_BYTES];
         put(&mut header, 0, GET_RX_HASH);
         self.ask(device, &mut header, OPERATION)?;
+
         let size = |at: usize, max: usize| usize::try_from(get(&header, at)).unwrap_or(0).min(max);
         let (buckets, key_bytes) = (size(8, BUCKETS_MAX), size(12, KEY_BYTES_MAX));
         let mut whole = vec![0_u8; HASH_HEADER_BYTES + buckets * 4 + key_bytes];
         put(&mut whole, 0, GET_RX_HASH);
+
         // The kernel refuses sizes that are not its own, so it cannot write more than was
         // requested.
         put(&mut whole, 8, u32::try_from(buckets).unwrap_or(0));
         put(&mut whole, 12, u32::try_from(key_bytes).unwrap_or(0));
         self.ask(device, &mut whole, OPERATION)?;
+
         Ok(ReceiveHash {
             table: (0..buckets)
                 .map(|n| get(&whole, HASH_HEADER_BYTES + 4 * n))
@@ -176,6 +185,7 @@ impl Ethtool {
         put(&mut buffer, 0, command);
         put(&mut buffer, 4, flow_type);
         self.ask(device, &mut buffer, operation)?;
+
         let data = buffer.get(8..16).and_then(|bytes| bytes.try_into().ok());
         Ok(data.map_or(0, u64::from_ne_bytes))
     }
@@ -187,6 +197,7 @@ impl Ethtool {
         put(&mut buffer, 0, GET_STRING_SET_INFO);
         buffer.splice(8..16, (1_u64 << STATS_SET).to_ne_bytes());
         self.ask(device, &mut buffer, "ETHTOOL_GSSET_INFO")?;
+
         let mask = buffer
             .get(8..16)
             .and_then(|bytes| bytes.try_into().ok())
@@ -195,6 +206,7 @@ impl Ethtool {
             let unsupported = io::Error::from_raw_os_error(libc::EOPNOTSUPP);
             return Err(unsupported).during("ioctl ETHTOOL_GSSET_INFO", device);
         }
+
         let count = buffer
             .get(16..20)
             .and_then(|bytes| bytes.try_into().ok())
@@ -208,10 +220,12 @@ impl Ethtool {
         if device.len() >= libc::IFNAMSIZ || device.is_empty() {
             return Err(io::Error::from_raw_os_error(libc::ENODEV)).during(operation, device);
         }
+
         for (to, from) in name.iter_mut().zip(device.bytes()) {
             // The sign of a C character is that of the platform.
             *to = libc::c_char::from_ne_bytes([from]);
         }
+
         let mut request = libc::ifreq {
             ifr_name: name,
             ifr_ifru: libc::__c_anonymous_ifr_ifru {
@@ -286,6 +300,7 @@ mod tests {
                 .hash_fields("lo", 1)
                 .is_err_and(|error| error.is_unsupported())
         );
+
         let long = ethtool
             .driver_info("a-name-longer-than-any-interface")
             .expect_err("too long");

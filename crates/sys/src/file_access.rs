@@ -88,6 +88,7 @@ impl fmt::Display for Exposure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         let word = shell_word(&self.path);
+
         match self.reason {
             Reason::Owner { owner, own } => {
                 write!(
@@ -117,6 +118,7 @@ fn shell_word(path: &Path) -> String {
     if !text.is_empty() && text.chars().all(is_plain) {
         return format!("{begin}{text}");
     }
+
     format!("'{begin}{}'", text.replace('\'', "'\\''"))
 }
 
@@ -149,6 +151,7 @@ mod tests {
                 "{mode:o}"
             );
         }
+
         for (mode, is_safe) in [
             (0o700, true),
             (0o755, true),
@@ -162,6 +165,7 @@ mod tests {
                 "{mode:o}"
             );
         }
+
         for protected in [SECRET, TRUSTED, DIRECTORY] {
             for (owner, own, is_safe) in [
                 (0, 0, true),
@@ -177,6 +181,7 @@ mod tests {
                 );
             }
         }
+
         assert!(
             exposure(
                 Path::new("/dev/null"),
@@ -205,6 +210,7 @@ mod tests {
             text("-k", mode(0o620, TRUSTED)),
             "-k: mode 0620 lets others change it; chmod 600 ./-k"
         );
+
         let directory = text("/a b", mode(0o777, DIRECTORY));
         assert_eq!(
             directory,

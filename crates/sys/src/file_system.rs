@@ -76,6 +76,7 @@ pub(crate) fn magic(file: impl AsFd) -> io::Result<i64> {
     let mut facts = std::mem::MaybeUninit::<libc::statfs>::zeroed();
     // SAFETY: the kernel writes one `statfs` to where the pointer leads.
     syscall(unsafe { libc::fstatfs(file.as_fd().as_raw_fd(), facts.as_mut_ptr()) })?;
+
     // SAFETY: zeroes are a valid value, and the call has succeeded.
     let facts = unsafe { facts.assume_init() };
     #[allow(
@@ -109,6 +110,7 @@ mod tests {
     fn file_beyond_the_bound_is_an_error_that_names_it() {
         let kernel = Path::new("/proc/sys/kernel/ostype");
         assert_eq!(read_text(kernel, 6).expect("short enough"), "Linux\n");
+
         for (bytes_max, bound) in [
             (0, "0 bytes"),
             (5, "5 bytes"),
@@ -121,6 +123,7 @@ mod tests {
                 (ErrorKind::FileTooLarge, format!("longer than {bound}"))
             );
         }
+
         assert!(read_bytes(kernel, 5).is_err() && read_all(&b"Linux"[..], 5).is_ok());
     }
 

@@ -72,11 +72,13 @@ unsafe fn address_at(address: *const libc::sockaddr) -> Option<IpAddr> {
         libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
         _ => return None,
     };
+
     // SAFETY: all-zero bytes are a valid sockaddr_storage.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
     // SAFETY: an address of this family has `len` bytes, and the storage has room for every
     // address.
     unsafe { std::ptr::copy_nonoverlapping(address.cast::<u8>(), (&raw mut storage).cast(), len) };
+
     socket_addr(&storage).map(|address| address.ip())
 }
 

@@ -24,6 +24,7 @@ pub fn limit_bytes() -> Option<u64> {
     let group = group_folders(&groups)
         .filter_map(|(root, path, file)| smallest(Path::new(root), path, file));
     let own = [libc::RLIMIT_DATA, libc::RLIMIT_AS].map(resource_limit);
+
     host.into_iter()
         .chain(group)
         .chain(own.into_iter().flatten())
@@ -87,9 +88,11 @@ mod tests {
     fn the_smallest_limit_on_the_way_to_the_root_counts() {
         let root = std::env::temp_dir().join(format!("linerate-groups-{}", std::process::id()));
         fs::create_dir_all(root.join("a/b")).expect("a folder");
+
         for (folder, text) in [("", "max\n"), ("a", "1000\n"), ("a/b", "3000\n")] {
             fs::write(root.join(folder).join("limit"), text).expect("a file");
         }
+
         let limit = smallest(&root, "/a/b", "limit");
         fs::remove_dir_all(&root).expect("the folder is ours");
         assert_eq!(limit, Some(1000));

@@ -57,18 +57,22 @@ fn full(fd: impl AsFd) -> Result<Vec<Subflow>> {
     // ours 4, subflows 4, elements of the arrays 4, the arrays 8 each. What the kernel sets must be
     // 0.
     let mut request = Vec::with_capacity(FULL_LEN);
+
     for size in [0, tcp_info::SIZE, 0, SUBFLOW_LEN, 0, SUBFLOWS_MAX] {
         request.extend((size as u32).to_ne_bytes());
     }
+
     // The kernel writes at most so many elements of these sizes, for which both arrays have room,
     // and only during the call.
     for array in [&mut subflows, &mut infos] {
         request.extend((array.as_mut_ptr().expose_provenance() as u64).to_ne_bytes());
     }
+
     FULL_INFO.get_bytes(fd, &mut request)?;
     let word = |at: usize| usize_at(&request, at).unwrap_or_default();
     let (info_len, subflow_len, count) = (word(4), word(12), word(16));
     let both = elements(&subflows, subflow_len, count).zip(elements(&infos, info_len, count));
+
     both.map(|(subflow, info)| {
         let (id, addresses) = subflow.split_at_checked(ADDRESSES_AT)?;
         let id = id.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
@@ -101,6 +105,7 @@ fn in_parts(fd: impl AsFd) -> Result<Vec<Subflow>> {
                 .during(TCP_INFOS.get, "");
         }
     }
+
     Err(io::Error::new(
         io::ErrorKind::InvalidData,
         "subflows come and go",
@@ -152,6 +157,7 @@ impl Elements {
         for (at, size) in [(0, HEAD_LEN), (12, len)] {
             answer[at..at + 4].copy_from_slice(&(size as u32).to_ne_bytes());
         }
+
         let written = option.get_bytes(fd, &mut answer)?;
         answer.truncate(written);
         Ok(Self(answer))
@@ -228,6 +234,7 @@ mod tests {
         socket::connect(&client, &socket::local_addr(&listener).expect("address"))
             .expect("connect");
         assert!(wait_fd(&listener, Interest::READ, None).expect("poll"));
+
         let (accepted, _) = socket::accept(&listener)
             .expect("accept")
             .expect("one waits");
@@ -279,6 +286,7 @@ mod tests {
                 "{len} {count}"
             );
         }
+
         assert_eq!(Elements(Vec::new()).iter().count(), 0);
         let addresses = Addresses::parse(&bytes);
         assert_eq!((addresses.local, addresses.remote), (None, None));

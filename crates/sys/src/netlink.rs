@@ -49,6 +49,7 @@ impl Netlink {
         socket
             .set_read_timeout(Some(ANSWER_TIMEOUT))
             .during("setsockopt SO_RCVTIMEO", name)?;
+
         Ok(Self { socket })
     }
 
@@ -86,6 +87,7 @@ mod tests {
         request.extend(7_u32.to_ne_bytes());
         request.extend(0_u32.to_ne_bytes());
         netlink.send(&request).expect("send");
+
         let mut room = [0; ANSWER_BYTES_MAX];
         let answer = netlink.receive(&mut room).expect("an error message");
         assert_eq!(

@@ -27,6 +27,7 @@ impl OtherProcess {
         // SAFETY: the call takes numbers only.
         let returned = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.cast_signed(), 0) };
         let fd = syscall(c_int::try_from(returned).unwrap_or(-1)).during("pidfd_open", pid)?;
+
         // SAFETY: the descriptor is new and belongs to nothing else.
         Ok(Self {
             pidfd: unsafe { OwnedFd::from_raw_fd(fd) },
@@ -79,6 +80,7 @@ impl OtherProcess {
         if unsafe { libc::getpgid(pid) } != pid {
             return self.send(number);
         }
+
         // SAFETY: the call takes numbers only.
         syscall(unsafe { libc::kill(-pid, number) })
             .map(drop)
@@ -121,6 +123,7 @@ mod tests {
     fn sleeper(leads_group: bool) -> Child {
         let mut command = Command::new("sleep");
         command.arg("60");
+
         if leads_group {
             command.process_group(0);
         }
@@ -140,6 +143,7 @@ mod tests {
             }
             .expect("sent");
             assert!(process.ends_within(LONG).expect("wait"));
+
             let signal = child.wait().expect("ended").signal();
             assert_eq!(
                 signal,

@@ -48,11 +48,13 @@ impl PageBuffer {
         // SAFETY: the layout is not empty.
         let start = NonNull::new(unsafe { alloc::alloc_zeroed(layout) })
             .ok_or_else(|| out_of_memory(len))?;
+
         for offset in (0..layout.size()).step_by(PAGE_ALIGNMENT) {
             // SAFETY: the offset lies inside the allocation; a volatile write is not removed
             // although it changes nothing, so the kernel maps the page now.
             unsafe { start.add(offset).write_volatile(0) };
         }
+
         Ok(Self { start, len, layout })
     }
 

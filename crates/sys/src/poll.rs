@@ -115,6 +115,7 @@ impl Epoll {
             u64: token,
         };
         let fd = fd.as_fd().as_raw_fd();
+
         // SAFETY: `event` outlives the call, which only reads it.
         syscall(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), operation, fd, &raw mut event) })?;
         Ok(())
@@ -137,6 +138,7 @@ impl Epoll {
             other => other?,
         };
         events.extend(raw.iter().take(count).map(Ready::from_epoll));
+
         Ok(())
     }
 
@@ -148,6 +150,7 @@ impl Epoll {
         if FINE_TIMEOUT_MISSING.load(Ordering::Relaxed) {
             return self.wait_ms(events, timeout);
         }
+
         match self.wait_ns(events, timeout) {
             Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
                 FINE_TIMEOUT_MISSING.store(true, Ordering::Relaxed);
@@ -166,6 +169,7 @@ impl Epoll {
         let timeout = timeout
             .as_ref()
             .map_or(std::ptr::null(), std::ptr::from_ref);
+
         // SAFETY: `events` has room for EVENTS_MAX entries; timeout and signal mask may be null,
         // and a timeout that is not outlives the call.
         let count = syscall(unsafe {
@@ -276,6 +280,7 @@ pub fn wait_fds<const N: usize>(
         .as_ref()
         .map_or(std::ptr::null(), std::ptr::from_ref);
     let count = N as libc::nfds_t;
+
     // SAFETY: `polls` has `count` elements; timeout and signal mask may be null, and a timeout that
     // is not outlives the call.
     match syscall(unsafe { libc::ppoll(polls.as_mut_ptr(), count, timeout, std::ptr::null()) }) {
@@ -371,6 +376,7 @@ mod tests {
         epoll.add(&event, 7, Interest::READ).expect("add");
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX];
         let before = crate::clock::monotonic_ns();
+
         assert_eq!(
             epoll
                 .wait_ms(&mut events, Some(Duration::from_micros(200)))

@@ -30,10 +30,12 @@ impl User {
             return Ok(None);
         };
         let mut buffer: Vec<c_char> = vec![0; ENTRY_BYTES];
+
         loop {
             // SAFETY: all-zero bytes are a valid passwd: null pointers and numbers.
             let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
             let mut found = std::ptr::null_mut();
+
             // SAFETY: the name ends with NUL; entry, buffer and result are writable during the
             // call, and the buffer has the length that is passed.
             let errno = unsafe {
@@ -84,6 +86,7 @@ impl User {
         syscall(unsafe { libc::setgroups(0, std::ptr::null()) }).during("setgroups", "")?;
         // SAFETY: no pointers are passed.
         syscall(unsafe { libc::setgid(self.gid) }).during("setgid", self.gid)?;
+
         // SAFETY: no pointers are passed.
         syscall(unsafe { libc::setuid(self.uid) }).during("setuid", self.uid)?;
         self.verify()
@@ -97,6 +100,7 @@ impl User {
             return Err(io::Error::other("the process keeps a privilege"))
                 .during("setuid", self.uid);
         }
+
         Ok(())
     }
 }
@@ -134,6 +138,7 @@ fn drop_bounding_set() -> Result<()> {
             Ok(_) => {}
         }
     }
+
     Ok(())
 }
 

@@ -28,18 +28,22 @@ pub fn daemonize(keep_cwd: bool) -> Result<()> {
         .open("/dev/null")
         .during("open", "/dev/null")?;
     fork_and_leave()?;
+
     // SAFETY: no pointers are passed.
     syscall(unsafe { libc::setsid() }).during("setsid", "")?;
     // A process that is not the leader of its session cannot acquire a terminal by accident.
     fork_and_leave()?;
+
     if !keep_cwd {
         std::env::set_current_dir("/").during("chdir", "/")?;
     }
+
     for standard in 0..=2 {
         // SAFETY: the source is open, and the targets are the standard streams, which are ours to
         // replace.
         syscall(unsafe { libc::dup2(null.as_raw_fd(), standard) }).during("dup2", standard)?;
     }
+
     Ok(())
 }
 
@@ -118,12 +122,14 @@ pub fn raise_fd_limit() -> Result<u64> {
     // SAFETY: `limit` is writable during the call.
     syscall(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })
         .during("getrlimit RLIMIT_NOFILE", "")?;
+
     if limit.rlim_cur < limit.rlim_max {
         limit.rlim_cur = limit.rlim_max;
         // SAFETY: `limit` outlives the call, which only reads it.
         syscall(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })
             .during("setrlimit RLIMIT_NOFILE", limit.rlim_max)?;
     }
+
     Ok(limit.rlim_cur)
 }
 
@@ -138,6 +144,7 @@ pub fn raise_fd_limit_to(wanted: u64) -> Result<u64> {
     if granted >= wanted {
         return Ok(granted);
     }
+
     let limit = libc::rlimit {
         rlim_cur: wanted,
         rlim_max: wanted,
@@ -268,6 +275,7 @@ fn ask(
     let answer = ask_hidden(prompt, input, output, &signals);
     drop(signals);
     signal::unblock(&ENDING);
+
     match answer? {
         Answer::Line(line) => Ok(line),
         Answer::Signal(signal) => {
@@ -302,12 +310,14 @@ fn ask_hidden(
     let hidden = HiddenInput::begin(input.as_fd())?;
     output.write_all(prompt.as_bytes())?;
     output.flush()?;
+
     let answer = match wait_for_line(input.as_fd(), signals) {
         Ok(None) => read_line(input).map(Answer::Line),
         Ok(Some(signal)) => Ok(Answer::Signal(signal)),
         Err(error) => Err(error),
     };
     drop(hidden);
+
     // The user's own newline was not shown.
     output.write_all(b"\n")?;
     answer
@@ -334,6 +344,7 @@ pub fn wait_for_line(input: BorrowedFd<'_>, signals: &Signals) -> io::Result<Opt
 fn read_line(input: &mut impl Read) -> io::Result<String> {
     let mut line = Vec::new();
     let mut byte = [0];
+
     loop {
         match input.read(&mut byte) {
             Ok(0) if line.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -347,6 +358,7 @@ fn read_line(input: &mut impl Read) -> io::Result<String> {
             Err(error) => return Err(error),
         }
     }
+
     String::from_utf8(line)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not valid UTF-8"))
 }
@@ -362,13 +374,16 @@ impl HiddenInput {
         if !input.is_terminal() {
             return Ok(Self { terminal: None });
         }
+
         let terminal = input.try_clone_to_owned()?;
         // SAFETY: all-zero bytes are a valid termios.
         let mut before: libc::termios = unsafe { std::mem::zeroed() };
+
         // SAFETY: `before` is writable during the call.
         syscall(unsafe { libc::tcgetattr(terminal.as_raw_fd(), &raw mut before) })?;
         let mut hidden = before;
         hidden.c_lflag &= !(libc::ECHO | libc::ECHONL);
+
         // What was typed before the prompt was shown, and seen, is not the password.
         // SAFETY: `hidden` outlives the call, which only reads it.
         syscall(unsafe {
@@ -409,6 +424,7 @@ mod tests {
         assert!(pid_is_alive(pid), "at least as a zombie");
         child.wait().expect("wait");
         assert!(!pid_is_alive(pid));
+
         for group in [0, -1, i32::MIN] {
             assert!(!pid_is_alive(group), "{group}");
         }
@@ -442,6 +458,7 @@ mod tests {
             "secret \u{e9}"
         );
         assert_eq!(output, b"Password: \n");
+
         let mut rest = String::new();
         input.read_to_string(&mut rest).expect("read");
         assert_eq!(rest, "next", "nothing behind the line was taken");
@@ -464,6 +481,7 @@ mod tests {
                 .len(),
             PASSWORD_LEN_MAX
         );
+
         for (input, kind) in [
             (b"".to_vec(), io::ErrorKind::UnexpectedEof),
             (vec![b'x'; PASSWORD_LEN_MAX + 1], io::ErrorKind::InvalidData),
@@ -512,6 +530,7 @@ mod tests {
             )
         })
         .expect("pseudo terminal");
+
         // SAFETY: both descriptors are new and have no other owner.
         unsafe { (File::from_raw_fd(user), File::from_raw_fd(program)) }
     }

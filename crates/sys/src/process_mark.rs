@@ -56,8 +56,10 @@ mod tests {
         let mut before = Command::new("sleep").arg("60").spawn().expect("sleep");
         let mark = ProcessMark::set("linerate-test-1").expect("a mark");
         let mut behind = Command::new("sleep").arg("60").spawn().expect("sleep");
+
         assert!(this.has_mark("linerate-test-1").expect("a process"));
         assert!(!this.has_mark("linerate-test").expect("a process"));
+
         for child in [&mut before, &mut behind] {
             let other = OtherProcess::open(child.id()).expect("open");
             // A child of vfork(2) has the descriptors of its parent until it executes the program.
@@ -67,10 +69,12 @@ mod tests {
             while !is_asleep() {
                 std::thread::yield_now();
             }
+
             assert!(!other.has_mark("linerate-test-1").expect("a process"));
             child.kill().and_then(|()| child.wait()).expect("a child");
             assert!(!other.has_mark("linerate-test-1").unwrap_or(false));
         }
+
         drop(mark);
         assert!(!this.has_mark("linerate-test-1").expect("a process"));
     }

@@ -25,6 +25,7 @@ pub fn bytes<const N: usize>() -> [u8; N] {
             }
         }
     }
+
     bytes
 }
 

@@ -30,8 +30,10 @@ fn set(nice: i32) -> io::Result<()> {
         deadline_ns: 0,
         period_ns: 0,
     };
+
     const CALLING_THREAD: c_long = 0;
     const NO_FLAGS: c_uint = 0;
+
     // SAFETY: the kernel reads as many bytes of the structure as its first field states.
     syscall(unsafe {
         libc::syscall(

@@ -27,6 +27,7 @@ pub fn notify(state: &str) -> Result<bool> {
         Ok(())
     };
     send().during("notify", name.to_string_lossy())?;
+
     Ok(true)
 }
 

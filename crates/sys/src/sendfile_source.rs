@@ -28,6 +28,7 @@ impl SourceFile {
         if let Ok(file) = on_disk(content) {
             return Ok(Self(file));
         }
+
         let mut file = create_memfd(name).during("memfd_create", name)?;
         file.write_all(content).during("write memfd", name)?;
         Ok(Self(file))
@@ -50,6 +51,7 @@ fn on_disk(content: &[u8]) -> io::Result<File> {
     if !KINDS.contains(&magic(&file)?) {
         return Err(io::ErrorKind::Unsupported.into());
     }
+
     file.write_all(content)?;
     Ok(file)
 }

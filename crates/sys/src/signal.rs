@@ -102,6 +102,7 @@ impl Signals {
             libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
         })
         .during("signalfd", "")?;
+
         // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
@@ -201,11 +202,13 @@ fn signal_set(signals: &[Signal]) -> sigset_t {
     let mut set: sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: `set` is writable; neither call can fail for a valid set and valid numbers.
     unsafe { libc::sigemptyset(&raw mut set) };
+
     for signal in signals {
         let number: c_int = signal.number();
         // SAFETY: as above.
         unsafe { libc::sigaddset(&raw mut set, number) };
     }
+
     set
 }
 

@@ -299,6 +299,7 @@ pub fn resolve(
     if addresses.is_empty() {
         return Err(failed(resolver_text(libc::EAI_NONAME).to_owned()));
     }
+
     Ok(addresses)
 }
 
@@ -335,9 +336,11 @@ impl AddressList {
             Some(Family::V4) => libc::AF_INET,
             Some(Family::V6) => libc::AF_INET6,
         };
+
         // Without a socket type every address would come once per type.
         hints.ai_socktype = libc::SOCK_STREAM;
         let mut head = std::ptr::null_mut();
+
         // SAFETY: `name` is NUL-terminated, the service may be null, hints and result pointer
         // outlive the call.
         let code = unsafe {
@@ -373,6 +376,7 @@ impl AddressList {
             if node.ai_addr.is_null() {
                 return None;
             }
+
             // SAFETY: ai_addr points to ai_addrlen bytes, checked to fit into the storage.
             unsafe {
                 std::ptr::copy_nonoverlapping(
@@ -381,6 +385,7 @@ impl AddressList {
                     len,
                 )
             };
+
             socket_addr(&storage)
         })
     }

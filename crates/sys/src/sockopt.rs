@@ -127,6 +127,7 @@ pub fn get_max_pacing_rate(fd: impl AsFd) -> Result<Option<u64>> {
     } else {
         u64::from(u32::MAX)
     };
+
     Ok(Some(u64::from_ne_bytes(value)).filter(|rate| *rate != unlimited))
 }
 
@@ -161,10 +162,12 @@ pub struct ReceiveMemory {
 /// The operating system's; `InvalidData` from a kernel that does not count drops.
 pub fn receive_memory(fd: impl AsFd) -> Result<ReceiveMemory> {
     const WORD: usize = size_of::<u32>();
+
     let mut bytes = [0; 9 * WORD];
     let memory: SocketOption = option!(SOL_SOCKET, SO_MEMINFO, 55);
     let len = memory.get_bytes(fd, &mut bytes)?;
     let words = bytes[..len].as_chunks::<WORD>().0;
+
     // SK_MEMINFO_RMEM_ALLOC, _RCVBUF and, since Linux 4.12, _DROPS
     // (include/uapi/linux/sock_diag.h).
     if let &[used, limit, .., dropped] = words
@@ -176,6 +179,7 @@ pub fn receive_memory(fd: impl AsFd) -> Result<ReceiveMemory> {
             dropped_messages: u32::from_ne_bytes(dropped),
         });
     }
+
     Err(io::Error::new(
         io::ErrorKind::InvalidData,
         "the kernel does not count drops",

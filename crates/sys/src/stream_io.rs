@@ -55,9 +55,11 @@ pub(crate) fn send_slices_with(
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     // The standard library promises that an IoSlice has the layout of an iovec.
     message.msg_iov = slices.as_ptr().cast::<iovec>().cast_mut();
+
     // The type of the field differs between C libraries.
     message.msg_iovlen = slices.len().min(SLICES_MAX) as _;
     let fd = fd.as_fd().as_raw_fd();
+
     // SAFETY: the message names at most all elements of `slices`, each of which describes memory
     // that outlives the call; the kernel only reads through them.
     syscall_len(unsafe { libc::sendmsg(fd, &raw const message, flags) })
@@ -116,6 +118,7 @@ pub fn send_file(
     let mut position =
         libc::off_t::try_from(*offset).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let (socket, file) = (socket.as_fd().as_raw_fd(), file.as_fd().as_raw_fd());
+
     // SAFETY: `position` is writable during the call; nothing else is passed by pointer.
     let sent = syscall_len(unsafe { libc::sendfile(socket, file, &raw mut position, len) })?;
     *offset = offset.saturating_add(sent as u64);

@@ -52,6 +52,7 @@ pub(crate) fn socket_addr_in(bytes: &[u8]) -> Option<SocketAddr> {
     // SAFETY: all-zero bytes are a valid sockaddr_storage.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
     let len = bytes.len().min(size_of_val(&storage));
+
     // SAFETY: source and destination hold `len` bytes each and do not overlap; all bit patterns are
     // valid for the storage.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut storage).cast(), len) };

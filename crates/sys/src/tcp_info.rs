@@ -129,11 +129,13 @@ pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
             .first_chunk()
             .map(|bytes| u64::from_ne_bytes(*bytes))
     };
+
     let bits = |bytes_per_second: u64| bytes_per_second.saturating_mul(8);
     // As the kernel itself counts (`tcp_packets_in_flight`, include/net/tcp.h).
     let left = word(SACKED)?.saturating_add(word(LOST)?);
     let options = *answer.get(OPTIONS)?;
     let in_flight = word(UNACKED)?.saturating_sub(left);
+
     Some(TcpInfo {
         retransmits_total: word(TOTAL_RETRANS)?,
         snd_cwnd_segments: word(SND_CWND)?,
@@ -252,6 +254,7 @@ mod tests {
             ),
             (Some(36), Some(48), Some(49))
         );
+
         let long = |index: u64| Some(index | (index + 1) << 32);
         assert_eq!(
             (info.bytes_acked, info.bytes_received),
@@ -262,6 +265,7 @@ mod tests {
             (long(42), long(44), long(46))
         );
         assert_eq!((info.out_of_order_total, info.cwnd_bytes()), (Some(56), 80));
+
         // Words 6 to 9: nothing is left of 6 when 7 and 8 are subtracted, 9 were sent again.
         assert_eq!((info.in_flight_segments, info.in_flight_bytes()), (9, 36));
         // 7 segments of 4 bytes beyond a gap.
@@ -276,6 +280,7 @@ mod tests {
             (info.pacing_rate_bps, info.min_rtt_us, info.snd_wnd_bytes),
             (None, None, None)
         );
+
         let info = decode(&numbered(192)).expect("Linux 4.10 gives 192 bytes");
         assert_eq!(
             (info.min_rtt_us, info.sndbuf_limited_us.is_some()),
@@ -337,6 +342,7 @@ mod tests {
         let mut answer = vec![0; 240];
         answer[MIN_RTT..][..4].fill(0xff);
         answer[PACING_RATE..][..8].fill(0xff);
+
         let info = decode(&answer).expect("complete");
         assert_eq!(
             (

@@ -83,20 +83,24 @@ impl Screen {
         if active.is_some() {
             return Ok(());
         }
+
         // SAFETY: all-zero bytes are a valid termios.
         let mut modes: libc::termios = unsafe { std::mem::zeroed() };
         // SAFETY: `modes` is writable during the call.
         syscall(unsafe { libc::tcgetattr(self.input.as_raw_fd(), &raw mut modes) })?;
+
         let before = Before {
             output: self.output.try_clone()?,
             input: self.input.try_clone()?.into(),
             modes,
         };
         modes.c_lflag &= !(libc::ICANON | libc::ECHO | libc::ECHONL);
+
         // Ctrl-S would stop the thread that draws.
         modes.c_iflag &= !libc::IXON;
         set_modes(self.input.as_fd(), &modes)?;
         *active = Some(before);
+
         self.output.write_all(ENTER)
     }
 

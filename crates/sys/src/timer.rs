@@ -21,6 +21,7 @@ impl TimerFd {
         // SAFETY: no pointers are passed.
         let fd = syscall(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })
             .during("timerfd_create", "")?;
+
         // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
@@ -37,6 +38,7 @@ impl TimerFd {
             it_value: clock::timespec(at_ns.max(1)),
         };
         let (fd, before) = (self.0.as_raw_fd(), std::ptr::null_mut());
+
         // SAFETY: `setting` outlives the call, which only reads it; the place for the setting
         // before may be null.
         syscall(unsafe {

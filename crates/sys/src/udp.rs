@@ -37,6 +37,7 @@ pub fn recv_from(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, SocketA
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
     let mut storage_len = ADDRESS_LEN;
     let fd = fd.as_fd().as_raw_fd();
+
     // SAFETY: both pointer and length pairs describe memory that is writable during the call.
     let len = syscall_len(unsafe {
         libc::recvfrom(

@@ -34,9 +34,12 @@ pub struct Table {
 pub fn table(is_ipv6: bool, name: &str) -> Result<Table> {
     const NAME_BYTES: usize = 32;
     const INFO_BYTES: usize = 84;
+
     /// Name, size, and what aligns the entries.
     const HEADER_BYTES: usize = 40;
+
     const ENTRIES_BYTES_MAX: usize = 64 << 20;
+
     let domain = if is_ipv6 { Domain::IPV6 } else { Domain::IPV4 };
     let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(libc::IPPROTO_RAW)))
         .during("socket", name)?;
@@ -46,6 +49,7 @@ pub fn table(is_ipv6: bool, name: &str) -> Result<Table> {
         .unwrap_or(name.as_bytes());
     let mut info = name.to_vec();
     info.resize(INFO_BYTES, 0);
+
     let option = usize::from(is_ipv6);
     INFO[option].get_bytes(&socket, &mut info)?;
     let size = info
@@ -62,6 +66,7 @@ pub fn table(is_ipv6: bool, name: &str) -> Result<Table> {
     entries.resize(HEADER_BYTES + length, 0);
     ENTRIES[option].get_bytes(&socket, &mut entries)?;
     entries.drain(..HEADER_BYTES);
+
     Ok(Table { info, entries })
 }
 

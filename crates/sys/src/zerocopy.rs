@@ -54,6 +54,7 @@ pub fn take_completion(fd: impl AsFd) -> io::Result<Completion> {
     // SAFETY: all-zero bytes are a valid msghdr: null pointers with zero lengths.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     let mut control = Control([0; 8]);
+
     // A notice has no data. The emulator of qemu-user calls the kernel only with a place for some.
     let mut data = [0; 1];
     let mut slice = libc::iovec {
@@ -62,11 +63,13 @@ pub fn take_completion(fd: impl AsFd) -> io::Result<Completion> {
     };
     message.msg_iov = &raw mut slice;
     message.msg_iovlen = 1;
+
     let fd = fd.as_fd().as_raw_fd();
     loop {
         message.msg_control = (&raw mut control).cast();
         message.msg_controllen = size_of::<Control>() as _;
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+
         // SAFETY: the message names `control` and `data` with their sizes and no other memory.
         syscall_len(unsafe { libc::recvmsg(fd, &raw mut message, flags) })?;
         if let Some(completion) = completion(&message) {
@@ -86,6 +89,7 @@ fn completion(message: &libc::msghdr) -> Option<Completion> {
     if !wanted.contains(&(header.cmsg_level, header.cmsg_type)) {
         return None;
     }
+
     // SAFETY: both kinds begin with a sock_extended_err; the read is unaligned.
     let error = unsafe {
         libc::CMSG_DATA(header)
@@ -122,12 +126,15 @@ mod tests {
         let sender =
             TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
         let (mut receiver, _) = listener.accept().expect("a connection");
+
         enable(&sender).expect("Linux 4.14");
         let block = [7_u8; 1000];
         assert_eq!(send_gathered(&sender, &block, 3).expect("room"), 3000);
+
         let mut received = [0; 3000];
         receiver.read_exact(&mut received).expect("all of it");
         assert_eq!(received, [7; 3000]);
+
         let end = std::time::Instant::now() + std::time::Duration::from_secs(5);
         let completion = loop {
             match take_completion(&sender) {
@@ -137,6 +144,7 @@ mod tests {
                 other => break other.expect("a notice"),
             }
         };
+
         // On loopback the kernel copies nevertheless, and reports it.
         assert_eq!(
             completion,

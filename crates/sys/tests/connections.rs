@@ -13,6 +13,7 @@ fn both_ends_name_each_other() {
     for local in [V4, V6] {
         let client = open(local, Protocol::Tcp);
         let server = accept_from(&client, local);
+
         let ends = |fd| {
             (
                 socket::local_addr(fd).expect("local"),
@@ -50,6 +51,7 @@ fn accepted_and_opened_sockets_do_not_wait_and_do_not_leak_into_children() {
             .find_map(|line| line.strip_prefix("flags:"))
             .expect("flags")
             .trim();
+
         let close_on_exec = 0o2_000_000;
         assert_ne!(
             u32::from_str_radix(flags, 8).expect("octal") & close_on_exec,
@@ -67,10 +69,12 @@ fn an_ipv4_peer_of_a_dual_stack_listener_is_shown_as_ipv4() {
         .expect("set");
     socket::bind(&fd, &address("[::]:0")).expect("bind");
     socket::listen(&fd, 1).expect("listen");
+
     let port = socket::local_addr(&fd).expect("address").port();
     let client = open(V4, Protocol::Tcp);
     socket::connect(&client, &address(&format!("127.0.0.1:{port}"))).expect("connect");
     await_readable(&fd);
+
     let (accepted, peer) = socket::accept(&fd)
         .expect("accept")
         .expect("somebody waits");
@@ -109,6 +113,7 @@ fn a_pending_error_is_taken_once() {
     );
     linerate_sys::udp::send(&client, b"x").expect("send");
     await_readable(&client);
+
     let error = socket::take_error(&client).expect_err("refused");
     assert_eq!(
         error.to_string(),
@@ -161,6 +166,7 @@ fn shutdown_both_ends_both_directions() {
         stream_io::recv(&server, &mut [0; 8]).expect("end of file"),
         0
     );
+
     let unconnected = socket::shutdown_both(open(V4, Protocol::Tcp)).expect_err("not connected");
     assert_eq!(unconnected.text(), "Transport endpoint is not connected");
 }

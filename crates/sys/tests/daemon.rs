@@ -36,12 +36,14 @@ fn report(port: &str, keep_cwd: bool) {
             .display()
             .to_string()
     };
+
     let stat = std::fs::read_to_string("/proc/self/stat").expect("stat");
     // Behind the program's name in parentheses: state, parent, group, session, terminal.
     let fields: Vec<&str> = stat[stat.rfind(')').expect("name") + 1..]
         .split_whitespace()
         .collect();
     let leader = fields[3] == std::process::id().to_string();
+
     let facts = [
         link("cwd"),
         link("fd/0"),
@@ -68,6 +70,7 @@ fn check(keep_cwd: bool) {
         child.wait().expect("wait").success(),
         "the caller's process ends well, while the daemon lives"
     );
+
     let facts = read_report(&listener);
     let cwd = if keep_cwd { "/proc" } else { "/" };
     // No terminal, and not a session's leader, which could acquire one.
@@ -84,6 +87,7 @@ fn read_report(listener: &TcpListener) -> String {
     let ready =
         linerate_sys::poll::wait_fd(listener, linerate_sys::poll::Interest::READ, Some(left));
     assert!(ready.expect("poll"), "no daemon reported");
+
     let mut facts = String::new();
     listener
         .accept()

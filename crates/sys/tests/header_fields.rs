@@ -30,6 +30,7 @@ fn mapped_pair() -> (OwnedFd, OwnedFd) {
     };
     let (sender, receiver) = (dual(), dual());
     socket::bind(&receiver, &address("[::]:0")).expect("bind");
+
     let port = socket::local_addr(&receiver).expect("address").port();
     socket::connect(&sender, &address(&format!("[::ffff:127.0.0.1]:{port}"))).expect("connect");
     (sender, receiver)
@@ -45,9 +46,11 @@ fn each_datagram_arrives_with_its_own_tos_and_the_socket_keeps_its_own() {
     // Expedited forwarding (RFC 3246), ECT(0), ECT(1), CE (RFC 3168), CS1 with ECT(1), everything.
     let marks = [0xb8, 0x02, 0x01, 0x03, 0x21, 0xff, 0x00];
     let mut buffer = [0; 64];
+
     for (kind, sender, receiver) in pairs() {
         sockopt::set_receive_tos(&receiver, true).expect("set");
         sockopt::set_tos(&sender, 0x48).expect("set");
+
         for mark in marks {
             assert_eq!(
                 udp::send_with_tos(&sender, b"marked", mark).expect("send"),
@@ -60,6 +63,7 @@ fn each_datagram_arrives_with_its_own_tos_and_the_socket_keeps_its_own() {
                 "{kind} {mark:#x}"
             );
         }
+
         udp::send(&sender, b"").expect("send");
         assert_eq!(receive(&receiver, &mut buffer).tos, Some(0x48), "{kind}");
     }
@@ -76,6 +80,7 @@ fn ttl_arrives_as_it_was_set() {
             let message = receive(&receiver, &mut buffer);
             assert_eq!((message.ttl, message.tos), (Some(ttl), None), "{kind}");
         }
+
         sockopt::set_ttl(&sender, 0).expect_err("no packet could leave");
         sockopt::set_receive_ttl(&receiver, false).expect("set");
         udp::send(&sender, b"x").expect("send");
@@ -89,14 +94,17 @@ fn a_batch_holds_what_each_packet_carried() {
         sockopt::set_receive_tos(&receiver, true).expect("set");
         sockopt::set_receive_ttl(&receiver, true).expect("set");
         sockopt::SO_TIMESTAMPNS.set(&receiver, true).expect("set");
+
         // The longest sum of control messages: not every kernel joins trains.
         let _ = sockopt::UDP_GRO.set(&receiver, true);
         sockopt::set_ttl(&sender, 33).expect("set");
         let mut batch = RecvBatch::new(4, 100).expect("memory");
+
         udp::send_with_tos(&sender, b"one", 0x01).expect("send");
         udp::send_with_tos(&sender, b"two", 0xb8).expect("send");
         await_readable(&receiver);
         assert_eq!(batch.recv(&receiver).expect("recv"), 2);
+
         for (index, tos) in [0x01, 0xb8].into_iter().enumerate() {
             let message = batch.message(index);
             assert_eq!(
@@ -114,8 +122,10 @@ fn a_single_message_has_source_length_and_time_between_two_readings() {
     let (sender, receiver) = udp_pair(V4);
     let mut buffer = [0; 4];
     sockopt::SO_TIMESTAMPNS.set(&receiver, true).expect("set");
+
     let offset = RealtimeOffset::read();
     let deadline_ns = clock::monotonic_ns() + clock::as_ns(TIMEOUT.expect("a timeout"));
+
     loop {
         let sent_ns = clock::monotonic_ns();
         udp::send(&sender, b"longer").expect("send");
@@ -127,12 +137,14 @@ fn a_single_message_has_source_length_and_time_between_two_readings() {
             (&b"long"[..], 6, true)
         );
         assert_eq!(message.from, socket::local_addr(&sender).ok());
+
         let arrival_ns = message.arrival_ns(offset, clock::monotonic_ns());
         // The kernel switches its clock on a little later, for the first socket of the host with
         // stamps; the two clocks are compared with an error of microseconds.
         if (sent_ns - 50_000..=queued_ns + 50_000).contains(&arrival_ns) {
             break;
         }
+
         assert!(
             clock::monotonic_ns() < deadline_ns,
             "{sent_ns} {arrival_ns} {queued_ns}"
@@ -146,6 +158,7 @@ fn a_message_that_fits_is_whole_and_an_empty_queue_would_block() {
     let mut buffer = [0; 6];
     let error = udp::recv_message(&receiver, &mut buffer).expect_err("nothing was sent");
     assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+
     for data in [&b"longer"[..], b""] {
         udp::send(&sender, data).expect("send");
         let message = receive(&receiver, &mut buffer);

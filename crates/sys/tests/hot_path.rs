@@ -19,6 +19,7 @@ use socket2::SockRef;
 fn drain(fd: impl AsFd) -> Vec<u8> {
     let mut all = Vec::new();
     let mut buffer = [0; 65_536];
+
     loop {
         await_readable(&fd);
         match stream_io::recv(&fd, &mut buffer).expect("recv") {
@@ -40,15 +41,18 @@ fn slices_leave_in_their_order_and_more_than_one_call_takes_is_left() {
         stream_io::send_slices(&client, &words, Followed::Soon).expect("send"),
         9
     );
+
     let many = vec![IoSlice::new(b"x"); stream_io::SLICES_MAX + 1];
     let sent = stream_io::send_slices(&client, &many, Followed::No).expect("send");
     assert_eq!(sent, stream_io::SLICES_MAX);
+
     let mut received = vec![0; 9 + sent];
     let mut filled = 0;
     while filled < received.len() {
         await_readable(&server);
         filled += stream_io::recv(&server, &mut received[filled..]).expect("recv");
     }
+
     assert!(received.starts_with(b"head bodyx"));
 }
 
@@ -67,6 +71,7 @@ fn full_and_empty_buffers_would_block() {
             .kind(),
         ErrorKind::WouldBlock
     );
+
     let full = loop {
         if let Err(error) = stream_io::send(&client, &[0; 65_536]) {
             break error;
@@ -80,6 +85,7 @@ fn peeked_bytes_stay() {
     let (client, server) = tcp_pair();
     stream_io::send(&client, b"header and body").expect("send");
     await_readable(&server);
+
     let mut buffer = [0; 6];
     assert_eq!(stream_io::peek(&server, &mut buffer).expect("peek"), 6);
     assert_eq!(&buffer, b"header");
@@ -92,11 +98,13 @@ fn discarded_bytes_are_counted_and_gone() {
     let (client, server) = tcp_pair();
     stream_io::send(&client, &pattern(50_000)).expect("send");
     stream_io::send(&client, b"tail").expect("send");
+
     let mut discarded = 0;
     while discarded < 50_000 {
         await_readable(&server);
         discarded += stream_io::recv_discard(&server, 50_000 - discarded).expect("discard");
     }
+
     drop(client);
     assert_eq!(drain(&server), b"tail");
     assert_eq!(stream_io::recv_discard(&server, 8).expect("end of file"), 0);
@@ -109,15 +117,18 @@ fn a_file_is_sent_from_the_offset_to_its_end() {
     let file = SourceFile::filled("payload", &content).expect("memfd");
     let receiver = std::thread::spawn(move || drain(server));
     let mut offset = 1000;
+
     loop {
         await_writable(&client);
         let before = offset;
         let sent = stream_io::send_file(&client, &file, &mut offset, 70_000).expect("sendfile");
         assert_eq!(offset, before + sent as u64);
+
         if sent == 0 {
             break;
         }
     }
+
     assert_eq!(offset, content.len() as u64);
     drop(client);
     assert_eq!(receiver.join().expect("receiver"), content[1000..]);
@@ -127,6 +138,7 @@ fn a_file_is_sent_from_the_offset_to_its_end() {
 fn a_vanished_peer_is_an_error_not_a_signal() {
     let (client, server) = tcp_pair();
     drop(server);
+
     let error = loop {
         await_writable(&client);
         if let Err(error) = stream_io::send(&client, b"x") {
@@ -149,6 +161,7 @@ fn a_datagram_comes_with_its_sender() {
         let (sender, receiver) = udp_pair(local);
         assert_eq!(udp::send(&sender, b"ping").expect("send"), 4);
         let mut buffer = [0; 16];
+
         await_readable(&receiver);
         let (len, from) = udp::recv_from(&receiver, &mut buffer).expect("recv");
         assert_eq!(
@@ -178,9 +191,11 @@ fn an_ipv4_sender_to_a_dual_stack_socket_is_shown_as_ipv4() {
     let receiver = open("[::]:0", Protocol::Udp);
     sockopt::IPV6_V6ONLY.set(&receiver, false).expect("set");
     socket::bind(&receiver, &address("[::]:0")).expect("bind");
+
     let port = socket::local_addr(&receiver).expect("local").port();
     let sender = open(V4, Protocol::Udp);
     socket::connect(&sender, &address(&format!("127.0.0.1:{port}"))).expect("connect");
+
     let here = socket::local_addr(&sender).expect("local");
     udp::send(&sender, b"one").expect("send");
     udp::send(&sender, b"two").expect("send");
@@ -189,6 +204,7 @@ fn an_ipv4_sender_to_a_dual_stack_socket_is_shown_as_ipv4() {
         udp::recv_from(&receiver, &mut [0; 8]).expect("recv"),
         (3, here)
     );
+
     let mut batch = RecvBatch::new(4, 100).expect("memory");
     assert_eq!(receive(&mut batch, &receiver), 1);
     assert_eq!(batch.message(0).from, Some(here));
@@ -215,9 +231,11 @@ fn a_batch_arrives_datagram_by_datagram_with_its_source() {
         10,
         "the last one is shorter"
     );
+
     let here = socket::local_addr(&sender).expect("local");
     let mut batch = RecvBatch::new(4, 1_500).expect("memory");
     let mut chunks = data.chunks(1_000);
+
     for expected in [4, 4, 2] {
         assert_eq!(receive(&mut batch, &receiver), expected);
         for i in 0..expected {
@@ -230,6 +248,7 @@ fn a_batch_arrives_datagram_by_datagram_with_its_source() {
             assert_eq!((message.from, message.datagrams()), (Some(here), 1));
         }
     }
+
     assert_eq!(
         batch.recv(&receiver).expect_err("empty").kind(),
         ErrorKind::WouldBlock
@@ -241,12 +260,15 @@ fn batch_keeps_the_source_of_each_datagram() {
     let (first, receiver) = udp_pair(V4);
     let second = open(V4, Protocol::Udp);
     socket::connect(&second, &socket::local_addr(&receiver).expect("local")).expect("connect");
+
     for fd in [&first, &second, &first] {
         udp::send(fd, b"x").expect("send");
     }
+
     let name = |fd: &OwnedFd| Some(socket::local_addr(fd).expect("local"));
     let mut batch = RecvBatch::new(8, 100).expect("memory");
     assert_eq!(receive(&mut batch, &receiver), 3);
+
     let sources: Vec<_> = (0..3).map(|i| batch.message(i).from).collect();
     assert_eq!(sources, [name(&first), name(&second), name(&first)]);
 }
@@ -272,11 +294,13 @@ fn short_slot_reports_the_full_length() {
     let data = pattern(1_200);
     udp::send(&sender, &data).expect("send");
     udp::send(&sender, b"").expect("an empty datagram");
+
     let mut batch = RecvBatch::new(4, 16).expect("memory");
     assert_eq!(receive(&mut batch, &receiver), 2);
     let cut = batch.message(0);
     assert_eq!((cut.data, cut.full_len), (&data[..16], 1_200));
     assert_eq!(cut.datagrams(), 1);
+
     let empty = batch.message(1);
     assert_eq!(
         (empty.data.len(), empty.full_len, empty.datagrams()),
@@ -293,6 +317,7 @@ fn messages_of_an_earlier_call_cannot_be_read() {
     let mut batch = RecvBatch::new(4, 16).expect("memory");
     assert_eq!(receive(&mut batch, &receiver), 1);
     batch.recv(&receiver).expect_err("empty");
+
     let _ = batch.message(0);
 }
 
@@ -312,6 +337,7 @@ fn a_batch_moves_to_another_thread() {
     udp::send(&sender, b"first").expect("send");
     assert_eq!(receive(&mut batch, &receiver), 1);
     udp::send(&sender, b"second").expect("send");
+
     let seen = std::thread::spawn(move || {
         assert_eq!(batch.message(0).data, b"first");
         assert_eq!(receive(&mut batch, &receiver), 1);
@@ -330,8 +356,10 @@ fn a_train_arrives_as_separate_datagrams_without_gro() {
         udp::send_segmented(&sender, &data, 1_000).expect("send"),
         data.len()
     );
+
     let mut batch = RecvBatch::new(16, 65_536).expect("memory");
     assert_eq!(receive(&mut batch, &receiver), 8);
+
     for (i, expected) in data.chunks(1_000).enumerate() {
         let message = batch.message(i);
         assert_eq!(
@@ -349,9 +377,11 @@ fn a_train_arrives_joined_with_gro() {
     let here = socket::local_addr(&sender).expect("local");
     let data = pattern(1_000 * 7 + 321);
     udp::send_segmented(&sender, &data, 1_000).expect("send");
+
     // A lone datagram behind the train has no segment size.
     udp::send(&sender, b"alone").expect("send");
     let mut batch = RecvBatch::new(16, 65_536).expect("memory");
+
     let mut segments = Vec::new();
     while segments.len() < 9 {
         for i in 0..receive(&mut batch, &receiver) {
@@ -361,6 +391,7 @@ fn a_train_arrives_joined_with_gro() {
             segments.extend(message.segments().map(<[u8]>::to_vec));
         }
     }
+
     let expected: Vec<_> = data.chunks(1_000).chain([b"alone".as_slice()]).collect();
     assert_eq!(segments, expected);
 }
@@ -391,6 +422,7 @@ fn a_train_of_too_many_or_too_long_segments_is_refused() {
             "{text}"
         );
     }
+
     assert_eq!(
         udp::send_segmented(&sender, &[0; 640], 640 / udp::SEGMENTS_MAX)
             .expect("the documented limit"),
@@ -409,6 +441,7 @@ fn a_datagram_arrives_when_the_kernel_received_it_however_late_it_is_read() {
         None,
         "no time was requested"
     );
+
     let offset = RealtimeOffset::read();
     assert_eq!(
         batch.message(0).arrival_ns(offset, 7),
@@ -418,6 +451,7 @@ fn a_datagram_arrives_when_the_kernel_received_it_however_late_it_is_read() {
     sockopt::SO_TIMESTAMPNS
         .set(&receiver, true)
         .expect("SO_TIMESTAMPNS");
+
     // The kernel switches its clock on a little later, for the first socket of the host that wants
     // stamps.
     let deadline_ns = clock::monotonic_ns() + 20_000_000_000;
@@ -426,13 +460,16 @@ fn a_datagram_arrives_when_the_kernel_received_it_however_late_it_is_read() {
         udp::send(&sender, b"after").expect("send");
         // On loopback the datagram is in the queue when the call returns.
         let queued_ns = clock::monotonic_ns();
+
         assert_eq!(receive(&mut batch, &receiver), 1);
         assert!(batch.message(0).stamped_unix_ns.is_some());
         let arrival_ns = batch.message(0).arrival_ns(offset, clock::monotonic_ns());
+
         // The two clocks are compared with an error of microseconds.
         if (sent_ns - 50_000..=queued_ns + 50_000).contains(&arrival_ns) {
             break;
         }
+
         assert!(
             clock::monotonic_ns() < deadline_ns,
             "{sent_ns} {arrival_ns} {queued_ns}"

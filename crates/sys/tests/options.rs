@@ -14,9 +14,11 @@ fn reuse_addr_lets_a_restarted_server_bind_while_old_connections_linger() {
     sockopt::SO_REUSEADDR.set(&first, true).expect("set");
     socket::bind(&first, &address(V4)).expect("bind");
     socket::listen(&first, 1).expect("listen");
+
     let port = socket::local_addr(&first).expect("address");
     let client = open(V4, Protocol::Tcp);
     socket::connect(&client, &port).expect("connect");
+
     let accepted = common::accept_one(&first);
     // The end that closes first keeps the address for a minute.
     drop(accepted);
@@ -55,6 +57,7 @@ fn v6_only_decides_whether_a_listener_takes_ipv4() {
         assert_eq!(sockopt::IPV6_V6ONLY.get(&fd).expect("get"), only);
         socket::bind(&fd, &address("[::]:0")).expect("bind");
         socket::listen(&fd, 1).expect("listen");
+
         let port = socket::local_addr(&fd).expect("address").port();
         let client = open(V4, Protocol::Tcp);
         let outcome = socket::connect(&client, &(std::net::Ipv4Addr::LOCALHOST, port).into());
@@ -75,10 +78,12 @@ fn mss_limits_the_segments_of_a_connection() {
         "before a connection"
     );
     sockopt::TCP_MAXSEG.set(&client, 1000).expect("set");
+
     let _server = accept_from(&client, V4);
     let mss = sockopt::TCP_MAXSEG.get(&client).expect("get");
     // Options of the header may take part of the thousand.
     assert!((940..=1000).contains(&mss), "{mss}");
+
     let error = sockopt::TCP_MAXSEG
         .set(&client, 40_000)
         .expect_err("out of range");
@@ -152,6 +157,7 @@ fn congestion_control_is_chosen_by_name() {
     // Every kernel has reno built in.
     sockopt::set_congestion(&fd, "reno").expect("set");
     assert_eq!(sockopt::congestion(&fd).expect("get"), "reno");
+
     let error = sockopt::set_congestion(&fd, "nosuch").expect_err("unknown");
     assert_eq!(
         error.to_string(),
@@ -168,6 +174,7 @@ fn values_are_read_back_and_those_out_of_range_refused() {
         switch.set(&fd, true).expect("set");
         assert!(switch.get(&fd).expect("get"));
     }
+
     for (number, value) in [
         (sockopt::TCP_USER_TIMEOUT, 1_500),
         (sockopt::TCP_KEEPIDLE, 11),
@@ -177,6 +184,7 @@ fn values_are_read_back_and_those_out_of_range_refused() {
         number.set(&fd, value).expect("set");
         assert_eq!(number.get(&fd).expect("get"), value);
     }
+
     let error = sockopt::TCP_KEEPCNT
         .set(&fd, 1_000)
         .expect_err("out of range");
@@ -204,6 +212,7 @@ fn pacing_rate_caps_what_the_kernel_paces_with() {
     sockopt::set_max_pacing_rate(&client, 1_000_000).expect("set");
     stream_io::send(&client, &[0; 1000]).expect("send");
     common::await_readable(&server);
+
     let paced = tcp_info::tcp_info(&client)
         .expect("info")
         .pacing_rate_bps
@@ -236,12 +245,14 @@ fn a_flow_label_is_leased_and_sent() {
     };
     let client = open(V6, Protocol::Tcp);
     sockopt::lease_flow_label(&client, &remote, label).expect("lease");
+
     let leases = std::fs::read_to_string("/proc/net/ip6_flowlabel").expect("leases");
     assert!(leases.contains("ABCDE "), "{leases}");
 
     let labelled = sockopt::with_flow_label(remote, label);
     socket::connect(&client, &labelled.into()).expect("connect");
     common::accept_one(&server);
+
     let std::net::SocketAddr::V6(peer) = socket::peer_addr(&client).expect("peer") else {
         panic!("IPv6")
     };
@@ -265,6 +276,7 @@ fn flow_labels_beyond_20_bits_or_without_ipv6_are_refused() {
             format!("setsockopt IPV6_FLOWLABEL_MGR {label}: Invalid argument")
         );
     }
+
     let error = sockopt::lease_flow_label(open(V4, Protocol::Tcp), &remote, 1)
         .expect_err("not an IPv6 socket");
     assert_eq!(error.operation, "setsockopt IPV6_FLOWLABEL_MGR");
@@ -278,6 +290,7 @@ fn bind_device_takes_existing_devices_only() {
         SockRef::from(&fd).device().expect("get").as_deref(),
         Some(b"lo".as_slice())
     );
+
     let error =
         sockopt::bind_device(open(V4, Protocol::Udp), "nosuchdev0").expect_err("no such device");
     assert_eq!(
@@ -299,15 +312,18 @@ fn udp_segment_cuts_every_write() {
             return;
         }
     }
+
     assert_eq!(sockopt::UDP_SEGMENT.get(&sender).expect("get"), 1000);
     let data = common::pattern(2500);
     assert_eq!(udp::send(&sender, &data).expect("send"), 2500);
+
     let mut buffer = [0; 4096];
     for expected in data.chunks(1000) {
         common::await_readable(&receiver);
         let len = udp::recv(&receiver, &mut buffer).expect("recv");
         assert_eq!(&buffer[..len], expected);
     }
+
     sockopt::UDP_SEGMENT.set(&sender, 0).expect("off");
     udp::send(&sender, &data).expect("send");
     common::await_readable(&receiver);
@@ -318,6 +334,7 @@ fn udp_segment_cuts_every_write() {
 fn options_of_another_protocol_are_typed_as_unsupported() {
     let tcp = open(V4, Protocol::Tcp);
     let udp = open(V4, Protocol::Udp);
+
     for (error, operation) in [
         (
             sockopt::UDP_SEGMENT.set(&tcp, 1000),
@@ -376,9 +393,11 @@ fn outq_counts_what_the_peer_did_not_acknowledge() {
     let (client, server) = tcp_pair();
     assert_eq!(sockopt::outq_bytes(&client).expect("ioctl"), 0);
     let mut sent = 0;
+
     while let Ok(more) = stream_io::send(&client, &[0; 65_536]) {
         sent += more as u64;
     }
+
     let waiting = sockopt::outq_bytes(&client).expect("ioctl");
     assert!(
         waiting > 0 && u64::from(waiting) <= sent,
@@ -392,6 +411,7 @@ fn tcp_info_describes_a_live_connection() {
     let (client, server) = tcp_pair();
     stream_io::send(&client, &[0; 5000]).expect("send");
     common::await_readable(&server);
+
     let info = tcp_info::tcp_info(&client).expect("info");
     assert_eq!(
         info.snd_mss_bytes,
@@ -400,6 +420,7 @@ fn tcp_info_describes_a_live_connection() {
     assert!(info.cwnd_bytes() >= u64::from(info.snd_mss_bytes));
     assert!(info.rtt_us > 0 && info.pmtu_bytes > info.snd_mss_bytes);
     assert!(info.snd_wnd_bytes.is_none_or(|window| window > 0));
+
     let received = tcp_info::tcp_info(&server).expect("info").bytes_received;
     assert!(received.is_none_or(|bytes| bytes == 5000), "{received:?}");
     let error = tcp_info::tcp_info(open(V4, Protocol::Udp)).expect_err("not TCP");

@@ -44,15 +44,18 @@ impl Path {
         client.ip("route add default via 192.0.2.1");
         client.ip("route add default via 2001:db8:1::1");
         router.ip("link add far mtu 1400 type veth peer name end mtu 1400");
+
         for command in [
             "address add 198.51.100.1/24 dev far",
             "address add 2001:db8:2::1/64 dev far nodad",
         ] {
             router.ip(command);
         }
+
         for name in ["end", "far"] {
             router.ip(&format!("link set {name} up"));
         }
+
         router.await_up("far");
         router.set("ipv4/ip_forward", "1");
         router.set("ipv6/conf/all/forwarding", "1");
@@ -103,6 +106,7 @@ fn a_router_reports_the_mtu_of_its_link_and_the_kernel_learns_it() {
         let far = socket::unmap(address(remote));
         let datagram = datagram_of(1500, far.is_ipv4());
         udp::send(&fd, &datagram).expect("it fits the own device");
+
         let mut buffer = [0; 64];
         let error = await_error(&fd, &mut buffer);
         assert_eq!(
@@ -110,6 +114,7 @@ fn a_router_reports_the_mtu_of_its_link_and_the_kernel_learns_it() {
             (EMSGSIZE, Some(1400)),
             "{kind}"
         );
+
         // Fragmentation needed (RFC 792), packet too big (RFC 4443 section 3.2).
         let icmp = if far.is_ipv4() {
             (ErrorOrigin::Icmp, 3, 4)
@@ -132,6 +137,7 @@ fn a_router_reports_the_mtu_of_its_link_and_the_kernel_learns_it() {
         udp::send(&fd, &datagram)
             .expect("no pending error is left, and a probe ignores the learned path MTU");
         sockopt::set_dont_fragment(&fd, true).expect("set");
+
         let _ = await_error(&fd, &mut buffer);
         let refused =
             udp::send(&fd, &datagram).expect_err("without a probe the learned path MTU holds");
@@ -143,12 +149,14 @@ fn a_router_reports_the_mtu_of_its_link_and_the_kernel_learns_it() {
 fn a_datagram_beyond_the_own_device_does_not_leave_and_the_queue_holds_its_mtu() {
     let Some(path) = Path::new() else { return };
     path.client.ip("link set near mtu 1400");
+
     for (kind, local, remote, _) in CASES {
         let fd = path.prober(local, remote);
         let far = socket::unmap(address(remote));
         let refused =
             udp::send(&fd, &datagram_of(1401, far.is_ipv4())).expect_err("one byte too long");
         assert_eq!(refused.raw_os_error(), Some(EMSGSIZE), "{kind}");
+
         let mut buffer = [0; 64];
         let error = udp::take_error(&fd, &mut buffer).expect("it is there when the call returns");
         assert_eq!(
@@ -172,11 +180,13 @@ fn a_router_that_discards_a_packet_for_its_ttl_is_the_offender() {
         sockopt::set_receive_ttl(&fd, true).expect("set");
         sockopt::set_receive_tos(&fd, true).expect("set");
         sockopt::SO_TIMESTAMPNS.set(&fd, true).expect("set");
+
         let (offset, sent_ns) = (RealtimeOffset::read(), clock::monotonic_ns());
         udp::send(&fd, b"numbered 7").expect("send");
         let mut buffer = [0; 64];
         let error = await_error(&fd, &mut buffer);
         let read_ns = clock::monotonic_ns();
+
         // Time to live exceeded in transit (RFC 792), hop limit exceeded (RFC 4443 section 3.3).
         let icmp = if far.is_ipv4() {
             (ErrorOrigin::Icmp, 11, 0)
@@ -199,6 +209,7 @@ fn a_router_that_discards_a_packet_for_its_ttl_is_the_offender() {
             "{kind}"
         );
         assert_eq!(error.quoted, b"numbered 7", "{kind}");
+
         let stamp_ns = offset.monotonic_ns(error.stamped_unix_ns.expect("requested"));
         assert!(
             (sent_ns - 50_000..=read_ns + 50_000).contains(&stamp_ns),
@@ -218,6 +229,7 @@ fn a_closed_port_is_an_entry_of_the_queue() {
         let fd = prober(local, &closed.to_string());
         assert_empty(&fd);
         udp::send(&fd, b"x").expect("send");
+
         let mut buffer = [0; 64];
         let error = await_error(&fd, &mut buffer);
         assert_eq!(

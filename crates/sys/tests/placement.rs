@@ -10,6 +10,7 @@ fn threads_and_process_are_pinned_restored_and_accounted() {
     assert_eq!(cpu::online_cpus(), before.count());
     let cpus: Vec<_> = before.cpus().collect();
     let (first, last) = (cpus[0], *cpus.last().expect("we run somewhere"));
+
     let mine = || {
         cpu::affinity()
             .expect("affinity")
@@ -31,6 +32,7 @@ fn threads_and_process_are_pinned_restored_and_accounted() {
                 .expect("the test listens");
         }
     });
+
     let others = || {
         ask.send(()).expect("the thread lives");
         answers.recv().expect("the thread answers")
@@ -62,6 +64,7 @@ fn threads_and_process_are_pinned_restored_and_accounted() {
             format!("sched_setaffinity cpu {nowhere}: Invalid argument")
         );
     }
+
     drop(ask);
     other.join().expect("thread");
 
@@ -69,6 +72,7 @@ fn threads_and_process_are_pinned_restored_and_accounted() {
     while cpu::thread_time().user <= start.user {
         std::hint::black_box((0..10_000).sum::<u64>());
     }
+
     let (thread, process) = (cpu::thread_time(), cpu::process_time());
     assert!(
         process.user + process.system >= thread.user + thread.system - start.user - start.system

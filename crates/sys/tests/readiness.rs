@@ -37,6 +37,7 @@ fn readiness_comes_under_the_token_and_lasts() {
     epoll.add(&server, u64::MAX, Interest::READ).expect("add");
     assert_eq!(look(&epoll), []);
     stream_io::send(&client, b"x").expect("send");
+
     for _ in 0..2 {
         assert_eq!(
             wait(&epoll),
@@ -46,6 +47,7 @@ fn readiness_comes_under_the_token_and_lasts() {
             }]
         );
     }
+
     stream_io::recv(&server, &mut [0; 8]).expect("recv");
     assert_eq!(look(&epoll), []);
 }
@@ -64,6 +66,7 @@ fn edge_triggers_once_per_change() {
             },
         )
         .expect("add");
+
     for _ in 0..2 {
         event.signal();
         assert_eq!(wait(&epoll).len(), 1);
@@ -157,6 +160,7 @@ fn many_events_come_in_portions_and_none_is_lost() {
             .expect("add");
         event.signal();
     }
+
     let mut tokens: Vec<u64> = wait(&epoll)
         .into_iter()
         .chain(wait(&epoll))
@@ -170,12 +174,14 @@ fn many_events_come_in_portions_and_none_is_lost() {
 fn a_timeout_never_ends_early_and_clears_old_events() {
     let epoll = Epoll::new().expect("epoll");
     let mut events = vec![READABLE];
+
     for us in [1, 300, 2_500] {
         let before = monotonic_ns();
         epoll
             .wait(&mut events, Some(Duration::from_micros(us)))
             .expect("wait");
         let slept = monotonic_ns() - before;
+
         assert_eq!(events, []);
         assert!(slept >= us * 1_000, "{us} us: {slept} ns");
     }
@@ -186,6 +192,7 @@ fn the_doorbell_wakes_another_thread_until_it_is_silenced() {
     let event = Arc::new(EventFd::new().expect("eventfd"));
     let epoll = Epoll::new().expect("epoll");
     epoll.add(&*event, 5, Interest::READ).expect("add");
+
     let signaller = Arc::clone(&event);
     let thread = std::thread::spawn(move || {
         signaller.signal();
@@ -211,12 +218,14 @@ fn one_descriptor_is_waited_for() {
     assert!(!wait_fd(&event, Interest::READ, Some(Duration::from_micros(500))).expect("poll"));
     assert!(monotonic_ns() - before >= 500_000);
     event.signal();
+
     for timeout in [Some(Duration::ZERO), Some(Duration::MAX), None] {
         assert!(
             wait_fd(&event, Interest::READ, timeout).expect("poll"),
             "{timeout:?}"
         );
     }
+
     let epoll = Epoll::new().expect("epoll");
     epoll.add(&event, 1, Interest::READ).expect("add");
     let mut events = Vec::new();

@@ -19,6 +19,7 @@ fn ends() -> Option<(Namespace, Namespace)> {
         skip("the kernel has no MPTCP");
         return None;
     }
+
     let (client, server) = Namespace::new().zip(Namespace::new())?;
     client.join("first", &["192.0.2.2/24"], &server, &["192.0.2.1/24"]);
     client.join(
@@ -27,9 +28,11 @@ fn ends() -> Option<(Namespace, Namespace)> {
         &server,
         &["198.51.100.1/24"],
     );
+
     for end in [&client, &server] {
         end.ip("mptcp limits set subflows 2 add_addr_accepted 2");
     }
+
     server.ip("mptcp endpoint add 198.51.100.1 dev second signal");
     Some((client, server))
 }
@@ -49,6 +52,7 @@ fn connected(client: &Namespace, server: &Namespace) -> (OwnedFd, OwnedFd, Owned
     });
     await_writable(&fd);
     socket::take_error(&fd).expect("handshake");
+
     (fd, accept_one(&listener), listener)
 }
 
@@ -60,6 +64,7 @@ fn await_subflows(fd: &OwnedFd, count: usize) -> Vec<Subflow> {
         if subflows.len() == count && subflows.iter().all(|subflow| subflow.info.rtt_us > 0) {
             return subflows;
         }
+
         assert!(Instant::now() < end, "{subflows:?}");
         std::thread::yield_now();
     }
@@ -73,6 +78,7 @@ fn each_link_carries_a_subflow_with_its_addresses_and_state() {
     let (client, server, _listener) = connected(&client, &server);
     stream_io::send(&client, &[7; 1000]).expect("send");
     await_readable(&server);
+
     let subflows = await_subflows(&client, 2);
     let local = socket::local_addr(&client).expect("address");
     assert_eq!(
@@ -84,6 +90,7 @@ fn each_link_carries_a_subflow_with_its_addresses_and_state() {
         subflows[1].local.map(|local| local.ip()),
         Some(address("198.51.100.2:0").ip())
     );
+
     for subflow in &subflows {
         assert_eq!(
             (
@@ -93,12 +100,14 @@ fn each_link_carries_a_subflow_with_its_addresses_and_state() {
             (1500, 0)
         );
     }
+
     // The number came later than the addresses (Linux 6.5): both have one, or neither.
     let (first, second) = (subflows[0].id, subflows[1].id);
     assert!(
         first < second || (first, second) == (None, None),
         "{first:?} {second:?}"
     );
+
     // The server sees the same connections from the other side.
     let mirrored = await_subflows(&server, 2);
     for (ours, theirs) in subflows.iter().zip(&mirrored) {

@@ -31,6 +31,7 @@ fn ecn_is_negotiated_where_both_ends_enable_it_and_seen_once_data_came() {
                 "tcp_ecn={setting}"
             );
         }
+
         stream_io::send(&client, b"data").expect("send");
         await_readable(&server);
         let info = tcp_info(&server).expect("info");
@@ -53,6 +54,7 @@ fn bytes_behind_the_peers_window_are_not_sent_and_the_socket_holds_no_more_than_
         tcp_info(&client).expect("info").notsent_bytes.unwrap_or(0),
         0
     );
+
     let block = [0; 1000];
     let mut accepted = 0;
     // The server reads nothing. When its window is full, bytes stay; beyond the mark no packet is
@@ -64,6 +66,7 @@ fn bytes_behind_the_peers_window_are_not_sent_and_the_socket_holds_no_more_than_
         }
     };
     assert_eq!(refused.kind(), std::io::ErrorKind::WouldBlock);
+
     let info = tcp_info(&client).expect("info");
     let notsent = info.notsent_bytes.expect("Linux 4.6");
     assert!(

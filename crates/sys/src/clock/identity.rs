@@ -34,6 +34,7 @@ pub fn realtime_error_max_ns() -> Result<Option<u64>> {
     // SAFETY: `time` is writable during the call.
     let state = syscall(unsafe { libc::adjtimex(&raw mut time) }).during("adjtimex", "")?;
     let is_kept = state != libc::TIME_ERROR && time.status & libc::STA_UNSYNC == 0;
+
     // The field counts microseconds, also where others of the structure count nanoseconds.
     let error_us = u64::try_from(time.maxerror).ok();
     Ok(error_us

@@ -19,6 +19,7 @@ pub fn lease_flow_label(fd: impl AsFd, remote: &SocketAddrV6, label: u32) -> Res
     if label == 0 || label > LABEL_MASK {
         return Err(io::Error::from_raw_os_error(libc::EINVAL)).during(MANAGER.set, label);
     }
+
     MANAGER.set_bytes(&fd, &request(remote, label), label)?;
     FLOWINFO_SEND.set(fd, true)
 }

@@ -110,6 +110,7 @@ pub fn set_dont_fragment(fd: impl AsFd, on: bool) -> Result<()> {
             },
         )?;
     }
+
     IP_MTU_DISCOVER.set_int(
         fd,
         if on {

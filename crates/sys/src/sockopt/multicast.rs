@@ -34,6 +34,7 @@ pub fn set_multicast_ttl(fd: impl AsFd, ttl: u8) -> Result<()> {
 pub fn join_group(fd: impl AsFd, group: IpAddr, source: Option<IpAddr>) -> Result<()> {
     let socket = SockRef::from(&fd);
     let any = Ipv4Addr::UNSPECIFIED;
+
     match (group, source) {
         (IpAddr::V4(group), None) => socket
             .join_multicast_v4(&group, &any)

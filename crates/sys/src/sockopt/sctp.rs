@@ -21,6 +21,7 @@ pub fn set_sctp_init_streams(fd: impl AsFd, streams: u16) -> Result<()> {
     let mut message = [0; 8];
     message[..2].copy_from_slice(&streams.to_ne_bytes());
     message[2..4].copy_from_slice(&streams.to_ne_bytes());
+
     let option: SocketOption = option!(IPPROTO_SCTP, SCTP_INITMSG, 2);
     option.set_bytes(fd, &message, streams)
 }
@@ -63,6 +64,7 @@ fn packed(addresses: &[SocketAddr]) -> Vec<u8> {
             std::slice::from_raw_parts(address.as_ptr().cast::<u8>(), len)
         });
     }
+
     bytes
 }
 

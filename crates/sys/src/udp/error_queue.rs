@@ -82,18 +82,21 @@ pub fn take_error(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<QueuedError<'_
         iov_base: buffer.as_mut_ptr().cast(),
         iov_len: buffer.len(),
     };
+
     header.msg_name = (&raw mut destination).cast();
     header.msg_namelen = ADDRESS_LEN;
     header.msg_iov = &raw mut slice;
     header.msg_iovlen = 1;
     header.msg_control = (&raw mut control).cast();
     header.msg_controllen = size_of::<Control>() as _;
+
     let fd = fd.as_fd().as_raw_fd();
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
     // SAFETY: the header names `destination`, the buffer and `control` with their true sizes; all
     // are writable and outlive the call.
     let len = syscall_len(unsafe { libc::recvmsg(fd, &raw mut header, flags) })?;
     let (mut attached, mut extended) = (Attached::default(), None);
+
     // SAFETY: the call succeeded, and `control` is still there.
     unsafe {
         for_each_control(&header, |level, kind, data| match (level, kind) {
@@ -103,6 +106,7 @@ pub fn take_error(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<QueuedError<'_
             _ => attached.take(level, kind, data),
         });
     }
+
     let extended = extended.ok_or(io::ErrorKind::InvalidData)?;
     let to = (header.msg_namelen > 0)
         .then(|| socket_addr(&destination))
@@ -158,6 +162,7 @@ impl Extended {
             ORIGIN_ICMP6 => ErrorOrigin::Icmp6,
             other => ErrorOrigin::Other(other),
         };
+
         Some(Self {
             errno: i32::from_ne_bytes([e0, e1, e2, e3]),
             origin,
@@ -207,6 +212,7 @@ mod tests {
         bytes.extend([0; 6]);
         bytes.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
         bytes.extend([0; 4]);
+
         bytes
     }
 
@@ -231,12 +237,14 @@ mod tests {
             Extended::parse(&whole[..16]).expect("fixed part").offender,
             None
         );
+
         let mut unspecified = whole.clone();
         unspecified[16..18].fill(0);
         assert_eq!(
             Extended::parse(&unspecified).expect("complete").offender,
             None
         );
+
         let origins = [
             (0, ErrorOrigin::Other(0)),
             (1, ErrorOrigin::Local),

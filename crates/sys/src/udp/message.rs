@@ -105,15 +105,18 @@ pub fn recv_message(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<Message<'_>>
         iov_base: buffer.as_mut_ptr().cast(),
         iov_len: buffer.len(),
     };
+
     header.msg_name = (&raw mut source).cast();
     header.msg_namelen = ADDRESS_LEN;
     header.msg_iov = &raw mut slice;
     header.msg_iovlen = 1;
     header.msg_control = (&raw mut control).cast();
     header.msg_controllen = size_of::<Control>() as _;
+
     let fd = fd.as_fd().as_raw_fd();
     // With MSG_TRUNC the kernel returns the full length of what it cut.
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+
     // SAFETY: the header names `source`, the buffer and `control` with their true sizes; all are
     // writable and outlive the call.
     let full_len = syscall_len(unsafe { libc::recvmsg(fd, &raw mut header, flags) })?;
@@ -205,6 +208,7 @@ fn nanoseconds(data: &[u8]) -> Option<u64> {
     if data.len() < size_of::<libc::timespec>() {
         return None;
     }
+
     // SAFETY: there are as many bytes as the structure has, all bit patterns are valid, and the
     // read is unaligned.
     let time = unsafe { data.as_ptr().cast::<libc::timespec>().read_unaligned() };

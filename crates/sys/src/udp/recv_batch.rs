@@ -49,6 +49,7 @@ impl RecvBatch {
         let slots = slots.clamp(1, SLOTS_MAX);
         let slot_len = slot_len.clamp(1, SLOT_LEN_MAX);
         let stride = slot_len.next_multiple_of(PAGE_ALIGNMENT);
+
         // SAFETY: all-zero bytes are a valid mmsghdr, iovec and sockaddr_storage.
         let (header, slice, source) = unsafe { std::mem::zeroed() };
         Ok(Self {
@@ -73,6 +74,7 @@ impl RecvBatch {
         self.prepare();
         let fd = fd.as_fd().as_raw_fd();
         let slots = self.headers.len() as c_uint;
+
         // With MSG_TRUNC the kernel returns the full length of what it cut. The type of the flags
         // differs between C libraries.
         let flags = (libc::MSG_DONTWAIT | libc::MSG_TRUNC) as _;
@@ -88,6 +90,7 @@ impl RecvBatch {
             )
         })?;
         self.received = usize::try_from(received).unwrap_or_default();
+
         Ok(self.received)
     }
 
@@ -126,6 +129,7 @@ impl RecvBatch {
         let header = &self.headers[index];
         let full_len = header.msg_len as usize;
         let slot = &self.data[index * self.stride..][..self.slot_len];
+
         // SAFETY: the last call filled in this header, and its control buffer is a part of `self`.
         unsafe { Message::of(&header.msg_hdr, &self.sources[index], slot, full_len) }
     }

@@ -26,10 +26,12 @@ pub fn send_many(fd: impl AsFd, buffer: &[u8], datagram_len: usize) -> io::Resul
     if datagram_len == 0 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
+
     // SAFETY: all-zero bytes are a valid iovec, and a valid mmsghdr.
     let (mut slices, mut messages): ([iovec; BATCH_MAX], [libc::mmsghdr; BATCH_MAX]) =
         unsafe { std::mem::zeroed() };
     let mut count = 0;
+
     for ((datagram, slice), message) in buffer
         .chunks(datagram_len)
         .zip(&mut slices)
@@ -43,9 +45,11 @@ pub fn send_many(fd: impl AsFd, buffer: &[u8], datagram_len: usize) -> io::Resul
         message.msg_hdr.msg_iovlen = 1;
         count += 1;
     }
+
     let fd = fd.as_fd().as_raw_fd();
     // The flags are signed or not, depending on the C library.
     let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _;
+
     // SAFETY: the first `count` messages each name one slice of `buffer`, which the kernel only
     // reads; messages and slices are writable and outlive the call.
     let sent =
@@ -69,6 +73,7 @@ pub fn send_segmented(fd: impl AsFd, buffer: &[u8], segment_len: usize) -> io::R
     if segment_len == 0 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
+
     let segment_len =
         u16::try_from(segment_len).map_err(|_| io::Error::from_raw_os_error(libc::EMSGSIZE))?;
     let mut slice = iovec {
@@ -76,12 +81,14 @@ pub fn send_segmented(fd: impl AsFd, buffer: &[u8], segment_len: usize) -> io::R
         iov_len: buffer.len(),
     };
     let mut control = SegmentControl([0; 3]);
+
     // SAFETY: all-zero bytes are a valid msghdr.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &raw mut slice;
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut control).cast();
     message.msg_controllen = SEGMENT_SPACE as _;
+
     // SAFETY: the control buffer is aligned for a cmsghdr and has room for one with an u16 behind
     // it (asserted below), so the first header exists and header and data lie inside.
     unsafe {
@@ -93,6 +100,7 @@ pub fn send_segmented(fd: impl AsFd, buffer: &[u8], segment_len: usize) -> io::R
             .cast::<u16>()
             .write_unaligned(segment_len);
     }
+
     let fd = fd.as_fd().as_raw_fd();
     // SAFETY: the message names `slice` and `control`, which the kernel only reads and which
     // outlive the call.

@@ -20,12 +20,14 @@ pub fn send_with_tos(fd: impl AsFd, data: &[u8], tos: u8) -> io::Result<usize> {
         iov_len: data.len(),
     };
     let mut control = Control([0; 6]);
+
     // SAFETY: all-zero bytes are a valid msghdr.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &raw mut slice;
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut control).cast();
     message.msg_controllen = CONTROL_LEN as _;
+
     // The kernel takes the one of the packet's family and ignores the other. So the call need not
     // find out whether an IPv6 socket is connected to a mapped address.
     let kinds = [
@@ -47,6 +49,7 @@ pub fn send_with_tos(fd: impl AsFd, data: &[u8], tos: u8) -> io::Result<usize> {
                 .write_unaligned(tos.into());
         }
     }
+
     let fd = fd.as_fd().as_raw_fd();
     // SAFETY: the message names `slice` and `control`, which the kernel only reads and which
     // outlive the call.

@@ -24,14 +24,17 @@ impl Namespace {
             skip("ip(8) is not installed");
             return None;
         }
+
         let (jobs, queue) = channel::<Job>();
         let (send, receive) = channel();
+
         let thread = std::thread::spawn(move || {
             // SAFETY: no pointers are passed; the calls concern this thread alone.
             let (entered, thread_id) =
                 unsafe { (libc::unshare(libc::CLONE_NEWNET), libc::gettid()) };
             send.send((entered == 0).then_some(thread_id))
                 .expect("the constructor waits");
+
             // Jobs run here, because a namespace is that of a thread.
             queue.into_iter().for_each(|job| job());
         });
@@ -45,6 +48,7 @@ impl Namespace {
             thread_id,
         };
         namespace.ip("link set lo up");
+
         Some(namespace)
     }
 
@@ -57,6 +61,7 @@ impl Namespace {
             .expect("only drop takes them")
             .send(job)
             .expect("the thread runs");
+
         receive.recv().expect("the closure returned")
     }
 
@@ -74,6 +79,7 @@ impl Namespace {
         });
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "ip {shown}: {error}");
+
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -100,12 +106,14 @@ impl Namespace {
         self.ip(&format!(
             "link add {name} type veth peer name {name} netns {peer}"
         ));
+
         for (end, addresses) in [(self, addresses), (other, other_addresses)] {
             for address in addresses {
                 end.ip(&format!("address add {address} dev {name}"));
             }
             end.ip(&format!("link set {name} up"));
         }
+
         self.await_up(name);
         other.await_up(name);
     }
