@@ -14,11 +14,13 @@ pub fn known_hosts(bytes: &[u8]) -> usize {
     let is_terminated = bytes.is_empty() || bytes.ends_with(b"\n");
     let lines = [bytes, if is_terminated { b"" } else { b"\n" }].concat();
     assert_eq!(list.to_bytes(), lines, "lines are kept");
+
     let host = HostName::new("2001:db8::7", 5201).expect("an address");
     let other = HostName::new("lab", 5201).expect("a name");
     let of_other = list.get(&other);
     let fingerprint = Fingerprint::new([7; 32]);
     list.set(&host, fingerprint);
+
     let again = HostList::parse(&list.to_bytes());
     assert_eq!(again, list, "what was written is read alike");
     assert_eq!(
@@ -27,6 +29,7 @@ pub fn known_hosts(bytes: &[u8]) -> usize {
     );
     assert!(list.remove(&host) && !list.remove(&host));
     assert_eq!((list.get(&host), list.get(&other)), (None, of_other));
+
     damages.len()
 }
 

@@ -87,6 +87,7 @@ fn read(path: &Path, file: &File, bytes_max: u64) -> Result<Vec<u8>, FileError> 
             bytes_max,
         });
     }
+
     Ok(bytes)
 }
 
@@ -119,6 +120,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
             .create(directory)
             .map_err(FileError::io("create", directory))?;
     }
+
     Part::write(&path, bytes)?.rename(&path)
 }
 
@@ -130,6 +132,7 @@ impl Part {
     fn write(path: &Path, bytes: &[u8]) -> Result<Self, FileError> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or("file");
         let part = Self(path.with_file_name(format!(".{name}.{}", random_digits::<8>())));
+
         let opened = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -139,6 +142,7 @@ impl Part {
         file.write_all(bytes)
             .and_then(|()| file.sync_all())
             .map_err(FileError::io("write", path))?;
+
         Ok(part)
     }
 
@@ -195,6 +199,7 @@ mod tests {
         replace(&path, b"one").expect("created with its directory");
         assert_eq!(mode(path.parent().expect("a directory")), 0o700);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("our file");
+
         let link = directory.path().join("link");
         std::os::unix::fs::symlink(&path, &link).expect("a link");
         replace(&link, b"two").expect("replaced");
@@ -219,6 +224,7 @@ mod tests {
             assert_eq!(read_private(file.path(), 1).is_ok(), is_private, "{mode:o}");
             assert_eq!(read_trusted(file.path(), 1).is_ok(), is_trusted, "{mode:o}");
         }
+
         let text = read_private(file.path(), 1)
             .expect_err("exposed")
             .to_string();
@@ -234,6 +240,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         fs::write(file.path(), b"abc").expect("our file");
         assert_eq!(read_private(file.path(), 3).expect("short enough"), b"abc");
+
         for (path, bytes_max) in [(file.path(), 2), (Path::new("/dev/zero"), 4096)] {
             assert!(
                 matches!(
@@ -244,6 +251,7 @@ mod tests {
                 path.display()
             );
         }
+
         assert!(
             read_private(Path::new("/nowhere/f"), 1)
                 .expect_err("no file")

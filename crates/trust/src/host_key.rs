@@ -74,6 +74,7 @@ impl HostKey {
             Err(error) if error.is_not_found() => {}
             read => return Self::of_file(&read?, path),
         }
+
         files::create(path, pem(&generate()?).as_bytes())?;
         let read = files::read_private(path, FILE_BYTES_MAX)?;
         Self::of_file(&read, path)
@@ -112,6 +113,7 @@ impl HostKey {
         let key = any_eddsa_type(&PrivatePkcs8KeyDer::from(der)).ok()?;
         let public = key.public_key()?.to_vec();
         let fingerprint = Fingerprint::of(&public);
+
         // With raw public keys the certificate is the key itself (RFC 7250, 3).
         let certified = Arc::new(CertifiedKey::new(vec![CertificateDer::from(public)], key));
         Some(Self {
@@ -170,6 +172,7 @@ mod tests {
             "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIGb\n-----END ENCRYPTED PRIVATE KEY-----\n";
         fs::write(&path, text).expect("written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+
         let error = HostKey::load_or_create(&path).expect_err("it cannot be read");
         assert!(matches!(error, KeyError::Encrypted(_)), "{error}");
         assert!(error.to_string().contains("passphrase"), "{error}");
@@ -190,6 +193,7 @@ mod tests {
             fs::metadata(&path).expect("a file").permissions().mode() & 0o7777,
             0o600
         );
+
         let text = fs::read_to_string(&path).expect("text");
         assert!(
             text.lines().all(|line| line.len() <= 64),
@@ -206,6 +210,7 @@ mod tests {
         let p256 = "-----BEGIN PRIVATE \
                     KEY-----\nMC4CAQAwBQYDK2VuBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n\
                     -----END PRIVATE KEY-----\n";
+
         let rows = [
             ("", 0o600, "no Ed25519 private key"),
             (
@@ -229,6 +234,7 @@ mod tests {
             );
             assert_eq!(fs::read_to_string(&path).expect("kept"), *text);
         }
+
         let error =
             HostKey::load_or_create(&directory.path().join("no/key")).expect_err("no directory");
         assert!(error.to_string().contains("no/key"), "{error}");
@@ -251,12 +257,14 @@ mod tests {
             output => output.expect("openssl runs"),
         };
         assert!(public.status.success(), "openssl reads the key");
+
         let der = path.with_extension("der");
         fs::write(&der, &public.stdout).expect("our file");
         let sum = Command::new("sha256sum")
             .arg(&der)
             .output()
             .expect("coreutils");
+
         Some(String::from_utf8(sum.stdout).expect("hexadecimal")[..64].to_owned())
     }
 
@@ -269,6 +277,7 @@ mod tests {
             skip();
             return;
         };
+
         let hex: String = key
             .fingerprint()
             .as_bytes()
@@ -290,6 +299,7 @@ mod tests {
             skip();
             return;
         }
+
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("our file");
         let key = HostKey::load_or_create(&path).expect("accepted");
         let hex: String = key

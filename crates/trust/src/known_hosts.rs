@@ -69,6 +69,7 @@ impl KnownHosts {
                 });
             }
         }
+
         Ok(known)
     }
 
@@ -117,6 +118,7 @@ impl KnownHosts {
         if was_known {
             self.write(list)?;
         }
+
         Ok(was_known)
     }
 
@@ -196,6 +198,7 @@ mod tests {
             fs::read_to_string(&path).expect("text"),
             format!("lab.example:5201 {A}\n[2001:db8::7]:5201 {B}\n")
         );
+
         let mut again = KnownHosts::load(&path).expect("read");
         for (host, port, expected) in [
             ("lab.example", 5201, Some(A)),
@@ -207,6 +210,7 @@ mod tests {
         ] {
             assert_eq!(again.get(host, port), expected, "{host} {port}");
         }
+
         assert!(again.forget("lab.example", 5201).expect("written"));
         assert_eq!(again.get("lab.example", 5201), None);
         assert_eq!(
@@ -221,6 +225,7 @@ mod tests {
         let path = directory.path().join("known_hosts");
         let mut one = KnownHosts::load(&path).expect("empty");
         let mut other = KnownHosts::load(&path).expect("empty");
+
         one.remember("a", 1, A).expect("written");
         other.remember("b", 1, B).expect("written");
         let known = KnownHosts::load(&path).expect("read");
@@ -234,6 +239,7 @@ mod tests {
         let text = format!("# mine\r\n\na:1 {A}\nb:1 sha256:damaged\n\u{e9}\nc:1 {A}\nc:1 {B}\n");
         fs::write(&path, [text.as_bytes(), b"\xff\xfe 1"].concat()).expect("our file");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("our file");
+
         let mut known = KnownHosts::load(&path).expect("read");
         let file = path.display();
         assert_eq!(
@@ -262,6 +268,7 @@ mod tests {
             [known.get("a", 1), known.get("b", 1), known.get("c", 1)],
             [Some(A), Some(B), Some(B)]
         );
+
         let kept = [
             format!("# mine\r\n\na:1 {A}\n\u{e9}\n").as_bytes(),
             b"\xff\xfe 1\n",
@@ -281,6 +288,7 @@ mod tests {
         let path = directory.path().join("known_hosts");
         let text = format!("a:1 {A}\n");
         fs::write(&path, &text).expect("our file");
+
         for (mode, is_trusted) in [
             (0o666, false),
             (0o602, false),
@@ -291,16 +299,19 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("our file");
             let mut known = KnownHosts::load(&path).expect("read");
             assert_eq!(known.get("a", 1), is_trusted.then_some(A), "{mode:o}");
+
             if is_trusted {
                 assert_eq!(texts(&known), [""; 0], "{mode:o}");
                 continue;
             }
+
             let file = path.display();
             let why = format!("{file}: mode {mode:04o} lets others change it; chmod 600 {file}");
             assert_eq!(
                 texts(&known),
                 [format!("known hosts {why}; all hosts are unknown")]
             );
+
             let error = known.remember("b", 1, B).expect_err("exposed").to_string();
             assert_eq!(error, format!("known hosts {why}"));
             assert!(known.forget("a", 1).is_err());
@@ -314,6 +325,7 @@ mod tests {
         let path = directory.path().join("known_hosts");
         fs::write(&path, vec![b'#'; 1024 * 1024 + 1]).expect("our file");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("our file");
+
         let known = KnownHosts::load(&path).expect("a warning");
         assert!(
             texts(&known)[0].contains("longer than 1048576 bytes"),
@@ -331,6 +343,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("known_hosts");
         let mut known = KnownHosts::load(&path).expect("empty");
+
         for host in [
             "",
             "a b",
@@ -348,6 +361,7 @@ mod tests {
             );
             assert_eq!(known.get(host, 1), None, "{host}");
         }
+
         assert!(matches!(
             known.remember("a", 0, A),
             Err(KnownHostsError::Name(_))

@@ -124,6 +124,7 @@ pub fn address_proof(secret: &[u8; 32], opener: &FlowOpener, period: u64) -> u64
         secret,
         &[&octets, &port, &session, &flow, &period.to_be_bytes()],
     );
+
     u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1
 }
 
@@ -138,9 +139,11 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
 fn sign(secret: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
     let mut context = hmac::Context::with_key(&key);
+
     for part in parts {
         context.update(part);
     }
+
     let mut bytes = [0; 32];
     bytes.copy_from_slice(context.sign().as_ref());
     bytes
@@ -197,6 +200,7 @@ mod tests {
             assert!(!proofs[..at].contains(proof), "{at}");
             assert_eq!(verify(&one, &[1; 32], Role::Client, proof), at == 0, "{at}");
         }
+
         for near in [&[][..], &proofs[0][1..], &[&proofs[0][..], &[0]].concat()] {
             assert!(!verify(&one, &[1; 32], Role::Client, near));
         }
@@ -220,6 +224,7 @@ mod tests {
                 "{number} {received}"
             );
         }
+
         assert!(!verify_resume(&[2; 32], &[1; 32], 3, 4, &good[..31]));
     }
 

@@ -107,6 +107,7 @@ impl Token {
         if !(1..=NAME_LENGTH_MAX).contains(&name.len()) || !name.bytes().all(is_name) {
             return Err(BadToken::Name);
         }
+
         is_good
             .then(|| Self {
                 name: name.to_owned(),
@@ -124,6 +125,7 @@ impl Token {
         let token = tokens
             .next()
             .ok_or_else(|| TokenError::Empty(path.to_owned()))?;
+
         match tokens.len() {
             0 => Ok(token),
             others => Err(TokenError::Several {
@@ -164,6 +166,7 @@ impl Tokens {
     pub fn from_file(path: &Path) -> Result<Self, TokenError> {
         let bytes = files::read_private(path, FILE_BYTES_MAX)?;
         let mut by_name = BTreeMap::new();
+
         for (index, line) in String::from_utf8_lossy(&bytes)
             .lines()
             .enumerate()
@@ -179,9 +182,11 @@ impl Tokens {
                 return Err(bad(BadToken::Twice));
             }
         }
+
         if by_name.is_empty() {
             return Err(TokenError::Empty(path.to_owned()));
         }
+
         Ok(Self::new(by_name))
     }
 
@@ -276,6 +281,7 @@ mod tests {
         ] {
             assert_eq!(Token::new(bad), Err(BadToken::Secret), "{bad}");
         }
+
         for bad in ["", "a b", "a/b", "\u{e9}", &"n".repeat(65)] {
             assert_eq!(Token::named(bad, SECRET), Err(BadToken::Name), "{bad}");
         }
@@ -309,6 +315,7 @@ mod tests {
             ),
             "{error}"
         );
+
         let tokens = Tokens::from_file(file(&text.as_bytes()[..text.len() - 48]).path())
             .expect("two tokens");
         assert_eq!(
@@ -407,6 +414,7 @@ mod tests {
             matches!(missing, TokenError::File(_)) && !path.exists(),
             "{missing}"
         );
+
         let first = Tokens::load_or_create(&path).expect("created");
         let second = Tokens::load_or_create(&path).expect("read");
         assert_eq!(first.get("token"), second.get("token"));
@@ -419,6 +427,7 @@ mod tests {
             0o600
         );
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("our file");
+
         let error = Token::from_file(&path).expect_err("exposed").to_string();
         assert!(
             error.contains("mode 0644") && error.contains("chmod 600"),

@@ -48,6 +48,7 @@ impl HostList {
         if bytes.is_empty() {
             return Self::default();
         }
+
         Self {
             lines: complete
                 .split(|byte| *byte == b'\n')
@@ -89,6 +90,7 @@ impl HostList {
     pub(crate) fn damages(&self) -> Vec<(usize, Damage)> {
         let mut first_lines = std::collections::HashMap::new();
         let mut damages = Vec::new();
+
         for (number, line) in (1..).zip(&self.lines) {
             match &line.content {
                 Content::Remark => {}
@@ -103,6 +105,7 @@ impl HostList {
                 }
             }
         }
+
         damages
     }
 
@@ -140,6 +143,7 @@ impl Content {
             .split_once(|c: char| c.is_ascii_whitespace())
             .unwrap_or((words, ""));
         let (host, port) = host.rsplit_once(':')?;
+
         // An address of IPv6 without brackets could end in a port or not.
         let is_ambiguous = host.contains(':') && !host.starts_with('[');
         let host = HostName::new(host, port.parse().ok()?).filter(|_| !is_ambiguous)?;
@@ -167,6 +171,7 @@ impl HostName {
         {
             return None;
         }
+
         let host = if inside.contains(':') {
             ipv6(inside)?
         } else if inside.len() < host.len() {
@@ -184,6 +189,7 @@ fn ipv6(text: &str) -> Option<String> {
         .split_once('%')
         .map_or((text, None), |(address, zone)| (address, Some(zone)));
     let address: Ipv6Addr = address.parse().ok()?;
+
     match zone {
         None => Some(address.to_string()),
         Some("") => None,
@@ -225,6 +231,7 @@ mod tests {
         for (host, expected) in rows {
             assert_eq!(name(host, 7).to_string(), expected);
         }
+
         for bad in [
             "",
             ".",
@@ -261,6 +268,7 @@ mod tests {
                 "{text}"
             );
         }
+
         let ambiguous = HostList::parse(format!("2001:db8::1:7 {OF_ONES}").as_bytes());
         assert_eq!(ambiguous.damages(), [(1, Damage::Unreadable)]);
         assert_eq!(ambiguous.get(&name("2001:db8::1", 7)), None);

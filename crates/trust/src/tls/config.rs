@@ -36,6 +36,7 @@ impl ServerConfig {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         config.max_early_data_size = 0;
+
         Self(Arc::new(config))
     }
 }
@@ -47,6 +48,7 @@ impl ClientConfig {
     pub fn new() -> Self {
         let provider = provider();
         let verifier = AnyKey::new(provider.signature_verification_algorithms);
+
         let mut config = rustls::ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])
             .expect(HAS_SUITES)
@@ -56,6 +58,7 @@ impl ClientConfig {
         config.alpn_protocols = vec![ALPN.into()];
         config.resumption = Resumption::disabled();
         config.enable_early_data = false;
+
         // A key has no name, and the name of the server is nothing for others on the path.
         config.enable_sni = false;
         Self(Arc::new(config))

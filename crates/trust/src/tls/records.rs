@@ -30,6 +30,7 @@ impl RecordCounter {
             self.take_header_byte(*first);
             bytes = rest;
         }
+
         records
     }
 
@@ -37,6 +38,7 @@ impl RecordCounter {
         if let Some(place) = self.header.get_mut(self.header_len) {
             *place = byte;
         }
+
         self.header_len += 1;
 
         if self.header_len == HEADER_LEN {

@@ -187,6 +187,7 @@ impl Channel {
             is_closed_by_peer: false,
         };
         channel.collect_outgoing();
+
         channel
     }
 
@@ -205,6 +206,7 @@ impl Channel {
         // After an error there is an alert for the peer.
         self.collect_outgoing();
         self.failure = result.clone().err();
+
         result
     }
 
@@ -215,6 +217,7 @@ impl Channel {
                 return Err(TlsError::HandshakeLimit);
             }
         }
+
         while !piece.is_empty() && !self.is_closed_by_peer {
             let read = self
                 .connection
@@ -223,8 +226,10 @@ impl Channel {
             if read == 0 {
                 break;
             }
+
             self.process()?;
         }
+
         Ok(())
     }
 
@@ -238,14 +243,17 @@ impl Channel {
             // A peer without this extension completes its handshake (RFC 7301, 3.1).
             return Err(TlsError::Protocol);
         }
+
         // What arrived before an invalid record is valid.
         self.collect_received()?;
         let state = processed.map_err(|error| TlsError::of(&error, was_handshaking))?;
         self.is_closed_by_peer = state.peer_has_closed();
+
         if self.connection.wants_write() {
             self.flight_bytes = 0;
             self.collect_outgoing();
         }
+
         Ok(())
     }
 
@@ -257,10 +265,12 @@ impl Channel {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(TlsError::Broken(error.to_string())),
         }
+
         if self.received.len() > PLAINTEXT_BYTES_MAX {
             self.received = Vec::new();
             return Err(TlsError::ReceiveLimit);
         }
+
         Ok(())
     }
 
@@ -278,16 +288,19 @@ impl Channel {
         if self.is_closed {
             return Err(TlsError::Closed);
         }
+
         let queued_bytes = self.queued_bytes.saturating_add(plaintext.len());
         if queued_bytes > PLAINTEXT_BYTES_MAX {
             return Err(TlsError::SendLimit);
         }
+
         self.queued_bytes = queued_bytes;
         let written = self
             .connection
             .writer()
             .write_all(plaintext)
             .map_err(|error| TlsError::Broken(error.to_string()));
+
         self.collect_outgoing();
         self.failure = written.clone().err();
         written

@@ -64,6 +64,7 @@ impl ServerCertVerifier for AnyKey {
                 PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme,
             ));
         }
+
         let key = SubjectPublicKeyInfoDer::from(key.as_ref());
         verify_tls13_signature_with_raw_key(message, &key, signed, &self.algorithms)
     }

@@ -39,6 +39,7 @@ fn exchange(client: &mut Channel, server: &mut Channel, cut: usize) -> Result<()
         if up.is_empty() && down.is_empty() {
             return Ok(());
         }
+
         // Both directions are delivered, so that alerts arrive.
         let server_result = up
             .chunks(cut)
@@ -68,6 +69,7 @@ fn handshake_and_data_survive_any_segmentation() {
             "{cut}"
         );
         assert_eq!(client.peer(), Some(key.fingerprint()), "{cut}");
+
         let (up, down) = (vec![1; 40_000], vec![2; 70_000]);
         client.send(&up).expect("sent");
         server.send(&down).expect("sent");
@@ -147,6 +149,7 @@ fn every_session_is_a_full_handshake_without_tickets() {
         );
         assert!(!client.0.connection.is_handshaking());
     }
+
     let (mut client, mut server) = pair();
     server
         .receive(&client.take_outgoing())
@@ -186,6 +189,7 @@ fn other_protocols_are_refused_by_both_ends() {
         let mut client = client_of(alpn);
         let mut server = ServerSession::new(&ServerConfig::new(&key())).0;
         let _ = client.send(b"early");
+
         assert!(
             exchange(&mut client, &mut server, usize::MAX).is_err(),
             "{alpn:?}"
@@ -197,6 +201,7 @@ fn other_protocols_are_refused_by_both_ends() {
         );
         assert!(server.received.is_empty(), "{alpn:?}");
     }
+
     for alpn in [&["h2"][..], &[]] {
         let raw = AlwaysResolvesServerRawPublicKeys::new(key().certified());
         let mut client = ClientSession::new(&ClientConfig::new());
@@ -209,6 +214,7 @@ fn other_protocols_are_refused_by_both_ends() {
             "{alpn:?}"
         );
     }
+
     let mut client = client_of(&["linerate/2", "linerate/1"]);
     assert_eq!(exchange(&mut client, &mut server.0, usize::MAX), Ok(()));
 }
@@ -232,6 +238,7 @@ fn key_of_another_server_is_refused() {
     );
     let mut client = ClientSession::new(&ClientConfig::new());
     client.send(b"secret").expect("kept");
+
     let error = exchange(&mut client.0, &mut server, usize::MAX).expect_err("a copied key");
     assert!(matches!(error, TlsError::Key(_)), "{error:?}");
     assert_eq!((client.peer(), client.exporter("x")), (None, None));
@@ -260,9 +267,11 @@ fn other_forms_of_keys_are_refused() {
         "a certificate"
     );
     assert_eq!(client.peer(), None);
+
     // The same key with one byte behind it would have a second fingerprint.
     let long = CertificateDer::from([own.cert[0].as_ref(), &[0]].concat());
     let several = vec![own.cert[0].clone(), own.cert[0].clone()];
+
     for keys in [
         vec![long],
         several,
@@ -340,6 +349,7 @@ fn hello_beyond_16_kib_ends_the_session() {
             for segment in within[..beyond].chunks(cut) {
                 assert_eq!(session.receive(segment), Ok(()), "{kind} {cut}");
             }
+
             assert_eq!(
                 session.receive(&within[beyond..=beyond]),
                 Err(TlsError::HandshakeLimit),
@@ -355,9 +365,11 @@ fn altered_records_end_the_session_and_keep_what_arrived_before() {
     let (mut client, mut server) = connected();
     client.send(b"first").expect("sent");
     let mut bytes = client.take_outgoing();
+
     client.send(b"second").expect("sent");
     bytes.append(&mut client.take_outgoing());
     *bytes.last_mut().expect("a record") ^= 1;
+
     let error = server.receive(&bytes).expect_err("an altered record");
     assert!(matches!(error, TlsError::Broken(_)), "{error:?}");
     assert_eq!(server.take_received(), b"first");
@@ -365,6 +377,7 @@ fn altered_records_end_the_session_and_keep_what_arrived_before() {
         (server.exporter("x"), server.receive(b"")),
         (None, Err(error))
     );
+
     let error = client
         .receive(&server.take_outgoing())
         .expect_err("an alert");
@@ -379,6 +392,7 @@ fn close_is_announced_and_nothing_follows_it() {
     client.close();
     assert_eq!(client.send(b"more"), Err(TlsError::Closed));
     assert!(!server.is_closed_by_peer());
+
     let bytes = [&client.take_outgoing()[..], b"ignored"].concat();
     server.receive(&bytes).expect("data and close_notify");
     server.receive(b"ignored").expect("closed");
@@ -394,6 +408,7 @@ fn close_is_announced_and_nothing_follows_it() {
 fn plaintext_is_bounded_in_both_directions() {
     let (mut client, mut server) = connected();
     let message = vec![3; PLAINTEXT_BYTES_MAX];
+
     for _ in 0..2 {
         client.send(&message).expect("as much as a session keeps");
         assert_eq!(client.send(b"x"), Err(TlsError::SendLimit));
@@ -402,6 +417,7 @@ fn plaintext_is_bounded_in_both_directions() {
             .expect("taken in time");
         assert!(server.take_received() == message);
     }
+
     client.send(&message).expect("taken");
     server
         .receive(&client.take_outgoing())
@@ -411,6 +427,7 @@ fn plaintext_is_bounded_in_both_directions() {
         server.receive(&client.take_outgoing()),
         Err(TlsError::ReceiveLimit)
     );
+
     let (mut client, _) = pair();
     client.send(&message).expect("kept during the handshake");
     assert!(!client.take_outgoing().is_empty());
