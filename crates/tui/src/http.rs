@@ -16,11 +16,14 @@ pub(crate) fn draw(page: &mut Page, http: &LiveHttp) {
     if http.runs > 0 {
         pieces.push(page.piece(Tone::Good, format!("run {}/{}", http.run.max(1), http.runs)));
     }
+
     if let Some(left_s) = http.left_s {
         pieces.push(page.word(format!("left {}", clock(left_s))));
     }
+
     page.flow(pieces);
     let ok_per_s = http.ok_per_s.last();
+
     let errors = if http.errors > 0 {
         Tone::Bad
     } else {
@@ -32,6 +35,7 @@ pub(crate) fn draw(page: &mut Page, http: &LiveHttp) {
         &http.running
     });
     page.flow(vec![running]);
+
     let pieces = vec![
         page.word(second_words(
             ok_per_s,
@@ -46,6 +50,7 @@ pub(crate) fn draw(page: &mut Page, http: &LiveHttp) {
         ),
     ];
     page.flow(pieces);
+
     if !page.is_small() {
         for (name, end) in [("client", &http.client), ("server", &http.server)] {
             let line = page.word(end_words(name, end.as_ref()));
@@ -53,6 +58,7 @@ pub(crate) fn draw(page: &mut Page, http: &LiveHttp) {
         }
         page.blank();
     }
+
     // A load is one run, and has no cells.
     if http.runs > 0 {
         levels(

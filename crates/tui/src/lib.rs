@@ -65,6 +65,7 @@ pub fn screen(state: &LiveState, view: View) -> Buffer {
         (.., Some(test)) => test::draw(&mut page, test, state.host.as_ref()),
         _ => page.flow(vec![page.word("linerate: nothing runs yet")]),
     }
+
     let mut buffer = Buffer::empty(Rect::new(0, 0, view.columns, view.rows));
     page.render(&mut buffer);
     buffer

@@ -74,6 +74,7 @@ impl Page {
         if !self.view.is_coloured {
             return style;
         }
+
         match tone {
             Tone::Good => style.fg(Color::Green),
             Tone::Warning => style.fg(Color::Yellow),
@@ -93,6 +94,7 @@ impl Page {
     pub(crate) fn flow(&mut self, pieces: Vec<Span<'static>>) {
         let lines_before = self.lines.len();
         self.flow_all(pieces);
+
         if self.is_small() {
             let lines_max = if lines_before == 0 { 2 } else { 1 };
             self.lines.truncate(lines_before + lines_max);
@@ -108,19 +110,23 @@ impl Page {
         let width = self.width();
         let mut line: Vec<Span<'static>> = Vec::new();
         let mut used = 0;
+
         for piece in pieces.into_iter().filter(|piece| !piece.content.is_empty()) {
             let needed = piece.width();
             if used > 0 && used + GAP + needed > width {
                 self.line(std::mem::take(&mut line));
                 used = 0;
             }
+
             if used > 0 {
                 line.push(Span::raw(" ".repeat(GAP)));
                 used += GAP;
             }
+
             used += needed;
             line.push(piece);
         }
+
         if !line.is_empty() {
             self.line(line);
         }
@@ -136,9 +142,11 @@ impl Page {
         self.lines.truncate(rows.saturating_sub(1));
         let keys = self.keys();
         let columns = self.view.columns;
+
         for (y, line) in (0..).zip(&self.lines) {
             buffer.set_line(0, y, line, columns);
         }
+
         if let Some(last) = self.view.rows.checked_sub(1) {
             buffer.set_line(0, last, &keys, columns);
         }
@@ -156,10 +164,12 @@ impl Page {
             "? help"
         };
         let mut pieces = vec![Span::raw(format!("q quit  {pause}  {help}"))];
+
         if self.view.is_paused {
             pieces.push(Span::raw("  "));
             pieces.push(self.piece(Tone::Warning, "PAUSED"));
         }
+
         Line::from(pieces)
     }
 }

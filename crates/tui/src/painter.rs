@@ -46,26 +46,32 @@ impl<W: Write> Painter<W> {
                 Buffer::empty(screen.area)
             }
         };
+
         let mut cursor = None;
         let mut style = None;
+
         for (x, y, cell) in before.diff(&screen) {
             if cursor != Some((x, y)) {
                 let _ = write!(text, "\x1b[{};{}H", y + 1, x + 1);
             }
+
             let new = (cell.fg, cell.modifier);
             if style != Some(new) {
                 text.push_str(&attributes(cell));
                 style = Some(new);
             }
+
             text.push_str(cell.symbol());
             // Wide characters move the cursor by two; the next cell then names its position.
             cursor = cell.symbol().is_ascii().then_some((x + 1, y));
         }
+
         if !text.is_empty() {
             text.push_str("\x1b[0m");
             self.output.write_all(text.as_bytes())?;
             self.output.flush()?;
         }
+
         self.shown = Some(screen);
         Ok(())
     }
@@ -79,6 +85,7 @@ fn attributes(cell: &Cell) -> String {
             text.push_str(code);
         }
     }
+
     text.push_str(match cell.fg {
         Color::Red => ";31",
         Color::Green => ";32",

@@ -79,18 +79,22 @@ pub(crate) fn draw(page: &mut Page, server: &LiveServer, host: Option<&LiveHost>
     let opening = opening(page, server);
     page.flow(opening);
     totals(page, server);
+
     if let Some(host) = host.filter(|_| !page.is_small()) {
         let pieces = self::host(page, host);
         page.flow(pieces);
     }
+
     if !page.is_small() {
         page.blank();
     }
+
     if server.sessions.is_empty() {
         let text = page.word("no test is running");
         page.line(vec![text]);
         return;
     }
+
     let rows = server
         .sessions
         .iter()
@@ -105,6 +109,7 @@ fn opening(page: &Page, server: &LiveServer) -> Vec<Span<'static>> {
         Some(max) => format!("running {}/{max}", server.sessions.len()),
         None => format!("running {}", server.sessions.len()),
     };
+
     let tone = |count: u64| {
         if count > 0 {
             Tone::Warning
@@ -120,6 +125,7 @@ fn opening(page: &Page, server: &LiveServer) -> Vec<Span<'static>> {
         },
         running,
     );
+
     let up = page.word(format!("up {}", clock(ns_to_s(page.view.now_ns).floor())));
     let title = page.piece(Tone::Title, "linerate serve");
     let stopping = server
@@ -133,6 +139,7 @@ fn opening(page: &Page, server: &LiveServer) -> Vec<Span<'static>> {
             .chain(stopping)
             .collect();
     }
+
     let mut pieces = vec![
         title,
         page.word(addresses.join(", ")),
@@ -148,6 +155,7 @@ fn opening(page: &Page, server: &LiveServer) -> Vec<Span<'static>> {
     if let Some((written, lost)) = server.records {
         pieces.push(page.piece(tone(lost), format!("records {written} (lost {lost})")));
     }
+
     pieces.extend(stopping);
     pieces
 }
@@ -157,6 +165,7 @@ fn totals(page: &mut Page, server: &LiveServer) {
     let received = format!("received {}", now(server.received.last()));
     let sent = format!("sent {}", now(server.sent.last()));
     let used = received.len() + sent.len() + 4;
+
     let both = server
         .received
         .values()
@@ -179,6 +188,7 @@ fn totals(page: &mut Page, server: &LiveServer) {
 pub(crate) fn host(page: &Page, host: &LiveHost) -> Vec<Span<'static>> {
     let busiest = curve::maximum(&host.cpus_busy) * 100.0;
     let busy: f64 = host.cpus_busy.iter().sum();
+
     let cores: String = host
         .cpus_busy
         .iter()
@@ -198,10 +208,12 @@ pub(crate) fn host(page: &Page, host: &LiveHost) -> Vec<Span<'static>> {
         ),
         page.word(format!("softirq {:.0} %", host.softirq * 100.0)),
     ];
+
     if let Some(drops) = host.drops {
         let tone = if drops > 0 { Tone::Bad } else { Tone::Plain };
         pieces.push(page.piece(tone, format!("drops {drops}")));
     }
+
     pieces
 }
 
@@ -210,6 +222,7 @@ fn row(page: &Page, session: &LiveSession) -> Row {
     let ran_s = ns_to_s(page.view.now_ns.saturating_sub(session.started_ns)).floor();
     let plain = |text: String| (Tone::Plain, text);
     let known = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), rate);
+
     let cells = vec![
         plain(facts.number.to_string()),
         plain(facts.peer.to_string()),

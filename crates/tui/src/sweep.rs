@@ -17,6 +17,7 @@ pub(crate) fn draw(page: &mut Page, sweep: &LiveSweep, test: Option<&LiveTest>) 
         pieces.push(page.piece(Tone::Good, format!("run {run}/{}", sweep.runs_planned)));
         pieces.push(page.word(format!("left {}", clock(sweep.left_s))));
     }
+
     page.flow(pieces);
     let line = test.map(|test| {
         let both = if test.forward.last().is_some() {
@@ -36,9 +37,11 @@ pub(crate) fn draw(page: &mut Page, sweep: &LiveSweep, test: Option<&LiveTest>) 
         page.piece(Tone::Curve, points),
     ];
     page.flow(pieces);
+
     if !page.is_small() {
         page.blank();
     }
+
     levels(
         page,
         "SETTING",
@@ -54,6 +57,7 @@ pub(crate) fn levels(page: &mut Page, head: &'static str, levels: &[&LiveLevel],
         page.line(vec![text]);
         return;
     }
+
     let columns = [
         Column {
             head,
@@ -99,6 +103,7 @@ fn row(page: &Page, level: &LiveLevel, highest: f64) -> Row {
     } else {
         Tone::Plain
     };
+
     let cells = vec![
         (Tone::Plain, level.setting.clone()),
         (Tone::Plain, level.values.len().to_string()),
@@ -113,6 +118,7 @@ fn row(page: &Page, level: &LiveLevel, highest: f64) -> Row {
         |(value, _)| if highest > 0.0 { value / highest } else { 0.0 },
     );
     let glyphs = page.view.glyphs;
+
     (
         cells,
         Box::new(move |width| glyphs.bar(share, width.min(40))),

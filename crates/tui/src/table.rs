@@ -31,6 +31,7 @@ pub(crate) fn fitting(columns: &[Column], width: usize) -> Vec<usize> {
         })
         .collect();
     taken.sort_unstable();
+
     taken
 }
 
@@ -51,8 +52,10 @@ pub(crate) fn draw(page: &mut Page, columns: &[Column], rows: Vec<Row>, others: 
     } else {
         all
     };
+
     let line = cells(page, columns, &taken, &heads);
     page.line(line);
+
     for (row, curve) in rows.into_iter().take(shown) {
         let mut line = cells(page, columns, &taken, &row);
         let used: usize = line.iter().map(Span::width).sum();
@@ -61,8 +64,10 @@ pub(crate) fn draw(page: &mut Page, columns: &[Column], rows: Vec<Row>, others: 
             line.push(Span::raw(" "));
             line.push(page.piece(Tone::Curve, curve(left)));
         }
+
         page.line(line);
     }
+
     if shown < all {
         let more = page.word(format!("and {} more {others}", all - shown));
         page.line(vec![more]);
@@ -83,6 +88,7 @@ fn cells(
         if !line.is_empty() {
             line.push(Span::raw(" "));
         }
+
         let text: String = text.chars().take(column.width).collect();
         let blanks = Span::raw(" ".repeat(column.width.saturating_sub(text.chars().count())));
         let text = page.piece(*tone, text);
@@ -92,5 +98,6 @@ fn cells(
             [text, blanks]
         });
     }
+
     line
 }

@@ -72,14 +72,17 @@ pub(crate) fn draw(page: &mut Page, test: &LiveTest, host: Option<&LiveHost>) {
     let pieces = opening(page, test);
     page.flow(pieces);
     totals(page, test);
+
     if let Some(host) = host.filter(|_| !page.is_small()) {
         let pieces = server::host(page, host);
         page.flow(pieces);
     }
+
     for warning in test.warnings.iter().rev().take(1) {
         let piece = page.piece(Tone::Warning, format!("warning: {warning}"));
         page.line(vec![piece]);
     }
+
     chart(page, test);
     if !test.streams.is_empty() {
         let rows = test
@@ -96,6 +99,7 @@ fn opening(page: &Page, test: &LiveTest) -> Vec<Span<'static>> {
     if !test.host.is_empty() {
         pieces.push(page.word(format!("{} port {}", test.host, test.port)));
     }
+
     if let Some((transport, direction, _)) = test.agreed {
         pieces.push(page.word(server::transport(transport)));
         pieces.push(page.word(match direction {
@@ -104,9 +108,11 @@ fn opening(page: &Page, test: &LiveTest) -> Vec<Span<'static>> {
             Direction::Bidirectional => "both directions",
         }));
     }
+
     if test.streams_all > 0 {
         pieces.push(page.word(format!("streams {}", test.streams_all)));
     }
+
     pieces.push(phase(page, test));
     pieces
 }
@@ -117,6 +123,7 @@ fn phase(page: &Page, test: &LiveTest) -> Span<'static> {
         .started_ns
         .map(|started| ns_to_s(page.view.now_ns.saturating_sub(started)).floor());
     let seconds = || server::seconds(ran_s.unwrap_or(0.0), test.agreed.map(|(.., end)| end));
+
     match &test.phase {
         LivePhase::Connecting => page.piece(Tone::Warning, "connecting"),
         LivePhase::Opening => page.piece(Tone::Warning, "opening streams"),
@@ -134,16 +141,20 @@ fn totals(page: &mut Page, test: &LiveTest) {
             pieces.push(page.piece(Tone::Title, format!("{name} {}", rate(now))));
         }
     }
+
     if let Some(mean) = test.mean_bps() {
         pieces.push(page.word(format!("mean {}", rate(mean))));
     }
+
     if let Some(retransmits) = test.retransmits {
         pieces.push(page.word(format!("retransmits {retransmits}")));
     }
+
     if let (Some(lost), Some(expected)) = (test.lost, test.expected) {
         let tone = if lost > 0 { Tone::Warning } else { Tone::Plain };
         pieces.push(page.piece(tone, format!("lost {lost} of {expected}")));
     }
+
     page.flow(pieces);
 }
 
@@ -157,21 +168,25 @@ fn chart(page: &mut Page, test: &LiveTest) {
     if usize::from(page.view.rows) < ROWS_WITH_CHART || lines.is_empty() {
         return;
     }
+
     let for_streams = test.streams.len().min(8) + 3;
     let each = page.rows_left().saturating_sub(for_streams) / lines.len();
     let height = each.saturating_sub(2).min(CHART_ROWS_MAX);
     if height < 2 {
         return;
     }
+
     for (name, line) in lines {
         let width = page.width();
         let highest = curve::maximum(&line.values().rev().take(width).collect::<Vec<_>>());
         page.blank();
+
         let head = page.word(format!(
             "{name}, bit/s per interval, 0 to {}",
             rate(highest)
         ));
         page.line(vec![head]);
+
         for text in curve::rows(line.values(), width, height, page.view.glyphs) {
             let piece = page.piece(Tone::Curve, text);
             page.line(vec![piece]);
@@ -202,6 +217,7 @@ fn row(page: &Page, stream: &LiveStream) -> Row {
         known(stream.lost.map(|count| count.to_string())),
         known(stream.jitter_s.map(|s| format!("{} ms", digits(s * 1e3)))),
     ];
+
     let (line, glyphs) = (stream.rate.clone(), page.view.glyphs);
     (
         cells,

@@ -39,6 +39,7 @@ fn shown(state: &LiveState, view: View) -> String {
     terminal
         .draw(empty.diff(&screen).into_iter())
         .expect("memory");
+
     let cells = terminal.buffer().content();
     let line = |cells: &[ratatui_core::buffer::Cell]| {
         cells.iter().map(|cell| cell.symbol()).collect::<String>()
@@ -56,9 +57,11 @@ fn assert_expected(name: &str, state: &LiveState) {
             env!("CARGO_MANIFEST_DIR")
         );
         let text = shown(state, view((columns, rows)));
+
         if env::var_os("UPDATE_SNAPSHOTS").is_some() {
             fs::write(&file, &text).expect("the folder is there");
         }
+
         assert_eq!(
             text,
             fs::read_to_string(&file).unwrap_or_default(),
@@ -77,6 +80,7 @@ fn server(sessions: u16) -> LiveState {
             0,
         );
     }
+
     let peer = |number: u16| {
         format!("192.0.2.{}:{}", number % 250, 50_000 + number)
             .parse()
@@ -104,6 +108,7 @@ fn server(sessions: u16) -> LiveState {
             EndCondition::Duration(Duration::from_secs(10)),
         );
     }
+
     for step in 1..=4_u64 {
         let client = |number: u16| {
             ClientProgress::new(
@@ -123,9 +128,11 @@ fn server(sessions: u16) -> LiveState {
             (11_520 + step) * SECOND_NS,
         );
     }
+
     let mut host = LiveHost::default();
     (host.cpus_busy, host.softirq, host.drops) = (vec![0.97, 0.5, 0.0, 0.1], 0.31, Some(0));
     state.host = Some(host);
+
     let server = state.server_mut();
     (server.tests_max, server.refused, server.records) = (Some(1000), 3, Some((812, 0)));
     state
@@ -138,6 +145,7 @@ fn test() -> LiveState {
     header.peer_port = 5201;
     header.spec.end = EndCondition::Duration(Duration::from_secs(10));
     state.event(&Event::TestAccepted(Box::new(header)), 0);
+
     let test = state.test.as_mut().expect("a test");
     test.streams = vec![LiveStream::default(); 2];
     test.streams[1].id = StreamId(1);
@@ -148,6 +156,7 @@ fn test() -> LiveState {
         },
         11_520 * SECOND_NS,
     );
+
     for step in 1..=4_u32 {
         let row = |id: u32| {
             let mut tcp = TcpInterval::default();
@@ -158,11 +167,13 @@ fn test() -> LiveState {
             row.end_ns = u64::from(step) * SECOND_NS;
             row.bytes = u64::from(step * (id + 1)) * 50_000_000;
             row.tcp = Some(tcp);
+
             row
         };
         let interval = IntervalReport::new(vec![row(0), row(1)]);
         state.event(&Event::Interval(interval), 0);
     }
+
     state
 }
 
@@ -171,9 +182,11 @@ fn sweep() -> LiveState {
     let sweep = state.sweep_mut();
     (sweep.host, sweep.setting) = ("192.0.2.7".to_owned(), "4 streams".to_owned());
     (sweep.runs_done, sweep.runs_planned, sweep.left_s) = (7, 20, 83.0);
+
     for (setting, value) in [("1 stream", 4e9), ("2 streams", 8e9), ("1 stream", 4.2e9)] {
         state.run_ended(setting, Some((value, format!("{:.2} Gbit/s", value / 1e9))));
     }
+
     state.run_ended("4 streams", None);
     state
 }
@@ -189,9 +202,11 @@ fn http() -> LiveState {
         .for_each(|ok| http.ok_per_s.push(ok));
     (http.payload_bytes, http.p99_ns, http.errors, http.open) =
         (126_412_800, Some(1_234_000), 2, 64);
+
     let mut reading = Reading::default();
     (reading.window_ns, reading.cpu_busy, reading.connections) = (SECOND_NS, Some(0.45), Some(64));
     http.client = Some(reading);
+
     for (connections, values) in [(64, &[9000.0, 12_000.0][..]), (8, &[4000.0]), (512, &[])] {
         let key = CellKey::new(Phase::Matrix, 10 << 10, connections);
         let level = http.cells.entry(key).or_default();
@@ -199,10 +214,12 @@ fn http() -> LiveState {
         values
             .iter()
             .for_each(|value| level.add(Some((*value, format!("{value}/s")))));
+
         if values.is_empty() {
             level.add(None);
         }
     }
+
     state
 }
 
@@ -251,6 +268,7 @@ fn texts_of_peers_reach_no_terminal_as_controls() {
     facts.number = 9;
     facts.user = Some("bob\u{9b}31m\u{202e}\u{2066}\u{200b}\u{e0041}".to_owned());
     state.server_event(&ServerEvent::TestStarted(facts), 11_520 * SECOND_NS);
+
     let text = shown(&state, view((200, 60)));
     assert!(text.contains("alice") && text.contains("bob"), "{text}");
     assert!(!text.contains(|c: char| c != '\n' && acts(c)), "{text:?}");
@@ -269,6 +287,7 @@ fn pause_and_help_are_words() {
         text.contains("PAUSED") && text.contains("p continue"),
         "{text}"
     );
+
     let text = shown(
         &server(1),
         View {
