@@ -29,6 +29,7 @@ fn check(factors: &[SweptFactor], is_udp: bool) {
         Ok(factors),
         "factors are read back as printed"
     );
+
     for factor in factors {
         let is_valid = match &factor.levels {
             Levels::Range(low, high) => 0 < *low && low < high,

@@ -26,10 +26,12 @@ const PREFLIGHT: &str = r#"{"partners":["10.0.0.2"],"peers":[{"peer":"10.0.0.2",
 pub fn lines(cuts: &[u8], bytes: &[u8]) {
     let whole = read([bytes]);
     assert_eq!(whole, read(pieces(cuts, bytes)));
+
     for line in whole.0 {
         message::<CoordinatorMessage>(&line);
         message::<AgentMessage>(&line);
     }
+
     let (mut opening, mut rest) = (OpeningReader::default(), bytes);
     let _ = opening.read(&mut rest);
 }
@@ -46,9 +48,11 @@ pub fn inventories(text: &str) {
             assert!(inventory.hosts.len() <= inventory::HOSTS_MAX);
         }
     }
+
     if let Ok(names) = inventory::expand_list(text) {
         assert!(names.len() <= inventory::HOSTS_MAX);
     }
+
     let names = inventory::ssh_names::names(text, |_| vec![text.to_owned()]);
     assert!(names.len() <= inventory::HOSTS_MAX);
 }
@@ -64,6 +68,7 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Vec<u8>>, usize)
             assert!(reader.buffered_bytes() <= LINE_MAX_BYTES);
         }
     }
+
     (found, too_long)
 }
 
@@ -90,6 +95,7 @@ pub fn agent(script: &[u8]) {
         let mut agent = Agent::new(0, service, hello);
         let (mut now_ns, mut seq, mut has_left) = (0_u64, 0_u64, false);
         let (mut epoch, mut round) = (1, 0);
+
         // Half of the scripts begin with a plan and a preflight.
         if script.first().is_some_and(|byte| byte % 2 == 0) {
             seq = 1;
@@ -99,12 +105,14 @@ pub fn agent(script: &[u8]) {
             agent.handle_line(now_ns, envelope(seq, 1, "preflight", PREFLIGHT).as_bytes());
             agent.handle_local(now_ns, agent_input(3));
         }
+
         for [kind, argument] in script.as_chunks::<2>().0 {
             match kind % 8 {
                 0..=3 => {
                     seq += u64::from(*kind / 8 % 4 != 0);
                     epoch += u64::from(*argument == 239);
                     round += u32::from(matches!(argument % 16, 6..=8));
+
                     let id = (
                         if *argument == 255 { seq / 2 } else { seq },
                         if *argument == 223 { 1 } else { epoch },
@@ -124,6 +132,7 @@ pub fn agent(script: &[u8]) {
                         .into_iter()
                         .for_each(|kind| agent.handle_local(now_ns, agent_input(kind)));
                     seq += 1;
+
                     let next = if *argument < 64 {
                         9 + 16 * (argument % 8)
                     } else {
@@ -145,6 +154,7 @@ pub fn agent(script: &[u8]) {
                     );
                 }
             }
+
             while let Some(action) = agent.poll_action() {
                 assert!(!has_left, "nothing follows the end: {action:?}");
                 match action {
@@ -155,6 +165,7 @@ pub fn agent(script: &[u8]) {
                     _ => {}
                 }
             }
+
             assert!(!has_left || agent.poll_timeout().is_none());
         }
     }
@@ -173,6 +184,7 @@ fn settle<M>(
             _ => return,
         }
     }
+
     panic!("timers make no progress");
 }
 
@@ -188,13 +200,16 @@ pub fn coordinator(script: &[u8]) {
     };
     let mut now_ns = 1;
     let mut round = 0;
+
     // Half of the scripts begin with three planned hosts.
     if script.first().is_some_and(|byte| byte % 2 == 0) {
         (0..3).for_each(|step| lead(&mut watch.coordinator, step));
     }
+
     for [kind, argument] in script.as_chunks::<2>().0 {
         let host = usize::from(*kind / 8 % 3);
         let coordinator = &mut watch.coordinator;
+
         match kind % 8 {
             0..=3 => {
                 coordinator.handle_line(now_ns, host, report(*argument, round, host).as_bytes())
@@ -230,8 +245,10 @@ pub fn coordinator(script: &[u8]) {
                 );
             }
         }
+
         watch.check();
     }
+
     let _ = watch.coordinator.handle_local(now_ns, Input::Cancel);
     watch.coordinator.handle_timeout(now_ns + 2_000 * MS_NS);
     watch.check();
@@ -300,6 +317,7 @@ pub fn kept(script: &[u8]) {
     };
     let lines: Vec<(usize, Vec<u8>)> = script.as_chunks::<2>().0.iter().map(line).collect();
     let results = kept_results(lines.clone());
+
     for host in 0..3 {
         let of_host = || lines.iter().filter(|(of, _)| *of == host);
         let found = || results.iter().filter(|result| result.host == host);
@@ -317,12 +335,14 @@ fn kept_line(kind: u8, argument: u8) -> String {
     } else {
         ""
     };
+
     let task = TaskId(u128::from(kind / 64));
     let piece = "x".repeat(usize::from(argument) * 16);
     let body = format!(
         r#"{{"round":{},"task":"{task}","part":{part},"parts":{parts}{end},"record":["{piece}"]}}"#,
         kind / 32 % 2
     );
+
     envelope(1, u64::from(argument / 128), "result", &body)
 }
 
@@ -334,21 +354,25 @@ pub fn garbage_at_the_coordinator(lines: &[Vec<u8>], steps: usize) {
         .collect();
     let mut coordinator = Coordinator::new(0, settings(), names);
     let mut actions = Vec::new();
+
     for step in 0..steps {
         lead(&mut coordinator, step);
         actions.extend(drain(&mut coordinator));
     }
+
     for line in lines
         .iter()
         .filter(|line| decode::<AgentMessage>(line).is_err())
     {
         coordinator.handle_line(1, 2, line);
     }
+
     actions.extend(drain(&mut coordinator));
     for step in steps..7 {
         lead(&mut coordinator, step);
         actions.extend(drain(&mut coordinator));
     }
+
     let others = |action: &&Action| !matches!(action, Action::Send { .. });
     let dropped: Vec<_> = actions
         .iter()
@@ -361,6 +385,7 @@ pub fn garbage_at_the_coordinator(lines: &[Vec<u8>], steps: usize) {
             reason: DropReason::Faults
         }]
     );
+
     let results = actions
         .iter()
         .filter(|action| matches!(action, Action::Result(_)))
@@ -397,6 +422,7 @@ fn lead(coordinator: &mut Coordinator, step: usize) {
         (0..3).for_each(|host| coordinator.handle_line(1, host, line.as_bytes()));
     };
     let done = |result: Result<(), linerate_fleet::coordinator::Busy>| assert_eq!(result, Ok(()));
+
     match step {
         0 => everyone(
             coordinator,
@@ -453,6 +479,7 @@ pub fn garbage_at_the_agent(lines: &[Vec<u8>], steps: usize) {
         };
         let mut agent = Agent::new(0, Service::Stream, hello);
         let mut actions = Vec::new();
+
         for step in 0..AGENT_STEPS {
             if step == steps {
                 garbage.iter().for_each(|line| agent.handle_line(1, line));
@@ -460,6 +487,7 @@ pub fn garbage_at_the_agent(lines: &[Vec<u8>], steps: usize) {
             lead_agent(&mut agent, step);
             actions.extend(std::iter::from_fn(|| agent.poll_action()));
         }
+
         actions
     };
     let garbage: Vec<Vec<u8>> = lines
@@ -467,6 +495,7 @@ pub fn garbage_at_the_agent(lines: &[Vec<u8>], steps: usize) {
         .filter(|line| decode::<CoordinatorMessage>(line).is_err())
         .cloned()
         .collect();
+
     let is_fail = |action: &AgentAction| matches!(action, AgentAction::Send(line) if line.contains(r#""type":"fail""#));
     let with: Vec<AgentAction> = play(&garbage)
         .into_iter()
@@ -474,6 +503,7 @@ pub fn garbage_at_the_agent(lines: &[Vec<u8>], steps: usize) {
         .collect();
     let without = play(&[]);
     assert_eq!(with.len(), without.len());
+
     for (with, without) in with.iter().zip(&without) {
         // Messages of the agent have other numbers.
         match (with, without) {
@@ -597,6 +627,7 @@ fn command(kind: u8, (seq, epoch): (u64, u64), round: u32, now_ns: u64) -> Strin
         round
     };
     let t0_ns = now_ns + u64::from(kind / 16) * 50 * MS_NS;
+
     let (kind, body) = match kind % 16 {
         0 | 1 => ("plan", json(&plan())),
         2 | 3 => ("beat", "{}".to_owned()),
@@ -671,6 +702,7 @@ fn report(kind: u8, round: u32, host: usize) -> String {
     } else {
         ""
     };
+
     let (kind, body) = match kind % 16 {
         // There are no tasks yet.
         8..=12 if round == 0 && kind < 250 => ("beat", "{}".to_owned()),
@@ -774,6 +806,7 @@ fn pieces<'a>(cuts: &'a [u8], input: &'a [u8]) -> impl Iterator<Item = &'a [u8]>
         rest = behind;
         piece
     });
+
     let total: usize = cuts.iter().map(|len| usize::from(*len)).sum();
     cut.chain(std::iter::once(input.get(total..).unwrap_or_default()))
 }

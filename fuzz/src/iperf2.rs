@@ -37,18 +37,22 @@ pub fn header(bytes: &[u8]) {
     let whole = parse_tcp(bytes);
     let mut reader = TcpHeaderReader::default();
     let mut in_pieces = Ok(None);
+
     for byte in bytes {
         let mut input = std::slice::from_ref(byte);
         in_pieces = reader.read(&mut input);
         assert!(reader.bytes().len() <= TCP_HEADER_LEN_MAX);
+
         if !matches!(in_pieces, Ok(None)) {
             break;
         }
     }
+
     if let (Ok(header), Ok(Some((piecewise, len)))) = (&whole, &in_pieces) {
         assert_eq!(header, piecewise);
         assert!(*len <= bytes.len());
     }
+
     if let Ok(header) = &whole {
         check_test(header, linerate_model::Transport::Tcp, BLOCK_LEN_MAX_BYTES);
         let again = parse_tcp(&header.emit_tcp()).expect("our own header is valid");
@@ -58,6 +62,7 @@ pub fn header(bytes: &[u8]) {
         );
         assert_eq!(again.permit_key, header.permit_key);
     }
+
     if let Ok(header) = parse_udp(bytes) {
         check_test(
             &header,
@@ -66,20 +71,24 @@ pub fn header(bytes: &[u8]) {
         );
         let again = parse_udp(&header.emit_udp()).expect("our own header is valid");
         assert_eq!((again.mode, again.start), (header.mode, header.start));
+
         // The unit of a rate is sent only to a server that keeps it.
         if header.mode.server_sends() {
             assert_eq!(again.rate, header.rate);
         }
     }
+
     let _ = ServerAck::parse(bytes);
 }
 
 fn check_test(header: &Header, transport: linerate_model::Transport, len_max: u32) {
     let spec = server_spec(header, transport);
     assert!((1..=len_max).contains(&spec.block_len_bytes));
+
     if let Some(frames) = header.frames {
         assert!(frames.per_s > 0.0 && frames.mean.is_finite());
     }
+
     assert_eq!(spec.end, header.end());
     if let EndCondition::Bytes(bytes) = spec.end {
         assert!(bytes <= u64::from(Amount::BYTES_MAX));
@@ -101,12 +110,15 @@ pub fn datagram(bytes: &[u8]) {
             (report.bytes, report.lost, report.datagrams)
         );
     }
+
     for width in [NumberWidth::Narrow, NumberWidth::Wide] {
         let _ = DatagramHead::parse(bytes, width);
     }
+
     for version in [Version::V2_1_8, Version::V2_2_1] {
         let _ = FrameWords::parse(bytes, version);
     }
+
     if let Some(opening) = FlowOpening::parse(bytes) {
         assert!(opening.head.number > 0);
     }
@@ -120,6 +132,7 @@ pub fn stream_data(bytes: &[u8]) {
     while !input.is_empty() {
         let _ = reader.read(&mut input);
     }
+
     let mut responder = Responder::default();
     let mut input = bytes;
     while !input.is_empty() {
@@ -158,6 +171,7 @@ fn stream_server(script: &[u8]) {
         permit_key: has_key.then(|| b"secret123".to_vec()),
         ..Policy::default()
     };
+
     let step = |server: &mut StreamServer, now: Instant, op: Op<'_>| match op {
         Op::Bytes(bytes) => {
             let _ = server.handle_bytes(clock(), bytes);
@@ -178,6 +192,7 @@ fn stream_server(script: &[u8]) {
             StreamServerAction::Close(_)
         ))
     };
+
     let server = StreamServer::new(start(), clock(), policy);
     drive(script, TICK, server, step, poll, StreamServer::poll_timeout);
 }
@@ -189,6 +204,7 @@ fn stream_client(script: &[u8]) {
         header: Some(header),
         time_limit: Some(Duration::from_secs(10)),
     };
+
     let step = |client: &mut StreamClient, now: Instant, op: Op<'_>| match op {
         Op::Bytes(bytes) => {
             let _ = client.handle_bytes(now, clock(), bytes);
@@ -209,6 +225,7 @@ fn stream_client(script: &[u8]) {
             StreamClientAction::Close(_)
         ))
     };
+
     let client = StreamClient::new(start(), setup);
     drive(script, TICK, client, step, poll, StreamClient::poll_timeout);
 }
@@ -217,6 +234,7 @@ fn flow_server(script: &[u8]) {
     let mut first = sample_header(script).emit_udp();
     let (number, sent) = (1, clock());
     DatagramHead { number, sent }.write(&mut first);
+
     let step = |flow: &mut FlowServer, now: Instant, op: Op<'_>| match op {
         Op::Time => flow.handle_timeout(now),
         Op::Bytes(_) => flow.handle_local(now, FlowServerInput::DataArrived),
@@ -243,6 +261,7 @@ fn flow_client(script: &[u8]) {
         wants_report: script.len().is_multiple_of(3),
     };
     let next_number = i64::from(*script.last().unwrap_or(&0)) - 100;
+
     let step = |flow: &mut FlowClient, now: Instant, op: Op<'_>| match op {
         Op::Time => flow.handle_timeout(now, clock()),
         Op::Bytes(bytes) => flow.handle_datagram(now, bytes),
@@ -278,6 +297,7 @@ fn sample_header(script: &[u8]) -> Header {
         Mode::Dual,
         Mode::TradeOff,
     ];
+
     let choice = script.first().copied().unwrap_or_default();
     Header {
         mode: MODES[usize::from(choice) % MODES.len()],

@@ -27,6 +27,7 @@ pub fn params_json(text: &[u8]) {
     let spec = params.to_spec();
     assert!(spec.streams >= 1 && spec.block_len_bytes >= 1);
     assert!(params.parallel <= 128 || params.peer_is_linerate());
+
     let mut again = Params::parse(&params.to_json()).expect("our own text is valid");
     // Two fields have an absent form that stands for another value, and one travels with UDP only.
     again.pacing_timer_us = params.pacing_timer_us;
@@ -43,6 +44,7 @@ pub fn results_json(text: &[u8]) {
         assert!(stream.jitter_s.is_finite() && stream.jitter_s >= 0.0);
         assert!(stream.end_time_s.is_none_or(f64::is_finite));
     }
+
     let again = Results::parse(&results.to_json()).expect("our own text is valid");
     assert_eq!(again.streams, results.streams);
     assert_eq!(again.congestion_used, results.congestion_used);
@@ -63,6 +65,7 @@ pub fn client_control(script: &[u8]) {
         Op::Local(kind) => client.handle_local(now, client_input(kind)),
         Op::Time => client.handle_timeout(now),
     };
+
     let poll = |client: &mut Client| Some(matches!(client.poll_action()?, ClientAction::Close(_)));
     drive(
         script,
@@ -92,6 +95,7 @@ pub fn server_control(script: &[u8]) {
         Op::Local(kind) => server.handle_local(now, server_input(kind)),
         Op::Time => server.handle_timeout(now),
     };
+
     let poll = |server: &mut Server| Some(matches!(server.poll_action()?, ServerAction::Close(_)));
     drive(
         script,
@@ -135,6 +139,7 @@ fn item(kind: u8) -> Vec<u8> {
     if kind < 192 {
         return vec![State::ALL[usize::from(kind) % State::ALL.len()].byte()];
     }
+
     match kind % 4 {
         0 => frame(b"{}"),
         1 => frame(&Params::default().to_json()),

@@ -38,6 +38,7 @@ fn texts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Vec<u8>>, bool)
             assert!(reader.buffered_bytes() <= CLIENT_MESSAGE_MAX_BYTES as usize + 4);
         }
     }
+
     (found, false)
 }
 
@@ -46,6 +47,7 @@ pub fn messages(text: &[u8]) {
     if text.len() <= CLIENT_MESSAGE_MAX_BYTES as usize {
         message::<ClientMessage>(text);
     }
+
     if text.len() <= SERVER_MESSAGE_MAX_BYTES as usize {
         message::<ServerMessage>(text);
     }
@@ -75,11 +77,13 @@ pub fn stream_head(bytes: &[u8]) {
             decided => assert_eq!(decided, whole),
         }
     }
+
     let _ = opening::answer(bytes);
     if let Some(head) = bytes.first_chunk::<LEN>().and_then(StreamHead::decode) {
         assert_eq!(bytes.get(..LEN), Some(&head.encode()[..]));
         assert_eq!(opening::recognise(bytes), Opening::StreamHead);
     }
+
     if let Some(answer) = bytes
         .first_chunk::<ANSWER_LEN>()
         .and_then(StreamAnswer::decode)
@@ -106,6 +110,7 @@ fn frames<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Result<u64, FrameE
             Err(error) => return (Err(error), found),
         }
     }
+
     (Ok(payload), found)
 }
 
@@ -117,21 +122,27 @@ pub fn datagram(bytes: &[u8]) {
         again.iter_mut().take(HEAD_LEN).for_each(|byte| *byte = 0);
         head.encode_into(&mut again);
         assert_eq!(again, bytes);
+
         let _ = Knock::decode(bytes);
         if let Some(feedback) = Feedback::decode(bytes) {
             feedback.encode_into(&mut again);
         }
+
         if let Some(answer) = SizeAnswer::decode(bytes) {
             answer.encode_into(&mut again);
         }
+
         if let Some(reply) = ReplyBody::decode(bytes) {
             reply.encode_into(&mut again);
         }
+
         assert_eq!(again, bytes);
     }
+
     let mut counters = ReceivedSequence::default();
     let mut sequence = 0_u64;
     let mut count = 0;
+
     for [kind, step] in bytes.as_chunks::<2>().0 {
         sequence = match kind % 4 {
             0 => sequence.wrapping_add(u64::from(*step)),
@@ -142,6 +153,7 @@ pub fn datagram(bytes: &[u8]) {
         counters.on_datagram(sequence);
         count += 1;
     }
+
     assert!(counters.distinct() + counters.duplicates() + counters.too_late() <= count);
     assert!(
         counters.reordered() <= counters.distinct() && counters.extent() <= counters.distinct()
@@ -192,6 +204,7 @@ fn client_machine(script: &[u8]) {
         }
         action => Some(action == client::Action::Close),
     };
+
     let machine = Numbered {
         machine: client::Machine::new(start()),
         next: 1,
@@ -221,6 +234,7 @@ fn server_machine(script: &[u8]) {
             Op::Local(kind) => server.handle_local(now, server_input(kind)),
             Op::Time => server.handle_timeout(now),
         }
+
         // A message, what is repeated, and a keep-alive.
         assert!(server.pending_bytes() <= 3 << 20);
     };
@@ -231,6 +245,7 @@ fn server_machine(script: &[u8]) {
         }
         action => Some(matches!(action, server::Action::Close(_))),
     };
+
     let machine = Numbered {
         machine: server::Machine::new(start()),
         next: 1,
@@ -406,6 +421,7 @@ fn client_input(kind: u8) -> client::Input {
                 token: has_token.then(token),
                 ..hello()
             };
+
             // Every fourth one expects another proof than the server sends.
             let server_proof = has_token.then_some([if kind % 4 == 3 { 8 } else { 7 }; 32]);
             client::Input::Hello {
@@ -475,6 +491,7 @@ fn pieces<'a>(cuts: &'a [u8], input: &'a [u8]) -> impl Iterator<Item = &'a [u8]>
         rest = behind;
         piece
     });
+
     let total: usize = cuts.iter().map(|len| usize::from(*len)).sum();
     cut.chain(std::iter::once(input.get(total..).unwrap_or_default()))
 }

@@ -33,6 +33,7 @@ pub(crate) fn drive<M>(
             assert!(!is_closed, "nothing follows the end");
             is_closed = closes;
         }
+
         assert!(!is_closed || timeout(&machine).is_none());
     });
     assert!(is_closed, "an error ends the machine");
@@ -60,6 +61,7 @@ fn play(script: &[u8], tick: Duration, mut step: impl FnMut(Instant, Op<'_>)) {
         };
         step(now, op);
     }
+
     step(now, Op::Error);
 }
 
