@@ -182,7 +182,7 @@ libs: ## dist/lib/liblinerate.so.0 and dist/lib/libiperf.so.0, and the header di
 	$(call library,liblinerate_capi.so,liblinerate.so.0,1.0)
 	$(call library,libiperf.so,libiperf.so.0,0.0)
 	ln -sf liblinerate.so.0 dist/lib/liblinerate.so
-	install -m 644 crates/capi/include/linerate.h dist/include/linerate.h
+	install -m 644 crates/faces/capi/include/linerate.h dist/include/linerate.h
 	@stat -c '%n: %s bytes' dist/lib/*.so.0.*
 
 # Tests of the libraries as `make libs` builds them, under valgrind: definite losses of memory fail.
@@ -202,10 +202,10 @@ semver: ## compare the interface of the Rust library with the last commit (cargo
 # cbindgen takes minutes to build, so `make test` compares the names alone.
 header: ## write the header of liblinerate.so by cbindgen
 	@test -x $(TOOLS)/bin/cbindgen || $(CARGO) install --locked --version 0.29.4 --root $(TOOLS) cbindgen
-	$(TOOLS)/bin/cbindgen --quiet --config crates/capi/cbindgen.toml --output crates/capi/include/linerate.h crates/capi
+	$(TOOLS)/bin/cbindgen --quiet --config crates/faces/capi/cbindgen.toml --output crates/faces/capi/include/linerate.h crates/faces/capi
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (nightly, cargo-fuzz)
-	cd fuzz && for target in $$($(CARGO) +nightly fuzz list); do \
+	cd tests/fuzz && for target in $$($(CARGO) +nightly fuzz list); do \
 		$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 # What this machine's kernel may lack runs in a guest.

@@ -1,0 +1,560 @@
+//! Rules about the repository itself: who may depend on whom, where `unsafe` may live, what no file
+//! may mention, and which tests a page names.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Every crate of ours and the ones of ours it may use. ARCHITECTURE.md explains the directions.
+const ALLOWED: [(&str, &[&str]); 23] = [
+    ("linerate-model", &[]),
+    ("linerate-sys", &[]),
+    // Files of keys are read there, and only where their owner and mode keep others out.
+    ("linerate-trust", &["linerate-sys"]),
+    ("linerate-iperf3", &["linerate-model"]),
+    ("linerate-iperf2", &["linerate-model"]),
+    ("linerate-native", &["linerate-model"]),
+    ("linerate-fleet", &["linerate-model"]),
+    ("linerate-carrier", &["linerate-fleet", "linerate-sys"]),
+    ("linerate-lab", &["linerate-model"]),
+    ("linerate-record", &["linerate-model"]),
+    (
+        "linerate-store",
+        &["linerate-model", "linerate-record", "linerate-sys"],
+    ),
+    ("linerate-http", &["linerate-model", "linerate-sys"]),
+    (
+        "linerate-report",
+        &["linerate-model", "linerate-lab", "linerate-record"],
+    ),
+    ("linerate-tui", &["linerate-model", "linerate-report"]),
+    ("linerate-doctor", &["linerate-model"]),
+    ("linerate-host", &["linerate-model", "linerate-sys"]),
+    (
+        "linerate-engine",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-iperf3",
+            "linerate-iperf2",
+            "linerate-native",
+            "linerate-trust",
+        ],
+    ),
+    (
+        "linerate",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-iperf3",
+            "linerate-iperf2",
+            "linerate-report",
+            "linerate-engine",
+            "linerate-carrier",
+            "linerate-doctor",
+            "linerate-fleet",
+            "linerate-host",
+            "linerate-lab",
+            "linerate-http",
+            "linerate-record",
+            "linerate-store",
+            "linerate-trust",
+            "linerate-tui",
+        ],
+    ),
+    (
+        "linerate-cli",
+        &[
+            "linerate",
+            "linerate-model",
+            "linerate-sys",
+            "linerate-iperf3",
+            "linerate-report",
+            "linerate-lab",
+            "linerate-http",
+        ],
+    ),
+    ("linerate-boundary", &["linerate-sys"]),
+    ("linerate-capi", C_LIBRARY),
+    ("linerate-libiperf", C_LIBRARY),
+    // Its raw clients need TLS with raw public keys, and connections from several addresses of this
+    // host.
+    ("linerate-interop", &["linerate-sys", "linerate-trust"]),
+];
+
+/// What a library for programs in C may use.
+const C_LIBRARY: &[&str] = &[
+    "linerate",
+    "linerate-boundary",
+    "linerate-model",
+    "linerate-sys",
+    "linerate-iperf3",
+    "linerate-report",
+];
+
+/// Crates with blocks of unsafe code.
+const UNSAFE_CRATES: [&str; 2] = ["linerate-sys", "linerate-boundary"];
+
+/// Crates that export symbols, whose attributes are unsafe.
+const EXPORTING_CRATES: [&str; 2] = ["linerate-capi", "linerate-libiperf"];
+
+/// What they may contain of it: attributes of functions, and the names of functions in C that a
+/// jump leads to.
+const EXPORTS: [&str; 4] = [
+    "#[unsafe(no_mangle)]",
+    "#[unsafe(naked)]",
+    "unsafe extern \"C\" {",
+    "#![allow(unsafe_code)]",
+];
+
+/// Words that name nothing outside this project: metaphors, and verbs of speech for programs. They
+/// occur in no name of a file, type, function or variable and in no comment. Terms that are ours on
+/// purpose are in docs/glossary.md.
+const PRIVATE_WORDS: &str = "adapter asker believed bell course crew crowd dealer deed desk \
+                             figures firing flushing gathering hall heard house ledger leg lending \
+                             makings newcomer nobody outbox patience processor rulebook seat \
+                             somebody soundness speaker spell spoken talk teller told voice \
+                             whoever wish wishes";
+
+/// Terms of the field among them, and the files that they belong to: ITU-T G.107 rates calls over a
+/// path by this word.
+const FIELD_TERMS: [(&str, &str); 1] = [("path", "voice")];
+
+/// Foreign crates and the ones of ours that alone may use them.
+const RESERVED: [(&str, &[&str]); 19] = [
+    ("libc", &["linerate-sys"]),
+    ("socket2", &["linerate-sys"]),
+    ("rustix", &["linerate-sys"]),
+    ("io-uring", &["linerate-sys"]),
+    ("clap", &["linerate-cli"]),
+    ("tracing-subscriber", &["linerate-cli"]),
+    ("tokio", &["linerate-http", "linerate-carrier"]),
+    ("async-nats", &["linerate-carrier"]),
+    ("hyper", &["linerate-http"]),
+    ("rustls", &["linerate-http", "linerate-trust"]),
+    ("httparse", &["linerate-http"]),
+    ("rusqlite", &["linerate-store"]),
+    ("ratatui", &["linerate-tui"]),
+    ("ratatui-core", &["linerate-tui"]),
+    ("crossterm", &["linerate-tui"]),
+    ("postgres", &["linerate-store"]),
+    ("tokio-postgres-rustls", &["linerate-store"]),
+    ("plotters", &["linerate-report"]),
+    ("plotters-backend", &["linerate-report"]),
+];
+
+#[test]
+fn crates_depend_in_the_allowed_directions_only() {
+    let metadata = metadata();
+    let packages = metadata["packages"]
+        .as_array()
+        .expect("cargo metadata lists packages");
+    let ours: BTreeSet<&str> = packages.iter().map(name).collect();
+    let mut wrong = Vec::new();
+
+    for package in packages {
+        let from = name(package);
+        let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == from) else {
+            wrong.push(format!("{from} is not in the table of allowed directions"));
+            continue;
+        };
+
+        for dependency in package["dependencies"]
+            .as_array()
+            .expect("cargo metadata lists dependencies")
+        {
+            let to = name(dependency);
+            // Tests of the lab apply the rules of the doctor, which its callers pass in.
+            let is_tested_with =
+                dependency["kind"] == "dev" && (from, to) == ("linerate-lab", "linerate-doctor");
+            if ours.contains(to) && !allowed.contains(&to) && !is_tested_with {
+                wrong.push(format!("{from} depends on {to}"));
+            }
+
+            if RESERVED
+                .iter()
+                .any(|(reserved, owners)| *reserved == to && !owners.contains(&from))
+            {
+                wrong.push(format!("{from} depends on {to}, which is reserved"));
+            }
+        }
+    }
+
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn only_the_system_crate_and_the_boundary_may_contain_unsafe_code() {
+    let metadata = metadata();
+    let mut lacking = Vec::new();
+
+    for package in metadata["packages"]
+        .as_array()
+        .expect("cargo metadata lists packages")
+    {
+        for target in package["targets"]
+            .as_array()
+            .expect("cargo metadata lists targets")
+        {
+            let path = target["src_path"]
+                .as_str()
+                .expect("a target has a root file");
+            let is_shipped = target["kind"].as_array().is_some_and(|kinds| {
+                kinds
+                    .iter()
+                    .any(|k| k == "lib" || k == "bin" || k == "cdylib")
+            });
+
+            let text = fs::read_to_string(path).expect("the root file can be read");
+            let is_excepted =
+                UNSAFE_CRATES.contains(&name(package)) || EXPORTING_CRATES.contains(&name(package));
+            if is_shipped && !is_excepted && !text.contains("#![forbid(unsafe_code)]") {
+                lacking.push(path.to_owned());
+            }
+        }
+    }
+
+    assert!(
+        lacking.is_empty(),
+        "without #![forbid(unsafe_code)]: {lacking:#?}"
+    );
+}
+
+#[test]
+fn libraries_for_c_export_functions_and_contain_no_other_unsafe_code() {
+    let root = root();
+    let mut found = Vec::new();
+    let mut exports = 0;
+
+    for file in tracked_files(&root) {
+        let is_exporting = EXPORTING_CRATES.iter().any(|name| {
+            let folder = name
+                .strip_prefix("linerate-")
+                .expect("names begin with that of the program");
+            file.starts_with(Path::new("crates/faces").join(folder).join("src"))
+        });
+        if !is_exporting || file.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+
+        for (index, line) in text_of(&root, &file).lines().enumerate() {
+            let is_comment = line.trim_start().starts_with("//");
+            let is_export = EXPORTS.contains(&line.trim());
+            exports += usize::from(is_export);
+
+            if line.contains("unsafe") && !is_comment && !is_export {
+                found.push(format!("{}:{}: {line}", file.display(), index + 1));
+            }
+        }
+    }
+
+    assert!(
+        found.is_empty() && exports > 20,
+        "{exports} exports; belongs to linerate-boundary: {found:#?}"
+    );
+}
+
+#[test]
+fn no_file_names_a_place_that_exists_on_one_machine_only() {
+    let root = root();
+    let unwanted = unwanted();
+    let mut found = Vec::new();
+
+    for file in tracked_files(&root) {
+        let name = file.display().to_string();
+        // A lock file names the registry; a symbolic link or a deleted file has no text.
+        let Ok(text) = fs::read_to_string(root.join(&file)) else {
+            continue;
+        };
+        for (number, line) in text
+            .lines()
+            .enumerate()
+            .filter(|_| !name.ends_with("Cargo.lock"))
+        {
+            if let Some(word) = unwanted.iter().find(|word| line.contains(word.as_str())) {
+                found.push(format!("{name}:{}: {word}", number + 1));
+            }
+        }
+    }
+
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn names_and_comments_use_no_private_words() {
+    let root = root();
+    let mut found = Vec::new();
+
+    for file in tracked_files(&root)
+        .iter()
+        .filter(|file| file.extension().is_some_and(|e| e == "rs"))
+    {
+        if !file.starts_with("crates") && !file.starts_with("tests") {
+            continue;
+        }
+
+        let name = file.to_string_lossy();
+        let is_private = |word: &String| {
+            PRIVATE_WORDS.split(' ').any(|private| private == word)
+                && !FIELD_TERMS
+                    .iter()
+                    .any(|(files, term)| name.contains(files) && term == word)
+        };
+        let mut check = |text: &str, number: usize| {
+            for word in words(text).filter(is_private) {
+                found.push(format!("{name}:{number}: {word}"));
+            }
+        };
+        check(&name, 0);
+
+        for (index, line) in without_literals(&text_of(&root, file)).lines().enumerate() {
+            check(line, index + 1);
+        }
+    }
+
+    assert!(
+        found.is_empty(),
+        "use the terms of the field, see docs/glossary.md: {found:#?}"
+    );
+}
+
+/// The words of names and sentences, in lower case: `PlanTests`, `plan_tests` and `plan tests` are
+/// the same.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_ascii_alphabetic())
+        .flat_map(|name| {
+            let mut words = vec![String::new()];
+            let mut was_lower = false;
+
+            for c in name.chars() {
+                if c.is_ascii_uppercase() && was_lower {
+                    words.push(String::new());
+                }
+
+                was_lower = c.is_ascii_lowercase();
+                words
+                    .last_mut()
+                    .expect("it begins with one")
+                    .push(c.to_ascii_lowercase());
+            }
+
+            words
+        })
+}
+
+/// Source text without the contents of strings, whose words belong to users and protocols. Lines
+/// keep their numbers.
+fn without_literals(source: &str) -> String {
+    let mut text = String::new();
+    let mut rest = source;
+    while let Some(next) = rest.chars().next() {
+        let raw = rest
+            .strip_prefix('r')
+            .map(|raw| raw.trim_start_matches('#'));
+        let hashes = raw.map_or(0, |raw| rest.len() - raw.len() - 1);
+
+        let (kept, length) = if rest.starts_with("//") {
+            let end = rest.find('\n').unwrap_or(rest.len());
+            (&rest[..end], end)
+        } else if raw.is_some_and(|raw| raw.starts_with('"')) {
+            let close = format!("\"{}", "#".repeat(hashes));
+            let begin = hashes + 2;
+            (
+                "",
+                begin
+                    + rest[begin..]
+                        .find(&close)
+                        .map_or(0, |end| end + close.len()),
+            )
+        } else if next == '"' {
+            ("", string_length(rest))
+        } else if rest.starts_with("'\"'") {
+            ("", 3)
+        } else {
+            (&rest[..next.len_utf8()], next.len_utf8())
+        };
+        text.push_str(kept);
+
+        if kept.is_empty() {
+            text.extend(rest[..length].chars().filter(|c| *c == '\n'));
+        }
+
+        rest = &rest[length..];
+    }
+
+    text
+}
+
+/// Bytes of the string literal that `source` begins with.
+fn string_length(source: &str) -> usize {
+    let mut is_escaped = true; // The opening quote is not the closing one.
+    for (at, byte) in source.bytes().enumerate() {
+        if byte == b'"' && !is_escaped {
+            return at + 1;
+        }
+        is_escaped = at > 0 && byte == b'\\' && !is_escaped;
+    }
+
+    source.len()
+}
+
+#[test]
+fn every_test_that_the_page_about_security_names_exists() {
+    let root = root();
+    let page = fs::read_to_string(root.join("SECURITY.md")).expect("the page is there");
+    let files = tracked_files(&root);
+    let shown_by = page
+        .lines()
+        .filter_map(|line| line.strip_suffix(" |")?.rsplit_once("| "));
+    let mut named = 0;
+    let mut wrong = Vec::new();
+
+    for (_, cell) in shown_by {
+        let mut texts = Vec::new();
+        for word in cell.split('`').skip(1).step_by(2) {
+            if word.ends_with(".rs") {
+                let is_it = |file: &&PathBuf| file.ends_with(word);
+                texts = files
+                    .iter()
+                    .filter(is_it)
+                    .map(|file| text_of(&root, file))
+                    .collect();
+                named += 1;
+            }
+
+            let is_fuzzed = || root.join(format!("tests/fuzz/fuzz_targets/{word}.rs")).exists();
+            let is_test = || {
+                texts
+                    .iter()
+                    .any(|text| text.contains(&format!("fn {word}(")))
+            };
+            if texts.is_empty() && !is_fuzzed() || is_name(word) && !is_test() && !is_fuzzed() {
+                wrong.push(word.to_owned());
+            }
+        }
+    }
+
+    assert!(
+        wrong.is_empty(),
+        "SECURITY.md names what does not exist: {wrong:#?}"
+    );
+    assert!(named > 50, "the page is read: {named} files");
+}
+
+/// The fuzz targets are a workspace of their own, which nothing else builds.
+#[test]
+fn every_fuzz_target_is_in_the_manifest() {
+    let folder = root().join("tests/fuzz");
+    let packages = metadata_in(&folder)["packages"].clone();
+    let targets = packages[0]["targets"].as_array().expect("targets");
+    let built: BTreeSet<&str> = targets
+        .iter()
+        .filter(|target| target["kind"][0] == "bin")
+        .map(name)
+        .collect();
+
+    let files = fs::read_dir(folder.join("fuzz_targets")).expect("a folder");
+    let names: Vec<String> = files
+        .filter_map(|file| Some(file.ok()?.path().file_stem()?.to_str()?.to_owned()))
+        .collect();
+    assert_eq!(built, names.iter().map(String::as_str).collect());
+}
+
+#[test]
+fn every_path_of_the_glossary_exists() {
+    let root = root();
+    let page = text_of(&root, Path::new("docs/glossary.md"));
+    let paths: Vec<&str> = page
+        .split('`')
+        .filter(|text| text.starts_with("crates/"))
+        .collect();
+    let missing: Vec<&&str> = paths
+        .iter()
+        .filter(|path| !root.join(path).exists())
+        .collect();
+    assert!(missing.is_empty() && paths.len() > 30, "{missing:?}");
+}
+
+fn text_of(root: &Path, file: &Path) -> String {
+    fs::read_to_string(root.join(file)).unwrap_or_default()
+}
+
+/// A function, not a file or an option.
+fn is_name(word: &str) -> bool {
+    word.contains('_')
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// Written in halves, so that this file passes its own test.
+fn unwanted() -> Vec<String> {
+    [
+        ("/wo", "rk/"),
+        ("/ro", "ot/"),
+        ("index.crates", ".io"),
+        ("static.crates", ".io"),
+    ]
+    .iter()
+    .map(|(left, right)| format!("{left}{right}"))
+    .collect()
+}
+
+fn tracked_files(root: &Path) -> Vec<PathBuf> {
+    let output = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(root)
+        .output()
+        .expect("git runs");
+    assert!(output.status.success(), "git ls-files failed");
+    let names = String::from_utf8(output.stdout).expect("file names are UTF-8");
+    let files: Vec<_> = names
+        .split('\0')
+        .filter(|name| !name.is_empty())
+        .map(PathBuf::from)
+        .collect();
+    assert!(
+        files.iter().any(|file| file.ends_with("Cargo.toml")),
+        "git lists no files of this workspace"
+    );
+
+    files
+}
+
+fn metadata() -> Value {
+    metadata_in(&root())
+}
+
+/// Of the workspace in this folder.
+fn metadata_in(folder: &Path) -> Value {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .args([
+            "metadata",
+            "--format-version=1",
+            "--no-deps",
+            "--locked",
+            "--offline",
+        ])
+        .current_dir(folder)
+        .output()
+        .expect("cargo runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+
+    serde_json::from_slice(&output.stdout).expect("cargo metadata writes JSON")
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn name(entry: &Value) -> &str {
+    entry["name"].as_str().unwrap_or_default()
+}
