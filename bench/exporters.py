@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Gives what the exporters write to the programs they are for, and compares the values.
 
-The runs are those of the reviewed texts in crates/core/report/src/expected/export; a server is scraped alive. Prometheus answers
+The runs are those of the reviewed texts in crates/core/document/src/expected/export; a server is scraped alive. Prometheus answers
 every expression of the dashboard. A watch sends its run to a receiver of OTLP and to the node exporter, and sqlite3 reads
 its history. Needs promtool, prometheus, prometheus-node-exporter and sqlite3, and the modules duckdb, markdown-it-py and
 opentelemetry-proto.
@@ -26,7 +26,7 @@ import urllib.parse
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FORMS = ROOT / "crates/core/report/src/expected/export"
+FORMS = ROOT / "crates/core/document/src/expected/export"
 DASHBOARD = ROOT / "packaging/grafana/linerate.json"
 DEADLINE_S = 60
 

@@ -159,7 +159,7 @@ pub fn agent(script: &[u8]) {
                 assert!(!has_left, "nothing follows the end: {action:?}");
                 match action {
                     AgentAction::Send(line) => {
-                        assert!(line.len() <= LINE_MAX_BYTES && !line.contains('\n'))
+                        assert!(line.len() <= LINE_MAX_BYTES && !line.contains('\n'));
                     }
                     AgentAction::Leave(_) => has_left = true,
                     _ => {}
@@ -212,7 +212,7 @@ pub fn coordinator(script: &[u8]) {
 
         match kind % 8 {
             0..=3 => {
-                coordinator.handle_line(now_ns, host, report(*argument, round, host).as_bytes())
+                coordinator.handle_line(now_ns, host, report(*argument, round, host).as_bytes());
             }
             4 => coordinator.handle_line(
                 now_ns,
@@ -232,7 +232,7 @@ pub fn coordinator(script: &[u8]) {
             7 if *argument < 128 => {
                 let report = |host| report(*argument, round, host);
                 (0..3).for_each(|host| {
-                    coordinator.handle_line(now_ns, host, report(host).as_bytes())
+                    coordinator.handle_line(now_ns, host, report(host).as_bytes());
                 });
             }
             _ => {
@@ -279,7 +279,7 @@ impl Watch {
             assert!(!self.has_finished, "nothing follows the end: {action:?}");
             match action {
                 Action::Send { hosts, line } => {
-                    assert!(!hosts.is_empty() && line.len() <= LINE_MAX_BYTES)
+                    assert!(!hosts.is_empty() && line.len() <= LINE_MAX_BYTES);
                 }
                 Action::Dropped { host, .. } => {
                     assert!(!self.dropped.contains(&host), "dropped once");
@@ -436,7 +436,7 @@ fn lead(coordinator: &mut Coordinator, step: usize) {
                         host,
                         plan: Box::new(plan()),
                     },
-                ))
+                ));
             });
             done(coordinator.handle_local(1, Input::PlansSent));
         }

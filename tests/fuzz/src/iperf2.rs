@@ -242,7 +242,7 @@ fn flow_server(script: &[u8]) {
         Op::Eof | Op::Error => flow.handle_local(now, FlowServerInput::Failed(failure())),
         Op::Local(0..=100) => flow.handle_local(now, FlowServerInput::SendingDone),
         Op::Local(101..=240) => {
-            flow.handle_local(now, FlowServerInput::LastArrived(Box::default()))
+            flow.handle_local(now, FlowServerInput::LastArrived(Box::default()));
         }
         Op::Local(_) => flow.handle_local(now, FlowServerInput::Terminated),
     };
@@ -279,7 +279,7 @@ fn flow_client(script: &[u8]) {
         Op::Local(0..=60) => flow.handle_local(now, clock(), FlowClientInput::DataArrived),
         Op::Local(61..=100) => flow.handle_local(now, clock(), FlowClientInput::LastArrived),
         Op::Local(101..=240) => {
-            flow.handle_local(now, clock(), FlowClientInput::SendingDone { next_number })
+            flow.handle_local(now, clock(), FlowClientInput::SendingDone { next_number });
         }
         Op::Local(_) => flow.handle_local(now, clock(), FlowClientInput::Interrupted),
     };

@@ -61,7 +61,7 @@ fn message<M: Message + Clone + PartialEq + Debug>(text: &[u8]) {
             Err(fault) => assert_eq!(fault.member, "length"),
         },
         Err(fault) => {
-            assert!(fault.member.chars().count() <= 256 && fault.text.chars().count() <= 256)
+            assert!(fault.member.chars().count() <= 256 && fault.text.chars().count() <= 256);
         }
     }
 }
@@ -72,7 +72,7 @@ pub fn stream_head(bytes: &[u8]) {
         let whole = opening::recognise(bytes);
         match opening::recognise(bytes.get(..len).unwrap_or_default()) {
             Opening::NeedMore(missing) => {
-                assert!(missing > 0 && len + missing <= opening::COOKIE_WIRE_LEN)
+                assert!(missing > 0 && len + missing <= opening::COOKIE_WIRE_LEN);
             }
             decided => assert_eq!(decided, whole),
         }

@@ -59,7 +59,7 @@ impl Shells {
 
         for (number, seconds) in (1..).zip(seconds) {
             let write = |name: &str, text: String| {
-                fs::write(self.folder().join(name), text).expect("written")
+                fs::write(self.folder().join(name), text).expect("written");
             };
             write(&format!("h{number}.seconds"), format!("{seconds}\n"));
             write(&format!("h{number}.id"), format!("{number:032x}\n"));

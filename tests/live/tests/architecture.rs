@@ -27,10 +27,15 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ),
     ("linerate-http", &["linerate-model", "linerate-sys"]),
     (
-        "linerate-report",
-        &["linerate-model", "linerate-lab", "linerate-record"],
+        "linerate-document",
+        &[
+            "linerate-model",
+            "linerate-lab",
+            "linerate-record",
+            "linerate-sys",
+        ],
     ),
-    ("linerate-tui", &["linerate-model", "linerate-report"]),
+    ("linerate-tui", &["linerate-model", "linerate-document"]),
     ("linerate-doctor", &["linerate-model"]),
     ("linerate-host", &["linerate-model", "linerate-sys"]),
     (
@@ -51,7 +56,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-sys",
             "linerate-iperf3",
             "linerate-iperf2",
-            "linerate-report",
+            "linerate-document",
             "linerate-engine",
             "linerate-carrier",
             "linerate-doctor",
@@ -72,7 +77,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-model",
             "linerate-sys",
             "linerate-iperf3",
-            "linerate-report",
+            "linerate-document",
             "linerate-lab",
             "linerate-http",
         ],
@@ -92,7 +97,7 @@ const C_LIBRARY: &[&str] = &[
     "linerate-model",
     "linerate-sys",
     "linerate-iperf3",
-    "linerate-report",
+    "linerate-document",
 ];
 
 /// Crates with blocks of unsafe code.
@@ -142,8 +147,8 @@ const RESERVED: [(&str, &[&str]); 19] = [
     ("crossterm", &["linerate-tui"]),
     ("postgres", &["linerate-store"]),
     ("tokio-postgres-rustls", &["linerate-store"]),
-    ("plotters", &["linerate-report"]),
-    ("plotters-backend", &["linerate-report"]),
+    ("plotters", &["linerate-document"]),
+    ("plotters-backend", &["linerate-document"]),
 ];
 
 #[test]
@@ -425,7 +430,10 @@ fn every_test_that_the_page_about_security_names_exists() {
                 named += 1;
             }
 
-            let is_fuzzed = || root.join(format!("tests/fuzz/fuzz_targets/{word}.rs")).exists();
+            let is_fuzzed = || {
+                root.join(format!("tests/fuzz/fuzz_targets/{word}.rs"))
+                    .exists()
+            };
             let is_test = || {
                 texts
                     .iter()

@@ -168,7 +168,7 @@ impl Harness {
             Event::Parameters(kind) => self.control(client, &parameters(kind)),
             Event::Results => self.control(client, &frame(&results().to_json())),
             Event::Eof => self.with(client, |registry, now, id| {
-                registry.handle_control_eof(now, id)
+                registry.handle_control_eof(now, id);
             }),
             Event::Error => {
                 self.with(client, |registry, now, id| {
@@ -182,7 +182,7 @@ impl Harness {
                     cause: None,
                 };
                 self.with(client, |registry, now, id| {
-                    registry.handle_local(now, id, input)
+                    registry.handle_local(now, id, input);
                 });
             }
             Event::Hello => {
@@ -266,7 +266,7 @@ impl Harness {
 
     fn control(&mut self, client: u8, bytes: &[u8]) {
         self.with(client, |registry, now, id| {
-            registry.handle_control(now, id, bytes)
+            registry.handle_control(now, id, bytes);
         });
     }
 
@@ -360,7 +360,7 @@ impl Harness {
     fn empty(&mut self) {
         for client in 0..CLIENTS {
             self.with(client, |registry, now, id| {
-                registry.handle_control_eof(now, id)
+                registry.handle_control_eof(now, id);
             });
             self.take_actions();
         }

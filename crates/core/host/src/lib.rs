@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod connect_advice;
 #[cfg(any(test, fuzzing))]
 #[path = "../fuzzing.rs"]
 pub mod fuzzing;

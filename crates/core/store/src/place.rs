@@ -269,7 +269,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let set = |mode| {
             fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode))
-                .expect("our folder")
+                .expect("our folder");
         };
 
         for (mode, is_safe) in [

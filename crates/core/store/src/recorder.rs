@@ -230,7 +230,7 @@ impl Writer {
             match job {
                 Job::Begin(record) => drop(self.write(|store| store.begin(&record))),
                 Job::Trials(run, trials) => {
-                    drop(self.write(|store| store.add_trials(run, &trials)))
+                    drop(self.write(|store| store.add_trials(run, &trials)));
                 }
                 Job::Finish(record) => self.finish(&record, None),
                 Job::FinishWith(record, trials) => self.finish(&record, Some(&trials)),

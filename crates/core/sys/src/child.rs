@@ -67,9 +67,7 @@ mod tests {
         // Restored below: the parent of the test program may be a thread that ends before it.
         assert_eq!(die_with_parent().ok(), Some(true));
         // SAFETY: no pointers are passed; back to the state of before.
-        assert_eq!(
-            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0 as libc::c_ulong) },
-            0
-        );
+        let returned = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0 as libc::c_ulong) };
+        assert_eq!(returned, 0);
     }
 }

@@ -29,10 +29,8 @@ impl OtherProcess {
         let fd = syscall(c_int::try_from(returned).unwrap_or(-1)).during("pidfd_open", pid)?;
 
         // SAFETY: the descriptor is new and belongs to nothing else.
-        Ok(Self {
-            pidfd: unsafe { OwnedFd::from_raw_fd(fd) },
-            pid,
-        })
+        let pidfd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Self { pidfd, pid })
     }
 
     /// Its number.

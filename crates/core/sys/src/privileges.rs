@@ -56,7 +56,7 @@ impl User {
                     }));
                 }
                 libc::ERANGE if buffer.len() < ENTRY_BYTES_MAX => {
-                    buffer.resize(buffer.len() * 2, 0)
+                    buffer.resize(buffer.len() * 2, 0);
                 }
                 // The manual page names these for a user that does not exist.
                 0 | libc::ENOENT | libc::ESRCH | libc::EBADF | libc::EPERM => return Ok(None),

@@ -221,10 +221,8 @@ mod tests {
     /// hit.
     fn raise(signal: Signal) {
         // SAFETY: the signal is blocked by the test, so no handler and no default action runs.
-        assert_eq!(
-            unsafe { libc::pthread_kill(libc::pthread_self(), signal.number()) },
-            0
-        );
+        let returned = unsafe { libc::pthread_kill(libc::pthread_self(), signal.number()) };
+        assert_eq!(returned, 0);
     }
 
     #[test]

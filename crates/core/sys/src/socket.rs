@@ -383,7 +383,7 @@ impl AddressList {
                     node.ai_addr.cast::<u8>(),
                     (&raw mut storage).cast(),
                     len,
-                )
+                );
             };
 
             socket_addr(&storage)

@@ -268,7 +268,7 @@ impl Client {
                 self.enter(now, Phase::ServerError(Vec::new()), Some(HANDSHAKE_TIMEOUT));
             }
             (Some(State::AccessDenied), _) => {
-                self.close(Err(ErrorCode::AccessDenied.failure(None)))
+                self.close(Err(ErrorCode::AccessDenied.failure(None)));
             }
             (Some(State::ServerTerminate), _) => self.abort(server_terminated()),
             (Some(State::ParamExchange), Phase::Greeting) => {

@@ -251,7 +251,7 @@ impl Server {
                     Ok(None) => {}
                     Ok(Some(text)) => self.handle_results(now, text),
                     Err(refused) => {
-                        self.fail(ErrorCode::RecvResults, 0, Some(&refused.to_string()))
+                        self.fail(ErrorCode::RecvResults, 0, Some(&refused.to_string()));
                     }
                 },
                 Phase::CheckingLogin(_) | Phase::ParsingResults(_) => {
@@ -431,7 +431,7 @@ impl Server {
             // A client that failed to open its streams ends the test; nothing was measured, nothing
             // is missing.
             (Some(State::IperfDone), Phase::Preparing | Phase::Opening { .. }) => {
-                self.close(Ok(()))
+                self.close(Ok(()));
             }
             (Some(State::IperfDone), _) => self.close(Err(client_closed())),
             (Some(State::TestEnd), Phase::Running) => {

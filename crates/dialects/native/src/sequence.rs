@@ -208,7 +208,7 @@ impl ReceivedSequence {
             present: self.burst,
         };
         self.each_word(oldest, oldest_after.min(self.next), |word, len| {
-            runs.add(word, len)
+            runs.add(word, len);
         });
         runs.miss(oldest_after.saturating_sub(self.next));
         (self.burst_max, self.burst) = (runs.longest, runs.present);

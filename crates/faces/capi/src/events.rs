@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 
 use linerate_boundary::Callback;
-use linerate_report::Output;
+use linerate_document::Output;
 use serde_json::json;
 
 /// Events for a function of the caller, if there is one.

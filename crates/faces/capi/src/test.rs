@@ -7,12 +7,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use linerate::command_line::iperf3::{Command, Request, read_words};
 use linerate::{Client, Interrupts, StopHandle, server};
 use linerate_boundary::{Callback, Kept, run_apart};
+use linerate_document::iperf3::{self, Options, Style};
+use linerate_document::{Captured, Output};
 use linerate_iperf3::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::sink::{Forward, Tee};
 use linerate_model::{EventSink, Failure, FailureKind, ServerEvent};
-use linerate_report::iperf3::{self, Options, Style};
-use linerate_report::{Captured, Output};
 
 use crate::events::Events;
 use crate::{LINERATE_DONE, LINERATE_FAILED, LINERATE_STOPPED};

@@ -49,7 +49,7 @@ fn sweep(spec: &SweepSpec) -> Result<(), Box<dyn Error>> {
     };
     match found.answer {
         Recommendation::Use { leader, .. } => {
-            println!("{}: {:.0} bit/s", leader.command, leader.value)
+            println!("{}: {:.0} bit/s", leader.command, leader.value);
         }
         Recommendation::Inconclusive { reason, .. } => println!("no answer: {reason}"),
         _ => println!("no answer that this program knows"),

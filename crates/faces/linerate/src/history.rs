@@ -3,14 +3,14 @@
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
+use linerate_document::record::Stretch;
+use linerate_document::{Output, Style, export, history, iperf2, iperf3, record};
 use linerate_lab::expect::{Expectations, Missed};
 use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
 use linerate_model::printable::{printable, printable_json, printable_lines};
 use linerate_model::record::{Detail, RunKind, RunRecord, RunRow, Trial};
 use linerate_record::playback;
-use linerate_report::record::Stretch;
-use linerate_report::{Output, Style, export, history, iperf2, iperf3, record};
 use linerate_store::upkeep;
 pub use linerate_store::upkeep::Keep;
 pub use linerate_store::{Filter, Label, Sort, parse_label};

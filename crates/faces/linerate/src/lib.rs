@@ -125,8 +125,6 @@ pub mod client;
 pub mod command_line;
 #[cfg(feature = "full")]
 pub mod compare;
-#[cfg(feature = "full")]
-mod connect_advice;
 #[cfg_attr(not(feature = "full"), path = "absent/diagnose.rs")]
 pub mod diagnose;
 #[cfg_attr(not(feature = "full"), path = "absent/expect.rs")]
@@ -139,16 +137,13 @@ pub mod history;
 pub mod http;
 #[cfg(feature = "full")]
 pub mod import;
-mod link_local;
 pub mod live;
 #[cfg(feature = "full")]
 mod named;
 #[cfg(feature = "full")]
 pub mod otlp;
-mod outcome;
 #[cfg(feature = "full")]
 pub mod path;
-pub mod progress;
 #[cfg_attr(not(feature = "full"), path = "absent/record.rs")]
 pub mod record;
 #[cfg(feature = "full")]
@@ -167,11 +162,11 @@ pub mod watch;
 pub use client::Client;
 #[cfg(feature = "full")]
 pub use diagnose::diagnose;
+pub use linerate_document::progress::{self, Progress};
 pub use linerate_engine::dialect::iperf3::client::ClientResult;
 pub use linerate_engine::{Interrupts, StopHandle};
 pub use linerate_model as model;
-pub use outcome::{Error, Outcome};
-pub use progress::Progress;
+pub use linerate_model::outcome::{Error, Outcome};
 pub use server::Server;
 #[cfg(feature = "full")]
 pub use sweep::sweep;

@@ -3,12 +3,12 @@
 use std::net::ToSocketAddrs;
 use std::time::Duration;
 
+use linerate_document::export::otlp;
 use linerate_http::load::Local;
 use linerate_http::probe::{self, ProbeTarget};
 use linerate_http::protocol::{Protocol, TlsPeer, Trust};
 use linerate_http::target::Target;
 use linerate_model::record::RunRecord;
-use linerate_report::export::otlp;
 
 /// Time for each of the two requests.
 const TIMEOUT: Duration = Duration::from_secs(5);

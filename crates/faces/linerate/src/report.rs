@@ -1,14 +1,14 @@
 //! `linerate report`: reads runs and writes one report of them.
 
+use linerate_document::Style;
+pub use linerate_document::record::Stretch;
+use linerate_document::{export, record};
 use linerate_model::record::RunRecord;
-use linerate_report::Style;
-pub use linerate_report::record::Stretch;
-use linerate_report::{export, record};
 use linerate_store::Place;
 
 use crate::compare::from_store;
 use crate::named::load_named;
-use crate::outcome::Error;
+use linerate_model::outcome::Error;
 
 /// Which runs are reported, and how.
 #[derive(Debug, Clone)]

@@ -3,16 +3,16 @@
 use std::io;
 use std::time::Duration;
 
+use linerate_document::Output;
+use linerate_document::iperf3::{self, Options};
+use linerate_document::trial::Received;
 use linerate_model::event::Endpoint;
 use linerate_model::{Direction, EndCondition, Failure, Summary, TestSpec, Transport, measure};
-use linerate_report::Output;
-use linerate_report::iperf3::{self, Options};
-use linerate_report::trial::Received;
 use linerate_sys::signal::Signals;
 
 use crate::command_line::iperf3::{program_version, system_line};
-use crate::outcome::failure;
 use crate::{Client, Server};
+use linerate_model::outcome::failure;
 
 const LOOPBACK: &str = "127.0.0.1";
 /// Long enough for a row per second, short enough to watch.

@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use linerate::diagnose::{Query, Source, diagnose};
+use linerate_document::{Style, doctor};
 use linerate_model::finding::Diagnosis;
-use linerate_report::{Style, doctor};
 
 struct Case {
     input: &'static str,

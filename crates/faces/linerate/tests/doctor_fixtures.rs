@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use linerate::diagnose::import_texts;
 use linerate_doctor::{Observed, compare, derive, diagnose};
+use linerate_document::{Style, doctor};
 use linerate_host::import::Imported;
 use linerate_model::facts;
 use linerate_model::finding::{Diagnosis, Severity};
 use linerate_model::snapshot::{Snapshot, Value};
 use linerate_model::stored_name;
-use linerate_report::{Style, doctor};
 
 fn import(name: &str, text: &str) -> Imported {
     import_texts(&[(name, text)])

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use linerate::history::{Filter, History, ListForm};
 use linerate::model::measure::MeasureName;
 use linerate::model::record::{Body, Measure, RunId, RunKind, RunRecord, RunState, Trial, Way};
-use linerate_report::Style;
+use linerate_document::Style;
 use linerate_store::{Place, Store};
 
 const RUNS: u64 = 100_000;

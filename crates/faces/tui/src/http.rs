@@ -1,12 +1,12 @@
 //! An HTTP load or experiment: how far it is, the last second, both hosts, and every cell so far.
 
+use linerate_document::http::{end_words, second_words};
 use linerate_model::live::LiveHttp;
 use linerate_model::numbers::clock;
-use linerate_report::http::{end_words, second_words};
 
 use crate::page::{Page, Tone};
 use crate::sweep::levels;
-use linerate_report::curve;
+use linerate_document::curve;
 
 pub(crate) fn draw(page: &mut Page, http: &LiveHttp) {
     let mut pieces = vec![

@@ -15,8 +15,8 @@ mod sweep;
 mod table;
 mod test;
 
+use linerate_document::Glyphs;
 use linerate_model::live::LiveState;
-use linerate_report::Glyphs;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 

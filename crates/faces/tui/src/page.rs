@@ -1,7 +1,7 @@
 //! Lines of a screen, from the top, with the keys on the last one.
 
+use linerate_document::Glyphs;
 use linerate_model::printable::printable;
-use linerate_report::Glyphs;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span};

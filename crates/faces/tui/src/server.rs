@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use linerate_document::curve;
 use linerate_model::live::{LiveHost, LiveServer, LiveSession};
 use linerate_model::numbers::{MISSING, clock, rate};
 use linerate_model::spec::{Direction, EndCondition, Transport};
 use linerate_model::units::ns_to_s;
-use linerate_report::curve;
 use ratatui_core::text::Span;
 
 use crate::page::{Page, Tone};

@@ -1,8 +1,8 @@
 //! A sweep: how far it is, the run that goes on, and every setting so far.
 
+use linerate_document::curve;
 use linerate_model::live::{LiveLevel, LiveSweep, LiveTest};
 use linerate_model::numbers::{MISSING, clock, rate};
-use linerate_report::curve;
 
 use crate::page::{Page, Tone};
 use crate::table::{self, Column, Row};

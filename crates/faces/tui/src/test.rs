@@ -1,11 +1,11 @@
 //! A test of a client: its goodput, and a row for every stream.
 
+use linerate_document::curve;
 use linerate_model::live::{LiveHost, LiveLine, LivePhase, LiveStream, LiveTest};
 use linerate_model::numbers::{MISSING, bytes, digits, rate};
 use linerate_model::spec::Direction;
 use linerate_model::stream::Flow;
 use linerate_model::units::ns_to_s;
-use linerate_report::curve;
 use ratatui_core::text::Span;
 
 use crate::page::{Page, Tone};

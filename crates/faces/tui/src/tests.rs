@@ -3,6 +3,7 @@
 use std::time::Duration;
 use std::{env, fs};
 
+use linerate_document::Glyphs;
 use linerate_model::event::{Event, TestHeader};
 use linerate_model::http::{CellKey, Phase, Reading};
 use linerate_model::interval::{IntervalReport, StreamInterval, TcpInterval};
@@ -11,7 +12,6 @@ use linerate_model::printable::acts;
 use linerate_model::service::{ClientProgress, Progress, ServerEvent, TestFacts};
 use linerate_model::spec::{Direction, EndCondition, Transport};
 use linerate_model::stream::StreamId;
-use linerate_report::Glyphs;
 use ratatui_core::backend::{Backend, TestBackend};
 
 use super::*;

@@ -73,7 +73,7 @@ fn in_percent(shares: Result<Shares, NoMatch>) -> CpuShares {
                 .collect();
         }
         Err(NoMatch::Clear(reason) | NoMatch::NotApplicable(_, reason)) => {
-            found.absent = Some(reason)
+            found.absent = Some(reason);
         }
         Err(NoMatch::Unknown(unknown)) => {
             found.absent = unknown.missing.into_iter().next().map(|(_, reason)| reason);

@@ -102,7 +102,7 @@ fn every_rule_fires_is_ruled_out_and_names_missing_facts() {
                     .collect::<Vec<_>>()
             )),
             Some(finding) if finding.evidence.is_empty() => {
-                wrong.push(format!("{} quotes nothing", row.id))
+                wrong.push(format!("{} quotes nothing", row.id));
             }
             Some(_) => {}
         }

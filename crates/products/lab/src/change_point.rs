@@ -3,7 +3,7 @@
 
 use linerate_model::measure::{Better, Comparison, MeasureInfo};
 
-use crate::stats::{median, median_deviation, shift_interval};
+use linerate_model::stats::{median, median_deviation, shift_interval};
 
 /// Runs that are judged.
 const AFTER: usize = 5;

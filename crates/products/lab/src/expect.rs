@@ -9,7 +9,7 @@ use linerate_model::printable::printable;
 use linerate_model::record::{Detail, Measure, RunState, Trial, Way};
 use thiserror::Error;
 
-use crate::stats::median;
+use linerate_model::stats::median;
 
 /// Limits, all of which must hold.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,7 +12,7 @@ use crate::findings::{Outcome, Point, Stage, Verdict};
 use crate::plan::{Plan, REFINEMENTS};
 use crate::runner::{Observation, Progress, RunError, Runner};
 use crate::setting::Setting;
-use crate::stats::{self, Interval};
+use linerate_model::stats::{self, Interval};
 
 /// Runs a plan: one factor after the other, each from a coarse ladder to the levels around the best
 /// ones, the others held at what was found for them so far. The ladder of a range ends where
@@ -250,7 +250,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         match outcome {
             Err(RunError::Over(reason)) => self.ended_by = Some(reason),
             Err(RunError::Failed(reason)) if self.failures_in_a_row >= FAILURES_MAX => {
-                self.ended_by = Some(reason)
+                self.ended_by = Some(reason);
             }
             outcome => return Ok(outcome),
         }

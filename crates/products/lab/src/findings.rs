@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::runner::Observation;
 use crate::setting::Setting;
-use crate::stats::{self, Interval};
+use linerate_model::stats::{self, Interval};
 
 /// A setting and all runs made at it.
 #[derive(Debug, Clone, PartialEq)]

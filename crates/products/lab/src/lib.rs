@@ -22,7 +22,6 @@ mod explore;
 mod factor;
 mod findings;
 pub mod fleet;
-mod fnv;
 #[cfg(any(test, fuzzing))]
 #[path = "../fuzzing/mod.rs"]
 pub mod fuzzing;
@@ -32,7 +31,6 @@ mod plan;
 pub mod proof;
 mod runner;
 mod setting;
-pub mod stats;
 pub mod sweep;
 pub mod trend;
 pub mod watch;

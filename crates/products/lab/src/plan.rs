@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::factor::{Factor, SYSTEM_CHOICE, Scale};
-use crate::stats;
+use linerate_model::stats;
 
 /// A plan.
 #[derive(Debug, Clone, PartialEq)]

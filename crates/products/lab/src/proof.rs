@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::stats::{Interval, median, ratio_interval};
+use linerate_model::stats::{Interval, median, ratio_interval};
 
 /// Schema name of a [`Proof`].
 pub const PROOF_SCHEMA: &str = "linerate.proof/1";

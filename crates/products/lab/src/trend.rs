@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::change_point::{BEFORE, RUNS_MIN, change_points};
 use crate::compare::{Change, HostRules, configuration};
-use crate::stats::median;
+use linerate_model::stats::median;
 
 /// Schema name of a [`Trend`].
 pub const TREND_SCHEMA: &str = "linerate.trend/1";

@@ -148,7 +148,7 @@ fn bounds_are_named_with_their_member() {
 #[test]
 fn wrong_types_and_unordered_times_name_their_member() {
     let typed = error(&with(|value| {
-        value["trials"][0]["elapsed_ns"] = json!("long")
+        value["trials"][0]["elapsed_ns"] = json!("long");
     }));
     assert!(
         typed.starts_with("trials[0].elapsed_ns: invalid type: string"),
@@ -162,7 +162,7 @@ fn wrong_types_and_unordered_times_name_their_member() {
             value["trials"][0]
                 .as_object_mut()
                 .map(|trial| trial.remove("measures")),
-        )
+        );
     }));
     assert_eq!(missing, "trials[0]: missing field `measures`");
     let unordered = with(|value| value["trials"][0]["series"][0]["ends_ns"] = json!([20, 10, 30]));

@@ -67,7 +67,7 @@ impl Reader {
             }
             "Duplex" => snapshot.set(format!("{nic}.link.duplex"), value.to_lowercase(), SRC),
             "Link Failure Count" => {
-                snapshot.count_known(format!("{nic}.bond.link_failures"), value.parse().ok())
+                snapshot.count_known(format!("{nic}.bond.link_failures"), value.parse().ok());
             }
             _ => {}
         }

@@ -210,7 +210,7 @@ fn link(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str) -
         "Supported pause frame use" => snapshot.set(format!("{nic}.pause.supported"), value, src),
         "Advertised pause frame use" => snapshot.set(format!("{nic}.pause.advertised"), value, src),
         "Link partner advertised pause frame use" => {
-            snapshot.set(format!("{nic}.pause.partner"), value, src)
+            snapshot.set(format!("{nic}.pause.partner"), value, src);
         }
         "Speed" => match leading_number(value) {
             Some(speed) => snapshot.set_in(
@@ -236,7 +236,7 @@ fn link(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str) -
             );
         }
         "Supports auto-negotiation" => {
-            snapshot.set(format!("{nic}.link.autoneg_supported"), value == "Yes", src)
+            snapshot.set(format!("{nic}.link.autoneg_supported"), value == "Yes", src);
         }
         "Auto-negotiation" => snapshot.set_known(format!("{nic}.link.autoneg"), switch(value), src),
         "Port" => snapshot.set(format!("{nic}.link.port"), value, src),
@@ -357,7 +357,7 @@ fn pause(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
         ("RX", Some(on)) => snapshot.set(format!("{nic}.pause.rx"), on, src),
         ("TX", Some(on)) => snapshot.set(format!("{nic}.pause.tx"), on, src),
         ("RX negotiated" | "TX negotiated", Some(on)) => {
-            negotiated(snapshot, nic, key.starts_with("RX"), on)
+            negotiated(snapshot, nic, key.starts_with("RX"), on);
         }
         ("tx_pause_frames" | "rx_pause_frames", _) => {
             if let Ok(frames) = value.parse() {

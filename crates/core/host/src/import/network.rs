@@ -62,7 +62,7 @@ impl Reader {
             match (*key, value.parse::<i64>()) {
                 ("mtu", Ok(mtu)) => snapshot.set_in(format!("{nic}.net.mtu"), mtu, "bytes", src),
                 ("qlen", Ok(length)) => {
-                    snapshot.set_in(format!("{nic}.net.txqlen"), length, "packets", src)
+                    snapshot.set_in(format!("{nic}.net.txqlen"), length, "packets", src);
                 }
                 ("master", _) => snapshot.set(format!("{nic}.net.master"), *value, src),
                 _ => {}

@@ -290,7 +290,7 @@ fn clients(snapshot: &mut Snapshot, line: &str) -> Option<()> {
             );
         }
         "per_client_mbps_observed" => {
-            snapshot.set("clients.observed_mbps", leading_number(value)?, SRC)
+            snapshot.set("clients.observed_mbps", leading_number(value)?, SRC);
         }
         _ => return None,
     }

@@ -47,7 +47,7 @@ impl Reader {
             })
         };
         let mut set = |key: &str, value: Option<f64>| {
-            snapshot.set_known(format!("ovs.pmd.{key}"), value, SRC)
+            snapshot.set_known(format!("ovs.pmd.{key}"), value, SRC);
         };
 
         let (kpps, idle, cycles, hits) = (

@@ -99,10 +99,10 @@ fn interface(snapshot: &mut Snapshot, rest: &str, value: &str) -> bool {
     match (file, number) {
         ("mtu", Some(mtu)) => snapshot.set_in(format!("{nic}.net.mtu"), mtu, "bytes", SRC),
         ("tx_queue_len", Some(length)) => {
-            snapshot.set_in(format!("{nic}.net.txqlen"), length, "packets", SRC)
+            snapshot.set_in(format!("{nic}.net.txqlen"), length, "packets", SRC);
         }
         ("speed", Some(mbps)) if mbps > 0 => {
-            snapshot.set_in(format!("{nic}.link.speed_mbps"), mbps, "Mbit/s", SRC)
+            snapshot.set_in(format!("{nic}.link.speed_mbps"), mbps, "Mbit/s", SRC);
         }
         ("speed", _) => {
             snapshot.set_absent(
@@ -117,12 +117,12 @@ fn interface(snapshot: &mut Snapshot, rest: &str, value: &str) -> bool {
             snapshot.count_known(format!("{nic}.link.carrier_changes"), value.parse().ok());
         }
         ("duplex", _) if matches!(value, "full" | "half") => {
-            snapshot.set(format!("{nic}.link.duplex"), value, SRC)
+            snapshot.set(format!("{nic}.link.duplex"), value, SRC);
         }
         ("operstate" | "address" | "type", _) => {}
         ("device/numa_node", Some(node)) => snapshot.set(format!("{nic}.numa.node"), node, SRC),
         ("device/local_cpulist", _) => {
-            snapshot.set(format!("{nic}.numa.local_cpulist"), value, SRC)
+            snapshot.set(format!("{nic}.numa.local_cpulist"), value, SRC);
         }
         _ => return false,
     }

@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
             "CPU min MHz" => snapshot.set_known_in("cpu.freq.min_khz", khz(value), "kHz", src),
             "CPU MHz" => snapshot.set_known_in("cpu.freq.cur_khz", khz(value), "kHz", src),
             "CPU(s) scaling MHz" => {
-                self.scaling_percent = leading_number(value).filter(|percent| *percent <= 100.0)
+                self.scaling_percent = leading_number(value).filter(|percent| *percent <= 100.0);
             }
             _ => {}
         }

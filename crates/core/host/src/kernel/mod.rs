@@ -221,7 +221,7 @@ impl HostCounters {
             match (file.read(buffer), group) {
                 (Ok(text), _) => parse(snapshot, path, text),
                 (Err(why), Some(group)) => {
-                    record_absent(snapshot, group, &why, &format!("procfs:{path}"))
+                    record_absent(snapshot, group, &why, &format!("procfs:{path}"));
                 }
                 (Err(_), None) => {}
             }

@@ -343,7 +343,7 @@ pub(crate) fn decode_anything(bytes: &[u8]) {
 pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
     let mut inodes = Vec::new();
     Sockets::open()?.listeners(port, |socket| {
-        inodes.push(format!("socket:[{}]", socket.inode))
+        inodes.push(format!("socket:[{}]", socket.inode));
     })?;
     if inodes.is_empty() {
         return Err(ReadError::missing(format!(

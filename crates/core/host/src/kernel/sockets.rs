@@ -293,7 +293,7 @@ impl Sockets {
         FAMILIES.iter().try_for_each(|family| {
             let body = request(*family, states, extensions, ports);
             self.0.dump(BY_FAMILY, &body, |payload| {
-                socket(payload).iter().for_each(&mut each)
+                socket(payload).iter().for_each(&mut each);
             })
         })
     }

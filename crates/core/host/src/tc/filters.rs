@@ -65,7 +65,7 @@ impl Filters {
         let options = attribute(action, OPTIONS).unwrap_or_default();
         match attribute(action, KIND).map(text).as_deref() {
             Some("skbedit") if attribute(options, QUEUE_MAPPING).is_some() => {
-                self.queue_mappings += 1
+                self.queue_mappings += 1;
             }
             Some("police") => self.policer(options),
             _ => {}

@@ -32,10 +32,10 @@ fn what_is_no_store_is_refused_untouched_and_its_record_waits_in_the_spool() {
 
     let rows: [(&str, Make); 4] = [
         ("not a SQLite database", |path| {
-            fs::write(path, "garbage".repeat(100)).expect("written")
+            fs::write(path, "garbage".repeat(100)).expect("written");
         }),
         ("not a SQLite database", |path| {
-            fs::write(path, "SQLite format 3\0").expect("written")
+            fs::write(path, "SQLite format 3\0").expect("written");
         }),
         ("another program", |path| {
             Connection::open(path)

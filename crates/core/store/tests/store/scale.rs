@@ -72,15 +72,15 @@ pub(crate) fn fill_and_list(place: &Place, limit: Duration, before_each: impl Fn
         ("kind", &|filter| filter.kind = Some(RunKind::Sweep)),
         ("state", &|filter| filter.state = Some(RunState::Failed)),
         ("server", &|filter| {
-            filter.server = Some("server3".to_owned())
+            filter.server = Some("server3".to_owned());
         }),
         ("no such client", &|filter| {
-            filter.client = Some("omega".to_owned())
+            filter.client = Some("omega".to_owned());
         }),
         ("label", &|filter| filter.labels = label("s1")),
         ("no such label", &|filter| filter.labels = label("s9")),
         ("since", &|filter| {
-            filter.since_ms = Some(run(RUNS - 10, 0).started_unix_ms)
+            filter.since_ms = Some(run(RUNS - 10, 0).started_unix_ms);
         }),
         ("highest", &|filter| filter.sort = Sort::Highest),
     ];

@@ -101,7 +101,7 @@ pub fn take_error(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<QueuedError<'_
     unsafe {
         for_each_control(&header, |level, kind, data| match (level, kind) {
             (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
-                extended = Extended::parse(data)
+                extended = Extended::parse(data);
             }
             _ => attached.take(level, kind, data),
         });

@@ -155,10 +155,10 @@ impl Attached {
             }
             (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => self.stamped_unix_ns = nanoseconds(data),
             (libc::SOL_IP, libc::IP_TOS) | (libc::SOL_IPV6, libc::IPV6_TCLASS) => {
-                self.tos = header_field(data)
+                self.tos = header_field(data);
             }
             (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => {
-                self.ttl = header_field(data)
+                self.ttl = header_field(data);
             }
             _ => {}
         }

@@ -176,7 +176,7 @@ impl FlowClient {
             }
             (FlowClientInput::Interrupted, Phase::Asking { .. }) => self.close(Ok(())),
             (FlowClientInput::Interrupted, Phase::Running) if !self.is_sending => {
-                self.close(Ok(()))
+                self.close(Ok(()));
             }
             // The caller stops a sender, which ends with `SendingDone`.
             _ => {}

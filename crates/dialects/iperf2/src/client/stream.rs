@@ -165,13 +165,13 @@ impl StreamClient {
 
         match std::mem::replace(&mut self.incoming, Incoming::Ended) {
             Incoming::Ack(_) => {
-                self.fail("the server closed the connection instead of answering".to_owned())
+                self.fail("the server closed the connection instead of answering".to_owned());
             }
             Incoming::Header(_) => {
-                self.fail("the server closed the connection before its data".to_owned())
+                self.fail("the server closed the connection before its data".to_owned());
             }
             Incoming::Data | Incoming::Discard | Incoming::Ended if !self.is_sending => {
-                self.close(Ok(()))
+                self.close(Ok(()));
             }
             Incoming::Data | Incoming::Discard | Incoming::Ended => {}
         }

@@ -189,7 +189,7 @@ impl FlowServer {
             }
             (FlowServerInput::DataArrived, Phase::Reporting { .. }) => self.report_again(now),
             (FlowServerInput::DataArrived | FlowServerInput::DatagramArrived(_), _) => {
-                self.stay_awake(now)
+                self.stay_awake(now);
             }
             (FlowServerInput::LastArrived(_), Phase::Reporting { .. }) => self.report_again(now),
             (FlowServerInput::LastArrived(report), _) => self.end(now, &report),

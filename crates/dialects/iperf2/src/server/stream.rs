@@ -169,7 +169,7 @@ impl StreamServer {
                 }
             }
             Phase::Opening(read) if read.is_empty() => {
-                self.close(Err(closed("the client sent nothing")))
+                self.close(Err(closed("the client sent nothing")));
             }
             Phase::Opening(_) | Phase::Header(_) | Phase::Bounce(_) => {
                 self.close(Err(closed(

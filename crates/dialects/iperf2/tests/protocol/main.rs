@@ -4,10 +4,10 @@
 mod captures;
 mod failures;
 mod flows;
-#[path = "../../../../fuzz/src/iperf2.rs"]
+#[path = "../../../../../tests/fuzz/src/iperf2.rs"]
 pub mod fuzzing;
 mod hostile;
 mod replay;
-#[path = "../../../../fuzz/src/script.rs"]
+#[path = "../../../../../tests/fuzz/src/script.rs"]
 mod script;
 mod streams;

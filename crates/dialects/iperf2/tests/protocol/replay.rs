@@ -333,7 +333,7 @@ fn our_server_sends_the_recorded_bytes() {
         });
         match (sent, recorded) {
             (Some(sent), Some(recorded)) if ack.is_some() => {
-                assert_eq!(sent, recorded.bytes, "{name}")
+                assert_eq!(sent, recorded.bytes, "{name}");
             }
             // The header of a server that frames its data carries its own time.
             (Some(sent), Some(recorded)) if recognise(&recorded.bytes) == Opening::Header => {
@@ -413,13 +413,13 @@ fn recorded_modes_mean_what_was_typed() {
             "udp_nofin" => assert!(spec.workload.without_final_report),
             "tcp_fqrate" => assert_eq!(spec.pacing.fq_rate_bps, Some(50_000_000)),
             "tcp_l32_P2_w1M" => {
-                assert_eq!((spec.block_len_bytes, spec.block_len_explicit), (32, true))
+                assert_eq!((spec.block_len_bytes, spec.block_len_explicit), (32, true));
             }
             "tcp_synctransferid" if capture.is_new_release() => {
-                assert_eq!(header.transfer_id, Some(1))
+                assert_eq!(header.transfer_id, Some(1));
             }
             "tcp_Z" if capture.is_new_release() => {
-                assert_eq!(spec.socket.congestion.as_deref(), Some("reno"))
+                assert_eq!(spec.socket.congestion.as_deref(), Some("reno"));
             }
             "tcp_burst" => {
                 let Shape::Bursts { size_bytes, period } = spec.workload.shape else {

@@ -3,12 +3,12 @@
 
 mod dialogue;
 mod failures;
-#[path = "../../../../fuzz/src/iperf3.rs"]
+#[path = "../../../../../tests/fuzz/src/iperf3.rs"]
 pub mod fuzzing;
 mod items;
 mod pair;
 mod params;
 mod replay;
 mod results;
-#[path = "../../../../fuzz/src/script.rs"]
+#[path = "../../../../../tests/fuzz/src/script.rs"]
 mod script;

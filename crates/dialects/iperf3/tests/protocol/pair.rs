@@ -175,7 +175,7 @@ impl Pair {
                 ServerAction::Send(bytes) => self.server_sent.extend(bytes),
                 ServerAction::Close(outcome) => self.server_outcome = Some(outcome),
                 ServerAction::Accepted(_) if self.server_obeys => {
-                    server.handle_local(self.now, ServerInput::Prepared)
+                    server.handle_local(self.now, ServerInput::Prepared);
                 }
                 ServerAction::StopData if self.server_obeys => {
                     server.handle_local(

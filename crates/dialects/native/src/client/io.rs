@@ -129,7 +129,7 @@ impl Machine {
             }
             // Before its hello a client waits for nothing.
             _ if self.state != State::Idle && self.exchange.is_silent(now) => {
-                self.control_lost(now)
+                self.control_lost(now);
             }
             _ => self.keep_alive(now),
         }

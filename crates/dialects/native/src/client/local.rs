@@ -27,7 +27,7 @@ impl Machine {
                 self.send(now, ClientMessage::Hello(hello));
             }
             (Input::Clock { sent_ns }, State::Session(_)) => {
-                self.send(now, ClientMessage::Clock { sent_ns })
+                self.send(now, ClientMessage::Clock { sent_ns });
             }
             (Input::WantFacts, State::Session(_)) if self.facts_until.is_none() => {
                 self.facts_until = now.checked_add(FACTS_TIMEOUT);

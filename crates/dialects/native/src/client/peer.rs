@@ -14,7 +14,7 @@ impl Machine {
             }
             ServerMessage::Bye { reason } => self.fail(ProtocolFailure::Ended { reason }),
             message if matches!(self.link, Link::Resuming { .. }) => {
-                self.handle_resuming(now, message)
+                self.handle_resuming(now, message);
             }
             ServerMessage::Keep if self.state != State::Idle => {}
             message => match self.state {
@@ -74,7 +74,7 @@ impl Machine {
                 self.fail(ProtocolFailure::Unproven);
             }
             (ServerMessage::Welcome(welcome), State::Greeting { .. } | State::Awaiting) => {
-                self.begin(welcome)
+                self.begin(welcome);
             }
             (
                 ServerMessage::Turn { position, wait_ms },

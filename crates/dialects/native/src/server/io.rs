@@ -95,7 +95,7 @@ impl Machine {
 
         match self.lost_since {
             Some(since) if now.saturating_duration_since(since) >= RESUME_MAX => {
-                self.close(CloseReason::Lost)
+                self.close(CloseReason::Lost);
             }
             Some(_) => {}
             None if !self.exchange.is_silent(now) => self.keep_alive(now),

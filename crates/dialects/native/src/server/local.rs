@@ -49,13 +49,13 @@ impl Machine {
             }
             (State::Checking(hello), Input::LoginChecked(true)) => self.request_admission(hello),
             (State::Checking(_), Input::ProofChecked(None)) => {
-                self.refuse_proof(now, "token", TOKEN_REFUSED)
+                self.refuse_proof(now, "token", TOKEN_REFUSED);
             }
             (State::Checking(_), Input::LoginChecked(false)) => {
-                self.refuse_proof(now, "login", LOGIN_REFUSED)
+                self.refuse_proof(now, "login", LOGIN_REFUSED);
             }
             (State::Admitting { duration_max }, Input::Admitted(welcome)) => {
-                self.admit(now, duration_max, welcome)
+                self.admit(now, duration_max, welcome);
             }
             (State::Admitting { duration_max }, Input::Queued { position, wait_ms }) => {
                 self.state = State::Admitting { duration_max };

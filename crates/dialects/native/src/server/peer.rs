@@ -16,7 +16,7 @@ impl Machine {
     pub(super) fn handle_message(&mut self, now: Instant, message: ClientMessage) {
         match message {
             ClientMessage::Fault { member, text } => {
-                self.close(CloseReason::PeerFault(Fault { member, text }))
+                self.close(CloseReason::PeerFault(Fault { member, text }));
             }
             ClientMessage::Bye if self.is_session() => self.close(CloseReason::Bye),
             ClientMessage::Bye => self.close(CloseReason::Left),
@@ -86,7 +86,7 @@ impl Machine {
         match (message, present) {
             (ClientMessage::Keep, _) => {}
             (ClientMessage::Clock { sent_ns }, _) => {
-                self.actions.push_back(Action::Clock { sent_ns })
+                self.actions.push_back(Action::Clock { sent_ns });
             }
             // Requests before the answer are one request.
             (ClientMessage::WantFacts, _) if self.facts_requested => {}
@@ -108,7 +108,7 @@ impl Machine {
                 );
             }
             (ClientMessage::OpenPhase { phase, spec }, Phase::Absent) => {
-                self.open_phase(now, phase, spec)
+                self.open_phase(now, phase, spec);
             }
             (ClientMessage::OpenPhase { .. }, _) => {
                 self.fault(

@@ -3,12 +3,12 @@
 
 mod dialogue;
 mod failures;
-#[path = "../../../../fuzz/src/native.rs"]
+#[path = "../../../../../tests/fuzz/src/native.rs"]
 pub mod fuzzing;
 mod pair;
 mod properties;
 mod resume;
 // Part of it is for the machines of other crates.
 #[allow(dead_code)]
-#[path = "../../../../fuzz/src/script.rs"]
+#[path = "../../../../../tests/fuzz/src/script.rs"]
 mod script;

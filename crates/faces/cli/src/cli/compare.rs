@@ -7,10 +7,10 @@ use clap::Args;
 use linerate::Outcome;
 use linerate::compare::{CompareSpec, compare};
 use linerate::progress::style;
+use linerate_document::compare as report;
 use linerate_lab::compare::{MARGIN, Verdict};
 use linerate_lab::expect::Expectations;
 use linerate_model::measure::MeasureName;
-use linerate_report::compare as report;
 
 use super::expect::missed;
 use super::{complain, print};

@@ -9,9 +9,9 @@ use linerate::diagnose::{
 };
 use linerate::progress::style;
 use linerate::{Error, Outcome, Progress};
+use linerate_document::doctor as report;
 use linerate_model::facts;
 use linerate_model::finding::{Diagnosis, Severity};
-use linerate_report::doctor as report;
 use linerate_sys::signal::{Signal, Signals};
 
 use super::record::RecordArgs;

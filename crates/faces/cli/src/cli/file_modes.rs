@@ -32,7 +32,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let set = |mode| {
             fs::set_permissions(file.path(), fs::Permissions::from_mode(mode))
-                .expect("the file is ours")
+                .expect("the file is ours");
         };
 
         for (mode, is_secret, is_trusted) in [

@@ -13,10 +13,10 @@ use linerate::model::measure::MeasureName;
 use linerate::model::record::{RunKind, RunState};
 use linerate::progress::style;
 use linerate::{Error, Outcome};
+use linerate_document::trend as report;
 use linerate_lab::expect::Expectations;
 use linerate_lab::trend::TrendState;
 use linerate_model::printable::printable;
-use linerate_report::trend as report;
 
 use super::compare::measure;
 use super::complain;
@@ -365,10 +365,10 @@ fn run(mut args: HistoryArgs) -> Result<Outcome, Error> {
         HistoryCommand::Label { words } => labels(&history, &words)?,
         HistoryCommand::Note { run, text } => history.note(&run, &text.join(" "))?,
         HistoryCommand::Baseline(BaselineCommand::Set { name, run }) => {
-            history.set_baseline(&name, &run)?
+            history.set_baseline(&name, &run)?;
         }
         HistoryCommand::Baseline(BaselineCommand::Remove { name }) => {
-            history.remove_baseline(&name)?
+            history.remove_baseline(&name)?;
         }
         HistoryCommand::Baseline(BaselineCommand::List) => return print(&history.baselines()?),
         HistoryCommand::Export { runs, form } => {

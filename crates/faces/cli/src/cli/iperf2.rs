@@ -12,11 +12,11 @@ use linerate::live::Live;
 use linerate::record::{SessionRecords, TestRecording};
 use linerate::view::View;
 use linerate::{client, server};
+use linerate_document::{DroppedNotice, Output, iperf2};
 use linerate_model::FailureKind;
 use linerate_model::event::Endpoint;
 use linerate_model::sink::Tee;
 use linerate_model::spec::{ClientSpec, ServerSpec};
-use linerate_report::{DroppedNotice, Output, iperf2};
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 

@@ -14,12 +14,12 @@ use linerate::live::Live;
 use linerate::record::{SessionRecords, TestRecording};
 use linerate::server;
 use linerate::view::View;
+use linerate_document::{DroppedNotice, Output, iperf3};
 use linerate_iperf3::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::sink::Tee;
 use linerate_model::spec::{ClientSpec, ServerSpec};
 use linerate_model::{Failure, FailureKind};
-use linerate_report::{DroppedNotice, Output, iperf3};
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 

@@ -237,7 +237,7 @@ fn show(answer: &clap::Error, words: &[OsString]) -> Outcome {
         Some(text) => drop(io::stderr().write_all(printable_lines(&text).as_bytes())),
         // The styled message is a sequence of control characters itself.
         None if quotes_acting => {
-            drop(io::stderr().write_all(printable_lines(&answer.render().to_string()).as_bytes()))
+            drop(io::stderr().write_all(printable_lines(&answer.render().to_string()).as_bytes()));
         }
         None => drop(answer.print()),
     }

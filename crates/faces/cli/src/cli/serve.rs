@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use linerate_document::service::{Format, Level, LogOptions};
 use linerate_iperf3::auth::Authenticator;
 use linerate_model::policy::{
     AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, LIST_BYTES_MAX, Liveness,
     NativePolicy, ServerLimits,
 };
 use linerate_model::spec::{AcceptedPadding, LocalOptions, ServerAuth, ServerSpec};
-use linerate_report::service::{Format, Level, LogOptions};
 use linerate_sys::error::io_text;
 use linerate_sys::file_system;
 use linerate_sys::privileges::{self, User};

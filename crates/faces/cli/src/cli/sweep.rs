@@ -17,8 +17,8 @@ use linerate::live::Live;
 use linerate::record::RecordOptions;
 use linerate::view::View;
 use linerate::{Outcome, Progress};
+use linerate_document::sweep as report;
 use linerate_lab::expect::Expectations;
-use linerate_report::sweep as report;
 use linerate_sys::signal::{Signal, Signals};
 
 const COMMAND: &str = "linerate sweep";

@@ -25,7 +25,7 @@ use linerate::path::{
 };
 use linerate::progress::style;
 use linerate::{Outcome, Progress};
-use linerate_report::path as report;
+use linerate_document::path as report;
 
 const COMMAND: &str = "linerate test";
 const PORT: u16 = 5201;

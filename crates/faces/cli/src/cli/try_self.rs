@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use linerate::trial::{self, Unsound};
+use linerate_document::trial as report;
 use linerate_model::FailureKind;
-use linerate_report::trial as report;
 use linerate_sys::signal::{Signal, Signals};
 
 use linerate::Outcome;

@@ -10,14 +10,14 @@ pub(crate) fn request_facts(_: &mut TestSpec) -> Result<(), Error> {
 }
 
 pub(crate) mod observed_test {
+    use linerate_document::iperf3::TestReport;
     use linerate_engine::Interrupts;
     use linerate_model::sink::CollectorFactory;
     use linerate_model::spec::ClientSpec;
-    use linerate_report::iperf3::TestReport;
 
     use crate::Error;
     use crate::client::Reported;
-    use crate::outcome::failure;
+    use linerate_model::outcome::failure;
 
     /// Refuses the test.
     pub(crate) fn run_client(

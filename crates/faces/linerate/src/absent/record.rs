@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use linerate_document::service::RecordMetrics;
 use linerate_model::finding::Diagnosis;
 use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, ServerReporter, SinkError};
-use linerate_report::service::RecordMetrics;
 
 use crate::Error;
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use linerate_doctor::observation::{EndpointObservation, diagnose_test};
 use linerate_doctor::{Observed, TestTimeline};
+use linerate_document::iperf3::{Appendix, TestReport};
+use linerate_document::{Style, doctor};
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult};
 use linerate_host::Request;
@@ -16,14 +18,12 @@ use linerate_model::path::HostDropsReader;
 use linerate_model::sink::{Collector, CollectorFactory, Tee};
 use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, Failure, Flow, SinkError};
-use linerate_report::iperf3::{Appendix, TestReport};
-use linerate_report::{Style, doctor};
 use linerate_sys::cpu;
 
 use super::watch::{OWN_THREADS, STEP, Watch};
 use crate::client::Reported;
-use crate::outcome::failure;
-use crate::progress::style;
+use linerate_document::progress::style;
+use linerate_model::outcome::failure;
 
 /// The first datagram is sent three times within it.
 pub(crate) const UDP_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);

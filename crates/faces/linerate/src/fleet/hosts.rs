@@ -1,9 +1,9 @@
 //! `linerate fleet hosts`: what an inventory resolves to.
 
+use linerate_document::Style;
+use linerate_document::fleet::{HostRow, hosts_text};
 use linerate_fleet::inventory::{Host, Reach};
 use linerate_model::printable::printable_json;
-use linerate_report::Style;
-use linerate_report::fleet::{HostRow, hosts_text};
 
 use super::connect::FleetHosts;
 

@@ -15,8 +15,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::signals;
-use crate::connect_advice::{CONTROL_SERVER, connect_failure};
 use crate::path::{IdentityOptions, identity};
+use linerate_host::connect_advice::{CONTROL_SERVER, connect_failure};
 
 /// Failure of a request.
 #[derive(Debug, thiserror::Error)]

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_doctor::http::{cell_verdict, run_flags};
+use linerate_document::http::{LoadReport, end_line, load_text};
 use linerate_http::load::{self, Breaker, LoadSpec, SecondPart};
 use linerate_http::probe::{self, ProbeResult, ProbeTarget};
 use linerate_http::request::RequestSpec;
@@ -22,7 +23,6 @@ use linerate_model::measure::MeasureName;
 use linerate_model::printable::printable_start;
 use linerate_model::record::{Body, HttpLoad, RunKind, Trial};
 use linerate_record::{keys, scrubbed};
-use linerate_report::http::{LoadReport, end_line, load_text};
 use linerate_sys::{interfaces, process};
 
 use super::generator::{self, Opening};
@@ -33,10 +33,10 @@ use super::server_side::{ControlPath, ServerSide};
 use super::signals::Stop;
 use super::{Output, own_environment, probe_error, protocol_name, tcp_alone};
 use crate::live::Live;
-use crate::progress::Progress;
 use crate::record::{RecordOptions, Recording, Run};
 use crate::view::View;
 use crate::{Error, Outcome};
+use linerate_document::progress::Progress;
 
 /// A load as far as the command line determines it.
 #[derive(Debug, Clone)]

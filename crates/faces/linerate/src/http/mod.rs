@@ -24,8 +24,8 @@ use linerate_host::{EnvironmentQuery, environment};
 use linerate_http::probe::ProbeError;
 use linerate_model::http::{Environment, NegotiatedProtocol};
 
-use crate::connect_advice::{HTTP_SERVER, connect_failure};
 use crate::{Error, Outcome};
+use linerate_host::connect_advice::{HTTP_SERVER, connect_failure};
 
 pub use generator::{Opening, Resolved};
 pub use linerate_doctor::http::too_many_connections;

@@ -16,9 +16,9 @@ use super::agent::{self, ControlChannel};
 use super::control_channel::OpenChannel;
 use super::lab::local_address;
 use super::restartable_server::RestartableServer;
-use crate::link_local::scope_advice;
 use crate::server::{self as iperf3, in_use};
 use crate::{Error, Outcome};
+use linerate_model::link_local::scope_advice;
 
 /// A resolved server.
 #[derive(Debug)]

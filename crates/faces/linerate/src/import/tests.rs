@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use linerate_report::Output;
-use linerate_report::iperf3::{self, Options, Style};
-use linerate_report::record::Stretch;
+use linerate_document::Output;
+use linerate_document::iperf3::{self, Options, Style};
+use linerate_document::record::Stretch;
 use linerate_store::Filter;
 use tempfile::TempDir;
 
@@ -200,7 +200,7 @@ fn a_page_of_a_run_imports_the_run() {
         .join("run.html")
         .to_string_lossy()
         .into_owned();
-    let page = linerate_report::record::html(std::slice::from_ref(&record), Stretch::default());
+    let page = linerate_document::record::html(std::slice::from_ref(&record), Stretch::default());
     fs::write(&file, page).expect("written");
     assert_eq!(counts(&import_file(Some(&path), &file, &[])), (1, 0, 0));
     fs::write(&file, serde_json::to_string(&record).expect("JSON")).expect("written");

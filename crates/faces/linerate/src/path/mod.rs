@@ -27,13 +27,13 @@ use linerate_model::record::{Body, Detail, RunKind, RunState, Trial};
 use linerate_record::keys;
 use linerate_sys::clock;
 
-use crate::connect_advice::{TEST_SERVER, connect_failure};
 use crate::record::{RecordOptions, Recorded, Recording, Run};
 use crate::{Error, Outcome};
 use examination::Examination;
 pub use host_port::host_and_port;
 pub use identity::{forget, host_key_file};
 pub use linerate_engine::dialect::native::client::{Login, Target};
+use linerate_host::connect_advice::{TEST_SERVER, connect_failure};
 pub use observers::Observers;
 
 /// What is examined, and how.

@@ -1,9 +1,9 @@
 //! Who follows a test of a path.
 
+use linerate_document::path::finished_line;
 use linerate_model::path::{FinishedPhase, PathEvent};
-use linerate_report::path::finished_line;
 
-use crate::progress::{Progress, style};
+use linerate_document::progress::{Progress, style};
 
 /// Text for people on standard error, and events for programs.
 #[non_exhaustive]

@@ -4,17 +4,17 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use linerate_document::path::{PhaseProgress, announcement, live};
 use linerate_lab::path::{LoadPlan, Saturation};
 use linerate_model::path::{
     LoadControl, LoadDecision, LoadInterval, LoadOutcome, LoadSample, PathEvent, PhaseKind,
 };
 use linerate_model::units;
 use linerate_model::{Event, EventSink, SinkError};
-use linerate_report::path::{PhaseProgress, announcement, live};
 
 use super::observers::Observers;
 use crate::diagnose::observed_test::Observer;
-use crate::progress::style;
+use linerate_document::progress::style;
 
 /// Where a phase stands in the test.
 #[derive(Debug, Clone, Copy)]

@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use linerate_document::service::RecordMetrics;
 use linerate_model::record::{Body, HostPart, RunKind, RunState, Session, Trial};
 use linerate_model::service::{Outcome, TestRecord};
 use linerate_model::stream::ListenerFacts;
 use linerate_model::{Event, EventSink, ServerEvent, ServerReporter, SinkError};
 use linerate_record::{Builder, keys};
-use linerate_report::service::RecordMetrics;
 use linerate_store::Recorder;
 use linerate_sys::process;
 

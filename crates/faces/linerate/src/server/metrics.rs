@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use linerate_document::service::{Metrics, ProcessMetrics, RecordMetrics, counted};
 use linerate_model::ServerReporter;
-use linerate_report::service::{Metrics, ProcessMetrics, RecordMetrics, counted};
 use linerate_sys::error::io_text;
 use linerate_sys::{cpu, process};
 use thiserror::Error;

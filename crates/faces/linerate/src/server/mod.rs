@@ -11,16 +11,16 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
+use linerate_document::{Output, iperf3};
 use linerate_engine::{Interrupts, StopHandle};
 use linerate_iperf3::ErrorCode;
-use linerate_report::{Output, iperf3};
 use std::time::Duration;
 
 use crate::diagnose::observed_test;
-use crate::outcome::failure;
 use crate::record::SessionRecords;
 pub use linerate_engine::dialect::iperf2::server::run as run_iperf2;
 use linerate_engine::dialect::iperf3::server;
+use linerate_model::outcome::failure;
 use linerate_model::policy::AccessRules;
 use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use linerate_document::{Output, iperf3, service};
 use linerate_engine::Interrupts;
 use linerate_engine::dialect;
 use linerate_iperf3::ErrorCode;
@@ -16,7 +17,6 @@ use linerate_model::policy::{AccessSource, Iperf2Listener};
 use linerate_model::sink::Forward;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
-use linerate_report::{Output, iperf3, service};
 use linerate_sys::error::io_text;
 use linerate_sys::privileges::{self, User};
 use linerate_sys::signal::{Signal, Signals};
@@ -27,13 +27,13 @@ use super::web::{Web, WebSpec};
 use super::{in_use, metrics};
 use crate::Error;
 use crate::command_line::iperf3::{program_version, system_line};
-use crate::link_local::scope_advice;
 use crate::live::Live;
-use crate::outcome::failure;
 use crate::record::{RecordOptions, SessionRecords};
 use crate::view::View;
+use linerate_model::link_local::scope_advice;
+use linerate_model::outcome::failure;
 
-pub use linerate_report::service::LogOptions;
+pub use linerate_document::service::LogOptions;
 
 /// What is to be served, and how it is watched.
 #[derive(Debug)]

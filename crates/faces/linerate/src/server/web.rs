@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_report::live as report;
+use linerate_document::live as report;
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::{random, sockopt};

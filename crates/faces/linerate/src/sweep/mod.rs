@@ -4,12 +4,12 @@ pub(crate) mod network;
 
 use std::fs;
 
+use linerate_document::sweep as report;
 use linerate_lab::sweep::{HostChoices, SettingSpace, Sweep};
 pub use linerate_lab::sweep::{SweepSpec, TestSettings};
 use linerate_lab::{Estimate, explore};
 use linerate_model::record::{Body, RunKind, RunState};
 use linerate_record::keys;
-use linerate_report::sweep as report;
 use linerate_sys::{cpu, process};
 
 use crate::live::Live;

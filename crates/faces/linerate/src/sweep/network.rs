@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use linerate_doctor::observation::EndpointObservation;
+use linerate_document::sweep::{self as report, clock};
 use linerate_engine::dialect::iperf3::client::ClientResult;
 use linerate_iperf3::ErrorCode;
 use linerate_lab::sweep::{
@@ -15,15 +16,14 @@ use linerate_model::sink::Tee;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::{Failure, FailureKind};
 use linerate_record::Builder;
-use linerate_report::sweep::{self as report, clock};
 use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::process;
 
-use crate::connect_advice::{TEST_SERVER, connect_failure};
 use crate::live::Live;
 use crate::record::Recording;
 use crate::{Client, Interrupts};
+use linerate_host::connect_advice::{TEST_SERVER, connect_failure};
 
 /// Longest wait for a server that is busy with another client.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);

@@ -12,8 +12,8 @@ use std::sync::{Arc, Once};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use linerate_document::{DroppedNotice, Output};
 use linerate_model::live::LiveState;
-use linerate_report::{DroppedNotice, Output};
 use linerate_sys::poll::{EventFd, Interest, wait_fds};
 use linerate_sys::signal::{self, Signal, Signals};
 use linerate_sys::terminal::{self, Screen};
@@ -270,7 +270,7 @@ impl Drawer {
             columns: size.columns,
             rows: size.rows,
             now_ns,
-            glyphs: crate::progress::glyphs(),
+            glyphs: linerate_document::progress::glyphs(),
             is_coloured: std::env::var_os("NO_COLOR").is_none(),
             is_paused: self.paused.is_some(),
             is_help: self.is_help,

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use linerate_report::{DroppedNotice, Output};
+use linerate_document::{DroppedNotice, Output};
 
 use crate::live::Live;
 

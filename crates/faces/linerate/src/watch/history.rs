@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use linerate_lab::change_point::change_points;
-use linerate_lab::stats;
 use linerate_model::record::{Body, RunId, RunKind, RunRecord, RunState};
+use linerate_model::stats;
 use linerate_store::{Filter, Place, Recorder, Store};
 use linerate_sys::error::io_text;
 use linerate_sys::random;

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use linerate_document::export::prometheus;
 use linerate_model::record::RunRecord;
-use linerate_report::export::prometheus;
 use linerate_sys::error::io_text;
 
 use super::history::has_result;

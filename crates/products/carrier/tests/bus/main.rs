@@ -5,7 +5,7 @@
 
 #[path = "../../../fleet/tests/protocol/agent_pipe.rs"]
 mod agent_pipe;
-#[path = "../../../interop/src/broker.rs"]
+#[path = "../../../../../tests/live/src/broker.rs"]
 #[allow(dead_code, reason = "live tests of the program use the rest")]
 pub mod broker;
 mod connections;

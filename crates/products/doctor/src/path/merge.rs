@@ -86,7 +86,7 @@ fn add_ruled_out(all: &mut Vec<RuledOut>, rule: &RuledOut) {
         .find(|known| known.id == rule.id && known.subject == rule.subject)
     {
         Some(known) if known.inapplicable.is_some() && rule.inapplicable.is_none() => {
-            *known = rule.clone()
+            *known = rule.clone();
         }
         Some(_) => {}
         None => all.push(rule.clone()),

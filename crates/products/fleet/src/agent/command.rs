@@ -117,10 +117,10 @@ impl Agent {
         match (&self.state, &self.pending, command) {
             (_, _, CoordinatorMessage::Cancel(cancel)) => self.cancel(now_ns, seq, cancel),
             (State::Idle, None, CoordinatorMessage::Plan(plan)) => {
-                self.plan(now_ns, run, seq, plan)
+                self.plan(now_ns, run, seq, plan);
             }
             (State::Planned, None, CoordinatorMessage::Preflight(preflight)) => {
-                self.preflight(seq, preflight)
+                self.preflight(seq, preflight);
             }
             (State::Planned, None, CoordinatorMessage::Arm(arm)) => {
                 return self.arm(now_ns, seq, *arm);
@@ -162,10 +162,10 @@ impl Agent {
             // The run ends already.
             (_, Some(Pending::Stop(stop @ Stop { round: None, .. }))) => stop.seq = Some(seq),
             (Some(round), Some(Pending::Stop(stop))) if stop.round == Some(round) => {
-                stop.seq = Some(seq)
+                stop.seq = Some(seq);
             }
             (Some(round), _) if present == Some(round) => {
-                self.stop(now_ns, Some(seq), Some(round), StopReason::Cancel)
+                self.stop(now_ns, Some(seq), Some(round), StopReason::Cancel);
             }
             // The round is over, or was never here.
             (Some(round), _) => self.answer(

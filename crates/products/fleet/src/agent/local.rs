@@ -58,7 +58,7 @@ impl Agent {
                 self.forget_run();
             }
             (Some(Pending::Preflight { seq }), Input::Preflighted(report)) => {
-                self.answer_preflight(seq, report)
+                self.answer_preflight(seq, report);
             }
             (Some(Pending::Arm { seq }), Input::Armed { ports, pids }) => {
                 let State::Armed(round) = &self.state else {

@@ -87,7 +87,7 @@ impl Coordinator {
             // Its lease of another run has not expired yet.
             AgentMessage::Hello(_) if self.settings.is_solicited && run.is_some() => {}
             AgentMessage::Hello(_) if self.is_planned(host) => {
-                self.drop_host(host, DropReason::Restarted)
+                self.drop_host(host, DropReason::Restarted);
             }
             AgentMessage::Hello(hello) => self.handle_hello(host, hello),
             AgentMessage::Beat(_) => {}

@@ -313,7 +313,7 @@ impl Coordinator {
                     .for_each(|task| self.settle(task, NotRun::NoResult));
             }
             Phase::Grace if is_due || round.hosts.values().all(Part::is_through) => {
-                self.close_round(now_ns)
+                self.close_round(now_ns);
             }
             _ => return false,
         }

@@ -6,7 +6,7 @@ mod coordinator_pipe;
 mod dialogue;
 mod dialogues;
 mod fleet_run;
-#[path = "../../../../fuzz/src/fleet.rs"]
+#[path = "../../../../../tests/fuzz/src/fleet.rs"]
 pub mod fuzzing;
 mod garbage;
 mod many_hosts;

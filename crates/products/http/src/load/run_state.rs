@@ -124,7 +124,7 @@ impl RunState {
                 return Some(Transition::End { is_stopped });
             }
             Stage::Drain { until_ns } if now_ns >= until_ns || in_flight == 0 => {
-                self.stage = Stage::Over
+                self.stage = Stage::Over;
             }
             Stage::Ramp | Stage::Load(_) | Stage::Drain { .. } | Stage::Over => {}
         }

@@ -94,7 +94,7 @@ impl ResponseWriter {
         let pattern = response.resource.pattern;
         match chunk_bytes {
             Some(chunk_bytes) => {
-                queue.push_chunks(Chunks::new(pattern, body_bytes, chunk_bytes.get()))
+                queue.push_chunks(Chunks::new(pattern, body_bytes, chunk_bytes.get()));
             }
             None => queue.push_body(&self.content, pattern, body_bytes),
         }

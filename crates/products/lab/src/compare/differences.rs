@@ -143,7 +143,7 @@ fn specification(trial: Option<&Trial>) -> Members {
             members.insert("dialect".to_owned(), stored_name(report.target.dialect));
         }
         Some(Detail::FleetCell(cell)) => {
-            drop(members.insert("mode".to_owned(), stored_name(cell.mode)))
+            drop(members.insert("mode".to_owned(), stored_name(cell.mode)));
         }
         _ => {}
     }

@@ -14,7 +14,9 @@ pub use differences::{Change, HostRules, configuration};
 pub use records::{COMPARE_SCHEMA, Comparison, Row, Settings, SideInfo, compare};
 pub use trials::{LeftOut, counted};
 
-use crate::stats::{Interval, adjusted, median, median_deviation, rank_sum_p, shift_interval};
+use linerate_model::stats::{
+    Interval, adjusted, median, median_deviation, rank_sum_p, shift_interval,
+};
 
 /// Chance to call two samples of one distribution different.
 const SIGNIFICANCE: f64 = 0.05;

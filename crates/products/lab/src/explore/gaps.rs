@@ -4,7 +4,7 @@ use super::Experiment;
 use crate::factor::Scale;
 use crate::runner::Runner;
 use crate::setting::Setting;
-use crate::stats;
+use linerate_model::stats;
 
 /// Neighbours on the ladder further apart than this are looked between even when both are as good.
 const GAP_RATIO: f64 = 1.2;

@@ -6,7 +6,7 @@ use crate::findings::Stage;
 use crate::plan::Better;
 use crate::runner::{Burden, Runner};
 use crate::setting::Setting;
-use crate::stats;
+use linerate_model::stats;
 
 /// An answer is sure when no other level is known to be better by more than this many tolerances:
 /// runs cannot decide between levels whose difference is the tolerance itself.

@@ -446,7 +446,7 @@ fn measured(outcome: &FleetOutcome) -> usize {
 fn tests_of_a_host_that_was_late_run_once_more() {
     let plan = mesh(8);
     let outcome = run(&plan, 1, |network| {
-        network.slow_control = Some((host("h2"), vec![2, 4]))
+        network.slow_control = Some((host("h2"), vec![2, 4]));
     });
     assert_eq!((outcome.rounds, measured(&outcome)), (9, 56));
 
@@ -456,7 +456,7 @@ fn tests_of_a_host_that_was_late_run_once_more() {
     };
     assert_eq!(outcome.cells.iter().filter(caught_up).count(), 4);
     let outcome = run(&plan, 1, |network| {
-        network.slow_control = Some((host("h2"), vec![2, 7]))
+        network.slow_control = Some((host("h2"), vec![2, 7]));
     });
     assert_eq!((outcome.rounds, measured(&outcome)), (8, 54), "late twice");
     assert_eq!(

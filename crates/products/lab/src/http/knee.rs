@@ -155,7 +155,7 @@ fn tolerance(valid: &[Point]) -> f64 {
         .iter()
         .filter_map(|cell| cell.medians.spread)
         .collect();
-    crate::stats::median(&spreads).map_or(TOLERANCE_MIN, |spread| {
+    linerate_model::stats::median(&spreads).map_or(TOLERANCE_MIN, |spread| {
         TOLERANCE_MIN.max(TOLERANCE_SPREADS * spread)
     })
 }

@@ -5,7 +5,7 @@ use linerate_model::http::{
 };
 
 use super::ceiling::Link;
-use crate::stats::{median, relative_spread};
+use linerate_model::stats::{median, relative_spread};
 
 /// Runs that count: finished ones, and of several with the same number the last, because it was
 /// made to replace the others.

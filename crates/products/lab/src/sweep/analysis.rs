@@ -17,7 +17,7 @@ use crate::factor::SYSTEM_CHOICE;
 use crate::findings::{Outcome, Point, Stage, Verdict};
 use crate::plan::{Better, Estimate, Plan};
 use crate::setting::Setting;
-use crate::stats;
+use linerate_model::stats;
 
 /// Runs at a level before a difference is called a fall.
 const RUNS_MIN: usize = 2;

@@ -134,7 +134,7 @@ impl<'a> SettingSpace<'a> {
             match (&swept.levels, swept.name) {
                 (Levels::Congestion(names), _) => choice.congestion = names.get(place).cloned(),
                 (Levels::Affinity(places), _) => {
-                    choice.pinning = places.get(place).copied().unwrap_or_default()
+                    choice.pinning = places.get(place).copied().unwrap_or_default();
                 }
                 (_, "streams") => choice.streams = u32::try_from(level).ok(),
                 (_, "length") => choice.length_bytes = named(level),

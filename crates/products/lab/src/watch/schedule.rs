@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use thiserror::Error;
 
 use super::Quiet;
-use crate::fnv::fnv64;
+use linerate_model::fnv::fnv64;
 
 /// Part of a slot in which its run starts, as a divisor of the period.
 const JITTER_DIVISOR: u64 = 10;

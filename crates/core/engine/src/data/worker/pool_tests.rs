@@ -425,7 +425,7 @@ fn saturated_receivers_get_up_to_two_threads_per_cpu() {
     let streams = 4 * most;
     let (mut pool, calls) = saturated(streams, StreamRole::Receiver, ANY_CPU);
     wait_for_threads(most, streams, &calls, || {
-        pool.relieve_saturated(clock::monotonic_ns())
+        pool.relieve_saturated(clock::monotonic_ns());
     });
     assert_eq!(pool.size(), most);
     assert_eq!(pool.next_relief_ns(), None);
@@ -473,7 +473,7 @@ fn a_receiver_is_relieved_that_has_a_tenth_of_its_cpu() {
 
     let _hogs = Hogs::on(first as usize, 9);
     wait_for_threads(streams, streams, &calls, || {
-        pool.relieve_saturated(clock::monotonic_ns())
+        pool.relieve_saturated(clock::monotonic_ns());
     });
 }
 
@@ -515,7 +515,7 @@ fn saturated_senders_that_became_fewer_get_no_more_threads_while_no_cpu_is_idle(
     assert_eq!(pool.senders(), 1);
     pool.growth = Growth::new(clock::monotonic_ns(), || None);
     wait_for_threads(cpu::online_cpus(), streams, &calls, || {
-        pool.relieve_saturated(clock::monotonic_ns())
+        pool.relieve_saturated(clock::monotonic_ns());
     });
 }
 

@@ -180,9 +180,9 @@ impl Worker {
             // The descriptor is open: the stream holds it.
             let _ = self.epoll.remove(&slot.stream.fd);
             if share.part().contains(index) {
-                share.give(slot.stream)
+                share.give(slot.stream);
             } else {
-                kept.push(slot.stream)
+                kept.push(slot.stream);
             }
         }
 
@@ -336,7 +336,7 @@ impl Worker {
             match slot.stream.role {
                 StreamRole::Sender => slot.finish(&self.epoll),
                 StreamRole::Receiver if drain => {
-                    slot.drain(until_ns, scratch, &self.control, &self.epoll)
+                    slot.drain(until_ns, scratch, &self.control, &self.epoll);
                 }
                 StreamRole::Receiver => {}
             }

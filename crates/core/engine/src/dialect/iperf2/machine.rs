@@ -195,10 +195,10 @@ impl Machine {
     pub(super) fn data_arrived(&mut self) {
         match self {
             Self::FlowClient(machine) => {
-                machine.handle_local(Instant::now(), wall(), FlowClientInput::DataArrived)
+                machine.handle_local(Instant::now(), wall(), FlowClientInput::DataArrived);
             }
             Self::FlowServer(machine) => {
-                machine.handle_local(Instant::now(), FlowServerInput::DataArrived)
+                machine.handle_local(Instant::now(), FlowServerInput::DataArrived);
             }
             Self::StreamClient(_) | Self::StreamServer(_) => {}
         }
@@ -209,10 +209,10 @@ impl Machine {
         let now = Instant::now();
         match self {
             Self::StreamClient(machine) => {
-                machine.handle_local(now, StreamClientInput::SendingDone)
+                machine.handle_local(now, StreamClientInput::SendingDone);
             }
             Self::StreamServer(machine) => {
-                machine.handle_local(now, StreamServerInput::SendingDone)
+                machine.handle_local(now, StreamServerInput::SendingDone);
             }
             Self::FlowClient(machine) => {
                 let next_number = i64::try_from(datagrams.saturating_add(1)).unwrap_or(i64::MAX);
@@ -229,10 +229,10 @@ impl Machine {
             Self::StreamClient(machine) => machine.handle_error(now, cause),
             Self::StreamServer(machine) => machine.handle_error(now, cause),
             Self::FlowClient(machine) => {
-                machine.handle_local(now, wall(), FlowClientInput::Failed(failure(cause)))
+                machine.handle_local(now, wall(), FlowClientInput::Failed(failure(cause)));
             }
             Self::FlowServer(machine) => {
-                machine.handle_local(now, FlowServerInput::Failed(failure(cause)))
+                machine.handle_local(now, FlowServerInput::Failed(failure(cause)));
             }
         }
     }
@@ -242,11 +242,11 @@ impl Machine {
         let now = Instant::now();
         match self {
             Self::StreamClient(machine) => {
-                machine.handle_local(now, StreamClientInput::Interrupted)
+                machine.handle_local(now, StreamClientInput::Interrupted);
             }
             Self::StreamServer(machine) => machine.handle_local(now, StreamServerInput::Terminated),
             Self::FlowClient(machine) => {
-                machine.handle_local(now, wall(), FlowClientInput::Interrupted)
+                machine.handle_local(now, wall(), FlowClientInput::Interrupted);
             }
             Self::FlowServer(machine) => machine.handle_local(now, FlowServerInput::Terminated),
         }

@@ -368,7 +368,7 @@ impl Session {
                     Action::StartReceiving(header_bytes) => connection.want_receiving(header_bytes),
                     Action::StartBouncing(received) => connection.want_bouncing(received),
                     Action::ConnectBack(port, back) => {
-                        requests.push(Request::ConnectBack { port, back })
+                        requests.push(Request::ConnectBack { port, back });
                     }
                     Action::FinishSending => {
                         // A peer that is gone needs no good-bye.

@@ -117,7 +117,7 @@ fn recognise(dialects: &[Box<dyn ServerDialect>], bytes: &[u8]) -> Result<usize,
         match dialect.recognise(bytes) {
             Recognised::Mine => return Ok(index),
             Recognised::NeedMore(len) => {
-                needed = Some(needed.map_or(len, |least: usize| least.min(len)))
+                needed = Some(needed.map_or(len, |least: usize| least.min(len)));
             }
             Recognised::NotMine => {}
         }

@@ -137,7 +137,7 @@ impl UdpListener {
                     fd: next,
                     local,
                     address,
-                })
+                });
             }
             Err(error) => {
                 self.socket = Some(Socket { fd, local, address });

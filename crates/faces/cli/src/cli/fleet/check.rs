@@ -4,7 +4,7 @@ use clap::Args;
 use linerate::fleet::check::check;
 use linerate::progress::style;
 use linerate::{Error, Outcome};
-use linerate_report::fleet::check_text;
+use linerate_document::fleet::check_text;
 use linerate_sys::signal::{Signal, Signals};
 
 use super::hosts::HostArgs;

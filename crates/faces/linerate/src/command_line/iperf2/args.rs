@@ -5,11 +5,11 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use linerate_document::iperf2::{Excluded, Layout, Options, Style};
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{LocalOptions, TestSpec};
 use linerate_model::units::UnitFormat;
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
-use linerate_report::iperf2::{Excluded, Layout, Options, Style};
 
 use super::message::{Message, Stop};
 use crate::expect::Expectations;

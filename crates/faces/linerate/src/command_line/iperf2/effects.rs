@@ -5,9 +5,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use linerate_document::iperf2::Layout;
 use linerate_model::spec::ConnectRetry;
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
-use linerate_report::iperf2::Layout;
 
 use super::args::{Args, FrameRate, IsochronousArg, Outcome, RateArg, Role, named_layout};
 use super::message::{Message, Stop};

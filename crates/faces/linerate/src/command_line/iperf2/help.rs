@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use linerate_report::iperf2::Layout;
+use linerate_document::iperf2::Layout;
 
 use super::options::option_groups;
 use crate::command_line::options::listing;

@@ -3,8 +3,8 @@
 
 use std::ffi::{OsStr, OsString};
 
+use linerate_document::iperf2::Layout;
 use linerate_model::spec::{LocalOptions, Payload, TestSpec};
-use linerate_report::iperf2::Layout;
 
 use super::args::{Args, Outcome, OutputOptions, named_layout};
 use super::message::Message;

@@ -4,11 +4,11 @@
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
+use linerate_document::iperf2::Layout;
 use linerate_model::spec::Iperf2Defaults;
 use linerate_model::spec::{AddressFamily, ClientSpec, ServerSpec, TestSpec};
 use linerate_model::workload::{BounceBack, Isochronous, Pairing, Release, Shape, Start};
 use linerate_model::{Direction, EndCondition, Transport};
-use linerate_report::iperf2::Layout;
 
 use super::args::{Args, BURST_BYTES, FrameRate, OutputOptions, RateArg, Role};
 use super::conflicts;
@@ -378,7 +378,7 @@ fn apply_rate(args: &Args, test: &mut TestSpec) {
             test.workload.rate_deviation_bps = deviation_bps;
         }
         Some(RateArg::Datagrams(rate)) => {
-            test.workload.datagrams_per_s = Some(rate).filter(|rate| *rate > 0)
+            test.workload.datagrams_per_s = Some(rate).filter(|rate| *rate > 0);
         }
         None if test.transport == Transport::Udp && test.workload.shape == Shape::Continuous => {
             test.pacing.rate_bps = Some(UDP_RATE_BPS);

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use linerate_document::iperf3::{Options, Style};
 use linerate_model::event::Endpoint;
 use linerate_model::policy::ServerPolicy;
 use linerate_model::spec::{BitrateLimit, LocalOptions, TestSpec};
 use linerate_model::units::UnitFormat;
-use linerate_report::iperf3::{Options, Style};
 
 use super::error::ParameterError;
 use super::version::{program_version, system_line};

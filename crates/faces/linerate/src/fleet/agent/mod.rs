@@ -215,13 +215,13 @@ impl HostAgent {
             }
             Action::Admit(addresses) => self.workers.arm(&addresses),
             Action::StartWorker { round, task } => {
-                self.workers.start_task(round, *task, &self.epoll)
+                self.workers.start_task(round, *task, &self.epoll);
             }
             Action::ReadHost {
                 is_after: false, ..
             } => self.host.begin(),
             Action::ReadHost { is_after: true, .. } => {
-                self.inputs.extend(self.host.end().map(Input::HostWindow))
+                self.inputs.extend(self.host.end().map(Input::HostWindow));
             }
             Action::BeginAt { task, at_ns } => self.workers.begin(task, at_ns),
             Action::StopTask { task, .. } => self.workers.stop_task(task, now_ns),

@@ -10,11 +10,11 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_carrier::{Carrier, HostEvent};
+use linerate_document::Style;
+use linerate_document::fleet::{LeftoverRow, leftovers_text};
 use linerate_fleet::message::PREAMBLE;
 use linerate_model::fleet::HostId;
 use linerate_model::record::RunId;
-use linerate_report::Style;
-use linerate_report::fleet::{LeftoverRow, leftovers_text};
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::poll::{Interest, wait_fds};
 use linerate_sys::signal::Signals;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use linerate_carrier::Carrier;
+use linerate_document::fleet::{RunFacts, report};
 use linerate_fleet::inventory::Host;
 use linerate_lab::fleet::analysis::hosts::HostFindings;
 use linerate_lab::fleet::analysis::ranked;
@@ -14,7 +15,6 @@ use linerate_model::fleet::{Cell, CellOutcome, FleetReport, HostId, NotRun, NotR
 use linerate_model::printable::printable;
 use linerate_model::record::HostPart;
 use linerate_record::keys;
-use linerate_report::fleet::{RunFacts, report};
 use linerate_sys::signal::Signals;
 
 use super::kept::KeptRun;
@@ -70,7 +70,7 @@ fn connected<'a>(
     };
     let run = (kept.id(), Some(identity(spec)?));
     let (control, prepared) = connect(run, &spec.hosts, planned, signals, &mut |note| {
-        progress.line(note)
+        progress.line(note);
     })?;
     let found = host_findings(&control, &prepared, &spec.hosts.inventory);
     let absent = reasons(&control, hosts);

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use linerate_document::fleet::{Announced, announcement};
 use linerate_fleet::inventory::{Host, Reach};
 use linerate_lab::fleet::schedule::{Estimate, estimate};
 use linerate_lab::fleet::{FleetPlan, PlanHost};
 use linerate_model::fleet::{FleetMode, HostId, Task};
 use linerate_model::numbers::bytes;
-use linerate_report::fleet::{Announced, announcement};
 
 use super::RunSpec;
 use crate::Error;
-use crate::progress::style;
+use linerate_document::progress::style;
 
 /// Time of a round beside its tests.
 const ROUND_OVERHEAD: Duration = Duration::from_millis(1_000);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use linerate_carrier::Carrier;
 use linerate_doctor::separating;
+use linerate_document::fleet::{FleetLive, progress_line};
 use linerate_fleet::coordinator::{End, Input, RoundPlan, RoundTask};
 use linerate_fleet::inventory::Host;
 use linerate_fleet::message::{ArmTask, Role};
@@ -13,7 +14,6 @@ use linerate_lab::fleet::{FleetProgress, RoundError, RoundRunner};
 use linerate_model::fleet::{Cell, FleetMode, HostId, PlanHash, Round, Task};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::{Direction, Transport};
-use linerate_report::fleet::{FleetLive, progress_line};
 use linerate_sys::clock::monotonic_ns;
 
 use super::TestOptions;
@@ -23,7 +23,7 @@ use super::reports::Reports;
 use crate::Progress;
 use crate::fleet::control::{Control, Ended};
 use crate::fleet::members::{Prepared, TestEnd};
-use crate::progress::style;
+use linerate_document::progress::style;
 
 /// Source of facts that the user named.
 const INVENTORY: &str = "inventory";

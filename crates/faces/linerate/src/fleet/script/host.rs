@@ -150,7 +150,7 @@ impl ScriptHost {
             // Address and port of the client, then of this host (ssh(1)).
             "ssh" => {
                 self.hello.control_address =
-                    value.split(' ').nth(2).and_then(|text| text.parse().ok())
+                    value.split(' ').nth(2).and_then(|text| text.parse().ok());
             }
             "iperf3" if !value.is_empty() => {
                 self.hello.version = value.split(" (").next().unwrap_or(value).to_owned();
@@ -235,7 +235,7 @@ impl ScriptHost {
                 }
             }
             Action::StopTask { task, .. } => {
-                self.stop_tests(|test| test.task.task == task, outgoing)
+                self.stop_tests(|test| test.task.task == task, outgoing);
             }
             Action::StopRound { round, .. } => {
                 self.stop = Some(Some(round));

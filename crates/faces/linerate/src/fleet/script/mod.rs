@@ -82,7 +82,7 @@ impl<C: Carrier> Carrier for ScriptCarrier<C> {
         for (index, event) in self.shells.poll(now_ns) {
             match event {
                 HostEvent::Line(line) => {
-                    self.carry(index, |host| host.printed(&String::from_utf8_lossy(&line)))
+                    self.carry(index, |host| host.printed(&String::from_utf8_lossy(&line)));
                 }
                 // Output of a test; its report is not readable without it.
                 HostEvent::TooLong => {}

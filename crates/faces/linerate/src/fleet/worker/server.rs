@@ -26,7 +26,7 @@ use super::emit;
 use super::input::WorkerInput;
 use super::lines::{FromWorker, ServerTask, ToWorker};
 use super::task_events::TaskEvents;
-use crate::outcome::failure;
+use linerate_model::outcome::failure;
 
 /// Longest time a test may make no progress: its client may have lost its host.
 const LIVENESS: Duration = Duration::from_secs(3);

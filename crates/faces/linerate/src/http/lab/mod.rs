@@ -12,8 +12,8 @@ mod target;
 
 use std::path::Path;
 
+use linerate_document::http::{preflight, preflight_json};
 use linerate_lab::http::cells;
-use linerate_report::http::{preflight, preflight_json};
 
 use crate::{Error, Outcome};
 use target::TargetServer;

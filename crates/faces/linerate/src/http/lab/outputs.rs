@@ -4,13 +4,15 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
+use linerate_document::http::{
+    comparison_html, comparison_json, comparison_text, html, json, text,
+};
 use linerate_model::http::Study;
-use linerate_report::http::{comparison_html, comparison_json, comparison_text, html, json, text};
 
 use crate::Error;
 use crate::http::Output;
 
-pub(crate) use crate::progress::style;
+pub(crate) use linerate_document::progress::style;
 
 /// Writes to the standard output; a reader that has gone away is no error of ours.
 pub(crate) fn print(text: &str) -> Result<(), Error> {

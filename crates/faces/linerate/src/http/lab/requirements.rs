@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use linerate_doctor::http::Preflight;
+use linerate_document::http::{plan_json, plan_text};
 use linerate_lab::http::environment::StartRecord;
 use linerate_lab::http::estimate::estimate;
 use linerate_model::http::{CellKey, Check, CheckStatus};
-use linerate_report::http::{plan_json, plan_text};
 use linerate_sys::clock;
 
 use super::outputs;

@@ -125,7 +125,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     let study = outcome?;
     runner
         .record
-        .keep_study(&linerate_report::http::json(&study))?;
+        .keep_study(&linerate_document::http::json(&study))?;
     outputs::study(&study, spec.output, spec.html.as_deref())?;
     message
         .iter()
@@ -560,7 +560,7 @@ fn introduction(target: &TargetServer, time: Duration) -> String {
         target.url,
         target.address(),
         target.answer.status,
-        linerate_report::sweep::clock(time.as_secs_f64()),
+        linerate_document::sweep::clock(time.as_secs_f64()),
     )
 }
 

@@ -147,7 +147,7 @@ impl SideProber {
                         refusal_wait_ns,
                         &stopped,
                         &shared,
-                    )
+                    );
                 })
             }
         };

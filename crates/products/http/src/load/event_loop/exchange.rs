@@ -50,7 +50,7 @@ impl EventLoop {
                 self.watch_writing(number, true);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.watch_writing(number, true)
+                self.watch_writing(number, true);
             }
             Err(error) => self.broken(worker, number, &error),
         }

@@ -24,7 +24,7 @@ impl Worker {
                 Ok(Some((fd, peer)))
                     if permitted.iter().any(|network| network.contains(peer.ip())) =>
                 {
-                    self.admit(fd)
+                    self.admit(fd);
                 }
                 Ok(Some(_)) => self.io.counters.refused_by_address.add(1),
                 Ok(None) => return,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::clearance::Clearance;
 use super::discovery::Gates;
 use super::matrix::{Entry, Matrix};
-use crate::stats::median;
+use linerate_model::stats::median;
 
 /// Racks between which hosts that are good elsewhere are slow.
 #[derive(Debug, Clone, PartialEq)]

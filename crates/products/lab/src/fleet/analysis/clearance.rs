@@ -4,7 +4,7 @@
 //! their other cells are.
 
 use super::matrix::{Entry, Matrix};
-use crate::stats::median;
+use linerate_model::stats::median;
 
 /// Ends within this distance of the reference are as good, in the logarithm: 5 %.
 pub(super) const TOLERANCE_LN: f64 = -0.051_293_294_387_550_58;

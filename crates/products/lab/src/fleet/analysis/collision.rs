@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::stats::median;
+use linerate_model::stats::median;
 
 /// How many of `queues` are expected to be occupied by `flows` flows.
 #[must_use]

@@ -1,7 +1,7 @@
 //! Which effects are no chance: two gates, and a limit on the share of false discoveries.
 
 use super::clearance::TOLERANCE_LN;
-use crate::stats::{adjusted, normal_below};
+use linerate_model::stats::{adjusted, normal_below};
 
 /// Effects that are slow enough to matter and stand out of the spread.
 pub(super) struct Gates {

@@ -11,7 +11,7 @@ use super::clearance::Clearance;
 use super::discovery::{Candidate, Gates, slow};
 use super::matrix::{Entry, Matrix};
 use super::reference::{Reference, scale};
-use crate::stats::median;
+use linerate_model::stats::median;
 
 /// What the cells of one path and variant show.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::clearance::Clearance;
 use super::findings::{self, because};
 use super::matrix::Matrix;
-use crate::stats::{median, median_deviation};
+use linerate_model::stats::{median, median_deviation};
 
 /// Two groups.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -67,7 +67,7 @@ fn hosts_that_are_alike_have_no_finding() {
 fn tests_on_the_port_of_the_control_connection_are_refused_where_control_is_separate() {
     // The bridge br0 sends through eth0.
     let route = |hosts: &mut [HostFacts]| {
-        hosts[1].routes[1].through = through("br0", &["eth0", "vnet1"], false)
+        hosts[1].routes[1].through = through("br0", &["eth0", "vnet1"], false);
     };
     assert_eq!(
         run(route),
@@ -129,7 +129,7 @@ fn hosts_with_another_path_mtu_are_named() {
     let set = |host: &mut HostFacts, mtu| {
         host.routes
             .iter_mut()
-            .for_each(|route| route.mtu_bytes = Some(mtu))
+            .for_each(|route| route.mtu_bytes = Some(mtu));
     };
     assert_eq!(run(|hosts| set(&mut hosts[1], 9000)).0, ["FLT-17 h2"]);
     let half = run(|hosts| hosts[..2].iter_mut().for_each(|host| set(host, 1400)));

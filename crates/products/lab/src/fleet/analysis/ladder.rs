@@ -12,7 +12,7 @@ use super::fairness::jain;
 use super::findings::{self, because, read};
 use super::poison::{self, Poisoning};
 use crate::fleet::schedule::ladder::Step;
-use crate::stats::median;
+use linerate_model::stats::median;
 
 /// Cells by their tasks.
 pub type Cells = BTreeMap<Task, Cell>;
@@ -139,9 +139,9 @@ pub fn poisoning(
         own.extend(suspect.map(|(_, of)| of.goodput_bps));
 
         if suspect.is_some() {
-            with.push(others)
+            with.push(others);
         } else {
-            without.push(others)
+            without.push(others);
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fleet::{Cell, HostId, Measurement};
 
-use crate::stats::median;
+use linerate_model::stats::median;
 
 /// Logarithms of the rates between hosts, one for each source and sink: the median over the
 /// repetitions.

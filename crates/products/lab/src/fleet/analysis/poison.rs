@@ -2,7 +2,7 @@
 
 pub use linerate_model::fleet::Poisoning;
 
-use crate::stats::{median, median_deviation};
+use linerate_model::stats::{median, median_deviation};
 
 /// Part of the median of all alone below which a host is a suspect.
 const SUSPECT_SHARE: f64 = 0.5;

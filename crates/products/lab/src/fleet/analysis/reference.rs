@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::blocks::{BLOCK_CELLS_MIN, Racks, by_block};
 use super::clearance::Clearance;
 use super::matrix::Matrix;
-use crate::stats::{median, median_deviation};
+use linerate_model::stats::{median, median_deviation};
 
 /// What the cells of a good fleet have in common, in the logarithm.
 pub(super) struct Reference<'a> {

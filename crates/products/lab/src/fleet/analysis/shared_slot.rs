@@ -7,7 +7,7 @@ use linerate_model::fleet::{Cell, FleetMode, HostId};
 use linerate_model::numbers::rate;
 
 use super::findings::{self, because, read};
-use crate::stats::{median, median_deviation};
+use linerate_model::stats::{median, median_deviation};
 
 /// A host whose bridge joins others.
 #[derive(Debug, Clone, PartialEq, Eq)]

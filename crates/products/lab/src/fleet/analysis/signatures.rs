@@ -10,7 +10,7 @@ use super::blocks::SlowUplink;
 use super::effects::Analysis;
 use super::findings::{self, Template, because, read};
 use super::matrix::ln_rate;
-use crate::stats::{median, median_deviation};
+use linerate_model::stats::{median, median_deviation};
 
 /// Findings about hosts, pairs and racks, strongest first.
 #[must_use]
@@ -238,7 +238,7 @@ pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
         compared
             .entry(key(cell))
             .or_insert_with(Vec::new)
-            .push(*cell)
+            .push(*cell);
     });
 
     let mut losses = Vec::new();

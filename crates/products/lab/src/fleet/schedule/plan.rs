@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rounds::Caps;
 use super::{ladder, sample};
-use crate::fnv::Fnv128;
+use linerate_model::fnv::Fnv128;
 
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Eq)]

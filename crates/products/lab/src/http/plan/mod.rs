@@ -13,7 +13,7 @@ use linerate_model::http::Arrivals;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::fnv::fnv64;
+use linerate_model::fnv::fnv64;
 
 pub use linerate_model::http::{Ports, Trust};
 pub use protocol::{Protocol, TrustError, file_name, fingerprint};

@@ -51,7 +51,7 @@ fn of_direction(
         absent.add(
             kind.name(),
             format!("{}: {reason}", direction_name(direction)),
-        )
+        );
     };
     let Some(remote) = &phase.remote else {
         lacks("the server did not report its counts");

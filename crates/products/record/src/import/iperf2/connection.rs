@@ -140,9 +140,9 @@ impl Connection {
             .last()
             .is_some_and(|last| is_total(&row, last));
         if is_total {
-            flow.total = Some(row)
+            flow.total = Some(row);
         } else {
-            flow.intervals.push(row)
+            flow.intervals.push(row);
         }
     }
 

@@ -248,7 +248,7 @@ impl Opening {
                 self.server_port = rest.split_once("port ").and_then(|(_, text)| port(text));
             }
             (Some(Endpoint::Server), Tool::Iperf3) if !rest.contains(", port ") => {
-                self.server_port = port(rest)
+                self.server_port = port(rest);
             }
             _ => {
                 let (host, rest) = rest.split_once(", ").unwrap_or((rest, ""));
@@ -414,7 +414,7 @@ impl Opening {
                 ["protocol:", protocol] => self.is_udp = *protocol == "UDP",
                 [number, "streams"] => self.spec.streams = number.parse().unwrap_or(1),
                 [number, "byte", "blocks"] => {
-                    self.spec.block_len_bytes = number.parse().unwrap_or(0)
+                    self.spec.block_len_bytes = number.parse().unwrap_or(0);
                 }
                 ["omitting", number, "seconds"] => {
                     self.spec.omit =

@@ -242,7 +242,7 @@ impl Row {
             [calls, _, "pps", ..] => {
                 self.count = calls
                     .split_once('/')
-                    .and_then(|(calls, _)| calls.parse().ok())
+                    .and_then(|(calls, _)| calls.parse().ok());
             }
             // The same over TCP: segments sent again, and the state of the connection.
             [calls, retried, state, ..] if calls.contains('/') => {

@@ -112,7 +112,7 @@ impl TextStream {
                 .last()
                 .is_some_and(|last| is_total(&row, last)) =>
             {
-                self.total = Some(row)
+                self.total = Some(row);
             }
             None if self.intervals.len() < INTERVALS_MAX => self.intervals.push(row),
             None => {}

@@ -424,7 +424,7 @@ impl ServerDialect for Iperf2Server {
             let index = event.token / KINDS;
             match event.token % KINDS {
                 UDP_LISTENER => {
-                    self.on_datagrams(usize::try_from(index).unwrap_or(usize::MAX), server)
+                    self.on_datagrams(usize::try_from(index).unwrap_or(usize::MAX), server);
                 }
                 PENDING => self.on_pending(index, server),
                 _ => {}

@@ -337,7 +337,7 @@ impl<'a> Client<'a> {
                 self.send(&bytes);
             }
             ClientAction::TestAccepted => {
-                reporter.emit(&Event::TestAccepted(Box::new(self.header.clone())))
+                reporter.emit(&Event::TestAccepted(Box::new(self.header.clone())));
             }
             ClientAction::OpenStreams => {
                 let control = self.control.fd();

@@ -251,7 +251,7 @@ impl Context<'_, '_> {
             match self.send_hello(fd.as_fd()) {
                 // A hello that was refused has reached no server, so it may be repeated.
                 Err(HelloError::Refused(_)) if Instant::now() < deadline => {
-                    self.pause(REFUSED_PAUSE)?
+                    self.pause(REFUSED_PAUSE)?;
                 }
                 Err(HelloError::Refused(failure) | HelloError::Failed(failure)) => {
                     return Err(failure);

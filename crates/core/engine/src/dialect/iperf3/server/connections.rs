@@ -46,7 +46,7 @@ impl Iperf3Server {
             }
             AdmissionDecision::Queued => self.open_session(id, fd, peer, cookie, server)?,
             AdmissionDecision::Refused(reason) => {
-                server.refuse(fd, peer, reason, &self.refusal(reason))
+                server.refuse(fd, peer, reason, &self.refusal(reason));
             }
         }
 

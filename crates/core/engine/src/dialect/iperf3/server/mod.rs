@@ -157,7 +157,7 @@ impl Iperf3Server {
                     (CONTROL, Some(_)) => self.on_control(id, server),
                     (FLOWS, Some(session)) => session.on_flows(&mut server.udp),
                     (_, Some(session)) => {
-                        session.on_time(server.admission.is_place_wanted(Instant::now()))
+                        session.on_time(server.admission.is_place_wanted(Instant::now()));
                     }
                     (_, None) => {}
                 }
@@ -180,7 +180,7 @@ impl Iperf3Server {
             Received::Eof => self.registry.handle_control_eof(now, id),
             Received::Failed(error) => {
                 self.registry
-                    .handle_control_error(now, id, &io_text(&error))
+                    .handle_control_error(now, id, &io_text(&error));
             }
         }
 

@@ -293,7 +293,7 @@ impl SessionRegistry {
                         },
                     ),
                     None => {
-                        client.reject(State::ServerTerminate, ErrorCode::ServerTerm.failure(None))
+                        client.reject(State::ServerTerminate, ErrorCode::ServerTerm.failure(None));
                     }
                 }
             }

@@ -166,7 +166,7 @@ fn exchange_cookies(
             Ok(0) => return Ok((Answer::Incomplete, received)),
             Ok(_) => received.extend(byte),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                wait_readable(&dialled.fd, end, interrupts)?
+                wait_readable(&dialled.fd, end, interrupts)?;
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(lost(error)),

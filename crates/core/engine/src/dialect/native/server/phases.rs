@@ -49,7 +49,7 @@ impl Session {
         match action {
             Action::Send(bytes) => self.send(&bytes),
             Action::CheckProof { token_name, proof } => {
-                self.check_proof(&token_name, &proof, shared, server)
+                self.check_proof(&token_name, &proof, shared, server);
             }
             Action::CheckLogin { user, password } => self.check_login(user, password, shared),
             Action::Admit(hello) => self.admit(hello, shared.context, server),
@@ -127,7 +127,7 @@ impl Session {
                 self.machine.handle_local(now, Input::Ready(ready));
             }
             (Err(error), _) | (_, Err(error)) => {
-                self.refuse_phase(now, "resources", error.to_string())
+                self.refuse_phase(now, "resources", error.to_string());
             }
         }
     }

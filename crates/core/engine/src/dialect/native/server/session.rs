@@ -246,7 +246,7 @@ impl Session {
             // A client that resumes a session resets the connection before: this one has ended
             // without a message.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-                self.closed = Some(CloseReason::Lost)
+                self.closed = Some(CloseReason::Lost);
             }
             Err(error) => {
                 tracing::debug!(client = self.id, %error, "control connection lost");

@@ -9,10 +9,10 @@ use linerate::fleet::run::{RunResult, RunSpec, TestOptions};
 use linerate::progress::style;
 use linerate::record::RecordOptions;
 use linerate::{Error, Outcome, Progress};
+use linerate_document::fleet as report;
 use linerate_lab::fleet::Topology;
 use linerate_lab::sweep::grammar;
 use linerate_model::fleet::{FleetMode, FleetReport, PairDirection};
-use linerate_report::fleet as report;
 use linerate_sys::signal::{Signal, Signals};
 
 use crate::cli::doctor::FailOn;

@@ -110,7 +110,7 @@ impl ProbeFlow {
                 }
                 // The socket was ready for errors alone.
                 Err(error) if error.kind() == ErrorKind::WouldBlock && count == 0 => {
-                    self.take_errors()
+                    self.take_errors();
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(_) => self.take_errors(),
@@ -150,7 +150,7 @@ impl ProbeFlow {
                 self.reply(message, &head, received_ns);
             }
             DatagramType::SizeProbe if head.flags & FLAG_SIZE_REQUEST != 0 => {
-                self.send_size_probe(message, &head)
+                self.send_size_probe(message, &head);
             }
             DatagramType::SizeProbe => self.confirm_size(message, &head),
             // Its answer was lost.

@@ -1,0 +1,255 @@
+//! A report as data: sections of sentences, tables and plots, written as text for a terminal or as
+//! one HTML file without script. Every report of a run, a study, a sweep, a diagnosis or a plan is
+//! a function to a [`Document`].
+
+use std::fmt::Write;
+
+use base64::Engine as _;
+use linerate_model::finding::Severity;
+use linerate_model::printable::printable;
+
+use crate::page::{self, escaped};
+use crate::plot::Plot;
+use crate::style::{Style, shortened};
+use crate::table::Table;
+use crate::wrap::{LINE_CHARS, wrapped};
+
+/// A report.
+pub struct Document {
+    /// Name of the HTML page.
+    pub name: &'static str,
+    /// From top to bottom.
+    pub blocks: Vec<Block>,
+}
+
+/// A part of a report.
+pub enum Block {
+    /// The first line.
+    Title(String),
+    /// The first line of a section.
+    Heading(String),
+    /// The answer of a section, in one sentence.
+    Answer(String),
+    /// A sentence of its own.
+    Paragraph(String),
+    /// What qualifies an answer.
+    Remark(String),
+    /// Sentences, one on a line.
+    List(Vec<String>),
+    /// A table.
+    Table(Table),
+    /// A plot.
+    Plot(Plot),
+    /// Lines that are never broken, so that commands can be copied.
+    Verbatim(String),
+    /// Text beside a label.
+    Entry(Entry),
+    /// An empty line of text.
+    Space,
+    /// A part that HTML shows on demand, and text does not.
+    Details(String, Box<Self>),
+    /// A file inside the HTML page.
+    Download(Download),
+}
+
+/// A file inside an HTML page.
+pub struct Download {
+    /// Name of the file.
+    pub name: String,
+    /// What it is, as the text of the link.
+    pub label: String,
+    /// Its media type.
+    pub media_type: &'static str,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
+/// Text beside a label, wrapped within its own column.
+#[derive(Default)]
+pub struct Entry {
+    /// Stands out before the label.
+    pub status: String,
+    /// Colour of the status; it is bold without one.
+    pub severity: Option<Severity>,
+    /// With its padding: its length is the column of the text.
+    pub label: String,
+    /// The text.
+    pub text: String,
+    /// The text is one line of any length, so that commands can be copied.
+    pub is_verbatim: bool,
+}
+
+impl Entry {
+    fn text(&self, out: &mut String, style: Style) {
+        let indent = self.status.chars().count() + self.label.chars().count();
+        let status = match (self.status.as_str(), self.severity) {
+            ("", _) => String::new(),
+            (status, Some(severity)) => style.graded(severity, status),
+            (status, None) => style.bold(status),
+        };
+
+        let lines = match self.is_verbatim {
+            true => vec![style.characters(&printable(&self.text.replace('\n', " ")))],
+            false => wrapped(
+                &style.line(&self.text),
+                style.columns.saturating_sub(indent).max(ENTRY_CHARS_MIN),
+            ),
+        };
+        for (number, line) in lines.iter().enumerate() {
+            let _ = match number {
+                0 => writeln!(
+                    out,
+                    "{status}{}{line}",
+                    style.characters(&printable(&self.label))
+                ),
+                _ => writeln!(out, "{:indent$}{line}", ""),
+            };
+        }
+    }
+}
+
+/// Narrowest column of an entry's text.
+const ENTRY_CHARS_MIN: usize = 30;
+
+impl Document {
+    /// Lines of at most 120 columns; only verbatim ones may be longer.
+    pub fn text(&self, style: Style) -> String {
+        let mut out = String::new();
+        for block in &self.blocks {
+            block.text(&mut out, style);
+        }
+        out
+    }
+
+    /// One HTML file, light or dark as the reader's system is.
+    pub fn html(&self) -> String {
+        page::begin(self.name) + &self.elements() + page::END
+    }
+
+    /// What is between the frame of a page.
+    pub fn elements(&self) -> String {
+        let mut out = String::new();
+        for block in &self.blocks {
+            block.html(&mut out);
+        }
+        out
+    }
+}
+
+impl Block {
+    /// Text beside a label of `width` characters.
+    pub fn entry(label: &str, width: usize, text: impl Into<String>) -> Self {
+        Self::Entry(Entry {
+            label: format!("{label:<width$}"),
+            text: text.into(),
+            ..Entry::default()
+        })
+    }
+
+    /// The same, never wrapped or shortened.
+    pub fn verbatim(label: &str, width: usize, text: impl Into<String>) -> Self {
+        Self::Entry(Entry {
+            label: format!("{label:<width$}"),
+            text: text.into(),
+            is_verbatim: true,
+            ..Entry::default()
+        })
+    }
+
+    fn text(&self, out: &mut String, style: Style) {
+        match self {
+            Self::Title(text) | Self::Remark(text) => paragraph(out, text, 0, style),
+            Self::Heading(text) => {
+                let _ = writeln!(out, "\n{}", style.bold(&style.line(text)));
+            }
+            Self::Answer(text) => paragraph(out, text, 2, style),
+            Self::Paragraph(text) => {
+                out.push('\n');
+                paragraph(out, text, 0, style);
+            }
+            Self::List(lines) => lines.iter().for_each(|line| paragraph(out, line, 2, style)),
+            Self::Table(table) => {
+                let _ = write!(out, "\n{}", table.text(style));
+            }
+            Self::Plot(plot) => {
+                let _ = write!(out, "\n{}", plot.text(style));
+            }
+            Self::Verbatim(text) => {
+                for line in text.lines() {
+                    let _ = writeln!(out, "{}", style.characters(&printable(line)));
+                }
+            }
+            Self::Entry(entry) => entry.text(out, style),
+            Self::Space => out.push('\n'),
+            Self::Details(..) | Self::Download(_) => {}
+        }
+    }
+
+    fn html(&self, out: &mut String) {
+        let line = |text: &str| escaped(&shortened(text));
+        let _ = match self {
+            Self::Title(text) => writeln!(out, "<h1>{}</h1>", line(text)),
+            Self::Heading(text) => writeln!(out, "<h2>{}</h2>", line(text)),
+            Self::Answer(text) => writeln!(out, "<p><strong>{}</strong></p>", line(text)),
+            Self::Paragraph(text) => writeln!(out, "<p>{}</p>", line(text)),
+            Self::Remark(text) => writeln!(out, "<p class=\"remark\">{}</p>", line(text)),
+            Self::List(lines) => {
+                let items: String = lines
+                    .iter()
+                    .map(|one| format!("<li>{}</li>\n", line(one)))
+                    .collect();
+                writeln!(out, "<ul>{items}</ul>")
+            }
+            Self::Verbatim(text) => writeln!(out, "<pre>{}</pre>", escaped(text)),
+            Self::Entry(Entry {
+                status,
+                label,
+                text,
+                ..
+            }) => {
+                let head = [status, label].map(|part| line(part.trim()));
+                writeln!(
+                    out,
+                    "<p><strong>{}</strong> {}</p>",
+                    head.join(" "),
+                    line(text)
+                )
+            }
+            Self::Space => Ok(()),
+            Self::Table(table) => {
+                table.html(out);
+                Ok(())
+            }
+            Self::Plot(plot) => {
+                plot.html(out);
+                Ok(())
+            }
+            Self::Details(summary, block) => {
+                let _ = writeln!(out, "<details><summary>{}</summary>", line(summary));
+                block.html(out);
+                writeln!(out, "</details>")
+            }
+            Self::Download(Download {
+                name,
+                label,
+                media_type,
+                bytes,
+            }) => {
+                let data = base64::engine::general_purpose::STANDARD.encode(bytes);
+                let (name, label) = (escaped(name), line(label));
+                writeln!(
+                    out,
+                    "<p><a download=\"{name}\" \
+                     href=\"data:{media_type};base64,{data}\">{label}</a></p>"
+                )
+            }
+        };
+    }
+}
+
+/// Text of any length in indented lines.
+pub fn paragraph(out: &mut String, text: &str, indent: usize, style: Style) {
+    for line in wrapped(&style.line(text), LINE_CHARS - indent) {
+        let _ = writeln!(out, "{:indent$}{line}", "");
+    }
+}

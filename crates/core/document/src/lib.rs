@@ -1,0 +1,85 @@
+//! Writers: they turn the events of a test into the text and JSON of a dialect.
+//!
+//! Nothing here measures, connects or decides; events of [`linerate_model`] or finished results go
+//! in, text comes out.
+//!
+//! * [`compare`]: two sides, and whether one is worse
+//! * [`curve`]: points over time as characters
+//! * [`doctor`]: a diagnosis as text, JSON and script
+//! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.22 prints them
+//! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
+//! * [`export`]: records of runs for Prometheus, OTLP, spreadsheets and Markdown
+//! * [`service`]: logs and numbers of a server
+//! * [`fleet`]: a run of many hosts as text, JSON, comma-separated values and HTML, and its
+//!   progress
+//! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON and HTML
+//! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
+//! * [`path`]: a test of a path as text, JSON and HTML, and its progress
+//! * [`record`]: records of runs as HTML, text and Markdown
+//! * [`history`]: lists of runs
+//! * [`trial`]: the closing line of `linerate try`
+//! * [`Output`]: where lines go, shared by all writers of a process
+
+#![forbid(unsafe_code)]
+
+pub mod blocks;
+pub mod chart;
+pub mod compare;
+pub mod curve;
+pub mod doctor;
+pub mod expected;
+pub mod export;
+pub mod fleet;
+pub mod flood;
+mod glyphs;
+pub mod history;
+pub mod http;
+pub mod iperf2;
+pub mod iperf3;
+pub mod live;
+pub mod number;
+pub mod page;
+pub mod path;
+pub mod plot;
+pub mod pretty;
+pub mod progress;
+pub mod record;
+pub mod service;
+pub mod style;
+pub mod sweep;
+pub mod table;
+pub mod trend;
+pub mod trial;
+pub mod wrap;
+
+mod backend;
+mod captured;
+mod draw;
+mod output;
+mod write_queue;
+
+pub use blocks::{Block, Document, Download, Entry};
+pub use captured::Captured;
+pub use glyphs::Glyphs;
+use linerate_model::numbers;
+use linerate_model::printable::printable_json;
+pub use output::{DroppedNotice, Output};
+pub use style::Style;
+
+/// A value as indented JSON with a line end. Only one type is indented, so that no other is
+/// compiled for it.
+pub fn pretty_json(value: &impl serde::Serialize) -> String {
+    let plain = serde_json::to_string(value).unwrap_or_default();
+    let value: serde_json::Value = serde_json::from_str(&plain).unwrap_or_default();
+    let mut text = printable_json(&serde_json::to_string_pretty(&value).unwrap_or_default());
+    text.push('\n');
+    text
+}
+
+/// The members of an object that `json!` just made.
+pub fn members(object: serde_json::Value) -> serde_json::Map<String, serde_json::Value> {
+    match object {
+        serde_json::Value::Object(members) => members,
+        _ => serde_json::Map::new(),
+    }
+}

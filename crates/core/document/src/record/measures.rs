@@ -1,0 +1,288 @@
+//! The measures of a run: one value per trial, median and interval of several.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::measure::{Better, MeasureInfo, MeasureName, Unit};
+use linerate_model::record::{RunRecord, Trial, Way};
+use linerate_model::stats::{median, median_interval, range};
+
+use crate::numbers::{MISSING, digits};
+use crate::table::{Cell, Table};
+
+/// How sure an interval of a median is.
+const CONFIDENCE: f64 = 0.95;
+
+/// Measures that answer what a run was made for; the first one that was measured does.
+const PRIMARY: [MeasureName; 4] = [
+    MeasureName::ReceivedBps,
+    MeasureName::SentBps,
+    MeasureName::OkPerS,
+    MeasureName::PayloadBytesPerS,
+];
+
+/// A value with its unit.
+pub(super) fn value(info: &MeasureInfo, value: f64) -> String {
+    match info.measure {
+        MeasureName::FairnessJain => digits(value),
+        _ => info.unit.text(value),
+    }
+}
+
+/// Direction of a figure; nothing where it has none.
+pub(super) const fn way(way: Way) -> &'static str {
+    match way {
+        Way::Forward => "client to server",
+        Way::Reverse => "server to client",
+        Way::Sum => "",
+    }
+}
+
+/// Values of one measure in one direction, one for each trial that has it.
+pub(super) struct Values<'a> {
+    pub info: MeasureInfo,
+    pub way: Way,
+    /// Number of the trial, its value, and whether the true value may be higher.
+    pub values: Vec<(&'a Trial, f64, bool)>,
+}
+
+impl<'a> Values<'a> {
+    fn plain(&self) -> Vec<f64> {
+        self.values.iter().map(|(_, value, _)| *value).collect()
+    }
+
+    pub(super) fn median(&self) -> Option<f64> {
+        median(&self.plain())
+    }
+
+    /// The interval of the median; of few trials from the lowest to the highest, with what it is.
+    pub(super) fn interval(&self) -> Option<(f64, f64, &'static str)> {
+        let values = self.plain();
+        let sure = median_interval(&values, CONFIDENCE)
+            .map(|interval| (interval.low, interval.high, "95 % interval"));
+        let all = || range(&values).map(|range| (range.low, range.high, "lowest to highest"));
+        sure.or_else(all).filter(|_| values.len() > 1)
+    }
+
+    /// The values of each setting, in the order of the first trial of each.
+    pub(super) fn settings(&self) -> Vec<(String, Self)> {
+        let mut settings: Vec<(String, Self)> = Vec::new();
+        for one in &self.values {
+            let name = setting(one.0);
+            let at = settings
+                .iter()
+                .position(|(known, _)| *known == name)
+                .unwrap_or_else(|| {
+                    settings.push((
+                        name,
+                        Self {
+                            info: self.info,
+                            way: self.way,
+                            values: Vec::new(),
+                        },
+                    ));
+                    settings.len() - 1
+                });
+            settings[at].1.values.push(*one);
+        }
+
+        settings
+    }
+
+    fn text(&self, number: f64, is_lower_bound: bool) -> String {
+        format!(
+            "{}{}",
+            if is_lower_bound { "≥ " } else { "" },
+            value(&self.info, number)
+        )
+    }
+
+    /// Of a run with several settings that with the best median: `streams 4: 941.3 Mbit/s ...`
+    pub(super) fn best(&self) -> Option<String> {
+        let settings = self.settings();
+        let sign = if self.info.better == Better::Less {
+            -1.0
+        } else {
+            1.0
+        };
+        let rank = |of: &Values<'_>| {
+            of.median()
+                .map_or(f64::NEG_INFINITY, |median| sign * median)
+        };
+        let best = settings
+            .iter()
+            .max_by(|a, b| rank(&a.1).total_cmp(&rank(&b.1)))?;
+        let sentence = best.1.sentence()?;
+
+        Some(match settings.len() {
+            1 => sentence,
+            count => format!("{}, best of {count} settings: {sentence}", best.0),
+        })
+    }
+
+    /// `941.3 Mbit/s client to server, median of 5 trials, 940.8 Mbit/s to 941.6 Mbit/s`
+    pub(super) fn sentence(&self) -> Option<String> {
+        let middle = value(&self.info, self.median()?);
+        let way = match way(self.way) {
+            "" => String::new(),
+            way => format!(" {way}"),
+        };
+
+        let verb = match self.info.measure {
+            MeasureName::ReceivedBps => " received",
+            MeasureName::SentBps => " sent",
+            MeasureName::OkPerS => " responses",
+            _ => "",
+        };
+        let spread = self
+            .interval()
+            .map_or_else(String::new, |(low, high, what)| {
+                let [low, high] = [low, high].map(|end| value(&self.info, end));
+                format!(
+                    ", median of {} trials ({what}: {low} to {high})",
+                    self.values.len()
+                )
+            });
+        Some(format!("{middle}{verb}{way}{spread}"))
+    }
+}
+
+/// `streams 4, window 1M`
+fn setting(trial: &Trial) -> String {
+    let levels: Vec<String> = trial
+        .factors
+        .iter()
+        .map(|(name, level)| format!("{name} {level}"))
+        .collect();
+    levels.join(", ")
+}
+
+/// Trials that count.
+pub(super) fn counted(record: &RunRecord) -> impl Iterator<Item = &Trial> {
+    let is_over = |trial: &&Trial| !trial.is_warm_up && !trial.state.has_failed();
+    record.trials.iter().filter(is_over)
+}
+
+/// All measures of a run, in the order of the catalogue.
+pub(super) fn all(record: &RunRecord) -> Vec<Values<'_>> {
+    let mut found: BTreeMap<(usize, Way), Values<'_>> = BTreeMap::new();
+    for trial in counted(record) {
+        for measure in &trial.measures {
+            let info = measure.name.info();
+            let key = (measure.name as usize, measure.way);
+            let values = found.entry(key).or_insert_with(|| Values {
+                info,
+                way: measure.way,
+                values: Vec::new(),
+            });
+            values
+                .values
+                .push((trial, measure.value, measure.is_lower_bound));
+        }
+    }
+
+    found.into_values().collect()
+}
+
+/// The measures that answer what a run was made for, one for each direction.
+pub(super) fn primary<'a, 'b>(measures: &'b [Values<'a>]) -> Vec<&'b Values<'a>> {
+    let of = |name: &MeasureName| {
+        let values: Vec<_> = measures
+            .iter()
+            .filter(|values| values.info.measure == *name)
+            .collect();
+        (!values.is_empty()).then_some(values)
+    };
+    PRIMARY.iter().find_map(of).unwrap_or_default()
+}
+
+/// Median and interval of every measure.
+pub(super) fn table(measures: &[Values<'_>]) -> Option<Table> {
+    let has_several = measures.iter().any(|values| values.values.len() > 1);
+    let head = if has_several { "median" } else { "value" };
+
+    let middle = |values: &Values<'_>| {
+        let is_lower_bound = values
+            .values
+            .iter()
+            .any(|(_, _, is_lower_bound)| *is_lower_bound);
+        values.median().map_or_else(
+            || MISSING.to_owned(),
+            |median| values.text(median, is_lower_bound),
+        )
+    };
+    let mut table = Table::of("", "", measures)
+        .text("figure", |values| values.info.meaning)
+        .text("direction", |values| way(values.way))
+        .number(head, middle);
+
+    if has_several {
+        let end = |values: &Values<'_>, at: usize| {
+            let ends = values.interval().map(|(low, high, _)| [low, high]);
+            ends.map_or_else(String::new, |ends| value(&values.info, ends[at]))
+        };
+        table = table
+            .number("from", move |values| end(values, 0))
+            .number("to", move |values| end(values, 1))
+            .number("trials", |values| values.values.len().to_string());
+        let what = measures
+            .iter()
+            .filter_map(Values::interval)
+            .map(|(.., what)| what);
+        let what: BTreeSet<&str> = what.collect();
+        table = table.notes(
+            what.into_iter()
+                .map(|what| format!("from, to: {what} of the trials")),
+        );
+    }
+
+    table.non_empty()
+}
+
+/// One row per trial.
+pub(super) fn trials(record: &RunRecord, measures: &[Values<'_>]) -> Option<Table> {
+    if record.trials.len() < 2 {
+        return None;
+    }
+
+    let cell = |trial: &Trial, values: &Values<'_>| -> Cell {
+        let found = values.values.iter().find(|(of, ..)| of.no == trial.no);
+        found
+            .map_or_else(
+                || MISSING.to_owned(),
+                |(_, number, bound)| values.text(*number, *bound),
+            )
+            .into()
+    };
+    let state = |trial: &Trial| {
+        let warm_up = trial.is_warm_up.then_some("warm-up");
+        let reason = trial.reason.as_deref();
+        let state = trial.state.words();
+        let words = warm_up.into_iter().chain([state]).chain(reason);
+        words
+            .chain(trial.flags.iter().map(String::as_str))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+
+    let mut table =
+        Table::of("", "", &record.trials).number("trial", |trial| (trial.no + 1).to_string());
+    if record.trials.iter().any(|trial| !trial.factors.is_empty()) {
+        table = table.text("setting", setting);
+    }
+
+    table = table.number("start", |trial| {
+        Unit::Nanoseconds.text(trial.started_ns as f64)
+    });
+    let shown: Vec<usize> = (0..measures.len()).collect();
+
+    let head = |at: usize| {
+        let name = measures[at].info.name;
+        match measures[at].way {
+            Way::Forward => format!("{name} forward"),
+            Way::Reverse => format!("{name} reverse"),
+            Way::Sum => name.to_owned(),
+        }
+    };
+    let table = table.numbers(shown, head, |trial, at| cell(trial, &measures[at]));
+    Some(table.text("state", state).table())
+}

@@ -1,0 +1,60 @@
+//! Records of runs as one report: the answer, why, charts, values, hosts, how to repeat it, and the
+//! record itself.
+
+mod anonymous;
+mod charts;
+mod hosts;
+mod intervals;
+mod measures;
+mod page;
+#[cfg(test)]
+mod tests;
+
+use linerate_model::record::RunRecord;
+
+pub use anonymous::anonymized;
+pub use page::{RUNS_MAX, quoted};
+
+use crate::style::Style;
+
+/// A part of the time of each trial, in ns since its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stretch {
+    /// From here.
+    pub from_ns: u64,
+    /// To here.
+    pub to_ns: u64,
+}
+
+impl Stretch {
+    /// From `from_ns` to `to_ns`.
+    #[must_use]
+    pub const fn new(from_ns: u64, to_ns: u64) -> Self {
+        Self { from_ns, to_ns }
+    }
+}
+
+impl Default for Stretch {
+    fn default() -> Self {
+        Self {
+            from_ns: 0,
+            to_ns: u64::MAX,
+        }
+    }
+}
+
+/// The report as one HTML file of less than 1 MB.
+#[must_use]
+pub fn html(records: &[RunRecord], stretch: Stretch) -> String {
+    page::page(records, stretch)
+}
+
+/// The report as text.
+#[must_use]
+pub fn text(records: &[RunRecord], stretch: Stretch, style: Style) -> String {
+    page::summary(records, stretch)
+        .text(style)
+        .trim_start()
+        .to_owned()
+}

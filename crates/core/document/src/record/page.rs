@@ -1,0 +1,538 @@
+//! One frame for all kinds of run: the answer, why, charts, values, hosts, how to repeat it, the
+//! record.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use linerate_lab::http::trials::with_runs;
+use linerate_lab::sweep::recorded_runs;
+use linerate_model::measure::MeasureName;
+use linerate_model::path::PathReport;
+use linerate_model::record::{
+    Body, Detail, HttpLoad, RunKind, RunRecord, RunState, TestDetail, Trial,
+};
+use linerate_model::spec::{Direction, Transport};
+use linerate_model::stored_name;
+
+use super::measures::{self, Values, value};
+use super::{Stretch, charts, hosts};
+use crate::blocks::{Block, Document, Download};
+use crate::http::{LoadReport, load_blocks, study};
+use crate::number::counted;
+use crate::numbers::{MISSING, digits};
+use crate::path::Depth;
+use crate::table::Table;
+use crate::{fleet, sweep};
+
+/// Most runs of one report.
+pub const RUNS_MAX: usize = 200;
+/// Most runs of a page that are shown in full.
+const DETAILED_MAX: usize = 10;
+/// Most bytes of the charts of a page.
+const CHARTS_BYTES_MAX: usize = 600_000;
+/// Most bytes of a deflated record, and of all those of a page.
+const RECORDS_BYTES_MAX: usize = 180_000;
+
+/// The whole page.
+pub(super) fn page(records: &[RunRecord], stretch: Stretch) -> String {
+    let mut document = Document {
+        name: "linerate report",
+        blocks: overview(records),
+    };
+    let shown = shown(records);
+    document.blocks.extend(runs(records, stretch, true));
+    limit_charts(&mut document.blocks);
+    document.blocks.extend(raw(shown));
+
+    document.html()
+}
+
+/// The page without charts and files.
+pub(super) fn summary(records: &[RunRecord], stretch: Stretch) -> Document {
+    let mut blocks = overview(records);
+    blocks.extend(runs(records, stretch, false));
+    Document {
+        name: "linerate report",
+        blocks,
+    }
+}
+
+fn shown(records: &[RunRecord]) -> &[RunRecord] {
+    &records[..records.len().min(DETAILED_MAX)]
+}
+
+fn runs(records: &[RunRecord], stretch: Stretch, has_charts: bool) -> Vec<Block> {
+    let is_one = records.len() == 1;
+    let head = |title| {
+        if is_one {
+            Block::Title(title)
+        } else {
+            Block::Heading(title)
+        }
+    };
+
+    let runs = shown(records).iter();
+    runs.flat_map(|record| {
+        std::iter::once(head(title(record))).chain(run(record, stretch, has_charts))
+    })
+    .collect()
+}
+
+/// One row per run, where there are several.
+fn overview(records: &[RunRecord]) -> Vec<Block> {
+    if records.len() < 2 {
+        return Vec::new();
+    }
+
+    let result = |record: &RunRecord| {
+        let measures = measures::all(record);
+        let sentences = measures::primary(&measures)
+            .into_iter()
+            .filter_map(Values::best);
+        let all = sentences.collect::<Vec<_>>().join("; ");
+        if all.is_empty() {
+            MISSING.to_owned()
+        } else {
+            all
+        }
+    };
+    let rows: Vec<&RunRecord> = records.iter().take(RUNS_MAX).collect();
+    let table = Table::of("", "", &rows)
+        .text("run", |record| record.run_id.short())
+        .text("started", |record| record.started_at.clone())
+        .text("what", |record| title(record))
+        .text("state", |record| record.state.words().to_owned())
+        .text("result", |record| result(record));
+
+    let mut notes = Vec::new();
+    if records.len() > RUNS_MAX {
+        notes.push(format!(
+            "the first {RUNS_MAX} of {} runs; name fewer, or select them with --since or a label",
+            records.len()
+        ));
+    }
+
+    if records.len() > DETAILED_MAX {
+        notes.push(format!("the first {DETAILED_MAX} runs follow in full"));
+    }
+
+    let title = format!("{} runs", records.len());
+    vec![
+        Block::Title(title),
+        Block::Table(table.notes(notes).table()),
+    ]
+}
+
+/// Title given by the user, or what was run.
+fn title(record: &RunRecord) -> String {
+    let what = match &record.body {
+        Body::Sweep(_) => "sweep".to_owned(),
+        Body::Test | Body::Session(_) => match (path(record), test(record)) {
+            (Some((report, _)), _) => format!("path test, profile {}", stored_name(report.profile)),
+            (None, Some(detail)) => test_name(detail),
+            (None, None) => "throughput test".to_owned(),
+        },
+        Body::HttpLoad(_) => "HTTP load".to_owned(),
+        Body::HttpLab(_) => "HTTP lab".to_owned(),
+        Body::Doctor => "diagnosis".to_owned(),
+        Body::Fleet(run) => fleet::name(run),
+        _ => stored_name(record.kind),
+    };
+    let ends = match (&record.path.client, &record.path.server) {
+        (Some(client), Some(server)) => format!("{client} to {server}: "),
+        (None, Some(server)) => format!("to {server}: "),
+        (Some(client), None) => format!("{client}: "),
+        (None, None) => String::new(),
+    };
+
+    let title = record
+        .title
+        .as_ref()
+        .map_or_else(String::new, |title| format!("{title}: "));
+    format!("{title}{ends}{what}")
+}
+
+fn test(record: &RunRecord) -> Option<&TestDetail> {
+    record.trials.iter().find_map(|trial| match &trial.detail {
+        Some(Detail::Test(detail)) => Some(&**detail),
+        _ => None,
+    })
+}
+
+/// What the first test of a path found, and how many there are.
+fn path(record: &RunRecord) -> Option<(&PathReport, usize)> {
+    let mut reports = record
+        .trials
+        .iter()
+        .filter_map(|trial| match &trial.detail {
+            Some(Detail::Path(report)) => Some(&**report),
+            _ => None,
+        });
+    Some((reports.next()?, 1 + reports.count()))
+}
+
+/// The report of a test of a path.
+fn path_blocks(record: &RunRecord, has_charts: bool) -> Vec<Block> {
+    let Some((report, count)) = path(record) else {
+        return Vec::new();
+    };
+    let several =
+        (count > 1).then(|| Block::Remark(format!("The first of {count} tests of the path.")));
+
+    let depth = if has_charts {
+        Depth::Page
+    } else {
+        Depth::Short
+    };
+    several
+        .into_iter()
+        .chain(crate::path::blocks(report, None, depth))
+        .collect()
+}
+
+/// `TCP, 4 streams, server to client`
+fn test_name(detail: &TestDetail) -> String {
+    let spec = &detail.header.spec;
+    let transport = match spec.transport {
+        Transport::Tcp => "TCP",
+        Transport::Udp => "UDP",
+        Transport::Sctp => "SCTP",
+    };
+
+    let direction = match spec.direction {
+        Direction::Forward => "client to server",
+        Direction::Reverse => "server to client",
+        Direction::Bidirectional => "both directions",
+    };
+    format!(
+        "{transport}, {}, {direction}",
+        counted(spec.streams as usize, "stream")
+    )
+}
+
+/// One run in the order of the frame.
+fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
+    let measures = measures::all(record);
+    let mut blocks: Vec<Block> = answers(record, &measures)
+        .into_iter()
+        .map(Block::Answer)
+        .collect();
+    blocks.push(Block::Remark(made(record)));
+    blocks.extend(record.notes.iter().map(|note| Block::Remark(note.clone())));
+
+    if stretch != Stretch::default() {
+        let end = if stretch.to_ns == u64::MAX {
+            "the end".to_owned()
+        } else {
+            seconds(stretch.to_ns)
+        };
+        let text = format!(
+            "Charts: from {} to {end} of each trial. The figures are those of the whole run.",
+            seconds(stretch.from_ns)
+        );
+        blocks.push(Block::Remark(text));
+    }
+
+    if let Some(diagnosis) = &record.diagnosis {
+        blocks.push(Block::Heading("What limits it".to_owned()));
+        blocks.extend(crate::doctor::blocks(diagnosis, false));
+    }
+
+    match &record.body {
+        Body::Sweep(Some(found)) => {
+            blocks.extend(sweep::blocks(found, &recorded_runs(found, &record.trials)));
+        }
+        Body::HttpLab(Some(found)) => {
+            blocks.extend(
+                study::blocks(&with_runs(found, &record.trials))
+                    .into_iter()
+                    .skip(1),
+            );
+        }
+        Body::Fleet(run) => blocks.extend(fleet::record_blocks(run, &record.trials, has_charts)),
+        Body::HttpLoad(found) => blocks.extend(load(record, found)),
+        _ => blocks.extend(path_blocks(record, has_charts)),
+    }
+
+    if has_charts {
+        let plots = charts::plots(record, &measures, stretch);
+        let has_own = path(record).is_some();
+        if plots.is_empty() && !has_own && matches!(record.kind, RunKind::Test | RunKind::Session) {
+            blocks.push(Block::Paragraph(
+                "No charts: no values over time were recorded.".to_owned(),
+            ));
+        }
+
+        blocks.extend(plots.into_iter().map(Block::Plot));
+    }
+
+    let has_settings = measures::primary(&measures)
+        .first()
+        .is_some_and(|values| values.settings().len() > 1);
+    // Settings have no common value.
+    if let Some(table) = measures::table(&measures).filter(|_| !has_settings) {
+        blocks.extend(match path(record) {
+            // The report of the path has them in its own order.
+            Some(_) => vec![Block::Details(
+                "All measures".to_owned(),
+                Box::new(Block::Table(table)),
+            )],
+            None => vec![Block::Heading("Figures".to_owned()), Block::Table(table)],
+        });
+    }
+
+    let trials = measures::trials(record, &measures).filter(|_| !has_own_trials(record));
+    blocks.extend(
+        trials.map(|table| Block::Details("All trials".to_owned(), Box::new(Block::Table(table)))),
+    );
+    blocks.extend(hosts::hosts(record));
+    blocks.extend(repeat(record));
+
+    blocks
+}
+
+/// What the generator of a load found.
+fn load(record: &RunRecord, found: &HttpLoad) -> Vec<Block> {
+    let cell = record.trials.iter().find_map(|trial| match &trial.detail {
+        Some(Detail::Cell(cell)) => Some((trial, &**cell)),
+        _ => None,
+    });
+    let Some((trial, cell)) = cell else {
+        return Vec::new();
+    };
+    let Some(load) = &cell.load else {
+        return Vec::new();
+    };
+    let wire = trial
+        .measures
+        .iter()
+        .find(|measure| measure.name == MeasureName::WireBps);
+    let report = LoadReport {
+        target: &found.target,
+        load,
+        wire_bps: wire.map(|measure| measure.value),
+        client: Some(&cell.client),
+        server: cell.server.as_ref(),
+        verdict: found.verdict.as_deref(),
+        // They stand above.
+        remarks: &[],
+    };
+
+    // The title of a page is that of its run.
+    let below = |block| match block {
+        Block::Title(title) => Block::Heading(title),
+        block => block,
+    };
+    load_blocks(&report, true).into_iter().map(below).collect()
+}
+
+/// What the run found; of a run without a result why there is none.
+fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
+    let reason = record
+        .reason
+        .as_ref()
+        .or_else(|| record.trials.iter().find_map(|trial| trial.reason.as_ref()));
+    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    let elapsed = seconds(record.elapsed_ns);
+    let state = match record.state {
+        RunState::Complete => None,
+        RunState::Partial => Some(format!("Incomplete, {elapsed} of it{reason}")),
+        RunState::Failed => Some(format!("Failed after {elapsed}{reason}")),
+        RunState::Interrupted => Some(format!("Interrupted after {elapsed}{reason}")),
+        RunState::Refused => Some(format!("Refused{reason}")),
+        RunState::NoAnswer => Some(format!("No answer{reason}")),
+        RunState::Ended => Some(format!("The process ended without a result{reason}")),
+        RunState::Running => Some("Not finished yet".to_owned()),
+    };
+
+    let answers: Vec<String> = match &record.body {
+        Body::Sweep(Some(found)) => vec![sweep::verdict(found)],
+        Body::Fleet(run) if run.report.is_some() => fleet::answer(run, &record.trials),
+        // Its cells have no common value.
+        Body::HttpLab(Some(_)) => Vec::new(),
+        _ => measures::primary(measures)
+            .into_iter()
+            .filter_map(Values::best)
+            .collect(),
+    };
+    let loss = measures
+        .iter()
+        .filter(|values| is_loss(values) && !has_own_trials(record))
+        .filter_map(|values| {
+            let median = values.median().filter(|median| *median > 0.0)?;
+            let way = measures::way(values.way);
+            Some(
+                format!(
+                    "{} of the datagrams lost {way}",
+                    value(&values.info, median)
+                )
+                .trim_end()
+                .to_owned(),
+            )
+        });
+    let answers: Vec<String> = state.into_iter().chain(answers).chain(loss).collect();
+
+    let has_own = matches!(record.kind, RunKind::Doctor | RunKind::HttpLab);
+    if answers.is_empty() && !has_own {
+        vec!["No result was recorded.".to_owned()]
+    } else {
+        answers
+    }
+}
+
+/// Whether the report of its kind has all trials with what it compares.
+pub(super) fn has_own_trials(record: &RunRecord) -> bool {
+    match &record.body {
+        Body::Sweep(found) => found.is_some(),
+        Body::Fleet(run) => run.report.is_some(),
+        _ => false,
+    }
+}
+
+fn is_loss(values: &Values<'_>) -> bool {
+    values.info.measure == MeasureName::LostShare
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{} s", digits(ns as f64 / 1e9))
+}
+
+/// `Run 9a3c01d2, 2026-11-23T20:00:00.000Z, took 10.0 s, by linerate 0.1.0`
+fn made(record: &RunRecord) -> String {
+    let version = record
+        .origin
+        .version
+        .as_ref()
+        .map_or_else(String::new, |version| format!(" {version}"));
+    let labels = record
+        .labels
+        .iter()
+        .map(|(key, value)| format!(", {key}={value}"));
+
+    let imported = record
+        .origin
+        .imported
+        .as_ref()
+        .map_or_else(String::new, |import| {
+            let name = import
+                .name
+                .as_ref()
+                .map_or_else(String::new, |name| format!(" {name}"));
+            format!(", imported from {}{name}", import.format)
+        });
+    format!(
+        "Run {}, {}, took {}, by {}{version}{imported}{}",
+        record.run_id.short(),
+        record.started_at,
+        seconds(record.elapsed_ns),
+        record.origin.tool,
+        labels.collect::<String>()
+    )
+}
+
+/// The command line, ready to paste.
+fn repeat(record: &RunRecord) -> Vec<Block> {
+    if record.origin.argv.is_empty() {
+        return Vec::new();
+    }
+
+    let words: Vec<String> = record.origin.argv.iter().map(|word| quoted(word)).collect();
+    vec![
+        Block::Heading("Command line".to_owned()),
+        Block::Verbatim(words.join(" ")),
+    ]
+}
+
+/// A word for a shell.
+#[must_use]
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// Leaves out charts beyond [`CHARTS_BYTES_MAX`].
+fn limit_charts(blocks: &mut Vec<Block>) {
+    let mut used = 0;
+    let mut left_out = 0;
+    blocks.retain(|block| {
+        let Block::Plot(plot) = block else {
+            return true;
+        };
+        let mut text = String::new();
+        plot.html(&mut text);
+        used += text.len();
+
+        let is_kept = used <= CHARTS_BYTES_MAX;
+        left_out += usize::from(!is_kept);
+        is_kept
+    });
+
+    if left_out > 0 {
+        blocks.push(Block::Paragraph(format!(
+            "{left_out} more charts are left out, because the page would be too large."
+        )));
+    }
+}
+
+/// The records as files.
+fn raw(records: &[RunRecord]) -> Vec<Block> {
+    let mut blocks = vec![Block::Heading("Raw data".to_owned())];
+    let mut left = RECORDS_BYTES_MAX;
+
+    for record in records {
+        let id = record.run_id.short();
+        let (bytes, what) = match deflated(record) {
+            whole if whole.len() <= left => (whole, ""),
+            _ => {
+                let mut short = record.clone();
+                short.trials = record.trials.iter().map(without_series).collect();
+                (
+                    deflated(&short),
+                    " without its values over time, which would make the page too large",
+                )
+            }
+        };
+        if bytes.len() > left {
+            blocks.push(Block::Paragraph(format!(
+                "The record of run {id} is left out, because the page would be too large."
+            )));
+            continue;
+        }
+
+        left -= bytes.len();
+        blocks.push(Block::Download(Download {
+            name: format!("linerate-{id}.json.gz"),
+            label: format!("Record of run {id}{what}"),
+            media_type: "application/gzip",
+            bytes,
+        }));
+    }
+
+    blocks
+}
+
+fn without_series(trial: &Trial) -> Trial {
+    let mut short = trial.clone();
+    short.series = Vec::new();
+
+    if let Some(Detail::Path(report)) = &mut short.detail {
+        for phase in &mut report.phases {
+            (phase.series, phase.rtt_series) = (Vec::new(), Vec::new());
+        }
+    }
+
+    short
+}
+
+fn deflated(record: &RunRecord) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    let text = serde_json::to_vec(record).unwrap_or_default();
+    // Writing to memory cannot fail.
+    let _ = encoder.write_all(&text);
+    encoder.finish().unwrap_or_default()
+}

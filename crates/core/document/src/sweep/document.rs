@@ -1,0 +1,409 @@
+//! The report of a sweep: the answer first, then why, then the metrics.
+
+use linerate_lab::RunError;
+use linerate_lab::sweep::{
+    FactorResult, Leader, Level, Objective, Provenance, Recommendation, Run, RunMetrics, Sweep,
+};
+use linerate_model::stats::Interval;
+
+use super::sentences;
+use super::values;
+use crate::blocks::{Block, Document};
+use crate::chart::{Axis, Chart, LineStyle, Point, Series};
+use crate::glyphs::Glyphs;
+use crate::number::known;
+use crate::numbers::{clock, digits};
+use crate::plot::Plot;
+use crate::style::Style;
+use crate::table::{Cell, Table, TableOf};
+
+/// The report as text.
+#[must_use]
+pub fn text(sweep: &Sweep, runs: &[Run], glyphs: Glyphs) -> String {
+    document(sweep, runs).text(Style {
+        glyphs,
+        ..Style::PLAIN
+    })
+}
+
+/// The report as one HTML file.
+#[must_use]
+pub fn html(sweep: &Sweep, runs: &[Run]) -> String {
+    document(sweep, runs).html()
+}
+
+fn document(sweep: &Sweep, runs: &[Run]) -> Document {
+    let mut blocks = vec![Block::Title(sentences::verdict(sweep))];
+    blocks.extend(self::blocks(sweep, runs));
+    Document {
+        name: "linerate sweep",
+        blocks,
+    }
+}
+
+/// The parts of the report but its title.
+pub(crate) fn blocks(sweep: &Sweep, runs: &[Run]) -> Vec<Block> {
+    let mut blocks: Vec<Block> = sentences::remarks(sweep)
+        .into_iter()
+        .map(Block::Remark)
+        .collect();
+    for factor in &sweep.factors {
+        let found = sentences::factor(sweep, factor);
+        if !found.is_empty() {
+            blocks.extend([Block::Heading(factor.name.clone()), Block::List(found)]);
+        }
+
+        blocks.push(Block::Plot(plot(sweep, factor)));
+        blocks.push(Block::Table(levels(sweep, factor)));
+    }
+
+    if let Recommendation::Use {
+        leader: Leader { command, .. },
+        ..
+    }
+    | Recommendation::Inconclusive {
+        leader: Some(Leader { command, .. }),
+        ..
+    } = &sweep.answer
+    {
+        blocks.push(Block::Heading("The same test with plain iperf3".to_owned()));
+        blocks.push(Block::Verbatim(command.clone()));
+    }
+
+    blocks.push(Block::Paragraph(provenance(sweep)));
+    blocks.push(Block::Paragraph(cost(sweep)));
+    blocks.push(Block::Details(
+        "All runs".to_owned(),
+        Box::new(Block::Table(all_runs(sweep, runs))),
+    ));
+
+    blocks
+}
+
+fn provenance(sweep: &Sweep) -> String {
+    let Provenance {
+        started_at,
+        client,
+        server,
+        ..
+    } = &sweep.provenance;
+    format!(
+        "{started_at}: client {client}; server {} ({server})",
+        sweep.plan.host
+    )
+}
+
+fn cost(sweep: &Sweep) -> String {
+    format!(
+        "{} to {} port {}{}: {} runs of {} s in {}, {} planned; seed {}; CPU in percent of one CPU",
+        sweep.plan.protocol(),
+        sweep.plan.host,
+        sweep.plan.port,
+        if sweep.plan.is_reverse {
+            ", the server sends"
+        } else {
+            ""
+        },
+        sweep.cost.runs,
+        sweep.run_time_s.unwrap_or(sweep.plan.time_s),
+        clock(sweep.cost.seconds),
+        sweep.estimate.runs,
+        sweep.plan.seed
+    )
+}
+
+/// Medians with the ranges of their runs over levels; below them what else the runs measured.
+fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
+    let (objective, has_advice) = (sweep.plan.objective, has_advice(sweep));
+    let y = Axis::linear(values::title(objective), move |value| {
+        values::value(objective, value)
+    });
+
+    let point = |place: usize, level: &Level| {
+        let interval = level.range.map(|Interval { low, high }| (low, high));
+        let is_marked = has_advice && place == factor.advised;
+        Some(Point {
+            is_marked,
+            interval,
+            ..Point::new(0.0, level.median)
+        })
+    };
+    let main = Chart {
+        has_bars: true,
+        ..chart(factor, "", 300, y, point)
+    };
+
+    let below = |name: &'static str,
+                 text: fn(f64) -> String,
+                 metric: fn(&RunMetrics) -> Option<f64>| {
+        let point =
+            |_: usize, level: &Level| metric(&level.metrics).map(|value| Point::new(0.0, value));
+        chart(factor, name, 180, Axis::linear(name, text), point).checked()
+    };
+    let loss = match sweep.plan.protocol() {
+        "UDP" => below(
+            "lost",
+            |percent| format!("{}%", digits(percent)),
+            |metrics| metrics.lost_percent,
+        ),
+        _ => below("retransmits", digits, |metrics| metrics.retransmits),
+    };
+
+    let round_trip = below("round trip", values::delay, |metrics| metrics.rtt_us)
+        .filter(|_| objective != Objective::Latency);
+    Plot {
+        title: format!("{} by {}", values::title(objective), factor.name),
+        key: "vertical: lowest to highest run; ",
+        note: if has_advice {
+            "ringed or *: advised"
+        } else {
+            "no level is advised"
+        }
+        .to_owned(),
+        charts: std::iter::once(main)
+            .chain(loss)
+            .chain(round_trip)
+            .collect(),
+    }
+}
+
+/// A value of each level. Amounts are placed by their ratios, choices at equal distances; what the
+/// system chooses is no amount, so it lies to the left of them and no line leads to it.
+fn chart(
+    factor: &FactorResult,
+    name: &'static str,
+    height: u32,
+    y: Axis,
+    value: impl Fn(usize, &Level) -> Option<Point>,
+) -> Chart {
+    let least = factor
+        .levels
+        .iter()
+        .map(|level| level.level)
+        .filter(|level| *level > 0)
+        .min();
+    let least = least.filter(|_| factor.is_amount);
+    let places: Vec<(f64, String)> = (1_u32..)
+        .zip(&factor.levels)
+        .map(|(number, level)| {
+            let place = match least {
+                Some(least) if level.level == 0 => least as f64 / 1.5,
+                Some(_) => level.level as f64,
+                None => f64::from(number),
+            };
+            (place, level.label.clone())
+        })
+        .collect();
+
+    let points = |wanted: bool| {
+        let is_wanted = move |level: &Level| (least.is_some() && level.level == 0) == wanted;
+        let levels = factor
+            .levels
+            .iter()
+            .enumerate()
+            .filter(move |(_, level)| is_wanted(level));
+        let points = levels.filter_map(|(at, level)| {
+            Some(Point {
+                x: places[at].0,
+                ..value(at, level)?
+            })
+        });
+        points.collect::<Vec<_>>()
+    };
+    let series = [
+        ("chosen by the system", 1, points(true)),
+        ("median", 0, points(false)),
+    ];
+    let series = series
+        .into_iter()
+        .filter(|(_, _, points)| !points.is_empty());
+    let series = series
+        .map(|(name, hue, points)| Series::new(name, LineStyle::Main, hue, points))
+        .collect();
+    let ticks: Vec<f64> = places.iter().map(|(place, _)| *place).collect();
+
+    let label = move |x: f64| {
+        places
+            .iter()
+            .find(|(place, _)| *place == x)
+            .map_or_else(String::new, |(_, label)| label.clone())
+    };
+    let axis = if least.is_some() {
+        Axis::log(factor.name.clone(), label)
+    } else {
+        Axis::linear(factor.name.clone(), label)
+    };
+    Chart {
+        name,
+        ..Chart::new(axis.at(ticks), y, height, series)
+    }
+}
+
+/// Where no level does what is looked for, none is marked.
+fn has_advice(sweep: &Sweep) -> bool {
+    !matches!(sweep.answer, Recommendation::Unmet { .. })
+}
+
+fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
+    let levels: Vec<(bool, &Level)> = factor
+        .levels
+        .iter()
+        .enumerate()
+        .map(|(place, level)| (has_advice(sweep) && place == factor.advised, level))
+        .collect();
+    let range = |level: &Level| {
+        known(level.range, |range| {
+            values::interval(sweep.plan.objective, range)
+        })
+    };
+
+    let failures = factor.levels.iter().flat_map(|level| {
+        let failures = level.failures.iter();
+        failures.map(|failure| format!("{} failed: {failure}", level.label))
+    });
+    let table = Table::of("", "", &levels)
+        .number(&factor.name, |(is_advised, level)| {
+            Cell::marked(level.label.clone(), *is_advised)
+        })
+        .number("median", |(_, level)| {
+            values::value(sweep.plan.objective, level.median)
+        })
+        .number("lowest to highest run", |(_, level)| range(level))
+        .number("runs", |(_, level)| level.runs.to_string());
+    with_metrics(table, sweep, |(_, level)| Some(&level.metrics))
+        .notes(failures)
+        .table()
+}
+
+/// Adds the columns of the metrics; cells without any are empty.
+fn with_metrics<'a, T>(
+    table: TableOf<'a, T>,
+    sweep: &Sweep,
+    metrics: impl Fn(&T) -> Option<&RunMetrics>,
+) -> TableOf<'a, T> {
+    let text = |item: &T, figure: fn(&RunMetrics) -> Option<f64>, text: fn(f64) -> String| {
+        metrics(item).map_or_else(String::new, |metrics| known(figure(metrics), text))
+    };
+    let percent = |percent: f64| format!("{percent:.0}%");
+    let table = table
+        .number("CPU client", |item| {
+            text(item, |metrics| metrics.cpu_client_percent, percent)
+        })
+        .number("CPU server", |item| {
+            text(item, |metrics| metrics.cpu_server_percent, percent)
+        });
+    let table = match sweep.plan.protocol() {
+        "UDP" => table.number("lost", |item| {
+            text(
+                item,
+                |metrics| metrics.lost_percent,
+                |lost| format!("{lost:.2}%"),
+            )
+        }),
+        _ => table.number("retransmits", |item| {
+            text(
+                item,
+                |metrics| metrics.retransmits,
+                |count| format!("{count:.0}"),
+            )
+        }),
+    };
+
+    table.number("round trip", |item| {
+        text(item, |metrics| metrics.rtt_us, values::delay)
+    })
+}
+
+fn all_runs(sweep: &Sweep, runs: &[Run]) -> Table {
+    let runs: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
+    let name = |(number, run): &(usize, &Run)| {
+        if run.is_warm_up {
+            "warm-up".to_owned()
+        } else {
+            number.to_string()
+        }
+    };
+
+    let value = |run: &Run| match &run.outcome {
+        Ok((value, _)) => values::value(sweep.plan.objective, *value),
+        Err(error) => format!("failed: {error}"),
+    };
+    let table = Table::of("", "", &runs)
+        .number("run", name)
+        .number("start s", |(_, run)| format!("{:.1}", run.started_s));
+    let table = with_levels(table, sweep).number("value", |(_, run)| value(run));
+
+    with_metrics(table, sweep, |(_, run)| {
+        run.outcome.as_ref().ok().map(|(_, metrics)| metrics)
+    })
+    .table()
+}
+
+fn with_levels<'a>(
+    table: TableOf<'a, (usize, &'a Run)>,
+    sweep: &Sweep,
+) -> TableOf<'a, (usize, &'a Run)> {
+    let level = |(_, run): &(usize, &Run), place: usize| {
+        run.levels.get(place).cloned().unwrap_or_default().into()
+    };
+    let head = |place: usize| sweep.plan.factors[place].name.clone();
+    table.numbers(0..sweep.plan.factors.len(), head, level)
+}
+
+/// A head line and one line per run, in the order of time.
+#[must_use]
+pub fn csv(sweep: &Sweep, runs: &[Run]) -> String {
+    let runs: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
+    let value = |run: &Run, value: &dyn Fn(f64, &RunMetrics) -> Option<f64>| {
+        let value = run
+            .outcome
+            .as_ref()
+            .ok()
+            .and_then(|(compared, metrics)| value(*compared, metrics));
+        value.map_or_else(String::new, |value| value.to_string())
+    };
+
+    let table = Table::of("", "", &runs)
+        .number("run", |(number, _)| number.to_string())
+        .number("started_s", |(_, run)| format!("{:.3}", run.started_s))
+        .number("warm_up", |(_, run)| run.is_warm_up.to_string());
+    with_levels(table, sweep)
+        .number(
+            &format!("value_{}", sweep.plan.objective.key()),
+            |(_, run)| value(run, &|compared, _| Some(compared)),
+        )
+        .number("received_bps", |(_, run)| {
+            value(run, &|_, metrics| Some(metrics.received_bps))
+        })
+        .number("sent_bps", |(_, run)| {
+            value(run, &|_, metrics| metrics.sent_bps)
+        })
+        .number("cpu_client_percent", |(_, run)| {
+            value(run, &|_, metrics| metrics.cpu_client_percent)
+        })
+        .number("cpu_server_percent", |(_, run)| {
+            value(run, &|_, metrics| metrics.cpu_server_percent)
+        })
+        .number("retransmits", |(_, run)| {
+            value(run, &|_, metrics| metrics.retransmits)
+        })
+        .number("rtt_us", |(_, run)| {
+            value(run, &|_, metrics| metrics.rtt_us)
+        })
+        .number("lost_percent", |(_, run)| {
+            value(run, &|_, metrics| metrics.lost_percent)
+        })
+        .number("started_at", |_| sweep.provenance.started_at.clone())
+        .number("client", |_| sweep.provenance.client.to_string())
+        .number("server", |_| {
+            format!("{} ({})", sweep.plan.host, sweep.provenance.server)
+        })
+        .number("error", |(_, run)| {
+            run.outcome
+                .as_ref()
+                .err()
+                .map_or_else(String::new, RunError::to_string)
+        })
+        .table()
+        .csv()
+}

@@ -1,0 +1,441 @@
+//! A sweep whose numbers are known, in every form.
+
+use linerate_lab::RunError;
+use linerate_lab::sweep::recorded_runs;
+use linerate_lab::sweep::{
+    Cost, Degradation, FactorResult, FailedLevel, Leader, Level, Objective, PlannedFactor,
+    PlateauSide, Recommendation, Run, RunMetrics, Sweep, SweepPlan,
+};
+use linerate_model::record::{Detail, TestDetail, Trial};
+use linerate_model::stats::Interval;
+use linerate_model::sweep::{Reason, ReasonName};
+use linerate_model::{EndpointTotals, StreamSummary, Summary};
+
+use super::*;
+use crate::expected::assert_expected;
+
+fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
+    let mut level = Level::default();
+    level.label = label.to_owned();
+    level.level = amount;
+    level.median = median;
+    level.range = Some(Interval {
+        low: median * 0.98,
+        high: median * 1.01,
+    });
+    level.runs = runs;
+    level.metrics.received_bps = median;
+    level.metrics.sent_bps = Some(median);
+    level.metrics.cpu_client_percent = Some(40.0);
+    level.metrics.cpu_server_percent = Some(99.0);
+    level.metrics.retransmits = Some(12.0);
+    level.metrics.rtt_us = Some(210.0);
+
+    level
+}
+
+fn run(level: &str, value: f64) -> Run {
+    let mut metrics = RunMetrics::default();
+    metrics.received_bps = value;
+    metrics.cpu_client_percent = Some(40.0);
+    Run {
+        levels: vec![level.to_owned()],
+        started_s: 1.5,
+        is_warm_up: false,
+        outcome: Ok((value, metrics)),
+    }
+}
+
+pub(crate) fn sweep() -> Sweep {
+    let setting = [("streams".to_owned(), "10".to_owned())].into();
+    let answer = Recommendation::Use {
+        leader: Leader::new(setting, 288e9, "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10"),
+        interval: Interval {
+            low: 285e9,
+            high: 291e9,
+        },
+    };
+    let mut sweep = Sweep::new(plan(), Cost::new(58, 261.0), Cost::new(46, 207.4), answer);
+    sweep.provenance.started_at = "2026-11-23T13:40:00Z".to_owned();
+    sweep.provenance.client.name = Some("lab1".to_owned());
+    sweep.provenance.client.program = Some("linerate 0.1.0".to_owned());
+    sweep.provenance.client.kernel = Some("6.1.0".to_owned());
+    sweep.client_cores = Some(16);
+    sweep.factors = vec![streams()];
+    sweep.in_flight_share = Some(0.001);
+
+    sweep
+}
+
+fn plan() -> SweepPlan {
+    let mut plan = SweepPlan::new("192.0.2.7", 5201, Objective::Throughput);
+    plan.factors = vec![PlannedFactor::new("streams", "1..20")];
+    plan.seed = 1;
+    plan.repetitions = 3;
+    plan.time_s = 3;
+    plan.omit_s = 1;
+    plan.budget_ns = 900_000_000_000;
+    plan.confidence = 0.95;
+    plan.tolerance = 0.03;
+
+    plan
+}
+
+fn streams() -> FactorResult {
+    let levels = vec![
+        level("1", 1, 33e9, 3),
+        level("10", 10, 288e9, 5),
+        level("11", 11, 286e9, 5),
+        level("20", 20, 163e9, 3),
+    ];
+    let mut streams = FactorResult::new("streams", levels, 1);
+    streams.is_amount = true;
+    streams.plateau = 1..=2;
+    streams.confidence = 0.98;
+    streams.failed = vec![FailedLevel::new("64", 3, "too many streams")];
+
+    let mut below = Degradation::new(PlateauSide::Below, 1, 0, -88.5);
+    let saturated = "one CPU of the server is fully used (99 %) by one stream";
+    below.reasons = vec![Reason::new(ReasonName::CoreSaturated, saturated)];
+
+    let mut above = Degradation::new(PlateauSide::Above, 2, 3, -43.4);
+    let not_known = "not known; not reported: number of CPUs of the server";
+    above.reasons = vec![Reason::new(ReasonName::NotKnown, not_known)];
+    streams.degradations = vec![below, above];
+
+    streams
+}
+
+fn runs() -> Vec<Run> {
+    vec![
+        run("1", 33e9),
+        Run {
+            levels: vec!["20".to_owned()],
+            started_s: 6.0,
+            is_warm_up: false,
+            outcome: Err(RunError::Failed("refused, \"<b>no</b>\"".to_owned())),
+        },
+    ]
+}
+
+#[test]
+fn the_text_begins_with_the_answer() {
+    assert_expected("sweep/text.txt", &text(&sweep(), &runs(), Glyphs::Ascii));
+    let blocks = text(&sweep(), &runs(), Glyphs::Blocks);
+    assert!(blocks.contains("   1 ████▋ 33.0 Gbit/s\n"), "{blocks}");
+}
+
+#[test]
+fn remarks_qualify_the_answer() {
+    let mut sweep = sweep();
+    sweep.answer = Recommendation::Inconclusive {
+        reason: "runs differ too much".to_owned(),
+        leader: None,
+    };
+    sweep.drift_ratio = Some(0.8);
+    sweep.is_cut_short = true;
+    sweep.ended_by = Some("interrupted\u{1b}[31m".to_owned());
+    sweep.plan.objective = Objective::CpuPerByte;
+    sweep.is_client_cpu_only = true;
+
+    let text = text(&sweep, &runs(), Glyphs::Ascii);
+    for part in [
+        "Inconclusive: runs differ too much\n",
+        "late runs differ from early ones by -20 %",
+        "The sweep ended early: interrupted\u{fffd}[31m",
+        "The budget of 15:00 ended before all planned runs",
+        "values count the client's alone",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+
+    assert!(
+        !text.contains("plateau") && !text.contains("plain iperf3"),
+        "{text}"
+    );
+    sweep.factors[0].failed.clear();
+    sweep.factors[0].degradations.clear();
+
+    let text = super::text(&sweep, &runs(), Glyphs::Ascii);
+    assert!(
+        !text.contains("\nstreams\n"),
+        "a heading without text: {text}"
+    );
+}
+
+#[test]
+fn headline_qualifies_runs_that_are_too_short_for_the_queues_of_the_path() {
+    let mut sweep = sweep();
+    sweep.plan.time_s = 1;
+    sweep.in_flight_share = Some(0.04);
+
+    let text = text(&sweep, &runs(), Glyphs::Ascii);
+    let headline = text
+        .split("\n\n")
+        .next()
+        .unwrap_or_default()
+        .replace('\n', " ");
+    assert!(
+        headline.contains("runs of 1 s are short: 4 % of the data was in flight"),
+        "{headline}"
+    );
+    assert!(headline.contains("--time 2 makes it 3 %"), "{headline}");
+}
+
+#[test]
+fn where_no_level_is_better_the_default_is_enough() {
+    let mut sweep = sweep();
+    let factor = &mut sweep.factors[0];
+    factor.levels[0] = level("auto", 0, 288e9, 9);
+    (factor.plateau, factor.advised, factor.degradations) = (1..=3, 0, Vec::new());
+    (factor.is_default, factor.ties) = (true, vec![1, 2]);
+
+    let text = text(&sweep, &runs(), Glyphs::Ascii);
+    assert!(
+        text.contains("10 to 20: no clear gain over auto (up to 3 % counts as none)\n"),
+        "{text}"
+    );
+    assert!(
+        text.starts_with("Use 10 streams (the default): received 288 Gbit/s"),
+        "{text}"
+    );
+    assert!(!text.contains("plateau"), "{text}");
+}
+
+#[test]
+fn answer_has_the_delay_and_the_retransmits_of_what_is_advised_and_of_what_is_not() {
+    let mut sweep = sweep();
+    let mut metrics = RunMetrics::default();
+    (metrics.rtt_us, metrics.retransmits) = (Some(8060.0), Some(0.0));
+
+    if let Recommendation::Use { leader, .. } = &mut sweep.answer {
+        leader.metrics = metrics;
+    }
+
+    let factor = &mut sweep.factors[0];
+    factor.levels = vec![level("1", 1, 38.3e6, 6), level("4", 4, 38.2e6, 3)];
+    factor.levels[0].metrics = metrics;
+    (
+        factor.levels[1].metrics.rtt_us,
+        factor.levels[1].metrics.retransmits,
+    ) = (Some(69e3), Some(1.0));
+    (
+        factor.plateau,
+        factor.advised,
+        factor.best,
+        factor.degradations,
+    ) = (0..=1, 0, 0, Vec::new());
+    (factor.is_default, factor.ties, factor.spared) =
+        (true, vec![1], vec!["8".to_owned(), "16".to_owned()]);
+
+    let text = unwrapped(&text(&sweep, &runs(), Glyphs::Ascii));
+    assert!(
+        text.contains("95 % confidence), round trip 8.06 ms, 0 retransmits streams"),
+        "{text}"
+    );
+    let costs = "at 4: round trip 69.0 ms, 1 retransmit; at 1: round trip 8.06 ms, 0 retransmits 8 \
+                 to 16 were";
+    assert!(text.contains(costs), "{text}");
+    assert!(
+        text.contains("8 to 16 were not run: doubling twice brought nothing"),
+        "{text}"
+    );
+}
+
+#[test]
+fn choices_that_are_as_good_are_named_as_ties() {
+    let mut sweep = sweep();
+    let factor = &mut sweep.factors[0];
+    factor.levels = vec![
+        level("reno", 0, 38.3e6, 3),
+        level("bbr", 1, 38.3e6, 6),
+        level("cubic", 2, 38.3e6, 3),
+    ];
+    (
+        factor.is_amount,
+        factor.advised,
+        factor.best,
+        factor.plateau,
+    ) = (false, 1, 0, 0..=0);
+    (factor.is_default, factor.ties, factor.degradations) = (true, vec![0, 2], Vec::new());
+
+    let text = unwrapped(&text(&sweep, &runs(), Glyphs::Ascii));
+    assert!(
+        text.contains("; reno and cubic tie with it streams"),
+        "{text}"
+    );
+    assert!(
+        text.contains("reno, cubic: no clear gain over bbr"),
+        "{text}"
+    );
+}
+
+#[test]
+fn where_every_level_loses_too_much_none_is_advised() {
+    let mut sweep = sweep();
+    sweep.plan.objective = Objective::LowLoss;
+    sweep.answer = Recommendation::Unmet {
+        reason: "no rate from 1 to 20 has less than 0.1 % loss".to_owned(),
+    };
+
+    for level in &mut sweep.factors[0].levels {
+        (level.median, level.range) = (
+            0.0,
+            Some(Interval {
+                low: 0.0,
+                high: 0.0,
+            }),
+        );
+    }
+
+    sweep.factors[0].degradations.clear();
+    let text = text(&sweep, &runs(), Glyphs::Ascii);
+    assert!(
+        text.starts_with("No rate from 1 to 20 has less than 0.1 % loss\n"),
+        "{text}"
+    );
+    assert!(
+        !text.contains('*') && !text.contains("plain iperf3"),
+        "{text}"
+    );
+    assert!(
+        text.contains("no level is advised") && !text.contains("much lost to too much"),
+        "{text}"
+    );
+}
+
+/// The text with one space between words.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn csv_has_one_line_per_run() {
+    assert_eq!(
+        csv(&sweep(), &runs()),
+        "run,started_s,warm_up,streams,value_received_bps,received_bps,sent_bps,cpu_client_percent,cpu_server_percent,retransmits,\
+         rtt_us,lost_percent,started_at,client,server,error\r\n\
+         0,1.500,false,1,33000000000,33000000000,,40,,,,,2026-11-23T13:40:00Z,\"lab1, linerate \
+         0.1.0, kernel 6.1.0\",\
+         192.0.2.7 (version not reported),\r\n\
+         1,6.000,false,20,,,,,,,,,2026-11-23T13:40:00Z,\"lab1, linerate 0.1.0, kernel 6.1.0\",\
+         192.0.2.7 (version not reported),\"refused, \"\"<b>no</b>\"\"\"\r\n"
+    );
+}
+
+#[test]
+fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
+    let mut sweep = sweep();
+    sweep.plan.host = "<script>alert(1)</script>".to_owned();
+    let html = html(&sweep, &runs());
+    assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
+
+    for foreign in ["<script", "<b>", "http:", "https:", "src=", "href="] {
+        assert!(!html.contains(foreign), "{foreign}");
+    }
+
+    assert!(html.contains("&lt;script&gt;") && html.contains("refused, &quot;&lt;b&gt;no"));
+    assert!(html.contains("prefers-color-scheme: dark"));
+    assert_eq!(html.matches("class=\"ring").count(), 1);
+    assert_eq!(html.matches("<line class=\"whisker").count(), 4);
+}
+
+#[test]
+fn picture_has_loss_and_round_trip_and_thirty_amounts_by_their_ratios() {
+    let mut sweep = sweep();
+    let factor = &mut sweep.factors[0];
+    factor.levels = (1..=30)
+        .map(|streams| level(&streams.to_string(), streams, 1e9, 3))
+        .collect();
+    factor.levels.insert(0, level("auto", 0, 1e9, 3));
+
+    let html = html(&sweep, &runs());
+    let charts: Vec<&str> = html
+        .split("<svg")
+        .skip(1)
+        .map(|chart| chart.split("</svg>").next().unwrap_or_default())
+        .collect();
+
+    let names = ["received<", "retransmits<", "round trip<"];
+    assert_eq!(charts.len(), names.len());
+
+    for (chart, name) in charts.into_iter().zip(names) {
+        assert!(chart.contains(name), "{name}");
+        let labels = chart
+            .split("text-anchor=\"middle\">")
+            .skip(1)
+            .filter_map(|rest| rest.split("</text>").next());
+        let levels: Vec<&str> = labels
+            .filter(|label| *label == "auto" || label.parse::<u32>().is_ok())
+            .collect();
+        assert!(
+            levels.starts_with(&["auto", "1", "2"]) && levels.len() < 20,
+            "{levels:?}"
+        );
+
+        let line = chart
+            .split("points=\"")
+            .nth(1)
+            .and_then(|rest| rest.split('"').next())
+            .expect("a line");
+        let x: Vec<f64> = line
+            .split(' ')
+            .filter_map(|corner| corner.split(',').next()?.parse().ok())
+            .collect();
+
+        // As far from 1 to 2 as from 8 to 16.
+        assert!(((x[1] - x[0]) - (x[15] - x[7])).abs() < 0.3, "{x:?}");
+    }
+
+    assert!(
+        text(&sweep, &runs(), Glyphs::Ascii)
+            .lines()
+            .any(|line| line.trim_start().starts_with("auto ####")),
+        "a bar"
+    );
+}
+
+/// A trial with the summary of one stream.
+fn trial(no: u32, streams: &str, reason: Option<&str>) -> Trial {
+    let received = EndpointTotals::new(4_000_000_000, 1_000_000_000, None);
+    let mut stream = StreamSummary::default();
+    stream.sender = Some(received);
+    stream.receiver = Some(received);
+
+    let summary = Some(Summary::new(vec![stream]));
+    let mut trial = Trial::complete(1_000_000_000);
+    trial.no = no;
+    trial.factors = [("streams".to_owned(), streams.to_owned())].into();
+    trial.is_warm_up = no == 0;
+    trial.reason = reason.map(str::to_owned);
+    trial.started_ns = 1_500_000_000;
+
+    let mut detail = TestDetail::default();
+    detail.summary = summary;
+    trial.detail = Some(Detail::Test(Box::new(detail)));
+    trial
+}
+
+#[test]
+fn reports_of_a_stored_sweep_are_those_of_the_sweep() {
+    let trials = vec![trial(0, "1", None), trial(1, "20", Some("refused"))];
+    let stored =
+        |text: &str| serde_json::from_str::<(Sweep, Vec<Trial>)>(text).expect("what was written");
+    let (again, trials_again) = stored(&serde_json::to_string(&(sweep(), &trials)).expect("JSON"));
+    assert_eq!((&again, &trials_again), (&sweep(), &trials));
+
+    let (runs, runs_again) = (
+        recorded_runs(&sweep(), &trials),
+        recorded_runs(&again, &trials_again),
+    );
+    assert_eq!(html(&sweep(), &runs), html(&again, &runs_again));
+    let csv = csv(&again, &runs_again);
+    assert!(
+        csv.contains("\r\n0,1.500,true,1,32000000000,32000000000,"),
+        "{csv}"
+    );
+    assert!(
+        csv.contains("\r\n1,1.500,false,20,,,") && csv.trim_end().ends_with(",refused"),
+        "{csv}"
+    );
+}

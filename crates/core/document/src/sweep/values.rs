@@ -1,0 +1,72 @@
+//! Numbers as words.
+
+use linerate_lab::sweep::{Objective, RunMetrics};
+use linerate_model::stats::Interval;
+
+use crate::numbers::{digits, rate};
+
+/// Name of a value in a sentence.
+pub(super) fn title(objective: Objective) -> &'static str {
+    match objective {
+        Objective::Throughput => "received",
+        Objective::LowLoss => "received with less than 0.1 % lost",
+        Objective::CpuPerByte => "CPU time",
+        Objective::Latency => "round trip",
+        _ => objective.key(),
+    }
+}
+
+/// A value with its unit.
+#[must_use]
+pub fn value(objective: Objective, value: f64) -> String {
+    match objective {
+        Objective::LowLoss if value <= 0.0 => "too much lost".to_owned(),
+        Objective::Throughput | Objective::LowLoss => rate(value),
+        Objective::CpuPerByte => format!("{} s/GiB", digits(value)),
+        Objective::Latency => delay(value),
+        _ => digits(value),
+    }
+}
+
+/// What a setting costs a path beside its value: round trip and retransmissions, or loss. Empty
+/// where neither is known.
+pub(super) fn cost(objective: Objective, metrics: &RunMetrics) -> String {
+    let delay = metrics.rtt_us.filter(|_| objective != Objective::Latency);
+    let delay = delay.map(|us| format!("round trip {}", self::delay(us)));
+    let retransmits = metrics.retransmits.map(|count| match count.round() {
+        1.0 => "1 retransmit".to_owned(),
+        count => format!("{count:.0} retransmits"),
+    });
+    let lost = metrics
+        .lost_percent
+        .map(|percent| format!("{percent:.2} % lost"));
+
+    [delay, retransmits, lost]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// A time in µs as `210 us` or `9.5 ms`.
+pub(super) fn delay(us: f64) -> String {
+    if us < 1000.0 {
+        format!("{} us", digits(us))
+    } else {
+        format!("{} ms", digits(us / 1000.0))
+    }
+}
+
+/// Two values with their unit.
+pub(super) fn interval(objective: Objective, interval: Interval) -> String {
+    let (low, high) = (
+        value(objective, interval.low),
+        value(objective, interval.high),
+    );
+    // Runs that lose too much have no figure to show.
+    if objective == Objective::LowLoss && low == high {
+        low
+    } else {
+        format!("{low} to {high}")
+    }
+}
