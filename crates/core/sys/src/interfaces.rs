@@ -22,6 +22,12 @@ pub fn namespace_cookie() -> Result<u64> {
     Ok(u64::from_ne_bytes(cookie))
 }
 
+/// True for an address of this host.
+#[must_use]
+pub fn is_local(address: IpAddr) -> bool {
+    address.is_loopback() || device_of(address).is_some()
+}
+
 /// The device that has this address. `None` where none has it, as with addresses of multicast
 /// groups, or where the kernel does not report it.
 #[must_use]

@@ -26,7 +26,7 @@ use linerate_record::{keys, scrubbed};
 use linerate_sys::{interfaces, process};
 
 use super::generator::{self, Opening};
-use super::lab::{is_local, is_wanted, outputs};
+use super::lab::{is_wanted, outputs};
 use super::observed::{BothSides, LoadProgress, Observed};
 use super::requests::{CellMark, RESTART_CAPABILITY};
 use super::server_side::{ControlPath, ServerSide};
@@ -133,7 +133,7 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
              yours",
         ));
     }
-    if plan.asks_first && !claims.is_ours && !is_local(first.ip()) && !is_wanted()? {
+    if plan.asks_first && !claims.is_ours && !interfaces::is_local(first.ip()) && !is_wanted()? {
         return Ok(LoadEnd {
             outcome: Outcome::NotCompleted,
             trial: None,
@@ -154,7 +154,7 @@ pub fn run(plan: &LoadPlan) -> Result<LoadEnd, Error> {
     let recording = recording(plan, &spec, first);
     let mut kept = Kept::default();
 
-    if !is_local(first.ip()) && needs_baseline(plan, side.as_ref(), &answer) {
+    if !interfaces::is_local(first.ip()) && needs_baseline(plan, side.as_ref(), &answer) {
         match baseline(plan, &spec, (side.as_mut(), &mut stop), (scope, claims)) {
             Ok(found) => kept.baseline.extend(found),
             Err(why) => kept.notes.push(format!("no TCP baseline: {why}")),
@@ -319,7 +319,7 @@ fn watched(
     let are_local = spec
         .destinations
         .iter()
-        .all(|address| is_local(address.ip()));
+        .all(|address| interfaces::is_local(address.ip()));
     let threads = generator::threads(are_local, plan.opening.threads);
     let pool = generator::worker_pool(spec.connections, threads, plan.opening.processes)?;
     let watch = generator::watch(spec.destinations.first().copied())?;
@@ -341,7 +341,7 @@ fn completed(plan: &LoadPlan) -> Result<LoadSpec, Error> {
     let are_local = spec
         .destinations
         .iter()
-        .all(|address| is_local(address.ip()));
+        .all(|address| interfaces::is_local(address.ip()));
     spec.resets_at_end = opening.resets_at_end.unwrap_or(are_local);
     spec.port_range = generator::port_range();
     spec.ports_skipped = generator::reserved_ports();

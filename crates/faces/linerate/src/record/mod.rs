@@ -20,11 +20,10 @@ use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, SinkError};
 use linerate_record::{Builder, keys, scrubbed, text};
 use linerate_store::{Place, Recorder, Trials, parse_label};
-use linerate_sys::{clock, process, random};
+use linerate_sys::{clock, interfaces, process, random};
 
 pub use sessions::SessionRecords;
 
-use crate::http::lab::is_local;
 use crate::{Error, Outcome};
 
 /// Labels that a run may have.
@@ -420,7 +419,7 @@ fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option
     host.facts_key = Some(keys::facts_key(&snapshot));
     host.is_same_host = match stream {
         Some((local, remote)) => local.ip() == remote.ip(),
-        None => remote.is_some_and(|remote| is_local(remote.ip())),
+        None => remote.is_some_and(|remote| interfaces::is_local(remote.ip())),
     };
     host.snapshot = Some(Box::new(snapshot));
 

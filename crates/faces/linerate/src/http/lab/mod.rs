@@ -21,7 +21,7 @@ use target::TargetServer;
 pub use spec::{Directory, LabSpec, PLAN_FILE, Stage};
 
 pub(crate) use runner::is_wanted;
-pub(crate) use target::{is_local, local_address};
+pub(crate) use target::local_address;
 
 /// Carries out an experiment, or the selected part of it.
 ///

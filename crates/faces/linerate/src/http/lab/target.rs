@@ -66,7 +66,7 @@ impl TargetServer {
     }
 
     pub(super) fn is_local(&self) -> bool {
-        is_local(self.address().ip())
+        interfaces::is_local(self.address().ip())
     }
 
     /// The request for bodies of this size.
@@ -168,11 +168,6 @@ pub(crate) fn local_address(server: SocketAddr) -> Option<IpAddr> {
     socket.connect(server).ok()?;
 
     socket.local_addr().ok().map(|local| local.ip())
-}
-
-/// Whether an address is of this host.
-pub(crate) fn is_local(address: IpAddr) -> bool {
-    address.is_loopback() || interfaces::device_of(address).is_some()
 }
 
 const TIMEOUT: Duration = Duration::from_secs(5);
