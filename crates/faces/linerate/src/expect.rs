@@ -5,7 +5,7 @@ use linerate_lab::expect::Missed;
 use linerate_model::record::{Body, RunRecord};
 use linerate_model::sweep::Recommendation;
 use linerate_model::{Event, EventSink, SinkError};
-use linerate_record::Builder;
+use linerate_store::Builder;
 
 /// Limits that a run missed: of a sweep, the trials of the setting it advises must hold them.
 #[must_use]

@@ -10,11 +10,9 @@ use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
 use linerate_model::printable::{printable, printable_json, printable_lines};
 use linerate_model::record::{Detail, RunKind, RunRecord, RunRow, Trial};
-use linerate_record::playback;
-use linerate_store::upkeep;
 pub use linerate_store::upkeep::Keep;
 pub use linerate_store::{Filter, Label, Sort, parse_label};
-use linerate_store::{Place, Store, StoreError};
+use linerate_store::{Place, Store, StoreError, playback, upkeep};
 use serde::de::value::{Error as NameError, StrDeserializer};
 
 use crate::command_line::iperf3::{program_version, system_line};

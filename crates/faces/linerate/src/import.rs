@@ -9,6 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use linerate_history::readers::{Contents, Imported, ImportedPath, TEXT_BYTES_MAX, decode, import};
 use linerate_model::event::Endpoint;
 use linerate_model::path::PathSpec;
 use linerate_model::record::{
@@ -16,9 +17,7 @@ use linerate_model::record::{
 };
 use linerate_model::service::Outcome as SessionOutcome;
 use linerate_model::{Event, EventSink, Summary};
-use linerate_record::import::{Contents, Imported, ImportedPath, TEXT_BYTES_MAX, decode, import};
-use linerate_record::{Builder, keys, text};
-use linerate_store::{Label, Place, Saved, Store};
+use linerate_store::{Builder, Label, Place, Saved, Store, keys, text};
 use linerate_sys::{clock, file_system};
 
 use crate::Error;

@@ -375,7 +375,7 @@ fn reports_that_cannot_be_are_refused_with_the_reason() {
 fn a_full_duplex_test_in_csv_is_one_run_with_both_directions() {
     let (_directory, store) = history();
     let data =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../products/record/tests/data/iperf2");
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../products/history/tests/data/iperf2");
     let file = data.join("tcp-csv-fullduplex.2.1.8.client.csv");
     let imported = import_file(Some(&store), &file.to_string_lossy(), &[]).expect("a report");
     assert_eq!((imported.new, imported.unread_lines), (1, 0));

@@ -24,7 +24,7 @@ use linerate_model::path::{
     SampleSeries,
 };
 use linerate_model::record::{Body, Detail, RunKind, RunState, Trial};
-use linerate_record::keys;
+use linerate_store::keys;
 use linerate_sys::clock;
 
 use crate::record::{RecordOptions, Recorded, Recording, Run};

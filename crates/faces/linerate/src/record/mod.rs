@@ -18,8 +18,7 @@ use linerate_model::record::{Body, Detail, HostPart, RunId, RunKind, RunRecord, 
 use linerate_model::snapshot::Snapshot;
 use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, SinkError};
-use linerate_record::{Builder, keys, scrubbed, text};
-use linerate_store::{Place, Recorder, Trials, parse_label};
+use linerate_store::{Builder, Place, Recorder, Trials, keys, parse_label, scrubbed, text};
 use linerate_sys::{clock, interfaces, process, random};
 
 pub use sessions::SessionRecords;

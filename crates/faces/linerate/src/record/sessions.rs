@@ -8,8 +8,7 @@ use linerate_model::record::{Body, HostPart, RunKind, RunState, Session, Trial};
 use linerate_model::service::{Outcome, TestRecord};
 use linerate_model::stream::ListenerFacts;
 use linerate_model::{Event, EventSink, ServerEvent, ServerReporter, SinkError};
-use linerate_record::{Builder, keys};
-use linerate_store::Recorder;
+use linerate_store::{Builder, Recorder, keys};
 use linerate_sys::process;
 
 use super::{Labels, RecordOptions, head, host_key};

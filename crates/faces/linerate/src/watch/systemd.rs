@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use linerate_record::scrubbed;
+use linerate_store::scrubbed;
 
 /// Texts of both units and the name of their files without its ending.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use linerate_fleet::coordinator::HostResult;
 use linerate_fleet::message::{Outcome, Role, TaskEnd};
 use linerate_model::fleet::{FleetMode, Task};
 use linerate_model::record::{Body, RunKind, Series, SeriesOf, Times, Trial, Way};
-use linerate_record::text;
+use linerate_store::text;
 
 use super::cell::{Lengths, PlannedCell, Received, TaskReport, cells};
 use crate::record::head;

@@ -8,7 +8,7 @@ use linerate_fleet::message::{
     ArmTask, Done, Ended, Hello, JsonText, Outcome, Plan, Preflighted, Role, TaskEnd, VERSION,
     Versions,
 };
-use linerate_record::text;
+use linerate_store::text;
 use linerate_sys::clock;
 
 use super::shell::{self, Printed};

@@ -6,7 +6,7 @@ use linerate_model::workload::Start;
 use linerate_model::{
     Event, EventSink, Failure, FailureKind, Flow, IntervalReport, SinkError, Summary, measure,
 };
-use linerate_record::{Builder, keys, text};
+use linerate_store::{Builder, keys, text};
 use linerate_sys::{clock, process};
 
 use super::emit;

@@ -7,7 +7,7 @@ use linerate_model::record::{Detail, Series, SeriesOf, TestDetail, TestStep, Tim
 use linerate_model::{Event, Flow, IntervalReport, StreamId, StreamInterval, StreamRole};
 use serde_json::{Map, Value};
 
-use crate::fields;
+use super::fields;
 
 /// The events the trial was made of, in order; none for a trial that is not a throughput test.
 /// Intervals that were merged are one event, and histograms are in the summary only.

@@ -14,7 +14,7 @@ use linerate_model::{
     IntervalReport, Stream, StreamId, StreamInterval, StreamRole, StreamSummary, Summary,
     TcpInterval, TestSpec, Transport, UdpInterval,
 };
-use linerate_record::{Builder, playback};
+use linerate_store::{Builder, playback};
 use proptest::prelude::*;
 
 const S: u64 = 1_000_000_000;

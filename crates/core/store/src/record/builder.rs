@@ -6,8 +6,8 @@ use linerate_model::{
     Event, EventSink, Failure, FailureKind, Flow, IntervalReport, SinkError, Summary,
 };
 
-use crate::columns::Columns;
-use crate::measures;
+use super::columns::Columns;
+use super::measures;
 
 /// Points of the series of a trial that are kept; neighbours are merged beyond it.
 const POINTS_MAX: usize = 1 << 20;

@@ -1,16 +1,12 @@
-//! Records of runs: made from events, played back into events, imported from the reports of other
-//! programs.
+//! Records of runs as values: made from events, played back into events, stored as text.
 //!
 //! Nothing here performs I/O or reads a clock.
-
-#![forbid(unsafe_code)]
 
 mod argv;
 mod bounds;
 mod builder;
 mod columns;
 mod fields;
-pub mod import;
 pub mod keys;
 mod measures;
 mod playback;

@@ -16,14 +16,14 @@ use super::Taken;
 use super::banner::{self, Opening, Tool};
 use super::row::{Counted, RoleTag, Row, Subject};
 use super::stream::TextStream;
-use crate::import::iperf3::failed;
-use crate::import::time;
+use crate::readers::iperf3::failed;
+use crate::readers::time;
 
 /// Streams of one test.
 const STREAMS_MAX: usize = 1024;
 
 /// The rows of one test as one end printed them.
-pub(in crate::import) struct TextTest {
+pub(in crate::readers) struct TextTest {
     pub(super) opening: Opening,
     pub(super) streams: Vec<TextStream>,
     /// Numbers in the report, by stream.
@@ -151,11 +151,11 @@ impl TextTest {
         Taken::Yes
     }
 
-    pub(in crate::import) fn endpoint(&self) -> Endpoint {
+    pub(in crate::readers) fn endpoint(&self) -> Endpoint {
         self.opening.endpoint.unwrap_or(Endpoint::Client)
     }
 
-    pub(in crate::import) fn tool_name(&self) -> &'static str {
+    pub(in crate::readers) fn tool_name(&self) -> &'static str {
         if self.opening.tool == Some(Tool::Iperf3) {
             "iperf3"
         } else {
@@ -163,23 +163,23 @@ impl TextTest {
         }
     }
 
-    pub(in crate::import) fn version(&self) -> Option<&str> {
+    pub(in crate::readers) fn version(&self) -> Option<&str> {
         self.opening.version.as_deref()
     }
 
-    pub(in crate::import) fn cookie(&self) -> Option<&str> {
+    pub(in crate::readers) fn cookie(&self) -> Option<&str> {
         self.opening.cookie.as_deref()
     }
 
-    pub(in crate::import) fn host_name(&self) -> Option<&str> {
+    pub(in crate::readers) fn host_name(&self) -> Option<&str> {
         self.opening.host_name.as_deref()
     }
 
-    pub(in crate::import) fn source(&self) -> &str {
+    pub(in crate::readers) fn source(&self) -> &str {
         &self.source
     }
 
-    pub(in crate::import) fn started_unix_ms(
+    pub(in crate::readers) fn started_unix_ms(
         &self,
         utc_offset_s: &dyn Fn(i64) -> i64,
     ) -> Option<u64> {
@@ -191,7 +191,7 @@ impl TextTest {
     }
 
     /// What a whole and a cut report of the test have alike: its connections, and the first row.
-    pub(in crate::import) fn key_text(&self) -> String {
+    pub(in crate::readers) fn key_text(&self) -> String {
         let ends = self
             .streams
             .iter()
@@ -266,7 +266,7 @@ impl TextTest {
     }
 
     /// The events of the test.
-    pub(in crate::import) fn events(&self, utc_offset_s: &dyn Fn(i64) -> i64) -> Vec<Event> {
+    pub(in crate::readers) fn events(&self, utc_offset_s: &dyn Fn(i64) -> i64) -> Vec<Event> {
         let used = self.used();
         let streams: Vec<(Stream, &TextStream)> = (0..)
             .zip(&used)

@@ -28,7 +28,7 @@ pub use path::{ImportedPath, PathTest};
 pub use text::Command;
 use text::{Taken, TextTest};
 
-use crate::keys;
+use linerate_store::keys;
 
 /// Of all versions.
 const RUN_SCHEMA_PREFIX: &str = "linerate.run/";

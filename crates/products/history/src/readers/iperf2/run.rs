@@ -28,7 +28,7 @@ const OVERLAPPING_MAX: usize = 64;
 const CONNECTIONS_MAX: usize = 1024;
 
 /// The connections of one test, in the order of their first rows.
-pub(in crate::import) struct CsvRun {
+pub(in crate::readers) struct CsvRun {
     connections: Vec<Connection>,
     /// The program's own sum of all streams.
     sum: Option<Connection>,
@@ -195,11 +195,11 @@ impl CsvRun {
         }
     }
 
-    pub(in crate::import) fn first_row(&self) -> &str {
+    pub(in crate::readers) fn first_row(&self) -> &str {
         self.first().text.lines().next().unwrap_or_default()
     }
 
-    pub(in crate::import) fn source(&self) -> String {
+    pub(in crate::readers) fn source(&self) -> String {
         self.connections
             .iter()
             .chain(&self.sum)
@@ -207,7 +207,7 @@ impl CsvRun {
             .collect()
     }
 
-    pub(in crate::import) fn notes(&self) -> Vec<String> {
+    pub(in crate::readers) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.writer().is_none() {
             notes.push(
@@ -225,7 +225,7 @@ impl CsvRun {
         notes
     }
 
-    pub(in crate::import) fn endpoint(&self) -> Endpoint {
+    pub(in crate::readers) fn endpoint(&self) -> Endpoint {
         self.writer().unwrap_or(Endpoint::Client)
     }
 
@@ -253,11 +253,11 @@ impl CsvRun {
         })
     }
 
-    pub(in crate::import) fn started_unix_ms(&self) -> Option<u64> {
+    pub(in crate::readers) fn started_unix_ms(&self) -> Option<u64> {
         self.first().started_unix_ms()
     }
 
-    pub(in crate::import) fn events(&self) -> Vec<Event> {
+    pub(in crate::readers) fn events(&self) -> Vec<Event> {
         let parts = self.parts();
         let mut events = vec![Event::TestAccepted(Box::new(self.header(&parts)))];
         let streams: Vec<Stream> = (0..)

@@ -5,7 +5,7 @@ use linerate_model::{IntervalReport, StreamInterval};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::fields;
+use super::fields;
 
 /// Columns of all streams. The times of the warm-up and of the measured part are on one axis.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@ use linerate_model::record::{RUN_SCHEMA, RunRecord, Series, Times};
 use serde_json::Value;
 use thiserror::Error;
 
-pub use crate::bounds::FILE_MAX_BYTES;
-use crate::bounds::{self, TEXT_MAX_BYTES};
+pub use super::bounds::FILE_MAX_BYTES;
+use super::bounds::{self, TEXT_MAX_BYTES};
 
 /// Text that is no record, or none of this version.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

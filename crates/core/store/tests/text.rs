@@ -4,7 +4,7 @@ use linerate_model::measure::MeasureName;
 use linerate_model::record::{
     Body, Measure, RunId, RunKind, RunRecord, RunState, Series, SeriesOf, Times, Trial, Way,
 };
-use linerate_record::text::{self, TextError};
+use linerate_store::text::{self, TextError};
 use serde_json::{Value, json};
 
 fn record() -> RunRecord {

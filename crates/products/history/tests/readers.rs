@@ -6,12 +6,12 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use linerate_history::readers::{Contents, ImportError, Imported, import};
 use linerate_model::event::{Endpoint, ServerOutput};
 use linerate_model::{
     EndpointTotals, Event, EventSink, Flow, Summary, TestSpec, measure, stored_name,
 };
-use linerate_record::Builder;
-use linerate_record::import::{Contents, ImportError, Imported, import};
+use linerate_store::Builder;
 use serde_json::{Value, json};
 
 /// Places at which each report is cut.

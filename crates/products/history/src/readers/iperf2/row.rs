@@ -2,7 +2,7 @@
 
 use linerate_model::metrics::Distribution;
 
-use crate::import::time::days_since_1970;
+use crate::readers::time::days_since_1970;
 
 /// Names of the columns after the rate, of the header line that was read last.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use super::command::Command;
 use super::row::{Subject, quantity};
 use super::stream::TextStream;
 use super::{Taken, command};
-use crate::import::time;
+use crate::readers::time;
 
 /// The program that printed a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

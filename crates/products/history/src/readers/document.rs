@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::{Deserializer, Value};
 
-use crate::keys;
+use linerate_store::keys;
 
 /// A document in a text.
 pub(super) struct Document {
