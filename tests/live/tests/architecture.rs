@@ -20,7 +20,17 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ("linerate-fleet", &["linerate-model"]),
     ("linerate-carrier", &["linerate-fleet", "linerate-sys"]),
     ("linerate-lab", &["linerate-model"]),
-    ("linerate-history", &["linerate-model", "linerate-store"]),
+    (
+        "linerate-history",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-host",
+            "linerate-store",
+            "linerate-document",
+            "linerate-doctor",
+        ],
+    ),
     ("linerate-store", &["linerate-model", "linerate-sys"]),
     ("linerate-http", &["linerate-model", "linerate-sys"]),
     (
@@ -70,6 +80,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-sys",
             "linerate-iperf3",
             "linerate-document",
+            "linerate-history",
             "linerate-lab",
             "linerate-http",
         ],

@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use linerate_model::Event;
 use linerate_model::event::Endpoint;
 use linerate_model::record::{Import, Origin};
+use linerate_store::keys;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -27,8 +28,6 @@ use document::Document;
 pub use path::{ImportedPath, PathTest};
 pub use text::Command;
 use text::{Taken, TextTest};
-
-use linerate_store::keys;
 
 /// Of all versions.
 const RUN_SCHEMA_PREFIX: &str = "linerate.run/";

@@ -10,14 +10,10 @@
 //! Plans and runs may be of anything. [`sweep`] applies them to network tests; [`http`] is the HTTP
 //! lab, whose experiment has a fixed form, [`proof`] compares a setting of a host with a fix of it,
 //! and [`path`] plans and judges the examination of a path. [`fleet`] measures many hosts as one
-//! system. Runs that were kept are compared by [`compare`](mod@compare), watched by
-//! [`change_point`] and held against limits by [`expect`].
+//! system.
 
 #![forbid(unsafe_code)]
 
-pub mod change_point;
-pub mod compare;
-pub mod expect;
 mod explore;
 mod factor;
 mod findings;
@@ -32,7 +28,6 @@ pub mod proof;
 mod runner;
 mod setting;
 pub mod sweep;
-pub mod trend;
 pub mod watch;
 
 pub use explore::explore;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use linerate_history::conclude::expect::Expectations;
 use linerate_http::target::Target;
-use linerate_lab::expect::Expectations;
 use linerate_lab::watch::{Alarm, Quiet, RunResult, Schedule, Slot, Transition};
 use linerate_model::record::{RunRecord, Trial};
 use linerate_sys::poll::{Interest, wait_fd};

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_document::export::prometheus;
+use linerate_history::report::export::prometheus;
 use linerate_model::record::RunRecord;
 use linerate_sys::error::io_text;
 

@@ -3,9 +3,8 @@
 
 use std::fmt::Write;
 
-use serde_json::{Deserializer, Value};
-
 use linerate_store::keys;
+use serde_json::{Deserializer, Value};
 
 /// A document in a text.
 pub(super) struct Document {

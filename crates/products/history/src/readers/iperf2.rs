@@ -8,10 +8,9 @@ mod connection;
 mod row;
 mod run;
 
-pub(super) use run::CsvRun;
-
 use connection::Connection;
 use row::{Columns, Row};
+pub(super) use run::CsvRun;
 
 /// Connections without a total to which a row can still belong.
 const OPEN_MAX: usize = 1024;

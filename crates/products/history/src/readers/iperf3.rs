@@ -11,7 +11,6 @@ use std::time::Duration;
 use linerate_model::event::{Endpoint, ServerOutput, TestHeader};
 use linerate_model::interval::TcpInterval;
 use linerate_model::spec::Segmentation;
-
 use linerate_model::{
     Direction, EndCondition, Event, Failure, FailureKind, Flow, IntervalReport, Stream, StreamId,
     StreamInterval, StreamRole, TestSpec, Transport, UdpInterval,

@@ -1,18 +1,18 @@
 //! A measure over the runs of a path: what changed, when, and what changed in the configuration
 //! then.
 
-use linerate_lab::change_point::RUNS_MIN;
-use linerate_lab::trend::{Trend, TrendChange, TrendState};
+use linerate_document::blocks::{Block, Document};
+use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series};
+use linerate_document::number::counted;
+use linerate_document::plot::Plot;
+use linerate_document::style::Style;
+use linerate_document::table::Table;
+use linerate_model::numbers::MISSING;
 use linerate_model::stats::median;
 use linerate_model::stored_name;
 
-use crate::blocks::{Block, Document};
-use crate::chart::{Axis, Chart, LineStyle, Point, Series};
-use crate::number::counted;
-use crate::numbers::MISSING;
-use crate::plot::Plot;
-use crate::style::Style;
-use crate::table::Table;
+use crate::conclude::change_point::RUNS_MIN;
+use crate::conclude::trend::{Trend, TrendChange, TrendState};
 
 /// Runs of the table of text.
 const RUNS_SHOWN: usize = 20;
@@ -43,7 +43,7 @@ pub fn html(trend: &Trend, when: &dyn Fn(u64) -> String) -> String {
 /// The trend as one JSON object, schema `linerate.trend/1`.
 #[must_use]
 pub fn json(trend: &Trend) -> String {
-    crate::pretty_json(trend)
+    linerate_document::pretty_json(trend)
 }
 
 fn document(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Document {
@@ -246,8 +246,8 @@ fn chart(trend: &Trend) -> Option<Plot> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_lab::compare::Change;
-    use linerate_lab::trend::{TREND_SCHEMA, TrendRun};
+    use crate::conclude::compare::Change;
+    use crate::conclude::trend::{TREND_SCHEMA, TrendRun};
     use linerate_model::finding::Difference;
     use linerate_model::measure::MeasureName;
     use linerate_model::record::{RunId, Way};

@@ -7,9 +7,8 @@ use linerate_model::measure::{MeasureName, Unit, path_names, path_target, why_ab
 use linerate_model::path::PathReport;
 use linerate_model::printable::printable;
 use linerate_model::record::{Detail, Measure, RunState, Trial, Way};
-use thiserror::Error;
-
 use linerate_model::stats::median;
+use thiserror::Error;
 
 /// Limits, all of which must hold.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,6 @@
 //! before them, and with the level before the last change, to which they may be back.
 
 use linerate_model::measure::{Better, Comparison, MeasureInfo};
-
 use linerate_model::stats::{median, median_deviation, shift_interval};
 
 /// Runs that are judged.

@@ -13,6 +13,7 @@ use std::time::Instant;
 use linerate_host::{Request, collect};
 use linerate_model::event::TestHeader;
 use linerate_model::finding::Diagnosis;
+use linerate_model::outcome::{Error, Outcome};
 use linerate_model::printable::printable_json;
 use linerate_model::record::{Body, Detail, HostPart, RunId, RunKind, RunRecord, RunState, Trial};
 use linerate_model::snapshot::Snapshot;
@@ -22,8 +23,6 @@ use linerate_store::{Builder, Place, Recorder, Trials, keys, parse_label, scrubb
 use linerate_sys::{clock, interfaces, process, random};
 
 pub use sessions::SessionRecords;
-
-use crate::{Error, Outcome};
 
 /// Labels that a run may have.
 const LABELS_MAX: usize = 64;
@@ -86,7 +85,6 @@ pub fn json(record: &RunRecord) -> String {
 
 /// What is recorded.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Run {
     /// What it is.
     pub kind: RunKind,
@@ -347,7 +345,7 @@ impl EventSink for TestRecording {
 }
 
 /// A record of a run that begins now.
-pub(crate) fn head(kind: RunKind, body: Body, title: Option<String>, labels: Labels) -> RunRecord {
+pub fn head(kind: RunKind, body: Body, title: Option<String>, labels: Labels) -> RunRecord {
     let unix_ms = clock::unix_ms();
     let argv: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
@@ -469,7 +467,9 @@ fn path_key(client: &HostPart, server: &str, remote: Option<SocketAddr>, device:
     )
 }
 
-pub(crate) fn host_key() -> Option<String> {
+/// Key of this host, made of its `/etc/machine-id`; `None` where the file is missing or empty.
+#[must_use]
+pub fn host_key() -> Option<String> {
     fs::read_to_string("/etc/machine-id")
         .ok()
         .filter(|id| !id.trim().is_empty())

@@ -1,13 +1,13 @@
 //! Lists of runs: a table for people, and one for programs.
 
+use linerate_document::style::Style;
+use linerate_document::table::Table;
 use linerate_model::record::RunRow;
 use linerate_model::stored_name;
 
-use crate::export::csv::quotable;
-use crate::export::markdown::escaped;
-use crate::export::value_text;
-use crate::style::Style;
-use crate::table::Table;
+use super::export::csv::quotable;
+use super::export::markdown::escaped;
+use super::export::value_text;
 
 /// A line per run; `when` gives a time in ms since 1970 as text.
 #[must_use]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use linerate_document::pretty_json;
 use linerate_model::Transport;
 use linerate_model::finding::Diagnosis;
 use linerate_model::measure::MeasureName::{self, *};
@@ -14,8 +15,7 @@ use linerate_model::record::{
 use serde_json::json;
 
 use super::{csv, markdown, otlp, prometheus};
-use crate::expected::assert_expected;
-use crate::pretty_json;
+use crate::report::assert_expected;
 
 fn trial(no: u32, transport: Option<Transport>, measures: &[(MeasureName, Way, f64)]) -> Trial {
     let measure = |(name, way, value): &(MeasureName, Way, f64)| Measure::new(*name, *way, *value);

@@ -1,22 +1,12 @@
-//! Whether one sample is worse than another: numbers in, verdict out. Of records, [`compare()`]
-//! chooses the trials that count, and lists what differs in the configuration.
+//! Two samples of one measure, and the verdict whether the second is worse than the first.
 
-mod differences;
-mod records;
 #[cfg(test)]
 mod simulation_tests;
-mod trials;
 
-use linerate_model::measure::{Better, Comparison as Scale, MeasureInfo};
 use serde::Serialize;
 
-pub use differences::{Change, HostRules, configuration};
-pub use records::{COMPARE_SCHEMA, Comparison, Row, Settings, SideInfo, compare};
-pub use trials::{LeftOut, counted};
-
-use linerate_model::stats::{
-    Interval, adjusted, median, median_deviation, rank_sum_p, shift_interval,
-};
+use crate::measure::{Better, Comparison as Scale, MeasureInfo};
+use crate::stats::{Interval, adjusted, median, median_deviation, rank_sum_p, shift_interval};
 
 /// Chance to call two samples of one distribution different.
 const SIGNIFICANCE: f64 = 0.05;
@@ -242,7 +232,7 @@ pub fn adjust<'a>(judged: impl IntoIterator<Item = &'a mut Judged>) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::measure::MeasureName;
+    use crate::measure::MeasureName;
 
     use super::*;
 

@@ -58,7 +58,7 @@ impl SessionRecords {
     }
 
     /// Counts of the records, for another thread; `None` where none are kept.
-    pub(crate) fn metrics(&self) -> Option<impl Fn() -> RecordMetrics + Send + Sync + use<>> {
+    pub fn metrics(&self) -> Option<impl Fn() -> RecordMetrics + Send + Sync + use<>> {
         let recorded = self.recorder.as_ref()?.observer();
         Some(move || {
             let linerate_store::Recorded {
@@ -85,7 +85,7 @@ impl SessionRecords {
 
     /// Records that were written, to the history or to the spool beside it, and those lost; `None`
     /// where none are kept.
-    pub(crate) fn counts(&self) -> Option<(u64, u64)> {
+    pub fn counts(&self) -> Option<(u64, u64)> {
         let recorded = self.recorder.as_ref()?.recorded();
         Some((
             recorded.stored.saturating_add(recorded.spooled),

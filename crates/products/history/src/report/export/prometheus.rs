@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use linerate_lab::change_point::change_points;
 use linerate_model::measure::MeasureName::{
     self, LatencyP50Ns, LatencyP90Ns, LatencyP99Ns, LatencyP999Ns, LostShare, PayloadBytesPerS,
     ReceivedBps, Retransmits, RttMeanNs,
@@ -14,6 +13,7 @@ use linerate_model::record::{RunKind, RunRecord, RunState, Way};
 use linerate_model::stored_name;
 
 use super::{medians, name, protocol};
+use crate::conclude::change_point::change_points;
 
 /// Paths and specifications with a set of labels of their own; the older ones are added up.
 pub const LABEL_SETS_MAX: usize = 1000;

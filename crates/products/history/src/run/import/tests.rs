@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::*;
 
 fn report(name: &str) -> String {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../products/history/tests/data");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     fs::read_to_string(data.join(name)).expect(name)
 }
 

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
+use linerate_document::number::counted;
 use linerate_model::printable::acts;
 use linerate_model::record::{RunRecord, RunState};
 use linerate_model::stored_name;
 
 use super::{medians, name};
-use crate::number::counted;
 
 /// Longest document: GitHub takes comments of up to 65,536 characters.
 pub const DOCUMENT_BYTES_MAX: usize = 60_000;

@@ -2,16 +2,17 @@
 
 mod pictures;
 
-use linerate_lab::compare::{Change, Comparison, Judged, Row, SideInfo, TRIALS_MIN, Verdict};
+use linerate_document::blocks::{Block, Document};
+use linerate_document::number::{counted, general};
+use linerate_document::record::quoted;
+use linerate_document::style::Style;
+use linerate_document::table::{Cell, Table};
 use linerate_model::measure::Unit;
 use linerate_model::record::Way;
 use linerate_model::stored_name;
+use linerate_model::two_sample::{Judged, TRIALS_MIN, Verdict};
 
-use crate::blocks::{Block, Document};
-use crate::number::{counted, general};
-use crate::record::quoted;
-use crate::style::Style;
-use crate::table::{Cell, Table};
+use crate::conclude::compare::{Change, Comparison, Row, SideInfo};
 
 /// Most differences of configuration that text shows.
 const CHANGES_SHOWN: usize = 15;
@@ -39,7 +40,7 @@ pub fn html(comparison: &Comparison) -> String {
 /// The comparison as one JSON object, schema `linerate.compare/1`.
 #[must_use]
 pub fn json(comparison: &Comparison) -> String {
-    crate::pretty_json(comparison)
+    linerate_document::pretty_json(comparison)
 }
 
 fn document(comparison: &Comparison) -> Document {
@@ -49,7 +50,7 @@ fn document(comparison: &Comparison) -> Document {
 
     for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
         blocks.push(Block::entry(name, 3, side_line(side)));
-        let reason = |out: &linerate_lab::compare::LeftOut| {
+        let reason = |out: &crate::conclude::compare::LeftOut| {
             Block::entry(
                 "",
                 3,
@@ -243,7 +244,7 @@ fn name(row: &Row) -> String {
 
 fn middle(values: &[f64], unit: Unit) -> String {
     linerate_model::stats::median(values).map_or_else(
-        || crate::numbers::MISSING.to_owned(),
+        || linerate_model::numbers::MISSING.to_owned(),
         |value| unit.text(value),
     )
 }
@@ -384,13 +385,13 @@ fn measures(rows: &[Row]) -> Option<Table> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_lab::compare::{Settings, compare};
+    use crate::conclude::compare::{Settings, compare};
     use linerate_model::finding::Difference;
     use linerate_model::measure::MeasureName;
     use linerate_model::record::{Body, Measure, RunId, RunKind, RunRecord, RunState, Trial};
 
     use super::*;
-    use crate::expected::assert_expected;
+    use crate::report::assert_expected;
 
     fn run(started_unix_ms: u64, rates_mbps: &[f64]) -> RunRecord {
         let measure = |name, value| Measure::new(name, Way::Forward, value);
@@ -423,11 +424,12 @@ mod tests {
     }
 
     const SETTINGS: Settings<'static> = Settings {
-        margin: linerate_lab::compare::MARGIN,
+        margin: linerate_model::two_sample::MARGIN,
         measure: None,
         is_forced: false,
         earlier: &[],
         host_rules: |_, _| Vec::new(),
+        experiment_notes: |_, _| Vec::new(),
     };
     const RATES: [f64; 5] = [941.0, 942.1, 940.2, 941.7, 941.3];
 

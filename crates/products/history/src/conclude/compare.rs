@@ -1,16 +1,20 @@
 //! Two sides of a comparison, each one run or several: what differs in the configuration, and in
 //! the results.
 
+mod differences;
+mod trials;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::measure::{Better, MeasureName};
 use linerate_model::record::{RunId, RunKind, RunRecord, RunState, Trial, Way};
 use linerate_model::stored_name;
+use linerate_model::two_sample::{EARLIER_MAX, Judged, Verdict, adjust};
 use serde::Serialize;
 
-use super::differences::{Change, HostRules, changes, notes, obstacles};
-use super::trials::{LeftOut, counted};
-use super::{EARLIER_MAX, Judged, Verdict, adjust};
+pub use differences::{Change, ExperimentNotes, HostRules, configuration};
+use differences::{changes, notes, obstacles};
+pub use trials::{LeftOut, counted};
 
 /// Schema name of a [`Comparison`].
 pub const COMPARE_SCHEMA: &str = "linerate.compare/1";
@@ -18,7 +22,7 @@ pub const COMPARE_SCHEMA: &str = "linerate.compare/1";
 /// How runs are compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings<'a> {
-    /// Smallest change that matters, as a share; [`super::MARGIN`] by default.
+    /// Smallest change that matters, as a share; [`MARGIN`](linerate_model::two_sample::MARGIN) by default.
     pub margin: f64,
     /// The measure that decides; `None` for the primary one of the kind of run.
     pub measure: Option<MeasureName>,
@@ -28,6 +32,8 @@ pub struct Settings<'a> {
     pub earlier: &'a [RunRecord],
     /// What differs between two snapshots of a host.
     pub host_rules: HostRules,
+    /// What makes two experiments of the HTTP lab hard to compare.
+    pub experiment_notes: ExperimentNotes,
 }
 
 /// Two sides, and what follows.
@@ -119,7 +125,7 @@ pub fn compare(a: &[RunRecord], b: &[RunRecord], settings: &Settings<'_>) -> Com
     let mut notes = a
         .first()
         .zip(b.first())
-        .map_or_else(Vec::new, |(a, b)| notes(a, b));
+        .map_or_else(Vec::new, |(a, b)| notes(a, b, settings.experiment_notes));
     notes.extend(order(a, b));
     notes.extend(cells_of_one(&cells_a, &cells_b));
 

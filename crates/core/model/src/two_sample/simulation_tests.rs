@@ -1,8 +1,8 @@
 //! Error rates of the verdicts on a path with 20 earlier runs: 400 comparisons of normal values for
 //! each figure.
 
+use crate::measure::MeasureName;
 use fastrand::Rng;
-use linerate_model::measure::MeasureName;
 
 use super::{Judged, MARGIN, Verdict};
 

@@ -2,11 +2,11 @@
 
 use linerate_model::measure::{Comparison, MeasureName};
 use linerate_model::record::{RunId, RunRecord, Way};
+use linerate_model::stats::median;
 use serde::Serialize;
 
-use crate::change_point::{BEFORE, RUNS_MIN, change_points};
-use crate::compare::{Change, HostRules, configuration};
-use linerate_model::stats::median;
+use super::change_point::{BEFORE, ChangePoint, RUNS_MIN, change_points};
+use super::compare::{Change, HostRules, configuration};
 
 /// Schema name of a [`Trend`].
 pub const TREND_SCHEMA: &str = "linerate.trend/1";
@@ -100,34 +100,32 @@ impl Trend {
             .chain([values.len()]);
 
         let starts = [0].into_iter().chain(found.iter().map(|point| point.at));
-        let change =
-            |((point, end), start): ((&crate::change_point::ChangePoint, usize), usize)| {
-                let run_of = |position: usize| Some(runs.get(known.get(position)?.0)?.run);
-                let [a, b] =
-                    [point.at.checked_sub(1)?, point.at].map(|position| load(run_of(position)?));
+        let change = |((point, end), start): ((&ChangePoint, usize), usize)| {
+            let run_of = |position: usize| Some(runs.get(known.get(position)?.0)?.run);
+            let [a, b] =
+                [point.at.checked_sub(1)?, point.at].map(|position| load(run_of(position)?));
 
-                // The level before a change is that since the one before it.
-                let before =
-                    median(values.get(point.at.saturating_sub(BEFORE).max(start)..point.at)?)?;
-                let after = median(values.get(point.at..end.max(point.found_at + 1))?)?;
-                let is_ratio =
-                    matches!(measure.info().comparison, Comparison::Ratio { .. }) && before != 0.0;
-                Some(TrendChange {
-                    at: known.get(point.at)?.0,
-                    before,
-                    after,
-                    effect: if is_ratio {
-                        after / before
-                    } else {
-                        after - before
-                    },
-                    is_ratio,
-                    is_worse: point.is_worse,
-                    configuration: a
-                        .zip(b)
-                        .map_or_else(Vec::new, |(a, b)| configuration(&a, &b, host_rules)),
-                })
-            };
+            // The level before a change is that since the one before it.
+            let before = median(values.get(point.at.saturating_sub(BEFORE).max(start)..point.at)?)?;
+            let after = median(values.get(point.at..end.max(point.found_at + 1))?)?;
+            let is_ratio =
+                matches!(measure.info().comparison, Comparison::Ratio { .. }) && before != 0.0;
+            Some(TrendChange {
+                at: known.get(point.at)?.0,
+                before,
+                after,
+                effect: if is_ratio {
+                    after / before
+                } else {
+                    after - before
+                },
+                is_ratio,
+                is_worse: point.is_worse,
+                configuration: a
+                    .zip(b)
+                    .map_or_else(Vec::new, |(a, b)| configuration(&a, &b, host_rules)),
+            })
+        };
 
         let changes = found
             .iter()

@@ -1,11 +1,12 @@
 //! Charts of a comparison: the trials of both sides, and the changes with floor and margin.
 
-use linerate_lab::compare::{Judged, Row};
+use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series};
+use linerate_document::plot::Plot;
 use linerate_model::stats::median;
+use linerate_model::two_sample::Judged;
 
 use super::name;
-use crate::chart::{Axis, Chart, LineStyle, Point, Series};
-use crate::plot::Plot;
+use crate::conclude::compare::Row;
 
 /// Most measures or cells of a chart.
 const ROWS_MAX: usize = 8;
