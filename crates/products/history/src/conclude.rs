@@ -1,5 +1,7 @@
-//! Conclusions from records: which side is worse, when a measure changed, which limits are missed.
+//! Conclusions from records: which side is worse, when a measure changed, which limits are missed,
+//! which runs of a watch are worth an alert.
 
+pub mod alarm;
 pub mod change_point;
 pub mod compare;
 pub mod expect;

@@ -6,3 +6,4 @@ pub mod import;
 pub mod named;
 pub mod record;
 pub mod trend;
+pub mod watch;

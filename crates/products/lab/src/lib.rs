@@ -28,7 +28,6 @@ pub mod proof;
 mod runner;
 mod setting;
 pub mod sweep;
-pub mod watch;
 
 pub use explore::explore;
 pub use factor::{Factor, SYSTEM_CHOICE, Scale};

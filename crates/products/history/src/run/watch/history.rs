@@ -6,15 +6,15 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use linerate_history::conclude::change_point::change_points;
-use linerate_history::run::record::head;
 use linerate_model::record::{Body, RunId, RunKind, RunRecord, RunState};
 use linerate_model::stats;
 use linerate_store::{Filter, Place, Recorder, Store};
 use linerate_sys::error::io_text;
 use linerate_sys::random;
 
-use crate::record::Labels;
+use crate::conclude::change_point::change_points;
+use crate::run::record::Labels;
+use crate::run::record::head;
 
 /// Runs that decide over the state: a look at a change takes 25, and it lasts for as many.
 const RUNS_KEPT: usize = 50;

@@ -10,19 +10,20 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use linerate_history::conclude::expect::Expectations;
-use linerate_http::target::Target;
-use linerate_lab::watch::{Alarm, Quiet, RunResult, Schedule, Slot, Transition};
+use linerate_document::progress::Progress;
+use linerate_model::outcome::{Error, Outcome};
 use linerate_model::record::{RunRecord, Trial};
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::signal::{Signal, Signals};
 use serde_json::json;
 
-use crate::{Error, Outcome, Progress, otlp};
+use crate::conclude::alarm::{Alarm, RunResult, Transition};
+use crate::conclude::expect::Expectations;
+use crate::plan::quiet::Quiet;
+use crate::plan::schedule::{Schedule, Slot};
 use child::Ended;
 use history::History;
-pub use results::MetricsTarget;
-use results::Results;
+pub use results::{MetricsFile, Outlet};
 
 /// Time of the command of an alert.
 const ALERT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -51,10 +52,6 @@ pub struct WatchSpec {
     pub expect: Option<Expectations>,
     /// Command line of the shell for alerts.
     pub alert: Option<String>,
-    /// Where the results are for Prometheus.
-    pub metrics: Option<MetricsTarget>,
-    /// Collector of OpenTelemetry.
-    pub otlp: Option<Target>,
     /// Database of the runs, as [`linerate_store::Place::find`] takes it.
     pub store: Option<String>,
 }
@@ -79,23 +76,27 @@ impl WatchSpec {
             quiet: Quiet::default(),
             expect: None,
             alert: None,
-            metrics: None,
-            otlp: None,
             store: None,
         }
     }
 }
 
 /// Repeats a run until its number of runs or a signal ends it. The outcome is that of the last run.
+/// `outlets` opens what takes the results besides the history, once the period is known to fit.
 ///
 /// # Errors
 /// A period that a run does not fit in, or results that cannot be kept.
-pub fn watch(spec: &WatchSpec, signals: &Signals, progress: Progress) -> Result<Outcome, Error> {
+pub fn watch(
+    spec: &WatchSpec,
+    outlets: impl FnOnce() -> Result<Vec<Box<dyn Outlet>>, String>,
+    signals: &Signals,
+    progress: Progress,
+) -> Result<Outcome, Error> {
     let (zone, quiet) = (TimeZone::system(), spec.quiet.clone());
     let schedule = Schedule::new(&spec.name, spec.period, spec.run_length, quiet, zone)
         .map_err(Error::usage)?;
     let history = History::open(&spec.name, spec.store.as_deref()).map_err(Error::failed)?;
-    let results = Results::open(spec.metrics.as_ref()).map_err(Error::failed)?;
+    let outlets = outlets().map_err(Error::failed)?;
 
     let mut watch = Watch {
         spec,
@@ -103,7 +104,7 @@ pub fn watch(spec: &WatchSpec, signals: &Signals, progress: Progress) -> Result<
         signals,
         progress,
         history,
-        results,
+        outlets,
         alarm: Alarm::default(),
     };
     watch.restore();
@@ -127,7 +128,7 @@ struct Watch<'a> {
     signals: &'a Signals,
     progress: Progress,
     history: History,
-    results: Results,
+    outlets: Vec<Box<dyn Outlet>>,
     alarm: Alarm,
 }
 
@@ -269,15 +270,10 @@ impl Watch<'_> {
             self.alert(transition, reason.as_deref().unwrap_or_default())?;
         }
 
-        if let Err(error) = self.results.write(self.history.runs()) {
-            self.progress.line(&error);
-        }
-
-        if let (Some(url), Some(run)) = (&self.spec.otlp, self.history.runs().last())
-            && let Err(error) = otlp::send(url, std::slice::from_ref(run))
-        {
-            self.progress
-                .line(&format!("the collector has not taken the run: {error}"));
+        for outlet in &self.outlets {
+            if let Err(error) = outlet.write(self.history.runs()) {
+                self.progress.line(&error);
+            }
         }
 
         Ok(match result {

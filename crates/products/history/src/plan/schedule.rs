@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use linerate_model::fnv::fnv64;
 use thiserror::Error;
 
-use super::Quiet;
-use linerate_model::fnv::fnv64;
+use super::quiet::Quiet;
 
 /// Part of a slot in which its run starts, as a divisor of the period.
 const JITTER_DIVISOR: u64 = 10;
