@@ -375,7 +375,10 @@ fn a_load_and_an_experiment_show_their_seconds_and_cells() {
         "[phase2]\npayloads = [\"1k\", \"10k\"]\nconnections = [2, 4, 8]\nrefine_knee = false\n",
     );
     let (out, report) = (lab.path("runs"), terminal.file("report"));
-    let matrix = format!("http matrix {} {plan} --out {out} --json {access}", lab.url);
+    let matrix = format!(
+        "http lab --phases 2 {} {plan} --out {out} --json {access}",
+        lab.url
+    );
     terminal.run(&format!("{program} {matrix} > {}", report.display()));
     terminal.wait_for("a finished cell", |text| {
         let is_cell = |line: &str| line.starts_with("matrix 1") && line.contains("/s  ");

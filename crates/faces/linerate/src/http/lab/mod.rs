@@ -10,10 +10,8 @@ mod runner;
 mod spec;
 mod target;
 
-use std::path::Path;
-
-use linerate_document::http::{preflight, preflight_json};
 use linerate_lab::http::cells;
+use linerate_document::http::{preflight, preflight_json};
 
 use crate::{Error, Outcome};
 use target::TargetServer;
@@ -39,21 +37,6 @@ pub fn run(spec: &LabSpec) -> Result<Outcome, Error> {
         }
     }
 
-    Ok(Outcome::Done)
-}
-
-/// Compares two experiments that were made.
-///
-/// # Errors
-/// One that cannot be read, or a report that cannot be written.
-pub fn compare(
-    before: &Path,
-    after: &Path,
-    is_json: bool,
-    html: Option<&Path>,
-) -> Result<Outcome, Error> {
-    let study = |path| record::study(path).map_err(Error::usage);
-    outputs::comparison(&study(before)?, &study(after)?, is_json, html)?;
     Ok(Outcome::Done)
 }
 

@@ -4,9 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use linerate_document::http::{
-    comparison_html, comparison_json, comparison_text, html, json, text,
-};
+use linerate_document::http::{html, json, text};
 use linerate_model::http::Study;
 
 use crate::Error;
@@ -31,21 +29,6 @@ pub(super) fn study(study: &Study, output: Output, html_file: Option<&Path>) -> 
         json(study)
     } else {
         text(study, style())
-    })
-}
-
-/// Two experiments side by side.
-pub(super) fn comparison(
-    before: &Study,
-    after: &Study,
-    is_json: bool,
-    html: Option<&Path>,
-) -> Result<(), Error> {
-    html.map_or(Ok(()), |path| write(path, &comparison_html(before, after)))?;
-    print(&if is_json {
-        comparison_json(before, after)
-    } else {
-        comparison_text(before, after, style())
     })
 }
 

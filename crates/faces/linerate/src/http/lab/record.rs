@@ -5,11 +5,11 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use linerate_lab::http::cells::PlannedRun;
 use linerate_lab::http::environment::StartRecord;
-use linerate_lab::http::plan::Plan;
 use linerate_lab::http::study::Kept;
-use linerate_model::http::{Baseline, CellRun, HTTP_SCHEMA, RunState, Study};
+use linerate_lab::http::plan::Plan;
+use linerate_lab::http::cells::PlannedRun;
+use linerate_model::http::{Baseline, CellRun, RunState};
 use linerate_sys::file_system;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -136,27 +136,6 @@ impl Record {
         } else {
             Ok(None)
         }
-    }
-}
-
-/// An experiment that was made: the directory of its runs, or the JSON object it wrote.
-///
-/// # Errors
-/// What cannot be read, is none, or did not come as far as to be judged.
-pub(super) fn study(path: &Path) -> Result<Study, Error> {
-    let file = if path.is_dir() {
-        path.join(STUDY)
-    } else {
-        path.to_path_buf()
-    };
-    let study: Study = parse(&file)?;
-    if study.schema == HTTP_SCHEMA {
-        Ok(study)
-    } else {
-        Err(Error::usage(format!(
-            "{} is no experiment of the form {HTTP_SCHEMA}",
-            file.display()
-        )))
     }
 }
 
