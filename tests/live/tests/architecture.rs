@@ -25,7 +25,10 @@ const ALLOWED: [(&str, &[&str]); 23] = [
         "linerate-store",
         &["linerate-model", "linerate-record", "linerate-sys"],
     ),
-    ("linerate-http", &["linerate-model", "linerate-sys"]),
+    (
+        "linerate-http",
+        &["linerate-model", "linerate-sys", "linerate-document"],
+    ),
     (
         "linerate-document",
         &[
@@ -35,7 +38,10 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-sys",
         ],
     ),
-    ("linerate-tui", &["linerate-model", "linerate-document"]),
+    (
+        "linerate-tui",
+        &["linerate-model", "linerate-document", "linerate-http"],
+    ),
     ("linerate-doctor", &["linerate-model"]),
     ("linerate-host", &["linerate-model", "linerate-sys"]),
     (

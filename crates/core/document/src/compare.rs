@@ -428,6 +428,7 @@ mod tests {
         is_forced: false,
         earlier: &[],
         host_rules: |_, _| Vec::new(),
+        study_rules: |_, _| Vec::new(),
     };
     const RATES: [f64; 5] = [941.0, 942.1, 940.2, 941.7, 941.3];
 

@@ -100,6 +100,7 @@ pub fn compare(spec: &CompareSpec) -> Result<Compared, Error> {
         is_forced: spec.is_forced,
         earlier: &earlier,
         host_rules,
+        study_rules: linerate_http::conclude::study_differences,
     };
     let comparison = compare::compare(&a, &b, &settings);
     let missed = spec

@@ -343,7 +343,12 @@ impl History {
 
     /// The report of a run, and what its users noted.
     fn page(&self, run: &RunRecord, style: Style) -> String {
-        let mut page = record::text(std::slice::from_ref(run), Stretch::default(), style);
+        let mut page = record::text(
+            std::slice::from_ref(run),
+            Stretch::default(),
+            linerate_http::report::record_blocks,
+            style,
+        );
         let notes = self
             .open()
             .and_then(|store| store.notes(run.run_id))

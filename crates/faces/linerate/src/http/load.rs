@@ -5,17 +5,17 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_doctor::http::{cell_verdict, run_flags};
-use linerate_document::http::{LoadReport, end_line, load_text};
+use linerate_http::conclude::study::{Kept, Setup, StudyInput, study};
+use linerate_http::conclude::trials;
 use linerate_http::load::{self, Breaker, LoadSpec, SecondPart};
+use linerate_http::plan::Plan;
+use linerate_http::plan::cells::Phases;
 use linerate_http::probe::{self, ProbeResult, ProbeTarget};
+use linerate_http::report::{LoadReport, end_line, load_text};
 use linerate_http::request::RequestSpec;
 use linerate_http::safety_limits::{self, Demand, TargetOwnership, TargetScope};
 use linerate_http::target::Target;
-use linerate_lab::http::cells::Phases;
-use linerate_lab::http::plan::Plan;
-use linerate_lab::http::study::{Kept, Setup, StudyInput, study};
-use linerate_lab::http::trials;
-use linerate_lab::http::units::payload_bytes;
+use linerate_model::http::units::payload_bytes;
 use linerate_model::http::{
     Baseline, Cell, CellKey, CellRun, CellVerdict, Flag, LoadResult, Mode, Phase, Reading, RunState,
 };

@@ -30,12 +30,12 @@ use linerate_host::connect_advice::{HTTP_SERVER, connect_failure};
 pub use generator::{Opening, Resolved};
 pub use linerate_doctor::http::too_many_connections;
 pub use linerate_http::load::LoadSpec;
+pub use linerate_http::plan::Plan;
+pub use linerate_http::plan::cells::Phases;
 pub use linerate_http::protocol::Protocol;
 pub use linerate_http::safety_limits::TargetOwnership;
 pub use linerate_http::server::ServerSpec;
 pub use linerate_http::target::Target;
-pub use linerate_lab::http::cells::Phases;
-pub use linerate_lab::http::plan::Plan;
 pub use server_side::ControlPath;
 
 /// What is written to standard output and standard error.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use linerate_http::load::{Breaker, LoadSpec, SecondPart, WorkerPool};
-use linerate_lab::http::units::nanoseconds;
+use linerate_model::http::units::nanoseconds;
 use linerate_model::http::{Arrivals, Baseline, EndpointStats, Flag, Mode, Reading};
 
 use super::observed::{BothSides, LoadProgress, Observed};

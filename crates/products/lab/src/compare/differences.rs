@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::Difference;
+use linerate_model::http::Study;
 use linerate_model::record::{Body, Detail, RunRecord, Trial};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::stored_name;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::http::compare as http;
-
 /// What differs between two snapshots of a host, strongest effect first.
 pub type HostRules = fn(&Snapshot, &Snapshot) -> Vec<Difference>;
+
+/// What makes two studies of the HTTP lab hard to compare, one sentence each.
+pub type StudyRules = fn(&Study, &Study) -> Vec<String>;
 
 /// A difference of configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -81,9 +83,9 @@ pub(super) fn changes(
 }
 
 /// What differs between two experiments of the HTTP lab.
-pub(super) fn notes(a: &RunRecord, b: &RunRecord) -> Vec<String> {
+pub(super) fn notes(a: &RunRecord, b: &RunRecord, study_rules: StudyRules) -> Vec<String> {
     match (&a.body, &b.body) {
-        (Body::HttpLab(Some(a)), Body::HttpLab(Some(b))) => http::notes(a, b),
+        (Body::HttpLab(Some(a)), Body::HttpLab(Some(b))) => study_rules(a, b),
         _ => Vec::new(),
     }
 }

@@ -10,7 +10,7 @@ mod trials;
 use linerate_model::measure::{Better, Comparison as Scale, MeasureInfo};
 use serde::Serialize;
 
-pub use differences::{Change, HostRules, configuration};
+pub use differences::{Change, HostRules, StudyRules, configuration};
 pub use records::{COMPARE_SCHEMA, Comparison, Row, Settings, SideInfo, compare};
 pub use trials::{LeftOut, counted};
 

@@ -8,7 +8,7 @@ use linerate_model::record::{RunId, RunKind, RunRecord, RunState, Trial, Way};
 use linerate_model::stored_name;
 use serde::Serialize;
 
-use super::differences::{Change, HostRules, changes, notes, obstacles};
+use super::differences::{Change, HostRules, StudyRules, changes, notes, obstacles};
 use super::trials::{LeftOut, counted};
 use super::{EARLIER_MAX, Judged, Verdict, adjust};
 
@@ -28,6 +28,8 @@ pub struct Settings<'a> {
     pub earlier: &'a [RunRecord],
     /// What differs between two snapshots of a host.
     pub host_rules: HostRules,
+    /// What makes two studies of the HTTP lab hard to compare.
+    pub study_rules: StudyRules,
 }
 
 /// Two sides, and what follows.
@@ -119,7 +121,7 @@ pub fn compare(a: &[RunRecord], b: &[RunRecord], settings: &Settings<'_>) -> Com
     let mut notes = a
         .first()
         .zip(b.first())
-        .map_or_else(Vec::new, |(a, b)| notes(a, b));
+        .map_or_else(Vec::new, |(a, b)| notes(a, b, settings.study_rules));
     notes.extend(order(a, b));
     notes.extend(cells_of_one(&cells_a, &cells_b));
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use linerate_http::protocol::Protocol;
 
-use linerate_lab::http::cells::Phases;
-use linerate_lab::http::plan::{Plan, TEXT_BYTES_MAX};
+use linerate_http::plan::cells::Phases;
+use linerate_http::plan::{Plan, TEXT_BYTES_MAX};
 use linerate_http::target::Target;
 use linerate_sys::error::io_text;
 use linerate_sys::file_system;
@@ -58,7 +58,7 @@ pub(crate) struct LabArgs {
     resume: Option<PathBuf>,
     /// Rate of the path in bit/s, such as 1G, for the ceiling of the network [default: measured, or
     /// that of the link]
-    #[arg(long, value_name = "RATE", value_parser = linerate_lab::http::plan::line_rate)]
+    #[arg(long, value_name = "RATE", value_parser = linerate_http::plan::line_rate)]
     line_rate: Option<f64>,
     #[command(flatten)]
     protocol: ProtocolArgs,

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use linerate_lab::http::ceiling::Link;
-use linerate_lab::http::plan::Plan;
-use linerate_lab::http::trials;
+use linerate_http::conclude::ceiling::Link;
+use linerate_http::conclude::trials;
+use linerate_http::plan::Plan;
 use linerate_model::http::{CellRun, Study};
 use linerate_model::record::{Body, RunKind, RunState};
 use linerate_record::keys;

@@ -10,8 +10,8 @@ mod runner;
 mod spec;
 mod target;
 
-use linerate_lab::http::cells;
-use linerate_document::http::{preflight, preflight_json};
+use linerate_http::plan::cells;
+use linerate_http::report::{preflight, preflight_json};
 
 use crate::{Error, Outcome};
 use target::TargetServer;

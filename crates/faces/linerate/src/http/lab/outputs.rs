@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use linerate_document::http::{html, json, text};
+use linerate_http::report::{html, json, text};
 use linerate_model::http::Study;
 
 use crate::Error;

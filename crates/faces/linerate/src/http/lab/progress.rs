@@ -4,16 +4,17 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use linerate_document::http::{
-    Progress as Now, Stage, Style, answers, block, cell_words, event, finished_line, run_words,
-};
 use linerate_http::load::SecondPart;
-use linerate_lab::http::cells::PlannedRun;
+use linerate_http::plan::cells::PlannedRun;
+use linerate_http::report::{
+    Progress as Now, Stage, answers, block, cell_words, event, finished_line, run_words,
+};
 use linerate_model::http::{CellRun, Reading};
 
 use crate::http::Output;
 use crate::http::observed::LoadProgress;
 use crate::live::Live;
+use linerate_document::Style;
 use linerate_document::progress::Progress;
 
 /// Shows the progress of an experiment.

@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use linerate_lab::http::environment::StartRecord;
-use linerate_lab::http::study::Kept;
-use linerate_lab::http::plan::Plan;
-use linerate_lab::http::cells::PlannedRun;
+use linerate_http::conclude::start_record::StartRecord;
+use linerate_http::conclude::study::Kept;
+use linerate_http::plan::Plan;
+use linerate_http::plan::cells::PlannedRun;
 use linerate_model::http::{Baseline, CellRun, RunState};
 use linerate_sys::file_system;
 use serde::Serialize;

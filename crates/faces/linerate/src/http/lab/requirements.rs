@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use linerate_doctor::http::Preflight;
-use linerate_document::http::{plan_json, plan_text};
-use linerate_lab::http::environment::StartRecord;
-use linerate_lab::http::estimate::estimate;
+use linerate_http::conclude::start_record::StartRecord;
+use linerate_http::plan::estimate::estimate;
+use linerate_http::report::{plan_json, plan_text};
 use linerate_model::http::{CellKey, Check, CheckStatus};
 use linerate_sys::clock;
 

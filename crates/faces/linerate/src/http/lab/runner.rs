@@ -4,14 +4,14 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use linerate_doctor::http::{cell_verdict, run_flags, too_many_connections};
+use linerate_http::conclude::ceiling::Link;
+use linerate_http::conclude::start_record::StartRecord;
+use linerate_http::conclude::study::{self, Ending, Kept, Setup};
 use linerate_http::load::{Breaker, LoadSpec, WorkerPool};
-use linerate_lab::http::ceiling::Link;
-use linerate_lab::http::cells::{self, PlannedRun, PlannedTest};
-use linerate_lab::http::environment::StartRecord;
-use linerate_lab::http::estimate::{self, estimate};
-use linerate_lab::http::experiment::{self, CellRunner, skipped};
-use linerate_lab::http::plan::Close;
-use linerate_lab::http::study::{self, Ending, Kept, Setup};
+use linerate_http::plan::Close;
+use linerate_http::plan::cells::{self, PlannedRun, PlannedTest};
+use linerate_http::plan::estimate::{self, estimate};
+use linerate_http::run::experiment::{self, CellRunner, skipped};
 use linerate_model::http::{
     Baseline, CellKey, CellRun, Flag, LoadResult, LossWithoutLoad, Phase, RunState, Study,
 };
@@ -33,7 +33,7 @@ use crate::http::{generator, protocol_name, tcp_alone};
 use crate::live::Live;
 use crate::view::View;
 use crate::{Client, Error, Outcome};
-use linerate_lab::http::units::nanoseconds;
+use linerate_model::http::units::nanoseconds;
 
 /// Runs an experiment, or the rest of one that was interrupted, and reports it.
 pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error> {
@@ -125,7 +125,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     let study = outcome?;
     runner
         .record
-        .keep_study(&linerate_document::http::json(&study))?;
+        .keep_study(&linerate_http::report::json(&study))?;
     outputs::study(&study, spec.output, spec.html.as_deref())?;
     message
         .iter()

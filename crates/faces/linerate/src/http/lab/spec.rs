@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use linerate_http::plan::Plan;
+use linerate_http::plan::cells::Phases;
 use linerate_http::protocol::Protocol;
 use linerate_http::safety_limits::TargetOwnership;
 use linerate_http::target::Target;
-use linerate_lab::http::cells::Phases;
-use linerate_lab::http::plan::Plan;
 
 use crate::http::Output;
 use crate::http::server_side::ControlPath;

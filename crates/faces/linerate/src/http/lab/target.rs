@@ -3,19 +3,19 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use linerate_http::plan::cells::{self, PlannedRun};
+use linerate_http::plan::estimate;
 use linerate_http::probe::{self, ProbeResult, ProbeTarget};
 use linerate_http::request::RequestSpec;
 use linerate_http::safety_limits::{self, Demand, TargetOwnership, TargetScope};
 use linerate_http::target::Target;
-use linerate_lab::http::cells::{self, PlannedRun};
-use linerate_lab::http::estimate;
 use linerate_sys::interfaces;
 
 use super::spec::LabSpec;
 use crate::Error;
 use crate::http::server_side::ServerSide;
 use crate::http::{generator, probe_error};
-use linerate_lab::http::units::nanoseconds;
+use linerate_model::http::units::nanoseconds;
 
 /// A server that answered.
 #[derive(Debug)]

@@ -1,0 +1,3 @@
+//! Experiments and loads as they run.
+
+pub mod experiment;
