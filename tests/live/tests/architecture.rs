@@ -34,7 +34,16 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ("linerate-store", &["linerate-model", "linerate-sys"]),
     (
         "linerate-http",
-        &["linerate-model", "linerate-sys", "linerate-document"],
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-document",
+            "linerate-engine",
+            "linerate-host",
+            "linerate-store",
+            "linerate-doctor",
+            "linerate-history",
+        ],
     ),
     (
         "linerate-document",

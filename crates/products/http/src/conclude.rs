@@ -2,15 +2,15 @@
 //! study shows. Verdicts come from the rules that the caller passes in ([`study::Setup::judge`]).
 
 pub(crate) mod c10k;
-pub mod ceiling;
+pub(crate) mod ceiling;
 mod facts;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod knee;
 mod medians;
-pub mod start_record;
-pub mod study;
+pub(crate) mod start_record;
+pub(crate) mod study;
 mod study_differences;
-pub mod trials;
+pub(crate) mod trials;
 
 pub use study_differences::study_differences;

@@ -11,11 +11,10 @@ use core::net::IpAddr;
 use std::time::Duration;
 
 use linerate_model::Flow;
+use linerate_model::fnv::fnv64;
 use linerate_model::http::Arrivals;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-
-use linerate_model::fnv::fnv64;
 
 pub use linerate_model::http::{Ports, Trust};
 pub use protocol::{Protocol, TrustError, file_name, fingerprint};

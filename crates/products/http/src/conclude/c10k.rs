@@ -1,12 +1,12 @@
 //! Many connections: what an idle one costs, whether a low rate is served in time, what is left
 //! when all are busy.
 
+use linerate_model::http::units::{bytes_name, grouped, percent, rounded, time_name};
 use linerate_model::http::{
     Cell, CellRun, EndpointStats, Idle, IdleStep, Medians, MemoryLine, Pass, Phase, Row, RunState,
 };
 
 use super::medians::{counted, cpus};
-use linerate_model::http::units::{bytes_name, grouped, percent, rounded, time_name};
 
 /// A line describes the points from this coefficient of determination on.
 const LINEAR: f64 = 0.99;

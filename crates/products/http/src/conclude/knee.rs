@@ -1,10 +1,10 @@
 //! Throughput and latency over the connections of one payload: where throughput stops growing,
 //! where latency jumps, and which number of connections is best.
 
+use linerate_model::http::units::{percent, rounded};
 use linerate_model::http::{Medians, Position, Row};
 
 use crate::plan::Objective;
-use linerate_model::http::units::{percent, rounded};
 
 /// Throughputs closer than this are equal, however little the runs differ.
 const TOLERANCE_MIN: f64 = 0.03;

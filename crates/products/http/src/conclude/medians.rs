@@ -3,9 +3,9 @@
 use linerate_model::http::{
     CellRun, EndpointStats, LoadResult, Medians, NicStats, Quantile, RunState,
 };
+use linerate_model::stats::{median, relative_spread};
 
 use super::ceiling::Link;
-use linerate_model::stats::{median, relative_spread};
 
 /// Runs that count: finished ones, and of several with the same number the last, because it was
 /// made to replace the others.

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 use linerate_model::Flow;
+use linerate_model::http::units::{nanoseconds, shown};
 use linerate_model::http::{CellKey, Mode, Phase};
 use thiserror::Error;
 
 use crate::plan::Plan;
-use linerate_model::http::units::{nanoseconds, shown};
 
 /// Selected phases of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Version of HTTP, streams and trusted certificates.
 
+use linerate_model::http::units::shown;
 use linerate_model::http::{HttpVersion, Trust};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Plan;
-use linerate_model::http::units::shown;
 
 /// Version of HTTP, streams and trusted certificates. TLS follows from the scheme of the URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

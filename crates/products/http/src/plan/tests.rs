@@ -1,5 +1,6 @@
-use super::*;
 use linerate_model::http::HttpVersion;
+
+use super::*;
 
 const TOML: &str = r#"
 version = 1

@@ -4,8 +4,9 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::{Plan, PlanError, RUNS_MAX};
 use linerate_model::http::units::{duration_name, shown};
+
+use super::{Plan, PlanError, RUNS_MAX};
 
 const LIST_MAX: usize = 64;
 const TEXT_CHARS_MAX: usize = 2048;

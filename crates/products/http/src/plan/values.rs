@@ -3,13 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::de::{self, Deserialize, Deserializer, Visitor};
-use serde::{Serialize, Serializer};
-use thiserror::Error;
-
 use linerate_model::http::units::{
     UnitError, duration, duration_name, payload_bytes, payload_name,
 };
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::{Serialize, Serializer};
+use thiserror::Error;
 
 /// Reads a string, or a whole number as its digits.
 fn read<'de, D: Deserializer<'de>, T, E: fmt::Display>(

@@ -3,19 +3,19 @@
 mod cost;
 mod latency;
 
+use linerate_document::Style;
+use linerate_document::blocks::{Block, Document};
 use linerate_model::finding::Confidence;
 use linerate_model::http::{
     CellVerdict, EndpointStats, ErrorClass, Judgement, LoadResult, Mode, VerdictClass,
 };
+use linerate_model::numbers::rate;
 use linerate_model::stored_name;
 
 use super::labels;
 use super::numbers::{fine, grouped, known, mebi, mega, per_s, percent, quantile, time_ns};
 use cost::ends;
 use latency::{errors, latency};
-use linerate_document::Style;
-use linerate_document::blocks::{Block, Document};
-use linerate_model::numbers::rate;
 
 /// One run of the load generator with what is known around it.
 #[derive(Debug, Clone, Copy)]

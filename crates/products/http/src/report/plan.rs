@@ -1,15 +1,14 @@
 //! What an experiment would do (`--plan-only`).
 
-use crate::plan::estimate::Estimate;
-use serde_json::{Value, json};
-
-use linerate_model::numbers::{bytes, clock};
-
-use super::labels::{counted, phase};
-use super::numbers::{cell, grouped, known};
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
 use linerate_document::table::Table;
+use linerate_model::numbers::{bytes, clock};
+use serde_json::{Value, json};
+
+use super::labels::{counted, phase};
+use super::numbers::{cell, grouped, known};
+use crate::plan::estimate::Estimate;
 
 /// What both hosts must have for an experiment, and how much: `descriptors`, `10,128 on each end`.
 pub type Needs = [[String; 2]];

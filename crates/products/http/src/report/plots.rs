@@ -5,9 +5,8 @@ mod memory;
 mod payload;
 mod quantiles;
 
-use linerate_model::http::Study;
-
 use linerate_document::plot::Plot;
+use linerate_model::http::Study;
 
 /// The plots that have a curve.
 pub(super) fn plots(study: &Study) -> Vec<Plot> {

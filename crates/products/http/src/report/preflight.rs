@@ -1,11 +1,11 @@
 //! The checks of `linerate http lab --check`, and those before an experiment.
 
+use linerate_document::blocks::{Block, Document, Entry};
+use linerate_document::style::{Style, shortened};
 use linerate_model::http::{Check, CheckStatus};
 use linerate_model::stored_name;
 
 use super::labels::counted;
-use linerate_document::blocks::{Block, Document, Entry};
-use linerate_document::style::{Style, shortened};
 
 /// Names of checks are short; one from a stranger may not be.
 const NAME_CHARS_MAX: usize = 32;

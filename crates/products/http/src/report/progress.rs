@@ -3,17 +3,16 @@
 
 use std::fmt::Write;
 
+use linerate_document::Style;
+use linerate_document::wrap::LINE_CHARS;
 use linerate_model::http::{CellKey, CellRun, Reading, RunState, Share};
+use linerate_model::numbers::{clock, rate};
 use linerate_model::printable::printable_json;
 use linerate_model::stored_name;
 use serde::Serialize;
 
-use linerate_model::numbers::{clock, rate};
-
 use super::labels::{ending, phase};
 use super::numbers::{cell, grouped, known, mega, per_s, quantile, time_ns};
-use linerate_document::Style;
-use linerate_document::wrap::LINE_CHARS;
 
 /// Progress of an experiment in this second. What is not known is absent.
 #[derive(Debug, Clone, PartialEq, Serialize)]

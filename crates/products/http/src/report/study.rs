@@ -1,15 +1,15 @@
 //! The report of a study: the answers first, then section by section the numbers behind them.
 
+use linerate_document::Style;
+use linerate_document::blocks::{Block, Document};
+use linerate_document::table::Table;
 use linerate_model::http::{Environment, NegotiatedProtocol, Study};
+use linerate_model::numbers::{clock, rate};
 
 use super::numbers::moment;
 use super::plots::plots;
 use super::preflight::preflight;
 use super::tables;
-use linerate_document::Style;
-use linerate_document::blocks::{Block, Document};
-use linerate_document::table::Table;
-use linerate_model::numbers::{clock, rate};
 
 /// Most bytes of a plan that are shown; a plan written by hand has a few thousand.
 const PLAN_BYTES_MAX: usize = 64 << 10;

@@ -3,6 +3,7 @@
 mod around;
 mod forms;
 
+use linerate_document::{Glyphs, Style};
 use linerate_model::http::{
     EndpointStats, HttpVersion, Latency, LoadResult, Mode, NegotiatedProtocol, NegotiatedTls, Study,
 };
@@ -11,7 +12,6 @@ use super::fixtures::{
     client_limited, failing_load, full, hostile, idle_only, interrupted, large, run, without_agent,
 };
 use super::{LoadReport, html, load_text, text};
-use linerate_document::{Glyphs, Style};
 
 const BLOCKS: Style = Style {
     glyphs: Glyphs::Blocks,

@@ -5,13 +5,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use linerate_model::http::units::nanoseconds;
 use linerate_model::http::{
     Baseline, CellKey, CellRun, Check, CheckStatus, Flag, LossWithoutLoad, Phase, RunState, Study,
 };
 
 use crate::conclude::study::{self, Kept, Setup, StudyInput};
 use crate::plan::cells::{self, PlannedRun, PlannedTest};
-use linerate_model::http::units::nanoseconds;
 
 /// Rounds of refinement: each adds at most one cell to a payload, and may move its knee.
 const REFINEMENT_ROUNDS_MAX: u32 = 2;

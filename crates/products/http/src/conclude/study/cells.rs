@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::http::units::{payload_name, percent, rounded};
 use linerate_model::http::{
     Cell, CellFacts, CellKey, CellRun, CellVerdict, ErrorClass, LoadResult, Mode,
     NegotiatedProtocol, Network, Phase, Position, Row, VerdictClass,
@@ -14,7 +15,6 @@ use crate::conclude::knee::{Point, Shape};
 use crate::conclude::medians::{counted, medians};
 use crate::plan::cells::by_product;
 use crate::plan::estimate::usual_header_bytes;
-use linerate_model::http::units::{payload_name, percent, rounded};
 
 /// Cells and rows of an experiment.
 pub(super) struct JudgedCells {

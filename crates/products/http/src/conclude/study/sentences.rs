@@ -1,6 +1,9 @@
 //! What the report says in sentences: one for each chapter, defects of the path, demands and
 //! whether they are met.
 
+use linerate_model::http::units::{
+    bytes_name, duration_name, grouped, payload_name, percent, rate_name, time_name,
+};
 use linerate_model::http::{Baseline, Cell, Idle, LossWithoutLoad, MemoryLine, Pass, Phase, Row};
 use linerate_model::stored_name;
 
@@ -8,9 +11,6 @@ use super::StudyInput;
 use super::cells::JudgedCells;
 use crate::conclude::c10k;
 use crate::plan::Plan;
-use linerate_model::http::units::{
-    bytes_name, duration_name, grouped, payload_name, percent, rate_name, time_name,
-};
 
 /// Least share of what the link carries.
 const GOODPUT_MIN: f64 = 0.9;

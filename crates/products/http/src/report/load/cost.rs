@@ -1,11 +1,11 @@
 //! What a run cost both ends.
 
+use linerate_document::blocks::Block;
 use linerate_model::http::EndpointStats;
+use linerate_model::numbers::bytes;
 
 use super::{LoadReport, named};
 use crate::report::numbers::{cpus, peak, percent, time};
-use linerate_document::blocks::Block;
-use linerate_model::numbers::bytes;
 
 /// Both ends, known or not.
 pub(super) fn ends(report: &LoadReport<'_>) -> Vec<Block> {

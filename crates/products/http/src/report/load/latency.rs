@@ -1,11 +1,11 @@
 //! Latencies and failures of a run.
 
+use linerate_document::table::{Cell, Table};
 use linerate_model::http::{ErrorCounts, Latency, LoadResult, Mode};
 use linerate_model::stored_name;
 
 use crate::report::labels;
 use crate::report::numbers::{grouped, known, quantile, time};
-use linerate_document::table::{Cell, Table};
 
 /// The latencies with what a reader must know of them.
 pub(super) fn latency(load: &LoadResult) -> Table {

@@ -1,11 +1,11 @@
 //! Plots of the matrix: throughput and latency over connections.
 
+use linerate_document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
+use linerate_document::plot::Plot;
 use linerate_model::http::{Cell, Study};
 
 use crate::report::grid::{Grid, runs_of};
 use crate::report::numbers::{mega, payload, time};
-use linerate_document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
-use linerate_document::plot::Plot;
 
 /// Throughput with what the network allows.
 pub(super) fn throughput(study: &Study) -> Option<Plot> {

@@ -1,11 +1,11 @@
 //! Memory over idle connections with the fitted lines.
 
-use linerate_model::http::{Idle, IdleStep, MemoryLine, Study};
-
-use crate::report::numbers::grouped;
 use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series};
 use linerate_document::plot::Plot;
+use linerate_model::http::{Idle, IdleStep, MemoryLine, Study};
 use linerate_model::numbers::digits;
+
+use crate::report::numbers::grouped;
 
 /// What is taken from a step.
 type Figure = fn(&IdleStep) -> Option<u64>;

@@ -1,11 +1,11 @@
 //! Answers per second over payloads, under what the network and the server's CPUs allow.
 
+use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series};
+use linerate_document::plot::Plot;
 use linerate_model::http::{Cell, Study};
 
 use crate::report::grid::{by_payload, runs_of};
 use crate::report::numbers::{payload as payload_name, per_s};
-use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series};
-use linerate_document::plot::Plot;
 
 /// Points of a curve that are drawn.
 const POINTS_MAX: usize = 512;

@@ -1,13 +1,13 @@
 //! Latency by quantile, on an axis on which each nine is as wide as the one before.
 
 use hdrhistogram::Histogram;
+use linerate_document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
+use linerate_document::plot::Plot;
 use linerate_model::http::{Cell, Study};
 
 use crate::report::grid::{median_run, notable};
 use crate::report::hdr;
 use crate::report::numbers::{cell as cell_name, time};
-use linerate_document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
-use linerate_document::plot::Plot;
 
 pub(super) fn quantiles(study: &Study) -> Option<Plot> {
     let curve = |(hue, cell): (usize, &Cell)| {

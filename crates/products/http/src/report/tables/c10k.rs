@@ -1,12 +1,12 @@
 //! T3: many connections.
 
+use linerate_document::table::Table;
 use linerate_model::http::{Cell, Connections, Idle, IdleStep, MemoryLine, Phase, Study};
+use linerate_model::numbers::bytes;
 
 use crate::report::grid::{finished, of_phase, quantile_of};
 use crate::report::labels::letters;
 use crate::report::numbers::{cell as cell_name, cpus, grouped, known, per_s, percent};
-use linerate_document::table::Table;
-use linerate_model::numbers::bytes;
 
 /// Connections that are only held.
 pub(in crate::report) fn idle(study: &Study) -> Option<Table> {

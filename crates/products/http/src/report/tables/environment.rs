@@ -1,10 +1,10 @@
 //! T7: both hosts.
 
+use linerate_document::table::Table;
 use linerate_model::http::{Environment, Study};
+use linerate_model::numbers::{bytes, rate};
 
 use crate::report::numbers::{MISSING, grouped, known, peak, percent};
-use linerate_document::table::Table;
-use linerate_model::numbers::{bytes, rate};
 
 /// One row per fact known of either host, side by side.
 pub(in crate::report) fn environment(study: &Study) -> Table {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use linerate_document::table::{Cell, Table};
 use linerate_model::http::{CellKey, CellRun, EndpointStats, Peak, Study};
+use linerate_model::numbers::bytes;
 
 use crate::report::numbers::{cell as cell_name, grouped, known, peak as peak_text, percent};
-use linerate_document::table::{Cell, Table};
-use linerate_model::numbers::bytes;
 
 type Figure = fn(&EndpointStats) -> Option<Peak>;
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use linerate_document::table::{Cell, Table};
 use linerate_model::http::{self as model, Row, Study, VerdictClass};
 
 use crate::report::grid::{Grid, quantile_of, runs_of};
 use crate::report::labels::{letter, letters};
 use crate::report::numbers::{MISSING, known, mega, payload as payload_name, per_s, percent};
-use linerate_document::table::{Cell, Table};
 
 /// Throughput with verdicts, 99th percentile, failures; none without a matrix.
 pub(in crate::report) fn matrices(study: &Study) -> Vec<Table> {

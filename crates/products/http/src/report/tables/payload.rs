@@ -1,12 +1,12 @@
 //! T0 and T1: TCP without HTTP, and what each payload reaches.
 
+use linerate_document::table::Table;
 use linerate_model::http::{NegotiatedProtocol, Study};
+use linerate_model::numbers::rate;
 
 use crate::report::grid::{by_payload, runs_of};
 use crate::report::labels::letters;
 use crate::report::numbers::{self, cpus, fine, grouped, known, mebi, mega, per_s, percent};
-use linerate_document::table::Table;
-use linerate_model::numbers::rate;
 
 /// One row per TCP test; none without any.
 pub(in crate::report) fn baseline(study: &Study) -> Option<Table> {

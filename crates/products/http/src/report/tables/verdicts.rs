@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use linerate_document::table::Table;
 use linerate_model::http::{self as model, CellRun, Flag, Judgement, Study, VerdictClass};
 use linerate_model::stored_name;
 
 use crate::report::labels;
 use crate::report::numbers::cell as cell_name;
-use linerate_document::table::Table;
 
 /// One row per class that fits a cell; none without cells.
 pub(in crate::report) fn verdicts(study: &Study) -> Option<Table> {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::plan::estimate::{Cost, Estimate};
 use linerate_document::Style;
 use linerate_model::http::{CheckStatus, Reading, RunState};
 
@@ -11,6 +10,7 @@ use super::super::{
     Progress, Stage, block, event, finished_line, plan_json, plan_text, preflight, preflight_json,
 };
 use super::assert_expected;
+use crate::plan::estimate::{Cost, Estimate};
 
 #[test]
 fn checks_come_in_order_of_urgency_with_commands_to_copy() {

@@ -3,12 +3,16 @@
 
 use std::time::Duration;
 
-use linerate_http::load::{Breaker, LoadSpec, SecondPart, WorkerPool};
+use linerate_engine::Interrupts;
+use linerate_engine::dialect::iperf3::client::{self, ClientResult};
+use linerate_model::TestSpec;
 use linerate_model::http::units::nanoseconds;
 use linerate_model::http::{Arrivals, Baseline, EndpointStats, Flag, Mode, Reading};
+use linerate_model::outcome::Error;
+use linerate_model::spec::{ClientSpec, LocalOptions};
 
-use super::observed::{BothSides, LoadProgress, Observed};
-use crate::Error;
+use super::sampled_load::{BothSides, LoadProgress, Observed};
+use crate::load::{Breaker, LoadSpec, SecondPart, WorkerPool};
 
 /// Large enough for a path of 10 Gbit/s, small enough for one of 10 Mbit/s.
 pub(super) const BODY_BYTES: u64 = 64 << 10;
@@ -135,6 +139,27 @@ fn is_limited_by_cpu(stats: &BothSides) -> bool {
     ends().any(|end| is_full(end) || end.busiest_thread_busy.is_some_and(|busy| busy >= CPU_FULL))
 }
 
+/// Runs a test against the iperf3 server beside the one under test.
+pub(super) fn iperf3_test(
+    host: &str,
+    port: u16,
+    test: TestSpec,
+    interrupts: &dyn Interrupts,
+) -> ClientResult {
+    let mut local = LocalOptions::default();
+    local.port = port;
+    let mut spec = ClientSpec::new(host, local, test);
+    spec.connect_timeout = Some(CONNECT_TIMEOUT);
+
+    let result = client::run(&spec, &mut (), interrupts);
+    match &result.outcome {
+        Ok(()) => tracing::debug!("test ended"),
+        Err(failure) => tracing::debug!(%failure, "test ended"),
+    }
+
+    result
+}
+
 /// Shows nothing of a load.
 pub(super) struct Silent;
 
@@ -148,6 +173,8 @@ impl LoadProgress for Silent {
     fn second(&mut self, _: &SecondPart, _: [Option<Reading>; 2]) {}
 }
 
+/// Longest time to set up the control connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// CPUs and threads are full from here on.
 const CPU_FULL: f64 = 0.9;
 /// Of full CPUs a test that is limited by them gets more than this share, whatever else runs.

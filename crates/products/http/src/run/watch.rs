@@ -1,4 +1,4 @@
-//! Looks at this host over and over while a test runs, and says afterwards what it cost.
+//! Samples this host in a background thread during a test and reports its resource usage.
 
 use std::io;
 use std::net::IpAddr;
@@ -8,18 +8,17 @@ use std::time::{Duration, Instant};
 
 use linerate_host::{Depth, Period, Sampler, Seconds, Watched, reading};
 use linerate_model::http::{EndpointStats, Reading};
+use linerate_model::outcome::Error;
 use linerate_model::snapshot::Snapshot;
 
-use crate::Error;
-
 /// Time between two looks.
-pub(crate) const STEP: Duration = Duration::from_millis(200);
+pub(super) const STEP: Duration = Duration::from_millis(200);
 /// The same while a test takes longer than a minute, and between tests.
-pub(crate) const STEP_LONG: Duration = Duration::from_secs(1);
+pub(super) const STEP_LONG: Duration = Duration::from_secs(1);
 
 /// Samples a host in a thread of its own while a test runs.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(super) struct Watch {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -50,7 +49,7 @@ impl Watch {
     ///
     /// # Errors
     /// The operating system's, when it has no thread to spare.
-    pub(crate) fn start(watched: Watched) -> io::Result<Self> {
+    pub(super) fn start(watched: Watched) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 sampler: Sampler::open(watched),
@@ -77,7 +76,7 @@ impl Watch {
     }
 
     /// From now on, this process and these count as one.
-    pub(crate) fn count_in(&self, workers: &[u32]) {
+    pub(super) fn count_in(&self, workers: &[u32]) {
         let own = std::iter::once(std::process::id());
         let pids = own.chain(workers.iter().copied()).collect();
         self.shared.lock().sampler.sample_processes(pids);
@@ -85,7 +84,7 @@ impl Watch {
 
     /// Begins to keep seconds; the window in which peaks and growth count comes later. `peer`
     /// decides which NIC is looked at. Returns what [`Self::begin`] does.
-    pub(crate) fn prepare(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
+    pub(super) fn prepare(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
         let mut state = self.shared.lock();
         let sample = state.begin(peer, step, Depth::Quick);
         state.window = None;
@@ -99,13 +98,13 @@ impl Watch {
     }
 
     /// Keeps no seconds of what comes.
-    pub(crate) fn forget_seconds(&self) {
+    pub(super) fn forget_seconds(&self) {
         self.shared.lock().seconds = None;
     }
 
     /// Begins a window: peaks and growth count from here. `peer` decides which NIC is looked at.
     /// Returns when that was, on the monotonic clock, and what is so at the time.
-    pub(crate) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
+    pub(super) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
         let mut state = self.shared.lock();
         let sample = state.begin(peer, step, Depth::Full);
         let (at_ns, window) = (sample.monotonic_ns.unwrap_or(0), Period::begin(sample));
@@ -117,7 +116,7 @@ impl Watch {
     }
 
     /// Ends the window; `None` when none was begun.
-    pub(crate) fn end(&self) -> Option<EndpointStats> {
+    pub(super) fn end(&self) -> Option<EndpointStats> {
         let mut state = self.shared.lock();
         let mut window = state.window.take()?;
         let sample = state.sampler.sample(Depth::Full);
@@ -135,12 +134,12 @@ impl Watch {
     }
 
     /// The last reading, however old.
-    pub(crate) fn last_reading(&self) -> Option<Reading> {
+    pub(super) fn last_reading(&self) -> Option<Reading> {
         self.shared.lock().last_reading.clone()
     }
 
     /// What is watched.
-    pub(crate) fn watched(&self) -> Watched {
+    pub(super) fn watched(&self) -> Watched {
         self.shared.lock().sampler.watched().clone()
     }
 }
@@ -238,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_window_knows_what_this_process_did() {
-        let watch = crate::http::generator::watch(None).expect("a thread");
+        let watch = crate::run::generator::watch(None).expect("a thread");
         assert_eq!(watch.end(), None, "nothing was begun");
         let (_, baseline) = watch.begin(Some([127, 0, 0, 1].into()), STEP);
         assert!(
@@ -267,7 +266,7 @@ mod tests {
 
     #[test]
     fn seconds_are_kept_from_before_the_window() {
-        let watch = crate::http::generator::watch(None).expect("a thread");
+        let watch = crate::run::generator::watch(None).expect("a thread");
         let begun = Instant::now();
         watch.prepare(None, STEP);
 

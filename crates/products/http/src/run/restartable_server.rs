@@ -2,11 +2,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use linerate_http::server::{Listen, Server, ServerSpec, ServerStats};
+use crate::server::{Listen, Server, ServerSpec, ServerStats};
 
 /// A server that can be restarted on the same addresses.
 #[derive(Debug)]
-pub(super) struct RestartableServer {
+pub struct RestartableServer {
     /// With ports chosen by the kernel.
     spec: ServerSpec,
     /// Port of the iperf3 server beside it.
@@ -23,7 +23,9 @@ struct State {
 }
 
 impl RestartableServer {
-    pub(super) fn new(spec: &ServerSpec, server: Server, tcp_port: Option<u16>) -> Self {
+    /// A running `server` of this specification, beside an iperf3 server at `tcp_port`.
+    #[must_use]
+    pub fn new(spec: &ServerSpec, server: Server, tcp_port: Option<u16>) -> Self {
         let mut spec = spec.clone();
         spec.listen = Listen::At(server.addresses().to_vec());
         let state = State {
@@ -39,7 +41,8 @@ impl RestartableServer {
     }
 
     /// The first port it listens on.
-    pub(super) fn port(&self) -> Option<u16> {
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
         match &self.spec.listen {
             Listen::At(addresses) => addresses.first().map(std::net::SocketAddr::port),
             Listen::Everywhere(port) => Some(*port),
@@ -47,7 +50,7 @@ impl RestartableServer {
     }
 
     /// Stops it; statistics per thread, including those before restarts.
-    pub(super) fn stop(&self) -> ServerStats {
+    pub fn stop(&self) -> ServerStats {
         let mut state = self.lock();
         state.retire();
         std::mem::take(&mut state.past)

@@ -11,12 +11,12 @@ use linerate_engine::StopHandle;
 use linerate_engine::dialect::native::client::{
     self, Announcement, NativeClient, NativeError, Opened, Target,
 };
+use linerate_host::connect_advice::{CONTROL_SERVER, connect_failure};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::embedding::ControlIdentity;
 use super::signals;
-use crate::path::{IdentityOptions, identity};
-use linerate_host::connect_advice::{CONTROL_SERVER, connect_failure};
 
 /// Failure of a request.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ pub(super) enum ControlError {
 /// A session with a control channel, opened at the first request and anew when it is lost.
 pub(super) struct ControlSession {
     server: Target,
-    identity: IdentityOptions,
+    identity: ControlIdentity,
     /// Never requests a stop: a signal ends the load, not a request.
     interrupts: StopHandle,
     client: Option<NativeClient>,
@@ -119,7 +119,7 @@ impl Request {
 
 impl ControlSession {
     /// Connects to nothing yet. `interrupts` requests no stop.
-    pub(super) fn new(server: Target, identity: IdentityOptions, interrupts: StopHandle) -> Self {
+    pub(super) fn new(server: Target, identity: ControlIdentity, interrupts: StopHandle) -> Self {
         Self {
             server,
             identity,
@@ -213,7 +213,7 @@ impl ControlSession {
             bytes_max: None,
             wait_max: Duration::ZERO,
         };
-        let demand = identity::demand(&self.identity, &self.server);
+        let demand = self.identity.demand(&self.server);
         let demand = demand.map_err(|error| NativeError::Identity(error.to_string()))?;
 
         match client::open(
@@ -224,7 +224,7 @@ impl ControlSession {
             &self.interrupts,
         )? {
             Opened::Native(client) => {
-                self.remarks = identity::remember(&self.server, client.peer());
+                self.remarks = self.identity.remember(&self.server, client.peer());
                 Ok(*client)
             }
             Opened::Iperf3(_) => Err(NativeError::NotNative(
@@ -286,7 +286,7 @@ impl ControlClient {
     ///
     /// # Errors
     /// Where this host has no thread or descriptor left.
-    pub(super) fn start(server: Target, identity: IdentityOptions) -> Result<Self, ControlError> {
+    pub(super) fn start(server: Target, identity: ControlIdentity) -> Result<Self, ControlError> {
         let (tasks, inbox) = channel::<Task>();
         let lost = |why: String| ControlError::Lost {
             server: server.to_string(),

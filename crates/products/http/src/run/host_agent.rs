@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use linerate_engine::dialect::native::server::{RequestHandler, RequestRefusal};
 use linerate_host::{EnvironmentQuery, Tested, Watched, environment};
-use linerate_http::server::{ServerStats, ThreadStats};
 use linerate_model::http::EndpointStats;
+use linerate_model::outcome::Error;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -16,10 +16,11 @@ use super::requests::{
     TCP_CAPABILITY,
 };
 use super::restartable_server::RestartableServer;
-use super::watch::{STEP, STEP_LONG, Watch};
+use super::watch::{STEP, STEP_LONG, Watch, cannot_watch};
+use crate::server::{ServerStats, ThreadStats};
 
 /// Measurements of this host, by request.
-pub(super) struct HostAgent {
+pub struct HostAgent {
     watch: Watch,
     server: Option<Arc<RestartableServer>>,
     cells: Mutex<Cells>,
@@ -67,12 +68,16 @@ fn written(response: &impl Serialize) -> Result<String, RequestRefusal> {
 
 impl HostAgent {
     /// Measures the watched processes; `server` is our own, with its threads.
-    pub(super) fn new(watch: Watch, server: Option<Arc<RestartableServer>>) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// A host that cannot be observed.
+    pub fn start(watched: &Watched, server: Option<Arc<RestartableServer>>) -> Result<Self, Error> {
+        let watch = Watch::start(watched.clone()).map_err(cannot_watch)?;
+        Ok(Self {
             watch,
             server,
             cells: Mutex::default(),
-        }
+        })
     }
 
     /// May take a second.
@@ -165,7 +170,8 @@ impl HostAgent {
 }
 
 /// The port under test; `None` where only a process is measured.
-pub(super) fn tested_port(watched: &Watched) -> Option<u16> {
+#[must_use]
+pub fn tested_port(watched: &Watched) -> Option<u16> {
     if let Tested::Server { port } = watched.tested {
         Some(port)
     } else {

@@ -1,21 +1,21 @@
 //! The server of an experiment: where it is, whose it is, what it answers.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_http::plan::cells::{self, PlannedRun};
-use linerate_http::plan::estimate;
-use linerate_http::probe::{self, ProbeResult, ProbeTarget};
-use linerate_http::request::RequestSpec;
-use linerate_http::safety_limits::{self, Demand, TargetOwnership, TargetScope};
-use linerate_http::target::Target;
+use linerate_model::http::units::nanoseconds;
+use linerate_model::outcome::Error;
 use linerate_sys::interfaces;
 
 use super::spec::LabSpec;
-use crate::Error;
-use crate::http::server_side::ServerSide;
-use crate::http::{generator, probe_error};
-use linerate_model::http::units::nanoseconds;
+use crate::plan::cells::{self, PlannedRun};
+use crate::plan::estimate;
+use crate::probe::{self, ProbeResult, ProbeTarget};
+use crate::request::RequestSpec;
+use crate::run::server_side::ServerSide;
+use crate::run::{Embedding, generator, probe_error};
+use crate::safety_limits::{self, Demand, TargetOwnership, TargetScope};
+use crate::target::Target;
 
 /// A server that answered.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct TargetServer {
 
 impl TargetServer {
     /// Resolves the server and sends it one request.
-    pub(super) fn contact(spec: &LabSpec) -> Result<Self, Error> {
+    pub(super) fn contact(spec: &LabSpec, embedding: Embedding) -> Result<Self, Error> {
         let target = spec.target.clone();
         let destinations = generator::addresses(&target, &[], None)?;
         let first = *destinations
@@ -42,11 +42,11 @@ impl TargetServer {
         let mut control = spec.control.clone();
         control.server = control.server.or_else(|| spec.plan.control.clone());
 
-        let server = ServerSide::contact(first, &control, CONTROL_WAIT_MAX)?;
+        let server = ServerSide::contact(first, &control, CONTROL_WAIT_MAX, embedding)?;
         let (answer, has_sizes) = ask(spec, first)?;
         let claims = ServerSide::ownership(server.as_ref(), first, spec.claims);
         Ok(Self {
-            client: local_address(first),
+            client: generator::local_address(first),
             url: target,
             destinations,
             server,
@@ -155,19 +155,6 @@ fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Error
 
 fn path_of(payload_bytes: u64) -> String {
     format!("/b/{payload_bytes}")
-}
-
-/// The address this host would use towards another; nothing is sent.
-pub(crate) fn local_address(server: SocketAddr) -> Option<IpAddr> {
-    let any: IpAddr = if server.is_ipv4() {
-        Ipv4Addr::UNSPECIFIED.into()
-    } else {
-        Ipv6Addr::UNSPECIFIED.into()
-    };
-    let socket = std::net::UdpSocket::bind((any, 0)).ok()?;
-    socket.connect(server).ok()?;
-
-    socket.local_addr().ok().map(|local| local.ip())
 }
 
 const TIMEOUT: Duration = Duration::from_secs(5);

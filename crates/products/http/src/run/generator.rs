@@ -1,19 +1,19 @@
 //! From a plan to the generator: addresses, ports, threads and processes of this host.
 
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use linerate_doctor::http::{descriptors_for, worker_processes};
 use linerate_host::{Tested, Watched};
-use linerate_http::load::ports::parse_reserved;
-use linerate_http::load::{Local, Processes, WorkerPool};
-use linerate_http::target::Target;
 use linerate_model::http::Ports;
+use linerate_model::outcome::Error;
 use linerate_sys::socket::{self, Family};
 use linerate_sys::{cpu, interfaces, process};
 
 use super::watch::{Watch, cannot_watch};
-use crate::Error;
+use crate::load::ports::parse_reserved;
+use crate::load::{Local, Processes, WorkerPool};
+use crate::target::Target;
 
 /// What the command line leaves to this host.
 #[derive(Debug, Clone, Default)]
@@ -135,6 +135,20 @@ pub(super) fn local_end<'a>(
         ports,
         ports_skipped,
     }
+}
+
+/// The address this host would use towards another; nothing is sent.
+#[must_use]
+pub fn local_address(server: SocketAddr) -> Option<IpAddr> {
+    let any: IpAddr = if server.is_ipv4() {
+        Ipv4Addr::UNSPECIFIED.into()
+    } else {
+        Ipv6Addr::UNSPECIFIED.into()
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect(server).ok()?;
+
+    socket.local_addr().ok().map(|local| local.ip())
 }
 
 /// Observes this process as the client of a server.

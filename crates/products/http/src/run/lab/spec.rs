@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use linerate_http::plan::Plan;
-use linerate_http::plan::cells::Phases;
-use linerate_http::protocol::Protocol;
-use linerate_http::safety_limits::TargetOwnership;
-use linerate_http::target::Target;
+use linerate_history::run::record::RecordOptions;
 
-use crate::http::Output;
-use crate::http::server_side::ControlPath;
-use crate::record::RecordOptions;
+use crate::plan::Plan;
+use crate::plan::cells::Phases;
+use crate::protocol::Protocol;
+use crate::run::Output;
+use crate::run::server_side::ControlPath;
+use crate::safety_limits::TargetOwnership;
+use crate::target::Target;
 
 /// The plan in a directory of runs.
 pub const PLAN_FILE: &str = "plan.toml";

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use linerate_doctor::http::Preflight;
-use linerate_http::conclude::start_record::StartRecord;
-use linerate_http::plan::estimate::estimate;
-use linerate_http::report::{plan_json, plan_text};
 use linerate_model::http::{CellKey, Check, CheckStatus};
 use linerate_sys::clock;
 
 use super::outputs;
 use super::spec::LabSpec;
 use super::target::TargetServer;
-use crate::http::{generator, own_environment};
+use crate::conclude::start_record::StartRecord;
+use crate::plan::estimate::estimate;
+use crate::report::{plan_json, plan_text};
+use crate::run::{generator, own_environment};
 
 /// Observes both hosts before the first run.
 pub(super) fn hosts(target: &TargetServer) -> StartRecord {

@@ -2,23 +2,23 @@
 
 use std::net::SocketAddr;
 
-use linerate_http::conclude::ceiling::Link;
-use linerate_http::conclude::trials;
-use linerate_http::plan::Plan;
+use linerate_history::run::record::{Recording, Run};
 use linerate_model::http::{CellRun, Study};
+use linerate_model::outcome::Error;
 use linerate_model::record::{Body, RunKind, RunState};
 use linerate_store::keys;
 
 use super::spec::LabSpec;
-use crate::Error;
-use crate::record::{Recording, Run};
+use crate::conclude::ceiling::Link;
+use crate::conclude::trials;
+use crate::plan::Plan;
 
-/// An experiment that is being recorded.
-pub(super) struct KeptLab {
+/// The history's record of an experiment while it runs.
+pub(super) struct HistoryRecord {
     recording: Recording,
 }
 
-impl KeptLab {
+impl HistoryRecord {
     /// The experiment begins; `None` where it is not recorded.
     pub(super) fn begin(spec: &LabSpec, server: SocketAddr) -> Option<Self> {
         spec.record.place.as_ref()?;
@@ -27,19 +27,16 @@ impl KeptLab {
             ..spec.plan.clone()
         };
 
-        let run = Run {
-            kind: RunKind::HttpLab,
-            body: Body::HttpLab(None),
-            server: Some(spec.target.host.clone()),
-            spec_key: keys::spec_key("http-lab", &(plan.to_toml(), format!("{:?}", spec.phases))),
-            peer: Some(server),
-        };
+        let spec_key = keys::spec_key("http-lab", &(plan.to_toml(), format!("{:?}", spec.phases)));
+        let mut run = Run::new(RunKind::HttpLab, Body::HttpLab(None), spec_key);
+        run.server = Some(spec.target.host.clone());
+        run.peer = Some(server);
         Some(Self {
             recording: Recording::begin(spec.record.clone(), run),
         })
     }
 
-    /// A run is through, or was made before the experiment was resumed.
+    /// A run has ended, or was made before the experiment was resumed.
     pub(super) fn add(&mut self, run: &CellRun, link: Option<&Link>) {
         // One that was made before begins with the record.
         let ms = run

@@ -1,8 +1,8 @@
 //! Experiments: joins the plan, the hosts, the runs, the verdicts and the reports.
 
 mod cooldown;
-mod kept;
-pub(crate) mod outputs;
+mod history_record;
+pub(super) mod outputs;
 mod progress;
 mod record;
 mod requirements;
@@ -10,30 +10,30 @@ mod runner;
 mod spec;
 mod target;
 
-use linerate_http::plan::cells;
-use linerate_http::report::{preflight, preflight_json};
+use linerate_model::outcome::{Error, Outcome};
 
-use crate::{Error, Outcome};
+use super::Embedding;
+use crate::plan::cells;
+use crate::report::{preflight, preflight_json};
 use target::TargetServer;
 
 pub use spec::{Directory, LabSpec, PLAN_FILE, Stage};
 
-pub(crate) use runner::is_wanted;
-pub(crate) use target::local_address;
+pub(super) use runner::is_wanted;
 
 /// Carries out an experiment, or the selected part of it.
 ///
 /// # Errors
 /// An invalid plan, hosts that do not have what it needs, or a server that does not answer.
-pub fn run(spec: &LabSpec) -> Result<Outcome, Error> {
+pub fn run(spec: &LabSpec, embedding: Embedding) -> Result<Outcome, Error> {
     match spec.stage {
         Stage::PrintPlan => outputs::print(&spec.plan.to_toml())?,
         Stage::ShowPlan => outputs::print(&requirements::listing(spec))?,
-        Stage::Check => return check(spec),
+        Stage::Check => return check(spec, embedding),
         Stage::Run => {
-            let target = TargetServer::contact(spec)?;
+            let target = TargetServer::contact(spec, embedding)?;
             let spec = &target.adapted(spec);
-            return runner::run(spec, target);
+            return runner::run(spec, target, embedding);
         }
     }
 
@@ -41,8 +41,8 @@ pub fn run(spec: &LabSpec) -> Result<Outcome, Error> {
 }
 
 /// Checks both hosts and reports what is missing.
-fn check(spec: &LabSpec) -> Result<Outcome, Error> {
-    let target = TargetServer::contact(spec)?;
+fn check(spec: &LabSpec, embedding: Embedding) -> Result<Outcome, Error> {
+    let target = TargetServer::contact(spec, embedding)?;
     let keys = cells::keys(&cells::runs(&spec.plan, spec.phases));
     let hosts = requirements::hosts(&target);
     let checks = requirements::checks(spec, &target, &hosts, &keys);

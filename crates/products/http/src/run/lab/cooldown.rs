@@ -4,9 +4,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::target::TargetServer;
-use crate::http::rest::{REST_WINDOW, Rest, rest_of};
-use crate::http::signals::Stop;
-use crate::http::watch::{STEP, Watch};
+use crate::run::idle_check::{REST_WINDOW, Rest, rest_of};
+use crate::run::signals::Stop;
+use crate::run::watch::{STEP, Watch};
 
 /// Waits at least `least`, then until both hosts are quiet. Returns whether they are. No wait
 /// without `least`.

@@ -4,26 +4,25 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use linerate_http::load::SecondPart;
-use linerate_http::plan::cells::PlannedRun;
-use linerate_http::report::{
-    Progress as Now, Stage, answers, block, cell_words, event, finished_line, run_words,
-};
-use linerate_model::http::{CellRun, Reading};
-
-use crate::http::Output;
-use crate::http::observed::LoadProgress;
-use crate::live::Live;
 use linerate_document::Style;
 use linerate_document::progress::Progress;
+use linerate_model::http::{CellRun, Reading};
+
+use crate::load::SecondPart;
+use crate::plan::cells::PlannedRun;
+use crate::report::{
+    Progress as Now, Stage, answers, block, cell_words, event, finished_line, run_words,
+};
+use crate::run::sampled_load::LoadProgress;
+use crate::run::{LiveView, Output};
 
 /// Shows the progress of an experiment.
 pub(super) struct ExperimentProgress {
     progress: Progress,
     /// Each second is an object on standard output.
     has_events: bool,
-    /// What a view shows, which takes the place of the block.
-    live: Option<Live>,
+    /// A view that takes the place of the block.
+    view: Option<Box<dyn LiveView>>,
     style: Style,
     begun: Instant,
     /// Time that the current run and those after it are expected to take.
@@ -50,7 +49,7 @@ impl ExperimentProgress {
         Self {
             progress: Progress::new(output.quiet || output.json_stream),
             has_events: output.json_stream,
-            live: None,
+            view: None,
             style,
             begun: Instant::now(),
             ahead: Duration::ZERO,
@@ -68,19 +67,24 @@ impl ExperimentProgress {
     }
 
     /// Shows it in a view from now on.
-    pub(super) fn show(&mut self, live: Live, target: &str) {
+    pub(super) fn show(&mut self, view: Box<dyn LiveView>, target: &str) {
         self.progress = Progress::new(true);
-        live.update(|state| {
+        view.update(&mut |state| {
             let http = state.http_mut();
             (http.target, http.runs) = (target.to_owned(), self.runs);
         });
-        self.live = Some(live);
+        self.view = Some(view);
+    }
+
+    /// Closes the view.
+    pub(super) fn close_view(&mut self) {
+        self.view = None;
     }
 
     /// What runs now that has no seconds.
     pub(super) fn running(&self, what: &str) {
-        if let Some(live) = &self.live {
-            live.update(|state| state.http_mut().begin(what.to_owned()));
+        if let Some(view) = &self.view {
+            view.update(&mut |state| state.http_mut().begin(what.to_owned()));
         }
     }
 
@@ -130,8 +134,8 @@ impl ExperimentProgress {
             .zip(took)
             .for_each(|(sum, time)| *sum += time);
 
-        if let Some(live) = &self.live {
-            live.update(|state| {
+        if let Some(view) = &self.view {
+            view.update(&mut |state| {
                 let level = state.http_mut().cells.entry(run.key).or_default();
                 level.setting = cell_words(&run.key);
                 level.add(answers(run));
@@ -193,7 +197,7 @@ impl LoadProgress for ExperimentProgress {
     }
 
     fn is_shown(&self) -> bool {
-        self.has_events || self.live.is_some() || self.progress.is_terminal()
+        self.has_events || self.view.is_some() || self.progress.is_terminal()
     }
 
     fn second(&mut self, second: &SecondPart, ends: [Option<Reading>; 2]) {
@@ -206,15 +210,15 @@ impl LoadProgress for ExperimentProgress {
         if self.has_events {
             // A closed standard output is noticed when the report is written.
             let _ = io::stdout().write_all(event(&now).as_bytes());
-        } else if let Some(live) = &self.live {
-            live.update(|state| {
+        } else if let Some(view) = &self.view {
+            view.update(&mut |state| {
                 let http = state.http_mut();
                 (http.running, http.run, http.runs, http.left_s) =
                     (run_words(&now), now.run, now.runs, now.left_s);
                 http.ok_per_s.push(second.ok as f64);
                 (http.payload_bytes, http.p99_ns) = (second.payload_bytes, now.p99_ns);
                 (http.errors, http.open, http.client, http.server) =
-                    (now.errors, now.open, now.client, now.server);
+                    (now.errors, now.open, now.client.clone(), now.server.clone());
             });
         } else {
             self.progress.update(&block(&now, self.style));

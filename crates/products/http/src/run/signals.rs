@@ -1,8 +1,7 @@
 //! Ctrl-C while an experiment runs: once ends it with what is known, twice at once.
 
+use linerate_model::outcome::Error;
 use linerate_sys::signal::{self, Signal, Signals};
-
-use crate::Error;
 
 /// What the user asked for while it ran.
 #[derive(Debug)]

@@ -4,11 +4,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use linerate_http::report::{html, json, text};
 use linerate_model::http::Study;
+use linerate_model::outcome::Error;
 
-use crate::Error;
-use crate::http::Output;
+use crate::report::{html, json, text};
+use crate::run::Output;
 
 pub(crate) use linerate_document::progress::style;
 

@@ -5,18 +5,18 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use linerate_http::conclude::start_record::StartRecord;
-use linerate_http::conclude::study::Kept;
-use linerate_http::plan::Plan;
-use linerate_http::plan::cells::PlannedRun;
 use linerate_model::http::{Baseline, CellRun, RunState};
+use linerate_model::outcome::Error;
 use linerate_sys::file_system;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::spec::{Directory, PLAN_FILE};
-use crate::Error;
+use crate::conclude::start_record::StartRecord;
+use crate::conclude::study::Kept;
+use crate::plan::Plan;
+use crate::plan::cells::PlannedRun;
 
 /// The directory of an experiment.
 #[derive(Debug)]

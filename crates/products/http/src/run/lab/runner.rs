@@ -4,39 +4,41 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use linerate_doctor::http::{cell_verdict, run_flags, too_many_connections};
-use linerate_http::conclude::ceiling::Link;
-use linerate_http::conclude::start_record::StartRecord;
-use linerate_http::conclude::study::{self, Ending, Kept, Setup};
-use linerate_http::load::{Breaker, LoadSpec, WorkerPool};
-use linerate_http::plan::Close;
-use linerate_http::plan::cells::{self, PlannedRun, PlannedTest};
-use linerate_http::plan::estimate::{self, estimate};
-use linerate_http::run::experiment::{self, CellRunner, skipped};
+use linerate_model::http::units::nanoseconds;
 use linerate_model::http::{
     Baseline, CellKey, CellRun, Flag, LoadResult, LossWithoutLoad, Phase, RunState, Study,
 };
+use linerate_model::outcome::{Error, Outcome};
 use linerate_model::{Direction, EndCondition, Failure, FailureKind, Flow, TestSpec, measure};
 use linerate_sys::clock;
 
-use super::kept::KeptLab;
+use super::history_record::HistoryRecord;
 use super::progress::ExperimentProgress;
 use super::record::Record;
 use super::requirements;
 use super::spec::LabSpec;
 use super::target::TargetServer;
 use super::{cooldown, outputs};
-use crate::http::observed::{BothSides, Observed};
-use crate::http::requests::{CellMark, TCP_CAPABILITY};
-use crate::http::signals::Stop;
-use crate::http::watch::Watch;
-use crate::http::{generator, protocol_name, tcp_alone};
-use crate::live::Live;
-use crate::view::View;
-use crate::{Client, Error, Outcome};
-use linerate_model::http::units::nanoseconds;
+use crate::conclude::ceiling::Link;
+use crate::conclude::start_record::StartRecord;
+use crate::conclude::study::{self, Ending, Kept, Setup};
+use crate::load::{Breaker, LoadSpec, WorkerPool};
+use crate::plan::Close;
+use crate::plan::cells::{self, PlannedRun, PlannedTest};
+use crate::plan::estimate::{self, estimate};
+use crate::run::experiment::{self, CellRunner, skipped};
+use crate::run::requests::{CellMark, TCP_CAPABILITY};
+use crate::run::sampled_load::{BothSides, Observed};
+use crate::run::signals::Stop;
+use crate::run::watch::Watch;
+use crate::run::{Embedding, generator, protocol_name, tcp_baseline};
 
 /// Runs an experiment, or the rest of one that was interrupted, and reports it.
-pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error> {
+pub(super) fn run(
+    spec: &LabSpec,
+    target: TargetServer,
+    embedding: Embedding,
+) -> Result<Outcome, Error> {
     let planned = cells::runs(&spec.plan, spec.phases);
     let bytes_max = target.permit(spec, &planned)?;
     let hosts = requirements::hosts(&target);
@@ -56,10 +58,8 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
         return Err(Error::failed("not wanted"));
     }
 
-    let live = spec.output.tui.then(Live::default);
-    let view = live.as_ref().and_then(View::open);
-    if let Some(live) = live.filter(|_| view.is_some()) {
-        progress.show(live, &target.url.to_string());
+    if let Some(view) = spec.output.tui.then(embedding.open_view).flatten() {
+        progress.show(view, &target.url.to_string());
     }
 
     let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
@@ -111,21 +111,19 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
         bytes_max,
         begun: Instant::now(),
         is_server_gone: false,
-        kept: KeptLab::begin(spec, target_address),
+        kept: HistoryRecord::begin(spec, target_address),
     };
     kept.runs.iter().for_each(|run| runner.keep_trial(run));
     let outcome = experiment::run(&setup, spec.is_forced, kept, &mut runner);
 
     runner.progress.clear();
-    drop(view);
+    runner.progress.close_view();
     let message = runner
         .kept
         .take()
         .and_then(|kept| kept.finish(&outcome, runner.is_server_gone));
     let study = outcome?;
-    runner
-        .record
-        .keep_study(&linerate_http::report::json(&study))?;
+    runner.record.keep_study(&crate::report::json(&study))?;
     outputs::study(&study, spec.output, spec.html.as_deref())?;
     message
         .iter()
@@ -223,7 +221,7 @@ struct Runner<'a> {
     begun: Instant,
     is_server_gone: bool,
     /// Takes a trial of every run.
-    kept: Option<KeptLab>,
+    kept: Option<HistoryRecord>,
 }
 
 impl CellRunner for Runner<'_> {
@@ -250,7 +248,7 @@ impl CellRunner for Runner<'_> {
         let port = self.tcp_port();
         match self.baseline(test, port) {
             Ok(found) => {
-                self.progress.line(&tcp_alone::text(&found));
+                self.progress.line(&tcp_baseline::text(&found));
                 Ok(Some(found))
             }
             Err(failure) if failure.kind == FailureKind::Interrupted => {
@@ -275,14 +273,14 @@ impl CellRunner for Runner<'_> {
 
         let key = CellKey::new(
             Phase::Matrix,
-            tcp_alone::SMALL_BODY_BYTES,
-            tcp_alone::SMALL_CONNECTIONS,
+            tcp_baseline::SMALL_BODY_BYTES,
+            tcp_baseline::SMALL_CONNECTIONS,
         );
         let load = self.load_spec(&PlannedRun { key, repeat: 0 }).ok()?;
-        let load = tcp_alone::trickle(&load, goodput_bps);
+        let load = tcp_baseline::trickle(&load, goodput_bps);
         let pool = self.pool(&load).ok()?;
-        let mark = CellMark::named(tcp_alone::ID);
-        let mut silent = tcp_alone::Silent;
+        let mark = CellMark::named(tcp_baseline::ID);
+        let mut silent = tcp_baseline::Silent;
 
         let hosts = Observed::new(
             &self.watch,
@@ -380,7 +378,7 @@ impl Runner<'_> {
         spec.omit = OMITTED;
 
         let host = self.target.address().ip().to_string();
-        let result = Client::to(&host, port, spec).run(self.stop.signals());
+        let result = tcp_baseline::iperf3_test(&host, port, spec, self.stop.signals());
         result.outcome?;
 
         let (summary, link) = (result.summary.unwrap_or_default(), self.link.as_ref());
@@ -412,17 +410,21 @@ impl Runner<'_> {
             return Err("the server has no payloads of linerate's in plain HTTP/1.1".to_owned());
         }
 
-        let key = CellKey::new(Phase::Matrix, tcp_alone::BODY_BYTES, tcp_alone::CONNECTIONS);
+        let key = CellKey::new(
+            Phase::Matrix,
+            tcp_baseline::BODY_BYTES,
+            tcp_baseline::CONNECTIONS,
+        );
         let planned = PlannedRun { key, repeat: 0 };
         let text = |error: Error| error.to_string();
         let load = self.load_spec(&planned).map_err(text)?;
-        let load = tcp_alone::download(&load, load.request.clone(), tcp_alone::OF_STUDY);
+        let load = tcp_baseline::download(&load, load.request.clone(), tcp_baseline::OF_STUDY);
         let pool = self.pool(&load).map_err(text)?;
         let mark = CellMark {
-            id: tcp_alone::ID.to_owned(),
+            id: tcp_baseline::ID.to_owned(),
             ..self.mark(&planned)
         };
-        let mut silent = tcp_alone::Silent;
+        let mut silent = tcp_baseline::Silent;
 
         let hosts = Observed::new(
             &self.watch,
@@ -431,9 +433,9 @@ impl Runner<'_> {
             &mut silent,
             mark,
         );
-        let found = tcp_alone::measure(hosts, load, &pool, self.bytes_max)?;
+        let found = tcp_baseline::measure(hosts, load, &pool, self.bytes_max)?;
         if let Some(found) = &found {
-            self.progress.line(&tcp_alone::text(found));
+            self.progress.line(&tcp_baseline::text(found));
         }
 
         Ok(found)
@@ -560,12 +562,12 @@ fn introduction(target: &TargetServer, time: Duration) -> String {
         target.url,
         target.address(),
         target.answer.status,
-        linerate_document::sweep::clock(time.as_secs_f64()),
+        linerate_model::numbers::clock(time.as_secs_f64()),
     )
 }
 
 /// Asks the user whether to continue; without a terminal the command line is the answer.
-pub(crate) fn is_wanted() -> Result<bool, Error> {
+pub(in crate::run) fn is_wanted() -> Result<bool, Error> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(true);
     }

@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use linerate_engine::StopHandle;
 use linerate_engine::dialect::native::client::{NativeError, Target};
-use linerate_http::safety_limits::TargetOwnership;
 use linerate_model::http::{EndpointStats, Reading};
+use linerate_model::outcome::{Error, Outcome};
 
 use super::control_client::{
     CONNECT_TIMEOUT, ControlClient, ControlError, ControlSession, Request,
 };
+use super::embedding::{ControlIdentity, Embedding};
 use super::host_text;
+use super::idle_check::{REST_WINDOW, Rest, rest_of};
 use super::requests::{
     BEGIN_CELL, CellMark, END_CELL, INFO, Info, LAST_READING, RESTART_CAPABILITY, RESTART_WORKERS,
 };
-use super::rest::{REST_WINDOW, Rest, rest_of};
-use crate::path::{IdentityOptions, host_and_port, identity};
-use crate::{Error, Outcome};
+use crate::safety_limits::TargetOwnership;
 
 /// A way to a control channel.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ pub struct ControlPath {
 #[derive(Debug)]
 pub(super) struct ServerSide {
     client: ControlClient,
-    identity: IdentityOptions,
+    identity: ControlIdentity,
     pub(super) info: Info,
     /// How far the clocks may be apart.
     pub(super) clock_error_ns: Option<u64>,
@@ -58,25 +58,26 @@ impl ServerSide {
         server: SocketAddr,
         path: &ControlPath,
         wait_max: Duration,
+        embedding: Embedding,
     ) -> Result<Option<Self>, Error> {
         let is_wanted = path.server.is_some() || path.token_file.is_some();
         let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
         let named = path
             .server
             .as_deref()
-            .map(|text| host_and_port(text, port))
+            .map(|text| (embedding.host_and_port)(text, port))
             .transpose();
         let (host, port) = named
             .map_err(Error::usage)?
             .unwrap_or_else(|| (host_text(server), port));
         let target = Target::new(host, port, CONNECT_TIMEOUT);
-        let identity = IdentityOptions {
+        let identity = ControlIdentity {
             token_file: path.token_file.clone(),
-            ..IdentityOptions::default()
+            embedding,
         };
 
         // A token that cannot be used is an error of the command line.
-        identity::demand(&identity, &target)?;
+        identity.demand(&target)?;
         match Self::identify(target, identity, (!is_wanted).then_some(wait_max)) {
             Ok(side) => Ok(Some(side)),
             Err(error) if is_wanted || has_wrong_key(&error) => {
@@ -89,7 +90,7 @@ impl ServerSide {
     /// With `wait_max` the channel may not exist, so one attempt is made.
     fn identify(
         target: Target,
-        identity: IdentityOptions,
+        identity: ControlIdentity,
         wait_max: Option<Duration>,
     ) -> Result<Self, ControlError> {
         let client = ControlClient::start(target, identity.clone())?;
@@ -208,7 +209,7 @@ pub(super) struct LiveSamples {
 }
 
 impl LiveSamples {
-    fn start(server: Target, identity: IdentityOptions) -> Self {
+    fn start(server: Target, identity: ControlIdentity) -> Self {
         let (is_shown, end) = channel::<()>();
         let last = Arc::new(Mutex::new(None));
         let shared = Arc::clone(&last);

@@ -1,16 +1,16 @@
-//! A load with both hosts watched while it is recorded.
+//! A load with both hosts sampled while it is recorded.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_http::load::{self, Breaker, LoadSpec, Observer, SecondPart, WorkerPool};
 use linerate_model::http::{EndpointStats, LoadResult, Mode, Reading};
+use linerate_model::outcome::Error;
 
 use super::requests::CellMark;
 use super::server_side::{LiveSamples, ServerSide};
 use super::signals::Stop;
 use super::watch::{STEP, STEP_LONG, Watch};
-use crate::Error;
+use crate::load::{self, Breaker, LoadSpec, Observer, SecondPart, WorkerPool};
 
 /// Shows the progress of a load.
 pub(super) trait LoadProgress {
