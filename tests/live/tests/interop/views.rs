@@ -354,7 +354,7 @@ fn a_load_and_an_experiment_show_their_seconds_and_cells() {
         [
             "linerate http",
             "of 60",
-            "2xx/s",
+            "responses/s",
             "4 open",
             "client: CPU",
             "server: CPU",
@@ -367,7 +367,7 @@ fn a_load_and_an_experiment_show_their_seconds_and_cells() {
     terminal.expect_end("130");
 
     let text = fs::read_to_string(&report).expect("a report");
-    assert!(text.contains("2xx/s") && !text.contains('\u{1b}'), "{text}");
+    assert!(text.contains("responses/s") && !text.contains('\u{1b}'), "{text}");
 
     let terminal = Terminal::open(120, 24).expect("a second terminal");
     let plan = lab.plan(

@@ -68,13 +68,13 @@ pub(crate) fn load_blocks(report: &LoadReport<'_>, is_verbose: bool) -> Vec<Bloc
     blocks
 }
 
-/// `990 2xx/s, 1.01 MB/s; 52 errors (0.52 %: 12 addr_not_avail, 40 timeout); p50 270 us, p90 840 us, p99 12.0 ms`
+/// `990 responses/s, 1.01 MB/s; 52 errors (0.52 %: 12 addr_not_avail, 40 timeout); p50 270 us, p90 840 us, p99 12.0 ms`
 fn result(load: &LoadResult) -> String {
     let rate = match load.mode {
         Mode::Idle { .. } => held(load),
         _ => load.ok_per_s().zip(load.payload_bytes_per_s()).map_or_else(
             || "no request was sent".to_owned(),
-            |(ok, payload)| format!("{} 2xx/s, {} MB/s", per_s(ok), mega(payload)),
+            |(ok, payload)| format!("{} responses/s, {} MB/s", per_s(ok), mega(payload)),
         ),
     };
     let classes = load
@@ -298,12 +298,7 @@ fn rates(report: &LoadReport<'_>) -> Vec<Block> {
                 "{requests} {when} in the window, {ok} answered 2xx, {failures} failures ({failed})"
             ),
         ),
-        named(
-            "2xx",
-            known(load.ok_per_s(), |value| {
-                format!("{} per second", per_s(value))
-            }),
-        ),
+        named("responses/s", known(load.ok_per_s(), per_s)),
         named(
             "payload",
             amount(

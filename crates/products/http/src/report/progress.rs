@@ -110,7 +110,7 @@ pub fn cell_words(key: &CellKey) -> String {
     format!("{} {}", phase(key.phase), cell(key))
 }
 
-/// `12,345 2xx/s, payload 126.4 MB/s, p99 1.234 ms`, of one second.
+/// `12,345 responses/s, payload 126.4 MB/s, p99 1.234 ms`, of one second.
 #[must_use]
 pub fn second_words(
     ok_per_s: Option<f64>,
@@ -118,7 +118,7 @@ pub fn second_words(
     p99_ns: Option<u64>,
 ) -> String {
     format!(
-        "{} 2xx/s, payload {} MB/s, p99 {}",
+        "{} responses/s, payload {} MB/s, p99 {}",
         known(ok_per_s, per_s),
         known(payload_bytes_per_s, mega),
         known(p99_ns, time_ns)
@@ -194,7 +194,7 @@ fn numbers(run: &CellRun) -> Option<String> {
     let busiest = |busy: Option<Share>| known(busy, whole_percent);
     let server = run.server.as_ref();
     Some(format!(
-        "{} 2xx/s, payload {} MB/s, p99 {}, {} errors, max core client {} server {}",
+        "{} responses/s, payload {} MB/s, p99 {}, {} errors, max core client {} server {}",
         known(load.ok_per_s(), per_s),
         known(load.payload_bytes_per_s(), mega),
         known(load.latency.p99, |p99| quantile(Some(p99), load.latency.n)),

@@ -176,7 +176,7 @@ fn head(study: &Study) -> (String, Vec<String>) {
 
     if let Some(why) = &study.ceiling_missing {
         lines.push(format!(
-            "2xx/s that the network allows (X_net), and shares of it: n/a, {why}"
+            "responses/s that the network allows (X_net), and shares of it: n/a, {why}"
         ));
     }
 

@@ -112,7 +112,7 @@ fn protocol_and_the_reason_of_a_missing_ceiling_are_listed() {
     let lines = [
         "protocol: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each \
          connection",
-        "2xx/s that the network allows (X_net), and shares of it: n/a, the speed is unknown",
+        "responses/s that the network allows (X_net), and shares of it: n/a, the speed is unknown",
     ];
     let (shown, page) = (text(&study, Style::PLAIN), html(&study));
 

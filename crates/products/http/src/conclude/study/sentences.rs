@@ -126,7 +126,7 @@ fn reached(cell: &Cell) -> Option<String> {
         format!(" ({} of what the link allows)", percent(share))
     });
     Some(format!(
-        "{} answers of {} per second{share}",
+        "{} responses/s of {}{share}",
         grouped(ok_per_s as u64),
         payload_name(cell.key.payload_bytes)
     ))
@@ -235,7 +235,7 @@ fn evidence(judged: &JudgedCells, row: &Row) -> String {
         format!(", 99 % within {}", time_name(p99_ns as f64))
     });
     format!(
-        "{} connections: {} answers per second{p99}",
+        "{} connections: {} responses/s{p99}",
         grouped(u64::from(cell.key.connections)),
         grouped(cell.median.ok_per_s.unwrap_or(0.0) as u64)
     )

@@ -39,9 +39,9 @@ pub(super) fn payload(study: &Study) -> Option<Plot> {
         Series::new("network (X_net)", LineStyle::Limit, 1, network),
         Series::new("server's CPUs", LineStyle::Limit, 2, points(&cells, by_cpu)),
     ];
-    let y = Axis::log("2xx per second", |rate| format!("{}/s", per_s(rate)));
+    let y = Axis::log("responses/s", |rate| format!("{}/s", per_s(rate)));
     Plot::of(
-        "2xx per second over payloads",
+        "responses/s over payloads",
         "dashed: what the network allows (X_net), and what the server's CPUs would at the measured \
          time per answer; ",
         runs_of(cells.iter().copied()),

@@ -91,7 +91,7 @@ pub(in crate::report) fn busy(study: &Study) -> Option<Table> {
         .text("cell", |cell| cell_name(&cell.key))
         .number("open", |cell| connections(cell, |c| c.opened))
         .number("lost", |cell| connections(cell, |c| c.dropped))
-        .number("2xx/s", |cell| known(cell.median.ok_per_s, per_s))
+        .number("responses/s", |cell| known(cell.median.ok_per_s, per_s))
         .number("success", |cell| {
             known(cell.median.error_share, |share| percent(1.0 - share))
         })

@@ -149,7 +149,7 @@ pub(in crate::report) fn rows(study: &Study) -> Option<Table> {
         &study.rows,
     )
     .text("payload", |row| payload_name(row.payload_bytes))
-    .number("best 2xx/s", |row| known(row.best_per_s, per_s))
+    .number("responses/s", |row| known(row.best_per_s, per_s))
     .number("equal within", |row| percent(row.tolerance))
     .number("knee", |row| known(row.knee_connections, connections))
     .number("predicted knee", |row| {

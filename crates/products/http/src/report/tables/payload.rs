@@ -31,7 +31,7 @@ pub(in crate::report) fn baseline(study: &Study) -> Option<Table> {
 }
 
 const PAYLOAD_NOTE: &str = "payload: bodies of 2xx, 10^6 bytes; http: heads and bodies, 2^20 \
-                            bytes; wire: frames and gaps, busier direction; X_net: 2xx/s the \
+                            bytes; wire: frames and gaps, busier direction; X_net: responses/s the \
                             network allows; CPU: of the program, 100 % is one CPU; us/2xx: the \
                             server's CPU time per answer; verdict: letters of T2a";
 
@@ -48,7 +48,7 @@ pub(in crate::report) fn payload(study: &Study) -> Option<Table> {
     Table::of("T1", title, &cells)
         .text("payload", |cell| numbers::payload(cell.key.payload_bytes))
         .number("c", |cell| cell.key.connections.to_string())
-        .number("2xx/s", |cell| known(cell.median.ok_per_s, per_s))
+        .number("responses/s", |cell| known(cell.median.ok_per_s, per_s))
         .number("payload MB/s", |cell| {
             known(cell.median.payload_bytes_per_s, mega)
         })

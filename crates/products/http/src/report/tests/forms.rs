@@ -96,7 +96,7 @@ fn charts_are_drawn_where_there_is_a_curve() {
     for title in [
         "payload throughput over connections",
         "latency over connections",
-        "2xx per second over payloads",
+        "responses/s over payloads",
         "latency by quantile",
         "memory over idle connections",
     ] {
@@ -136,7 +136,7 @@ fn charts_are_drawn_where_there_is_a_curve() {
         .retain(|cell| cell.key.phase != Phase::Matrix || cell.key.connections <= 64);
     let page = html(&two_points);
     assert!(
-        !page.contains("over connections") && page.contains("<figcaption>2xx per second"),
+        !page.contains("over connections") && page.contains("<figcaption>responses/s"),
         "{page}"
     );
 }
@@ -151,7 +151,7 @@ fn plot<'a>(page: &'a str, title: &str) -> &'a str {
 
 #[test]
 fn what_the_network_allows_is_a_curve_and_the_table_has_the_payloads_that_were_run() {
-    let third = |study: &Study| plot(&html(study), "2xx per second").to_owned();
+    let third = |study: &Study| plot(&html(study), "responses/s").to_owned();
     let mut study = full();
     let straight = third(&study);
 
