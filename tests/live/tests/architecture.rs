@@ -32,12 +32,27 @@ const ALLOWED: [(&str, &[&str]); 23] = [
         ],
     ),
     ("linerate-store", &["linerate-model", "linerate-sys"]),
-    ("linerate-http", &["linerate-model", "linerate-sys"]),
+    (
+        "linerate-http",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-document",
+            "linerate-engine",
+            "linerate-host",
+            "linerate-store",
+            "linerate-doctor",
+            "linerate-history",
+        ],
+    ),
     (
         "linerate-document",
         &["linerate-model", "linerate-lab", "linerate-sys"],
     ),
-    ("linerate-tui", &["linerate-model", "linerate-document"]),
+    (
+        "linerate-tui",
+        &["linerate-model", "linerate-document", "linerate-http"],
+    ),
     ("linerate-doctor", &["linerate-model"]),
     ("linerate-host", &["linerate-model", "linerate-sys"]),
     (
