@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_lab::sweep::grammar::{self, Levels, SweptFactor};
+use linerate_sweep::spec::grammar::{self, Levels, SweptFactor};
 
 fuzz_target!(|text: &str| {
     for line in text.split('\n') {

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every crate of ours and the ones of ours it may use. ARCHITECTURE.md explains the directions.
-const ALLOWED: [(&str, &[&str]); 23] = [
+const ALLOWED: [(&str, &[&str]); 24] = [
     ("linerate-model", &[]),
     ("linerate-sys", &[]),
     // Files of keys are read there, and only where their owner and mode keep others out.
@@ -30,6 +30,10 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-document",
             "linerate-doctor",
         ],
+    ),
+    (
+        "linerate-sweep",
+        &["linerate-model", "linerate-document", "linerate-doctor"],
     ),
     ("linerate-store", &["linerate-model", "linerate-sys"]),
     (
@@ -83,6 +87,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-http",
             "linerate-history",
             "linerate-store",
+            "linerate-sweep",
             "linerate-trust",
             "linerate-tui",
         ],
@@ -98,6 +103,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-history",
             "linerate-lab",
             "linerate-http",
+            "linerate-sweep",
         ],
     ),
     ("linerate-boundary", &["linerate-sys"]),
@@ -167,6 +173,20 @@ const RESERVED: [(&str, &[&str]); 19] = [
     ("tokio-postgres-rustls", &["linerate-store"]),
     ("plotters", &["linerate-document"]),
     ("plotters-backend", &["linerate-document"]),
+];
+
+/// Modules of a product that decide, and neither measure nor write.
+const PURE_MODULES: [&str; 4] = ["spec", "plan", "conclude", "report"];
+
+/// Names of input, output and clocks, which the pure modules do without.
+const IMPURE: [&str; 7] = [
+    "std::net::Tcp",
+    "std::net::Udp",
+    "std::fs",
+    "std::thread",
+    "Instant::now",
+    "SystemTime",
+    "linerate_sys",
 ];
 
 #[test]
@@ -278,6 +298,61 @@ fn libraries_for_c_export_functions_and_contain_no_other_unsafe_code() {
         found.is_empty() && exports > 20,
         "{exports} exports; belongs to linerate-boundary: {found:#?}"
     );
+}
+
+#[test]
+fn pure_modules_of_products_do_no_io() {
+    let root = root();
+    let mut found = Vec::new();
+    let mut read = 0;
+
+    for file in tracked_files(&root) {
+        let Some(module) = module_of_product(&file) else {
+            continue;
+        };
+        if !PURE_MODULES.contains(&module.as_str()) || is_test_file(&file) {
+            continue;
+        }
+
+        let text = text_of(&root, &file);
+        // Tests of a module are below it, and may read their fixtures.
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        read += 1;
+
+        for (index, line) in code.lines().enumerate() {
+            let is_comment = line.trim_start().starts_with("//");
+            if !is_comment && IMPURE.iter().any(|name| line.contains(name)) {
+                found.push(format!("{}:{}: {line}", file.display(), index + 1));
+            }
+        }
+    }
+
+    assert!(found.is_empty() && read > 30, "{read} files: {found:#?}");
+}
+
+/// `plan` of `crates/products/sweep/src/plan/space.rs`.
+fn module_of_product(file: &Path) -> Option<String> {
+    let below = file.strip_prefix("crates/products").ok()?;
+    let mut parts = below.iter().filter_map(|part| part.to_str());
+    let (_product, "src", module) = (parts.next()?, parts.next()?, parts.next()?) else {
+        return None;
+    };
+
+    Some(module.trim_end_matches(".rs").to_owned())
+}
+
+fn is_test_file(file: &Path) -> bool {
+    let name = file
+        .file_stem()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    file.extension().is_none_or(|extension| extension != "rs")
+        || name == "tests"
+        || name == "fixtures"
+        || name.ends_with("_tests")
+        || file
+            .iter()
+            .any(|part| part == "tests" || part == "fixtures")
 }
 
 #[test]

@@ -10,7 +10,6 @@
 //! * [`service`]: logs and numbers of a server
 //! * [`fleet`]: a run of many hosts as text, JSON, comma-separated values and HTML, and its
 //!   progress
-//! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
 //! * [`path`]: a test of a path as text, JSON and HTML, and its progress
 //! * [`record`]: records of runs as HTML, text and Markdown
 //! * [`trial`]: the closing line of `linerate try`
@@ -38,7 +37,6 @@ pub mod progress;
 pub mod record;
 pub mod service;
 pub mod style;
-pub mod sweep;
 pub mod table;
 pub mod trial;
 pub mod wrap;

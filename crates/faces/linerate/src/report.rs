@@ -1,11 +1,10 @@
 //! `linerate report`: reads runs and writes one report of them.
 
 use linerate_document::Style;
-use linerate_document::record;
 pub use linerate_document::record::Stretch;
+use linerate_document::record::{self, ProductPart};
 use linerate_history::report::export;
 use linerate_history::run::named::load_named;
-use linerate_http::report::record_blocks;
 use linerate_model::outcome::Error;
 use linerate_model::record::RunRecord;
 use linerate_store::Place;
@@ -67,9 +66,9 @@ pub fn report(spec: &ReportSpec) -> Result<String, Error> {
     }
 
     Ok(match spec.form {
-        Form::Html => record::html(&records, spec.stretch, record_blocks),
+        Form::Html => record::html(&records, spec.stretch, product_part),
         Form::Markdown => export::markdown::document(&records),
-        Form::Text => record::text(&records, spec.stretch, record_blocks, spec.style),
+        Form::Text => record::text(&records, spec.stretch, product_part, spec.style),
     })
 }
 
@@ -80,4 +79,15 @@ fn load(spec: &ReportSpec) -> Result<Vec<RunRecord>, Error> {
         .iter()
         .map(|name| load_named(place.as_ref(), name));
     Ok(runs.collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// The part of the product that made a record in the report of it.
+pub(crate) fn product_part(record: &RunRecord) -> Option<ProductPart> {
+    let of_http = |blocks| ProductPart {
+        answer: None,
+        blocks,
+    };
+    linerate_http::report::record_blocks(record)
+        .map(of_http)
+        .or_else(|| linerate_sweep::report::record_part(record))
 }

@@ -18,9 +18,17 @@ pub use page::{RUNS_MAX, quoted};
 use crate::blocks::Block;
 use crate::style::Style;
 
-/// The report of what a product measured, as a part of the report of its record; `None` of a record
-/// of another kind.
-pub type ProductReport = fn(&RunRecord) -> Option<Vec<Block>>;
+/// Finds the part of a product in the report of a record; `None` of a record of another kind.
+pub type ProductReport = fn(&RunRecord) -> Option<ProductPart>;
+
+/// What a product measured, as a part of the report of its record.
+#[derive(Debug)]
+pub struct ProductPart {
+    /// What was found, as a sentence; `None` where the primary measure is the answer.
+    pub answer: Option<String>,
+    /// Everything else, without a title.
+    pub blocks: Vec<Block>,
+}
 
 /// A part of the time of each trial, in ns since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use linerate_lab::sweep::recorded_runs;
 use linerate_model::measure::MeasureName;
 use linerate_model::path::PathReport;
 use linerate_model::record::{Body, Detail, RunKind, RunRecord, RunState, TestDetail, Trial};
@@ -13,13 +12,13 @@ use linerate_model::spec::{Direction, Transport};
 use linerate_model::stored_name;
 
 use super::measures::{self, Values, value};
-use super::{ProductReport, Stretch, charts, hosts};
+use super::{ProductPart, ProductReport, Stretch, charts, hosts};
 use crate::blocks::{Block, Document, Download};
+use crate::fleet;
 use crate::number::counted;
 use crate::numbers::{MISSING, digits};
 use crate::path::Depth;
 use crate::table::Table;
-use crate::{fleet, sweep};
 
 /// Most runs of one report.
 pub const RUNS_MAX: usize = 200;
@@ -222,7 +221,9 @@ fn run(
     has_charts: bool,
 ) -> Vec<Block> {
     let measures = measures::all(record);
-    let mut blocks: Vec<Block> = answers(record, &measures)
+    let part = product(record);
+    let answer = part.as_ref().and_then(|part| part.answer.clone());
+    let mut blocks: Vec<Block> = answers(record, answer, &measures)
         .into_iter()
         .map(Block::Answer)
         .collect();
@@ -248,11 +249,11 @@ fn run(
     }
 
     match &record.body {
-        Body::Sweep(Some(found)) => {
-            blocks.extend(sweep::blocks(found, &recorded_runs(found, &record.trials)));
-        }
         Body::Fleet(run) => blocks.extend(fleet::record_blocks(run, &record.trials, has_charts)),
-        _ => blocks.extend(product(record).unwrap_or_else(|| path_blocks(record, has_charts))),
+        _ => match part {
+            Some(ProductPart { blocks: part, .. }) => blocks.extend(part),
+            None => blocks.extend(path_blocks(record, has_charts)),
+        },
     }
 
     if has_charts {
@@ -292,8 +293,8 @@ fn run(
     blocks
 }
 
-/// What the run found; of a run without a result why there is none.
-fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
+/// What the run found, `answer` or its primary measure; of a run without a result why there is none.
+fn answers(record: &RunRecord, answer: Option<String>, measures: &[Values<'_>]) -> Vec<String> {
     let reason = record
         .reason
         .as_ref()
@@ -312,14 +313,16 @@ fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
     };
 
     let answers: Vec<String> = match &record.body {
-        Body::Sweep(Some(found)) => vec![sweep::verdict(found)],
         Body::Fleet(run) if run.report.is_some() => fleet::answer(run, &record.trials),
         // Its cells have no common value.
         Body::HttpLab(Some(_)) => Vec::new(),
-        _ => measures::primary(measures)
-            .into_iter()
-            .filter_map(Values::best)
-            .collect(),
+        _ => match answer {
+            Some(answer) => vec![answer],
+            None => measures::primary(measures)
+                .into_iter()
+                .filter_map(Values::best)
+                .collect(),
+        },
     };
     let loss = measures
         .iter()

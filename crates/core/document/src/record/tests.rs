@@ -458,41 +458,6 @@ fn settings_have_a_chart_and_no_common_value() {
     );
 }
 
-#[test]
-fn page_of_a_sweep_has_its_answer_and_its_reports() {
-    let of = |no: u32, streams: u32| {
-        let factors = [("streams".to_owned(), streams.to_string())].into();
-        let mut trial = trial(no, 300.0 * f64::from(streams), 1, 10);
-        trial.factors = factors;
-        trial
-    };
-    let trials = (0..2).map(|no| of(no, 1 + no)).collect();
-    let body = Body::Sweep(Some(Box::new(crate::sweep::tests::sweep())));
-    let mut record = record(trials);
-    record.kind = RunKind::Sweep;
-    record.body = body;
-
-    let page = page(&record);
-    assert!(
-        page.contains("Use 10 streams: received 288 Gbit/s"),
-        "{page}"
-    );
-    assert!(
-        page.contains("plateau: 10 to 11") && page.contains("<figcaption>received by streams"),
-        "{page}"
-    );
-    assert!(
-        page.matches("<figcaption>").count() == 2 && !page.contains("best of 2 settings"),
-        "{page}"
-    );
-
-    let anonymous = html(&[anonymized(&record)], Stretch::default());
-    assert!(
-        !anonymous.contains("192.0.2.7") && anonymous.contains("Use 10 streams"),
-        "{anonymous}"
-    );
-}
-
 /// Writes pages to look at into the directory `LINERATE_PAGES`.
 #[test]
 #[ignore = "writes files"]

@@ -5,21 +5,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate_lab::sweep::grammar::{self, SweptFactor};
-use linerate_lab::sweep::{Objective, SweepSpec, TestSettings, recorded_runs};
-use linerate_model::record::{Body, RunRecord};
-
-use super::expect::missed;
-use super::record::RecordArgs;
-use super::{check_files, complain, print, record};
 use linerate::expect::missed_by_run;
 use linerate::live::Live;
 use linerate::record::RecordOptions;
 use linerate::view::View;
 use linerate::{Outcome, Progress};
-use linerate_document::sweep as report;
 use linerate_history::conclude::expect::Expectations;
+use linerate_model::record::{Body, RunRecord};
+use linerate_model::sweep::Objective;
+use linerate_sweep::report;
+use linerate_sweep::spec::grammar::{self, SweptFactor};
+use linerate_sweep::{SweepSpec, TestSettings, recorded_runs};
 use linerate_sys::signal::{Signal, Signals};
+
+use super::expect::missed;
+use super::record::RecordArgs;
+use super::{check_files, complain, print, record};
 
 const COMMAND: &str = "linerate sweep";
 

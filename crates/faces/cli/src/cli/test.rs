@@ -6,18 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate_history::conclude::expect::{Expectations, Missed};
-use linerate_lab::path::{Offer, plan};
-use linerate_lab::sweep::grammar;
-use linerate_model::path::{PathEvent, PathSpec, PhaseKind, PhaseTransport, Profile};
-use linerate_model::spec::{AddressFamily, BindSpec};
-use linerate_sys::signal::{Signal, Signals};
-use linerate_sys::socket::{self, Protocol};
-use linerate_sys::{process, sockopt};
-
-use super::expect::missed;
-use super::record::RecordArgs;
-use super::{check_files, complain, exit_code, print, record};
 use linerate::expect::missed_by_run;
 use linerate::path::{
     IdentityOptions, Login, Observers, PathResult, PathTest, SideProbe, Target, forget,
@@ -26,6 +14,18 @@ use linerate::path::{
 use linerate::progress::style;
 use linerate::{Outcome, Progress};
 use linerate_document::path as report;
+use linerate_history::conclude::expect::{Expectations, Missed};
+use linerate_lab::path::{Offer, plan};
+use linerate_model::path::{PathEvent, PathSpec, PhaseKind, PhaseTransport, Profile};
+use linerate_model::spec::{AddressFamily, BindSpec};
+use linerate_sweep::spec::grammar;
+use linerate_sys::signal::{Signal, Signals};
+use linerate_sys::socket::{self, Protocol};
+use linerate_sys::{process, sockopt};
+
+use super::expect::missed;
+use super::record::RecordArgs;
+use super::{check_files, complain, exit_code, print, record};
 
 const COMMAND: &str = "linerate test";
 const PORT: u16 = 5201;

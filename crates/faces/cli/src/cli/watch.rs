@@ -13,7 +13,7 @@ use linerate::{Outcome, Progress};
 use linerate_history::conclude::expect::{ExpectError, Expectations};
 use linerate_history::plan::quiet::Quiet;
 use linerate_http::target::{Target, TargetError};
-use linerate_lab::sweep::grammar;
+use linerate_sweep::spec::grammar;
 use linerate_sys::signal::{Signal, Signals};
 
 use super::complain;

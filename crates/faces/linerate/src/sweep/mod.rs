@@ -4,12 +4,11 @@ pub(crate) mod network;
 
 use std::fs;
 
-use linerate_document::sweep as report;
-use linerate_lab::sweep::{HostChoices, SettingSpace, Sweep};
-pub use linerate_lab::sweep::{SweepSpec, TestSettings};
-use linerate_lab::{Estimate, explore};
 use linerate_model::record::{Body, RunKind, RunState};
+use linerate_model::sweep::Sweep;
 use linerate_store::keys;
+use linerate_sweep::{Estimate, HostChoices, SettingSpace, explore, report};
+pub use linerate_sweep::{SweepSpec, TestSettings};
 use linerate_sys::{cpu, process};
 
 use crate::live::Live;
@@ -60,7 +59,7 @@ pub fn sweep(
     let outcome = explore(&plan, &mut network);
     let recording = network.recording.take();
     let (log, reasons) = (network.finish(), linerate_doctor::sweep_reasons);
-    let found = linerate_lab::sweep::sweep(spec, &space, &plan, estimate, &outcome, log, reasons);
+    let found = linerate_sweep::sweep(spec, &space, &plan, estimate, &outcome, log, reasons);
     let (state, reason) = state(&network, &found);
     let recorded = recording
         .map(|recording| recording.finish(state, reason, Body::Sweep(Some(Box::new(found)))));

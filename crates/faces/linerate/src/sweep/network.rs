@@ -3,19 +3,21 @@
 use std::time::{Duration, Instant};
 
 use linerate_doctor::observation::EndpointObservation;
-use linerate_document::sweep::{self as report, clock};
 use linerate_engine::dialect::iperf3::client::ClientResult;
+use linerate_host::connect_advice::{TEST_SERVER, connect_failure};
 use linerate_iperf3::ErrorCode;
-use linerate_lab::sweep::{
-    Hosts, Objective, Provenance, Run, RunLength, RunLog, RunMetrics, SettingSpace, SweepSpec,
-    metrics, run_time,
-};
-use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
 use linerate_model::record::Trial;
 use linerate_model::sink::Tee;
 use linerate_model::snapshot::Snapshot;
+use linerate_model::sweep::{Hosts, Objective, Provenance, RunMetrics};
 use linerate_model::{Failure, FailureKind};
 use linerate_store::Builder;
+use linerate_sweep::conclude::metrics;
+use linerate_sweep::report::{self, clock};
+use linerate_sweep::{
+    Observation, Progress, Run, RunError, RunLength, RunLog, Runner, Setting, SettingSpace,
+    SweepSpec, run_time,
+};
 use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::process;
@@ -23,7 +25,6 @@ use linerate_sys::process;
 use crate::live::Live;
 use crate::record::Recording;
 use crate::{Client, Interrupts};
-use linerate_host::connect_advice::{TEST_SERVER, connect_failure};
 
 /// Longest wait for a server that is busy with another client.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);

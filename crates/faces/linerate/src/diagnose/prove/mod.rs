@@ -11,15 +11,15 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
-use linerate_document::sweep::clock;
+use linerate_host::connect_advice::{TEST_SERVER, connect_failure};
 use linerate_host::{Request, collect};
 use linerate_iperf3::ErrorCode;
 use linerate_lab::proof::{Effect, PROOF_SCHEMA, Proof, ProofPlan};
-use linerate_lab::sweep::{HostChoices, SettingSpace, SweepSpec};
-use linerate_lab::{Runner, Setting};
 use linerate_model::finding::{Diagnosis, Finding};
 use linerate_model::spec::ClientSpec;
 use linerate_model::{EndCondition, Failure, FailureKind};
+use linerate_sweep::report::clock;
+use linerate_sweep::{HostChoices, Runner, Setting, SettingSpace, SweepSpec};
 use linerate_sys::signal::Signals;
 use linerate_sys::{privileges, process};
 
@@ -29,7 +29,6 @@ use crate::sweep::network::{Network, is_one_of};
 use crate::{Error, Outcome, Progress};
 use command::{permitted, run};
 use journal::{Journal, Record};
-use linerate_host::connect_advice::{TEST_SERVER, connect_failure};
 
 /// A fix to prove.
 #[derive(Debug, Clone)]

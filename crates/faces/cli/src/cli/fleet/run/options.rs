@@ -11,8 +11,8 @@ use linerate::record::RecordOptions;
 use linerate::{Error, Outcome, Progress};
 use linerate_document::fleet as report;
 use linerate_lab::fleet::Topology;
-use linerate_lab::sweep::grammar;
 use linerate_model::fleet::{FleetMode, FleetReport, PairDirection};
+use linerate_sweep::spec::grammar;
 use linerate_sys::signal::{Signal, Signals};
 
 use crate::cli::doctor::FailOn;

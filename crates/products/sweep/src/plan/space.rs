@@ -6,10 +6,10 @@ use linerate_model::spec::{AddressFamily, ClientSpec, Keepalive, LocalOptions};
 use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 use thiserror::Error;
 
-use super::grammar::{CpuPinning, Levels, SweptFactor, with_unit};
-use super::spec::{SweepSpec, TestSettings};
-use crate::factor::{Factor, SYSTEM_CHOICE, Scale};
-use crate::setting::Setting;
+use crate::plan::factor::{Factor, SYSTEM_CHOICE, Scale};
+use crate::plan::setting::Setting;
+use crate::spec::grammar::{CpuPinning, Levels, SweptFactor, with_unit};
+use crate::spec::{SweepSpec, TestSettings};
 
 /// What this host offers where the command line names no choices.
 #[derive(Debug, Clone, Default)]
@@ -98,7 +98,7 @@ impl<'a> SettingSpace<'a> {
     }
 
     /// Whether a test has this level of a factor when the command line names none.
-    pub(super) fn is_default(&self, factor: usize, level: u64) -> bool {
+    pub(crate) fn is_default(&self, factor: usize, level: u64) -> bool {
         let swept = &self.planned[factor];
         match (&swept.levels, swept.name) {
             (Levels::Congestion(_), _) => label(swept, level) == self.congestion_in_use,
@@ -226,7 +226,7 @@ fn scale(swept: &SweptFactor) -> Scale {
 }
 
 /// A level as the command line takes it; `auto` for the system's default.
-pub(super) fn label(swept: &SweptFactor, level: u64) -> String {
+pub(crate) fn label(swept: &SweptFactor, level: u64) -> String {
     let place = usize::try_from(level).unwrap_or(usize::MAX);
     match &swept.levels {
         Levels::Range(..) | Levels::List(_) if level == SYSTEM_CHOICE => "auto".to_owned(),
@@ -369,7 +369,7 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::spec::example;
+    use crate::spec::example;
 
     fn swept(name: &'static str, levels: Levels) -> SweptFactor {
         SweptFactor { name, levels }

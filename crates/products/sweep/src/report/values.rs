@@ -1,9 +1,8 @@
 //! Numbers as words.
 
-use linerate_lab::sweep::{Objective, RunMetrics};
+use linerate_model::numbers::{digits, rate};
 use linerate_model::stats::Interval;
-
-use crate::numbers::{digits, rate};
+use linerate_model::sweep::{Objective, RunMetrics};
 
 /// Name of a value in a sentence.
 pub(super) fn title(objective: Objective) -> &'static str {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::setting::Setting;
+use crate::plan::setting::Setting;
 
 /// Starts runs and reads the clock.
 pub trait Runner {

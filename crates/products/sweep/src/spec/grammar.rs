@@ -13,10 +13,10 @@ mod amount;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use amount::{BINARY, DECIMAL, RATE, TCP_LENGTH, WINDOW, amount};
 use thiserror::Error;
 
 pub use amount::{AmountError, UDP_LENGTH, budget, length, rate, volume, window, with_unit};
+use amount::{BINARY, DECIMAL, RATE, TCP_LENGTH, WINDOW, amount};
 
 /// A factor and its levels.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Factors are looked at once more where others have moved since.
 
 use super::{Experiment, Over};
-use crate::factor::{SYSTEM_CHOICE, Scale};
-use crate::findings::Stage;
-use crate::runner::Runner;
-use crate::setting::Setting;
+use crate::conclude::findings::Stage;
+use crate::plan::factor::{SYSTEM_CHOICE, Scale};
+use crate::plan::setting::Setting;
+use crate::run::runner::Runner;
 
 /// Choices that came closest to the best one: where the best may have gone.
 const RIVALS: usize = 2;

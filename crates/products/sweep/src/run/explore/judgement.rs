@@ -1,12 +1,13 @@
 //! Which levels of a factor are as good as others, and which one is advised.
 
-use super::{CONTENDERS_MAX, Experiment};
-use crate::factor::{SYSTEM_CHOICE, Scale};
-use crate::findings::Stage;
-use crate::plan::Better;
-use crate::runner::{Burden, Runner};
-use crate::setting::Setting;
 use linerate_model::stats;
+
+use super::{CONTENDERS_MAX, Experiment};
+use crate::conclude::findings::Stage;
+use crate::plan::experiment::Better;
+use crate::plan::factor::{SYSTEM_CHOICE, Scale};
+use crate::plan::setting::Setting;
+use crate::run::runner::{Burden, Runner};
 
 /// An answer is sure when no other level is known to be better by more than this many tolerances:
 /// runs cannot decide between levels whose difference is the tolerance itself.

@@ -7,12 +7,12 @@ mod second_look;
 use std::time::Duration;
 
 use fastrand::Rng;
-
-use crate::findings::{Outcome, Point, Stage, Verdict};
-use crate::plan::{Plan, REFINEMENTS};
-use crate::runner::{Observation, Progress, RunError, Runner};
-use crate::setting::Setting;
 use linerate_model::stats::{self, Interval};
+
+use crate::conclude::findings::{Outcome, Point, Stage, Verdict};
+use crate::plan::experiment::{Plan, REFINEMENTS};
+use crate::plan::setting::Setting;
+use crate::run::runner::{Observation, Progress, RunError, Runner};
 
 /// Runs a plan: one factor after the other, each from a coarse ladder to the levels around the best
 /// ones, the others held at what was found for them so far. The ladder of a range ends where

@@ -3,21 +3,21 @@
 
 use std::time::Duration;
 
+use linerate_model::stats;
 use linerate_model::sweep::{
     Cost, Degradation, FactorResult, FailedLevel, Hosts, Leader, Level, PlannedFactor, PlateauSide,
     Provenance, Reason, ReasonRules, Recommendation, RunMetrics, SettingFacts, SettingLevels,
     Sweep, SweepPlan,
 };
 
-use super::metrics;
-use super::result::Run;
-use super::space::{SettingSpace, label};
-use super::spec::{LOSS_PERCENT_MAX, SweepSpec};
-use crate::factor::SYSTEM_CHOICE;
-use crate::findings::{Outcome, Point, Stage, Verdict};
-use crate::plan::{Better, Estimate, Plan};
-use crate::setting::Setting;
-use linerate_model::stats;
+use crate::conclude::findings::{Outcome, Point, Stage, Verdict};
+use crate::conclude::metrics;
+use crate::conclude::recorded::Run;
+use crate::plan::experiment::{Better, Estimate, Plan};
+use crate::plan::factor::SYSTEM_CHOICE;
+use crate::plan::setting::Setting;
+use crate::plan::space::{SettingSpace, label};
+use crate::spec::{LOSS_PERCENT_MAX, SweepSpec};
 
 /// Runs at a level before a difference is called a fall.
 const RUNS_MIN: usize = 2;
@@ -417,9 +417,9 @@ fn medians(point: &Point<RunMetrics>) -> RunMetrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::grammar::{Levels, SweptFactor};
-    use crate::sweep::space::HostChoices;
-    use crate::sweep::spec::example;
+    use crate::plan::space::HostChoices;
+    use crate::spec::example;
+    use crate::spec::grammar::{Levels, SweptFactor};
     use crate::{Observation, Progress, RunError, Runner, explore};
 
     /// A path on which a level has the surface's value, in no time.

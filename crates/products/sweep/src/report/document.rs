@@ -1,21 +1,21 @@
 //! The report of a sweep: the answer first, then why, then the metrics.
 
-use linerate_lab::RunError;
-use linerate_lab::sweep::{
-    FactorResult, Leader, Level, Objective, Provenance, Recommendation, Run, RunMetrics, Sweep,
-};
+use linerate_document::Glyphs;
+use linerate_document::blocks::{Block, Document};
+use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series};
+use linerate_document::number::known;
+use linerate_document::plot::Plot;
+use linerate_document::style::Style;
+use linerate_document::table::{Cell, Table, TableOf};
+use linerate_model::numbers::{clock, digits};
 use linerate_model::stats::Interval;
+use linerate_model::sweep::{
+    FactorResult, Leader, Level, Objective, Provenance, Recommendation, RunMetrics, Sweep,
+};
 
 use super::sentences;
 use super::values;
-use crate::blocks::{Block, Document};
-use crate::chart::{Axis, Chart, LineStyle, Point, Series};
-use crate::glyphs::Glyphs;
-use crate::number::known;
-use crate::numbers::{clock, digits};
-use crate::plot::Plot;
-use crate::style::Style;
-use crate::table::{Cell, Table, TableOf};
+use crate::{Run, RunError};
 
 /// The report as text.
 #[must_use]

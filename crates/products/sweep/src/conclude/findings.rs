@@ -2,9 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use crate::runner::Observation;
-use crate::setting::Setting;
 use linerate_model::stats::{self, Interval};
+
+use crate::plan::setting::Setting;
+use crate::run::runner::Observation;
 
 /// A setting and all runs made at it.
 #[derive(Debug, Clone, PartialEq)]

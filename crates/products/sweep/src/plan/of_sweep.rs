@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::space::SettingSpace;
-use super::spec::SweepSpec;
-use crate::plan::{Better, Plan};
+use crate::plan::experiment::{Better, Plan};
+use crate::plan::space::SettingSpace;
+use crate::spec::SweepSpec;
 
 /// Confidence an answer needs.
 const CONFIDENCE: f64 = 0.95;

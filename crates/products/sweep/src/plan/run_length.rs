@@ -2,8 +2,8 @@
 
 use linerate_model::sweep::RunMetrics;
 
-use super::plan::TOLERANCE;
-use super::spec::SweepSpec;
+use super::of_sweep::TOLERANCE;
+use crate::spec::SweepSpec;
 
 /// Longest measured part to which runs grow, in seconds.
 const TIME_MAX_S: u32 = 30;
@@ -72,8 +72,8 @@ impl RunLength {
 mod tests {
     use std::time::Duration;
 
-    use super::super::spec::example;
     use super::*;
+    use crate::spec::example;
 
     #[test]
     fn runs_grow_until_a_round_trip_is_three_percent_of_them() {

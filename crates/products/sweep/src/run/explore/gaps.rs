@@ -1,10 +1,11 @@
 //! Where a ladder ends, and between which of its levels it is looked closer.
 
-use super::Experiment;
-use crate::factor::Scale;
-use crate::runner::Runner;
-use crate::setting::Setting;
 use linerate_model::stats;
+
+use super::Experiment;
+use crate::plan::factor::Scale;
+use crate::plan::setting::Setting;
+use crate::run::runner::Runner;
 
 /// Neighbours on the ladder further apart than this are looked between even when both are as good.
 const GAP_RATIO: f64 = 1.2;

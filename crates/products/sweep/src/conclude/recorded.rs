@@ -3,8 +3,8 @@
 use linerate_model::record::{Detail, Trial};
 use linerate_model::sweep::{RunMetrics, Sweep};
 
-use super::metrics;
-use crate::runner::RunError;
+use crate::conclude::metrics;
+use crate::run::runner::RunError;
 
 /// One run.
 #[derive(Debug, Clone, PartialEq)]

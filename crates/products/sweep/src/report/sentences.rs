@@ -1,12 +1,12 @@
 //! The findings in sentences, for text and HTML.
 
+use linerate_model::numbers::clock;
+use linerate_model::sweep::{
+    Degradation, FactorResult, Leader, Objective, PlateauSide, Recommendation, Sweep,
+};
 use linerate_model::sweep::{Reason, ReasonName};
 
 use super::values;
-use crate::numbers::clock;
-use linerate_lab::sweep::{
-    Degradation, FactorResult, Leader, Objective, PlateauSide, Recommendation, Sweep,
-};
 
 /// The answer in one sentence.
 pub(crate) fn verdict(sweep: &Sweep) -> String {

@@ -1,18 +1,19 @@
 //! A sweep whose numbers are known, in every form.
 
-use linerate_lab::RunError;
-use linerate_lab::sweep::recorded_runs;
-use linerate_lab::sweep::{
-    Cost, Degradation, FactorResult, FailedLevel, Leader, Level, Objective, PlannedFactor,
-    PlateauSide, Recommendation, Run, RunMetrics, Sweep, SweepPlan,
-};
-use linerate_model::record::{Detail, TestDetail, Trial};
+use linerate_document::expected::assert_expected_in;
+use linerate_document::record::{Stretch, anonymized, html as record_html};
+use linerate_model::measure::MeasureName;
+use linerate_model::record::{Detail, Measure, RunId, RunKind, RunState, TestDetail, Trial, Way};
 use linerate_model::stats::Interval;
+use linerate_model::sweep::{
+    Cost, Degradation, FactorResult, FailedLevel, Leader, Level, Objective, PlannedFactor,
+    PlateauSide, Recommendation, RunMetrics, Sweep, SweepPlan,
+};
 use linerate_model::sweep::{Reason, ReasonName};
 use linerate_model::{EndpointTotals, StreamSummary, Summary};
 
 use super::*;
-use crate::expected::assert_expected;
+use crate::{Run, RunError};
 
 fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
     let mut level = Level::default();
@@ -46,7 +47,7 @@ fn run(level: &str, value: f64) -> Run {
     }
 }
 
-pub(crate) fn sweep() -> Sweep {
+fn sweep() -> Sweep {
     let setting = [("streams".to_owned(), "10".to_owned())].into();
     let answer = Recommendation::Use {
         leader: Leader::new(setting, 288e9, "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10"),
@@ -120,7 +121,11 @@ fn runs() -> Vec<Run> {
 
 #[test]
 fn the_text_begins_with_the_answer() {
-    assert_expected("sweep/text.txt", &text(&sweep(), &runs(), Glyphs::Ascii));
+    assert_expected_in(
+        env!("CARGO_MANIFEST_DIR"),
+        "sweep/text.txt",
+        &text(&sweep(), &runs(), Glyphs::Ascii),
+    );
     let blocks = text(&sweep(), &runs(), Glyphs::Blocks);
     assert!(blocks.contains("   1 ████▋ 33.0 Gbit/s\n"), "{blocks}");
 }
@@ -437,5 +442,47 @@ fn reports_of_a_stored_sweep_are_those_of_the_sweep() {
     assert!(
         csv.contains("\r\n1,1.500,false,20,,,") && csv.trim_end().ends_with(",refused"),
         "{csv}"
+    );
+}
+
+#[test]
+fn page_of_a_record_has_its_answer_and_its_reports() {
+    let of = |no: u32| {
+        let mut trial = Trial::complete(10_000_000_000);
+        trial.no = no;
+        trial.factors = [("streams".to_owned(), (1 + no).to_string())].into();
+        let rate = 300e6 * f64::from(1 + no);
+        trial.measures = vec![Measure::new(MeasureName::ReceivedBps, Way::Forward, rate)];
+        trial
+    };
+    let mut record = RunRecord::new(
+        RunId::new(1_790_000_000_000, [7; 10]),
+        RunKind::Sweep,
+        Body::Sweep(Some(Box::new(sweep()))),
+        "2026-09-21T14:13:20.000Z".to_owned(),
+        1_790_000_000_000,
+    );
+    record.state = RunState::Complete;
+    record.trials = (0..2).map(of).collect();
+
+    let page = record_html(
+        std::slice::from_ref(&record),
+        Stretch::default(),
+        record_part,
+    );
+    assert!(
+        page.contains("Use 10 streams: received 288 Gbit/s"),
+        "{page}"
+    );
+    assert!(
+        page.contains("plateau: 10 to 11") && page.contains("<figcaption>received by streams"),
+        "{page}"
+    );
+    assert!(!page.contains("best of 2 settings"), "{page}");
+
+    let anonymous = record_html(&[anonymized(&record)], Stretch::default(), record_part);
+    assert!(
+        !anonymous.contains("192.0.2.7") && anonymous.contains("Use 10 streams"),
+        "{anonymous}"
     );
 }

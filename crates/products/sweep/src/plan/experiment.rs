@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::factor::{Factor, SYSTEM_CHOICE, Scale};
 use linerate_model::stats;
+
+use crate::plan::factor::{Factor, SYSTEM_CHOICE, Scale};
 
 /// A plan.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,8 +4,8 @@ use linerate_model::interval::TcpLimits;
 use linerate_model::sweep::{Objective, RunMetrics};
 use linerate_model::{EndpointTotals, Flow, StreamSummary, Summary, measure};
 
-use super::spec::LOSS_PERCENT_MAX;
-use crate::runner::{Burden, Observation};
+use crate::run::runner::{Burden, Observation};
+use crate::spec::LOSS_PERCENT_MAX;
 
 const GIB: f64 = 1_073_741_824.0;
 

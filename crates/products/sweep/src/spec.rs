@@ -1,10 +1,12 @@
 //! The specification of a sweep.
 
+pub mod grammar;
+
 use std::time::Duration;
 
 use linerate_model::sweep::Objective;
 
-use super::grammar::{self, CpuPinning, FactorError, SweptFactor};
+use grammar::{CpuPinning, FactorError, SweptFactor};
 
 /// Loss that [`Objective::LowLoss`] does not accept, in percent of the datagrams.
 pub const LOSS_PERCENT_MAX: f64 = 0.1;
@@ -93,7 +95,7 @@ pub struct TestSettings {
 
 /// A sweep over TCP for tests.
 #[cfg(test)]
-pub(super) fn example(over: Vec<SweptFactor>) -> SweepSpec {
+pub(crate) fn example(over: Vec<SweptFactor>) -> SweepSpec {
     SweepSpec {
         over,
         budget: Duration::from_secs(60),

@@ -1,0 +1,6 @@
+//! Metrics of the runs of a sweep, and the result that follows from them.
+
+pub mod analysis;
+pub mod findings;
+pub mod metrics;
+pub mod recorded;
