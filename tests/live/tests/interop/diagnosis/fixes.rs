@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use linerate_interop::namespaces::{DEVICE, Net, inside, run};
-use linerate_interop::{skip, words};
+use linerate_interop::{unsupported, words};
 use serde_json::Value;
 
 /// A fault at one end, and the rule whose finding has the fix.
@@ -119,7 +119,7 @@ fn follow(faults: &[Fault]) {
         let (slow, finding, diagnosis) = tested(&net, words, rule);
 
         if *rule == "QD-02" && dropped(host) == 0 {
-            skip(
+            unsupported(
                 "the veth pair of this kernel takes every packet at once, so nothing queues before \
                  it",
             );

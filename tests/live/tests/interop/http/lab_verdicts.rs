@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linerate_interop::namespaces::{DEVICE, Net, SERVER, run, try_run};
 use linerate_interop::{
-    HttpLab, HttpLoad, HttpServer, HttpStudy, Nginx, RawServer, Then, send_text, skip,
+    HttpLab, HttpLoad, HttpServer, HttpStudy, Nginx, RawServer, Then, send_text, skip, unsupported,
 };
 use serde_json::Value;
 
@@ -214,7 +214,7 @@ fn path_that_loses_without_load_ends_the_experiment() {
         net.b
     ));
     if !is_lossy {
-        return skip("this kernel has no netem");
+        return unsupported("this kernel has no netem");
     }
 
     let lab = HttpLab::in_net(&net, &[]);
@@ -289,7 +289,7 @@ fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let list = list.unwrap_or_default().trim();
     if !list.contains([',', '-']) {
-        return skip("one CPU is all of them");
+        return unsupported("one CPU is all of them");
     }
 
     let core: String = list.chars().take_while(char::is_ascii_digit).collect();

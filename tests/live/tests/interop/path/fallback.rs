@@ -221,7 +221,7 @@ fn goodput_is_that_of_the_shaper_and_icmp_shows_its_queue() {
             "tc -n {namespace} qdisc add dev {DEVICE} root tbf rate 50mbit burst 32kB limit 312500"
         );
         if !try_run(&shaper) {
-            return linerate_interop::skip("the kernel has no tbf");
+            return linerate_interop::unsupported("the kernel has no tbf");
         }
 
         run(&format!(

@@ -2,7 +2,7 @@
 //! properties yields.
 
 use linerate_interop::namespaces::{CLIENT, DEVICE, Net, SERVER, inside, run, try_run};
-use linerate_interop::{Finished, NativeHost, Process, ours, skip, traced};
+use linerate_interop::{Finished, NativeHost, Process, ours, skip, traced, unsupported};
 use serde_json::Value;
 
 /// A native server in a namespace, ready for clients.
@@ -87,7 +87,7 @@ fn two_links() -> Option<Net> {
         if !try_run(&format!(
             "ip -n {namespace} mptcp limits set subflow 4 add_addr_accepted 4"
         )) {
-            skip("this kernel has no Multipath TCP");
+            unsupported("this kernel has no Multipath TCP");
             return None;
         }
     }
