@@ -109,7 +109,7 @@ FLOOR_SETTINGS = ("-c 8", "-c 8 -p 30", "-c 32")
 GIB = 2**30
 # What connecting, exchanging results and leaving may take beyond the test itself.
 OVERTIME_S = 3
-# A server that has not told of all it received by then never will.
+# Longest wait for the report of a server.
 SETTLING_S = 2
 
 
