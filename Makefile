@@ -8,7 +8,7 @@ PEER ?= iperf3
 KIND ?= all
 SUITE ?=
 
-# Program that must exist = Debian package that brings it.
+# Program that must exist = Debian package that contains it.
 TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl git=git python3=python3 pip3=python3-pip \
 	cc=gcc ethtool=ethtool lspci=pciutils nft=nftables curl=curl wrk=wrk ab=apache2-utils h2load=nghttp2-client \
 	nginx=nginx-light sshd=openssh-server ssh=openssh-client tc=iproute2 taskset=util-linux setpriv=util-linux \

@@ -13,7 +13,7 @@ of the ratio within a round, and its 95 % interval (bootstrap).
                  setting on this machine; run in the same round, on loopback
 
 Most rows compare two ends of ours with two ends of the peer's. In rows with "to the peer" or "from the peer" one end of
-ours works with the peer's other end. Where ours is given an option that the peer lacks, the row's name says so.
+ours works with the peer's other end. Where ours is given an option that the peer does not have, the row's name says so.
 
 The notes name how long a cache line took from CPU to CPU before each test (bench/transfer.c), where that varied: a host
 may move the CPUs of a guest, and two ends on one machine are as fast as their caches are near.
