@@ -2,8 +2,9 @@
 //! and in no other. Method: one fault in network namespaces of our own, at one of the two hosts or
 //! at a bridge between them.
 //!
-//! Each test is of one fault, or of one end, of its kind. `make faults` sets `LINERATE_FAULT_RUNS`:
-//! every fault at every end is tested that often, and one wrong verdict in twenty is allowed.
+//! Each test is of one fault, or of one end, of its kind. `make live SUITE=faults` sets
+//! `LINERATE_FAULT_RUNS`: every fault at every end is tested that often, and one wrong verdict in
+//! twenty is allowed.
 
 use std::env;
 use std::path::Path;

@@ -166,7 +166,7 @@ fn dropped(host: &str) -> u64 {
 }
 
 #[test]
-#[ignore = "each pair of commands is two tests: make faults"]
+#[ignore = "each pair of commands is two tests: make live SUITE=faults"]
 fn variables_of_tcp() {
     follow(&[
         server("sysctl -qw 'net.ipv4.tcp_rmem=4096 16384 16384'", "WIN-01"),
@@ -191,7 +191,7 @@ const fn queue(made_by: &'static str) -> Fault {
 }
 
 #[test]
-#[ignore = "each pair of commands is two tests: make faults"]
+#[ignore = "each pair of commands is two tests: make live SUITE=faults"]
 fn disciplines_of_the_queue() {
     follow(&[
         client(
@@ -204,7 +204,7 @@ fn disciplines_of_the_queue() {
 }
 
 #[test]
-#[ignore = "each pair of commands is two tests: make faults"]
+#[ignore = "each pair of commands is two tests: make live SUITE=faults"]
 fn offloads() {
     follow(&[
         client("ethtool -K lr0 tso off gso off tx off sg off", "OFF-01"),

@@ -113,7 +113,7 @@ fn a_quick_matrix_fills_a_gigabit_with_every_payload() {
 }
 
 #[test]
-#[ignore = "minutes, and the machine for itself: make http-lab"]
+#[ignore = "minutes, and the machine for itself: make live SUITE=http"]
 fn all_phases_of_a_quick_experiment_fill_a_gigabit_with_every_payload() {
     let plan = "[phase2]\nconnections = [16, 64]\nrefine_knee = false\n[phase3.idle]\nsteps = \
                 [1000, 10000]\n";
@@ -121,7 +121,7 @@ fn all_phases_of_a_quick_experiment_fill_a_gigabit_with_every_payload() {
 }
 
 #[test]
-#[ignore = "minutes, and the machine for itself: make http-lab"]
+#[ignore = "minutes, and the machine for itself: make live SUITE=http"]
 fn the_default_plan_fills_a_gigabit_with_every_payload() {
     gigabit_lab("lab", "");
 }

@@ -58,7 +58,7 @@ fn stock() -> Server {
 /// All phases run, without and with connections to the busy server; the server logs no error and
 /// serves the next client.
 #[test]
-#[ignore = "all phases take forty seconds: make path"]
+#[ignore = "all phases take forty seconds: make live SUITE=path"]
 fn original_server_serves_all_phases_and_the_next_client() {
     for side_probe in ["none", "busy"] {
         let server = stock();

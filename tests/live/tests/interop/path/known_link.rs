@@ -47,7 +47,7 @@ fn plain(host: &NativeHost) -> Service {
 /// 100 ms are 600 round trips per minute. An echo in the load waits in addition for what its sender
 /// has written before it: what leaves within 5 ms, and the frame after that.
 #[test]
-#[ignore = "twenty seconds: make path"]
+#[ignore = "twenty seconds: make live SUITE=path"]
 fn timed_responsiveness_is_that_of_the_round_trip() {
     let Some(link) = TunLink::new(&json!({ "delay_ms": 50 }), &json!({ "delay_ms": 50 })) else {
         return;
