@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
-use linerate_iperf3::sequence::SequenceTracker;
-use linerate_iperf3::udp_header::UdpHeader;
+use linerate_iperf3::wire::sequence::SequenceTracker;
+use linerate_iperf3::wire::udp_header::UdpHeader;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);

@@ -9,7 +9,7 @@ use linerate::{Client, Interrupts, StopHandle, server};
 use linerate_boundary::{Callback, Kept, run_apart};
 use linerate_document::iperf3::{self, Options, Style};
 use linerate_document::{Captured, Output};
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::sink::{Forward, Tee};
 use linerate_model::{EventSink, Failure, FailureKind, ServerEvent};

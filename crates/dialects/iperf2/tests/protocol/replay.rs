@@ -2,18 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::ack::ServerAck;
-use linerate_iperf2::bounceback::{BounceHead, HEAD_LEN, Reply, Responder};
-use linerate_iperf2::burst::{BURST_HEAD_LEN, BurstHead, BurstReader};
-use linerate_iperf2::client::{
+use linerate_iperf2::wire::ack::ServerAck;
+use linerate_iperf2::wire::bounceback::{BounceHead, HEAD_LEN, Reply, Responder};
+use linerate_iperf2::wire::burst::{BURST_HEAD_LEN, BurstHead, BurstReader};
+use linerate_iperf2::wire::client::{
     StreamClient, StreamClientAction, StreamClientInput, StreamClientSetup,
 };
-use linerate_iperf2::datagram::{FlowOpening, NumberWidth};
-use linerate_iperf2::frame::FrameWords;
-use linerate_iperf2::header::{Rate, parse_tcp, parse_udp};
-use linerate_iperf2::server::{StreamServer, StreamServerAction};
-use linerate_iperf2::settings::{client_header, server_spec};
-use linerate_iperf2::{
+use linerate_iperf2::wire::datagram::{FlowOpening, NumberWidth};
+use linerate_iperf2::wire::frame::FrameWords;
+use linerate_iperf2::wire::header::{Rate, parse_tcp, parse_udp};
+use linerate_iperf2::wire::server::{StreamServer, StreamServerAction};
+use linerate_iperf2::wire::settings::{client_header, server_spec};
+use linerate_iperf2::wire::{
     DatagramHead, FinalReport, Header, Mode, Opening, Policy, Timestamp, Version, recognise,
 };
 use linerate_model::spec::{ClientSpec, LocalOptions};

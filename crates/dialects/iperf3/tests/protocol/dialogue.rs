@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_iperf3::{
+use linerate_iperf3::wire::{
     Client, ClientAction, ClientInput, ClientSetup, Cookie, Params, Server, ServerInput,
 };
 use linerate_model::FailureKind;

@@ -23,7 +23,7 @@ impl Item {
         match self {
             Self::Cookie(text) => [text.as_slice(), &[0]].concat(),
             Self::State(state) => vec![state.cast_unsigned()],
-            Self::Json(text) => linerate_iperf3::framing::frame(text),
+            Self::Json(text) => linerate_iperf3::wire::framing::frame(text),
             Self::Words(bytes) => bytes.clone(),
             Self::Eof => Vec::new(),
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::{
+use linerate_iperf3::wire::{
     Client, ClientAction, ClientInput, ClientSetup, Cookie, Params, Policy, Results, Server,
     ServerAction, ServerInput, ServerSetup,
 };

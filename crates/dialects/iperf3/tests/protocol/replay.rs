@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::udp_header::{is_hello, is_reply};
-use linerate_iperf3::{
+use linerate_iperf3::wire::udp_header::{is_hello, is_reply};
+use linerate_iperf3::wire::{
     Client, ClientAction, ClientInput, ClientSetup, Cookie, ErrorCode, Params, Policy, Results,
     Server, ServerAction, ServerInput, ServerSetup, UdpHeader,
 };

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use linerate_model::path::{EndpointPhase, LoadSample};
-use linerate_native::message::Hello;
-use linerate_native::server::CloseReason;
-use linerate_native::{client, server};
+use linerate_native::wire::message::Hello;
+use linerate_native::wire::server::CloseReason;
+use linerate_native::wire::{client, server};
 
 use crate::fuzzing::{ready, spec, welcome};
 
@@ -325,7 +325,8 @@ impl Pair {
         };
         match action {
             server::Action::Resume(resume) => {
-                let wanted = linerate_native::hex::encode(&proof(resume.number, resume.received));
+                let wanted =
+                    linerate_native::wire::hex::encode(&proof(resume.number, resume.received));
                 let is_proven = resume.session == "s1" && resume.proof == wanted;
                 if is_proven && self.server.resume(self.now, &resume).is_ok() {
                     incoming.handle_local(self.now, server::Input::HandedOver);

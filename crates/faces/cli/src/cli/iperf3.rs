@@ -15,7 +15,7 @@ use linerate::record::{SessionRecords, TestRecording};
 use linerate::server;
 use linerate::view::View;
 use linerate_document::{DroppedNotice, Output, iperf3};
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::sink::Tee;
 use linerate_model::spec::{ClientSpec, ServerSpec};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use linerate::command_line::iperf3::{Request, read_words};
 use linerate_boundary::{Stderr, Stdout, Text, Words, guard};
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 
 use crate::error::{fail, fail_with};
 use crate::functions::run::open_log;

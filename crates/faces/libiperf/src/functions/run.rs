@@ -11,7 +11,7 @@ use linerate::command_line::iperf3::OutputOptions;
 use linerate::{Client, StopHandle, server};
 use linerate_boundary::{CFile, Stderr, Stdout, guard, run_apart, stdout_file};
 use linerate_document::{Captured, Output, iperf3};
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::sink::{Forward, Tee};
 use linerate_model::{Event, EventSink, Failure, SinkError};

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use linerate_document::{Output, iperf3};
 use linerate_engine::{Interrupts, StopHandle};
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use std::time::Duration;
 
 use crate::diagnose::observed_test;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use linerate_document::{Output, iperf3, service};
 use linerate_engine::Interrupts;
 use linerate_engine::dialect;
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::{AccessSource, Iperf2Listener};
 use linerate_model::sink::Forward;

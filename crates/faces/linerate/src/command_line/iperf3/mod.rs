@@ -14,7 +14,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::{Failure, FailureKind};
 use linerate_sys::{file_system, process};
 

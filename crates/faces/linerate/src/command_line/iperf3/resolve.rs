@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use linerate_iperf3::auth::{AuthError, is_encrypted};
+use linerate_iperf3::wire::auth::{AuthError, is_encrypted};
 use linerate_model::spec::{
     AcceptedPadding, ClientSpec, Credentials, Segmentation, ServerAuth, ServerSpec,
 };

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_model::spec::BindSpec;
-use linerate_native::datagram::{DatagramHead, DatagramType, HEAD_LEN, KNOCK_LEN_MIN, Knock};
+use linerate_native::wire::datagram::{DatagramHead, DatagramType, HEAD_LEN, KNOCK_LEN_MIN, Knock};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{clock, udp};

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use linerate_native::datagram::{
+use linerate_native::wire::datagram::{
     DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN,
     ReceivedSequence, ReplyBody, SizeAnswer, TOS_UNKNOWN,
 };
