@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use linerate_document::record::Stretch;
-use linerate_document::{Output, Style, export, history, iperf2, iperf3, record};
+use linerate_document::{Output, Style, export, history, record};
 use linerate_lab::expect::{Expectations, Missed};
 use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
@@ -419,17 +419,17 @@ fn replay(kind: RunKind, trial: &Trial, dialect: Dialect) -> Result<(), Error> {
         Endpoint::Client
     };
     let style = if dialect == Dialect::Iperf3Json {
-        iperf3::Style::Json
+        linerate_iperf3::report::Style::Json
     } else {
-        iperf3::Style::Text
+        linerate_iperf3::report::Style::Text
     };
 
     let mut of_iperf2;
     let mut of_iperf3;
 
     let sink: &mut dyn EventSink = if dialect == Dialect::Iperf2 {
-        of_iperf2 = iperf2::client_sink(
-            iperf2::Options {
+        of_iperf2 = linerate_iperf2::report::client_sink(
+            linerate_iperf2::report::Options {
                 endpoint,
                 ..Default::default()
             },
@@ -437,11 +437,11 @@ fn replay(kind: RunKind, trial: &Trial, dialect: Dialect) -> Result<(), Error> {
         );
         &mut of_iperf2
     } else {
-        let options = iperf3::Options {
+        let options = linerate_iperf3::report::Options {
             style,
-            ..iperf3::Options::new(endpoint, program_version(), system_line())
+            ..linerate_iperf3::report::Options::new(endpoint, program_version(), system_line())
         };
-        of_iperf3 = iperf3::client_sink(options, Output::standard());
+        of_iperf3 = linerate_iperf3::report::client_sink(options, Output::standard());
         &mut of_iperf3
     };
     playback(trial)

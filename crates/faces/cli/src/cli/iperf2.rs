@@ -12,7 +12,8 @@ use linerate::live::Live;
 use linerate::record::{SessionRecords, TestRecording};
 use linerate::view::View;
 use linerate::{client, server};
-use linerate_document::{DroppedNotice, Output, iperf2};
+use linerate_document::{DroppedNotice, Output};
+use linerate_iperf2::report;
 use linerate_model::FailureKind;
 use linerate_model::event::Endpoint;
 use linerate_model::sink::Tee;
@@ -88,7 +89,7 @@ fn run_client(spec: &ClientSpec, output: &OutputOptions) -> Outcome {
         .filter(|_| output.file.is_none())
         .map_or(stream, View::output);
     let mut sink =
-        iperf2::client_sink(output.report_options(Endpoint::Client, &spec.local), stream);
+        report::client_sink(output.report_options(Endpoint::Client, &spec.local), stream);
     let mut recording =
         record::of_drop_in(output.record.as_ref()).map(|to| TestRecording::begin(to, spec));
     let mut limited = output.expect.clone().map(LimitedTest::new);
@@ -128,7 +129,7 @@ fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> Outcom
         Ok(started) => started,
         Err(text) => return refuse(&text),
     };
-    let reporter = iperf2::server_reporter(
+    let reporter = report::server_reporter(
         output.report_options(Endpoint::Server, &spec.local),
         stream.clone(),
     );

@@ -14,7 +14,8 @@ use linerate::live::Live;
 use linerate::record::{SessionRecords, TestRecording};
 use linerate::server;
 use linerate::view::View;
-use linerate_document::{DroppedNotice, Output, iperf3};
+use linerate_document::{DroppedNotice, Output};
+use linerate_iperf3::report;
 use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::sink::Tee;
@@ -86,7 +87,7 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
         .map_or(stream, View::output);
     let mut recording =
         record::of_drop_in(process.record.as_deref()).map(|to| TestRecording::begin(to, spec));
-    let mut report = iperf3::client_sink(output.report_options(Endpoint::Client), stream);
+    let mut report = report::client_sink(output.report_options(Endpoint::Client), stream);
     let mut limited = process.expect.clone().map(LimitedTest::new);
     let mut shown = view.as_ref().and(live.as_ref()).map(Live::sink);
     let mut report = Tee(
@@ -150,7 +151,7 @@ fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOption
     );
     if let Err(failure) = &outcome {
         // Nothing is left to be done when the report of the end cannot be written.
-        let _ = iperf3::report_failure(options, stream.clone(), failure);
+        let _ = report::report_failure(options, stream.clone(), failure);
         if failure.kind == FailureKind::Error {
             stream.error("iperf3: exiting\n");
         }

@@ -10,8 +10,8 @@ pub(crate) fn request_facts(_: &mut TestSpec) -> Result<(), Error> {
 }
 
 pub(crate) mod observed_test {
-    use linerate_document::iperf3::TestReport;
     use linerate_engine::Interrupts;
+    use linerate_iperf3::report::TestReport;
     use linerate_model::sink::CollectorFactory;
     use linerate_model::spec::ClientSpec;
 

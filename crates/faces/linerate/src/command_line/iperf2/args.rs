@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_document::iperf2::{Excluded, Layout, Options, Style};
+use linerate_iperf2::report::{Excluded, Layout, Options, Style};
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{LocalOptions, TestSpec};
 use linerate_model::units::UnitFormat;

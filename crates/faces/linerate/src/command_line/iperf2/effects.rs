@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use linerate_document::iperf2::Layout;
+use linerate_iperf2::report::Layout;
 use linerate_model::spec::ConnectRetry;
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use linerate_document::iperf2::Layout;
+use linerate_iperf2::report::Layout;
 
 use super::options::option_groups;
 use crate::command_line::options::listing;

@@ -15,7 +15,7 @@ use std::ffi::{OsStr, OsString};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use args::Args;
-use linerate_document::iperf2::Layout;
+use linerate_iperf2::report::Layout;
 use linerate_sys::random;
 use message::Stop;
 use resolve::{Surroundings, resolve};

@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use linerate_document::iperf2::Layout;
+use linerate_iperf2::report::Layout;
 use linerate_model::spec::{LocalOptions, Payload, TestSpec};
 
 use super::args::{Args, Outcome, OutputOptions, named_layout};

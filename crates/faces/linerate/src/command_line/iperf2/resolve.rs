@@ -4,7 +4,7 @@
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use linerate_document::iperf2::Layout;
+use linerate_iperf2::report::Layout;
 use linerate_model::spec::Iperf2Defaults;
 use linerate_model::spec::{AddressFamily, ClientSpec, ServerSpec, TestSpec};
 use linerate_model::workload::{BounceBack, Isochronous, Pairing, Release, Shape, Start};

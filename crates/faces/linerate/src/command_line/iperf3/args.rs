@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_document::iperf3::{Options, Style};
+use linerate_iperf3::report::{Options, Style};
 use linerate_model::event::Endpoint;
 use linerate_model::policy::ServerPolicy;
 use linerate_model::spec::{BitrateLimit, LocalOptions, TestSpec};

@@ -5,12 +5,10 @@
 //! of times, which iperf3 computes in single precision and takes from the first stream of all for
 //! every sum.
 
-mod support;
-
-use linerate_document::iperf3::{Options, Style, client_sink, peer_report};
+use crate::support::{Recording, assert_same_text, captured_output, play, read, recorded};
+use linerate_iperf3::report::{Options, Style, client_sink, peer_report};
 use linerate_model::event::{Endpoint, Event, ServerOutput};
 use serde_json::Value;
-use support::{Recording, assert_same_text, captured_output, play, read, recorded};
 
 /// Where we differ on purpose: which files, why, and what iperf3 would have written without the
 /// defect.

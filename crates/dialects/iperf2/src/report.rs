@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use linerate_model::{EventSink, ServerReporter};
 
-use crate::Output;
+use linerate_document::Output;
 
 pub use options::{Excluded, Layout, Options, Style};
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::document::{Document, RowBudget};
 use super::text::{Page, control_facts};
 use super::{Appendix, Options, Style, TestReport, wording};
-use crate::{Output, pretty};
+use linerate_document::{Output, pretty};
 
 /// One document per test (`-J`), one object per event (`--json-stream`), or both.
 pub(super) struct JsonWriter {

@@ -7,7 +7,7 @@ use linerate_model::{EventSink, ServerReporter, SinkError};
 
 use super::options::{Options, Style};
 use super::{banner, csv, text};
-use crate::Output;
+use linerate_document::Output;
 
 /// The reporter of one server.
 pub(super) struct Reporter {

@@ -8,11 +8,11 @@ use linerate_model::interval::{IntervalSum, StreamInterval, TcpInterval, UdpInte
 use linerate_model::units::{UnitFormat, format_amount, ns_to_s, rate_bps};
 use linerate_model::{Direction, StreamId, StreamRole, TestSpec, Transport};
 
-use crate::iperf3::totals::{UdpView, View, interval_lost_percent};
-use crate::number;
+use crate::report::totals::{UdpView, View, interval_lost_percent};
+use linerate_document::number;
 
 /// Number a stream is shown with. In iperf3 it is a file descriptor; this is what that usually is.
-pub(in crate::iperf3) fn display_id(id: StreamId) -> u64 {
+pub(in crate::report) fn display_id(id: StreamId) -> u64 {
     5 + 2 * u64::from(id.0)
 }
 

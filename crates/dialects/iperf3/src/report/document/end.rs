@@ -6,9 +6,9 @@ use linerate_model::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::iperf3::text::{congestion, display_id, file_percent};
-use crate::iperf3::totals::{Totals, UdpView, View, percent};
-use crate::members;
+use crate::report::text::{congestion, display_id, file_percent};
+use crate::report::totals::{Totals, UdpView, View, percent};
+use linerate_document::members;
 
 pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Map<String, Value> {
     let is_udp = spec.transport == Transport::Udp;

@@ -3,14 +3,10 @@
 //! Not compared: the numbers in `[  5]`, which are file descriptors of the recorded process, and
 //! clock times.
 
-mod support;
-
-use linerate_document::iperf3::{
-    Options, client_sink, peer_report, report_failure, server_reporter,
-};
+use crate::support::{Recording, assert_same_text, captured_output, play, read, recorded};
+use linerate_iperf3::report::{Options, client_sink, peer_report, report_failure, server_reporter};
 use linerate_model::event::{Endpoint, ServerOutput};
 use linerate_model::units::UnitFormat;
-use support::{Recording, assert_same_text, captured_output, play, read, recorded};
 
 /// Where we differ on purpose: which files, why, and what iperf3 would have printed without the
 /// defect.

@@ -3,18 +3,12 @@
 //!
 //! Not compared: what depends on digits that were rounded away (network power, Little's load,
 //! replies per second), and what the originals get wrong. Each is masked in both texts, in
-//! [`lines`] and [`values`].
-
-#[path = "iperf2/lines.rs"]
-mod lines;
-mod support;
-#[path = "iperf2/values.rs"]
-mod values;
+//! the modules `lines` and `values`.
 
 use std::fs;
 use std::time::Duration;
 
-use linerate_document::iperf2::{Layout, Options, Style, client_sink, server_reporter};
+use linerate_iperf2::report::{Layout, Options, Style, client_sink, server_reporter};
 use linerate_model::event::Endpoint;
 use linerate_model::spec::Iperf2Defaults;
 use linerate_model::stream::ListenerFacts;
@@ -22,7 +16,7 @@ use linerate_model::units::UnitFormat;
 use linerate_model::{Event, TestSpec};
 use serde::Deserialize;
 
-use support::{assert_same_text, captured_output, fixtures, play, recordings};
+use crate::support::{assert_same_text, captured_output, fixtures, play, recordings};
 
 /// Ends of recordings that show a defect, or output of another part of the program.
 const LEFT_OUT: &[(&str, &str)] = &[
@@ -105,7 +99,7 @@ fn recorded_text_is_written_again() {
         let (mut expected, mut actual) = (recorded.text(), recorded.write(Style::Text));
 
         if !recorded.is_exact {
-            expected = mask(&lines::without_noise(&expected), release);
+            expected = mask(&crate::lines::without_noise(&expected), release);
             actual = mask(&actual, release);
         }
 
@@ -123,7 +117,8 @@ fn recorded_values_are_written_again() {
         let names = expected.lines().find(|line| line.starts_with("time,"));
         let has_intervals =
             matches!(&recorded.events[0], Event::TestAccepted(header) if header.interval.is_some());
-        let mask = |line: &str| values::mask(line, names, recorded.endpoint(), has_intervals);
+        let mask =
+            |line: &str| crate::values::mask(line, names, recorded.endpoint(), has_intervals);
         let masked = |text: &str| text.lines().map(mask).collect::<Vec<String>>();
         assert_eq!(masked(&actual), masked(&expected), "{}", recorded.name);
     }
@@ -227,6 +222,8 @@ impl Recorded {
 
 /// Replaces what cannot be known, in both texts alike.
 fn mask(text: &str, release: &str) -> String {
-    let masked = text.lines().filter_map(|line| lines::mask(line, release));
+    let masked = text
+        .lines()
+        .filter_map(|line| crate::lines::mask(line, release));
     masked.fold(String::new(), |text, line| text + &line + "\n")
 }

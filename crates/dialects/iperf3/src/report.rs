@@ -19,8 +19,8 @@ use std::sync::Arc;
 use linerate_model::sink::Tee;
 use linerate_model::{Event, EventSink, Failure, SinkError};
 
-use crate::Output;
 use document::RowBudget;
+use linerate_document::Output;
 
 pub use options::{Options, Style};
 pub use peer_report::peer_report;

@@ -330,7 +330,8 @@ fn bursts(options: &Options, row: &Row<'_>) -> Values {
         return (header, format!("{} ms  {reads}", ms(&transfer, '/')));
     }
 
-    let duty = crate::number::general(row.more.burst_duty_cycle.unwrap_or(0.0) * 100.0, 2);
+    let duty =
+        linerate_document::number::general(row.more.burst_duty_cycle.unwrap_or(0.0) * 100.0, 2);
     let gap = if options.is_new() { " " } else { "  " };
     let power = power(row.bytes_per_s(), transfer.mean);
     (

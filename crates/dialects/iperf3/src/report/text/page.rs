@@ -8,18 +8,18 @@ use jiff::fmt::strtime;
 use linerate_model::event::Endpoint;
 use linerate_model::{Failure, SinkError};
 
-use crate::Output;
-use crate::iperf3::{Options, wording};
+use crate::report::{Options, wording};
+use linerate_document::Output;
 
 /// Collects the lines of one event and sends them as a whole.
-pub(in crate::iperf3) struct Page {
+pub(in crate::report) struct Page {
     options: Arc<Options>,
     output: Output,
     pending: String,
 }
 
 impl Page {
-    pub(in crate::iperf3) fn new(options: Arc<Options>, output: Output) -> Self {
+    pub(in crate::report) fn new(options: Arc<Options>, output: Output) -> Self {
         Self {
             options,
             output,
@@ -28,7 +28,7 @@ impl Page {
     }
 
     /// Adds one piece of text behind the user's prefixes; a piece of several lines gets them once.
-    pub(in crate::iperf3) fn line(&mut self, text: &str) {
+    pub(in crate::report) fn line(&mut self, text: &str) {
         self.pending.push_str(&self.timestamp());
         if let (Endpoint::Client, Some(title)) = (self.options.endpoint, &self.options.title) {
             let _ = write!(self.pending, "{title}:  ");
@@ -39,20 +39,20 @@ impl Page {
     }
 
     /// Program and host.
-    pub(in crate::iperf3) fn identify(&mut self) {
+    pub(in crate::report) fn identify(&mut self) {
         let options = Arc::clone(&self.options);
         self.line(&options.version);
         self.line(&options.system_info);
     }
 
     /// Writes the collected lines.
-    pub(in crate::iperf3) fn send(&mut self) -> Result<(), SinkError> {
+    pub(in crate::report) fn send(&mut self) -> Result<(), SinkError> {
         let text = std::mem::take(&mut self.pending);
         Ok(self.output.report(text)?)
     }
 
     /// Writes a warning at once.
-    pub(in crate::iperf3) fn warning(&self, text: &str) {
+    pub(in crate::report) fn warning(&self, text: &str) {
         self.output.error(&format!("warning: {text}\n"));
     }
 

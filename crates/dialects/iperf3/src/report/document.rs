@@ -18,8 +18,8 @@ use serde_json::{Map, Value, json};
 
 use super::text::is_negligible;
 use super::{Appendix, Options};
-use crate::members;
-use crate::pretty;
+use linerate_document::members;
+use linerate_document::pretty;
 
 pub(super) use kept::{KeptIntervals, RowBudget};
 

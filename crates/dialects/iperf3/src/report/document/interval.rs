@@ -5,9 +5,9 @@ use linerate_model::units::{ns_to_s, rate_bps};
 use linerate_model::{Direction, Flow, IntervalReport, StreamRole, TestSpec};
 use serde_json::{Map, Value, json};
 
-use crate::iperf3::text::display_id;
-use crate::iperf3::totals::interval_lost_percent;
-use crate::members;
+use crate::report::text::display_id;
+use crate::report::totals::interval_lost_percent;
+use linerate_document::members;
 
 pub(super) fn interval(report: &IntervalReport, spec: &TestSpec) -> Value {
     let rows = report.streams.iter().map(|row| stream(row, report.omitted));

@@ -4,9 +4,9 @@ use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::{Direction, EndCondition, Stream, TestSpec, Transport, stored_name};
 use serde_json::{Map, Value, json};
 
-use crate::iperf3::Options;
-use crate::iperf3::text::display_id;
-use crate::iperf3::wording::rfc1123;
+use crate::report::Options;
+use crate::report::text::display_id;
+use crate::report::wording::rfc1123;
 
 pub(super) fn start(
     options: &Options,

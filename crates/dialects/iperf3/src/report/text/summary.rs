@@ -7,7 +7,7 @@ use linerate_model::{Flow, StreamRole, StreamSummary, Summary, Transport};
 
 use super::row::Subject;
 use super::{SEPARATOR, Test, TextWriter};
-use crate::iperf3::totals::{Totals, percent, streams_of};
+use crate::report::totals::{Totals, percent, streams_of};
 
 impl TextWriter {
     pub(super) fn summary(&mut self, summary: &Summary) {
@@ -135,7 +135,7 @@ impl Test {
 
 /// Congestion control at the sending and at the receiving end of one direction. With two directions
 /// each end is both.
-pub(in crate::iperf3) fn congestion(
+pub(in crate::report) fn congestion(
     summary: &Summary,
     flow: Flow,
     bidirectional: bool,
@@ -158,7 +158,7 @@ fn file_line(file: &FileSummary, bytes: u64) -> String {
 }
 
 /// Whole percent of a file that was moved.
-pub(in crate::iperf3) fn file_percent(bytes: u64, size_bytes: u64) -> i64 {
+pub(in crate::report) fn file_percent(bytes: u64, size_bytes: u64) -> i64 {
     let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     percent(signed(bytes), signed(size_bytes)) as i64
 }

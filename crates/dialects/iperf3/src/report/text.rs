@@ -12,7 +12,7 @@ use linerate_model::event::{Endpoint, Event, ServerOutput, TestHeader};
 use linerate_model::{Direction, EventSink, Flow, IntervalReport, SinkError, StreamRole};
 
 use super::{Appendix, Options, TestReport};
-use crate::{Output, pretty};
+use linerate_document::{Output, pretty};
 use row::Columns;
 
 pub(super) use opening::control_facts;

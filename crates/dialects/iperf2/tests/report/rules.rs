@@ -1,13 +1,11 @@
 //! Rules of the iperf 2 output that recordings show only in parts: parts left out, headers,
 //! failures.
 
-mod support;
-
-use linerate_document::iperf2::{Excluded, Options, client_sink, server_reporter};
+use crate::support::{Captured, captured_output, play, recordings};
+use linerate_iperf2::report::{Excluded, Options, client_sink, server_reporter};
 use linerate_model::event::Endpoint;
 use linerate_model::{Event, Failure};
 use serde::Deserialize;
-use support::{Captured, captured_output, play, recordings};
 
 #[test]
 fn parts_are_left_out_on_request() {

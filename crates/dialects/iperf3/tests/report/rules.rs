@@ -1,14 +1,13 @@
 //! Rules of the iperf3 output that no recording shows: failures, losses, warm-ups with old peers,
 //! pipes and files.
 
-mod support;
-
 use std::fs;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use crate::support::captured_output;
 use linerate_document::Output;
-use linerate_document::iperf3::{Options, Style, client_sink, report_failure, server_reporter};
+use linerate_iperf3::report::{Options, Style, client_sink, report_failure, server_reporter};
 use linerate_model::event::{ControlConnected, Endpoint, Event, ServerOutput, TestHeader};
 use linerate_model::summary::{TcpSummary, UdpTotals};
 use linerate_model::{
@@ -16,7 +15,6 @@ use linerate_model::{
     StreamSummary, Summary, TestSpec, Transport,
 };
 use serde_json::{Value, json};
-use support::captured_output;
 
 const STREAM: Style = Style::JsonStream { full_output: false };
 

@@ -5,7 +5,7 @@ use linerate_model::{Direction, EndCondition, Stream, TestSpec, Transport, store
 
 use super::row::{Columns, display_id};
 use super::{Test, TextWriter};
-use crate::iperf3::wording::rfc1123;
+use crate::report::wording::rfc1123;
 
 impl TextWriter {
     pub(super) fn control_connected(&mut self, control: &ControlConnected) {
@@ -59,7 +59,7 @@ impl TextWriter {
 }
 
 /// Verbose lines of a client about its control connection.
-pub(in crate::iperf3) fn control_facts(control: &ControlConnected) -> Vec<String> {
+pub(in crate::report) fn control_facts(control: &ControlConnected) -> Vec<String> {
     let mss = control
         .mss_bytes
         .map(|mss| format!("Control connection MSS {mss}"));

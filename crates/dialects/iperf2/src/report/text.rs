@@ -20,7 +20,7 @@ use super::row::{Row, is_reversed, label, shown};
 use super::stream_columns::{Columns, PLAIN_HEADER, one_way, out_of_order, schedule_errors};
 use super::sum::{Numbered, Sum};
 use super::{banner, connection, histogram};
-use crate::Output;
+use linerate_document::Output;
 
 /// Headers that were shown already. Tests that run at the same time share them; when none is left,
 /// all is forgotten.

@@ -12,7 +12,7 @@ use super::document::{Document, RowBudget};
 use super::numbered::Numbered;
 use super::text::TextWriter;
 use super::{Options, Style};
-use crate::Output;
+use linerate_document::Output;
 
 /// Writes the report of a server's test for a client that requests it (`--get-server-output`).
 #[must_use]

@@ -81,7 +81,7 @@ pub(super) fn percent(lost: i64, total: u64) -> String {
     if total == 0 {
         return "0".to_owned();
     }
-    crate::number::general(100.0 * lost as f64 / total as f64, 2)
+    linerate_document::number::general(100.0 * lost as f64 / total as f64, 2)
 }
 
 /// A negative delay beyond this shows only that the clocks disagree.

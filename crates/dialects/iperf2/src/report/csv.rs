@@ -16,7 +16,7 @@ use super::options::Options;
 use super::row::{Row, shown};
 use super::stream_columns::{datagram_rate, ms};
 use super::sum::{Numbered, Sum};
-use crate::Output;
+use linerate_document::Output;
 
 /// Whether the header line was shown; the writers of a server share it.
 #[derive(Clone, Default)]

@@ -11,8 +11,8 @@ use super::document::RowBudget;
 use super::numbered::Numbered;
 use super::text::Page;
 use super::{Options, Style, sink};
-use crate::Output;
-use crate::flood::FloodGate;
+use linerate_document::Output;
+use linerate_document::flood::FloodGate;
 
 /// A reporter for a server and all its tests.
 #[must_use]
