@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod command_line;
 pub mod data_path;
 pub mod event;
 pub mod facts;

@@ -4,7 +4,7 @@ use std::ffi::{OsString, c_char, c_int};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use linerate::command_line::iperf3::{Command, Request, read_words};
+use linerate::command_line::iperf3::{Command, Request, read_args};
 use linerate::{Client, Interrupts, StopHandle, server};
 use linerate_boundary::{Callback, Kept, run_apart};
 use linerate_document::{Captured, Output};
@@ -114,7 +114,7 @@ impl Test {
     fn run_until(&self, report: &Captured, stop: &StopHandle) -> Result<(), Failure> {
         let words = lock(&self.words).clone();
         let events = Events::new(*lock(&self.callback));
-        let ended = run_apart(move || match read_words(&words)? {
+        let ended = run_apart(move || match read_args(&words)? {
             Request::Run(command, warnings) => {
                 for warning in warnings {
                     events.warning(warning);

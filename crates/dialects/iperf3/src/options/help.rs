@@ -1,6 +1,6 @@
 //! The help of the iperf3 dialect, made from the option table.
 
-use crate::command_line::options::{OptionGroup, listing};
+use linerate_model::command_line::table::{OptionGroup, listing};
 
 /// Printed under every complaint about the command line.
 pub(crate) const SHORT_USAGE: &str = "\

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use linerate_iperf3::wire::auth::{AuthError, is_encrypted};
+use crate::wire::auth::{AuthError, is_encrypted};
 use linerate_model::spec::{
     AcceptedPadding, ClientSpec, Credentials, Segmentation, ServerAuth, ServerSpec,
 };
@@ -336,5 +336,4 @@ fn server(args: Args, auth: Option<ServerAuth>) -> Command {
 }
 
 #[cfg(test)]
-#[path = "resolve_tests.rs"]
 mod tests;

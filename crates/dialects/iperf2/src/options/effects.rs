@@ -5,16 +5,15 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use linerate_iperf2::report::Layout;
+use crate::report::Layout;
 use linerate_model::spec::ConnectRetry;
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
 
 use super::args::{Args, FrameRate, IsochronousArg, Outcome, RateArg, Role, named_layout};
 use super::message::{Message, Stop};
 use super::tos::{tos_of, tos_of_dscp};
-use crate::command_line::numbers::{atof, atoi, scan_float};
-use crate::command_line::values::{self, split_device, text};
-use crate::record::labels;
+use linerate_model::command_line::numbers::{atof, atoi, scan_float};
+use linerate_model::command_line::values::{split_device, text};
 
 // Roles
 
@@ -440,7 +439,7 @@ pub(crate) fn stdin(args: &mut Args) {
     }
 }
 
-/// An unknown letter stands for adaptive bits.
+/// An unknown letter means adaptive bits.
 pub(crate) fn format(args: &mut Args, value: &OsStr) {
     let letter = value.as_bytes().first().map(|byte| char::from(*byte));
     args.output.format = letter.filter(|letter| "bkmgtpaBKMGTPA".contains(*letter));
@@ -494,16 +493,18 @@ pub(crate) fn layout(_args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(crate) fn expect(args: &mut Args, value: &OsStr) -> Outcome {
-    let limits = values::limits(&text(value));
-    args.output.expect =
-        Some(limits.map_err(|error| Stop::error(format!("ERROR: --lr-expect: {error}")))?);
+    let limits = text(value);
+    (args.checks.expectations)(&limits)
+        .map_err(|error| Stop::error(format!("ERROR: --lr-expect: {error}")))?;
+    args.output.expect = Some(limits);
     Ok(())
 }
 
 pub(crate) fn record(args: &mut Args, value: Option<&OsStr>) -> Outcome {
-    let labels = labels(&text(value.unwrap_or_default()));
-    args.output.record =
-        Some(labels.map_err(|error| Stop::error(format!("ERROR: --lr-record: {error}")))?);
+    let labels = text(value.unwrap_or_default());
+    (args.checks.labels)(&labels)
+        .map_err(|error| Stop::error(format!("ERROR: --lr-record: {error}")))?;
+    args.output.record = Some(labels);
     Ok(())
 }
 

@@ -3,17 +3,18 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 
+use linerate_model::command_line::values::ValueChecks;
 use linerate_model::spec::ConnectRetry;
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
 use proptest::prelude::*;
 
-use super::super::options::OPTIONS;
+use super::super::table::OPTIONS;
 use super::*;
 
 const NOW: Duration = Duration::from_secs(1_800_000_000);
 
 fn command(words: &[OsString]) -> Result<Command, Stop> {
-    let mut args = Args::new(words);
+    let mut args = Args::new(words, ValueChecks::default());
     args.parse(OsStr::new("iperf"), words, &|_| None)?;
     let surroundings = Surroundings {
         now: NOW,
@@ -411,7 +412,7 @@ fn every_option_has_a_name_of_its_own_and_every_variable_an_option() {
     names.dedup();
     assert_eq!(names.len(), count);
 
-    for variable in super::super::options::ENVIRONMENT {
+    for variable in super::super::table::ENVIRONMENT {
         assert!(
             OPTIONS
                 .iter()
@@ -424,7 +425,7 @@ fn every_option_has_a_name_of_its_own_and_every_variable_an_option() {
         .iter()
         .filter(|option| option.variable.is_some())
         .count();
-    assert_eq!(variables, super::super::options::ENVIRONMENT.len());
+    assert_eq!(variables, super::super::table::ENVIRONMENT.len());
 }
 
 proptest! {

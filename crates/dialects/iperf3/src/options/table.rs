@@ -10,9 +10,9 @@ use super::effects as fx;
 use super::error::ParameterError;
 use super::help::long_help;
 use super::version::version_text;
-use crate::command_line::getopt::Grammar;
-use crate::command_line::options::{self, OptionGroup, OptionHelp};
-use crate::command_line::values::text;
+use linerate_model::command_line::getopt::{Argument, Grammar};
+use linerate_model::command_line::table::{self, OptionGroup, OptionHelp};
+use linerate_model::command_line::values::text;
 
 /// Who understands an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) enum Section {
 }
 
 /// What an option does.
-pub(crate) type Effect = options::Effect<Args, ParameterError>;
+pub(crate) type Effect = table::Effect<Args, ParameterError>;
 
 /// One option.
 #[derive(Debug, Clone, Copy)]
@@ -76,26 +76,29 @@ const SECTIONS: [(Section, &str); 4] = [
 /// The options in the order of the help.
 #[must_use]
 pub fn option_groups() -> Vec<OptionGroup> {
-    let group = |(section, title)| OptionGroup {
-        title,
-        options: OPTIONS
-            .iter()
-            .filter(|option| option.section == section)
-            .map(OptionRow::documented)
-            .collect(),
-    };
-    SECTIONS.map(group).to_vec()
+    table::groups(OPTIONS, &SECTIONS)
 }
 
 /// The table in the form the parser reads; ids are positions in [`OPTIONS`].
 pub(crate) fn grammar() -> Grammar<usize> {
-    let row = |option: &OptionRow| (option.short, option.names(), option.effect.argument());
-    options::grammar(OPTIONS.iter().map(row))
+    table::grammar(OPTIONS)
 }
 
 impl OptionRow {
     fn names(&self) -> Vec<&'static str> {
         std::iter::once(self.long).chain(self.alias).collect()
+    }
+}
+
+impl table::OptionRow for OptionRow {
+    type Section = Section;
+
+    fn section(&self) -> Section {
+        self.section
+    }
+
+    fn argument(&self) -> Argument {
+        self.effect.argument()
     }
 
     fn documented(&self) -> OptionHelp {
@@ -109,7 +112,7 @@ impl OptionRow {
 }
 
 use Section as S;
-use options::Effect::{CheckedMaybe, CheckedSwitch, CheckedValue, MaybeValue, Switch, Value};
+use table::Effect::{CheckedMaybe, CheckedSwitch, CheckedValue, MaybeValue, Switch, Value};
 
 const fn row(
     short: Option<char>,

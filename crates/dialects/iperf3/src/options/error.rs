@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 
 use thiserror::Error;
 
-use crate::command_line::getopt::{GLIBC, GetoptError};
+use linerate_model::command_line::getopt::{GLIBC, GetoptError};
 
 /// The command line cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,8 +59,8 @@ impl From<ParameterError> for UsageError {
 }
 
 /// The value of an option that the original does not have.
-impl From<crate::Error> for ParameterError {
-    fn from(error: crate::Error) -> Self {
+impl From<linerate_model::Error> for ParameterError {
+    fn from(error: linerate_model::Error) -> Self {
         Self::Added(error.to_string())
     }
 }

@@ -1,4 +1,4 @@
-//! What `--version` prints.
+//! Output of `--version`.
 
 use linerate_sys::caps::Capabilities;
 
@@ -12,7 +12,7 @@ macro_rules! follows {
 pub const FOLLOWS: &str = follows!();
 
 /// Name and version as reports show them.
-pub const PROGRAM_VERSION: &str = concat!(
+const PROGRAM_VERSION: &str = concat!(
     "iperf ",
     follows!(),
     " (linerate ",
@@ -42,7 +42,7 @@ pub fn system_line() -> String {
     linerate_sys::process::uname().to_string()
 }
 
-/// What this build and this kernel can do, as `iperf3 --version` words it.
+/// Features of this build and kernel, in the words of `iperf3 --version`.
 fn features() -> Vec<&'static str> {
     let capabilities = Capabilities::probe();
     let always = [

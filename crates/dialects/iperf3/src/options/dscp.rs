@@ -1,6 +1,6 @@
 //! Differentiated services code points by number and name (RFC 2474, RFC 2597, RFC 3246, RFC 5865).
 
-use crate::command_line::numbers::integer_any_base;
+use linerate_model::command_line::numbers::integer_any_base;
 
 /// The type-of-service byte of a code point 0..=63 or of a name; names are compared without regard
 /// to case.

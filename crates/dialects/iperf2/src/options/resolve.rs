@@ -4,7 +4,7 @@
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use linerate_iperf2::report::Layout;
+use crate::report::Layout;
 use linerate_model::spec::Iperf2Defaults;
 use linerate_model::spec::{AddressFamily, ClientSpec, ServerSpec, TestSpec};
 use linerate_model::workload::{BounceBack, Isochronous, Pairing, Release, Shape, Start};
@@ -404,5 +404,4 @@ impl Args {
 const CONNECTIONS: u32 = 10;
 
 #[cfg(test)]
-#[path = "resolve_tests.rs"]
 mod tests;

@@ -5,38 +5,39 @@ mod conflicts;
 mod effects;
 mod help;
 mod message;
-mod options;
 mod parse;
 mod resolve;
+mod table;
 mod tos;
 mod unsupported;
 
 use std::ffi::{OsStr, OsString};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::report::Layout;
 use args::Args;
-use linerate_iperf2::report::Layout;
+use linerate_model::command_line::getopt::knows_options;
+use linerate_model::command_line::values::ValueChecks;
 use linerate_sys::random;
 use message::Stop;
 use resolve::{Surroundings, resolve};
 
 pub use args::OutputOptions;
 pub use message::Message;
-pub(super) use options::grammar;
-pub use options::{option_groups, options_without_effect, variables};
 pub use resolve::Command;
+pub use table::{option_groups, options_without_effect, variables};
 
-/// What a command line requests, and the messages before it.
+/// The request of a command line, and the messages before it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Parsed {
     /// Messages for the user, in order.
     pub messages: Vec<Message>,
-    /// What is to be done.
+    /// The request.
     pub request: Request,
 }
 
-/// What a command line requests.
+/// The request of a command line.
 #[derive(Debug)]
 pub enum Request {
     /// A test or a server.
@@ -47,15 +48,15 @@ pub enum Request {
         text: Vec<u8>,
         /// On standard output, else on standard error.
         is_output: bool,
-        /// Whether the exit code is 0.
+        /// The exit code is 0.
         is_success: bool,
     },
 }
 
-/// Parses the environment and the words after the program name. `program` is the name in messages.
+/// Parses the environment and the arguments after the program name. `program` is the name in messages.
 #[must_use]
-pub fn parse(program: &OsStr, words: &[OsString]) -> Parsed {
-    let mut args = Args::new(words);
+pub fn parse(program: &OsStr, argv: &[OsString], checks: ValueChecks) -> Parsed {
+    let mut args = Args::new(argv, checks);
     let surroundings = Surroundings {
         now: SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -63,7 +64,7 @@ pub fn parse(program: &OsStr, words: &[OsString]) -> Parsed {
         secret: &secret,
     };
 
-    let parsed = args.parse(program, words, &|name| std::env::var_os(name));
+    let parsed = args.parse(program, argv, &|name| std::env::var_os(name));
     let command = parsed.and_then(|()| resolve(&mut args, &surroundings));
     let request = match command.and_then(unsupported::check_supported) {
         Ok(command) => Request::Run(command),
@@ -76,7 +77,7 @@ pub fn parse(program: &OsStr, words: &[OsString]) -> Parsed {
     }
 }
 
-/// Why there is no test. 2.1.8 writes its help and version to standard error and reports failure,
+/// The text in place of a test. 2.1.8 writes its help and version to standard error and reports failure,
 /// 2.2.1 writes them to standard output and reports success.
 fn print(program: &OsStr, stop: &Stop, layout: Layout) -> Request {
     let is_new_release = layout == Layout::V2_2;
@@ -97,6 +98,13 @@ fn print(program: &OsStr, stop: &Stop, layout: Layout) -> Request {
         is_output: is_help && is_new_release,
         is_success,
     }
+}
+
+/// All options on this command line are options of iperf 2. A missing value or an ambiguous
+/// abbreviation still names one.
+#[must_use]
+pub fn are_known(args: &[OsString]) -> bool {
+    knows_options(&table::grammar(), args)
 }
 
 /// Sixteen letters and digits from the kernel's random source.

@@ -2,10 +2,10 @@
 
 use std::ffi::OsStr;
 
-use linerate_iperf2::report::Layout;
+use crate::report::Layout;
 
-use super::options::option_groups;
-use crate::command_line::options::listing;
+use super::table::option_groups;
+use linerate_model::command_line::table::listing;
 
 /// Printed without an option that selects client or server.
 pub(crate) fn short_usage(program: &OsStr) -> Vec<u8> {

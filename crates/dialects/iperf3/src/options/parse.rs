@@ -1,13 +1,15 @@
-//! Parses the words of a command line: each option found acts on the settings.
+//! Parses the arguments of a command line: each option found acts on the settings.
 
 use std::ffi::OsString;
 
+use linerate_model::command_line::values::ValueChecks;
+
 use super::args::Args;
 use super::error::UsageError;
-use super::options::{self, OPTIONS, Role, Section};
-use crate::command_line::getopt::{Getopt, Grammar};
+use super::table::{self, OPTIONS, Role, Section};
+use linerate_model::command_line::getopt::{Getopt, Grammar};
 
-/// What the command line requests.
+/// The request of a command line.
 #[derive(Debug)]
 pub(crate) enum Parsed {
     /// A test or a server.
@@ -25,15 +27,15 @@ const MANY_STREAMS_MAX: u32 = 16_384;
 const BESIDE_THE_REPORT: [&str; 2] = ["lr-record", "lr-tui"];
 
 impl Args {
-    /// Reads the words after the program name.
+    /// Reads the arguments after the program name.
     ///
     /// # Errors
     /// The first option that cannot be read or is out of its bounds.
-    pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, UsageError> {
-        let grammar = options::grammar();
-        let mut args = Self::new(streams_max(&grammar, words));
+    pub(crate) fn parse(argv: &[OsString], checks: ValueChecks) -> Result<Parsed, UsageError> {
+        let grammar = table::grammar();
+        let mut args = Self::new(streams_max(&grammar, argv), checks);
 
-        for found in Getopt::new(&grammar, words) {
+        for found in Getopt::new(&grammar, argv) {
             let found = found?;
             let Some(option) = OPTIONS.get(found.id) else {
                 continue;
@@ -41,7 +43,7 @@ impl Args {
             args.note_role(option.role);
             args.output.additions |=
                 option.section == Section::Added && !BESIDE_THE_REPORT.contains(&option.long);
-            option.effect.act(&mut args, found.value)?;
+            option.effect.apply(&mut args, found.value)?;
 
             if let Some(text) = args.print {
                 return Ok(Parsed::Print(text));
@@ -61,10 +63,10 @@ impl Args {
 }
 
 /// `--lr-many-streams` counts wherever it stands, so it is looked for before anything acts.
-fn streams_max(grammar: &Grammar<usize>, words: &[OsString]) -> u32 {
-    let many = Getopt::new(grammar, words)
+fn streams_max(grammar: &Grammar<usize>, argv: &[OsString]) -> u32 {
+    let many = Getopt::new(grammar, argv)
         .flatten()
         .filter_map(|found| OPTIONS.get(found.id))
-        .any(|option| option.long == options::MANY_STREAMS);
+        .any(|option| option.long == table::MANY_STREAMS);
     if many { MANY_STREAMS_MAX } else { STREAMS_MAX }
 }

@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 
+use linerate_model::command_line::values::ValueChecks;
 use linerate_model::spec::{
     AddressFamily, BitrateLimit, IoStrategy, Keepalive, Payload, ReceiveWait, SendPath,
 };
@@ -11,10 +12,10 @@ use linerate_model::units::UnitFormat;
 use proptest::prelude::*;
 
 use super::super::error::UsageError;
-use super::super::options::OPTIONS;
 use super::super::parse::Parsed;
+use super::super::table::OPTIONS;
 use super::*;
-use crate::command_line::Value;
+use linerate_model::command_line::table::Value;
 
 const KEY: &str = "-----BEGIN PUBLIC KEY-----\n";
 
@@ -39,7 +40,7 @@ fn words(line: &str) -> Vec<OsString> {
 }
 
 fn command(words: &[OsString]) -> Result<Command, UsageError> {
-    match Args::parse(words)? {
+    match Args::parse(words, ValueChecks::default())? {
         Parsed::Run(args) => Ok(resolve(*args, &surroundings())?),
         other => panic!("{words:?} is no test: {other:?}"),
     }
@@ -381,9 +382,8 @@ fn credentials_that_no_server_could_read_are_refused() {
         password: &|| Some("two words".to_owned()),
         ..surroundings()
     };
-    let parsed = Args::parse(&words(
-        "-c h --username mario --rsa-public-key-path key.pem",
-    ));
+    let line = "-c h --username mario --rsa-public-key-path key.pem";
+    let parsed = Args::parse(&words(line), ValueChecks::default());
     let Ok(Parsed::Run(args)) = parsed else {
         panic!("a test: {parsed:?}");
     };
@@ -418,7 +418,7 @@ fn reports_are_as_asked_for() {
 
 #[test]
 fn json_output_warns_of_options_that_do_not_go_with_it() {
-    let warnings_of = |line: &str| match Args::parse(&words(line)) {
+    let warnings_of = |line: &str| match Args::parse(&words(line), ValueChecks::default()) {
         Ok(Parsed::Run(args)) => warnings(&args),
         other => panic!("{line}: {other:?}"),
     };
@@ -592,7 +592,7 @@ proptest! {
     /// No command line makes the program panic, and a complaint can always be worded.
     #[test]
     fn any_command_line_has_an_answer(words in prop::collection::vec(any_word(), 0..8)) {
-        let outcome = match Args::parse(&words) {
+        let outcome = match Args::parse(&words, ValueChecks::default()) {
             Ok(Parsed::Run(args)) => resolve(*args, &surroundings()).map(drop).map_err(UsageError::from),
             Ok(_) => Ok(()),
             Err(error) => Err(error),

@@ -1,20 +1,21 @@
-//! Parses the variables of the environment and the words of a command line: each option found acts
+//! Parses the variables of the environment and the arguments of a command line: each option found acts
 //! on the settings.
 
 use std::ffi::{OsStr, OsString};
 
-use linerate_iperf2::report::Layout;
+use crate::report::Layout;
+use linerate_model::command_line::values::ValueChecks;
 use linerate_model::spec::{LocalOptions, Payload, TestSpec};
 
 use super::args::{Args, Outcome, OutputOptions, named_layout};
 use super::message::Message;
-use super::options::{self, OPTIONS};
-use crate::command_line::getopt::{Getopt, OLD_GNU};
-use crate::command_line::options::Value;
+use super::table::{self, OPTIONS};
+use linerate_model::command_line::getopt::{Getopt, OLD_GNU};
+use linerate_model::command_line::table::Value;
 
 impl Args {
     /// The defaults; `--lr-format` counts wherever it stands.
-    pub(crate) fn new(words: &[OsString]) -> Self {
+    pub(crate) fn new(argv: &[OsString], checks: ValueChecks) -> Self {
         let mut local = LocalOptions::default();
         local.port = 5001;
         local.interval = None;
@@ -22,7 +23,7 @@ impl Args {
         let mut test = TestSpec::default();
         test.payload = Payload::Repeating;
         let output = OutputOptions {
-            layout: layout(words),
+            layout: layout(argv),
             ..OutputOptions::default()
         };
 
@@ -30,28 +31,29 @@ impl Args {
             local,
             test,
             output,
+            checks,
             ..Self::default()
         }
     }
 
-    /// Reads the environment and the words after the program name.
+    /// Reads the environment and the arguments after the program name.
     ///
     /// # Errors
     /// The first option that ends the program.
     pub(crate) fn parse(
         &mut self,
         program: &OsStr,
-        words: &[OsString],
+        argv: &[OsString],
         environment: &dyn Fn(&str) -> Option<OsString>,
     ) -> Outcome {
         self.read_environment(environment)?;
-        let grammar = options::grammar();
-        let mut walk = Getopt::new(&grammar, words);
+        let grammar = table::grammar();
+        let mut walk = Getopt::new(&grammar, argv);
         for found in &mut walk {
             match found {
                 Ok(found) => OPTIONS
                     .get(found.id)
-                    .map_or(Ok(()), |option| option.act(self, found.value))?,
+                    .map_or(Ok(()), |option| option.apply(self, found.value))?,
                 // An unknown option is named and ignored.
                 Err(error) => self
                     .messages
@@ -59,10 +61,10 @@ impl Args {
             }
         }
 
-        for word in walk.operands() {
+        for operand in walk.operands() {
             let beginning = [program.as_encoded_bytes(), b": ignoring extra argument -- "].concat();
             self.messages.push(Message::Error(
-                [&beginning, word.as_encoded_bytes()].concat(),
+                [&beginning, operand.as_encoded_bytes()].concat(),
             ));
         }
 
@@ -71,7 +73,7 @@ impl Args {
 
     /// A later value overrides, so the command line comes afterwards.
     fn read_environment(&mut self, environment: &dyn Fn(&str) -> Option<OsString>) -> Outcome {
-        for name in options::ENVIRONMENT {
+        for name in table::ENVIRONMENT {
             let Some(value) = environment(name) else {
                 continue;
             };
@@ -81,7 +83,7 @@ impl Args {
 
             // The presence of the variable is enough for a switch.
             let value = (option.effect.value() != Value::None).then_some(value.as_os_str());
-            option.act(self, value)?;
+            option.apply(self, value)?;
         }
 
         Ok(())
@@ -89,14 +91,14 @@ impl Args {
 }
 
 /// The layout that `--lr-format` names.
-fn layout(words: &[OsString]) -> Layout {
-    let grammar = options::grammar();
+fn layout(argv: &[OsString]) -> Layout {
+    let grammar = table::grammar();
     let mut layout = Layout::default();
 
-    for found in Getopt::new(&grammar, words).flatten() {
+    for found in Getopt::new(&grammar, argv).flatten() {
         let is_format = OPTIONS
             .get(found.id)
-            .is_some_and(|option| option.long == options::LR_FORMAT);
+            .is_some_and(|option| option.long == table::LR_FORMAT);
         if is_format && let Some(named) = found.value.and_then(named_layout) {
             layout = named;
         }

@@ -5,17 +5,16 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_iperf2::report::{Excluded, Layout, Options, Style};
+use crate::report::{Excluded, Layout, Options, Style};
+use linerate_model::command_line::values::ValueChecks;
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{LocalOptions, TestSpec};
 use linerate_model::units::UnitFormat;
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
 
 use super::message::{Message, Stop};
-use crate::expect::Expectations;
-use crate::record::Labels;
 
-/// What an option's effect returns: an error ends the program at once.
+/// The result of the effect of an option: an error ends the program at once.
 pub(crate) type Outcome = Result<(), Stop>;
 
 /// Client or server.
@@ -27,7 +26,7 @@ pub(crate) enum Role {
     Server,
 }
 
-/// Everything that was typed. Model types are used as they are where an option fills a field on its
+/// All settings as typed. Model types are used as they are where an option fills a field on its
 /// own.
 #[derive(Debug, Default)]
 pub(crate) struct Args {
@@ -69,6 +68,8 @@ pub(crate) struct Args {
     pub(crate) daemon: bool,
     /// Reports.
     pub(crate) output: OutputOptions,
+    /// Checks of values for other parts of the program.
+    pub(crate) checks: ValueChecks,
     /// Remarks for the user, in order.
     pub(crate) messages: Vec<Message>,
 }
@@ -112,7 +113,7 @@ pub(crate) enum FrameRate {
     Datagrams(f64),
 }
 
-/// What `--isochronous` was given.
+/// The value of `--isochronous`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct IsochronousArg {
     /// Frames per second.
@@ -192,9 +193,9 @@ pub(crate) struct ServerArgs {
 /// table.
 #[derive(Debug, Default)]
 pub(crate) struct Misplaced {
-    /// What a server says.
+    /// Warnings of a server.
     pub(crate) on_server: Vec<&'static str>,
-    /// What a client says.
+    /// Warnings of a client.
     pub(crate) on_client: Vec<&'static str>,
 }
 
@@ -226,10 +227,10 @@ pub struct OutputOptions {
     pub excluded: Excluded,
     /// File that gets all output, appended.
     pub file: Option<PathBuf>,
-    /// Limits that the test of a client must hold.
-    pub expect: Option<Expectations>,
-    /// Labels of a record in the history; `None` for no record.
-    pub record: Option<Labels>,
+    /// Limits that the test of a client must hold, as typed and checked.
+    pub expect: Option<String>,
+    /// Labels of a record in the history, as typed and checked; `None` for no record.
+    pub record: Option<String>,
     /// A terminal view shows the test; clients only.
     pub tui: bool,
 }

@@ -3,7 +3,7 @@
 
 /// Factor between two unit letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Base {
+pub enum Base {
     /// K is 1000: rates.
     Decimal,
     /// K is 1024: amounts and lengths.
@@ -12,18 +12,18 @@ pub(crate) enum Base {
 
 /// A text that is no number, or has a letter behind it that is no unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BadNumber;
+pub struct BadNumber;
 
 /// `atoi(3)`: decimal digits with an optional sign, 0 if there are none. Larger numbers wrap as on
 /// Linux, where the function is `strtol` cut to 32 bits.
-pub(crate) fn atoi(text: &[u8]) -> i32 {
+pub fn atoi(text: &[u8]) -> i32 {
     let (negative, digits) = sign(skip_space(text));
     long(negative, digits, 10) as i32
 }
 
 /// `strtol(3)` with base 0: hexadecimal after `0x`, octal after `0`, else decimal. Returns the
 /// number and what follows it, `None` if there is no digit.
-pub(crate) fn integer_any_base(text: &[u8]) -> Option<(i64, &[u8])> {
+pub fn integer_any_base(text: &[u8]) -> Option<(i64, &[u8])> {
     let (negative, digits) = sign(skip_space(text));
     let (base, digits) = match digits {
         [b'0', b'x' | b'X', rest @ ..] if rest.first().is_some_and(u8::is_ascii_hexdigit) => {
@@ -38,13 +38,13 @@ pub(crate) fn integer_any_base(text: &[u8]) -> Option<(i64, &[u8])> {
 }
 
 /// `atof(3)`: 0 if there is no number. May be infinite or not a number if that is what was typed.
-pub(crate) fn atof(text: &[u8]) -> f64 {
+pub fn atof(text: &[u8]) -> f64 {
     scan_float(text).map_or(0.0, |(number, _)| number)
 }
 
 /// A number with an optional unit letter K, M, G or T of either case directly behind it; what
 /// follows the letter is ignored.
-pub(crate) fn with_unit(text: &[u8], base: Base) -> Result<f64, BadNumber> {
+pub fn with_unit(text: &[u8], base: Base) -> Result<f64, BadNumber> {
     let (number, rest) = scan_float(text).ok_or(BadNumber)?;
     let power = match rest.first().map(u8::to_ascii_lowercase) {
         None => 0,
@@ -68,7 +68,7 @@ pub(crate) fn with_unit(text: &[u8], base: Base) -> Result<f64, BadNumber> {
 }
 
 /// The same, as a whole number from 0 to `max`.
-pub(crate) fn whole_with_unit(text: &[u8], base: Base, max: u64) -> Result<u64, BadNumber> {
+pub fn whole_with_unit(text: &[u8], base: Base, max: u64) -> Result<u64, BadNumber> {
     let value = with_unit(text, base)?;
     if value < 0.0 || value > max as f64 {
         return Err(BadNumber);
@@ -115,7 +115,7 @@ fn long(negative: bool, digits: &[u8], base: u32) -> i64 {
 }
 
 /// `strtod(3)` without hexadecimal fractions: the number and what follows it.
-pub(crate) fn scan_float(text: &[u8]) -> Option<(f64, &[u8])> {
+pub fn scan_float(text: &[u8]) -> Option<(f64, &[u8])> {
     let text = skip_space(text);
     let (negative, unsigned) = sign(text);
     let (magnitude, rest) = match unsigned {

@@ -9,9 +9,9 @@ use linerate_model::spec::AddressFamily;
 use super::args::{Args, Outcome};
 use super::effects as fx;
 use super::message::Stop;
-use crate::command_line::getopt::{Argument, Grammar};
-use crate::command_line::options::{self, OptionGroup, OptionHelp};
-use crate::command_line::values::text;
+use linerate_model::command_line::getopt::{Argument, Grammar};
+use linerate_model::command_line::table::{self, OptionGroup, OptionHelp};
+use linerate_model::command_line::values::text;
 
 /// Where the help lists an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) enum Section {
 }
 
 /// What an option does.
-pub(crate) type Effect = options::Effect<Args, Stop>;
+pub(crate) type Effect = table::Effect<Args, Stop>;
 
 /// One option.
 #[derive(Debug, Clone, Copy)]
@@ -76,17 +76,13 @@ const SECTIONS: [(Section, &str); 6] = [
 /// The options in the order of the help; those of the last group are refused.
 #[must_use]
 pub fn option_groups() -> Vec<OptionGroup> {
-    let group = |(section, title)| OptionGroup {
-        title,
-        options: options_of(section),
-    };
-    SECTIONS.map(group).to_vec()
+    table::groups(OPTIONS, &SECTIONS)
 }
 
 /// Options that have no effect; the help does not list them.
 #[must_use]
 pub fn options_without_effect() -> Vec<OptionHelp> {
-    options_of(Section::Absent)
+    table::section_options(OPTIONS, Section::Absent)
 }
 
 /// Variables of the environment with the long option whose default they hold.
@@ -96,26 +92,20 @@ pub fn variables() -> Vec<(&'static str, &'static str)> {
     OPTIONS.iter().filter_map(variable).collect()
 }
 
-fn options_of(section: Section) -> Vec<OptionHelp> {
-    let options = OPTIONS.iter().filter(|option| option.section == section);
-    options.map(OptionRow::documented).collect()
-}
-
 /// The table in the form the parser reads; ids are positions in [`OPTIONS`].
 pub(crate) fn grammar() -> Grammar<usize> {
-    let row = |option: &OptionRow| (option.short, option.names(), option.effect.argument());
-    options::grammar(OPTIONS.iter().map(row))
+    table::grammar(OPTIONS)
 }
 
 impl OptionRow {
-    /// Carries the option out.
-    pub(crate) fn act(&self, args: &mut Args, value: Option<&OsStr>) -> Outcome {
+    /// Applies the option to the settings.
+    pub(crate) fn apply(&self, args: &mut Args, value: Option<&OsStr>) -> Outcome {
         args.misplaced.on_server.extend(self.server_says);
         args.misplaced.on_client.extend(self.client_says);
 
         match self.refusal {
             Some(reason) => Err(Stop::error(format!("ERROR: --{} {reason}", self.long))),
-            None => self.effect.act(args, value),
+            None => self.effect.apply(args, value),
         }
     }
 
@@ -124,17 +114,6 @@ impl OptionRow {
             .chain(self.aliases)
             .copied()
             .collect()
-    }
-
-    fn documented(&self) -> OptionHelp {
-        OptionHelp {
-            short: self.short,
-            longs: self.names(),
-            value: self
-                .refusal
-                .map_or(self.effect.value(), |_| options::Value::None),
-            help: self.help,
-        }
     }
 
     const fn alias(mut self, names: &'static [&'static str]) -> Self {
@@ -158,8 +137,31 @@ impl OptionRow {
     }
 }
 
+impl table::OptionRow for OptionRow {
+    type Section = Section;
+
+    fn section(&self) -> Section {
+        self.section
+    }
+
+    fn argument(&self) -> Argument {
+        self.effect.argument()
+    }
+
+    fn documented(&self) -> OptionHelp {
+        OptionHelp {
+            short: self.short,
+            longs: self.names(),
+            value: self
+                .refusal
+                .map_or(self.effect.value(), |_| table::Value::None),
+            help: self.help,
+        }
+    }
+}
+
 use Section as S;
-use options::Effect::{CheckedMaybe, CheckedSwitch, CheckedValue, MaybeValue, Switch, Value};
+use table::Effect::{CheckedMaybe, CheckedSwitch, CheckedValue, MaybeValue, Switch, Value};
 
 const fn row(
     short: Option<char>,

@@ -1,6 +1,6 @@
 //! Names of type-of-service bytes.
 
-use crate::command_line::numbers::integer_any_base;
+use linerate_model::command_line::numbers::integer_any_base;
 
 /// Reads a number in any base or a name. The whole text must be one.
 pub(crate) fn tos_of(text: &[u8]) -> Option<u8> {

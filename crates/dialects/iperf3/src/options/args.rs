@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_iperf3::report::{Options, Style};
+use crate::report::{Options, Style};
+use linerate_model::command_line::values::ValueChecks;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::ServerPolicy;
 use linerate_model::spec::{BitrateLimit, LocalOptions, TestSpec};
@@ -13,13 +14,11 @@ use linerate_model::units::UnitFormat;
 
 use super::error::ParameterError;
 use super::version::{program_version, system_line};
-use crate::expect::Expectations;
-use crate::record::Labels;
 
-/// What an option's effect returns.
+/// The result of the effect of an option.
 pub(crate) type Outcome = Result<(), ParameterError>;
 
-/// Everything that was typed. Model types are used as they are where an option fills a field on its
+/// All settings as typed. Model types are used as they are where an option fills a field on its
 /// own.
 #[derive(Debug, Default)]
 pub(crate) struct Args {
@@ -36,7 +35,7 @@ pub(crate) struct Args {
     /// The test, but for the fields that depend on several options: `end`, the block length, the
     /// rate.
     pub(crate) test: TestSpec,
-    /// What was said about the end of the test.
+    /// End conditions as typed.
     pub(crate) end: EndArgs,
     /// Block length, 0 for the default.
     pub(crate) block_len_bytes: f64,
@@ -60,6 +59,8 @@ pub(crate) struct Args {
     pub(crate) format_given: bool,
     /// Remarks for the user, printed before the test.
     pub(crate) warnings: Vec<&'static str>,
+    /// Checks of values for other parts of the program.
+    pub(crate) checks: ValueChecks,
     /// Bound of `-P`.
     pub(crate) streams_max: u32,
     /// Set by options that end everything: the text they show.
@@ -75,7 +76,7 @@ pub(crate) enum ChosenRole {
     Server,
 }
 
-/// What was said about the end of the test.
+/// End conditions as typed.
 #[derive(Debug, Default)]
 pub(crate) struct EndArgs {
     /// Seconds, 0 for no limit.
@@ -122,7 +123,7 @@ pub(crate) struct AuthArgs {
     pub(crate) both_paddings: bool,
 }
 
-/// What the process does besides testing.
+/// Actions of the process besides testing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessOptions {
@@ -132,10 +133,10 @@ pub struct ProcessOptions {
     pub pidfile: Option<PathBuf>,
     /// Address of the endpoint with the server's numbers.
     pub metrics: Option<SocketAddr>,
-    /// Limits that the test of a client must hold.
-    pub expect: Option<Expectations>,
-    /// Labels of a record in the history; `None` for no record.
-    pub record: Option<Box<Labels>>,
+    /// Limits that the test of a client must hold, as typed and checked.
+    pub expect: Option<String>,
+    /// Labels of a record in the history, as typed and checked; `None` for no record.
+    pub record: Option<String>,
     /// A terminal view shows the test; clients only.
     pub tui: bool,
 }
@@ -194,11 +195,12 @@ impl OutputOptions {
 
 impl Args {
     /// The defaults.
-    pub(crate) fn new(streams_max: u32) -> Self {
+    pub(crate) fn new(streams_max: u32, checks: ValueChecks) -> Self {
         let mut test = TestSpec::default();
         test.pacing.timer_us = 1000;
         Self {
             test,
+            checks,
             streams_max,
             ..Self::default()
         }

@@ -13,12 +13,10 @@ use linerate_model::units::UnitFormat;
 
 use super::args::{Args, ChosenRole, Outcome};
 use super::error::ParameterError;
-use crate::command_line::numbers::{
+use linerate_model::command_line::numbers::{
     Base, atof, atoi, integer_any_base, whole_with_unit, with_unit,
 };
-use crate::command_line::values::{self, split_device, text};
-use crate::diagnose::request_facts;
-use crate::record::labels;
+use linerate_model::command_line::values::{self, split_device, text};
 
 /// One day: longest test and longest time-out.
 const DAY_S: i32 = 86_400;
@@ -353,16 +351,22 @@ pub(crate) fn facts(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(crate) fn doctor(args: &mut Args) -> Outcome {
-    Ok(request_facts(&mut args.test)?)
+    (args.checks.diagnosis)()?;
+    args.test.want_peer_facts = true;
+    Ok(())
 }
 
 pub(crate) fn expect(args: &mut Args, value: &OsStr) -> Outcome {
-    args.process.expect = Some(values::limits(&text(value))?);
+    let limits = text(value);
+    (args.checks.expectations)(&limits)?;
+    args.process.expect = Some(limits);
     Ok(())
 }
 
 pub(crate) fn record(args: &mut Args, value: Option<&OsStr>) -> Outcome {
-    args.process.record = Some(Box::new(labels(&text(value.unwrap_or_default()))?));
+    let labels = text(value.unwrap_or_default());
+    (args.checks.labels)(&labels)?;
+    args.process.record = Some(labels);
     Ok(())
 }
 

@@ -4,11 +4,10 @@ use std::ffi::OsStr;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use linerate_model::policy::{AccessSource, Admission, FactsAccess, Limits, ServerLimits};
+use crate::policy::{AccessSource, Admission, FactsAccess, Limits, ServerLimits};
 
 use super::numbers::{Base, whole_with_unit};
 use crate::Error;
-use crate::expect::Expectations;
 
 /// Reads a whole number of bytes with an optional K, M, G or T (powers of 1024), at most `max`.
 #[must_use]
@@ -16,9 +15,10 @@ pub fn size_bytes(text: &str, max: u64) -> Option<u64> {
     whole_with_unit(text.as_bytes(), Base::Binary, max).ok()
 }
 
-/// Text of a value; bytes that are no UTF-8 are replaced, names that matter as bytes are kept as
+/// Text of a value; bytes that are no UTF-8 are replaced. Names that matter as bytes are kept as
 /// paths.
-pub(super) fn text(value: &OsStr) -> String {
+#[must_use]
+pub fn text(value: &OsStr) -> String {
     value.to_string_lossy().into_owned()
 }
 
@@ -37,14 +37,6 @@ pub fn split_device(address: &str) -> (String, Option<String>) {
     }
 
     (host.to_owned(), Some(device.to_owned()))
-}
-
-/// Reads limits of measures.
-///
-/// # Errors
-/// What is wrong, and where.
-pub(super) fn limits(text: &str) -> Result<Expectations, Error> {
-    text.parse().map_err(Error::usage)
 }
 
 /// Reads `parallel[:N]`, `queue[:N[/SECONDS]]` or `exclusive`.
@@ -131,6 +123,29 @@ pub fn access(text: &str) -> Result<AccessSource, Error> {
             .parse()
             .map(AccessSource::Network)
             .map_err(Error::usage),
+    }
+}
+
+/// Checks of option values that need other parts of the program, which the dialects do not know:
+/// each returns the error of the value, or of a build without that part. The default accepts
+/// everything.
+#[derive(Debug, Clone, Copy)]
+pub struct ValueChecks {
+    /// Of limits of measures (`--lr-expect`).
+    pub expectations: fn(&str) -> Result<(), Error>,
+    /// Of labels of a record (`--lr-record`).
+    pub labels: fn(&str) -> Result<(), Error>,
+    /// Of a diagnosis (`--lr-doctor`), which has no value.
+    pub diagnosis: fn() -> Result<(), Error>,
+}
+
+impl Default for ValueChecks {
+    fn default() -> Self {
+        Self {
+            expectations: |_| Ok(()),
+            labels: |_| Ok(()),
+            diagnosis: || Ok(()),
+        }
     }
 }
 

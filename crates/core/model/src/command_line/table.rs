@@ -3,15 +3,14 @@
 
 use std::ffi::OsStr;
 
-use super::getopt::{Argument, Grammar, Long, Short};
+use super::getopt::{Argument, Grammar, LongOption, ShortOption};
 
 /// One option as help texts, manual pages and completions show it.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct OptionHelp {
     /// One-letter form.
     pub short: Option<char>,
-    /// Long forms without dashes; the first is the one of the help.
+    /// LongOption forms without dashes; the first is the one of the help.
     pub longs: Vec<&'static str>,
     /// Whether it takes a value.
     pub value: Value,
@@ -29,7 +28,7 @@ pub struct OptionGroup {
     pub options: Vec<OptionHelp>,
 }
 
-/// The value of an option; the text stands for it in the help. A one-letter form never takes an
+/// The value of an option; the text is its placeholder in the help. A one-letter form never takes an
 /// optional value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
@@ -53,18 +52,21 @@ impl Value {
     }
 }
 
-/// What an option does to the arguments `A`, and with it whether it takes a value, see [`Value`].
-/// What is checked may refuse its value or end the program.
+/// The effect of an option on the settings `A`, and with it whether it takes a value, see
+/// [`Value`]. Checked ones may refuse the value or end the program with `E`.
 #[derive(Debug)]
-pub(super) enum Effect<A, E> {
+pub enum Effect<A, E> {
     /// No value.
     Switch(fn(&mut A)),
+    /// No value, checked.
     CheckedSwitch(fn(&mut A) -> Result<(), E>),
     /// One value.
     Value(&'static str, fn(&mut A, &OsStr)),
+    /// One value, checked.
     CheckedValue(&'static str, fn(&mut A, &OsStr) -> Result<(), E>),
     /// A value only after `=`.
     MaybeValue(&'static str, fn(&mut A, Option<&OsStr>)),
+    /// A value only after `=`, checked.
     CheckedMaybe(&'static str, fn(&mut A, Option<&OsStr>) -> Result<(), E>),
 }
 
@@ -78,20 +80,26 @@ impl<A, E> Clone for Effect<A, E> {
 impl<A, E> Copy for Effect<A, E> {}
 
 impl<A, E> Effect<A, E> {
-    pub(super) fn act(&self, args: &mut A, value: Option<&OsStr>) -> Result<(), E> {
+    /// Applies the effect to the settings.
+    ///
+    /// # Errors
+    /// Those of checked effects.
+    pub fn apply(&self, args: &mut A, value: Option<&OsStr>) -> Result<(), E> {
         match self {
-            Self::Switch(act) => act(args),
-            Self::CheckedSwitch(act) => act(args)?,
-            Self::Value(_, act) => act(args, value.unwrap_or_default()),
-            Self::CheckedValue(_, act) => act(args, value.unwrap_or_default())?,
-            Self::MaybeValue(_, act) => act(args, value),
-            Self::CheckedMaybe(_, act) => act(args, value)?,
+            Self::Switch(apply) => apply(args),
+            Self::CheckedSwitch(apply) => apply(args)?,
+            Self::Value(_, apply) => apply(args, value.unwrap_or_default()),
+            Self::CheckedValue(_, apply) => apply(args, value.unwrap_or_default())?,
+            Self::MaybeValue(_, apply) => apply(args, value),
+            Self::CheckedMaybe(_, apply) => apply(args, value)?,
         }
 
         Ok(())
     }
 
-    pub(super) fn value(&self) -> Value {
+    /// The value, for the help.
+    #[must_use]
+    pub fn value(&self) -> Value {
         match self {
             Self::Switch(_) | Self::CheckedSwitch(_) => Value::None,
             Self::Value(name, _) | Self::CheckedValue(name, _) => Value::Required(name),
@@ -99,7 +107,9 @@ impl<A, E> Effect<A, E> {
         }
     }
 
-    pub(super) fn argument(&self) -> Argument {
+    /// Whether it takes a value, for the parser.
+    #[must_use]
+    pub fn argument(&self) -> Argument {
         match self.value() {
             Value::None => Argument::None,
             Value::Required(_) => Argument::Required,
@@ -108,32 +118,72 @@ impl<A, E> Effect<A, E> {
     }
 }
 
+/// A row of the table of options of a dialect.
+pub trait OptionRow {
+    /// Where the help lists an option.
+    type Section: Copy + PartialEq;
+
+    /// Where the help lists this option.
+    fn section(&self) -> Self::Section;
+
+    /// Whether it takes a value, for the parser.
+    fn argument(&self) -> Argument;
+
+    /// Its names, value and text, for the help.
+    fn documented(&self) -> OptionHelp;
+}
+
 /// A table in the form the parser reads; ids are positions in it.
-pub(super) fn grammar(
-    rows: impl Iterator<Item = (Option<char>, Vec<&'static str>, Argument)>,
-) -> Grammar<usize> {
+#[must_use]
+pub fn grammar(rows: &[impl OptionRow]) -> Grammar<usize> {
     let mut grammar = Grammar {
         shorts: Vec::new(),
         longs: Vec::new(),
     };
-    for (id, (short, longs, argument)) in rows.enumerate() {
+    for (id, row) in rows.iter().enumerate() {
+        let argument = row.argument();
+        let OptionHelp { short, longs, .. } = row.documented();
+
         if let Some(letter) = short.and_then(|letter| u8::try_from(letter).ok()) {
+            // The option strings of the originals have no optional values behind letters.
             let argument = match argument {
                 Argument::Optional => Argument::None,
                 other => other,
             };
-            grammar.shorts.push(Short {
+            grammar.shorts.push(ShortOption {
                 letter,
                 argument,
                 id,
             });
         }
 
-        let long = |name| Long { name, argument, id };
+        let long = |name| LongOption { name, argument, id };
         grammar.longs.extend(longs.into_iter().map(long));
     }
 
     grammar
+}
+
+/// The options of a table in the order of the sections of the help.
+#[must_use]
+pub fn groups<R: OptionRow>(
+    rows: &[R],
+    sections: &[(R::Section, &'static str)],
+) -> Vec<OptionGroup> {
+    let group = |(section, title): &(R::Section, &'static str)| OptionGroup {
+        title,
+        options: section_options(rows, *section),
+    };
+    sections.iter().map(group).collect()
+}
+
+/// The options of one section.
+#[must_use]
+pub fn section_options<R: OptionRow>(rows: &[R], section: R::Section) -> Vec<OptionHelp> {
+    rows.iter()
+        .filter(|row| row.section() == section)
+        .map(OptionRow::documented)
+        .collect()
 }
 
 /// Column at which descriptions begin.
@@ -142,7 +192,8 @@ const TEXT_COLUMN: usize = 30;
 const LINE_WIDTH: usize = 100;
 
 /// Groups of options as the long help lists them.
-pub(super) fn listing(groups: &[OptionGroup]) -> String {
+#[must_use]
+pub fn listing(groups: &[OptionGroup]) -> String {
     let mut text = String::new();
     for group in groups {
         text.push_str(&format!("\n{}:\n", group.title));

@@ -1,19 +1,19 @@
 //! GNU `getopt_long(3)` as an iterator over a table and an argument list.
 //!
 //! The dialects promise to read a command line exactly as programs built on the C library do:
-//! options act in the order typed, may be clustered or abbreviated, and words that are no options
-//! may stand anywhere. The C function itself keeps global state and words its messages differently
-//! in every C library, so its rules live here.
+//! options act in the order typed, may be clustered or abbreviated, and operands may be anywhere
+//! among them. The C function itself keeps global state, and every C library has other messages, so
+//! its rules are here.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 /// Whether an option takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Argument {
+pub enum Argument {
     /// Never.
     None,
-    /// Always: attached, after `=`, or the next word.
+    /// Always: attached, after `=`, or the next argument.
     Required,
     /// Only attached (short) or after `=` (long).
     Optional,
@@ -21,68 +21,68 @@ pub(crate) enum Argument {
 
 /// A one-letter option.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Short<Id> {
+pub struct ShortOption<Id> {
     /// The letter, ASCII.
-    pub(crate) letter: u8,
+    pub letter: u8,
     /// Whether it takes a value; may differ from the long form.
-    pub(crate) argument: Argument,
-    /// What the parser reports.
-    pub(crate) id: Id,
+    pub argument: Argument,
+    /// The id that the parser reports.
+    pub id: Id,
 }
 
 /// A long option, without its dashes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Long<Id> {
+pub struct LongOption<Id> {
     /// The full name.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Whether it takes a value.
-    pub(crate) argument: Argument,
-    /// What the parser reports.
-    pub(crate) id: Id,
+    pub argument: Argument,
+    /// The id that the parser reports.
+    pub id: Id,
 }
 
 /// All options of a program. The order of the long options decides the order of candidates in
 /// messages.
 #[derive(Debug, Clone)]
-pub(crate) struct Grammar<Id> {
+pub struct Grammar<Id> {
     /// One-letter options.
-    pub(crate) shorts: Vec<Short<Id>>,
-    /// Long options.
-    pub(crate) longs: Vec<Long<Id>>,
+    pub shorts: Vec<ShortOption<Id>>,
+    /// LongOption options.
+    pub longs: Vec<LongOption<Id>>,
 }
 
 /// One option as it was found on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found<'a, Id> {
-    /// Which one.
-    pub(crate) id: Id,
+pub struct Found<'a, Id> {
+    /// Its id in the grammar.
+    pub id: Id,
     /// Its value, if it has one.
-    pub(crate) value: Option<&'a OsStr>,
+    pub value: Option<&'a OsStr>,
 }
 
-/// Walks over the words after the program name. Words that are no options are set aside. After an
+/// Iterates over the arguments after the program name. Operands are set aside. After an
 /// error the walk continues behind the offending option.
-pub(crate) struct Getopt<'a, Id> {
+pub struct Getopt<'a, Id> {
     grammar: &'a Grammar<Id>,
-    words: std::slice::Iter<'a, OsString>,
+    args: std::slice::Iter<'a, OsString>,
     /// Letters of a cluster such as `-Rt1` that are still to be read.
     cluster: &'a [u8],
     operands: Vec<&'a OsStr>,
 }
 
 impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
-    /// Starts at the first of `words`, which exclude the program name.
-    pub(crate) fn new(grammar: &'a Grammar<Id>, words: &'a [OsString]) -> Self {
+    /// Starts at the first of `args`, which exclude the program name.
+    pub fn new(grammar: &'a Grammar<Id>, args: &'a [OsString]) -> Self {
         Self {
             grammar,
-            words: words.iter(),
+            args: args.iter(),
             cluster: &[],
             operands: Vec::new(),
         }
     }
 
-    /// The words met so far that are no options, for programs that do not ignore them.
-    pub(crate) fn operands(&self) -> &[&'a OsStr] {
+    /// The operands so far, for programs that do not ignore them.
+    pub fn operands(&self) -> &[&'a OsStr] {
         &self.operands
     }
 
@@ -101,7 +101,7 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
             Argument::Optional => self.take_cluster(),
             Argument::Required => Some(
                 self.take_cluster()
-                    .or_else(|| self.words.next().map(OsString::as_os_str))
+                    .or_else(|| self.args.next().map(OsString::as_os_str))
                     .ok_or(GetoptError::LetterNeedsValue(letter))?,
             ),
         };
@@ -123,7 +123,7 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
         let value = match (rule.argument, attached) {
             (Argument::None, Some(_)) => return Err(GetoptError::UnexpectedValue(rule.name)),
             (Argument::Required, None) => {
-                let next = self.words.next().map(OsString::as_os_str);
+                let next = self.args.next().map(OsString::as_os_str);
                 Some(next.ok_or(GetoptError::NameNeedsValue(rule.name))?)
             }
             (_, attached) => attached,
@@ -133,7 +133,7 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
     }
 
     /// An exact match beats every prefix; prefixes of names that mean the same are no conflict.
-    fn find_long(&self, name: &[u8], typed: &[u8]) -> Result<Long<Id>, GetoptError> {
+    fn find_long(&self, name: &[u8], typed: &[u8]) -> Result<LongOption<Id>, GetoptError> {
         let longs = &self.grammar.longs;
         if let Some(exact) = longs.iter().find(|rule| rule.name.as_bytes() == name) {
             return Ok(*exact);
@@ -170,24 +170,36 @@ impl<'a, Id: Copy + PartialEq> Iterator for Getopt<'a, Id> {
         }
 
         loop {
-            let word = self.words.next()?;
-            match word.as_bytes() {
+            let arg = self.args.next()?;
+            match arg.as_bytes() {
                 b"--" => {
-                    let rest = std::mem::take(&mut self.words);
+                    let rest = std::mem::take(&mut self.args);
                     self.operands.extend(rest.map(OsString::as_os_str));
                     return None;
                 }
                 [b'-', b'-', typed @ ..] => return Some(self.next_long(typed)),
                 [b'-', letter, rest @ ..] => return Some(self.next_short(*letter, rest)),
-                _operand => self.operands.push(word),
+                _operand => self.operands.push(arg),
             }
         }
     }
 }
 
-/// Why a word is no valid option.
+/// All options of `args` are in the grammar. A missing value or an ambiguous abbreviation still
+/// names an option of it.
+#[must_use]
+pub fn knows_options(grammar: &Grammar<usize>, args: &[OsString]) -> bool {
+    !Getopt::new(grammar, args).any(|found| {
+        matches!(
+            found,
+            Err(GetoptError::Unrecognized(_) | GetoptError::InvalidLetter(_))
+        )
+    })
+}
+
+/// An argument that is no valid option.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum GetoptError {
+pub enum GetoptError {
     /// `--bogus`; everything after the dashes.
     Unrecognized(Vec<u8>),
     /// A prefix of several names.
@@ -199,29 +211,29 @@ pub(crate) enum GetoptError {
     },
     /// `--server=1`.
     UnexpectedValue(&'static str),
-    /// `--time` as the last word.
+    /// `--time` as the last argument.
     NameNeedsValue(&'static str),
     /// `-q`.
     InvalidLetter(u8),
-    /// `-t` as the last word.
+    /// `-t` as the last argument.
     LetterNeedsValue(u8),
 }
 
 /// How a C library quotes in its messages.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Quoting {
+pub struct Quoting {
     /// Before a long option.
-    pub(crate) open: &'static str,
+    pub open: &'static str,
     /// After a long option.
-    pub(crate) close: &'static str,
+    pub close: &'static str,
     /// Around a letter.
-    pub(crate) letter: &'static str,
+    pub letter: &'static str,
     /// An ambiguous abbreviation is followed by what it may stand for.
-    pub(crate) names_candidates: bool,
+    pub names_candidates: bool,
 }
 
 /// The wording of glibc since 2.17.
-pub(crate) const GLIBC: Quoting = Quoting {
+pub const GLIBC: Quoting = Quoting {
     open: "'",
     close: "'",
     letter: "'",
@@ -229,7 +241,7 @@ pub(crate) const GLIBC: Quoting = Quoting {
 };
 
 /// The wording of older GNU programs, which some still carry with them.
-pub(crate) const OLD_GNU: Quoting = Quoting {
+pub const OLD_GNU: Quoting = Quoting {
     open: "`",
     close: "'",
     letter: "",
@@ -238,7 +250,7 @@ pub(crate) const OLD_GNU: Quoting = Quoting {
 
 impl GetoptError {
     /// The message of the C library without a line end, as bytes because it quotes what was typed.
-    pub(crate) fn message(&self, program: &OsStr, quoting: Quoting) -> Vec<u8> {
+    pub fn message(&self, program: &OsStr, quoting: Quoting) -> Vec<u8> {
         let Quoting {
             open,
             close,
@@ -289,5 +301,4 @@ impl GetoptError {
 }
 
 #[cfg(test)]
-#[path = "getopt_tests.rs"]
 mod tests;

@@ -1,40 +1,42 @@
-//! The command line of iperf3.
+//! The command line of iperf3, option for option and message for message: from arguments to a
+//! specification.
 
 mod args;
 mod dscp;
 mod effects;
 mod error;
 mod help;
-mod options;
 mod parse;
 mod resolve;
+mod table;
 mod version;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 
-use linerate_iperf3::wire::ErrorCode;
+use linerate_model::command_line::getopt::knows_options;
+use linerate_model::command_line::values::ValueChecks;
 use linerate_model::{Failure, FailureKind};
 use linerate_sys::{file_system, process};
 
+use crate::wire::ErrorCode;
 use args::Args;
 use error::UsageError;
 use parse::Parsed;
 use resolve::{Surroundings, resolve};
 
 pub use args::{OutputOptions, ProcessOptions};
-pub(super) use options::grammar;
-pub use options::option_groups;
 pub use resolve::Command;
-pub use version::{FOLLOWS, PROGRAM_VERSION, program_version, system_line};
+pub use table::option_groups;
+pub use version::{FOLLOWS, program_version, system_line};
 
 /// Longest key and list of users: that of a list at a login.
 const FILE_LEN_MAX: u64 = 16 << 20;
 /// Variable that holds the password.
 const PASSWORD_VARIABLE: &str = "IPERF3_PASSWORD";
 
-/// What a command line requests.
+/// The request of a command line.
 #[derive(Debug)]
 pub enum Request {
     /// A test or a server, and lines for standard error before it.
@@ -43,14 +45,14 @@ pub enum Request {
     Print(String),
 }
 
-/// Parses the words after the program name. `program` is the name in messages.
+/// Parses the arguments after the program name. `program` is the name in messages.
 ///
 /// Reads keys from their files, and the password from the environment or the terminal.
 ///
 /// # Errors
 /// The text for standard error, with the line ends.
-pub fn parse(program: &OsStr, words: &[OsString]) -> Result<Request, Vec<u8>> {
-    request(words).map_err(|error| {
+pub fn parse(program: &OsStr, args: &[OsString], checks: ValueChecks) -> Result<Request, Vec<u8>> {
+    request(args, checks).map_err(|error| {
         let mut text = error.message(program);
         text.extend_from_slice(b"\n\n");
         text.extend_from_slice(help::SHORT_USAGE.as_bytes());
@@ -58,13 +60,13 @@ pub fn parse(program: &OsStr, words: &[OsString]) -> Result<Request, Vec<u8>> {
     })
 }
 
-/// The same for a caller that is no command line: a failure has the number and the text of iperf3,
-/// without the program's name.
+/// Like [`parse`], for a library: a failure has the number and the text of iperf3, without the
+/// program's name.
 ///
 /// # Errors
-/// The first word or combination that is not accepted.
-pub fn read_words(words: &[OsString]) -> Result<Request, Failure> {
-    request(words).map_err(|error| {
+/// The first argument or combination that is not accepted.
+pub fn read_args(args: &[OsString], checks: ValueChecks) -> Result<Request, Failure> {
+    request(args, checks).map_err(|error| {
         let text = error.text();
         let code = ErrorCode::ALL
             .iter()
@@ -75,8 +77,8 @@ pub fn read_words(words: &[OsString]) -> Result<Request, Failure> {
     })
 }
 
-fn request(words: &[OsString]) -> Result<Request, UsageError> {
-    let args = match Args::parse(words)? {
+fn request(argv: &[OsString], checks: ValueChecks) -> Result<Request, UsageError> {
+    let args = match Args::parse(argv, checks)? {
         Parsed::Print(text) => return Ok(Request::Print(text())),
         Parsed::Run(args) => args,
     };
@@ -91,6 +93,13 @@ fn request(words: &[OsString]) -> Result<Request, UsageError> {
         Box::new(resolve(*args, &surroundings)?),
         warnings,
     ))
+}
+
+/// All options on this command line are options of iperf3. A missing value or an ambiguous
+/// abbreviation still names one.
+#[must_use]
+pub fn are_known(args: &[OsString]) -> bool {
+    knows_options(&table::grammar(), args)
 }
 
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {

@@ -12,15 +12,15 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
 
-/// Short options `ab:c::`, long ones as in the C program below. The id of `b` and its long forms is
+/// ShortOption options `ab:c::`, long ones as in the C program below. The id of `b` and its long forms is
 /// the same.
 fn grammar() -> Grammar<u8> {
-    let short = |letter, argument| Short {
+    let short = |letter, argument| ShortOption {
         letter,
         argument,
         id: letter,
     };
-    let long = |name, argument, id| Long { name, argument, id };
+    let long = |name, argument, id| LongOption { name, argument, id };
     Grammar {
         shorts: vec![
             short(b'a', Argument::None),
@@ -59,9 +59,9 @@ int main(int argc, char **argv) {
 "#;
 
 /// What the C program would print.
-fn transcript(program: &str, words: &[OsString]) -> Vec<u8> {
+fn transcript(program: &str, args: &[OsString]) -> Vec<u8> {
     let mut text = Vec::new();
-    for found in Getopt::new(&grammar(), words) {
+    for found in Getopt::new(&grammar(), args) {
         match found {
             Ok(found) => {
                 text.extend([found.id, b'=']);
@@ -108,10 +108,10 @@ fn known_command_lines() {
             "p: option '--tim=1' is ambiguous; possibilities: '--time' '--times'\n",
         ),
     ];
-    for (words, expected) in rows {
-        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        let text = transcript("p", &words);
-        assert_eq!(String::from_utf8_lossy(&text), *expected, "{words:?}");
+    for (args, expected) in rows {
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        let text = transcript("p", &args);
+        assert_eq!(String::from_utf8_lossy(&text), *expected, "{args:?}");
     }
 }
 
@@ -146,19 +146,19 @@ fn generated_command_lines_are_read_as_the_c_library_reads_them() {
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(Config::with_cases(400), rng);
     runner
-        .run(&prop::collection::vec(word(), 0..6), |words| {
+        .run(&prop::collection::vec(word(), 0..6), |args| {
             let output = Command::new(&reference)
                 .arg0("prog")
-                .args(&words)
+                .args(&args)
                 .env_remove("POSIXLY_CORRECT")
                 .output();
             let expected = output.expect("the program was just compiled").stdout;
-            let ours = transcript("prog", &words);
+            let ours = transcript("prog", &args);
             prop_assert_eq!(
                 String::from_utf8_lossy(&ours),
                 String::from_utf8_lossy(&expected),
                 "{:?}",
-                words
+                args
             );
 
             Ok(())
