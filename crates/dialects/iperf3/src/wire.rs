@@ -9,6 +9,7 @@
 pub mod auth;
 pub mod client;
 pub mod cookie;
+mod dialogue;
 pub mod error_code;
 pub mod framing;
 mod json;

@@ -5,12 +5,14 @@
 //! machine is a table of what each state byte means in each phase; a byte that makes no sense where
 //! it arrives ends the test.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use linerate_model::{Failure, FailureKind, TestSpec};
 
 use crate::wire::cookie::Cookie;
+use crate::wire::dialogue::{
+    Dialogue, DialogueAction, DialoguePhase, TIMED_OUT, interrupted, terminated_by_peer,
+};
 use crate::wire::error_code::{ErrorCode, errno_text};
 use crate::wire::framing::{FrameError, FrameReader, MAX_RESULTS_BYTES_CLIENT, frame};
 use crate::wire::params::Params;
@@ -23,7 +25,7 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest wait for byte 13, for the server's results and for byte 14, each.
 pub const RESULTS_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a client knows before it connects.
+/// Setup of a client.
 #[derive(Debug, Clone)]
 pub struct ClientSetup {
     /// Name of the test.
@@ -34,14 +36,14 @@ pub struct ClientSetup {
     pub spec: TestSpec,
 }
 
-/// What happens on this end.
+/// Event on this end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClientInput {
-    /// All data streams stand.
+    /// All data streams are open.
     StreamsOpened,
     /// The end condition is met.
     EndReached,
-    /// What this end counted.
+    /// Counters of this end.
     Results(Box<Results>),
     /// A signal wants this process to end; the text is that of the signal with its number,
     /// `Interrupt(2)`.
@@ -53,7 +55,7 @@ pub enum ClientInput {
     Failed(Failure),
 }
 
-/// What the caller is to do.
+/// Action for the caller.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClientAction {
     /// Send these bytes on the control connection.
@@ -68,16 +70,16 @@ pub enum ClientAction {
     StartData,
     /// Answer with `Results`.
     CollectResults,
-    /// What the server counted.
+    /// Counters of the server.
     PeerResults(Box<Results>),
     /// Everything is known; show the summary.
     ShowResults,
-    /// The test is over; always the last action. Sent bytes should reach the peer before the
+    /// The test has ended; always the last action. Sent bytes should reach the peer before the
     /// connection is closed.
     Close(Result<(), Failure>),
 }
 
-/// Where the dialogue stands, and what has arrived of an unfinished item.
+/// Phase of the dialogue, with the part of an unfinished item that has arrived.
 #[derive(Debug)]
 enum Phase {
     /// The cookie is out, byte 9 is awaited.
@@ -103,38 +105,47 @@ enum Phase {
     Exchanged,
     /// The server reports an error; its two numbers are awaited.
     ServerError(Vec<u8>),
-    /// Nothing matters any more.
+    /// Ended; input is ignored.
     Closed,
+}
+
+impl DialoguePhase for Phase {
+    const CLOSED: Self = Self::Closed;
+}
+
+impl DialogueAction for ClientAction {
+    fn send(bytes: Vec<u8>) -> Self {
+        Self::Send(bytes)
+    }
+
+    fn close(outcome: Result<(), Failure>) -> Self {
+        Self::Close(outcome)
+    }
 }
 
 /// A client's side of the control connection. Performs no I/O and reads no clock.
 #[derive(Debug)]
 pub struct Client {
     setup: ClientSetup,
-    phase: Phase,
-    deadline: Option<Instant>,
-    actions: VecDeque<ClientAction>,
+    dialogue: Dialogue<Phase, ClientAction>,
 }
 
 impl Client {
-    /// A client whose control connection stands. The first action sends the cookie.
+    /// A client whose control connection is open. The first action sends the cookie.
     #[must_use]
     pub fn new(now: Instant, setup: ClientSetup) -> Self {
-        let cookie = ClientAction::Send(setup.cookie.wire().to_vec());
-        Self {
-            setup,
-            phase: Phase::Greeting,
-            deadline: now.checked_add(HANDSHAKE_TIMEOUT),
-            actions: VecDeque::from([cookie]),
-        }
+        let cookie = setup.cookie.wire().to_vec();
+        let mut client = Self::introduced(now, setup);
+        client.dialogue.push(ClientAction::Send(cookie));
+        client
     }
 
     /// A client whose server has received the cookie. Nothing is sent before the server's answer.
     #[must_use]
     pub fn introduced(now: Instant, setup: ClientSetup) -> Self {
         Self {
-            actions: VecDeque::new(),
-            ..Self::new(now, setup)
+            setup,
+            dialogue: Dialogue::new(now, Phase::Greeting, HANDSHAKE_TIMEOUT),
         }
     }
 
@@ -142,7 +153,7 @@ impl Client {
     /// of UDP blocks, is known only after the cookie was acknowledged; once the parameters are out
     /// this has no effect.
     pub fn revise(&mut self, params: Params, spec: TestSpec) {
-        if matches!(self.phase, Phase::Greeting) {
+        if matches!(self.dialogue.phase, Phase::Greeting) {
             self.setup.params = params;
             self.setup.spec = spec;
         }
@@ -152,7 +163,7 @@ impl Client {
     pub fn handle_control(&mut self, now: Instant, bytes: &[u8]) {
         let mut input = bytes;
         while !input.is_empty() {
-            match &mut self.phase {
+            match &mut self.dialogue.phase {
                 Phase::Closed => return,
                 Phase::Exchanging(reader) => match reader.read(&mut input) {
                     Ok(None) => {}
@@ -177,33 +188,41 @@ impl Client {
 
     /// The server closed the control connection.
     pub fn handle_control_eof(&mut self, _now: Instant) {
-        match &self.phase {
+        match &self.dialogue.phase {
             Phase::Closed => {}
             Phase::ServerError(_) => self.report_server_error(),
             Phase::Exchanging(reader) => match reader.lone_byte().and_then(State::from_byte) {
-                Some(State::ServerTerminate) => self.close(Err(server_terminated())),
+                Some(State::ServerTerminate) => self
+                    .dialogue
+                    .close(Err(terminated_by_peer(ErrorCode::ServerTerm))),
                 Some(State::ServerError) => self.report_server_error(),
-                _ => self.close(Err(ErrorCode::RecvResults.failure(None))),
+                _ => self
+                    .dialogue
+                    .close(Err(ErrorCode::RecvResults.failure(None))),
             },
-            Phase::Offered => self.close(Err(self.refused_without_a_word())),
-            _ => self.close(Err(ErrorCode::CtrlClose.failure(None))),
+            Phase::Offered => self.dialogue.close(Err(self.refused_without_a_word())),
+            _ => self.dialogue.close(Err(ErrorCode::CtrlClose.failure(None))),
         }
     }
 
     /// The control connection broke; `cause` is the system's text.
     pub fn handle_control_error(&mut self, _now: Instant, cause: &str) {
-        match &self.phase {
+        match &self.dialogue.phase {
             Phase::Closed => {}
             // What has arrived of the server's error is more precise than the broken connection.
             Phase::ServerError(_) => self.report_server_error(),
-            Phase::Exchanging(_) => self.close(Err(ErrorCode::RecvResults.failure(Some(cause)))),
-            _ => self.close(Err(ErrorCode::RecvMessage.failure(Some(cause)))),
+            Phase::Exchanging(_) => self
+                .dialogue
+                .close(Err(ErrorCode::RecvResults.failure(Some(cause)))),
+            _ => self
+                .dialogue
+                .close(Err(ErrorCode::RecvMessage.failure(Some(cause)))),
         }
     }
 
     /// Takes what happened on this end.
     pub fn handle_local(&mut self, now: Instant, input: ClientInput) {
-        match (input, &self.phase) {
+        match (input, &self.dialogue.phase) {
             (_, Phase::Closed) => {}
             (ClientInput::Interrupted { signal_text }, _) => self.interrupt(&signal_text),
             // The server's reason is on its way and explains ours.
@@ -211,7 +230,8 @@ impl Client {
             (ClientInput::Failed(failure), _) => self.abort(failure),
             (ClientInput::StreamsOpened, Phase::Opening { started, running }) => {
                 let (started, running) = (*started, *running);
-                self.enter(now, Phase::Opened, Some(HANDSHAKE_TIMEOUT));
+                self.dialogue
+                    .enter(now, Phase::Opened, Some(HANDSHAKE_TIMEOUT));
 
                 if started {
                     self.handle_state(now, State::TestStart.byte());
@@ -222,13 +242,16 @@ impl Client {
                 }
             }
             (ClientInput::EndReached, Phase::Running) => {
-                self.send_state(State::TestEnd);
-                self.enter(now, Phase::Ended, Some(RESULTS_TIMEOUT));
+                self.dialogue.send_state(State::TestEnd);
+                self.dialogue
+                    .enter(now, Phase::Ended, Some(RESULTS_TIMEOUT));
             }
             (ClientInput::Results(results), Phase::Collecting) => {
-                self.push(ClientAction::Send(frame(&results.to_json())));
+                self.dialogue
+                    .push(ClientAction::Send(frame(&results.to_json())));
                 let reader = FrameReader::new(MAX_RESULTS_BYTES_CLIENT);
-                self.enter(now, Phase::Exchanging(reader), Some(RESULTS_TIMEOUT));
+                self.dialogue
+                    .enter(now, Phase::Exchanging(reader), Some(RESULTS_TIMEOUT));
             }
             // Local events cross the server's on their way; the late ones have lost their meaning.
             (ClientInput::StreamsOpened | ClientInput::EndReached | ClientInput::Results(_), _) => {
@@ -238,11 +261,11 @@ impl Client {
 
     /// Takes the time, at or after [`Self::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
-        if self.deadline.is_none_or(|deadline| now < deadline) {
+        if !self.dialogue.is_due(now) {
             return;
         }
 
-        match &self.phase {
+        match &self.dialogue.phase {
             Phase::ServerError(_) => self.report_server_error(),
             Phase::Ended | Phase::Exchanging(_) | Phase::Exchanged => {
                 self.abort(ErrorCode::RecvResults.failure(Some(TIMED_OUT)));
@@ -254,32 +277,39 @@ impl Client {
     /// When [`Self::handle_timeout`] wants to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.deadline
+        self.dialogue.deadline()
     }
 
     /// The next thing to do.
     pub fn poll_action(&mut self) -> Option<ClientAction> {
-        self.actions.pop_front()
+        self.dialogue.next_action()
     }
 
     fn handle_state(&mut self, now: Instant, byte: u8) {
-        match (State::from_byte(byte), &mut self.phase) {
+        match (State::from_byte(byte), &mut self.dialogue.phase) {
             (Some(State::ServerError), _) => {
-                self.enter(now, Phase::ServerError(Vec::new()), Some(HANDSHAKE_TIMEOUT));
+                self.dialogue
+                    .enter(now, Phase::ServerError(Vec::new()), Some(HANDSHAKE_TIMEOUT));
             }
             (Some(State::AccessDenied), _) => {
-                self.close(Err(ErrorCode::AccessDenied.failure(None)));
+                self.dialogue
+                    .close(Err(ErrorCode::AccessDenied.failure(None)));
             }
-            (Some(State::ServerTerminate), _) => self.abort(server_terminated()),
+            (Some(State::ServerTerminate), _) => {
+                self.abort(terminated_by_peer(ErrorCode::ServerTerm))
+            }
             (Some(State::ParamExchange), Phase::Greeting) => {
-                self.push(ClientAction::TestAccepted);
-                self.push(ClientAction::Send(frame(&self.setup.params.to_json())));
-                self.enter(now, Phase::Offered, Some(HANDSHAKE_TIMEOUT));
+                self.dialogue.push(ClientAction::TestAccepted);
+                self.dialogue
+                    .push(ClientAction::Send(frame(&self.setup.params.to_json())));
+                self.dialogue
+                    .enter(now, Phase::Offered, Some(HANDSHAKE_TIMEOUT));
             }
             (Some(State::CreateStreams), Phase::Offered) => {
-                self.push(ClientAction::OpenStreams);
+                self.dialogue.push(ClientAction::OpenStreams);
                 let (started, running) = (false, false);
-                self.enter(now, Phase::Opening { started, running }, None);
+                self.dialogue
+                    .enter(now, Phase::Opening { started, running }, None);
             }
             (
                 Some(State::TestStart),
@@ -296,21 +326,22 @@ impl Client {
                 },
             ) => *running = true,
             (Some(State::TestStart), Phase::Opened) => {
-                self.push(ClientAction::StartClock);
-                self.enter(now, Phase::Started, Some(HANDSHAKE_TIMEOUT));
+                self.dialogue.push(ClientAction::StartClock);
+                self.dialogue
+                    .enter(now, Phase::Started, Some(HANDSHAKE_TIMEOUT));
             }
             (Some(State::TestRunning), Phase::Started) => {
-                self.push(ClientAction::StartData);
-                self.enter(now, Phase::Running, None);
+                self.dialogue.push(ClientAction::StartData);
+                self.dialogue.enter(now, Phase::Running, None);
             }
             (Some(State::ExchangeResults), Phase::Ended) => {
-                self.push(ClientAction::CollectResults);
-                self.enter(now, Phase::Collecting, None);
+                self.dialogue.push(ClientAction::CollectResults);
+                self.dialogue.enter(now, Phase::Collecting, None);
             }
             (Some(State::DisplayResults), Phase::Exchanged) => {
-                self.push(ClientAction::ShowResults);
-                self.send_state(State::IperfDone);
-                self.close(Ok(()));
+                self.dialogue.push(ClientAction::ShowResults);
+                self.dialogue.send_state(State::IperfDone);
+                self.dialogue.close(Ok(()));
             }
             _ => self.abort(ErrorCode::Message.failure(None)),
         }
@@ -322,8 +353,10 @@ impl Client {
                 self.abort(ErrorCode::StreamId.failure(None));
             }
             Ok(results) => {
-                self.push(ClientAction::PeerResults(Box::new(results)));
-                self.enter(now, Phase::Exchanged, Some(RESULTS_TIMEOUT));
+                self.dialogue
+                    .push(ClientAction::PeerResults(Box::new(results)));
+                self.dialogue
+                    .enter(now, Phase::Exchanged, Some(RESULTS_TIMEOUT));
             }
             Err(code) => self.abort(code.failure(None)),
         }
@@ -338,7 +371,7 @@ impl Client {
             let [first, words @ ..] = announced_bytes.to_be_bytes();
             if first == State::ServerError.byte() {
                 let words = Phase::ServerError(words.to_vec());
-                return self.enter(now, words, Some(HANDSHAKE_TIMEOUT));
+                return self.dialogue.enter(now, words, Some(HANDSHAKE_TIMEOUT));
             }
         }
 
@@ -347,7 +380,7 @@ impl Client {
 
     /// The server's error as far as it arrived. Releases differ in how many they send.
     fn report_server_error(&mut self) {
-        let words = match &self.phase {
+        let words = match &self.dialogue.phase {
             Phase::ServerError(words) => words.as_slice(),
             _ => &[],
         };
@@ -362,7 +395,7 @@ impl Client {
         let kind = FailureKind::Peer { errno, errno_text };
         let mut failure = Failure::new(kind, message);
         failure.code = code;
-        self.close(Err(failure));
+        self.dialogue.close(Err(failure));
     }
 
     /// Some releases refuse parameters and credentials by closing the connection.
@@ -376,49 +409,18 @@ impl Client {
     }
 
     fn interrupt(&mut self, signal_text: &str) {
-        self.send_state(State::ClientTerminate);
-        let words = ErrorCode::ClientTerm.message(None);
-        let mut failure = Failure::new(
-            FailureKind::Interrupted,
-            format!("{words} by signal {signal_text}"),
-        );
-        failure.code = Some(ErrorCode::ClientTerm.number());
-        self.close(Err(failure));
+        self.dialogue.send_state(State::ClientTerminate);
+        let failure = interrupted(ErrorCode::ClientTerm, signal_text);
+        self.dialogue.close(Err(failure));
     }
 
     /// Gives up. The server is notified once it has identified itself.
     fn abort(&mut self, failure: Failure) {
-        if !matches!(self.phase, Phase::Greeting) {
-            self.send_state(State::IperfDone);
+        if !matches!(self.dialogue.phase, Phase::Greeting) {
+            self.dialogue.send_state(State::IperfDone);
         }
-        self.close(Err(failure));
+        self.dialogue.close(Err(failure));
     }
-
-    fn close(&mut self, outcome: Result<(), Failure>) {
-        self.push(ClientAction::Close(outcome));
-        self.phase = Phase::Closed;
-        self.deadline = None;
-    }
-
-    fn enter(&mut self, now: Instant, phase: Phase, limit: Option<Duration>) {
-        self.phase = phase;
-        self.deadline = limit.and_then(|limit| now.checked_add(limit));
-    }
-
-    fn send_state(&mut self, state: State) {
-        self.push(ClientAction::Send(vec![state.byte()]));
-    }
-
-    fn push(&mut self, action: ClientAction) {
-        self.actions.push_back(action);
-    }
-}
-
-fn server_terminated() -> Failure {
-    let mut failure = ErrorCode::ServerTerm.failure(None);
-    failure.kind = FailureKind::PeerTerminated;
-    failure
 }
 
 const SERVER_ERROR_WORDS_LEN: usize = 8;
-const TIMED_OUT: &str = "Connection timed out";

@@ -7,7 +7,6 @@
 mod admission;
 mod deferred;
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use linerate_model::spec::BitrateLimit;
@@ -15,6 +14,9 @@ use linerate_model::{Failure, FailureKind, TestSpec};
 
 use crate::wire::auth::Refusal;
 use crate::wire::cookie::Cookie;
+use crate::wire::dialogue::{
+    Dialogue, DialogueAction, DialoguePhase, TIMED_OUT, interrupted, terminated_by_peer,
+};
 use crate::wire::error_code::{ErrorCode, errno_text};
 use crate::wire::framing::{FrameReader, MAX_PARAMS_BYTES, max_results_bytes_server};
 use crate::wire::params::Params;
@@ -23,11 +25,11 @@ use crate::wire::state::State;
 
 /// Longest wait for the client in each step of the exchange, unless the policy sets another.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much longer than requested a test with a time limit may take, unless the policy sets
+/// Allowed excess over the requested duration of a test with a time limit, unless the policy sets
 /// another.
 pub const OVERTIME: Duration = Duration::from_secs(40);
 
-/// What is accepted from clients.
+/// Limits for clients.
 #[derive(Debug, Clone)]
 pub struct Policy {
     /// Longest test including its warm-up; tests without a time limit are refused then.
@@ -46,7 +48,7 @@ pub struct Policy {
     pub handshake_timeout: Duration,
     /// Longest wait for the results and for the end of the dialogue.
     pub results_timeout: Duration,
-    /// How much longer than requested a test with a time limit may take.
+    /// Allowed excess over the requested duration of a test with a time limit.
     pub overtime: Duration,
 }
 
@@ -69,40 +71,40 @@ impl Default for Policy {
 /// A login to be checked with [`crate::wire::auth::Authenticator::check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginAttempt {
-    /// What the client sent.
+    /// Token of the client.
     pub token: String,
     /// Wall-clock time of its arrival in s since 1970.
     pub unix_s: i64,
 }
 
-/// What a server knows when a session begins.
+/// Setup of a server's session.
 #[derive(Debug, Clone)]
 pub struct ServerSetup {
     /// Name of the test, as the client sent it.
     pub cookie: Cookie,
-    /// What is accepted.
+    /// Limits for the client.
     pub policy: Policy,
     /// Wall-clock time of the beginning in s since 1970; for authentication only.
     pub unix_s: i64,
 }
 
-/// What happens on this end.
+/// Event on this end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerInput {
     /// Everything is ready for the data streams.
     Prepared,
-    /// One more data stream stands.
+    /// One more data stream is open.
     StreamOpened,
     /// Something failed; the two numbers are sent to the client.
     Failed {
-        /// What failed.
+        /// Code of the failure.
         code: ErrorCode,
         /// The system's error number, 0 for none.
         errno: i32,
         /// The system's text.
         cause: Option<String>,
     },
-    /// What this end counted.
+    /// Counters of this end.
     Results(Box<Results>),
     /// The user a login belongs to, or why it is refused.
     LoginChecked(Result<String, Refusal>),
@@ -129,7 +131,7 @@ pub struct AcceptedTest {
     pub user: Option<String>,
 }
 
-/// What the caller is to do.
+/// Action for the caller.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerAction {
     /// Send these bytes on the control connection.
@@ -151,14 +153,14 @@ pub enum ServerAction {
     StartData,
     /// The client ended the test; take final statistics and answer with `Results`.
     StopData,
-    /// What the client counted.
+    /// Counters of the client.
     PeerResults(Box<Results>),
-    /// The test is over; always the last action. Sent bytes should reach the peer before the
+    /// The test has ended; always the last action. Sent bytes should reach the peer before the
     /// connection is closed.
     Close(Result<(), Failure>),
 }
 
-/// Where the dialogue stands, and what has arrived of an unfinished item.
+/// Phase of the dialogue, with the part of an unfinished item that has arrived.
 #[derive(Debug)]
 enum Phase {
     /// Byte 9 is out, the parameters are awaited.
@@ -179,13 +181,27 @@ enum Phase {
     ParsingResults(Box<Results>),
     /// Byte 14 is out, the client's good-bye is awaited.
     Finishing,
-    /// Nothing matters any more.
+    /// Ended; input is ignored.
     Closed,
+}
+
+impl DialoguePhase for Phase {
+    const CLOSED: Self = Self::Closed;
+}
+
+impl DialogueAction for ServerAction {
+    fn send(bytes: Vec<u8>) -> Self {
+        Self::Send(bytes)
+    }
+
+    fn close(outcome: Result<(), Failure>) -> Self {
+        Self::Close(outcome)
+    }
 }
 
 /// The facts of the accepted test that the session itself needs.
 #[derive(Debug, Default)]
-struct Terms {
+struct AgreedParams {
     total_streams: u32,
     /// Longest running time; `None` without a time limit.
     time_limit: Option<Duration>,
@@ -197,30 +213,28 @@ struct Terms {
 pub struct Server {
     setup: ServerSetup,
     began: Instant,
-    terms: Terms,
+    agreed: AgreedParams,
     refusal: Option<Refusal>,
-    phase: Phase,
-    /// What arrived while the caller checks or parses.
+    dialogue: Dialogue<Phase, ServerAction>,
+    /// Bytes received while the caller checks or parses.
     early: Vec<u8>,
-    deadline: Option<Instant>,
-    actions: VecDeque<ServerAction>,
 }
 
 impl Server {
     /// A session whose cookie has arrived. The first action requests the parameters.
     #[must_use]
     pub fn new(now: Instant, setup: ServerSetup) -> Self {
-        let deadline = now.checked_add(setup.policy.handshake_timeout);
-        let ask = ServerAction::Send(vec![State::ParamExchange.byte()]);
+        let phase = Phase::Parameters(FrameReader::new(MAX_PARAMS_BYTES));
+        let mut dialogue = Dialogue::new(now, phase, setup.policy.handshake_timeout);
+        dialogue.send_state(State::ParamExchange);
+
         Self {
             setup,
             began: now,
-            terms: Terms::default(),
+            agreed: AgreedParams::default(),
             refusal: None,
-            phase: Phase::Parameters(FrameReader::new(MAX_PARAMS_BYTES)),
+            dialogue,
             early: Vec::new(),
-            deadline,
-            actions: VecDeque::from([ask]),
         }
     }
 
@@ -240,7 +254,7 @@ impl Server {
     pub fn handle_control(&mut self, now: Instant, bytes: &[u8]) {
         let mut input = bytes;
         while !input.is_empty() {
-            match &mut self.phase {
+            match &mut self.dialogue.phase {
                 Phase::Closed => return,
                 Phase::Parameters(reader) => match reader.read(&mut input) {
                     Ok(None) => {}
@@ -268,47 +282,54 @@ impl Server {
 
     /// The client closed the control connection.
     pub fn handle_control_eof(&mut self, _now: Instant) {
-        match &self.phase {
+        match &self.dialogue.phase {
             Phase::Closed => {}
-            Phase::Finishing => self.close(Ok(())),
+            Phase::Finishing => self.dialogue.close(Ok(())),
             // A client that gives up sends a state where a frame is awaited.
             Phase::Parameters(reader) | Phase::Exchanging(reader, _)
                 if reader.lone_byte() == Some(State::ClientTerminate.byte()) =>
             {
-                self.close(Err(client_terminated()));
+                self.dialogue
+                    .close(Err(terminated_by_peer(ErrorCode::ClientTerm)));
             }
-            _ => self.close(Err(client_closed())),
+            _ => self.dialogue.close(Err(client_closed())),
         }
     }
 
     /// The control connection broke; `cause` is the system's text.
     pub fn handle_control_error(&mut self, _now: Instant, cause: &str) {
-        match &self.phase {
+        match &self.dialogue.phase {
             Phase::Closed => {}
-            Phase::Finishing => self.close(Ok(())),
-            Phase::Parameters(_) => self.close(Err(ErrorCode::RecvParams.failure(Some(cause)))),
-            Phase::Exchanging(..) => self.close(Err(ErrorCode::RecvResults.failure(Some(cause)))),
-            _ => self.close(Err(ErrorCode::RecvMessage.failure(Some(cause)))),
+            Phase::Finishing => self.dialogue.close(Ok(())),
+            Phase::Parameters(_) => self
+                .dialogue
+                .close(Err(ErrorCode::RecvParams.failure(Some(cause)))),
+            Phase::Exchanging(..) => self
+                .dialogue
+                .close(Err(ErrorCode::RecvResults.failure(Some(cause)))),
+            _ => self
+                .dialogue
+                .close(Err(ErrorCode::RecvMessage.failure(Some(cause)))),
         }
     }
 
     /// Takes what happened on this end.
     pub fn handle_local(&mut self, now: Instant, input: ServerInput) {
-        match (input, &mut self.phase) {
+        match (input, &mut self.dialogue.phase) {
             (_, Phase::Closed) => {}
             (ServerInput::Terminated { signal_text }, _) => self.terminate(&signal_text),
             (ServerInput::Busy, _) => self.turn_away(),
             // The exchange is complete; the client has its results.
-            (ServerInput::Failed { .. }, Phase::Finishing) => self.close(Ok(())),
+            (ServerInput::Failed { .. }, Phase::Finishing) => self.dialogue.close(Ok(())),
             (ServerInput::Failed { code, errno, cause }, _) => {
                 let cause = cause.or_else(|| errno_text(errno));
                 self.fail(code, errno, cause.as_deref());
             }
             (ServerInput::Prepared, Phase::Preparing) => {
-                let missing = self.terms.total_streams;
-                self.push(ServerAction::ExpectStreams(missing));
-                self.send_state(State::CreateStreams);
-                self.enter(
+                let missing = self.agreed.total_streams;
+                self.dialogue.push(ServerAction::ExpectStreams(missing));
+                self.dialogue.send_state(State::CreateStreams);
+                self.dialogue.enter(
                     now,
                     Phase::Opening { missing },
                     Some(self.setup.policy.handshake_timeout),
@@ -317,7 +338,7 @@ impl Server {
             (ServerInput::StreamOpened, Phase::Opening { missing }) => {
                 match missing.saturating_sub(1) {
                     0 => self.start(now),
-                    missing => self.enter(
+                    missing => self.dialogue.enter(
                         now,
                         Phase::Opening { missing },
                         Some(self.setup.policy.handshake_timeout),
@@ -347,15 +368,15 @@ impl Server {
 
     /// Takes the time, at or after [`Self::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
-        if self.deadline.is_none_or(|deadline| now < deadline) {
+        if !self.dialogue.is_due(now) {
             return;
         }
 
-        match &self.phase {
+        match &self.dialogue.phase {
             Phase::Parameters(_) => self.fail(ErrorCode::RecvParams, 0, Some(TIMED_OUT)),
             Phase::Opening { .. } => self.fail(ErrorCode::StreamAccept, ETIMEDOUT, Some(TIMED_OUT)),
             Phase::Exchanging(..) => self.fail(ErrorCode::RecvResults, 0, Some(TIMED_OUT)),
-            Phase::Finishing => self.close(Ok(())),
+            Phase::Finishing => self.dialogue.close(Ok(())),
             Phase::Running => self.overtime(),
             // Local work; the caller's own limits apply.
             Phase::CheckingLogin(_)
@@ -369,12 +390,12 @@ impl Server {
     /// When [`Self::handle_timeout`] wants to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.deadline
+        self.dialogue.deadline()
     }
 
     /// The next thing to do.
     pub fn poll_action(&mut self) -> Option<ServerAction> {
-        self.actions.pop_front()
+        self.dialogue.next_action()
     }
 
     fn handle_params(&mut self, now: Instant, text: &[u8]) {
@@ -391,11 +412,13 @@ impl Server {
         };
         let elapsed_s = now.saturating_duration_since(self.began).as_secs();
         let unix_s = self.setup.unix_s.saturating_add_unsigned(elapsed_s);
-        self.push(ServerAction::CheckLogin(LoginAttempt { token, unix_s }));
-        self.enter(now, Phase::CheckingLogin(Box::new(params)), None);
+        self.dialogue
+            .push(ServerAction::CheckLogin(LoginAttempt { token, unix_s }));
+        self.dialogue
+            .enter(now, Phase::CheckingLogin(Box::new(params)), None);
     }
 
-    /// Who is unknown learns nothing of the limits, so they are checked after the login.
+    /// The limits are checked after the login: an unknown client learns nothing of them.
     fn admit(&mut self, now: Instant, params: Params, user: Option<String>) {
         if let Err(code) = admission::check_limits(&self.setup.policy, &params) {
             return self.fail(code, 0, None);
@@ -403,117 +426,93 @@ impl Server {
 
         let spec = params.to_spec();
         let time = (params.time_s != 0).then(|| Duration::from_secs(params.time_s.into()));
-        self.terms = Terms {
+        self.agreed = AgreedParams {
             total_streams: spec.total_streams(),
             time_limit: time.map(|time| time + spec.omit + self.setup.policy.overtime),
             peer_is_linerate: params.peer_is_linerate(),
         };
 
         let test = AcceptedTest { params, spec, user };
-        self.push(ServerAction::Accepted(Box::new(test)));
-        self.enter(now, Phase::Preparing, None);
+        self.dialogue.push(ServerAction::Accepted(Box::new(test)));
+        self.dialogue.enter(now, Phase::Preparing, None);
     }
 
     fn start(&mut self, now: Instant) {
-        self.push(ServerAction::StartClock);
-        self.push(ServerAction::Send(vec![
+        self.dialogue.push(ServerAction::StartClock);
+        self.dialogue.push(ServerAction::Send(vec![
             State::TestStart.byte(),
             State::TestRunning.byte(),
         ]));
-        self.push(ServerAction::StartData);
-        self.enter(now, Phase::Running, self.terms.time_limit);
+        self.dialogue.push(ServerAction::StartData);
+        self.dialogue
+            .enter(now, Phase::Running, self.agreed.time_limit);
     }
 
     fn handle_state(&mut self, now: Instant, byte: u8) {
-        match (State::from_byte(byte), &self.phase) {
-            (_, Phase::Finishing) => self.close(Ok(())),
-            (Some(State::ClientTerminate), _) => self.close(Err(client_terminated())),
+        match (State::from_byte(byte), &self.dialogue.phase) {
+            (_, Phase::Finishing) => self.dialogue.close(Ok(())),
+            (Some(State::ClientTerminate), _) => self
+                .dialogue
+                .close(Err(terminated_by_peer(ErrorCode::ClientTerm))),
             // A client that failed to open its streams ends the test; nothing was measured, nothing
             // is missing.
             (Some(State::IperfDone), Phase::Preparing | Phase::Opening { .. }) => {
-                self.close(Ok(()));
+                self.dialogue.close(Ok(()));
             }
-            (Some(State::IperfDone), _) => self.close(Err(client_closed())),
+            (Some(State::IperfDone), _) => self.dialogue.close(Err(client_closed())),
             (Some(State::TestEnd), Phase::Running) => {
-                self.push(ServerAction::StopData);
-                self.enter(now, Phase::Collecting, None);
+                self.dialogue.push(ServerAction::StopData);
+                self.dialogue.enter(now, Phase::Collecting, None);
             }
             _ => self.fail(ErrorCode::Message, 0, None),
         }
     }
 
     fn exchange(&mut self, now: Instant, mut results: Box<Results>) {
-        if !self.terms.peer_is_linerate {
+        if !self.agreed.peer_is_linerate {
             (results.linerate, results.ran_beside) = (false, None);
             (results.overflows, results.facts) = (None, None);
         }
 
-        self.send_state(State::ExchangeResults);
-        let reader = FrameReader::new(max_results_bytes_server(self.terms.total_streams));
+        self.dialogue.send_state(State::ExchangeResults);
+        let reader = FrameReader::new(max_results_bytes_server(self.agreed.total_streams));
         let limit = Some(self.setup.policy.results_timeout);
-        self.enter(now, Phase::Exchanging(reader, results), limit);
+        self.dialogue
+            .enter(now, Phase::Exchanging(reader, results), limit);
     }
 
     fn overtime(&mut self) {
         let code = ErrorCode::ServerTestDurationExpired;
         self.send_error(code, 0);
         let words = "server test duration expired - test is terminated by the server";
-        self.close(Err(Failure::error(code.number(), words)));
+        self.dialogue
+            .close(Err(Failure::error(code.number(), words)));
     }
 
     /// Ends the test because of a failure on this end, and notifies the client.
     fn fail(&mut self, code: ErrorCode, errno: i32, cause: Option<&str>) {
         self.send_error(code, errno);
-        self.close(Err(code.failure(cause)));
+        self.dialogue.close(Err(code.failure(cause)));
     }
 
     fn send_error(&mut self, code: ErrorCode, errno: i32) {
         let mut bytes = vec![State::ServerError.byte()];
         bytes.extend_from_slice(&code.number().to_be_bytes());
         bytes.extend_from_slice(&errno.to_be_bytes());
-        self.push(ServerAction::Send(bytes));
+        self.dialogue.push(ServerAction::Send(bytes));
     }
 
     fn turn_away(&mut self) {
-        self.send_state(State::AccessDenied);
-        self.close(Err(ErrorCode::AccessDenied.failure(None)));
+        self.dialogue.send_state(State::AccessDenied);
+        self.dialogue
+            .close(Err(ErrorCode::AccessDenied.failure(None)));
     }
 
     fn terminate(&mut self, signal_text: &str) {
-        self.send_state(State::ServerTerminate);
-        let words = ErrorCode::ServerTerm.message(None);
-        let mut failure = Failure::new(
-            FailureKind::Interrupted,
-            format!("{words} by signal {signal_text}"),
-        );
-        failure.code = Some(ErrorCode::ServerTerm.number());
-        self.close(Err(failure));
+        self.dialogue.send_state(State::ServerTerminate);
+        let failure = interrupted(ErrorCode::ServerTerm, signal_text);
+        self.dialogue.close(Err(failure));
     }
-
-    fn close(&mut self, outcome: Result<(), Failure>) {
-        self.push(ServerAction::Close(outcome));
-        self.phase = Phase::Closed;
-        self.deadline = None;
-    }
-
-    fn enter(&mut self, now: Instant, phase: Phase, limit: Option<Duration>) {
-        self.phase = phase;
-        self.deadline = limit.and_then(|limit| now.checked_add(limit));
-    }
-
-    fn send_state(&mut self, state: State) {
-        self.push(ServerAction::Send(vec![state.byte()]));
-    }
-
-    fn push(&mut self, action: ServerAction) {
-        self.actions.push_back(action);
-    }
-}
-
-fn client_terminated() -> Failure {
-    let mut failure = ErrorCode::ClientTerm.failure(None);
-    failure.kind = FailureKind::PeerTerminated;
-    failure
 }
 
 fn client_closed() -> Failure {
@@ -525,6 +524,5 @@ fn client_closed() -> Failure {
     failure
 }
 
-const TIMED_OUT: &str = "Connection timed out";
 /// Linux's number for it (errno(3)).
 const ETIMEDOUT: i32 = 110;

@@ -1,4 +1,4 @@
-//! What a session leaves to another thread: checks of logins and long results. The session waits
+//! Work of a session for another thread: checks of logins and long results. The session waits
 //! for the answer and keeps what arrives meanwhile.
 
 use std::time::Instant;
@@ -13,15 +13,18 @@ use crate::wire::state::State;
 /// Longest results that are parsed at once, those of about 50 streams: less work than a change of
 /// threads.
 const RESULTS_PARSED_HERE_BYTES: usize = 16 << 10;
-/// What a caller may have read with the end of a frame.
+/// Bytes that a caller may have read after the end of a frame.
 const EARLY_BYTES_MAX: usize = 16 << 10;
 
 impl Server {
     pub(super) fn finish_login(&mut self, now: Instant, verdict: Result<String, Refusal>) {
-        match (verdict, std::mem::replace(&mut self.phase, Phase::Closed)) {
+        match (
+            verdict,
+            std::mem::replace(&mut self.dialogue.phase, Phase::Closed),
+        ) {
             (Ok(user), Phase::CheckingLogin(params)) => self.admit(now, *params, Some(user)),
             (Err(refusal), _) => self.refuse_login(refusal),
-            (Ok(_), phase) => self.phase = phase,
+            (Ok(_), phase) => self.dialogue.phase = phase,
         }
     }
 
@@ -35,27 +38,29 @@ impl Server {
             return self.finish_results(now, Results::parse(&text).map(Box::new));
         }
 
-        if let Phase::Exchanging(_, ours) = std::mem::replace(&mut self.phase, Phase::Closed) {
-            self.push(ServerAction::ParseResults(text));
-            self.enter(now, Phase::ParsingResults(ours), None);
+        if let Phase::Exchanging(_, ours) =
+            std::mem::replace(&mut self.dialogue.phase, Phase::Closed)
+        {
+            self.dialogue.push(ServerAction::ParseResults(text));
+            self.dialogue.enter(now, Phase::ParsingResults(ours), None);
         }
     }
 
     pub(super) fn finish_results(&mut self, now: Instant, theirs: Result<Box<Results>, ErrorCode>) {
         let theirs = match theirs {
-            Ok(results) if results.name_only_streams_below(self.terms.total_streams) => results,
+            Ok(results) if results.name_only_streams_below(self.agreed.total_streams) => results,
             Ok(_) => return self.fail(ErrorCode::StreamId, 0, None),
             Err(code) => return self.fail(code, 0, None),
         };
-        self.push(ServerAction::PeerResults(theirs));
+        self.dialogue.push(ServerAction::PeerResults(theirs));
 
-        if let Phase::Exchanging(_, ours) | Phase::ParsingResults(ours) = &self.phase {
+        if let Phase::Exchanging(_, ours) | Phase::ParsingResults(ours) = &self.dialogue.phase {
             let mut bytes = frame(&ours.to_json());
             bytes.push(State::DisplayResults.byte());
-            self.push(ServerAction::Send(bytes));
+            self.dialogue.push(ServerAction::Send(bytes));
         }
 
-        self.enter(
+        self.dialogue.enter(
             now,
             Phase::Finishing,
             Some(self.setup.policy.handshake_timeout),
