@@ -1,9 +1,9 @@
-//! Places in a JSON text: how deep it is nested, and to which member a byte belongs.
+//! Depth and member paths of a JSON text from a peer, before a parser stores anything of it.
 //!
 //! The text may be no JSON at all. The walk follows brackets, strings and colons only; the parser
 //! decides the rest.
 
-/// Where the walk is.
+/// An open object or array.
 enum Container<'a> {
     /// The latest key of an object.
     Object(&'a [u8]),
@@ -11,17 +11,19 @@ enum Container<'a> {
     Array(usize),
 }
 
-/// Offset of the bracket that opens a level below `max`, if there is one.
-pub(super) fn nested_too_deep(text: &[u8], max: usize) -> Option<usize> {
+/// Offset of the first bracket that opens a level below `max`, if there is one.
+#[must_use]
+pub fn nested_too_deep(text: &[u8], max: usize) -> Option<usize> {
     let (at, stack) = walk(text, max);
     (stack.len() > max).then_some(at)
 }
 
 /// Names of the members around the byte at `offset`, joined with dots: `result.load.3.at_ns`. Empty
-/// outside of members.
-pub(super) fn path_at(text: &[u8], offset: usize) -> String {
+/// outside of members; cut off below `max` levels.
+#[must_use]
+pub fn path_at(text: &[u8], offset: usize, max: usize) -> String {
     let before = text.get(..offset).unwrap_or(text);
-    let (_, stack) = walk(before, super::NESTING_MAX);
+    let (_, stack) = walk(before, max);
     let names = stack.iter().filter_map(|container| match container {
         Container::Object(key) => {
             (!key.is_empty()).then(|| String::from_utf8_lossy(key).into_owned())
@@ -30,11 +32,6 @@ pub(super) fn path_at(text: &[u8], offset: usize) -> String {
     });
 
     names.collect::<Vec<_>>().join(".")
-}
-
-/// The whole message where there is no member.
-pub(super) fn or_message(path: &str) -> &str {
-    if path.is_empty() { "message" } else { path }
 }
 
 /// Containers that are open at the end of the text, or at the first bracket that opens a level
@@ -107,14 +104,14 @@ mod tests {
                 .expect("part of the text")
                 + needle.len();
             assert_eq!(
-                path_at(text, at.min(text.len())).as_str(),
+                path_at(text, at.min(text.len()), 16).as_str(),
                 *path,
                 "{needle}"
             );
         }
 
-        assert_eq!(path_at(b"{", 1), "");
-        assert_eq!(path_at(b"]]}}", 4), "");
+        assert_eq!(path_at(b"{", 1, 16), "");
+        assert_eq!(path_at(b"]]}}", 4, 16), "");
     }
 
     #[test]

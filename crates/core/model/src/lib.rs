@@ -16,6 +16,7 @@ pub mod fleet;
 pub mod fnv;
 pub mod http;
 pub mod interval;
+pub mod json_path;
 pub mod limit;
 pub mod link_local;
 pub mod live;

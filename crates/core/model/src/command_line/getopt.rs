@@ -8,7 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// Whether an option takes a value.
+/// Use of a value by an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Argument {
     /// Never.
@@ -24,7 +24,7 @@ pub enum Argument {
 pub struct ShortOption<Id> {
     /// The letter, ASCII.
     pub letter: u8,
-    /// Whether it takes a value; may differ from the long form.
+    /// Use of a value; may differ from the long form.
     pub argument: Argument,
     /// The id that the parser reports.
     pub id: Id,
@@ -35,7 +35,7 @@ pub struct ShortOption<Id> {
 pub struct LongOption<Id> {
     /// The full name.
     pub name: &'static str,
-    /// Whether it takes a value.
+    /// Use of a value.
     pub argument: Argument,
     /// The id that the parser reports.
     pub id: Id,
@@ -219,7 +219,7 @@ pub enum GetoptError {
     LetterNeedsValue(u8),
 }
 
-/// How a C library quotes in its messages.
+/// Quoting in the messages of a C library.
 #[derive(Debug, Clone, Copy)]
 pub struct Quoting {
     /// Before a long option.

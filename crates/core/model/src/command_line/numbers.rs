@@ -169,7 +169,7 @@ fn float_len(text: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// What the C functions return on 64-bit Linux for the same text.
+    /// Results of the C functions on 64-bit Linux for the same text.
     #[test]
     fn integers_follow_atoi() {
         let rows: &[(&str, i32)] = &[

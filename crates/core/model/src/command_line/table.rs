@@ -12,7 +12,7 @@ pub struct OptionHelp {
     pub short: Option<char>,
     /// LongOption forms without dashes; the first is the one of the help.
     pub longs: Vec<&'static str>,
-    /// Whether it takes a value.
+    /// Use of a value.
     pub value: Value,
     /// One or two sentences.
     pub help: &'static str,
@@ -107,7 +107,7 @@ impl<A, E> Effect<A, E> {
         }
     }
 
-    /// Whether it takes a value, for the parser.
+    /// Use of a value, for the parser.
     #[must_use]
     pub fn argument(&self) -> Argument {
         match self.value() {
@@ -120,13 +120,13 @@ impl<A, E> Effect<A, E> {
 
 /// A row of the table of options of a dialect.
 pub trait OptionRow {
-    /// Where the help lists an option.
+    /// Section of an option in the help.
     type Section: Copy + PartialEq;
 
-    /// Where the help lists this option.
+    /// Section of this option in the help.
     fn section(&self) -> Self::Section;
 
-    /// Whether it takes a value, for the parser.
+    /// Use of a value, for the parser.
     fn argument(&self) -> Argument;
 
     /// Its names, value and text, for the help.

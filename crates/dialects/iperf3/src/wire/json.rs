@@ -5,13 +5,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use linerate_model::json_path::nested_too_deep;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
 /// Deepest nesting that is accepted; what is kept as text is parsed again by others with this
 /// limit.
-const MAX_DEPTH: u32 = 128;
+const MAX_DEPTH: usize = 128;
 
 /// Not JSON, nested too deeply, or with too many elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -29,11 +30,11 @@ pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, &'a str)>);
 impl<'a> Object<'a> {
     /// Reads an object. Anything else counts as an empty one.
     pub(crate) fn parse(text: &'a str) -> Result<Self, Malformed> {
-        if nests_too_deeply(text) {
+        let raw = first_value(text)?;
+        if nested_too_deep(raw.as_bytes(), MAX_DEPTH).is_some() {
             return Err(Malformed);
         }
 
-        let raw = first_value(text)?;
         if !raw.starts_with('{') {
             return Ok(Self(Vec::new()));
         }
@@ -74,7 +75,8 @@ impl<'a> Object<'a> {
             .map(|number| if number == i64::MAX { -1 } else { number })
     }
 
-    /// Whether the member is `true`. Real servers take `false` for true, which no client sends.
+    /// Checks whether the member is `true`. Real servers take `false` for true, which no client
+    /// sends.
     pub(crate) fn flag(&self, key: &str) -> bool {
         self.raw(key) == Some("true")
     }
@@ -108,36 +110,6 @@ fn first_value(text: &str) -> Result<&str, Malformed> {
     let mut json = serde_json::Deserializer::from_str(text);
     let value = <&RawValue>::deserialize(&mut json).map_err(|_| Malformed)?;
     Ok(value.get())
-}
-
-/// Counts brackets outside of strings.
-fn nests_too_deeply(text: &str) -> bool {
-    let mut depth = 0_u32;
-    let mut bytes = text.bytes();
-    let mut in_string = false;
-
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => in_string = !in_string,
-            b'\\' if in_string => {
-                bytes.next();
-            }
-            b'{' | b'[' if !in_string => depth += 1,
-            b'}' | b']' if !in_string => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 {
-                    return false;
-                }
-            }
-            _ => {}
-        }
-
-        if depth > MAX_DEPTH {
-            return true;
-        }
-    }
-
-    false
 }
 
 #[derive(serde::Deserialize)]

@@ -8,10 +8,10 @@
 mod bounds;
 mod client;
 mod frame;
-mod place;
 mod server;
 mod tagged;
 
+use linerate_model::json_path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -45,14 +45,14 @@ pub const TRANSACTION_STREAMS_MAX: u32 = 10_000;
 /// Most streams of a phase per direction.
 pub const STREAMS_MAX: u32 = 128;
 
-/// What is wrong with a message of the peer. It ends the session.
+/// Error in a message of the peer. It ends the session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{member}: {text}")]
 pub struct Fault {
     /// Path of the wrong member, `spec.kind`; `length` for that of the frame, `message` for the
     /// whole.
     pub member: String,
-    /// What is wrong with it.
+    /// The error.
     pub text: String,
 }
 
@@ -149,13 +149,13 @@ fn split(text: &str) -> (&str, &str) {
 /// When it is no message of this direction; the fault names the member.
 pub fn decode<M: Message>(text: &[u8]) -> Result<Envelope<M>, Fault> {
     let text = std::str::from_utf8(text).map_err(|error| {
-        let place = place::path_at(text, error.valid_up_to());
-        Fault::new(place::or_message(&place), "not UTF-8")
+        let member = member_at(text, error.valid_up_to());
+        Fault::new(or_message(&member), "not UTF-8")
     })?;
-    if let Some(at) = place::nested_too_deep(text.as_bytes(), NESTING_MAX) {
-        let place = place::path_at(text.as_bytes(), at);
+    if let Some(at) = json_path::nested_too_deep(text.as_bytes(), NESTING_MAX) {
+        let member = member_at(text.as_bytes(), at);
         return Err(Fault::new(
-            place::or_message(&place),
+            or_message(&member),
             format!("nested deeper than {NESTING_MAX}"),
         ));
     }
@@ -177,6 +177,16 @@ pub fn decode<M: Message>(text: &[u8]) -> Result<Envelope<M>, Fault> {
         received: tag.received,
         message,
     })
+}
+
+/// Path of the member around the byte at `offset`.
+fn member_at(text: &[u8], offset: usize) -> String {
+    json_path::path_at(text, offset, NESTING_MAX)
+}
+
+/// The whole message where there is no member.
+fn or_message(path: &str) -> &str {
+    if path.is_empty() { "message" } else { path }
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// What the C program would print.
+/// Expected output of the C program.
 fn transcript(program: &str, args: &[OsString]) -> Vec<u8> {
     let mut text = Vec::new();
     for found in Getopt::new(&grammar(), args) {

@@ -53,14 +53,14 @@ pub enum ClientMessage {
     Fault {
         /// Wrong member.
         member: String,
-        /// What is wrong.
+        /// The error.
         text: String,
     },
     /// The session ends.
     Bye,
 }
 
-/// Who the client is and what it wants.
+/// Identity and requirements of the client.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Minor version.

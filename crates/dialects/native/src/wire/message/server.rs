@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use linerate_model::json_path;
 use linerate_model::path::EndpointPhase;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{Fault, Message, NESTING_MAX, SERVER_MESSAGE_MAX_BYTES, TOKENS_MAX, bounds, place};
+use super::{Fault, Message, NESTING_MAX, SERVER_MESSAGE_MAX_BYTES, TOKENS_MAX, bounds};
 
 /// A message of the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,7 +23,7 @@ pub enum ServerMessage {
     Welcome(Box<Welcome>),
     /// The client is in the queue. At most once per second.
     Turn {
-        /// Clients in front of it.
+        /// Clients before it in the queue.
         position: u32,
         /// Expected wait in ms.
         wait_ms: u64,
@@ -50,7 +51,7 @@ pub enum ServerMessage {
     PhaseResult {
         /// Number of the phase.
         phase: u32,
-        /// What the server measured.
+        /// Measurements of the server.
         result: Box<EndpointPhase>,
     },
     /// Answer to the client's clock. Not repeated.
@@ -72,7 +73,7 @@ pub enum ServerMessage {
         /// JSON.
         body: JsonText,
     },
-    /// The request of the client is refused; the session goes on.
+    /// The request of the client is refused; the session continues.
     RequestRefused {
         /// Short name of the reason.
         clause: String,
@@ -83,7 +84,7 @@ pub enum ServerMessage {
     Fault {
         /// Wrong member.
         member: String,
-        /// What is wrong.
+        /// The error.
         text: String,
     },
     /// The session continues over this connection. Not repeated.
@@ -133,7 +134,7 @@ pub struct Welcome {
     /// Facts of the host may be requested.
     #[serde(default)]
     pub facts: bool,
-    /// What a phase may use.
+    /// Limits of a phase.
     #[serde(default)]
     pub limits: Limits,
 }
@@ -157,7 +158,7 @@ impl fmt::Debug for Welcome {
     }
 }
 
-/// What the server grants a session; absent without a limit.
+/// Grants of the server for a session; absent without a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Most streams of a phase per direction.
@@ -191,7 +192,7 @@ pub struct Ready {
     /// Tokens of probes over new connections.
     #[serde(default)]
     pub probes: Vec<String>,
-    /// What the server cannot do of the phase, one sentence each.
+    /// Parts of the phase that the server lacks, one sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -236,7 +237,7 @@ impl JsonText {
     /// around it.
     #[must_use]
     pub fn new(text: String) -> Option<Self> {
-        let is_flat = place::nested_too_deep(text.as_bytes(), NESTING_MAX - 1).is_none();
+        let is_flat = json_path::nested_too_deep(text.as_bytes(), NESTING_MAX - 1).is_none();
         is_flat
             .then(|| RawValue::from_string(text).ok())
             .flatten()

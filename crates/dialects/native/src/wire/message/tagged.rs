@@ -13,9 +13,9 @@ use serde::de::{
 };
 use serde_json::error::Category;
 
-use super::{Fault, place};
+use super::{Fault, member_at, or_message};
 
-/// What all messages have.
+/// Members of all messages.
 #[derive(Deserialize)]
 pub(super) struct Tag<'a> {
     #[serde(rename = "type", borrow)]
@@ -52,7 +52,7 @@ fn fault(text: &str, error: &serde_json::Error) -> Fault {
         return Fault::new("type", cause);
     }
 
-    let around = place::path_at(text.as_bytes(), offset(text, error));
+    let around = member_at(text.as_bytes(), offset(text, error));
     let named = ["missing field `", "duplicate field `"]
         .iter()
         .find_map(|start| cause.strip_prefix(start));
@@ -65,13 +65,13 @@ fn fault(text: &str, error: &serde_json::Error) -> Fault {
         Some(_) if is_duplicate && !around.is_empty() => around,
         Some(field) if around.is_empty() => field.to_owned(),
         Some(field) => format!("{around}.{field}"),
-        None => place::or_message(&around).to_owned(),
+        None => or_message(&around).to_owned(),
     };
 
     Fault::new(&member, cause)
 }
 
-/// Bytes in front of the place of an error.
+/// Bytes before the place of an error.
 fn offset(text: &str, error: &serde_json::Error) -> usize {
     let before: usize = text
         .split_inclusive('\n')
