@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use linerate_model::path::{EndpointPhase, LoadSample, PhaseKind, PhaseSpec, PhaseTransport};
 
 use linerate_native::wire::datagram::{
-    DatagramHead, Feedback, HEAD_LEN, Knock, ReceivedSequence, ReplyBody, SizeAnswer,
+    DatagramHead, Feedback, FlowOpen, HEAD_LEN, ReceivedSequence, ReplyBody, SizeAnswer,
 };
 use linerate_native::wire::message::{
     CLIENT_MESSAGE_MAX_BYTES, ClientMessage, Envelope, FrameReader, Hello, JsonText, Message,
@@ -123,7 +123,7 @@ pub fn datagram(bytes: &[u8]) {
         head.encode_into(&mut again);
         assert_eq!(again, bytes);
 
-        let _ = Knock::decode(bytes);
+        let _ = FlowOpen::decode(bytes);
         if let Some(feedback) = Feedback::decode(bytes) {
             feedback.encode_into(&mut again);
         }

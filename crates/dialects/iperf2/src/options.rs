@@ -53,7 +53,8 @@ pub enum Request {
     },
 }
 
-/// Parses the environment and the arguments after the program name. `program` is the name in messages.
+/// Parses the environment and the arguments after the program name. `program` is the name in
+/// messages.
 #[must_use]
 pub fn parse(program: &OsStr, argv: &[OsString], checks: ValueChecks) -> Parsed {
     let mut args = Args::new(argv, checks);
@@ -77,8 +78,8 @@ pub fn parse(program: &OsStr, argv: &[OsString], checks: ValueChecks) -> Parsed 
     }
 }
 
-/// The text in place of a test. 2.1.8 writes its help and version to standard error and reports failure,
-/// 2.2.1 writes them to standard output and reports success.
+/// The text in place of a test. 2.1.8 writes its help and version to standard error and reports
+/// failure, 2.2.1 writes them to standard output and reports success.
 fn print(program: &OsStr, stop: &Stop, layout: Layout) -> Request {
     let is_new_release = layout == Layout::V2_2;
     let (text, is_help, is_success) = match stop {

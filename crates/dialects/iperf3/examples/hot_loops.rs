@@ -1,4 +1,4 @@
-//! What every UDP datagram costs in this crate, for counting instructions: `bench/instructions`.
+//! Cost of a UDP datagram in this crate, for counting instructions: `bench/instructions`.
 
 use std::hint::black_box;
 

@@ -199,7 +199,7 @@ pub(crate) struct Misplaced {
     pub(crate) on_client: Vec<&'static str>,
 }
 
-/// How reports look and where they go.
+/// Format and destination of reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutputOptions {

@@ -59,7 +59,7 @@ impl Args {
     }
 }
 
-/// What contradicts what.
+/// Contradictions between options.
 type Conflict = (fn(&Args) -> bool, &'static str);
 
 /// Contradicting options of a client, in the order of their messages.

@@ -1,5 +1,5 @@
-//! Parses the variables of the environment and the arguments of a command line: each option found acts
-//! on the settings.
+//! Parses the variables of the environment and the arguments of a command line: each option found
+//! acts on the settings.
 
 use std::ffi::{OsStr, OsString};
 
@@ -14,7 +14,7 @@ use linerate_model::command_line::getopt::{Getopt, OLD_GNU};
 use linerate_model::command_line::table::Value;
 
 impl Args {
-    /// The defaults; `--lr-format` counts wherever it stands.
+    /// The defaults; `--lr-format` counts at any position.
     pub(crate) fn new(argv: &[OsString], checks: ValueChecks) -> Self {
         let mut local = LocalOptions::default();
         local.port = 5001;

@@ -14,7 +14,7 @@ use super::args::{Args, BURST_BYTES, FrameRate, OutputOptions, RateArg, Role};
 use super::conflicts;
 use super::message::Stop;
 
-/// What the program is to do.
+/// Task of the program.
 #[derive(Debug)]
 pub enum Command {
     /// Run one test against a server.
@@ -37,7 +37,7 @@ pub enum Command {
     },
 }
 
-/// What resolving needs from outside.
+/// Inputs of the resolution from outside the command line.
 pub(crate) struct Surroundings<'a> {
     /// Time since 1970.
     pub(crate) now: Duration,
@@ -55,7 +55,7 @@ const PERMIT_KEY_S: f64 = 20.0;
 /// Decides what the program is to do. Remarks are added to those of the arguments.
 ///
 /// # Errors
-/// What ends the program without a test.
+/// End of the program without a test.
 pub(crate) fn resolve(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, Stop> {
     match args.role.clone() {
         None => Err(Stop::Usage),

@@ -13,7 +13,7 @@ use linerate_model::command_line::getopt::{Argument, Grammar};
 use linerate_model::command_line::table::{self, OptionGroup, OptionHelp};
 use linerate_model::command_line::values::text;
 
-/// Where the help lists an option.
+/// Section of an option in the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     /// Client and server.
@@ -24,15 +24,15 @@ pub(crate) enum Section {
     Client,
     /// Reports.
     Reports,
-    /// What the original does not have.
+    /// Additions to the original.
     Added,
-    /// What is refused.
+    /// Refused options.
     Refused,
-    /// What means nothing; not listed.
+    /// Options without effect; not listed.
     Absent,
 }
 
-/// What an option does.
+/// Effect of an option.
 pub(crate) type Effect = table::Effect<Args, Stop>;
 
 /// One option.
@@ -46,15 +46,15 @@ pub(crate) struct OptionRow {
     pub(crate) aliases: &'static [&'static str],
     /// Variable of the environment that does the same.
     pub(crate) variable: Option<&'static str>,
-    /// Where it is listed.
+    /// Its section.
     pub(crate) section: Section,
-    /// What it does.
+    /// Its effect.
     pub(crate) effect: Effect,
-    /// Why it is refused; `None` for an option that acts.
+    /// Reason of its refusal; `None` for an option that acts.
     pub(crate) refusal: Option<&'static str>,
-    /// What a server says that gets it.
+    /// Warning of a server that gets it.
     pub(crate) server_says: Option<&'static str>,
-    /// What a client says that gets it.
+    /// Warning of a client that gets it.
     pub(crate) client_says: Option<&'static str>,
     /// One or two sentences.
     pub(crate) help: &'static str,
@@ -321,7 +321,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(None, "working-load", S::Client, CheckedMaybe("up|down|bidir[,N]", fx::working_load),
         "Load the path with N streams while --bounceback measures (default bidir,1).").alias(&["bounceback-congest"]),
     row(None, "isochronous", S::Client, CheckedMaybe("FPS:MEAN[,DEV]", fx::isochronous),
-        "Send frames on a fixed grid, as video does: so many per second, with a mean rate and its \
+        "Send frames on a fixed grid, as video does: N per second, with a mean rate and its \
          deviation in bit/s (default 60:20m,0).").on_server("WARN: option of --isochronous is not \
                                                              supported on the server"),
     row(None, "ipg", S::Client, Value("MS", |a, v| a.shape.gap_s = Some(fx::millis_of(v))),
@@ -337,9 +337,9 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(None, "connect-only", S::Client, MaybeValue("N", |a, v| a.connect_only = Some(v.and_then(fx::positive))),
         "Open N connections one after the other and send nothing (default 10, or one per -i)."),
     row(None, "connect-retries", S::Client, Value("N", fx::connect_retries),
-        "Try again so many times, 200 ms apart, if the server cannot be reached.").on_server("WARN: option --connect-retries not supported on the server"),
+        "Number of retries, 200 ms apart, if the server cannot be reached.").on_server("WARN: option --connect-retries not supported on the server"),
     row(None, "connect-retry-time", S::Client, Value("SECONDS", fx::connect_retry_time),
-        "Go on trying to connect for this long."),
+        "Retry connecting for this long."),
     row(None, "connect-retry-timer", S::Client, Value("SECONDS", fx::connect_retry_pause),
         "Shortest time from one attempt to the next (default 1)."),
     row(None, "no-connect-sync", S::Client, Switch(|a| a.test.workload.unsynchronised_start = true),
@@ -419,7 +419,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
 
     row(Some('W'), "suggest_win_size", S::Absent, Switch(|a| a.say("The -W option is not available \
                                                                     in this release")),
-        "was never finished; a message says so and the test goes on"),
+        "was never finished; a message says so and the test continues"),
     row(None, "NUM_REPORT_STRUCTS", S::Absent, Value("N", fx::no_queue),
         "has no meaning here: nothing is queued between measuring and reporting"),
     refused(Some('A'), "awdl", Argument::None, "is for a wireless link that Linux does not have"),
@@ -434,12 +434,12 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
                                                             delays"),
     refused(None, "udp-l4s", Argument::None, "is not supported"),
     refused(None, "udp-l4s-video", Argument::None, "is not supported"),
-    refused(None, "l2checks", Argument::None, "is not supported: frames are not looked at below IP"),
+    refused(None, "l2checks", Argument::None, "is not supported: frames are not checked below IP"),
     refused(None, "tap-dev", Argument::Optional, "is not supported: data go through sockets only"),
     refused(None, "tun-dev", Argument::Optional, "is not supported: data go through sockets only"),
 ];
 
-/// Variables of the environment in the order in which the original looks at them.
+/// Variables of the environment in the order in which the original reads them.
 pub(crate) const ENVIRONMENT: [&str; 33] = [
     "IPERF_BANDWIDTH",
     "IPERF_CLIENT",

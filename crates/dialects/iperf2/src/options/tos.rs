@@ -14,7 +14,7 @@ pub(crate) fn tos_of(text: &[u8]) -> Option<u8> {
     Some(*tos)
 }
 
-/// Reads a code point or a name as the byte it stands for.
+/// Reads a code point or a name as the byte that it names.
 pub(crate) fn tos_of_dscp(text: &[u8]) -> Option<u8> {
     match integer_any_base(text) {
         Some((number, rest)) => u8::try_from(number)

@@ -18,7 +18,7 @@ use super::stream_columns::{datagram_rate, ms};
 use super::sum::{Numbered, Sum};
 use linerate_document::Output;
 
-/// Whether the header line was shown; the writers of a server share it.
+/// Set once the header line was printed; the writers of a server share it.
 #[derive(Clone, Default)]
 pub(super) struct Header(Arc<AtomicBool>);
 

@@ -1,4 +1,4 @@
-//! What the user chose about the output.
+//! Output options.
 
 use linerate_model::event::Endpoint;
 use linerate_model::spec::Iperf2Defaults;
@@ -64,7 +64,7 @@ pub struct Options {
     pub excluded: Excluded,
     /// Process id, shown with more columns.
     pub process_id: u32,
-    /// What a server applies to every test.
+    /// Defaults of a server for every test.
     pub defaults: Option<Box<Iperf2Defaults>>,
 }
 

@@ -18,7 +18,7 @@ use super::options::Options;
 /// The facts of a line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row<'a> {
-    /// What this end does on the stream.
+    /// Role of this end on the stream.
     pub(super) role: StreamRole,
     /// Start in s.
     pub(super) start_s: f64,
@@ -97,7 +97,7 @@ impl<'a> Row<'a> {
         self.bits_per_s() / 8.0
     }
 
-    /// What every line begins with behind its label.
+    /// Start of every line after its label.
     pub(super) fn opening(&self, options: &Options) -> String {
         opening(options, self.start_s, self.end_s, self.bytes)
     }
@@ -144,7 +144,7 @@ pub(super) fn label(number: u32, is_reversed: bool, key: Option<&str>) -> String
     }
 }
 
-/// Whether the data of a stream run against what this end would do by itself.
+/// Checks whether the data of a stream run against the default direction of this end.
 pub(super) fn is_reversed(flow: Flow, spec: &TestSpec, options: &Options) -> bool {
     if flow == Flow::Forward {
         return false;

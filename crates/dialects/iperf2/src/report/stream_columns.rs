@@ -370,7 +370,7 @@ fn datagram_frames(options: &Options, row: &Row<'_>) -> Values {
     )
 }
 
-/// What was counted over the time it took, where the engine reports nothing better.
+/// Average over the measured time, where the engine reports nothing better.
 pub(super) fn datagram_rate(row: &Row<'_>) -> f64 {
     let counted = row.udp.map_or(0, |udp| udp.packets) as f64;
     let per_s = if row.seconds() > 0.0 {

@@ -1,4 +1,4 @@
-//! Text for people, and for the scripts that read it anyway.
+//! Text output in iperf's format.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,16 +25,16 @@ use linerate_document::Output;
 /// Headers that were shown already. Tests that run at the same time share them; when none is left,
 /// all is forgotten.
 #[derive(Clone, Default)]
-pub(super) struct Headers(Arc<Mutex<Shown>>);
+pub(super) struct Headers(Arc<Mutex<PrintedHeaders>>);
 
 #[derive(Default)]
-struct Shown {
+struct PrintedHeaders {
     headers: Vec<String>,
     tests: usize,
 }
 
 impl Headers {
-    /// Whether this header is to be shown now.
+    /// Decides whether this header is printed now.
     fn is_first(&self, header: &str) -> bool {
         let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = !shown.headers.iter().any(|known| known == header);
@@ -65,7 +65,7 @@ impl Headers {
     }
 }
 
-/// What is known of a stream.
+/// Facts of a stream.
 struct Known {
     stream: Stream,
     number: u32,
@@ -78,7 +78,7 @@ pub(super) struct TextWriter {
     headers: Headers,
     page: String,
     header: Option<TestHeader>,
-    /// What is known of each stream.
+    /// Facts of each stream.
     streams: Vec<Known>,
 }
 
@@ -442,7 +442,7 @@ impl TextWriter {
         }
     }
 
-    /// What the server reports as received.
+    /// Received bytes as the server reports them.
     fn server_report(&mut self, stream: &StreamSummary) {
         let test = self.test();
         let reported = stream

@@ -32,7 +32,7 @@ pub struct AckTimes {
     pub answered: Timestamp,
 }
 
-/// What the answer says about the two clocks, in ns. Meaningful as far as the clocks agree.
+/// Comparison of the two clocks from the answer, in ns. Meaningful as far as the clocks agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockCheck {
     /// One-way delay of the header.

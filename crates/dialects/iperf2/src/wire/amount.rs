@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use linerate_model::EndCondition;
 
-/// What ends a sender's work.
+/// End condition of a sender.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Amount {
     /// Not stated.
     #[default]
     Open,
-    /// So many bytes, header included.
+    /// Number of bytes, header included.
     Bytes(u32),
-    /// So many steps of 10 ms.
+    /// Number of steps of 10 ms.
     Ticks(u32),
 }
 

@@ -1,4 +1,4 @@
-//! Requests and replies of a bounce-back test. The first request stands where other tests have
+//! Requests and replies of a bounce-back test. The first request is where other tests have
 //! their header.
 
 mod machines;
@@ -14,7 +14,7 @@ pub use machines::{Reply, Requester, Responder, RoundTrip};
 
 /// First word of every request and reply.
 pub const MARK: u32 = crate::wire::flags::first::BOUNCE_BACK;
-/// Bytes in front of the digits.
+/// Bytes before the digits.
 pub const HEAD_LEN: usize = 64;
 /// Largest request or reply that is accepted from a peer.
 pub const MESSAGE_LEN_MAX: u32 = 16 << 20;
@@ -172,9 +172,9 @@ const CLOCKS_AGREE: u16 = 0x4000;
 const TOS: u16 = 0x2000;
 const STOP: u16 = 0x1000;
 const REPLY_SIZE: u16 = 0x0800;
-/// Stands in unused fields.
+/// Value of unused fields.
 const FILLER: u16 = 0x5a5a;
-/// Stands where the server is to write its times.
+/// Placeholder for the times of the server.
 const UNKNOWN: Timestamp = Timestamp {
     sec: u32::MAX,
     usec: u32::MAX,

@@ -1,7 +1,7 @@
 //! One connection or flow of a test seen from the client.
 //!
 //! A test with several streams is several of these: on the wire nothing but the same address groups
-//! them. The caller creates them when all connections stand, so that they begin together.
+//! them. The caller creates them when all connections are open, so that they begin together.
 
 mod flow;
 mod stream;

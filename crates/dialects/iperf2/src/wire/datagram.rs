@@ -126,7 +126,7 @@ impl FlowOpening {
 
 /// Without a header a number near the first is all there is to go by.
 const FIRST_NUMBER_MAX: i64 = 1 << 20;
-/// Stands behind the head of flows that have room for nothing else.
+/// Flags after the head of flows that have room for nothing else.
 const SHORT_TRIP_TIMES: u32 = crate::wire::flags::first::SHORT_TRIP_TIMES;
 
 /// Releases up to 2.0.9 put 24 bytes behind their shorter head: flags, streams, port, lengths and

@@ -4,7 +4,7 @@ use crate::wire::bytes::{put_word, word};
 use crate::wire::stamp::Timestamp;
 use crate::wire::version::Version;
 
-/// Where a datagram stands in its frame.
+/// Position of a datagram in its frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FrameWords {
     /// Microseconds between two frames.
@@ -54,7 +54,7 @@ impl FrameWords {
         put_word(datagram, at + 24, self.left_bytes);
     }
 
-    /// The datagram that completes its frame, if it has so many bytes.
+    /// The datagram that completes its frame, if it has that many bytes.
     #[must_use]
     pub fn is_last_of_frame(&self, datagram_bytes: usize) -> bool {
         self.left_bytes as usize <= datagram_bytes

@@ -16,7 +16,7 @@ use crate::wire::version::Version;
 
 pub use parse::{TcpHeaderReader, parse_tcp, parse_udp};
 
-/// Bytes in front of the header in a datagram: number and time.
+/// Bytes before the header in a datagram: number and time.
 pub const DATAGRAM_PREFIX_LEN: usize = 16;
 /// Longest header of a TCP connection, key included.
 pub const TCP_HEADER_LEN_MAX: usize = 255 + PERMIT_KEY_LEN_MAX;
@@ -38,7 +38,7 @@ pub struct Header {
     pub port: u16,
     /// Block length in bytes, `None` if the user named none.
     pub block_len_bytes: Option<u32>,
-    /// What ends the test.
+    /// End condition of the test.
     pub amount: Amount,
     /// Release of the sender of this header.
     pub version: Version,
@@ -147,7 +147,7 @@ impl Header {
         }
     }
 
-    /// What ends the test.
+    /// End condition of the test.
     #[must_use]
     pub fn end(&self) -> EndCondition {
         self.amount.to_end()
@@ -215,20 +215,20 @@ mod at {
     pub(super) const CONGESTION: usize = 112;
 }
 
-/// Offsets that differ between TCP and UDP, where the isochronous words stand between.
+/// Offsets that differ between TCP and UDP, which has the isochronous words in between.
 #[derive(Debug, Clone, Copy)]
-struct Tail {
+struct HeaderTail {
     start: usize,
     fq_rate: usize,
     frames: usize,
 }
 
-const TCP_TAIL: Tail = Tail {
+const TCP_TAIL: HeaderTail = HeaderTail {
     start: 64,
     fq_rate: 72,
     frames: 80,
 };
-const UDP_TAIL: Tail = Tail {
+const UDP_TAIL: HeaderTail = HeaderTail {
     start: 96,
     fq_rate: 104,
     frames: 112,

@@ -1,10 +1,10 @@
-//! What the first bytes of a TCP connection are. Never decided on fewer than four.
+//! Recognition of a TCP connection by its first bytes. Never decided on fewer than four.
 
 use crate::wire::bounceback;
 use crate::wire::bytes::word;
 use crate::wire::flags::first;
 
-/// What a connection begins with.
+/// Kind of a connection, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
     /// Too little to decide.

@@ -1,4 +1,4 @@
-//! What a server counted of a UDP flow, sent to the client when the flow has ended.
+//! Counters of a server for a UDP flow, sent to the client when the flow has ended.
 
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ pub struct SequenceTracker {
     out_of_order: u64,
     duplicates: u64,
     received: u64,
-    seen: Seen,
+    seen: SeenWindow,
     jitter_ns: f64,
     jitter_sum_ns: f64,
     jitter_count: u64,
@@ -29,7 +29,7 @@ pub struct SequenceTracker {
 
 /// One bit for each of the last numbers: it has arrived.
 #[derive(Debug, Clone)]
-struct Seen(Box<[u64; WORDS]>);
+struct SeenWindow(Box<[u64; WORDS]>);
 
 /// Numbers for which is remembered whether they arrived.
 pub const WINDOW: i64 = (WORDS * 64) as i64;
@@ -152,7 +152,7 @@ impl SequenceTracker {
     }
 }
 
-impl Default for Seen {
+impl Default for SeenWindow {
     fn default() -> Self {
         Self(Box::new([0; WORDS]))
     }

@@ -19,10 +19,10 @@ pub use flow::{
 };
 pub use stream::{ConnectBack, StreamServer, StreamServerAction, StreamServerInput};
 
-/// What a server demands and allows.
+/// Demands and limits of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
-    /// Longest wait for a header once a connection stands.
+    /// Longest wait for a header once a connection is open.
     pub handshake_timeout: Duration,
     /// Word clients must know.
     pub permit_key: Option<Vec<u8>>,
@@ -91,13 +91,13 @@ fn closed(message: &str) -> Failure {
 }
 
 fn terminated() -> Failure {
-    Failure::new(FailureKind::Interrupted, "the server was told to end")
+    Failure::new(FailureKind::Interrupted, "the server is shutting down")
 }
 
 /// A test a client requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AcceptedTest {
-    /// How it began.
+    /// Header of the connection.
     pub opening: Opening,
     /// The client's header, if any.
     pub header: Option<Header>,
@@ -120,7 +120,7 @@ impl AcceptedTest {
 }
 
 impl Policy {
-    /// Whether this start time of a client implies that both clocks agree.
+    /// Checks whether this start time of a client implies that both clocks agree.
     fn clocks_agree(&self, start: Option<Timestamp>, now: Timestamp) -> bool {
         let Some(start) = start else { return false };
         u128::from(now.ns_since(start).unsigned_abs()) <= self.clock_skew_max.as_nanos()

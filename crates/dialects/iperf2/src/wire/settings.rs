@@ -100,7 +100,7 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
         Some(frames) if header.bursts => bursts(&frames),
         Some(frames) => isochronous(&frames),
         // A server that only receives does not get the frame settings.
-        None if header.isochronous => isochronous(&UNTOLD_FRAMES),
+        None if header.isochronous => isochronous(&DEFAULT_FRAMES),
         None => Shape::Continuous,
     };
     let mut test = TestSpec::default();
@@ -257,7 +257,7 @@ fn isochronous(frames: &FrameSettings) -> Shape {
     Shape::Isochronous(shape)
 }
 
-/// A size that was cut off on the wire reads as 0; then the size the originals use stands in.
+/// A size that was cut off on the wire reads as 0; then it is the size that the originals use.
 fn bursts(frames: &FrameSettings) -> Shape {
     let size_bytes = if frames.mean >= 1.0 {
         frames.mean as u32
@@ -272,7 +272,7 @@ fn bursts(frames: &FrameSettings) -> Shape {
 }
 
 /// Defaults of the originals.
-const UNTOLD_FRAMES: FrameSettings = FrameSettings {
+const DEFAULT_FRAMES: FrameSettings = FrameSettings {
     per_s: 60.0,
     mean: 20e6,
     variance: 0.0,

@@ -38,7 +38,7 @@ impl Timestamp {
         self.unix_ns() as i64 - earlier.unix_ns() as i64
     }
 
-    /// Whether both words are 0, which stands for "no time".
+    /// Checks whether both words are 0, which means "no time".
     #[must_use]
     pub fn is_unset(self) -> bool {
         self == Self::default()

@@ -1,4 +1,4 @@
-//! How releases name themselves.
+//! Names of releases in messages.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ pub struct Version {
     pub minor: u16,
     /// Third number.
     pub patch: u16,
-    /// How finished it is.
+    /// Stage of the release.
     pub stage: Stage,
 }
 
-/// How finished a release is.
+/// Stage of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Under development.
@@ -51,7 +51,7 @@ impl Version {
         }
     }
 
-    /// What this release calls itself.
+    /// Name and version in messages.
     #[must_use]
     pub fn of(release: Release) -> Self {
         match release {

@@ -1,4 +1,4 @@
-//! Recorded dialogues of real programs: our machines understand them, and say what theirs said.
+//! Recorded dialogues of real programs: our machines accept them and send what theirs sent.
 
 use std::time::{Duration, Instant};
 
@@ -227,7 +227,7 @@ fn our_client_sends_the_recorded_bytes() {
     assert_eq!(replayed, 2 * 22);
 }
 
-/// What the recorded server sent to this client, and how a test ends.
+/// Bytes of the recorded server to this client, and the end of a test.
 fn play_server(capture: &Capture, header: &Header, client: &mut StreamClient) {
     let (now, clock) = (
         Instant::now(),

@@ -179,7 +179,7 @@ fn a_reverse_test_ends_with_the_server() {
     assert!(!pair.client_did(|a| *a == StreamClientAction::StartSending));
     assert!(
         !pair.server_did(|a| matches!(a, StreamServerAction::Send(_))),
-        "no answer in front of data"
+        "no answer before data"
     );
     assert_eq!(pair.client.wanted(), None);
     assert_eq!(

@@ -78,7 +78,7 @@ struct Recorded {
     process_id: u32,
     /// Nothing is masked.
     is_exact: bool,
-    /// What a server applies to every test.
+    /// Defaults of a server for every test.
     defaults: TestSpec,
     listeners: Vec<ListenerFacts>,
     events: Vec<Event>,

@@ -112,7 +112,7 @@ fn a_short_last_interval_is_left_out() {
     }
 }
 
-/// What a client writes of a test.
+/// Output of a client for a test.
 fn client_text(excluded: Excluded) -> String {
     let options = Options {
         excluded,

@@ -24,9 +24,9 @@ pub(crate) type Outcome = Result<(), ParameterError>;
 pub(crate) struct Args {
     /// Client or server.
     pub(crate) role: Option<ChosenRole>,
-    /// An option was seen that only a client understands.
+    /// An option for clients alone was typed.
     pub(crate) client_only_seen: bool,
-    /// An option was seen that only a server understands.
+    /// An option for servers alone was typed.
     pub(crate) server_only_seen: bool,
     /// Options of this end.
     pub(crate) local: LocalOptions,
@@ -98,7 +98,7 @@ pub(crate) struct ServerArgs {
     pub(crate) bitrate_limit: Option<BitrateLimit>,
     /// Longest test.
     pub(crate) max_duration: Option<Duration>,
-    /// How the server is shared among its clients.
+    /// Sharing of the server among its clients.
     pub(crate) policy: ServerPolicy,
     /// The idle timeout was set.
     pub(crate) liveness_given: bool,
@@ -141,7 +141,7 @@ pub struct ProcessOptions {
     pub tui: bool,
 }
 
-/// How reports look and where they go.
+/// Format and destination of reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutputOptions {

@@ -1,4 +1,4 @@
-//! What can be wrong with an iperf3 command line. The texts are those of iperf3 3.22: scripts match
+//! Errors of an iperf3 command line. The texts are those of iperf3 3.22: scripts match
 //! them.
 
 use std::ffi::OsStr;
@@ -31,7 +31,7 @@ impl UsageError {
 }
 
 impl UsageError {
-    /// What is wrong, without the name of a program.
+    /// The error, without the name of a program.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Getopt(error) => {
@@ -144,12 +144,12 @@ pub(crate) enum ParameterError {
     FlowLabel,
     #[error("unable to set CPU affinity: ")]
     Affinity,
-    /// A file that a login needs. The cause stands in a line of its own, as in the original.
+    /// A file that a login needs. The cause is in a line of its own, as in the original.
     #[error("{complaint}")]
     Unreadable {
         /// The path and the system's words.
         file: String,
-        /// What the original reports about the command line.
+        /// The original's error about the command line.
         complaint: Box<Self>,
     },
     /// Ours: an option that the original does not have.

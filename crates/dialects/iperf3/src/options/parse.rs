@@ -62,7 +62,7 @@ impl Args {
     }
 }
 
-/// `--lr-many-streams` counts wherever it stands, so it is looked for before anything acts.
+/// `--lr-many-streams` counts at any position, so it is searched before any option acts.
 fn streams_max(grammar: &Grammar<usize>, argv: &[OsString]) -> u32 {
     let many = Getopt::new(grammar, argv)
         .flatten()

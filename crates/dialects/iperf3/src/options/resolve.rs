@@ -14,7 +14,7 @@ use linerate_model::{Direction, EndCondition, Transport};
 use super::args::{Args, AuthArgs, ChosenRole, EndArgs, OutputOptions, ProcessOptions};
 use super::error::ParameterError;
 
-/// What the program is to do.
+/// Task of the program.
 #[derive(Debug)]
 pub enum Command {
     /// Run one test against a server.
@@ -39,7 +39,7 @@ pub enum Command {
     },
 }
 
-/// What resolving needs from outside.
+/// Inputs of the resolution from outside the command line.
 pub(crate) struct Surroundings<'a> {
     /// Contents of a file.
     pub(crate) read_file: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,

@@ -14,7 +14,7 @@ use linerate_model::command_line::getopt::{Argument, Grammar};
 use linerate_model::command_line::table::{self, OptionGroup, OptionHelp};
 use linerate_model::command_line::values::text;
 
-/// Who understands an option.
+/// Roles that accept an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Client and server.
@@ -27,7 +27,7 @@ pub(crate) enum Role {
     Chooses,
 }
 
-/// Where the help lists an option.
+/// Section of an option in the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     /// Client and server.
@@ -36,11 +36,11 @@ pub(crate) enum Section {
     Server,
     /// Client.
     Client,
-    /// What the original does not have.
+    /// Additions to the original.
     Added,
 }
 
-/// What an option does.
+/// Effect of an option.
 pub(crate) type Effect = table::Effect<Args, ParameterError>;
 
 /// One option.
@@ -52,11 +52,11 @@ pub(crate) struct OptionRow {
     pub(crate) long: &'static str,
     /// Another name for the same, which the help does not show.
     pub(crate) alias: Option<&'static str>,
-    /// Who understands it.
+    /// Roles that accept it.
     pub(crate) role: Role,
-    /// Where it is listed.
+    /// Its section.
     pub(crate) section: Section,
-    /// What it does.
+    /// Its effect.
     pub(crate) effect: Effect,
     /// One or two sentences.
     pub(crate) help: &'static str,
@@ -166,7 +166,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(Some('V'), "verbose", S::Both, Switch(|a| a.output.verbose = true),
         "Report more details."),
     row(Some('J'), "json", S::Both, Switch(|a| a.output.json = true),
-        "Report the whole test as one JSON document when it is over."),
+        "Report the whole test as one JSON document when it has ended."),
     row(None, "json-stream", S::Both, Switch(fx::json_stream),
         "Report each event as one line of JSON as soon as it happens."),
     row(None, "json-stream-full-output", S::Both, Switch(|a| a.output.json_stream_full = true),
@@ -181,8 +181,8 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Send UDP datagrams instead of a TCP stream."),
     row(Some('b'), "bitrate", S::Client, CheckedValue("N[KMGT][/BURST]", fx::bitrate),
         "Limit each stream to N bit/s, 0 for no limit (default 1 Mbit/s for UDP, no limit \
-         otherwise). With /BURST, send so many blocks back to back before the rate is looked at \
-         again, 1 to 1000.").alias("bandwidth"),
+         otherwise). With /BURST, send that many blocks back to back before the rate is \
+         checked again, 1 to 1000.").alias("bandwidth"),
     row(None, "server-bitrate-limit", S::Server, CheckedValue("N[KMGT][/SECONDS]", fx::server_bitrate_limit),
         "End tests that move more than N bit/s, all streams and both directions together, on an \
          average over SECONDS (default: no limit, 5 seconds)."),
@@ -292,13 +292,13 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(None, "fq-rate", S::Client, CheckedValue("N[KMGT]", fx::fq_rate),
         "Let the kernel pace each stream at N bit/s (default 0, no pacing)."),
     row(None, "pacing-timer", S::Client, CheckedValue("N[KMGT]", fx::pacing_timer),
-        "Outdated: time in microseconds between two looks at the rate of old servers (default \
+        "Outdated: time in microseconds between two rate checks of old servers (default \
          1000)."),
     row(None, "connect-timeout", S::Client, CheckedValue("MS", fx::connect_timeout),
         "Give up connecting to the server after this many milliseconds (default: the kernel's \
          limit)."),
     row(None, "idle-timeout", S::Server, CheckedValue("SECONDS", fx::idle_timeout),
-        "Open the listening socket anew after this time without a client; with --one-off, leave \
+        "Reopen the listening socket after this time without a client; with --one-off, leave \
          instead (default: never)."),
     row(None, "rcv-timeout", S::Both, CheckedValue("MS", fx::rcv_timeout),
         "Give up when nothing is received for this many milliseconds, 100 to 86400000 (default \
@@ -320,7 +320,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
          Every option that begins with --lr- does so as well.").role(Role::Both),
     row(None, "lr-path", S::Added, CheckedValue("auto|copy|sendfile|zerocopy", fx::send_path),
         "How senders hand their bytes to the kernel: by copying them (default), as pages of a \
-         file, or by lending their memory, which pays on network devices. A server that is not \
+         file, or with zero copy (MSG_ZEROCOPY), which pays on network devices. A server that is not \
          linerate knows only the first two.").role(Role::Client),
     row(None, "lr-io", S::Added, CheckedValue("auto|BLOCKS/PAUSE_US|BLOCKS/spin", fx::io_strategy),
         "How this end writes and reads byte streams where no other option fixes it: the blocks of \
@@ -331,7 +331,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
          is no longer the cost of small writes.").role(Role::Client),
     row(None, "lr-udp-check", S::Added, CheckedValue("all|burst", fx::udp_check),
         "Read the number of every UDP datagram (default), or only the first of those the kernel \
-         joined into a burst: loss stays exact, order inside a burst is not looked at.").role(Role::Client),
+         joined into a burst: loss stays exact, order inside a burst is not checked.").role(Role::Client),
     row(None, "lr-doctor", S::Added, CheckedSwitch(fx::doctor),
         "Watch this host, and the server's if it is linerate, during the test, and say after the \
          report what held it back. UDP receivers then take one datagram at a time, so that the \
@@ -349,7 +349,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(None, "lr-admit", S::Added, CheckedValue("parallel[:N]|queue[:N[/SECONDS]]|exclusive", fx::admit),
         "What happens to a client that comes while tests run: its test runs beside the others, at \
          most N at once (default, 1000); it waits until fewer than N run (1), but not longer than \
-         SECONDS (25); or it is told that the server is busy, as by the original. With --one-off \
+         SECONDS (25); or it is refused as the server is busy, as by the original. With --one-off \
          always the last.").role(Role::Server),
     row(None, "lr-liveness", S::Added, CheckedValue("SECONDS", fx::liveness),
         "End a test whose client shows no sign of life for this long (default: 10 while another \
@@ -368,7 +368,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(None, "lr-accept-both-paddings", S::Added, Switch(|a| a.auth.both_paddings = true),
         "Accept logins with either padding while clients before version 3.17 are replaced.").role(Role::Server),
     row(None, "lr-metrics", S::Added, CheckedValue("ADDRESS:PORT", fx::metrics),
-        "Offer the server's figures for Prometheus at http://ADDRESS:PORT/metrics.").role(Role::Server),
+        "Serve the server's metrics for Prometheus at http://ADDRESS:PORT/metrics.").role(Role::Server),
     row(None, "lr-facts", S::Added, CheckedValue("trusted|all|none", fx::facts),
         "Clients with --lr-doctor that get facts about this host (its interfaces, settings and \
          counters): those that have logged in, and all if --lr-allow is given (trusted, default); \

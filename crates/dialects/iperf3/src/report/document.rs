@@ -23,7 +23,7 @@ use linerate_document::pretty;
 
 pub(super) use kept::{KeptIntervals, RowBudget};
 
-/// What is known of a test so far, as JSON.
+/// Events of a test so far, as JSON.
 pub(super) struct Document {
     options: Arc<Options>,
     header: Option<TestHeader>,

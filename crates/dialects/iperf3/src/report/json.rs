@@ -127,7 +127,7 @@ impl TestReport for JsonWriter {
 }
 
 impl Appendix {
-    /// What cannot be read as JSON is still worth its words.
+    /// Output that is no JSON is reported as text.
     pub(super) fn value(&self) -> Value {
         serde_json::from_str(&self.json).unwrap_or_else(|_| self.text.as_str().into())
     }

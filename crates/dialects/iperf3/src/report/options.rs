@@ -1,4 +1,4 @@
-//! What the user chose about the output.
+//! Output options.
 
 use linerate_model::event::Endpoint;
 use linerate_model::units::UnitFormat;
@@ -9,7 +9,7 @@ pub enum Style {
     /// Lines for people.
     #[default]
     Text,
-    /// One JSON document per test, when the test is over (`-J`).
+    /// One JSON document per test, when the test has ended (`-J`).
     Json,
     /// One JSON object per event and line (`--json-stream`).
     JsonStream {
@@ -31,9 +31,9 @@ pub struct Options {
     pub verbose: bool,
     /// Level of debug output, 0 for none (`-d`).
     pub debug: u8,
-    /// strftime(3) format of the local time in front of every line (`--timestamps`).
+    /// strftime(3) format of the local time before every line (`--timestamps`).
     pub timestamps: Option<String>,
-    /// Label in front of every line of a client (`-T`).
+    /// Label before every line of a client (`-T`).
     pub title: Option<String>,
     /// Name and version of this program, for example `iperf 3.22 (linerate 0.1.0)`.
     pub version: String,

@@ -30,7 +30,7 @@ struct Reporter {
     options: Arc<Options>,
     output: Output,
     flood: FloodGate,
-    /// What the documents of running tests may keep.
+    /// Budget of rows for the documents of running tests.
     intervals: RowBudget,
 }
 

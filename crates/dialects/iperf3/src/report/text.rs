@@ -1,4 +1,4 @@
-//! Text for people, and for the scripts that read it anyway.
+//! Text output in iperf's format.
 
 mod opening;
 mod page;
@@ -28,7 +28,7 @@ pub(super) struct TextWriter {
     test: Option<Test>,
 }
 
-/// What is known once the parameters are agreed.
+/// Facts of the test once the parameters are agreed.
 struct Test {
     header: TestHeader,
     columns: Columns,

@@ -1,4 +1,4 @@
-//! What both ends saw of a stream or of a whole direction: the numbers behind every summary row.
+//! Counters of both ends for a stream or a whole direction: the numbers behind every summary row.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use linerate_model::{EndpointTotals, Flow, StreamRole, StreamSummary, Summary, T
 /// Sender's and receiver's view of one stream, or of all streams of one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Totals {
-    /// What this end did.
+    /// Role of this end.
     pub(super) role: StreamRole,
-    /// What the sending end counted; zeros over this end's duration when it did not report.
+    /// Counters of the sending end; zeros over this end's duration when it did not report.
     pub(super) sender: View,
-    /// What the receiving end counted, likewise.
+    /// Counters of the receiving end, likewise.
     pub(super) receiver: View,
     /// Segments the sending end retransmitted, when it knows.
     pub(super) retransmits: Option<u64>,

@@ -75,7 +75,7 @@ pub enum Refusal {
          to 3.16 use PKCS#1 v1.5, later ones OAEP; a token made with another key looks the same)"
     )]
     Padding {
-        /// What the server accepts.
+        /// Paddings that the server accepts.
         accepted: &'static str,
     },
     /// The clocks differ too much.
@@ -96,7 +96,7 @@ pub enum Refusal {
     /// The token was good, and was used before.
     #[error("replayed token: it has been used for a login before")]
     Replayed,
-    /// Too many logins from there failed; this one was not looked at.
+    /// Too many logins from there failed; this one was not checked.
     #[error("too many failed logins from this address")]
     LockedOut,
 }
@@ -122,7 +122,7 @@ impl Refusal {
 /// Longest user name of a user file in bytes; the original reads lines of at most 1023.
 const USER_NAME_BYTES_MAX: usize = 256;
 
-/// Whether a user file and a token can hold this name.
+/// Checks whether a user file and a token can hold this name.
 ///
 /// # Errors
 /// Why not.
@@ -243,7 +243,7 @@ impl Authenticator {
         }
 
         verdict?;
-        // There is one way to write a ciphertext in Base64, so the text stands for it.
+        // There is one way to write a ciphertext in Base64, so the text identifies it.
         let max_skew_s = i64::try_from(self.max_skew.as_secs()).unwrap_or(i64::MAX);
         let oldest_unix_s = unix_s.saturating_sub(max_skew_s);
         if !self
@@ -257,7 +257,7 @@ impl Authenticator {
     }
 }
 
-/// Whether a private key has a passphrase: PKCS#8 (RFC 5958, section 3), or the older form with a
+/// Checks for a passphrase of a private key: PKCS#8 (RFC 5958, section 3), or the older form with a
 /// header (RFC 1421).
 #[must_use]
 pub fn is_encrypted(private_key_pem: &str) -> bool {
@@ -274,7 +274,7 @@ pub fn check_password(user: &str, password: &str, users_file: &str) -> Result<()
     look_up(users_file, user, password)
 }
 
-/// What a token says.
+/// Contents of a token.
 struct Claim<'a> {
     user: &'a str,
     password: &'a str,

@@ -2,7 +2,7 @@
 
 use linerate_model::Failure;
 
-/// What is appended to the text of an error.
+/// Suffix of the text of an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Suffix {
     /// Nothing.

@@ -27,15 +27,15 @@ pub enum FrameError {
     /// Longer than the caller allows; includes lengths that are negative for real peers.
     #[error("JSON text of {announced_bytes} bytes announced, at most {max_bytes} are allowed")]
     TooLong {
-        /// What the peer announced.
+        /// Length that the peer announced.
         announced_bytes: u32,
-        /// What is allowed.
+        /// Largest length allowed.
         max_bytes: u32,
     },
     /// This host has no memory for what has arrived.
     #[error("no memory for JSON text of {announced_bytes} bytes")]
     OutOfMemory {
-        /// What the peer announced.
+        /// Length that the peer announced.
         announced_bytes: u32,
     },
 }

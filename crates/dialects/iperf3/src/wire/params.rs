@@ -102,7 +102,7 @@ pub struct Params {
     pub udp_counters_64bit: bool,
     /// Blocks contain `0123456789` repeated.
     pub repeating_payload: bool,
-    /// How senders hand their bytes to the kernel. Programs that are not linerate know
+    /// Path of sent bytes to the kernel. Programs that are not linerate know
     /// `sendfile(2)` only.
     pub send_path: SendPath,
     /// IPv4 UDP is not fragmented.
@@ -123,7 +123,7 @@ pub struct Params {
     pub want_facts: bool,
 }
 
-/// UDP segmentation and coalescing as it stands on the wire. Sizes have no upper bound there.
+/// UDP segmentation and coalescing as on the wire. Sizes have no upper bound there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdpOffload {
     /// Segmentation is wanted when not 0.
@@ -151,14 +151,14 @@ impl Default for UdpOffload {
 }
 
 impl Default for Params {
-    /// What a server assumes for `{}`.
+    /// Defaults of a server for `{}`.
     fn default() -> Self {
         Self::parse(b"{}").expect("every key is optional")
     }
 }
 
 impl Params {
-    /// Whether the client is a linerate program and knows its additions.
+    /// Checks whether the client is a linerate program and knows its additions.
     #[must_use]
     pub fn peer_is_linerate(&self) -> bool {
         self.linerate_protocol.is_some()

@@ -9,7 +9,7 @@ use linerate_model::event::ServerOutput;
 use linerate_model::StreamId;
 pub use merge::merge_peer;
 
-/// What one end counted.
+/// Counters of one end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Results {
     /// CPU use in percent of one core.
@@ -30,12 +30,12 @@ pub struct Results {
     /// See [`linerate_model::Summary::overflows_local`]; only linerate programs send it, and only
     /// to each other.
     pub overflows: Option<u64>,
-    /// What the server knows about its own host: a JSON object, for linerate clients that requested
+    /// Facts of the server's host: a JSON object, for linerate clients that requested
     /// it.
     pub facts: Option<String>,
 }
 
-/// What one end counted on one stream.
+/// Counters of one end for one stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamResult {
     /// Number of the stream on the wire, see [`wire_id`]; 0 when the peer sent nonsense.
@@ -77,7 +77,7 @@ pub fn stream_id(wire_id: u32) -> Option<StreamId> {
 }
 
 impl Results {
-    /// Whether every entry names a stream of a test with this many.
+    /// Checks whether every entry names a stream of a test with this many.
     #[must_use]
     pub(crate) fn name_only_streams_below(&self, total_streams: u32) -> bool {
         self.streams

@@ -1,10 +1,10 @@
 //! The state byte of the control connection.
 
-/// What one byte on the control connection says. Signed on the wire.
+/// State byte of the control connection. Signed on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i8)]
 pub enum State {
-    /// Server: all streams stand, start the clock.
+    /// Server: all streams are open, start the clock.
     TestStart = 1,
     /// Server: move data.
     TestRunning = 2,

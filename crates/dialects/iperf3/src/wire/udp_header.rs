@@ -99,19 +99,19 @@ impl UdpHeader {
     }
 }
 
-/// Whether a datagram answers a hello. Four variants exist: both byte orders of both generations.
+/// Recognises an answer to a hello. Four variants exist: both byte orders of both generations.
 #[must_use]
 pub fn is_reply(datagram: &[u8]) -> bool {
     either_order(datagram, REPLY) || either_order(datagram, LEGACY_REPLY)
 }
 
-/// Whether a datagram answers a hello and announces that the sender coalesces what it receives.
+/// Recognises an answer to a hello that also announces that the sender coalesces what it receives.
 #[must_use]
 pub fn is_coalescing_reply(datagram: &[u8]) -> bool {
     datagram == REPLY_COALESCING
 }
 
-/// Whether a datagram is a hello. A server needs this to recognise strays: real servers take any
+/// Recognises a hello. A server needs this to recognise strays: real servers take any
 /// first datagram.
 #[must_use]
 pub fn is_hello(datagram: &[u8]) -> bool {

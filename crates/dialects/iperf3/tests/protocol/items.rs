@@ -11,7 +11,7 @@ pub(crate) enum Item {
     State(i8),
     /// A text with its length in front.
     Json(Vec<u8>),
-    /// What follows a server error, complete or not.
+    /// Numbers after a server error, complete or not.
     Words(Vec<u8>),
     /// The end.
     Eof,

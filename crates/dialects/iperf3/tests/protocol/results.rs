@@ -1,4 +1,4 @@
-//! What peers send, what we send, and what becomes of it.
+//! Results of peers, our results, and their merge.
 
 use std::time::Duration;
 

@@ -143,7 +143,7 @@ struct Case {
     options: Options,
     text: String,
     stderr: String,
-    /// Columns of clock time in front of every line.
+    /// Columns of clock time before every line.
     time_columns: usize,
 }
 

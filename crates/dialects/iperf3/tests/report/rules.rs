@@ -340,7 +340,7 @@ fn a_server_keeps_a_bounded_number_of_intervals_for_its_documents() {
     assert_eq!(
         run(ROWS),
         (Some(ROWS), true),
-        "what a test kept is free when it is over"
+        "what a test kept is free when it has ended"
     );
     assert_eq!(errors.text().lines().count(), 1);
 }

@@ -33,12 +33,12 @@ pub const RESUME_SPACING: Duration = Duration::from_secs(1);
 /// queue, and some more.
 const SERVER_BURST: u32 = 256;
 
-/// What the owner requests.
+/// Requests of the owner.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// Opens the session.
     Hello {
-        /// What the client wants, with its proof of a token if it has one.
+        /// Requirements of the client, with its proof of a token if it has one.
         hello: Box<Hello>,
         /// The server's proof of the token, without which there is no session; absent without a
         /// token.
@@ -57,8 +57,8 @@ pub enum Input {
     },
     /// Requests the facts of the server's host.
     WantFacts,
-    /// Sends a request, where the server has the feature [`crate::wire::message::REQUESTS`]. One at a
-    /// time: another one before the response has no effect.
+    /// Sends a request, where the server has the feature
+    /// [`crate::wire::message::REQUESTS`]. One at a time: another one before the response has no effect.
     Request {
         /// Name of the request.
         name: String,
@@ -71,7 +71,7 @@ pub enum Input {
     Interrupted,
 }
 
-/// What the owner is to do.
+/// Action for the owner.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Send this plaintext on the control connection.
@@ -80,14 +80,14 @@ pub enum Action {
     Welcome(Box<Welcome>),
     /// The client is in the server's queue.
     Queued {
-        /// Clients in front of it.
+        /// Clients before it in the queue.
         position: u32,
         /// Expected wait in ms.
         wait_ms: u64,
     },
     /// The phase can be started.
     Ready(Ready),
-    /// The server refuses the phase; the session goes on.
+    /// The server refuses the phase; the session continues.
     PhaseRefused {
         /// Short name of the reason.
         clause: String,
@@ -116,7 +116,7 @@ pub enum Action {
     Facts(String),
     /// Response to the request: JSON.
     Response(String),
-    /// The server refuses the request; the session goes on.
+    /// The server refuses the request; the session continues.
     RequestRefused {
         /// Short name of the reason.
         clause: String,
@@ -186,7 +186,7 @@ pub enum ProtocolFailure {
     TooLong(Fault),
 }
 
-/// What a resumption refers to.
+/// Reference point of a resumption.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumePoint {
     /// Name of the session.
@@ -296,7 +296,7 @@ impl Machine {
         self.actions.pop_front()
     }
 
-    /// What the proof of a resumption is computed over. `None` while there is a connection or no
+    /// Input of the proof of a resumption. `None` while there is a connection or no
     /// session.
     #[must_use]
     pub fn resume_point(&self) -> Option<ResumePoint> {

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! head      A5 | 01 | type u8 | flags u8 | flow u32 | tag u64 | sequence u64 | stamp u64     32 bytes
-//! knock     token[16]                                                      a datagram of at least 64 bytes
+//! flow open token[16]                                                      a datagram of at least 64 bytes
 //! reply     t2 u64 | t3 u64 | received u64 | TOS u8 | TTL u8               a datagram of at least 72 bytes
 //! feedback  received u64 | highest u64 | bytes u64 | errors u64 | delay range u64 | rate u64
 //! size      bytes u32 | TOS u8
 //! ```
 //!
-//! A knock from another address than that of the control connection, where the server allows one,
-//! is answered by a challenge. Its stamp is the tag of the next knock, which proves that the
-//! address receives what is sent to it. No other knock has a tag.
+//! A flow open from another address than that of the control connection, where the server allows
+//! one, is answered by a challenge. Its stamp is the tag of the next flow open, which proves that
+//! the address receives what is sent to it. No other flow open has a tag.
 //!
 //! Feedback travels against the load, every 50 ms as long as load arrives. In the search for
 //! capacity (RFC 9097) a server that receives reports what it counted; a client that receives
@@ -26,8 +26,8 @@ pub use crate::wire::sequence::ReceivedSequence;
 pub const MAGIC: [u8; 2] = [0xa5, 0x01];
 /// Bytes of the head.
 pub const HEAD_LEN: usize = 32;
-/// Fewest bytes of a knock; the answer to it is not longer.
-pub const KNOCK_LEN_MIN: usize = 64;
+/// Fewest bytes of a flow open; the answer to it is not longer.
+pub const FLOW_OPEN_LEN_MIN: usize = 64;
 /// Fewest bytes of a probe and of its reply, which have the same length.
 pub const PROBE_LEN_MIN: usize = 72;
 /// Largest sequence number.
@@ -51,7 +51,7 @@ pub const FLAG_INTERFACE: u8 = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DatagramType {
     /// Client: opens a flow with its token.
-    Knock = 0,
+    FlowOpen = 0,
     /// Server: the flow is open.
     Open = 1,
     /// Load.
@@ -68,13 +68,13 @@ pub enum DatagramType {
     SizeAnswer = 7,
     /// The flow ends.
     Bye = 8,
-    /// Server: the knock is to be repeated with this stamp as its tag.
+    /// Server: the flow open is to be repeated with this stamp as its tag.
     Challenge = 9,
 }
 
 impl DatagramType {
     const ALL: [Self; 10] = [
-        Self::Knock,
+        Self::FlowOpen,
         Self::Open,
         Self::Data,
         Self::Probe,
@@ -90,7 +90,7 @@ impl DatagramType {
     #[must_use]
     pub fn len_min(self) -> usize {
         match self {
-            Self::Knock => KNOCK_LEN_MIN,
+            Self::FlowOpen => FLOW_OPEN_LEN_MIN,
             Self::Probe | Self::Reply => PROBE_LEN_MIN,
             Self::Feedback => HEAD_LEN + Feedback::LEN,
             Self::SizeAnswer => HEAD_LEN + SizeAnswer::LEN,
@@ -115,8 +115,8 @@ pub struct DatagramHead {
     pub flags: u8,
     /// Number of the flow in its session.
     pub flow: u32,
-    /// Proof against injection by those who do not see the flow; the caller compares it. Of a knock
-    /// the stamp of the challenge that it answers, or 0.
+    /// Proof against injection by those who do not see the flow; the caller compares it. Of a flow
+    /// open the stamp of the challenge that it answers, or 0.
     pub tag: u64,
     /// Position in the flow, at most [`SEQUENCE_MAX`]; of an answer that of its request.
     pub sequence: u64,
@@ -166,14 +166,14 @@ impl DatagramHead {
     }
 }
 
-/// What follows the head of a knock.
+/// Body of a flow-open datagram.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Knock {
+pub struct FlowOpen {
     /// Single-use token that the server granted.
     pub token: [u8; 16],
 }
 
-impl Knock {
+impl FlowOpen {
     /// Writes the body behind the head, as far as the datagram is long enough.
     pub fn encode_into(&self, datagram: &mut [u8]) {
         body(datagram).put(&self.token);
@@ -188,14 +188,14 @@ impl Knock {
     }
 }
 
-impl std::fmt::Debug for Knock {
+impl std::fmt::Debug for FlowOpen {
     /// Without the token, which is a secret until it is used.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Knock").finish_non_exhaustive()
+        f.debug_struct("FlowOpen").finish_non_exhaustive()
     }
 }
 
-/// What follows the head of a reply. Its stamp is that of the probe.
+/// Body of a reply. Its stamp is that of the probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyBody {
     /// When the probe arrived (t2), ns of the answering end.
@@ -238,7 +238,7 @@ impl ReplyBody {
     }
 }
 
-/// What follows the head of a feedback: counters of the receiver since the flow was opened. The
+/// Body of a feedback: counters of the receiver since the flow was opened. The
 /// head has its number, and as stamp when the last datagram that it counts arrived.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Feedback {
@@ -290,7 +290,7 @@ impl Feedback {
     }
 }
 
-/// What follows the head of a size answer. Its sequence number and stamp are those of the size
+/// Body of a size answer. Its sequence number and stamp are those of the size
 /// probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeAnswer {
@@ -431,11 +431,11 @@ mod tests {
         assert_eq!(ReplyBody::decode(&datagram), Some(reply));
         assert_eq!(ReplyBody::decode(&datagram[..57]), None);
 
-        let knock = Knock { token: [0xab; 16] };
-        knock.encode_into(&mut datagram);
+        let open = FlowOpen { token: [0xab; 16] };
+        open.encode_into(&mut datagram);
         assert_eq!(datagram[HEAD_LEN..48], [0xab; 16]);
-        assert_eq!(Knock::decode(&datagram), Some(knock));
-        assert_eq!(Knock::decode(&datagram[..47]), None);
+        assert_eq!(FlowOpen::decode(&datagram), Some(open));
+        assert_eq!(FlowOpen::decode(&datagram[..47]), None);
 
         let size = SizeAnswer {
             bytes: 1472,

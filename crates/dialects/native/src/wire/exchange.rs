@@ -11,7 +11,7 @@ use crate::wire::message::{Envelope, Fault, FrameReader, Message, decode, encode
 pub const KEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// Silence of the peer after which the connection is lost.
 pub const SILENCE_MAX: Duration = Duration::from_secs(20);
-/// How long a session survives without a connection.
+/// Longest life of a session without a connection.
 pub const RESUME_MAX: Duration = Duration::from_secs(30);
 /// Most messages of a peer per second.
 pub(crate) const MESSAGES_PER_SECOND: u32 = 64;

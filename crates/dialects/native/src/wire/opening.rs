@@ -1,6 +1,6 @@
 //! The first bytes of a connection on the shared port, in both directions.
 
-/// Characters in front of every native cookie. An iperf3 client draws them with a probability of
+/// Characters before every native cookie. An iperf3 client draws them with a probability of
 /// 2^-60.
 pub const COOKIE_PREFIX: &str = "lrnative2222";
 /// Bytes of a cookie: 36 characters and NUL, as iperf3 sends them.
@@ -36,14 +36,14 @@ pub fn cookie(random: [u8; 24]) -> [u8; COOKIE_WIRE_LEN] {
     wire
 }
 
-/// What a connection begins with.
+/// Kind of a connection, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
     /// A native cookie.
     Control,
     /// The head of a data stream, [`crate::wire::stream_head`].
     StreamHead,
-    /// At least so many further bytes are needed; never 0.
+    /// At least this many further bytes are needed; never 0.
     NeedMore(usize),
     /// Another protocol.
     Foreign,

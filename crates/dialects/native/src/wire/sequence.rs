@@ -64,7 +64,8 @@ impl Default for ReceivedSequence {
 }
 
 impl ReceivedSequence {
-    /// Takes the number of a datagram that arrived; numbers above [`crate::wire::datagram::SEQUENCE_MAX`]
+    /// Takes the number of a datagram that arrived; numbers above
+    /// [`crate::wire::datagram::SEQUENCE_MAX`]
     /// are ignored.
     #[inline]
     pub fn on_datagram(&mut self, sequence: u64) {
@@ -400,7 +401,7 @@ mod tests {
         assert_eq!(counters.extent(), GAPS_MAX as u64);
     }
 
-    /// What RFC 4737 and the counters mean, in the plainest form.
+    /// Reference implementation of RFC 4737 and the counters.
     fn model(numbers: &[u64]) -> [u64; 5] {
         let mut arrived: Vec<u64> = Vec::new();
         let [mut duplicates, mut reordered, mut extent] = [0; 3];

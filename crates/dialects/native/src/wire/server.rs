@@ -25,9 +25,9 @@ use crate::wire::message::{ClientMessage, Fault, Hello, Ready, Resume, ServerMes
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for [`Input::PhaseEnded`] after the stop.
 pub const RESULT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How much longer than agreed a phase may take.
+/// Allowed excess over the agreed duration of a phase.
 pub const OVERTIME: Duration = Duration::from_secs(10);
-/// How much longer than its phases together a session may take: for connecting, for queues that
+/// Allowed excess of a session over its phases together: for connecting, for queues that
 /// drain between two loads, for results.
 pub const SESSION_OVERTIME: Duration = Duration::from_secs(60);
 /// Longest phase.
@@ -41,7 +41,7 @@ pub const TURN_SPACING: Duration = Duration::from_secs(1);
 /// A connection that replaces another one is itself not replaced for this long, unless it is lost.
 pub const RESUME_SPACING: Duration = Duration::from_secs(1);
 
-/// What the owner decides or measures.
+/// Decisions and measurements of the owner.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// Answer to [`Action::CheckProof`]: the server's own proof where the client's is right. All
@@ -54,7 +54,7 @@ pub enum Input {
     /// Answer to [`Action::Admit`]: place in the queue; may be repeated. One within
     /// [`TURN_SPACING`] of another is dropped.
     Queued {
-        /// Clients in front of it.
+        /// Clients before it in the queue.
         position: u32,
         /// Expected wait in ms.
         wait_ms: u64,
@@ -115,7 +115,7 @@ pub enum Input {
     Stopping(String),
 }
 
-/// What the owner is to do.
+/// Action for the owner.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Send this plaintext on the control connection.
@@ -174,12 +174,12 @@ pub enum Action {
     /// Nothing arrived for [`SILENCE_MAX`]: close the connection and keep the session, which goes
     /// on.
     ControlLost,
-    /// The session is over; always the last action. Sent bytes should reach the client before the
+    /// The session has ended; always the last action. Sent bytes should reach the client before the
     /// connection is closed.
     Close(CloseReason),
 }
 
-/// Why a session is over.
+/// Reason of the end of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
@@ -218,7 +218,7 @@ pub enum CloseReason {
 #[non_exhaustive]
 pub enum ResumeError {
     /// There is no session that could continue.
-    #[error("the session has not begun or is over")]
+    #[error("the session has not begun or has ended")]
     NoSession,
     /// The numbers do not fit, or a message that is missing is no longer kept.
     #[error("messages that the other end needs are not kept")]
@@ -316,7 +316,7 @@ impl Machine {
         matches!(self.state, State::Session(_))
     }
 
-    /// Since when a session that goes on has no connection.
+    /// Time since which a session that continues has no connection.
     #[must_use]
     pub fn lost_since(&self) -> Option<Instant> {
         self.lost_since.filter(|_| self.is_session())

@@ -25,7 +25,7 @@ pub(crate) struct Pair {
     to_client: Vec<u8>,
     /// Bytes that arrive at once.
     pub(crate) segment: usize,
-    /// What happened at each end, in the order of the actions; sent bytes are left out.
+    /// Actions at each end, in the order of the actions; sent bytes are left out.
     pub(crate) client_log: Vec<String>,
     pub(crate) server_log: Vec<String>,
     /// Messages of the server.
@@ -349,7 +349,7 @@ impl Pair {
     }
 }
 
-/// Stands for the keyed hash.
+/// Replacement of the keyed hash.
 fn proof(number: u64, received: u64) -> [u8; 32] {
     [(number as u8).wrapping_mul(7) ^ received as u8; 32]
 }

@@ -21,7 +21,7 @@ pub const FIRST_DATAGRAMS_MAX: u32 = 100;
 /// Time a receiver is given beyond the test's.
 const RECEIVE_GRACE: Duration = Duration::from_secs(2);
 
-/// What a client knows of its flow.
+/// Setup of a client's flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowClientSetup {
     /// The header in every datagram; `None` without one (`-C`).
@@ -34,7 +34,7 @@ pub struct FlowClientSetup {
     pub wants_report: bool,
 }
 
-/// What happens on this end.
+/// Event on this end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FlowClientInput {
     /// All that was to be sent is sent; the next number would be this one.
@@ -52,20 +52,20 @@ pub enum FlowClientInput {
     Failed(Failure),
 }
 
-/// What the caller is to do.
+/// Action for the caller.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FlowClientAction {
     /// Send data; the first datagram has number 1 and at least [`Header::datagram_len_min`] bytes.
     StartSending,
-    /// What arrives is data.
+    /// Further input is data.
     StartReceiving,
     /// Send this datagram.
     Send(Vec<u8>),
-    /// What the server counted.
+    /// Counters of the server.
     Report(Box<FinalReport>),
     /// The server sent no report.
     NoReport,
-    /// The flow is through; always the last action.
+    /// The flow has ended; always the last action.
     Close(Result<(), Failure>),
 }
 
@@ -197,7 +197,7 @@ impl FlowClient {
         }
     }
 
-    /// What arrives now is for [`Self::handle_datagram`].
+    /// Checks whether input is for [`Self::handle_datagram`].
     #[must_use]
     pub fn awaits_report(&self) -> bool {
         matches!(self.phase, Phase::Ending { .. })

@@ -14,10 +14,10 @@ use crate::wire::stamp::Timestamp;
 pub const ACK_TIMEOUT: Duration = Duration::from_secs(4);
 /// Time a receiver is given beyond the test's, and shortest time for what the server still sends.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest wait for the header in front of a server's framed data.
+/// Longest wait for the header before a server's framed data.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a client knows when the connection stands.
+/// Setup of a client's connection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamClientSetup {
     /// The header; `None` sends data without one (`-C`, and connections back).
@@ -26,10 +26,10 @@ pub struct StreamClientSetup {
     pub time_limit: Option<Duration>,
 }
 
-/// What happens on this end.
+/// Event on this end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamClientInput {
-    /// All that was to be sent is sent, or the time is over.
+    /// Everything was sent, or the time has elapsed.
     SendingDone,
     /// The test is ended now; the report is about what has happened.
     Interrupted,
@@ -37,7 +37,7 @@ pub enum StreamClientInput {
     Failed(Failure),
 }
 
-/// What the caller is to do.
+/// Action for the caller.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamClientAction {
     /// Send these bytes; they are part of the amount.
@@ -48,18 +48,18 @@ pub enum StreamClientAction {
     ClockCheck(ClockCheck),
     /// Send data.
     StartSending,
-    /// What arrives from here on is data, `header_bytes` of which have already been taken.
+    /// Further input is data, `header_bytes` of which have already been taken.
     StartReceiving {
-        /// Length of the header the server sent in front of its data; it is counted as received.
+        /// Length of the header the server sent before its data; it is counted as received.
         header_bytes: usize,
     },
     /// Nothing more is sent; close this direction (`shutdown(2)`).
     FinishSending,
-    /// The connection is through; always the last action.
+    /// The connection has ended; always the last action.
     Close(Result<(), Failure>),
 }
 
-/// What arrives, and what it means.
+/// State of the input and its meaning.
 #[derive(Debug)]
 enum Incoming {
     /// The server's answer; data wait for it.
@@ -87,7 +87,7 @@ pub struct StreamClient {
 }
 
 impl StreamClient {
-    /// A connection that stands. The first action sends the header, if there is one.
+    /// An open connection. The first action sends the header, if there is one.
     #[must_use]
     pub fn new(now: Instant, setup: StreamClientSetup) -> Self {
         let mut client = Self {

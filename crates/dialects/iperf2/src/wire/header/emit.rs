@@ -2,8 +2,8 @@
 
 use super::{
     CONGESTION_LEN_MAX, DATAGRAM_PREFIX_LEN, FRAME_WORDS_LEN, FRAMES_LEN, FrameSettings, Header,
-    Mode, NARROW_LEN, PERMIT_KEY_LEN_MAX, Rate, TCP_TAIL, Tail, UDP_LEN_MAX, UDP_TAIL, WIDE_LEN,
-    at,
+    HeaderTail, Mode, NARROW_LEN, PERMIT_KEY_LEN_MAX, Rate, TCP_TAIL, UDP_LEN_MAX, UDP_TAIL,
+    WIDE_LEN, at,
 };
 use crate::wire::bytes::{put_half, put_word};
 use crate::wire::flags::{first, lower, upper};
@@ -41,7 +41,7 @@ impl Header {
         bytes
     }
 
-    /// The header as it stands in every datagram, number and time left 0 in front of it.
+    /// The header as in every datagram, with number and time before it left 0.
     #[must_use]
     pub fn emit_udp(&self) -> Vec<u8> {
         let mut bytes = vec![0; UDP_LEN_MAX];
@@ -95,7 +95,7 @@ impl Header {
         }
     }
 
-    /// What a server is to send must not be cut off; real clients cut it off.
+    /// An amount for the server must not be cut off; real clients cut it off.
     fn sends_start(&self) -> bool {
         let frames_for_server = self.frames.is_some() && self.mode.server_sends();
         self.start.is_some() || self.fq_rate_bytes_per_s.is_some() || frames_for_server
@@ -136,7 +136,7 @@ impl Header {
             .fold(0, |word, (_, bit)| word | bit)
     }
 
-    fn write(&self, bytes: &mut [u8], tail: Tail) {
+    fn write(&self, bytes: &mut [u8], tail: HeaderTail) {
         let streams = match self.transfer_id {
             Some(id) => 0x8000_0000 | u32::from(id & 0x7ff) << 20 | (self.streams & 0x000f_ffff),
             None => self.streams,

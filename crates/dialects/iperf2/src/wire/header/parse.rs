@@ -1,8 +1,8 @@
 //! Reading headers. A header is valid only if flags, length and version agree.
 
 use super::{
-    CONGESTION_LEN_MAX, DATAGRAM_PREFIX_LEN, FrameSettings, Header, HeaderError, Mode, NARROW_LEN,
-    PERMIT_KEY_LEN_MAX, Rate, TCP_TAIL, Tail, UDP_LEN_MAX, UDP_TAIL, WIDE_LEN, at,
+    CONGESTION_LEN_MAX, DATAGRAM_PREFIX_LEN, FrameSettings, Header, HeaderError, HeaderTail, Mode,
+    NARROW_LEN, PERMIT_KEY_LEN_MAX, Rate, TCP_TAIL, UDP_LEN_MAX, UDP_TAIL, WIDE_LEN, at,
 };
 use crate::wire::amount::Amount;
 use crate::wire::bytes::{half, take, word};
@@ -54,7 +54,7 @@ impl TcpHeaderReader {
         }
     }
 
-    /// What has arrived so far.
+    /// Bytes received so far.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -105,7 +105,7 @@ pub fn parse_udp(datagram: &[u8]) -> Result<Header, HeaderError> {
         return Err(HeaderError::Flags(flags));
     }
 
-    // Here the length counts the number and the time as well, and leaves out what stands behind the
+    // Here the length counts the number and the time as well, and leaves out what follows the
     // isochronous words.
     let len = announced_len(flags)?;
     if len < DATAGRAM_PREFIX_LEN + NARROW_LEN || len > datagram.len() {
@@ -149,7 +149,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn header(&self, tail: Tail) -> Result<Header, HeaderError> {
+    fn header(&self, tail: HeaderTail) -> Result<Header, HeaderError> {
         let (upper_word, lower_word) = (self.word(at::VERSION), self.word(at::VERSION + 4));
         let version = Version::from_words(upper_word, lower_word)
             .ok_or(HeaderError::Version(upper_word, lower_word))?;

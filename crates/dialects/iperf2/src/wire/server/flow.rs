@@ -16,12 +16,12 @@ use crate::wire::report::FinalReport;
 use crate::wire::settings::{UDP_BLOCK_LEN_BYTES, UDP_RATE_BPS, server_spec};
 use crate::wire::stamp::Timestamp;
 
-/// Silence after a report means that it has arrived.
+/// The report is considered delivered after this silence.
 pub const REPORT_SILENCE: Duration = Duration::from_millis(250);
 /// Reports that are sent at most.
 pub const REPORTS_MAX: u32 = 9;
 
-/// What happens on this end.
+/// Event on this end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FlowServerInput {
     /// A datagram with a positive number has arrived; the caller has counted it.
@@ -39,7 +39,7 @@ pub enum FlowServerInput {
     Failed(Failure),
 }
 
-/// What the caller is to do.
+/// Action for the caller.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FlowServerAction {
     /// A test begins.
@@ -59,7 +59,7 @@ pub enum FlowServerAction {
     Send(Vec<u8>),
     /// The client never fell silent, so its report may not have arrived.
     ReportUnconfirmed,
-    /// The flow is through; always the last action.
+    /// The flow has ended; always the last action.
     Close(Result<(), Failure>),
 }
 
@@ -116,7 +116,7 @@ impl FlowServer {
     /// which no peer answers.
     ///
     /// # Errors
-    /// Why the datagram begins no flow.
+    /// Reason why the datagram begins no flow.
     pub fn new(
         now: Instant,
         clock: Timestamp,

@@ -16,7 +16,7 @@ use crate::wire::opening::{OPENING_LEN, Opening, recognise};
 use crate::wire::settings::{bounce_spec, server_spec};
 use crate::wire::stamp::Timestamp;
 
-/// What happens on this end.
+/// Event on this end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamServerInput {
     /// All that was to be sent is sent.
@@ -27,7 +27,7 @@ pub enum StreamServerInput {
     Failed(Failure),
 }
 
-/// What the caller is to do.
+/// Action for the caller.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamServerAction {
     /// A test begins.
@@ -36,11 +36,11 @@ pub enum StreamServerAction {
     Send(Vec<u8>),
     /// Send these bytes, which count as payload.
     SendHeader(Vec<u8>),
-    /// What arrives from here on is data.
+    /// Further input is data.
     StartReceiving,
     /// Send data.
     StartSending,
-    /// What arrives from here on are requests for a [`Responder`](crate::wire::bounceback::Responder);
+    /// Further input is requests for a [`Responder`](crate::wire::bounceback::Responder);
     /// these bytes of the first one have been taken already.
     StartBouncing {
         /// The head of the first request.
@@ -50,7 +50,7 @@ pub enum StreamServerAction {
     ConnectBack(Box<ConnectBack>),
     /// Nothing more is sent; close this direction (`shutdown(2)`).
     FinishSending,
-    /// The connection is through; always the last action.
+    /// The connection has ended; always the last action.
     Close(Result<(), Failure>),
 }
 
@@ -61,7 +61,7 @@ pub struct ConnectBack {
     pub port: u16,
     /// The connection's machine is a client without a header.
     pub setup: StreamClientSetup,
-    /// What is sent on it.
+    /// Data to send on it.
     pub spec: TestSpec,
 }
 
@@ -75,7 +75,7 @@ enum Phase {
     Bounce(Vec<u8>),
     /// Data flow.
     Running,
-    /// Nothing matters any more.
+    /// Ended; input is ignored.
     Closed,
 }
 
@@ -274,7 +274,7 @@ impl StreamServer {
         }
     }
 
-    /// The bytes that were looked at are data like all that follow. The originals lose them.
+    /// The peeked bytes are data like all that follow. The originals lose them.
     fn accept_without_header(&mut self, opening: Opening) {
         if self.policy.permit_key.is_some() {
             return self.refuse(NO_PERMIT.to_owned());
@@ -377,7 +377,7 @@ impl StreamServer {
     }
 }
 
-/// The header in front of a server's framed data.
+/// The header before a server's framed data.
 fn answer_header(asked: &Header, policy: &Policy, clock: Timestamp) -> Header {
     Header {
         trip_times: asked.trip_times,

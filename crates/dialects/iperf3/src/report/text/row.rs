@@ -16,7 +16,7 @@ pub(in crate::report) fn display_id(id: StreamId) -> u64 {
     5 + 2 * u64::from(id.0)
 }
 
-/// What all rows of a test have in common.
+/// Settings shared by all rows of a test.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Columns {
     pub(super) endpoint: Endpoint,
@@ -92,7 +92,7 @@ impl Columns {
         }
     }
 
-    /// What the sender of a stream or direction counted over the whole test.
+    /// Counters of the sender of a stream or direction over the whole test.
     pub(super) fn summary_sender(
         &self,
         subject: Subject,
@@ -120,7 +120,7 @@ impl Columns {
         }
     }
 
-    /// What the receiver counted.
+    /// Counters of the receiver.
     pub(super) fn summary_receiver(
         &self,
         subject: Subject,

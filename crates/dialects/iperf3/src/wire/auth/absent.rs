@@ -1,4 +1,4 @@
-//! Stands in for the cryptography in a build without it: nothing can be constructed.
+//! Counterpart of the cryptography in a build without it: nothing can be constructed.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! RSA keys in their four PEM forms, brought to the two the cryptographic library reads.
+//! RSA keys in their four PEM forms, converted to the two that the cryptographic library reads.
 
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};

@@ -79,7 +79,7 @@ impl Params {
     }
 }
 
-/// Real servers look at the three keys in this order and the last one counts.
+/// Real servers read the three keys in this order and the last one counts.
 fn transport(json: &Object<'_>) -> Transport {
     if json.flag("sctp") {
         Transport::Sctp

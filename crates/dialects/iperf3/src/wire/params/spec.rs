@@ -10,14 +10,14 @@ use super::{
 };
 use super::{Params, UdpOffload};
 
-/// What servers learn about us. They only show it, so the release we imitate comes first.
+/// Version text for servers. They only print it, so the release we imitate comes first.
 const CLIENT_VERSION: &str = concat!("3.22 (linerate ", env!("CARGO_PKG_VERSION"), ")");
 
 /// Most datagrams of one segmented buffer (`UDP_MAX_SEGMENTS`, udp(7)).
 const MAX_SEGMENTS: u32 = 128;
 
 impl Params {
-    /// What a client sends. `block_len_bytes` is the block length after everything about the path
+    /// Parameters of a client. `block_len_bytes` is the block length after all facts of the path
     /// is known. Times are whole seconds on the wire; fractions are cut.
     #[must_use]
     pub fn from_client(
@@ -162,7 +162,7 @@ impl Params {
     }
 }
 
-/// The offload keys for blocks of this length. A buffer of 0 bytes in the request stands for as
+/// The offload keys for blocks of this length. A buffer of 0 bytes in the request means as
 /// many as fit.
 fn offload(udp: &UdpOptions, block_len_bytes: u32) -> UdpOffload {
     let datagram_bytes = block_len_bytes.clamp(MIN_UDP_BLOCK_LEN_BYTES, MAX_UDP_BLOCK_LEN_BYTES);

@@ -82,7 +82,8 @@ pub fn merge_peer(
     Ok(())
 }
 
-/// Whether this end sends on the forward direction, or on the reverse one when it is the only one.
+/// Checks whether this end sends on the forward direction, or on the reverse one when it is the
+/// only one.
 fn sends_first_direction(spec: &TestSpec, endpoint: Endpoint) -> bool {
     (endpoint == Endpoint::Client) == (spec.direction != Direction::Reverse)
 }

@@ -10,7 +10,7 @@ use crate::wire::error_code::ErrorCode;
 use crate::wire::json::Object;
 use crate::wire::params::{LINERATE_PROTOCOL, MAX_STREAMS_EXTENDED};
 
-/// Most entries that are looked at: both directions of the largest test.
+/// Most entries that are read: both directions of the largest test.
 const MAX_ENTRIES: usize = 2 * MAX_STREAMS_EXTENDED as usize;
 /// Longest facts of a peer that are passed on.
 const MAX_FACTS_BYTES: usize = 1 << 20;

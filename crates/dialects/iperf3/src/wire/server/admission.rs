@@ -1,4 +1,4 @@
-//! Whether a test is within the limits of a server.
+//! Checks a test against the limits of a server.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::wire::params::Params;
 /// Decides on valid parameters of a client that may test.
 ///
 /// # Errors
-/// What is sent to the client.
+/// Error for the client.
 pub(super) fn check_limits(policy: &Policy, params: &Params) -> Result<(), ErrorCode> {
     match params.transport {
         Transport::Udp if policy.udp_refused => return Err(ErrorCode::UdpFileTransfer),

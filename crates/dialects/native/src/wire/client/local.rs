@@ -1,4 +1,4 @@
-//! What a request of the owner means in each state. One that comes too late, or too early, has no
+//! Requests of the owner in each state. One that comes too late, or too early, has no
 //! effect.
 
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What a message of the server means in each state.
+//! Messages of the server in each state.
 
 use std::time::Instant;
 

@@ -22,8 +22,8 @@ impl Machine {
         self.keep_alive(now);
     }
 
-    /// The control connection was closed or broke. A session goes on for [`RESUME_MAX`]; anything
-    /// else is over.
+    /// The control connection was closed or broke. A session continues for [`RESUME_MAX`]; anything
+    /// else has ended.
     pub fn control_lost(&mut self, now: Instant) {
         if !self.is_connected() {
             return;
@@ -171,7 +171,11 @@ impl Machine {
     }
 
     fn end_at_limit(&mut self, now: Instant) {
-        self.stop(now, "the agreed time is over", CloseReason::TimeLimit);
+        self.stop(
+            now,
+            "the session exceeded its agreed duration",
+            CloseReason::TimeLimit,
+        );
     }
 
     fn keep_alive(&mut self, now: Instant) {

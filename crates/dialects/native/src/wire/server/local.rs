@@ -1,4 +1,4 @@
-//! What a decision of the owner means in each state. One that arrives too late has no effect.
+//! Decisions of the owner in each state. One that arrives too late has no effect.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What a message of the client means in each state.
+//! Messages of the client in each state.
 
 use std::time::{Duration, Instant};
 
@@ -236,7 +236,7 @@ impl Machine {
     }
 }
 
-/// What no server can do: clause, explanation, limit.
+/// Parameters that no server can serve: clause, explanation, limit.
 fn impossible(spec: &PhaseSpec) -> Option<(&'static str, &'static str, Option<u64>)> {
     use PhaseKind as K;
 
