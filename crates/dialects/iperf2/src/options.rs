@@ -14,11 +14,12 @@ mod unsupported;
 use std::ffi::{OsStr, OsString};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::report::Layout;
-use args::Args;
 use linerate_model::command_line::getopt::knows_options;
 use linerate_model::command_line::values::ValueChecks;
 use linerate_sys::random;
+
+use crate::report::Layout;
+use args::Args;
 use message::Stop;
 use resolve::{Surroundings, resolve};
 

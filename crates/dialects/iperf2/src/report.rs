@@ -18,9 +18,8 @@ mod text;
 
 use std::sync::Arc;
 
-use linerate_model::{EventSink, ServerReporter};
-
 use linerate_document::Output;
+use linerate_model::{EventSink, ServerReporter};
 
 pub use options::{Excluded, Layout, Options, Style};
 

@@ -16,11 +16,11 @@ mod wording;
 
 use std::sync::Arc;
 
+use linerate_document::Output;
 use linerate_model::sink::Tee;
 use linerate_model::{Event, EventSink, Failure, SinkError};
 
 use document::RowBudget;
-use linerate_document::Output;
 
 pub use options::{Options, Style};
 pub use peer_report::peer_report;

@@ -5,7 +5,6 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::report::{Excluded, Layout, Options, Style};
 use linerate_model::command_line::values::ValueChecks;
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{LocalOptions, TestSpec};
@@ -13,6 +12,7 @@ use linerate_model::units::UnitFormat;
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
 
 use super::message::{Message, Stop};
+use crate::report::{Excluded, Layout, Options, Style};
 
 /// The result of the effect of an option: an error ends the program at once.
 pub(crate) type Outcome = Result<(), Stop>;

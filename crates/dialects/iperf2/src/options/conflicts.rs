@@ -153,6 +153,7 @@ pub(crate) fn check_client(args: &Args, block_len_bytes: u32, now: Duration) -> 
     let mut wrong: Vec<String> = conflicts
         .map(|(_, text)| format!("ERROR: {text}"))
         .collect();
+    // All complaints are printed, in this order.
     wrong.extend(permit_key_len(args));
     wrong.extend(lengths(args, block_len_bytes));
     wrong.extend(start_time(args, now));
@@ -203,6 +204,7 @@ fn lengths(args: &Args, block_len_bytes: u32) -> Vec<String> {
     let mut wrong = Vec::new();
     let (is_udp, is_bouncing) = (args.is_udp(), args.is_bouncing());
     if let (Some(RateArg::Bits { bps, .. }), false, false) = (args.rate, is_udp, is_bouncing)
+        // One write would take longer than a second, so the rate could not be held.
         && bps / 8 < u64::from(block_len_bytes)
         && !args.is_isochronous()
         && !args.is_near_congestion()
@@ -214,6 +216,7 @@ fn lengths(args: &Args, block_len_bytes: u32) -> Vec<String> {
         ));
     }
 
+    // A period alone implies bursts of the default size.
     let burst_bytes = match (args.shape.burst_bytes, args.shape.burst_period_s) {
         (None, None) => None,
         (None, Some(_)) => Some(BURST_BYTES),

@@ -5,15 +5,15 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use crate::report::Layout;
+use linerate_model::command_line::numbers::{atof, atoi, scan_float};
+use linerate_model::command_line::values::{split_device, text};
 use linerate_model::spec::ConnectRetry;
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
 
 use super::args::{Args, FrameRate, IsochronousArg, Outcome, RateArg, Role, named_layout};
 use super::message::{Message, Stop};
 use super::tos::{tos_of, tos_of_dscp};
-use linerate_model::command_line::numbers::{atof, atoi, scan_float};
-use linerate_model::command_line::values::{split_device, text};
+use crate::report::Layout;
 
 // Roles
 
@@ -30,6 +30,7 @@ pub(crate) fn client(args: &mut Args, value: &OsStr) {
     if !args.is_server() {
         let (host, device) = split_device(&text(value));
         args.role = Some(Role::Client(host));
+        // The device is that of the route to the server, not of the local address.
         args.local.end.peer_device = device;
     }
 }
@@ -89,6 +90,7 @@ pub(crate) fn bind(args: &mut Args, value: &OsStr) -> Outcome {
         .and_then(|rest| rest.split_once(']'))
     {
         Some((host, port)) => (host.to_owned(), port.strip_prefix(':')),
+        // One colon is a port; an IPv6 address has at least two.
         None if address.matches(':').count() == 1 => {
             let (host, port) = address.split_once(':').unwrap_or_default();
             (host.to_owned(), Some(port))
@@ -116,6 +118,7 @@ pub(crate) fn local_only(args: &mut Args, value: Option<&OsStr>) {
 }
 
 pub(crate) fn ttl(args: &mut Args, value: &OsStr) {
+    // Out of range: the default of multicast, which stays on the link.
     args.test.workload.multicast_ttl = Some(u8::try_from(atoi(value.as_bytes())).unwrap_or(1));
 }
 
@@ -148,6 +151,7 @@ pub(crate) fn amount(args: &mut Args, value: &OsStr) -> Outcome {
 
 pub(crate) fn interval(args: &mut Args, value: &OsStr) -> Outcome {
     if matches!(value.as_bytes(), [b'f' | b'F', ..]) {
+        // A report per frame needs the columns of frames.
         args.output.per_frame = true;
         args.output.enhanced = true;
         return Ok(());
@@ -177,6 +181,7 @@ pub(crate) fn bandwidth(args: &mut Args, value: &OsStr) {
             .strip_suffix(b"pps")
             .or_else(|| typed.strip_suffix(b"p"))
         {
+            // Negative numbers are no rate; casts of floats saturate.
             Some(number) => RateArg::Datagrams(atof(number).max(0.0) as u64),
             None => {
                 let mut parts = typed.splitn(2, |byte| *byte == b',');
@@ -195,6 +200,7 @@ pub(crate) fn bandwidth(args: &mut Args, value: &OsStr) {
 }
 
 pub(crate) fn unsent_limit(args: &mut Args, value: &OsStr) {
+    // The limit shows in enhanced columns only.
     args.test.workload.unsent_limit_bytes = positive_bytes(value);
     args.output.enhanced = true;
 }
@@ -208,6 +214,7 @@ pub(crate) fn parallel(args: &mut Args, value: &OsStr) {
     args.parallel = Some(
         u32::try_from(atoi(value.as_bytes()))
             .unwrap_or(0)
+            // Each stream is a thread or a socket, so the number is bounded.
             .min(STREAMS_MAX),
     );
 }
@@ -215,6 +222,7 @@ pub(crate) fn parallel(args: &mut Args, value: &OsStr) {
 pub(crate) fn tos(args: &mut Args, value: &OsStr) {
     match tos_of(value.as_bytes()) {
         Some(tos) => args.test.socket.tos = tos,
+        // As in the original, a wrong class does not stop the test.
         None => args.say(format!("Invalid --tos value of {}", text(value))),
     }
 }
@@ -281,6 +289,7 @@ pub(crate) fn isochronous(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     } else {
         atof(frames)
     };
+    // The period of the frames is its reciprocal.
     if !(frames_per_s > 0.0 && frames_per_s.is_finite()) {
         return Err(Stop::Quiet(
             "Invalid value for frames per second in the isochronous settings".to_owned(),
@@ -299,6 +308,7 @@ pub(crate) fn isochronous(args: &mut Args, value: Option<&OsStr>) -> Outcome {
 /// Bits per second, or datagrams per frame: `20m`, `10p`.
 fn frame_rate(typed: &[u8]) -> FrameRate {
     match scan_float(typed) {
+        // The suffix p counts datagrams; any other is a unit of bits.
         Some((datagrams, [b'p' | b'P', ..])) if datagrams.is_finite() => {
             FrameRate::Datagrams(datagrams.max(0.0))
         }
@@ -313,6 +323,7 @@ pub(crate) fn burst_size(args: &mut Args, value: &OsStr) {
 
 pub(crate) fn burst_period(args: &mut Args, value: &OsStr) {
     args.shape.burst_period_s = Some(seconds_of(value)).filter(|period_s| *period_s > 0.0);
+    // Only a period that counts changes the columns.
     args.output.enhanced |= args.shape.burst_period_s.is_some();
 }
 
@@ -395,6 +406,7 @@ pub(crate) fn histogram(args: &mut Args, value: Option<&OsStr>) {
         .split(|byte| *byte == b',')
         .filter(|part| !part.is_empty());
     if let Some((number, unit)) = parts.next().and_then(scan_float) {
+        // The default unit is the millisecond.
         let width_us = if unit.first() == Some(&b'u') {
             number
         } else {
@@ -405,12 +417,14 @@ pub(crate) fn histogram(args: &mut Args, value: Option<&OsStr>) {
 
     let mut number = || parts.next().map(atof).filter(|number| number.is_finite());
     if let Some(bins) = number() {
+        // Each stream allocates its bins.
         spec.bins = (bins as u32).clamp(1, BINS_MAX);
     }
 
     spec.lower_percent = number().unwrap_or(spec.lower_percent).clamp(0.0, 100.0);
     spec.upper_percent = number()
         .unwrap_or(spec.upper_percent)
+        // The upper percentile is not below the lower one.
         .clamp(spec.lower_percent, 100.0);
     args.histogram = Some(spec);
     args.output.enhanced = true;

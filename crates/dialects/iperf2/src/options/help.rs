@@ -2,10 +2,10 @@
 
 use std::ffi::OsStr;
 
-use crate::report::Layout;
+use linerate_model::command_line::table::listing;
 
 use super::table::option_groups;
-use linerate_model::command_line::table::listing;
+use crate::report::Layout;
 
 /// Printed without an option that selects client or server.
 pub(crate) fn short_usage(program: &OsStr) -> Vec<u8> {

@@ -3,15 +3,15 @@
 
 use std::ffi::{OsStr, OsString};
 
-use crate::report::Layout;
+use linerate_model::command_line::getopt::{Getopt, OLD_GNU};
+use linerate_model::command_line::table::Value;
 use linerate_model::command_line::values::ValueChecks;
 use linerate_model::spec::{LocalOptions, Payload, TestSpec};
 
 use super::args::{Args, Outcome, OutputOptions, named_layout};
 use super::message::Message;
 use super::table::{self, OPTIONS};
-use linerate_model::command_line::getopt::{Getopt, OLD_GNU};
-use linerate_model::command_line::table::Value;
+use crate::report::Layout;
 
 impl Args {
     /// The defaults; `--lr-format` counts at any position.

@@ -4,7 +4,6 @@
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use crate::report::Layout;
 use linerate_model::spec::Iperf2Defaults;
 use linerate_model::spec::{AddressFamily, ClientSpec, ServerSpec, TestSpec};
 use linerate_model::workload::{BounceBack, Isochronous, Pairing, Release, Shape, Start};
@@ -13,6 +12,7 @@ use linerate_model::{Direction, EndCondition, Transport};
 use super::args::{Args, BURST_BYTES, FrameRate, OutputOptions, RateArg, Role};
 use super::conflicts;
 use super::message::Stop;
+use crate::report::Layout;
 
 /// Task of the program.
 #[derive(Debug)]
@@ -71,6 +71,7 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
         ));
     }
 
+    // Warnings of single options come before the checks of combinations, as in the original.
     let said = std::mem::take(&mut args.misplaced.on_client);
     said.into_iter().for_each(|text| args.say(text));
     imply_client(args);
@@ -123,6 +124,7 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
     raise_interval(args);
 
     if args.is_multicast_receiver() {
+        // The datagrams of all senders arrive on one socket.
         args.server.one_at_a_time = true;
     }
 
@@ -136,6 +138,7 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
     test.block_len_explicit = args.block_len_bytes.is_some();
     apply_output(&args.output, &mut test);
     test.workload.histogram = args.histogram;
+    // The client decides: its header says whether its clock is comparable.
     test.workload.trip_times = false;
     test.workload.permit_key = args
         .permit_key
@@ -178,6 +181,7 @@ fn imply_client(args: &mut Args) {
     if args.is_bouncing() {
         args.output.enhanced = true;
         args.test.socket.no_delay = true;
+        // The original reports a bounce-back test every second if nothing else is typed.
         args.local.interval = args.local.interval.or(Some(Duration::from_secs(1)));
     }
 
@@ -203,6 +207,7 @@ fn imply_client(args: &mut Args) {
 fn default_len(args: &Args, host: &str) -> u32 {
     match args.test.transport {
         _ if args.is_bouncing() => args.bounce.request_bytes.unwrap_or(100),
+        // An Ethernet frame without fragments; the longer header of IPv6 takes 20 bytes more.
         Transport::Udp if is_v6(args, host) => 1450,
         Transport::Udp => 1470,
         _ => 128 * 1024,
@@ -260,6 +265,7 @@ fn raise_interval(args: &mut Args) {
 }
 
 fn client_end(args: &mut Args) -> EndCondition {
+    // Of -t and -n the later one has removed the other.
     if let Some(bytes) = args.amount_bytes {
         return EndCondition::Bytes(bytes);
     }
@@ -304,6 +310,7 @@ fn pairing(args: &Args) -> Pairing {
 fn shape(args: &Args, block_len_bytes: u32) -> Shape {
     let shape = &args.shape;
     if let Some(count) = args.connect_only {
+        // With intervals the time ends such a test, without them a number of connections.
         let count = count.or(args.local.interval.is_none().then_some(CONNECTIONS));
         return Shape::ConnectOnly { count };
     }
@@ -380,6 +387,7 @@ fn apply_rate(args: &Args, test: &mut TestSpec) {
         Some(RateArg::Datagrams(rate)) => {
             test.workload.datagrams_per_s = Some(rate).filter(|rate| *rate > 0);
         }
+        // Frames and bursts have a rate of their own.
         None if test.transport == Transport::Udp && test.workload.shape == Shape::Continuous => {
             test.pacing.rate_bps = Some(UDP_RATE_BPS);
         }

@@ -4,14 +4,14 @@
 use std::ffi::OsStr;
 
 use linerate_model::Transport;
+use linerate_model::command_line::getopt::{Argument, Grammar};
+use linerate_model::command_line::table::{self, OptionGroup, OptionHelp};
+use linerate_model::command_line::values::text;
 use linerate_model::spec::AddressFamily;
 
 use super::args::{Args, Outcome};
 use super::effects as fx;
 use super::message::Stop;
-use linerate_model::command_line::getopt::{Argument, Grammar};
-use linerate_model::command_line::table::{self, OptionGroup, OptionHelp};
-use linerate_model::command_line::values::text;
 
 /// Section of an option in the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -95,6 +95,7 @@ pub(super) fn client(
         (false, _) => String::new(),
         (true, false) => format!(" with pid {} ({} flows)", options.process_id, test.streams),
         (true, true) => {
+            // The streams that load the path beside a bounce-back test.
             let load = working_load(test).map_or(0, |load| load.streams);
             format!(
                 " with pid {} ({}/{load} flows/load)",
@@ -109,6 +110,7 @@ pub(super) fn client(
 
     let shape = &test.workload.shape;
     if let Shape::ConnectOnly { .. } = shape {
+        // Such a test sends nothing, so the lines about data are absent.
         lines.extend(write_buffer(options, test));
         lines.extend(congestion(options, socket, test, false));
         lines.extend(tos_of_client(options, test));
@@ -166,6 +168,7 @@ fn read_buffer(options: &Options, test: &TestSpec) -> Option<String> {
         _ => format!(
             "Read buffer size: {} (Dist bin width={})",
             buffer_size(options.units, u64::from(test.block_len_bytes)),
+            // Reads are counted in eight bins of equal width.
             bytes((len / 8.0).floor())
         ),
     })
@@ -184,6 +187,7 @@ fn mss(options: &Options, socket: &SocketFacts, test: &TestSpec) -> Option<Strin
 /// The requested algorithm, unless the system has refused it.
 fn congestion_in_use<'a>(socket: &SocketFacts, test: &'a TestSpec) -> Option<&'a String> {
     let used = socket.effective.congestion.as_ref();
+    // The system falls back to its own when it refuses the algorithm.
     let wanted = test.socket.congestion.as_ref();
     wanted.filter(|wanted| used.is_none_or(|used| used == *wanted))
 }
@@ -369,6 +373,7 @@ fn datagrams(test: &TestSpec) -> Option<String> {
     let len = test.block_len_bytes;
     let gap_us = match (test.workload.datagrams_per_s, test.pacing.rate_bps) {
         (Some(rate), _) => 1e6 / rate as f64,
+        // Bits of a datagram over the rate, in microseconds.
         (None, Some(rate)) => f64::from(len) * 8e6 / rate as f64,
         (None, None) => 0.0,
     };
@@ -388,6 +393,7 @@ fn window(options: &Options, test: &TestSpec, granted_bytes: Option<u32>) -> Opt
     let granted = buffer_size(options.units, granted_bytes);
     let remark = match test.socket.window_bytes.map(u64::from) {
         None => " (default)".to_owned(),
+        // Linux doubles the requested size, so this is rare.
         Some(wanted) if wanted == granted_bytes => String::new(),
         Some(wanted) => format!(
             " (WARNING: requested {})",

@@ -19,6 +19,7 @@ pub(super) fn line(
     stream: &Stream,
     facts: &StreamFacts,
 ) -> String {
+    // The label marks data that run against the first connection.
     let is_reversed = facts.is_connected_back && !options.is_client();
     let key = test.workload.permit_key.as_deref();
     let shows_more = shows_more(options, test);
@@ -60,6 +61,7 @@ pub(super) fn start(options: &Options, start: &DelayedStart) -> Option<String> {
     let (label, zone) = (label(number, false, None), clock::zone(&now));
     let (at, now_ms) = (clock::date(&at, false), clock::date(&now, options.is_new()));
 
+    // A start in the past is at once, with a warning.
     Some(if at_unix_us < now_unix_us {
         let (typed_s, now) = (at_unix_us as f64 / 1e6, clock::date(&now, false));
         format!("{label}WARNING: --txstart-time ({typed_s:?}) {at} is before now {now} ({zone})")
@@ -216,6 +218,7 @@ fn date(options: &Options, test: &TestSpec, facts: &StreamFacts) -> String {
         return String::new();
     }
 
+    // A connection without a time, as in old records, has no date.
     let Some(time) = facts
         .opened_at_unix_us
         .and_then(|us| clock::zoned(us, options.utc))

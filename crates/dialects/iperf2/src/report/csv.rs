@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use linerate_document::Output;
 use linerate_model::event::TestHeader;
 use linerate_model::metrics::StreamMetrics;
 use linerate_model::spec::{TestSpec, Transport};
@@ -16,7 +17,6 @@ use super::options::Options;
 use super::row::{Row, shown};
 use super::stream_columns::{datagram_rate, ms};
 use super::sum::{Numbered, Sum};
-use linerate_document::Output;
 
 /// Set once the header line was printed; the writers of a server share it.
 #[derive(Clone, Default)]
@@ -106,6 +106,7 @@ impl CsvWriter {
             let (from, _, to, port) = ends(stream, first.role);
             self.row(
                 &test,
+                // The sum of all streams has no port of its own.
                 &(from, 0, to, port),
                 "-1",
                 &Sum::of(&numbered).row(*first),
@@ -116,11 +117,13 @@ impl CsvWriter {
     fn row(&mut self, test: &TestSpec, ends: &Ends, number: &str, row: &Row<'_>) {
         let columns = self.columns(test, row);
         if let Some((names, _)) = &columns
+            // One header per file, whatever tests a server runs at once.
             && !self.header_shown.0.swap(true, Ordering::Relaxed)
         {
             self.page.push_str(&format!("{COMMON_NAMES},{names}\n"));
         }
 
+        // The short form joins both times by a dash, the long one has a column for each.
         let separator = if columns.is_some() { ',' } else { '-' };
         let (source, source_port, destination, destination_port) = ends;
         let mut line = format!(
@@ -216,6 +219,7 @@ fn ends(stream: &Stream, role: StreamRole) -> Ends {
 /// Jitter in ms, lost, total, lost in percent, late.
 fn loss(udp: Option<UdpInterval>) -> String {
     let udp = udp.unwrap_or_default();
+    // No datagrams, no loss: a division by 0 would print NaN.
     let percent = if udp.packets > 0 {
         100.0 * udp.lost as f64 / udp.packets as f64
     } else {

@@ -48,6 +48,7 @@ impl<'a> Row<'a> {
             bytes: interval.bytes,
             tcp: interval.tcp,
             udp: interval.udp,
+            // Columns are printed with zeros where the engine measured nothing.
             more: interval.metrics.as_deref().unwrap_or(&NONE),
             is_total: false,
         }
@@ -75,6 +76,7 @@ impl<'a> Row<'a> {
             udp: totals.udp.map(|udp| {
                 UdpInterval::new(
                     udp.packets,
+                    // Counters of a peer may be anything.
                     i64::try_from(udp.lost).unwrap_or(i64::MAX),
                     udp.out_of_order,
                     udp.jitter_s,
@@ -151,6 +153,7 @@ pub(super) fn is_reversed(flow: Flow, spec: &TestSpec, options: &Options) -> boo
     }
 
     match (options.is_client(), spec.workload.pairing) {
+        // The server opened this connection, so its data run along with it.
         (true, Pairing::ConnectBack | Pairing::ConnectBackAfterwards) => false,
         (true, _) => true,
         (false, _) => spec.direction == Direction::Bidirectional,

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use linerate_document::Output;
 use linerate_model::stream::ListenerFacts;
 use linerate_model::{EventSink, ServerReporter, SinkError};
 
 use super::options::{Options, Style};
 use super::{banner, csv, text};
-use linerate_document::Output;
 
 /// The reporter of one server.
 pub(super) struct Reporter {

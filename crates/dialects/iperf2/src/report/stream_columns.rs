@@ -142,6 +142,7 @@ pub(super) fn one_way(options: &Options, row: &Row<'_>) -> Option<String> {
         ));
     }
 
+    // 2.1.8 prints these delays for the whole test only.
     row.is_total.then(|| {
         let rate = replies_per_s(&bounces.round_trip);
         format!(
@@ -226,6 +227,7 @@ fn paced_writes(options: &Options, test: &TestSpec, row: &Row<'_>) -> Values {
 
     let (_, line) = writes(options, row);
     let rate = bits(test.pacing.fq_rate_bps.unwrap_or(0) as f64);
+    // The rate goes before the last column.
     let (columns, power) = line.rsplit_once("  ").unwrap_or((&line, ""));
     (header, format!("{columns} {rate}/sec {power}"))
 }

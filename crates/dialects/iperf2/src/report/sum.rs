@@ -42,6 +42,7 @@ impl Sum {
     /// Adds up rows of the same boundaries. The sum ends with the last of them.
     pub(super) fn of(rows: &[Numbered<'_>]) -> Self {
         let numbers: BTreeSet<u32> = rows.iter().map(|(number, _)| *number).collect();
+        // All rows of an interval begin at the same boundary.
         let start_s = rows.first().map_or(0.0, |(_, row)| row.start_s);
         let mut sum = Self {
             streams: numbers.len(),
@@ -54,6 +55,7 @@ impl Sum {
     }
 
     fn add(&mut self, row: &Row<'_>) {
+        // Streams end a little apart; the last one ends the test.
         self.end_s = self.end_s.max(row.end_s);
         self.bytes = self.bytes.saturating_add(row.bytes);
         let writes = row.more.writes.unwrap_or_default();
@@ -82,6 +84,7 @@ impl Sum {
 
         if let Some(delay) = row.more.one_way {
             self.add_delay(&delay);
+            // Little's law: what is in the path is the rate times the delay.
             self.load_bytes += row.bytes_per_s() * delay.mean;
         }
 
@@ -98,6 +101,7 @@ impl Sum {
         if self.delay.count == 0 {
             self.delay = *delay;
         } else if delay.count > 0 {
+            // Means weigh by their counts, or a short stream would count like a long one.
             self.delay.mean = (self.delay.mean * mine + delay.mean * theirs) / (mine + theirs);
             self.delay.min = self.delay.min.min(delay.min);
             self.delay.max = self.delay.max.max(delay.max);

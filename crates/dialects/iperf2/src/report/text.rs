@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use linerate_document::Output;
 use linerate_model::event::{ClockCheck, TestHeader};
 use linerate_model::metrics::{ConnectTimes, HistogramKind};
 use linerate_model::spec::working_load;
@@ -20,7 +21,6 @@ use super::row::{Row, is_reversed, label, shown};
 use super::stream_columns::{Columns, PLAIN_HEADER, one_way, out_of_order, schedule_errors};
 use super::sum::{Numbered, Sum};
 use super::{banner, connection, histogram};
-use linerate_document::Output;
 
 /// Headers that were shown already. Tests that run at the same time share them; when none is left,
 /// all is forgotten.
@@ -59,6 +59,7 @@ impl Headers {
     fn leave(&self) {
         let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         shown.tests = shown.tests.saturating_sub(1);
+        // Tests that overlap share a header; the next one alone gets its own.
         if shown.tests == 0 {
             shown.headers.clear();
         }
@@ -233,12 +234,14 @@ impl TextWriter {
             ms(check.response_ns),
             ms(check.request_ns.saturating_sub(check.response_ns))
         );
+        // The original writes this line to the standard error.
         self.output.error(&text);
     }
 
     fn connects(&mut self, connects: &ConnectTimes) {
         let test = self.test();
         let is_only = matches!(test.workload.shape, Shape::ConnectOnly { .. });
+        // 2.2.1 shows these times for tests of nothing else, 2.1.8 from two connections on.
         let is_shown = if self.options.is_new() {
             is_only
         } else {
@@ -329,6 +332,7 @@ impl TextWriter {
                 .filter(|(n, _)| *n == number)
                 .copied()
                 .collect();
+            // A pair is complete with its second row, and its line follows at once.
             if pair.len() == 2 && self.options.enhanced && test.workload.pairing == Pairing::Shared
             {
                 self.pair(&test, number, &pair);
@@ -357,6 +361,7 @@ impl TextWriter {
             self.line(&format!("[{number:3}] Sent {} datagrams", udp.packets));
         }
 
+        // A sender that was late is a fault of this host, not a result.
         if let Some(errors) = schedule_errors(&options, self.number(id), row) {
             self.output.error(&errors);
         }
@@ -445,6 +450,7 @@ impl TextWriter {
     /// Received bytes as the server reports them.
     fn server_report(&mut self, stream: &StreamSummary) {
         let test = self.test();
+        // Only a sender gets a report of the other end; a receiver has counted itself.
         let reported = stream
             .receiver
             .filter(|_| stream.role == StreamRole::Sender);
@@ -458,6 +464,7 @@ impl TextWriter {
 
         let row = Row::of_totals(StreamRole::Receiver, &half, stream.peer_metrics.as_deref());
         let Columns { header, line } = Columns::of_server_report(&options, &row);
+        // The plain header is repeated for each report, the one with delays is not.
         if row.more.one_way.is_none() || self.headers.is_first(&header) {
             self.line(&header);
         }

@@ -79,6 +79,7 @@ impl BounceHead {
             .then(|| checked_len(word(60)))
             .transpose()?;
         let hold = Duration::from_micros(u64::from(word(44)));
+        // A held reply occupies a place of the server, so the time is bounded.
         if hold > HOLD_MAX {
             return Err(BounceError::Hold(word(44)));
         }
@@ -118,6 +119,7 @@ impl BounceHead {
         put_half(bytes, 14, self.tos.map_or(FILLER, u16::from));
         put_word(bytes, 16, 0);
         self.sent.write(bytes, 20);
+        // Requests leave the times of the server as placeholders.
         self.received.unwrap_or(UNKNOWN).write(bytes, 28);
         self.replied.unwrap_or(UNKNOWN).write(bytes, 36);
         put_word(
@@ -146,6 +148,7 @@ impl BounceHead {
     #[must_use]
     pub fn message(&self, len: u32) -> Vec<u8> {
         let mut bytes = vec![0; len.min(MESSAGE_LEN_MAX) as usize];
+        // The word at 60 is part of the digits unless a reply size is named.
         if let Some(tail) = bytes.get_mut(60..) {
             fill_pattern(tail);
         }

@@ -109,6 +109,7 @@ impl SequenceTracker {
         let skipped = number - self.highest - 1;
         self.lost = self.lost.saturating_add(skipped.unsigned_abs());
 
+        // A jump over the whole window: none of its numbers has arrived.
         if skipped >= WINDOW {
             self.seen.0.fill(0);
         } else {
@@ -124,6 +125,7 @@ impl SequenceTracker {
     }
 
     fn on_late(&mut self, number: i64) {
+        // Older numbers are taken for late ones: duplicates are rarer than reordering.
         let is_remembered = number > 0 && self.highest - number < WINDOW;
         let (word, bit) = place(number);
         if number <= 0 || (is_remembered && self.seen.0[word] & bit != 0) {
@@ -136,12 +138,14 @@ impl SequenceTracker {
         }
 
         self.out_of_order += 1;
+        // It was counted as lost when a later number arrived.
         self.lost = self.lost.saturating_sub(1);
     }
 
     fn on_transit(&mut self, transit_ns: i64) {
         if let Some(previous) = self.previous_transit_ns {
             let change_ns = transit_ns.abs_diff(previous) as f64;
+            // RFC 1889, section 6.3.1: a gain of 1/16.
             self.jitter_ns += (change_ns - self.jitter_ns) / 16.0;
             self.jitter_sum_ns += self.jitter_ns;
             self.jitter_count += 1;

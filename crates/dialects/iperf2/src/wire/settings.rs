@@ -68,6 +68,7 @@ pub fn client_header(
         isochronous,
         bursts,
         start_is_scheduled,
+        // The field is in bytes per second, as SO_MAX_PACING_RATE.
         fq_rate_bytes_per_s: test.pacing.fq_rate_bps.map(|bits| bits / 8),
         frames: frames(&workload.shape).filter(|_| bursts || server_sends),
         congestion: test.socket.congestion.clone(),
@@ -114,6 +115,7 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
     test.block_len_bytes = header
         .block_len_bytes
         .unwrap_or(default_len)
+        // The length is the size of an allocation, so the peer's value is bounded.
         .clamp(1, len_max);
     test.block_len_explicit = header.block_len_bytes.is_some();
     test.socket.tos = header.tos;
@@ -174,6 +176,7 @@ pub fn bounce_spec(head: &BounceHead) -> TestSpec {
     test.end = EndCondition::Unlimited;
     test.block_len_bytes = head.request_bytes;
     test.payload = Payload::Repeating;
+    // A reply must not wait for the acknowledgement of the one before (Nagle).
     test.socket.no_delay = true;
     test.socket.tos = head.tos.unwrap_or(0);
     test.workload.shape = Shape::BounceBack(bounce);
@@ -241,6 +244,7 @@ fn frames(shape: &Shape) -> Option<FrameSettings> {
             variance: frames.deviation_bps,
             gap_s: frames.gap.as_secs_f64(),
         }),
+        // A period of 0 has no frequency.
         Shape::Bursts { size_bytes, period } if !period.is_zero() => Some(FrameSettings {
             per_s: period.as_secs_f64().recip(),
             mean: f64::from(*size_bytes),
@@ -253,6 +257,7 @@ fn frames(shape: &Shape) -> Option<FrameSettings> {
 fn isochronous(frames: &FrameSettings) -> Shape {
     let mut shape = Isochronous::new(frames.per_s.min(FRAMES_PER_S_MAX), frames.mean);
     shape.deviation_bps = frames.variance;
+    // Numbers of a peer may be negative or not finite.
     shape.gap = Duration::try_from_secs_f64(frames.gap_s).unwrap_or_default();
     Shape::Isochronous(shape)
 }

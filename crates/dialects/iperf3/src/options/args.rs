@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::report::{Options, Style};
 use linerate_model::command_line::values::ValueChecks;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::ServerPolicy;
@@ -14,6 +13,7 @@ use linerate_model::units::UnitFormat;
 
 use super::error::ParameterError;
 use super::version::{program_version, system_line};
+use crate::report::{Options, Style};
 
 /// The result of the effect of an option.
 pub(crate) type Outcome = Result<(), ParameterError>;

@@ -5,6 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use linerate_model::Direction;
+use linerate_model::command_line::numbers::{
+    Base, atof, atoi, integer_any_base, whole_with_unit, with_unit,
+};
+use linerate_model::command_line::values::{self, split_device, text};
 use linerate_model::policy::{AccessSource, Liveness};
 use linerate_model::spec::{
     BitrateLimit, IoStrategy, Keepalive, ReceiveWait, SendPath, SequenceCheck,
@@ -13,10 +17,6 @@ use linerate_model::units::UnitFormat;
 
 use super::args::{Args, ChosenRole, Outcome};
 use super::error::ParameterError;
-use linerate_model::command_line::numbers::{
-    Base, atof, atoi, integer_any_base, whole_with_unit, with_unit,
-};
-use linerate_model::command_line::values::{self, split_device, text};
 
 /// One day: longest test and longest time-out.
 const DAY_S: i32 = 86_400;
@@ -43,6 +43,7 @@ pub(crate) fn client(args: &mut Args, value: &OsStr) -> Outcome {
     }
 
     let (host, device) = split_device(&text(value));
+    // A device behind the host wins over an earlier --bind-dev.
     args.role = Some(ChosenRole::Client(host));
     args.local.bind.device = device.or(args.local.bind.device.take());
     Ok(())
@@ -82,11 +83,13 @@ pub(crate) fn direction(args: &mut Args, wanted: Direction) -> Outcome {
 }
 
 pub(crate) fn time(args: &mut Args, value: &OsStr) -> Outcome {
+    // MAX_TIME of iperf.h.
     args.end.duration_s = Some(bounded(value, 0, DAY_S).ok_or(ParameterError::Duration)?);
     Ok(())
 }
 
 pub(crate) fn omit(args: &mut Args, value: &OsStr) -> Outcome {
+    // MAX_OMIT_TIME of iperf.h.
     args.test.omit = seconds(bounded(value, 0, 600).ok_or(ParameterError::Omit)?);
     Ok(())
 }
@@ -125,6 +128,7 @@ pub(crate) fn bitrate(args: &mut Args, value: &OsStr) -> Outcome {
 
 pub(crate) fn fq_rate(args: &mut Args, value: &OsStr) -> Outcome {
     let rate = whole(value, Base::Decimal, AMOUNT_MAX)?;
+    // 0 is no pacing, which is the default.
     args.test.pacing.fq_rate_bps = (rate > 0).then_some(rate);
     Ok(())
 }
@@ -155,6 +159,7 @@ pub(crate) fn connect_timeout(args: &mut Args, value: &OsStr) -> Outcome {
 // Socket options
 
 pub(crate) fn window(args: &mut Args, value: &OsStr) -> Outcome {
+    // MAX_TCP_BUFFER of iperf.h.
     const MAX: f64 = 512.0 * 1024.0 * 1024.0;
 
     let bytes =
@@ -168,12 +173,14 @@ pub(crate) fn window(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(crate) fn mss(args: &mut Args, value: &OsStr) -> Outcome {
+    // MAX_MSS of iperf.h; 0 leaves the size to the kernel.
     let bytes = bounded(value, 0, 32_767).ok_or(ParameterError::Mss)?;
     args.test.socket.mss_bytes = (bytes > 0).then_some(bytes);
     Ok(())
 }
 
 pub(crate) fn tos(args: &mut Args, value: &OsStr) -> Outcome {
+    // The original reads this one with strtol and base 0, so 0x10 and 020 are 16.
     let number =
         integer_any_base(value.as_bytes()).and_then(|(number, _)| u8::try_from(number).ok());
     args.test.socket.tos = number.ok_or(ParameterError::Tos)?;
@@ -186,6 +193,7 @@ pub(crate) fn dscp(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(crate) fn flow_label(args: &mut Args, value: &OsStr) -> Outcome {
+    // A flow label has 20 bits (RFC 6437).
     let label = integer_any_base(value.as_bytes())
         .and_then(|(number, _)| u32::try_from(number).ok())
         .filter(|label| (1..=0xF_FFFF).contains(label));
@@ -200,6 +208,7 @@ pub(crate) fn sctp_streams(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(crate) fn rcv_timeout(args: &mut Args, value: &OsStr) -> Outcome {
+    // From MIN_NO_MSG_RCVD_TIMEOUT of iperf.h.
     args.local.rcv_timeout =
         millis(bounded(value, 100, DAY_S * 1000).ok_or(ParameterError::ReceiveTimeout)?);
     args.rcv_timeout_given = true;
@@ -224,6 +233,7 @@ pub(crate) fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outco
     };
     let keepalive = Keepalive::new(part()?, part()?, part()?);
     let retries_s = u64::from(keepalive.interval_s) * u64::from(keepalive.count);
+    // The idle time must exceed all retries together, as in the original.
     if keepalive.idle_s > 0 && retries_s > 0 && u64::from(keepalive.idle_s) <= retries_s {
         return Err(ParameterError::Keepalive);
     }
@@ -237,6 +247,7 @@ pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
     let cpu = |number: i64| {
         u32::try_from(number)
             .ok()
+            // CPU_SETSIZE, inclusive as in the original.
             .filter(|cpu| *cpu <= 1024)
             .ok_or(ParameterError::Affinity)
     };
@@ -245,6 +256,7 @@ pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
 
     if let Some(comma) = value.as_bytes().iter().position(|byte| *byte == b',') {
         args.server_cpu = Some(cpu(i64::from(atoi(&value.as_bytes()[comma + 1..])))?);
+        // Only a client can ask the other end for a CPU.
         args.client_only_seen = true;
     }
 
@@ -403,6 +415,7 @@ pub(crate) fn metrics(args: &mut Args, value: &OsStr) -> Outcome {
 pub(crate) fn format(args: &mut Args, value: &OsStr) -> Outcome {
     let letter = value.as_bytes().first().map(|byte| char::from(*byte));
     args.format_given = true;
+    // Only the first letter counts, as in the original.
     args.output.format = letter
         .filter(|letter| "kmgtKMGT".contains(*letter))
         .and_then(UnitFormat::from_letter)
@@ -417,21 +430,25 @@ pub(crate) fn interval(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(crate) fn json_stream(args: &mut Args) {
+    // A stream is a form of JSON output: it silences the text.
     args.output.json = true;
     args.output.json_stream = true;
 }
 
 pub(crate) fn timestamps(args: &mut Args, value: Option<&OsStr>) {
+    // TIMESTAMP_FORMAT of iperf.h, with its blank.
     args.output.timestamps = Some(value.map_or_else(|| "%c ".to_owned(), text));
 }
 
 pub(crate) fn title(args: &mut Args, value: &OsStr) {
+    // A prefix of lines here, a member of the report on both ends.
     args.output.title = Some(text(value));
     args.test.title = Some(text(value));
 }
 
 pub(crate) fn debug(args: &mut Args, value: Option<&OsStr>) {
     let level = value.map_or(DEBUG_MAX, |value| atoi(value.as_bytes()));
+    // A level out of range means everything, not an error.
     let level = if (0..=DEBUG_MAX).contains(&level) {
         level
     } else {
@@ -464,6 +481,7 @@ fn whole_u32(value: &OsStr) -> Result<u32, ParameterError> {
 /// 0, or 0.1 to 60 seconds.
 fn report_period(value: &[u8]) -> Option<Duration> {
     let period_s = atof(value);
+    // MIN_INTERVAL and MAX_INTERVAL of iperf.h; 0 is no reports.
     (period_s == 0.0 || (0.1..=60.0).contains(&period_s))
         .then(|| Duration::from_secs_f64(period_s.abs()))
 }

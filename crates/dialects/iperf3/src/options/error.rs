@@ -3,9 +3,8 @@
 
 use std::ffi::OsStr;
 
-use thiserror::Error;
-
 use linerate_model::command_line::getopt::{GLIBC, GetoptError};
+use thiserror::Error;
 
 /// The command line cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]

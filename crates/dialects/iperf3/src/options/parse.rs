@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 
+use linerate_model::command_line::getopt::{Getopt, Grammar};
 use linerate_model::command_line::values::ValueChecks;
 
 use super::args::Args;
 use super::error::UsageError;
 use super::table::{self, OPTIONS, Role, Section};
-use linerate_model::command_line::getopt::{Getopt, Grammar};
 
 /// The request of a command line.
 #[derive(Debug)]

@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::wire::auth::{AuthError, is_encrypted};
 use linerate_model::spec::{
     AcceptedPadding, ClientSpec, Credentials, Segmentation, ServerAuth, ServerSpec,
 };
@@ -13,6 +12,7 @@ use linerate_model::{Direction, EndCondition, Transport};
 
 use super::args::{Args, AuthArgs, ChosenRole, EndArgs, OutputOptions, ProcessOptions};
 use super::error::ParameterError;
+use crate::wire::auth::{AuthError, is_encrypted};
 
 /// Task of the program.
 #[derive(Debug)]
@@ -75,6 +75,7 @@ pub(crate) fn resolve(
     }
 
     let block_len_bytes = block_len(args.test.transport, args.block_len_bytes)?;
+    // The end of a server's file does not end a test: its client decides.
     let file_len = args
         .local
         .file
@@ -162,7 +163,9 @@ fn credentials(
         _ => return Err(ParameterError::ClientAuth),
     };
     let public_key_pem = read_pem(key_path, surroundings, ParameterError::ClientAuth)?;
+    // Last: the prompt appears only if the rest of the login is usable.
     let password = (surroundings.password)().ok_or(ParameterError::ClientAuth)?;
+    // The decrypted token is read with sscanf and %s (auth.c).
     if username.contains(char::is_whitespace) || password.contains(char::is_whitespace) {
         return Err(ParameterError::BlankInCredentials);
     }
@@ -181,9 +184,11 @@ fn server_auth(
         (Some(key), Some(users)) => (key, users.clone()),
         _ => return Err(ParameterError::ServerAuth),
     };
+    // Checked now, read again at each login so that users can be added.
     read_file(&users_file, surroundings, ParameterError::UsersFile)?;
 
     let private_key_pem = read_pem(key_path, surroundings, ParameterError::ServerAuth)?;
+    // A server has no terminal for the passphrase that OpenSSL would prompt for.
     if is_encrypted(&private_key_pem) {
         let file = format!("{}: {}", key_path.display(), AuthError::Encrypted);
         return Err(ParameterError::Unreadable {
@@ -242,6 +247,7 @@ fn read_file(
 fn block_len(transport: Transport, bytes: f64) -> Result<u32, ParameterError> {
     let whole_bytes = bytes.trunc();
     let valid = match transport {
+        // 0 is the default of the transport, as if the option were absent.
         _ if whole_bytes == 0.0 => true,
         Transport::Udp => DATAGRAM_LEN.contains(&whole_bytes),
         Transport::Tcp | Transport::Sctp => (1.0..=BLOCK_LEN_MAX).contains(&whole_bytes),
@@ -282,11 +288,13 @@ fn client(
     test.end = end;
     test.block_len_explicit = block_len_bytes > 0;
     test.block_len_bytes = match (block_len_bytes, test.transport) {
+        // DEFAULT_TCP_BLKSIZE and DEFAULT_SCTP_BLKSIZE; that of UDP follows from the path.
         (0, Transport::Tcp) => 128 * 1024,
         (0, Transport::Sctp) => 64 * 1024,
         (named, _) => named,
     };
 
+    // Only UDP has a rate by default: it would flood the path.
     let default_rate_bps = if test.transport == Transport::Udp {
         UDP_RATE_BPS
     } else {
@@ -315,6 +323,7 @@ fn client(
 fn server(args: Args, auth: Option<ServerAuth>) -> Command {
     let mut policy = args.server.policy;
     if args.rcv_timeout_given && !args.server.liveness_given {
+        // The user expects a silent client to be tolerated for this long.
         policy.liveness = policy.liveness.at_least(args.local.rcv_timeout);
     }
 

@@ -2,6 +2,9 @@
 //! completions.
 
 use linerate_model::Direction;
+use linerate_model::command_line::getopt::{Argument, Grammar};
+use linerate_model::command_line::table::{self, OptionGroup, OptionHelp};
+use linerate_model::command_line::values::text;
 use linerate_model::policy::FactsAccess;
 use linerate_model::spec::{AddressFamily, Payload, SendPath, Transport};
 
@@ -10,9 +13,6 @@ use super::effects as fx;
 use super::error::ParameterError;
 use super::help::long_help;
 use super::version::version_text;
-use linerate_model::command_line::getopt::{Argument, Grammar};
-use linerate_model::command_line::table::{self, OptionGroup, OptionHelp};
-use linerate_model::command_line::values::text;
 
 /// Roles that accept an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

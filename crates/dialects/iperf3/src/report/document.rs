@@ -10,6 +10,8 @@ mod start;
 
 use std::sync::Arc;
 
+use linerate_document::members;
+use linerate_document::pretty;
 use linerate_model::data_path::{DataPath, PerCall};
 use linerate_model::event::{Event, ServerOutput, TestHeader};
 use linerate_model::{IntervalReport, Stream, Summary};
@@ -18,8 +20,6 @@ use serde_json::{Map, Value, json};
 
 use super::text::is_negligible;
 use super::{Appendix, Options};
-use linerate_document::members;
-use linerate_document::pretty;
 
 pub(super) use kept::{KeptIntervals, RowBudget};
 

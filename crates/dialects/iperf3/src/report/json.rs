@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use linerate_document::{Output, pretty};
 use linerate_model::event::Event;
 use linerate_model::{EventSink, Failure, IntervalReport, SinkError};
 use serde_json::Value;
@@ -9,7 +10,6 @@ use serde_json::Value;
 use super::document::{Document, RowBudget};
 use super::text::{Page, control_facts};
 use super::{Appendix, Options, Style, TestReport, wording};
-use linerate_document::{Output, pretty};
 
 /// One document per test (`-J`), one object per event (`--json-stream`), or both.
 pub(super) struct JsonWriter {

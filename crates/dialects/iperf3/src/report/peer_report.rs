@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use linerate_document::Output;
 use linerate_model::event::{Event, ServerOutput};
 use linerate_model::sink::{Collector, CollectorFactory};
 use linerate_model::{EventSink, SinkError};
@@ -12,7 +13,6 @@ use super::document::{Document, RowBudget};
 use super::numbered::Numbered;
 use super::text::TextWriter;
 use super::{Options, Style};
-use linerate_document::Output;
 
 /// Writes the report of a server's test for a client that requests it (`--get-server-output`).
 #[must_use]

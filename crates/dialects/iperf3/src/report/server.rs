@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use linerate_document::Output;
+use linerate_document::flood::FloodGate;
 use linerate_model::service::{ClientProgress, Progress, RefusalReason};
 use linerate_model::units::{format_amount, rate_bps};
 use linerate_model::{EventSink, ServerEvent, ServerReporter, SinkError};
@@ -11,8 +13,6 @@ use super::document::RowBudget;
 use super::numbered::Numbered;
 use super::text::Page;
 use super::{Options, Style, sink};
-use linerate_document::Output;
-use linerate_document::flood::FloodGate;
 
 /// A reporter for a server and all its tests.
 #[must_use]

@@ -8,11 +8,11 @@ mod summary;
 use std::sync::Arc;
 use std::time::Duration;
 
+use linerate_document::{Output, pretty};
 use linerate_model::event::{Endpoint, Event, ServerOutput, TestHeader};
 use linerate_model::{Direction, EventSink, Flow, IntervalReport, SinkError, StreamRole};
 
 use super::{Appendix, Options, TestReport};
-use linerate_document::{Output, pretty};
 use row::Columns;
 
 pub(super) use opening::control_facts;
@@ -100,6 +100,7 @@ impl TextWriter {
             return;
         }
 
+        // The columns depend on the first interval, so the header waits for it.
         if !test.has_interval {
             test.has_interval = true;
             let role = report
@@ -137,9 +138,11 @@ impl TextWriter {
 
     fn peer_output(&mut self, output: &ServerOutput) {
         match output {
+            // The text has line ends and prefixes of its own.
             ServerOutput::Text(text) => self.page.line(&format!("\nServer output:\n{text}")),
             ServerOutput::Json(text) => {
                 let value = serde_json::from_str::<serde_json::Value>(text);
+                // Text that is no JSON is shown as it is: the server may have been cut off.
                 let laid_out = value.map_or_else(|_| text.clone(), |value| pretty::pretty(&value));
                 self.page
                     .line(&format!("\nServer JSON output:\n{laid_out}"));

@@ -93,6 +93,7 @@ impl View {
                     .udp
                     .map_or_else(UdpView::default, |udp| UdpView::measured(&udp, omit)),
             },
+            // The original prints zeros over its own time for an end that did not report.
             None => Self {
                 duration_ns: local_ns,
                 ..Self::default()
@@ -117,6 +118,7 @@ impl View {
                     .iter()
                     .map(|v| v.udp.out_of_order)
                     .fold(0, u64::saturating_add),
+                // The original divides the sum of jitters by the number of streams.
                 jitter_s: views.iter().map(|v| v.udp.jitter_s).sum::<f64>()
                     / views.len().max(1) as f64,
             },
@@ -136,6 +138,7 @@ impl UdpView {
     /// Takes the warm-up off. A peer that does not report the warm-up's share of the losses leaves
     /// them unknown, and its total as it is.
     fn measured(half: &UdpTotals, omit: Duration) -> Self {
+        // Without a warm-up there is nothing to subtract.
         let omitted_lost = half.omitted_lost.or(omit.is_zero().then_some(0));
         Self {
             packets: signed(half.packets) - signed(half.omitted_packets.unwrap_or(0)),

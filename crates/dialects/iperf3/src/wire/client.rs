@@ -171,6 +171,8 @@ impl Client {
                     Err(refused) => self.handle_refused_results(now, refused),
                 },
                 Phase::ServerError(words) => {
+                    // Error number and errno of the server, four bytes each
+                    // (iperf_handle_message_client).
                     words.push(input[0]);
                     input = &input[1..];
                     if words.len() == SERVER_ERROR_WORDS_LEN {
@@ -191,6 +193,7 @@ impl Client {
         match &self.dialogue.phase {
             Phase::Closed => {}
             Phase::ServerError(_) => self.report_server_error(),
+            // A server that ends now sends a state where the length of its results is awaited.
             Phase::Exchanging(reader) => match reader.lone_byte().and_then(State::from_byte) {
                 Some(State::ServerTerminate) => self
                     .dialogue
@@ -229,6 +232,8 @@ impl Client {
             (ClientInput::Failed(_), Phase::ServerError(_)) => {}
             (ClientInput::Failed(failure), _) => self.abort(failure),
             (ClientInput::StreamsOpened, Phase::Opening { started, running }) => {
+                // States that arrived while the streams were opened take effect now, in their
+                // order.
                 let (started, running) = (*started, *running);
                 self.dialogue
                     .enter(now, Phase::Opened, Some(HANDSHAKE_TIMEOUT));
@@ -241,6 +246,7 @@ impl Client {
                     self.handle_state(now, State::TestRunning.byte());
                 }
             }
+            // The server stops counting at this byte; bytes in flight count for the sender alone.
             (ClientInput::EndReached, Phase::Running) => {
                 self.dialogue.send_state(State::TestEnd);
                 self.dialogue
@@ -330,6 +336,7 @@ impl Client {
                 self.dialogue
                     .enter(now, Phase::Started, Some(HANDSHAKE_TIMEOUT));
             }
+            // The caller knows the end condition, so there is no deadline here.
             (Some(State::TestRunning), Phase::Started) => {
                 self.dialogue.push(ClientAction::StartData);
                 self.dialogue.enter(now, Phase::Running, None);
@@ -338,6 +345,7 @@ impl Client {
                 self.dialogue.push(ClientAction::CollectResults);
                 self.dialogue.enter(now, Phase::Collecting, None);
             }
+            // The server waits for this last byte before it accepts the next client.
             (Some(State::DisplayResults), Phase::Exchanged) => {
                 self.dialogue.push(ClientAction::ShowResults);
                 self.dialogue.send_state(State::IperfDone);
@@ -349,6 +357,7 @@ impl Client {
 
     fn handle_results(&mut self, now: Instant, text: &[u8]) {
         match Results::parse(text) {
+            // An id beyond the agreed number belongs to no stream of this test.
             Ok(results) if !results.name_only_streams_below(self.setup.spec.total_streams()) => {
                 self.abort(ErrorCode::StreamId.failure(None));
             }
@@ -384,6 +393,7 @@ impl Client {
             Phase::ServerError(words) => words.as_slice(),
             _ => &[],
         };
+        // A connection may break after the first number; then the errno counts as 0.
         let word = |at: usize| Some(i32::from_be_bytes(*words.get(at..)?.first_chunk()?));
         let errno = word(4).unwrap_or(0);
         let errno_text = errno_text(errno);

@@ -55,6 +55,7 @@ impl FrameReader {
     #[must_use]
     pub fn new(max_bytes: u32) -> Self {
         Self {
+            // Real peers read the length as a signed number.
             max_bytes: max_bytes.min(i32::MAX as u32),
             length: [0; 4],
             length_read: 0,
@@ -92,6 +93,7 @@ impl FrameReader {
 
         let missing = announced_bytes as usize - self.body.len();
         let (taken, rest) = input.split_at(missing.min(input.len()));
+        // A peer must not be able to abort the process, as a failed allocation would.
         if self.body.try_reserve(taken.len()).is_err() {
             return Err(FrameError::OutOfMemory { announced_bytes });
         }

@@ -30,6 +30,7 @@ pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, &'a str)>);
 impl<'a> Object<'a> {
     /// Reads an object. Anything else counts as an empty one.
     pub(crate) fn parse(text: &'a str) -> Result<Self, Malformed> {
+        // Skips over the value without recursion, so any depth is safe here.
         let raw = first_value(text)?;
         if nested_too_deep(raw.as_bytes(), MAX_DEPTH).is_some() {
             return Err(Malformed);
@@ -54,11 +55,13 @@ impl<'a> Object<'a> {
     /// A number, any finite one; saturated at the largest finite ones.
     pub(crate) fn number(&self, key: &str) -> Option<f64> {
         let text = self.raw(key)?;
+        // A value of another type counts as absent (iperf_cJSON_GetObjectItemType).
         if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
             return None;
         }
 
         let number: f64 = text.parse().ok()?;
+        // 1e999 is infinity, and the difference of two of them would be no number.
         Some(number.clamp(f64::MIN, f64::MAX))
     }
 

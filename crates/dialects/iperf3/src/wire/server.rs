@@ -268,6 +268,7 @@ impl Server {
                         self.fail(ErrorCode::RecvResults, 0, Some(&refused.to_string()));
                     }
                 },
+                // The order of the bytes counts: nothing is interpreted before the answer is known.
                 Phase::CheckingLogin(_) | Phase::ParsingResults(_) => {
                     return self.keep_early(input);
                 }
@@ -410,6 +411,7 @@ impl Server {
         let Some(token) = params.auth_token.clone() else {
             return self.refuse_login(Refusal::NoToken);
         };
+        // The machine reads no clock: the time of the login is that of the start plus the elapsed.
         let elapsed_s = now.saturating_duration_since(self.began).as_secs();
         let unix_s = self.setup.unix_s.saturating_add_unsigned(elapsed_s);
         self.dialogue
@@ -425,6 +427,7 @@ impl Server {
         }
 
         let spec = params.to_spec();
+        // A test of bytes or blocks has no time; the client alone ends it.
         let time = (params.time_s != 0).then(|| Duration::from_secs(params.time_s.into()));
         self.agreed = AgreedParams {
             total_streams: spec.total_streams(),
@@ -439,6 +442,7 @@ impl Server {
 
     fn start(&mut self, now: Instant) {
         self.dialogue.push(ServerAction::StartClock);
+        // Clients read states byte by byte, so both fit into one segment.
         self.dialogue.push(ServerAction::Send(vec![
             State::TestStart.byte(),
             State::TestRunning.byte(),
@@ -450,6 +454,7 @@ impl Server {
 
     fn handle_state(&mut self, now: Instant, byte: u8) {
         match (State::from_byte(byte), &self.dialogue.phase) {
+            // Both ends have all results, so no byte of the client can fail the test.
             (_, Phase::Finishing) => self.dialogue.close(Ok(())),
             (Some(State::ClientTerminate), _) => self
                 .dialogue
@@ -469,6 +474,7 @@ impl Server {
     }
 
     fn exchange(&mut self, now: Instant, mut results: Box<Results>) {
+        // Other clients do not know these members.
         if !self.agreed.peer_is_linerate {
             (results.linerate, results.ran_beside) = (false, None);
             (results.overflows, results.facts) = (None, None);
@@ -496,6 +502,7 @@ impl Server {
     }
 
     fn send_error(&mut self, code: ErrorCode, errno: i32) {
+        // Clients read the state, the error number and the errno, in this order.
         let mut bytes = vec![State::ServerError.byte()];
         bytes.extend_from_slice(&code.number().to_be_bytes());
         bytes.extend_from_slice(&errno.to_be_bytes());

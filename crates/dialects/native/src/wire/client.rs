@@ -58,7 +58,8 @@ pub enum Input {
     /// Requests the facts of the server's host.
     WantFacts,
     /// Sends a request, where the server has the feature
-    /// [`crate::wire::message::REQUESTS`]. One at a time: another one before the response has no effect.
+    /// [`crate::wire::message::REQUESTS`]. One at a time: another one before the response has no
+    /// effect.
     Request {
         /// Name of the request.
         name: String,

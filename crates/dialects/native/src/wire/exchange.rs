@@ -64,6 +64,7 @@ impl<I: Message, O: Message> Exchange<I, O> {
         }
 
         while let Some(text) = self.reader.read(input)? {
+            // Counted before it is parsed: parsing is what a flood would cost.
             if !self.rate.admits(now) {
                 return Err(Fault::new(
                     "message",
@@ -81,6 +82,7 @@ impl<I: Message, O: Message> Exchange<I, O> {
                 // not know the session.
                 return Ok(Some(message));
             }
+            // An acknowledgement of the future would drop messages that never arrived.
             if received > self.sent {
                 return Err(Fault::new(
                     "got",
@@ -94,6 +96,7 @@ impl<I: Message, O: Message> Exchange<I, O> {
             }
 
             self.unanswered = self.unanswered.saturating_add(1);
+            // Repeated after a resumption, although it had arrived.
             if number <= self.received {
                 continue;
             }
@@ -125,6 +128,7 @@ impl<I: Message, O: Message> Exchange<I, O> {
             message,
         })?;
 
+        // Kept until the peer acknowledges it, for a resumption.
         if is_numbered {
             self.sent = number;
             self.unacknowledged.keep(number, &frame);
@@ -149,6 +153,7 @@ impl<I: Message, O: Message> Exchange<I, O> {
     /// [`Self::repeat`].
     pub(crate) fn attach(&mut self, now: Instant) {
         self.reader = FrameReader::new(I::MAX_BYTES);
+        // The repeated messages of a resumption arrive at once.
         self.rate.reset();
         self.last_received = now;
     }
@@ -234,6 +239,7 @@ impl Unacknowledged {
         self.bytes += frame.len();
         self.frames.push_back((number, frame.to_vec()));
 
+        // A peer that acknowledges nothing must not fill the memory.
         while self.frames.len() > UNACKNOWLEDGED_MAX || self.bytes > UNACKNOWLEDGED_MAX_BYTES {
             let Some((number, frame)) = self.frames.pop_front() else {
                 break;
@@ -286,6 +292,7 @@ impl RateBound {
     fn admits(&mut self, now: Instant) -> bool {
         let full_at = self.full_at.map_or(now, |at| at.max(now));
         let spent = full_at.saturating_duration_since(now);
+        // The bucket is empty when it would be full only after the whole burst.
         if spent > MESSAGE_SPACING.saturating_mul(self.burst.saturating_sub(1)) {
             return false;
         }

@@ -87,6 +87,7 @@ fn is_cookie_start(bytes: &[u8]) -> bool {
         .enumerate()
         .all(|(at, byte)| match COOKIE_PREFIX.as_bytes().get(at) {
             Some(wanted) => byte == wanted,
+            // iperf3 ends its cookie with a NUL.
             None if at == COOKIE_WIRE_LEN - 1 => *byte == 0,
             None => ALPHABET.contains(byte),
         })
@@ -118,6 +119,7 @@ pub fn answer(bytes: &[u8]) -> Answer {
         [IPERF3_REFUSES, ..] => Answer::Busy,
         [IPERF3_FAILS, ..] => Answer::NotAdmitted,
         _ if bytes.starts_with(&ACCEPTED) => Answer::Native,
+        // The answer may arrive in pieces.
         _ if ACCEPTED.starts_with(bytes) => Answer::Incomplete,
         _ => Answer::Foreign,
     }

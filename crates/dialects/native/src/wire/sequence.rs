@@ -153,6 +153,7 @@ impl ReceivedSequence {
     }
 
     fn on_late(&mut self, sequence: u64) {
+        // Its place belongs to another number by now.
         if self.next - sequence > WINDOW {
             self.too_late += 1;
             return;
@@ -175,6 +176,7 @@ impl ReceivedSequence {
 
     /// Arrivals since the first number above this one, which opened its gap.
     fn extent_of(&self, sequence: u64) -> u64 {
+        // Gaps are in the order of their numbers.
         let at = self.gaps.partition_point(|gap| gap.end <= sequence);
         let gap = self.gaps.get(at).filter(|gap| gap.first <= sequence);
         // A forgotten gap is older than all that are kept.
@@ -191,6 +193,7 @@ impl ReceivedSequence {
             self.gaps.pop_front();
         }
 
+        // Memory is bounded; the extent then becomes a lower bound.
         if self.gaps.len() == GAPS_MAX {
             self.gaps.pop_front();
             self.gaps_forgotten = true;
@@ -261,6 +264,7 @@ impl Runs {
             let missing = bits.trailing_zeros().min(left);
             self.miss(u64::from(missing));
             left -= missing;
+            // A shift by 64 is out of range.
             bits = bits.checked_shr(missing).unwrap_or(0);
 
             let arrived = bits.trailing_ones().min(left);

@@ -168,6 +168,7 @@ impl FrameReader {
                 return Ok(payload);
             }
 
+            // A head may be cut anywhere between two reads.
             if let Some(head) = self.take_head(&mut rest)? {
                 self.begin(&head, &mut f)?;
             }
@@ -187,6 +188,7 @@ impl FrameReader {
     }
 
     fn take_head(&mut self, rest: &mut &[u8]) -> Result<Option<[u8; HEAD_LEN]>, FrameError> {
+        // The position in the stream is lost for good after an error.
         if let Some(error) = self.ended {
             return Err(error);
         }

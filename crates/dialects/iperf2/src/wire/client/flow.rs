@@ -119,10 +119,12 @@ impl FlowClient {
 
         if mode.server_sends() {
             client.push(FlowClientAction::StartReceiving);
+            // A server that vanishes must not keep a receiver for ever: UDP has no end of its own.
             client.set_receive_limit(now);
         }
 
         if mode == Mode::Reverse {
+            // The first datagram may be lost, so it is repeated until data arrive.
             client.phase = Phase::Asking { sent: 0 };
             client.ask(now, clock);
         }
@@ -157,6 +159,7 @@ impl FlowClient {
             (FlowClientInput::Failed(failure), _) => self.close(Err(failure)),
             (FlowClientInput::SendingDone { next_number }, Phase::Running) if self.is_sending => {
                 self.is_sending = false;
+                // The number is negated below, and 0 would have no sign.
                 let next_number = next_number.max(1);
                 self.phase = Phase::Ending {
                     sent: 0,
@@ -245,6 +248,7 @@ impl FlowClient {
             return self.close(Ok(()));
         }
 
+        // A negative number marks the last datagram.
         self.send(-next_number, clock);
         if self.is_receiving {
             // The server's own last datagram, or the limit of the test, ends this.
@@ -272,6 +276,7 @@ impl FlowClient {
                 .header
                 .as_ref()
                 .map_or(0, Header::datagram_len_min);
+            // The header must fit even if later datagrams are shorter.
             datagram.resize(datagram.len().max(header_bytes), 0);
         }
 

@@ -109,6 +109,7 @@ impl StreamClient {
 
         if detects_peer {
             client.incoming = Incoming::Ack(Vec::new());
+            // Data wait: without an answer this end would not know the release of the server.
             client.deadline = now.checked_add(ACK_TIMEOUT);
         } else {
             client.begin(now);
@@ -149,6 +150,7 @@ impl StreamClient {
                     }
                     Err(error) => self.fail(format!("the server's header is not valid: {error}")),
                 },
+                // Read all the same: unread bytes would turn our close into a reset.
                 Incoming::Discard => input = &[],
                 Incoming::Data | Incoming::Ended => return input,
             }
@@ -233,6 +235,7 @@ impl StreamClient {
 
         if !mode.server_sends() {
             self.incoming = Incoming::Discard;
+        // Only here the server sends a header; on a shared socket its data come without.
         } else if is_framed && mode == Mode::Reverse {
             self.incoming = Incoming::Header(TcpHeaderReader::default());
             self.deadline = now.checked_add(HEADER_TIMEOUT);

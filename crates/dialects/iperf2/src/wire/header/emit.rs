@@ -33,6 +33,7 @@ impl Header {
 
         if let Some(key) = key {
             flags |= first::KEY;
+            // The header ends with the length of the key, which follows it.
             put_half(&mut bytes, len - 2, key.len() as u16);
             bytes.extend_from_slice(key);
         }
@@ -53,6 +54,7 @@ impl Header {
         }
 
         if self.mode.server_sends() {
+            // Marks fields that older servers do not read.
             flags |= first::SECOND_GENERATION;
         }
 
@@ -142,6 +144,7 @@ impl Header {
             None => self.streams,
         };
         put_word(bytes, at::STREAMS, streams);
+        // The port for a connection back.
         put_word(bytes, at::PORT, u32::from(self.port));
         put_word(bytes, at::BLOCK_LEN, self.block_len_bytes.unwrap_or(0));
         put_word(bytes, at::AMOUNT, self.amount.to_word());

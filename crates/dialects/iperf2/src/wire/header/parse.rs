@@ -70,6 +70,7 @@ pub fn parse_tcp(bytes: &[u8]) -> Result<Header, HeaderError> {
     let len = announced_len(flags)?;
     let head = bytes.get(..len).ok_or(HeaderError::Short)?;
 
+    // These bits belong to datagrams; over TCP they are no header of ours.
     if flags & (first::UDP_TESTS | first::WIDE_NUMBERS) != 0 {
         return Err(HeaderError::Flags(flags));
     }
@@ -112,6 +113,7 @@ pub fn parse_udp(datagram: &[u8]) -> Result<Header, HeaderError> {
         return Err(HeaderError::Length(len));
     }
 
+    // Payload behind the header must not be read as fields of it.
     let head = bytes.get(..UDP_LEN_MAX).unwrap_or(bytes);
     Parts { bytes: head, flags }.header(UDP_TAIL)
 }
@@ -153,6 +155,7 @@ impl Parts<'_> {
         let (upper_word, lower_word) = (self.word(at::VERSION), self.word(at::VERSION + 4));
         let version = Version::from_words(upper_word, lower_word)
             .ok_or(HeaderError::Version(upper_word, lower_word))?;
+        // A release of the wide layout sends all of it, or the bytes are damaged.
         if version.has_wide_header() && self.bytes.len() < WIDE_LEN {
             return Err(HeaderError::Length(self.bytes.len()));
         }
@@ -238,6 +241,7 @@ impl Parts<'_> {
             variance: self.decimal(offset + 16),
             gap_s: self.decimal(offset + 24),
         };
+        // The period of the frames is its reciprocal.
         (settings.per_s > 0.0).then_some(settings)
     }
 
@@ -249,6 +253,7 @@ impl Parts<'_> {
 
         let name = self.bytes.get(at::CONGESTION + 2..)?.get(..len)?;
         let name = std::str::from_utf8(name).ok()?.trim_end_matches('\0');
+        // The name goes into a system call and into reports.
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         (!name.is_empty() && name.chars().all(is_name)).then(|| name.to_owned())
     }

@@ -127,6 +127,7 @@ impl FlowServer {
         let opening = FlowOpening::parse(datagram).ok_or(FlowRefusal::NoFlow)?;
         let report_offset = opening.report_offset;
         let mut test = accepted(opening, &policy, clock);
+        // A flow to a group has many receivers, none of which may answer.
         let mode = if is_group { Mode::Forward } else { test.mode() };
         if mode.server_sends() || mode.connects_back() {
             let bounds = policy.udp_reverse.ok_or(FlowRefusal::UdpReverse)?;
@@ -187,6 +188,7 @@ impl FlowServer {
 
                 self.stay_awake(now);
             }
+            // A client that still sends has not received the report.
             (FlowServerInput::DataArrived, Phase::Reporting { .. }) => self.report_again(now),
             (FlowServerInput::DataArrived | FlowServerInput::DatagramArrived(_), _) => {
                 self.stay_awake(now);
@@ -269,6 +271,7 @@ impl FlowServer {
         }
 
         self.is_receiving = false;
+        // On a shared socket the client still receives data, so it would not read a report.
         if self.is_sending {
             self.deadline = self.silence_max().and_then(|time| now.checked_add(time));
             return;
@@ -280,6 +283,7 @@ impl FlowServer {
 
         let mut report = *report;
         if !self.reports_delays {
+            // Without synchronised clocks a one-way delay would be an offset.
             report.transit_s = None;
         }
 
@@ -299,6 +303,7 @@ impl FlowServer {
             return;
         };
         let len = datagram.len() as u64;
+        // Never more bytes than arrived, so that a forged source address gains nothing.
         if self.policy.answers_are_bounded && len > self.unanswered_bytes {
             return;
         }
@@ -346,12 +351,14 @@ fn bound(spec: &mut TestSpec, bounds: &UdpReverse) -> Result<(), FlowRefusal> {
     }
 
     let rate_bps_max = bounds.rate_bps_max;
+    // A rate in datagrams is bounded by the same bits per second.
     let bits = u64::from(spec.block_len_bytes).saturating_mul(8).max(1);
     spec.workload.datagrams_per_s = spec
         .workload
         .datagrams_per_s
         .map(|n| n.min(rate_bps_max / bits));
     spec.pacing.rate_bps = match spec.pacing.rate_bps {
+        // 0 is no limit of the client, but the server has one.
         Some(0) => Some(rate_bps_max),
         Some(rate_bps) => Some(rate_bps.min(rate_bps_max)),
         None if spec.workload.datagrams_per_s.is_some()

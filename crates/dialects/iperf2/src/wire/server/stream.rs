@@ -160,6 +160,7 @@ impl StreamServer {
             Phase::Closed => {}
             Phase::Running => {
                 (self.is_receiving, self.has_ended) = (false, true);
+                // With -r the server's turn begins when the client has finished.
                 if let Some(back) = self.afterwards.take() {
                     self.push(StreamServerAction::ConnectBack(Box::new(back)));
                 }
@@ -168,6 +169,7 @@ impl StreamServer {
                     self.close(Ok(()));
                 }
             }
+            // Port scans and health checks look like this.
             Phase::Opening(read) if read.is_empty() => {
                 self.close(Err(closed("the client sent nothing")));
             }
@@ -276,11 +278,13 @@ impl StreamServer {
 
     /// The peeked bytes are data like all that follow. The originals lose them.
     fn accept_without_header(&mut self, opening: Opening) {
+        // The key travels in the header, so data without one cannot prove it.
         if self.policy.permit_key.is_some() {
             return self.refuse(NO_PERMIT.to_owned());
         }
 
         let mut spec = TestSpec::default();
+        // Nothing names an amount: the client ends the test by closing.
         spec.end = EndCondition::Unlimited;
         spec.workload.without_header = true;
 
@@ -303,11 +307,13 @@ impl StreamServer {
         let clocks_disagree = header.trip_times && !self.policy.clocks_agree(header.start, clock);
         let wants_ack = header.wants_ack();
 
+        // Three times let the client estimate the offset of the clocks.
         let times = (header.trip_times).then(|| AckTimes {
             sent: header.start.unwrap_or_default(),
             accepted: self.accepted_at,
             answered: clock,
         });
+        // The client names the port, so connecting back is the choice of the operator.
         if header.mode.connects_back() && !self.policy.may_connect_back {
             header.mode = Mode::Forward;
         }
@@ -317,6 +323,7 @@ impl StreamServer {
         spec.workload.trip_times &= !clocks_disagree;
         let mode = header.mode;
         let back = mode.connects_back().then(|| connect_back(&header, &spec));
+        // The receiver of framed data learns the frame settings from a header.
         let own_header = (mode == Mode::Reverse && header.frames_tcp_data())
             .then(|| answer_header(&header, &self.policy, clock));
 

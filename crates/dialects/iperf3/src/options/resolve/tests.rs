@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 
+use linerate_model::command_line::table::Value;
 use linerate_model::command_line::values::ValueChecks;
 use linerate_model::spec::{
     AddressFamily, BitrateLimit, IoStrategy, Keepalive, Payload, ReceiveWait, SendPath,
@@ -15,7 +16,6 @@ use super::super::error::UsageError;
 use super::super::parse::Parsed;
 use super::super::table::OPTIONS;
 use super::*;
-use linerate_model::command_line::table::Value;
 
 const KEY: &str = "-----BEGIN PUBLIC KEY-----\n";
 

@@ -1,5 +1,6 @@
 //! `end`: the whole test, from both sides.
 
+use linerate_document::members;
 use linerate_model::summary::{FileSummary, TcpSummary};
 use linerate_model::{
     Direction, Flow, StreamId, StreamRole, StreamSummary, Summary, TestSpec, Transport,
@@ -8,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use crate::report::text::{congestion, display_id, file_percent};
 use crate::report::totals::{Totals, UdpView, View, percent};
-use linerate_document::members;
 
 pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Map<String, Value> {
     let is_udp = spec.transport == Transport::Udp;
@@ -26,6 +26,7 @@ pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Map<String, Value> {
     end.insert("streams".into(), streams.collect());
 
     for flow in [Flow::Forward, Flow::Reverse] {
+        // Only a test of two directions has both sums, so only there the keys differ.
         let suffix = match flow {
             Flow::Reverse if is_bidirectional => "_bidir_reverse",
             _ => "",
@@ -45,6 +46,7 @@ pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Map<String, Value> {
     }
 
     end.insert("cpu_utilization_percent".into(), cpu(summary));
+    // The names come with the results of both ends, and only TCP has them.
     if spec.transport == Transport::Tcp {
         end.extend(congestion_members(summary, is_bidirectional));
     }
@@ -69,6 +71,7 @@ fn tcp_sender(stream: &StreamSummary, totals: &Totals) -> Value {
     half.insert("socket".into(), display_id(stream.id).into());
     half.extend(amount(&totals.sender));
 
+    // Absent where the sending end did not count: a sender without TCP_INFO.
     if let (Some(retransmits), Some(tcp)) = (totals.retransmits, &stream.tcp) {
         half.insert("retransmits".into(), retransmits.into());
         half.extend(tcp_facts(tcp));
@@ -126,6 +129,7 @@ fn tcp_sums(totals: &Totals) -> Vec<(&'static str, Value)> {
 fn udp_stream(id: StreamId, totals: &Totals) -> Value {
     let mut stream = Map::new();
     stream.insert("socket".into(), display_id(id).into());
+    // One object for both ends: amounts of the sender, losses of the receiver.
     stream.extend(amount(&totals.sender));
     stream.extend(losses(&combined(totals)));
     stream.insert(
@@ -144,6 +148,7 @@ fn udp_sums(totals: &Totals) -> Vec<(&'static str, Value)> {
     sum.extend(losses(&combined(totals)));
 
     let mut sent = amount(&totals.sender);
+    // A sender knows of no losses, but the keys are always there.
     sent.extend(losses(&UdpView {
         packets: totals.sender.udp.packets,
         ..UdpView::default()

@@ -1,5 +1,6 @@
 //! One element of `intervals`.
 
+use linerate_document::members;
 use linerate_model::interval::{IntervalSum, StreamInterval, TcpInterval, UdpInterval};
 use linerate_model::units::{ns_to_s, rate_bps};
 use linerate_model::{Direction, Flow, IntervalReport, StreamRole, TestSpec};
@@ -7,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 use crate::report::text::display_id;
 use crate::report::totals::interval_lost_percent;
-use linerate_document::members;
 
 pub(super) fn interval(report: &IntervalReport, spec: &TestSpec) -> Value {
     let rows = report.streams.iter().map(|row| stream(row, report.omitted));

@@ -101,6 +101,7 @@ fn starting_line(spec: &TestSpec) -> String {
     let protocol = stored_name(spec.transport).to_uppercase();
     let end = match spec.end {
         EndCondition::Duration(duration) => format!("{} second test", duration.as_secs()),
+        // In the original no limit is a duration of 0.
         EndCondition::Unlimited => "0 second test".into(),
         EndCondition::Bytes(bytes) => format!("{bytes} bytes to send"),
         EndCondition::Blocks(blocks) => format!("{blocks} blocks to send"),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use jiff::Zoned;
 use jiff::fmt::strtime;
+use linerate_document::Output;
 use linerate_model::event::Endpoint;
 use linerate_model::{Failure, SinkError};
 
 use crate::report::{Options, wording};
-use linerate_document::Output;
 
 /// Collects the lines of one event and sends them as a whole.
 pub(in crate::report) struct Page {
@@ -31,6 +31,7 @@ impl Page {
     pub(in crate::report) fn line(&mut self, text: &str) {
         self.pending.push_str(&self.timestamp());
         if let (Endpoint::Client, Some(title)) = (self.options.endpoint, &self.options.title) {
+            // Only lines of a client have the title, with two blanks.
             let _ = write!(self.pending, "{title}:  ");
         }
 
@@ -75,6 +76,7 @@ impl Page {
 
 /// Formats a time like strftime(3) in the C locale. What is no conversion stays as it is.
 fn local_time(format: &str, time: &Zoned) -> String {
+    // An unknown conversion must not lose the line.
     let config = strtime::Config::new().lenient(true);
     let mut text = String::new();
 

@@ -3,13 +3,13 @@
 
 use std::ops::Range;
 
+use linerate_document::number;
 use linerate_model::event::Endpoint;
 use linerate_model::interval::{IntervalSum, StreamInterval, TcpInterval, UdpInterval};
 use linerate_model::units::{UnitFormat, format_amount, ns_to_s, rate_bps};
 use linerate_model::{Direction, StreamId, StreamRole, TestSpec, Transport};
 
 use crate::report::totals::{UdpView, View, interval_lost_percent};
-use linerate_document::number;
 
 /// Number a stream is shown with. In iperf3 it is a file descriptor; this is what that usually is.
 pub(in crate::report) fn display_id(id: StreamId) -> u64 {
@@ -76,6 +76,7 @@ impl Columns {
             row.bytes,
         );
         match (&row.tcp, &row.udp) {
+            // Streams of UDP have no TCP columns even if the kernel has facts.
             (_, Some(udp)) => self.udp_interval(&lead, row.role, udp, note),
             (Some(tcp), None) => tcp_interval(&lead, tcp, note),
             (None, None) => plain(&lead, note),
@@ -103,6 +104,7 @@ impl Columns {
         let lead = self.lead(subject, role, 0..view.duration_ns, view.bytes);
         match (self.udp, retransmits, subject) {
             (true, ..) => {
+                // The original prints neither losses nor jitter in the row of a sender.
                 let sent = UdpView {
                     lost: Some(0),
                     jitter_s: 0.0,
@@ -169,6 +171,7 @@ impl Columns {
         let (start, end) = (ns_to_s(time_ns.start), ns_to_s(time_ns.end));
         let seconds = ns_to_s(time_ns.end.saturating_sub(time_ns.start));
         let transfer = format_amount(bytes as f64, UnitFormat::BYTES);
+        // unit_snprintf takes bytes; the letter decides between bits and bytes.
         let rate = format_amount(rate_bps(bytes, seconds) / 8.0, self.format);
 
         format!("{subject}{tag} {start:6.2}-{end:<6.2} sec  {transfer}s  {rate}s/sec")

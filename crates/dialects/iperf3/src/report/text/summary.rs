@@ -18,6 +18,7 @@ impl TextWriter {
             lines.push("Test Complete. Summary Results:".into());
         }
 
+        // One header for all rows: a row without the number leaves its column blank.
         let has_retransmits = summary
             .streams
             .iter()
@@ -46,6 +47,7 @@ impl Test {
         let Some(sum) = Totals::of_flow(summary, flow, spec) else {
             return lines;
         };
+        // The sum of one stream would repeat it.
         if spec.streams > 1 {
             lines.extend(self.views(Subject::Sum, &sum, None, verbose));
         }
@@ -111,6 +113,7 @@ impl Test {
         let (StreamRole::Sender, Some(local)) = (role, summary.cpu_local) else {
             return Vec::new();
         };
+        // Zeros where the other end sent no results.
         let remote = summary.cpu_remote.unwrap_or_default();
         let mut lines = vec![cpu_line("sender", local, "receiver", remote)];
 

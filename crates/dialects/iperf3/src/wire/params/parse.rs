@@ -20,6 +20,7 @@ impl Params {
     /// `RecvParams` when the text is not JSON or a plain number is negative, else the code of the
     /// value that is out of its range.
     pub fn parse(text: &[u8]) -> Result<Self, ErrorCode> {
+        // cJSON does not check the encoding, so titles of real clients may be in any.
         let text = String::from_utf8_lossy(text);
         let json = Object::parse(&text).map_err(|_| ErrorCode::RecvParams)?;
         let transport = transport(&json);
@@ -60,6 +61,7 @@ impl Params {
             title: json.string("title"),
             extra_data: json.string("extra_data"),
             congestion: json.string("congestion"),
+            // Of the next three the original tests the presence, not the value (get_parameters).
             get_server_output: json.number("get_server_output").is_some(),
             udp_counters_64bit: json.number("udp_counters_64bit").is_some(),
             repeating_payload: json.number("repeating_payload").is_some(),
@@ -113,6 +115,7 @@ fn protocol(additions: &Object<'_>) -> Option<u32> {
 }
 
 fn streams(json: &Object<'_>, extended: bool) -> Result<u32, ErrorCode> {
+    // Both ends number streams beyond the original's 128 alike if both are linerate.
     let max = if extended {
         MAX_STREAMS_EXTENDED
     } else {

@@ -26,6 +26,7 @@ impl Params {
         auth_token: Option<String>,
     ) -> Self {
         let test = &client.test;
+        // At most one of the three is not 0, which means no limit.
         let (time_s, num_bytes, block_count) = match test.end {
             EndCondition::Duration(time) => (whole_seconds(time), 0, 0),
             EndCondition::Bytes(bytes) => (0, bytes, 0),
@@ -180,6 +181,7 @@ fn offload(udp: &UdpOptions, block_len_bytes: u32) -> UdpOffload {
         };
     }
 
+    // A receiver has no say in the size of datagrams: only its buffer travels.
     if let Some(gro) = udp.gro {
         offload.gro = 1;
         offload.gro_buffer_bytes = if gro.buffer_bytes == 0 {

@@ -63,6 +63,7 @@ fn stream(text: &str) -> Result<StreamResult, ErrorCode> {
     let json = &Object::parse(text).map_err(|_| malformed)?;
     let omitted_errors = json.integer("omitted_errors").map(count);
     let omitted_packets = json.integer("omitted_packets").map(count);
+    // Losses after the warm-up need both; the original refuses half of them (get_results).
     if omitted_errors.is_some() != omitted_packets.is_some() {
         return Err(malformed);
     }
@@ -103,6 +104,7 @@ fn server_output(json: &Object<'_>) -> Option<ServerOutput> {
 /// A required figure. Real programs write `null` for what is not a number; that is no reason to
 /// lose a test.
 fn measured(json: &Object<'_>, key: &str) -> Result<f64, ErrorCode> {
+    // cJSON prints what is not a number, such as a ratio of zeros, as null.
     if json.raw(key) == Some("null") {
         return Ok(0.0);
     }

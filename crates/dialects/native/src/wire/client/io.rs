@@ -35,9 +35,11 @@ impl Machine {
             _ => return self.fail(ProtocolFailure::Closed),
         };
         self.exchange.disconnect();
+        // Frames of the old connection are repeated after the resumption, if they count at all.
         self.actions
             .retain(|action| !matches!(action, Action::Send(_) | Action::ConnectAgain));
 
+        // A server that closes each new connection at once must not be dialled in a loop.
         let earliest = self
             .resumed_at
             .and_then(|at| at.checked_add(RESUME_SPACING));
@@ -74,6 +76,7 @@ impl Machine {
 
     /// The server continues the session.
     pub(super) fn resumed(&mut self, now: Instant, received: u64) {
+        // The server may have dropped messages that this end no longer keeps.
         let Some(frames) = self.exchange.repeat(now, received) else {
             return self.wrong(
                 now,
@@ -99,6 +102,7 @@ impl Machine {
 
         if self.facts_until.is_some_and(|until| now >= until) {
             self.facts_until = None;
+            // Facts are an addition: their absence must not end a test.
             self.actions.push_back(Action::Facts("null".to_owned()));
         }
 
@@ -124,6 +128,7 @@ impl Machine {
     fn handle_answer_timeout(&mut self, now: Instant) {
         match self.awaited {
             Some(Awaited { kind, limit, since }) if passed(now, since, limit) => {
+                // The server frees the session at once instead of waiting for a resumption.
                 self.send_last(now, ClientMessage::Bye);
                 self.fail(ProtocolFailure::Timeout { awaited: kind });
             }

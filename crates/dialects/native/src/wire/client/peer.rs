@@ -13,9 +13,11 @@ impl Machine {
                 self.fail(ProtocolFailure::PeerFault(Fault { member, text }));
             }
             ServerMessage::Bye { reason } => self.fail(ProtocolFailure::Ended { reason }),
+            // Until the server has answered, the numbers of both ends may differ.
             message if matches!(self.link, Link::Resuming { .. }) => {
                 self.handle_resuming(now, message);
             }
+            // Its arrival was its purpose.
             ServerMessage::Keep if self.state != State::Idle => {}
             message => match self.state {
                 State::Session(present) => self.handle_session(now, message, present),
@@ -81,6 +83,7 @@ impl Machine {
                 State::Greeting { .. } | State::Awaiting,
             ) => {
                 self.state = State::Awaiting;
+                // The wait may be long; silence of the connection still ends it.
                 self.awaited = None;
                 self.actions.push_back(Action::Queued { position, wait_ms });
             }
@@ -145,6 +148,7 @@ impl Machine {
             (ServerMessage::Started { phase, at_ns }, Phase::Starting | Phase::Stopping)
                 if phase == self.phase =>
             {
+                // A stop may have crossed it.
                 if present == Phase::Starting {
                     self.awaited = None;
                     self.enter(Phase::Running);

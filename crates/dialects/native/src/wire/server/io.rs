@@ -31,6 +31,7 @@ impl Machine {
 
         match self.state {
             State::Session(_) => self.disconnect(now),
+            // There is no session yet that could be resumed.
             State::Greeting | State::Admitting { .. } => self.close(CloseReason::Left),
             _ => self.close(CloseReason::Lost),
         }
@@ -47,11 +48,13 @@ impl Machine {
         }
 
         let is_fresh = |at: Instant| now.saturating_duration_since(at) < RESUME_SPACING;
+        // Two connections that replace each other in turn would keep both ends busy.
         if self.lost_since.is_none() && self.resumed_at.is_some_and(is_fresh) {
             return Err(ResumeError::TooSoon);
         }
 
         let (_, received) = self.exchange.numbers();
+        // A client that has sent less than arrived is not the one of this session.
         if resume.number < received {
             return Err(ResumeError::Numbers);
         }
@@ -60,6 +63,7 @@ impl Machine {
             .exchange
             .repeat(now, resume.received)
             .ok_or(ResumeError::Numbers)?;
+        // The owner has verified the proof, so the old connection counts for nothing.
         self.drop_unsent();
         self.exchange.attach(now);
         self.lost_since = None;
@@ -82,6 +86,7 @@ impl Machine {
         let is_due = |deadline: Option<Instant>| deadline.is_some_and(|deadline| now >= deadline);
         match self.state {
             State::Closed => return,
+            // First: a client that keeps resuming must not outlive its agreed duration.
             _ if is_due(self.session_end) => return self.end_at_limit(now),
             State::Session(Phase::Stopping { .. }) if is_due(self.deadline) => {
                 return self.stop(now, "the server has no result", CloseReason::ResultLate);

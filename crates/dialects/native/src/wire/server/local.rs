@@ -97,6 +97,7 @@ impl Machine {
 
     fn admit(&mut self, now: Instant, duration_max: Duration, welcome: Box<Welcome>) {
         self.state = State::Session(Phase::Absent);
+        // The welcome fixes the end of the whole session, however often it is resumed.
         self.session_end = now.checked_add(duration_max.saturating_add(SESSION_OVERTIME));
         self.send(now, ServerMessage::Welcome(welcome));
     }
@@ -104,6 +105,7 @@ impl Machine {
     fn queue(&mut self, now: Instant, position: u32, wait_ms: u64) {
         let is_early = |at: Instant| now.saturating_duration_since(at) < TURN_SPACING;
         if !self.turn_at.is_some_and(is_early) {
+            // Each change of a long queue would otherwise be a message to every client in it.
             self.turn_at = Some(now);
             self.send(now, ServerMessage::Turn { position, wait_ms });
         }
@@ -182,6 +184,7 @@ impl Machine {
             }
             (Input::Facts(text), _) if self.facts_requested => {
                 self.facts_requested = false;
+                // Facts that do not fit are absent rather than an error.
                 let facts = sendable(text).unwrap_or_else(JsonText::null);
                 self.send(now, ServerMessage::Facts { facts });
             }
@@ -233,11 +236,13 @@ fn fit(result: &mut EndpointPhase) {
             .push(format!("load after {LOAD_SAMPLES_MAX} samples is left out"));
     }
 
+    // Room for the other members of the message.
     let max_bytes = SERVER_MESSAGE_MAX_BYTES as usize - 1024;
     let fits = |result: &EndpointPhase| {
         serde_json::to_vec(result).is_ok_and(|text| text.len() <= max_bytes)
     };
     if !fits(result) {
+        // The totals of the phase remain.
         result.streams = Vec::new();
         result
             .notes

@@ -35,6 +35,7 @@ impl Machine {
                 self.deadline = None;
                 self.actions.push_back(Action::Resume(resume));
             }
+            // A client may leave the queue before its turn.
             (State::Admitting { .. }, ClientMessage::Stop { .. }) => self.close(CloseReason::Left),
             (state, ClientMessage::Keep) => self.state = state,
             (state, message) => {
@@ -74,6 +75,7 @@ impl Machine {
     }
 
     pub(super) fn request_admission(&mut self, hello: Box<Hello>) {
+        // The requested duration is bounded before it becomes a deadline.
         let duration_max = Duration::from_nanos(hello.duration_max_ns).min(SESSION_MAX);
         self.state = State::Admitting { duration_max };
         self.actions.push_back(Action::Admit(hello));
@@ -145,6 +147,7 @@ impl Machine {
     }
 
     fn open_phase(&mut self, now: Instant, phase: u32, spec: PhaseSpec) {
+        // Late messages of an earlier phase are recognised by their lower number.
         if phase <= self.phase_last {
             return self.fault(
                 now,
@@ -152,6 +155,7 @@ impl Machine {
             );
         }
 
+        // Refused phases count, or a client could ask without end.
         self.phase_last = phase;
         if phase > PHASES_MAX {
             let text = "the session has had as many phases as it may".to_owned();
@@ -197,6 +201,7 @@ impl Machine {
                 if open == phase =>
             {
                 self.state = State::Session(Phase::Stopping { phase });
+                // A phase without a result would block the session.
                 self.deadline = now.checked_add(RESULT_TIMEOUT);
                 self.actions.push_back(Action::Stop { phase });
             }
