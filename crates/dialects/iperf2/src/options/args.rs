@@ -189,7 +189,7 @@ pub(crate) struct ServerArgs {
     pub(crate) handshake_s: Option<f64>,
 }
 
-/// Options that mean nothing at the other end: they are named and ignored, in the words of the
+/// Options that mean nothing at the other end: they are named and ignored, in the wording of the
 /// table.
 #[derive(Debug, Default)]
 pub(crate) struct Misplaced {

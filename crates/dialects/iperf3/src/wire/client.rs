@@ -302,7 +302,7 @@ impl Client {
                     .close(Err(ErrorCode::AccessDenied.failure(None)));
             }
             (Some(State::ServerTerminate), _) => {
-                self.abort(terminated_by_peer(ErrorCode::ServerTerm))
+                self.abort(terminated_by_peer(ErrorCode::ServerTerm));
             }
             (Some(State::ParamExchange), Phase::Greeting) => {
                 self.dialogue.push(ClientAction::TestAccepted);

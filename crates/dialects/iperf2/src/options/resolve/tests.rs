@@ -13,9 +13,9 @@ use super::*;
 
 const NOW: Duration = Duration::from_secs(1_800_000_000);
 
-fn command(words: &[OsString]) -> Result<Command, Stop> {
-    let mut args = Args::new(words, ValueChecks::default());
-    args.parse(OsStr::new("iperf"), words, &|_| None)?;
+fn command(argv: &[OsString]) -> Result<Command, Stop> {
+    let mut args = Args::new(argv, ValueChecks::default());
+    args.parse(OsStr::new("iperf"), argv, &|_| None)?;
     let surroundings = Surroundings {
         now: NOW,
         secret: &|| "a-secret".to_owned(),
@@ -23,12 +23,12 @@ fn command(words: &[OsString]) -> Result<Command, Stop> {
     resolve(&mut args, &surroundings)
 }
 
-fn words(line: &str) -> Vec<OsString> {
+fn argv(line: &str) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
 }
 
 fn client(line: &str) -> (ClientSpec, OutputOptions) {
-    match command(&words(&format!("-c host {line}"))) {
+    match command(&argv(&format!("-c host {line}"))) {
         Ok(Command::Client { spec, output }) => (*spec, output),
         other => panic!("{line} is no client: {other:?}"),
     }
@@ -39,7 +39,7 @@ fn test(line: &str) -> TestSpec {
 }
 
 fn defaults(line: &str) -> Iperf2Defaults {
-    match command(&words(&format!("-s {line}"))) {
+    match command(&argv(&format!("-s {line}"))) {
         Ok(Command::Server { spec, .. }) => *spec.local.end.defaults.expect("a server serves"),
         other => panic!("{line} is no server: {other:?}"),
     }
@@ -259,7 +259,7 @@ fn addresses_have_ports_and_devices() {
         ("fe80::1%eth0", Some("fe80::1%eth0"), None, None),
     ];
     for (typed, host, port, device) in rows {
-        let Ok(Command::Server { spec, .. }) = command(&words(&format!("-s -B {typed}"))) else {
+        let Ok(Command::Server { spec, .. }) = command(&argv(&format!("-s -B {typed}"))) else {
             panic!("{typed}")
         };
         let bind = &spec.local.bind;
@@ -271,11 +271,11 @@ fn addresses_have_ports_and_devices() {
         assert_eq!(found, (*host, *port, *device), "{typed}");
     }
 
-    let Ok(Command::Client { spec, .. }) = command(&words("-c fe80::2%eth1 -c other")) else {
+    let Ok(Command::Client { spec, .. }) = command(&argv("-c fe80::2%eth1 -c other")) else {
         panic!()
     };
     assert_eq!(spec.host, "other", "the later host counts");
-    let Ok(Command::Client { spec, .. }) = command(&words("-c 192.0.2.7%eth1")) else {
+    let Ok(Command::Client { spec, .. }) = command(&argv("-c 192.0.2.7%eth1")) else {
         panic!()
     };
     assert_eq!(
@@ -319,7 +319,7 @@ fn start_times_and_retries() {
         Start::At(typed_us)
     );
     assert!(
-        command(&words("-c h --txstart-time 1800003601")).is_err(),
+        command(&argv("-c h --txstart-time 1800003601")).is_err(),
         "more than an hour ahead"
     );
 
@@ -431,17 +431,17 @@ fn every_option_has_a_name_of_its_own_and_every_variable_an_option() {
 proptest! {
     #[test]
     fn any_words_are_survived(typed in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..12), 0..8)) {
-        let words: Vec<OsString> = typed.into_iter().map(OsString::from_vec).collect();
-        let _ = command(&words);
+        let argv: Vec<OsString> = typed.into_iter().map(OsString::from_vec).collect();
+        let _ = command(&argv);
     }
 
     #[test]
     fn any_values_are_survived(picks in prop::collection::vec((0..OPTIONS.len(), "[0-9kKmMgG.,:%u-]{0,9}"), 0..9)) {
-        let mut words = vec![OsString::from("-c"), OsString::from("host")];
+        let mut argv = vec![OsString::from("-c"), OsString::from("host")];
         for (option, value) in picks {
-            words.push(format!("--{}={value}", OPTIONS[option].long).into());
+            argv.push(format!("--{}={value}", OPTIONS[option].long).into());
         }
-        if let Ok(Command::Client { spec, .. }) = command(&words) {
+        if let Ok(Command::Client { spec, .. }) = command(&argv) {
             prop_assert!(spec.test.streams >= 1 && spec.test.block_len_bytes >= 1);
         }
     }

@@ -35,26 +35,26 @@ fn surroundings() -> Surroundings<'static> {
     }
 }
 
-fn words(line: &str) -> Vec<OsString> {
+fn argv(line: &str) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
 }
 
-fn command(words: &[OsString]) -> Result<Command, UsageError> {
-    match Args::parse(words, ValueChecks::default())? {
+fn command(argv: &[OsString]) -> Result<Command, UsageError> {
+    match Args::parse(argv, ValueChecks::default())? {
         Parsed::Run(args) => Ok(resolve(*args, &surroundings())?),
-        other => panic!("{words:?} is no test: {other:?}"),
+        other => panic!("{argv:?} is no test: {other:?}"),
     }
 }
 
 fn client(line: &str) -> (ClientSpec, OutputOptions) {
-    match command(&words(&format!("-c host {line}"))) {
+    match command(&argv(&format!("-c host {line}"))) {
         Ok(Command::Client { spec, output, .. }) => (*spec, output),
         other => panic!("{line} is no client: {other:?}"),
     }
 }
 
 fn server(line: &str) -> (ServerSpec, ProcessOptions) {
-    match command(&words(&format!("-s {line}"))) {
+    match command(&argv(&format!("-s {line}"))) {
         Ok(Command::Server { spec, process, .. }) => (*spec, process),
         other => panic!("{line} is no server: {other:?}"),
     }
@@ -62,7 +62,7 @@ fn server(line: &str) -> (ServerSpec, ProcessOptions) {
 
 /// The complaint without its fixed beginning.
 fn complaint(line: &str) -> String {
-    let message = command(&words(line))
+    let message = command(&argv(line))
         .expect_err(line)
         .message(OsStr::new("prog"));
     let message = String::from_utf8(message).expect("only text was typed");
@@ -214,7 +214,7 @@ fn the_number_of_sctp_streams_is_no_rate() {
 
 #[test]
 fn a_device_behind_a_host_is_a_device_unless_it_is_a_scope() {
-    let host_of = |line: &str| match command(&words(line)) {
+    let host_of = |line: &str| match command(&argv(line)) {
         Ok(Command::Client { spec, .. }) => (spec.host, spec.local.bind.device),
         other => panic!("{line} is no client: {other:?}"),
     };
@@ -383,7 +383,7 @@ fn credentials_that_no_server_could_read_are_refused() {
         ..surroundings()
     };
     let line = "-c h --username mario --rsa-public-key-path key.pem";
-    let parsed = Args::parse(&words(line), ValueChecks::default());
+    let parsed = Args::parse(&argv(line), ValueChecks::default());
     let Ok(Parsed::Run(args)) = parsed else {
         panic!("a test: {parsed:?}");
     };
@@ -418,7 +418,7 @@ fn reports_are_as_asked_for() {
 
 #[test]
 fn json_output_warns_of_options_that_do_not_go_with_it() {
-    let warnings_of = |line: &str| match Args::parse(&words(line), ValueChecks::default()) {
+    let warnings_of = |line: &str| match Args::parse(&argv(line), ValueChecks::default()) {
         Ok(Parsed::Run(args)) => warnings(&args),
         other => panic!("{line}: {other:?}"),
     };
@@ -591,8 +591,8 @@ proptest! {
 
     /// No command line makes the program panic, and a complaint can always be worded.
     #[test]
-    fn any_command_line_has_an_answer(words in prop::collection::vec(any_word(), 0..8)) {
-        let outcome = match Args::parse(&words, ValueChecks::default()) {
+    fn any_command_line_has_an_answer(argv in prop::collection::vec(any_word(), 0..8)) {
+        let outcome = match Args::parse(&argv, ValueChecks::default()) {
             Ok(Parsed::Run(args)) => resolve(*args, &surroundings()).map(drop).map_err(UsageError::from),
             Ok(_) => Ok(()),
             Err(error) => Err(error),
