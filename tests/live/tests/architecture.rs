@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every crate of ours and the ones of ours it may use. ARCHITECTURE.md explains the directions.
-const ALLOWED: [(&str, &[&str]); 23] = [
+const ALLOWED: [(&str, &[&str]); 24] = [
     ("linerate-model", &[]),
     ("linerate-sys", &[]),
     // Files of keys are read there, and only where their owner and mode keep others out.
@@ -20,6 +20,20 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ("linerate-fleet", &["linerate-model"]),
     ("linerate-carrier", &["linerate-fleet", "linerate-sys"]),
     ("linerate-lab", &["linerate-model"]),
+    (
+        "linerate-path",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-iperf3",
+            "linerate-trust",
+            "linerate-document",
+            "linerate-engine",
+            "linerate-host",
+            "linerate-store",
+            "linerate-doctor",
+        ],
+    ),
     ("linerate-record", &["linerate-model"]),
     (
         "linerate-store",
@@ -36,7 +50,17 @@ const ALLOWED: [(&str, &[&str]); 23] = [
         ],
     ),
     ("linerate-tui", &["linerate-model", "linerate-document"]),
-    ("linerate-doctor", &["linerate-model"]),
+    (
+        "linerate-doctor",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-iperf3",
+            "linerate-document",
+            "linerate-engine",
+            "linerate-host",
+        ],
+    ),
     ("linerate-host", &["linerate-model", "linerate-sys"]),
     (
         "linerate-engine",
@@ -64,6 +88,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-host",
             "linerate-lab",
             "linerate-http",
+            "linerate-path",
             "linerate-record",
             "linerate-store",
             "linerate-trust",

@@ -14,7 +14,6 @@
 //!   progress
 //! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON and HTML
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
-//! * [`path`]: a test of a path as text, JSON and HTML, and its progress
 //! * [`record`]: records of runs as HTML, text and Markdown
 //! * [`history`]: lists of runs
 //! * [`trial`]: the closing line of `linerate try`
@@ -39,7 +38,6 @@ pub mod iperf3;
 pub mod live;
 pub mod number;
 pub mod page;
-pub mod path;
 pub mod plot;
 pub mod pretty;
 pub mod progress;

@@ -22,7 +22,6 @@ use linerate_store::{Label, Place, Saved, Store};
 use linerate_sys::{clock, file_system};
 
 use crate::Error;
-use crate::path::trial_of;
 
 /// What became of the reports of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -283,7 +282,7 @@ fn path_run(path: &ImportedPath, written_ms: u64) -> RunRecord {
     let address = Some(target.address.clone()).filter(|address| !address.is_empty());
     record.path.addresses = address.into_iter().collect();
 
-    let mut trial = trial_of(report);
+    let mut trial = Trial::of_path(report);
     trial.elapsed_ns = report.elapsed_ns;
     with_trial(record, trial)
 }

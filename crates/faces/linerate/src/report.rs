@@ -4,6 +4,7 @@ use linerate_document::Style;
 pub use linerate_document::record::Stretch;
 use linerate_document::{export, record};
 use linerate_model::record::RunRecord;
+use linerate_path::report::record_blocks;
 use linerate_store::Place;
 
 use crate::compare::from_store;
@@ -67,9 +68,9 @@ pub fn report(spec: &ReportSpec) -> Result<String, Error> {
     }
 
     Ok(match spec.form {
-        Form::Html => record::html(&records, spec.stretch),
+        Form::Html => record::html(&records, spec.stretch, record_blocks),
         Form::Markdown => export::markdown::document(&records),
-        Form::Text => record::text(&records, spec.stretch, spec.style),
+        Form::Text => record::text(&records, spec.stretch, record_blocks, spec.style),
     })
 }
 

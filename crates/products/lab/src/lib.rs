@@ -8,9 +8,7 @@
 //! its neighbours, so that their number is no measure of confidence.
 //!
 //! Plans and runs may be of anything. [`sweep`] applies them to network tests; [`http`] is the HTTP
-//! lab, whose experiment has a fixed form, [`proof`] compares a setting of a host with a fix of it,
-//! and [`path`] plans and judges the examination of a path. [`fleet`] measures many hosts as one
-//! system. Runs that were kept are compared by [`compare`](mod@compare), watched by
+//! lab, whose experiment has a fixed form. [`fleet`] measures many hosts as one system. Runs that were kept are compared by [`compare`](mod@compare), watched by
 //! [`change_point`] and held against limits by [`expect`].
 
 #![forbid(unsafe_code)]
@@ -22,13 +20,8 @@ mod explore;
 mod factor;
 mod findings;
 pub mod fleet;
-#[cfg(any(test, fuzzing))]
-#[path = "../fuzzing/mod.rs"]
-pub mod fuzzing;
 pub mod http;
-pub mod path;
 mod plan;
-pub mod proof;
 mod runner;
 mod setting;
 pub mod sweep;

@@ -13,7 +13,7 @@ use linerate_model::record::{Detail, Measure, RunKind, RunRecord, RunState, Tria
 use linerate_model::stats;
 use linerate_model::{numbers, stored_name};
 
-use crate::http::numbers::percent;
+use crate::number::percent;
 
 /// Median of each measure over the complete trials that are no warm-up, in the order of the
 /// catalogue. Trials of an experiment do not count: its levels have no common value.

@@ -4,9 +4,8 @@ pub(super) use linerate_lab::http::units::{grouped, payload_name as payload};
 use linerate_model::http::{CellKey, Peak, Quantile};
 
 use crate::number::general;
-pub(super) use crate::number::known;
+pub(super) use crate::number::{known, percent, time};
 pub(super) use crate::numbers::MISSING;
-use crate::numbers::{digits, scaled};
 
 /// `10k c64`, `1k c10000 at 1,000/s`
 pub(super) fn cell(key: &CellKey) -> String {
@@ -45,17 +44,6 @@ pub(super) fn mebi(bytes: f64) -> String {
     fine(bytes / f64::from(1 << 20))
 }
 
-/// A part of a whole in percent. What happened once in a million is not 0.
-pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent.abs() {
-        0.0 => "0 %".to_owned(),
-        tiny if tiny < 0.01 => format!("{} %", general(percent, 2)),
-        small if small < 9.995 => format!("{percent:.2} %"),
-        _ => format!("{percent:.1} %"),
-    }
-}
-
 /// CPUs as percent of one.
 pub(super) fn cpus(cpus: f64) -> String {
     let percent = cpus * 100.0;
@@ -64,15 +52,6 @@ pub(super) fn cpus(cpus: f64) -> String {
     } else {
         format!("{percent:.0} %")
     }
-}
-
-/// A time in the largest fitting unit.
-pub(crate) fn time(ns: f64) -> String {
-    if (0.0..999.5).contains(&ns) {
-        return format!("{ns:.0} ns");
-    }
-    let (value, unit) = scaled(ns, 1000.0, ["ns", "us", "ms", "s"]);
-    format!("{} {unit}", digits(value))
 }
 
 /// A time in whole nanoseconds.

@@ -16,12 +16,11 @@ use linerate_model::spec::{Direction, Transport};
 use linerate_model::stored_name;
 
 use super::measures::{self, Values, value};
-use super::{Stretch, charts, hosts};
+use super::{ProductReport, Stretch, charts, hosts};
 use crate::blocks::{Block, Document, Download};
 use crate::http::{LoadReport, load_blocks, study};
 use crate::number::counted;
 use crate::numbers::{MISSING, digits};
-use crate::path::Depth;
 use crate::table::Table;
 use crate::{fleet, sweep};
 
@@ -35,13 +34,15 @@ const CHARTS_BYTES_MAX: usize = 600_000;
 const RECORDS_BYTES_MAX: usize = 180_000;
 
 /// The whole page.
-pub(super) fn page(records: &[RunRecord], stretch: Stretch) -> String {
+pub(super) fn page(records: &[RunRecord], stretch: Stretch, product: ProductReport) -> String {
     let mut document = Document {
         name: "linerate report",
         blocks: overview(records),
     };
     let shown = shown(records);
-    document.blocks.extend(runs(records, stretch, true));
+    document
+        .blocks
+        .extend(runs(records, stretch, product, true));
     limit_charts(&mut document.blocks);
     document.blocks.extend(raw(shown));
 
@@ -49,9 +50,9 @@ pub(super) fn page(records: &[RunRecord], stretch: Stretch) -> String {
 }
 
 /// The page without charts and files.
-pub(super) fn summary(records: &[RunRecord], stretch: Stretch) -> Document {
+pub(super) fn summary(records: &[RunRecord], stretch: Stretch, product: ProductReport) -> Document {
     let mut blocks = overview(records);
-    blocks.extend(runs(records, stretch, false));
+    blocks.extend(runs(records, stretch, product, false));
     Document {
         name: "linerate report",
         blocks,
@@ -62,7 +63,12 @@ fn shown(records: &[RunRecord]) -> &[RunRecord] {
     &records[..records.len().min(DETAILED_MAX)]
 }
 
-fn runs(records: &[RunRecord], stretch: Stretch, has_charts: bool) -> Vec<Block> {
+fn runs(
+    records: &[RunRecord],
+    stretch: Stretch,
+    product: ProductReport,
+    has_charts: bool,
+) -> Vec<Block> {
     let is_one = records.len() == 1;
     let head = |title| {
         if is_one {
@@ -74,7 +80,7 @@ fn runs(records: &[RunRecord], stretch: Stretch, has_charts: bool) -> Vec<Block>
 
     let runs = shown(records).iter();
     runs.flat_map(|record| {
-        std::iter::once(head(title(record))).chain(run(record, stretch, has_charts))
+        std::iter::once(head(title(record))).chain(run(record, stretch, product, has_charts))
     })
     .collect()
 }
@@ -129,7 +135,7 @@ fn title(record: &RunRecord) -> String {
     let what = match &record.body {
         Body::Sweep(_) => "sweep".to_owned(),
         Body::Test | Body::Session(_) => match (path(record), test(record)) {
-            (Some((report, _)), _) => format!("path test, profile {}", stored_name(report.profile)),
+            (Some(report), _) => format!("path test, profile {}", stored_name(report.profile)),
             (None, Some(detail)) => test_name(detail),
             (None, None) => "throughput test".to_owned(),
         },
@@ -160,35 +166,12 @@ fn test(record: &RunRecord) -> Option<&TestDetail> {
     })
 }
 
-/// What the first test of a path found, and how many there are.
-fn path(record: &RunRecord) -> Option<(&PathReport, usize)> {
-    let mut reports = record
-        .trials
-        .iter()
-        .filter_map(|trial| match &trial.detail {
-            Some(Detail::Path(report)) => Some(&**report),
-            _ => None,
-        });
-    Some((reports.next()?, 1 + reports.count()))
-}
-
-/// The report of a test of a path.
-fn path_blocks(record: &RunRecord, has_charts: bool) -> Vec<Block> {
-    let Some((report, count)) = path(record) else {
-        return Vec::new();
-    };
-    let several =
-        (count > 1).then(|| Block::Remark(format!("The first of {count} tests of the path.")));
-
-    let depth = if has_charts {
-        Depth::Page
-    } else {
-        Depth::Short
-    };
-    several
-        .into_iter()
-        .chain(crate::path::blocks(report, None, depth))
-        .collect()
+/// The report of the first test of a path.
+fn path(record: &RunRecord) -> Option<&PathReport> {
+    record.trials.iter().find_map(|trial| match &trial.detail {
+        Some(Detail::Path(report)) => Some(&**report),
+        _ => None,
+    })
 }
 
 /// `TCP, 4 streams, server to client`
@@ -212,7 +195,12 @@ fn test_name(detail: &TestDetail) -> String {
 }
 
 /// One run in the order of the frame.
-fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
+fn run(
+    record: &RunRecord,
+    stretch: Stretch,
+    product: ProductReport,
+    has_charts: bool,
+) -> Vec<Block> {
     let measures = measures::all(record);
     let mut blocks: Vec<Block> = answers(record, &measures)
         .into_iter()
@@ -252,7 +240,7 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
         }
         Body::Fleet(run) => blocks.extend(fleet::record_blocks(run, &record.trials, has_charts)),
         Body::HttpLoad(found) => blocks.extend(load(record, found)),
-        _ => blocks.extend(path_blocks(record, has_charts)),
+        _ => blocks.extend(product(record, has_charts).unwrap_or_default()),
     }
 
     if has_charts {

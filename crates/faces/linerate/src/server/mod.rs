@@ -16,7 +16,7 @@ use linerate_engine::{Interrupts, StopHandle};
 use linerate_iperf3::ErrorCode;
 use std::time::Duration;
 
-use crate::diagnose::observed_test;
+use crate::diagnose::{drops_for_clients, facts_for_clients};
 use crate::record::SessionRecords;
 pub use linerate_engine::dialect::iperf2::server::run as run_iperf2;
 use linerate_engine::dialect::iperf3::server;
@@ -66,8 +66,8 @@ pub fn serve_iperf3(
 fn peer_requests(options: iperf3::Options) -> PeerRequests {
     let mut requests = PeerRequests::default();
     requests.report = Some(iperf3::peer_report(options));
-    requests.facts = observed_test::facts_for_clients();
-    requests.drops = observed_test::drops_for_clients();
+    requests.facts = facts_for_clients();
+    requests.drops = drops_for_clients();
     requests
 }
 
