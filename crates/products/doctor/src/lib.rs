@@ -41,6 +41,7 @@ mod placement;
 mod read_tests;
 mod rule;
 mod rules;
+mod ruling;
 mod scope;
 mod setting;
 mod slices;

@@ -10,7 +10,8 @@ use crate::arithmetic::{
     COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, mathis_bps, tcp_ceiling,
 };
 use crate::limit;
-use crate::rule::{Match, NoMatch, Rule, Ruling, clear, inapplicable, matched, require, unknown};
+use crate::rule::Rule;
+use crate::ruling::{Match, NoMatch, Ruling, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Host, Nic, QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Reading, Run, Scope};
 
 pub(super) const RULES: &[Rule] = &[
