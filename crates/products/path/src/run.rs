@@ -27,8 +27,8 @@ use linerate_sys::clock;
 use crate::conclude::{ConcludeInput, conclude, samples};
 use crate::plan::PlannedTest;
 use crate::spec::PathTest;
-pub use observers::Observers;
 use examination::Examination;
+pub use observers::Observers;
 
 /// Result of one examination.
 #[derive(Debug)]
