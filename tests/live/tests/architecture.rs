@@ -216,6 +216,48 @@ fn crates_depend_in_the_allowed_directions_only() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Products whose modules but `run` compute only.
+const PURE_PRODUCTS: [&str; 2] = ["doctor", "path"];
+
+/// Names of files, sockets, threads and clocks. An address is a value.
+const IMPURE: [&str; 9] = [
+    "std::fs",
+    "std::thread",
+    "TcpListener",
+    "TcpStream",
+    "ToSocketAddrs",
+    "UdpSocket",
+    "Instant::now",
+    "SystemTime",
+    "linerate_sys",
+];
+
+#[test]
+fn only_the_runner_of_a_product_has_files_sockets_threads_and_clocks() {
+    let root = root();
+    let mut found = Vec::new();
+    let mut read = 0;
+
+    for file in tracked_files(&root) {
+        let is_pure = PURE_PRODUCTS.iter().any(|product| {
+            let source = Path::new("crates/products").join(product).join("src");
+            let inside = file.strip_prefix(source);
+            inside.is_ok_and(|file| !file.starts_with("run") && file != Path::new("run.rs"))
+        });
+        if !is_pure {
+            continue;
+        }
+
+        read += 1;
+        let text = text_of(&root, &file);
+        for name in IMPURE.iter().filter(|name| text.contains(**name)) {
+            found.push(format!("{}: {name}", file.display()));
+        }
+    }
+
+    assert!(found.is_empty() && read > 50, "{read} files: {found:#?}");
+}
+
 #[test]
 fn only_the_system_crate_and_the_boundary_may_contain_unsafe_code() {
     let metadata = metadata();

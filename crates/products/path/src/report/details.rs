@@ -125,9 +125,6 @@ fn streams(report: &PathReport) -> Option<Table> {
             .tcp
             .filter(|_| stream.direction != Some(PathDirection::Down))
     };
-    let address =
-        |address: &Option<std::net::SocketAddr>| known(*address, |address| address.to_string());
-
     let table = Table::of("", "Streams at this end", rows)
         .text("load", |(kind, _)| kind.name())
         .number("stream", |(_, stream)| stream.stream.to_string())
@@ -148,7 +145,9 @@ fn streams(report: &PathReport) -> Option<Table> {
         .text("congestion", |(_, stream)| {
             stream.congestion.clone().unwrap_or_default()
         })
-        .text("local", |(_, stream)| address(&stream.local));
+        .text("local", |(_, stream)| {
+            known(stream.local, |address| address.to_string())
+        });
     table.non_empty()
 }
 
