@@ -138,6 +138,18 @@ mod tests {
     }
 
     #[test]
+    fn what_happened_once_in_a_million_is_not_zero_percent() {
+        let rows = [
+            (percent(0.0), "0 %"),
+            (percent(0.000_001), "0.0001 %"),
+            (percent(0.9942), "99.4 %"),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(text, expected);
+        }
+    }
+
+    #[test]
     fn json_numbers_look_like_those_of_cjson() {
         let rows: &[(f64, &str)] = &[
             (0.0, "0"),

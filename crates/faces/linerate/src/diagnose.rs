@@ -7,11 +7,11 @@ mod prove;
 use std::io;
 
 use linerate_doctor::run::{self, Readers};
+use linerate_history::readers::decode;
 use linerate_model::TestSpec;
 use linerate_model::finding::Diagnosis;
 use linerate_model::record::{Body, RunKind, RunState, Trial};
-use linerate_record::import::decode;
-use linerate_record::keys;
+use linerate_store::keys;
 
 use crate::Error;
 use crate::record::{RecordOptions, Recorded, Recording, Run};

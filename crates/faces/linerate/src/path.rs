@@ -5,7 +5,7 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::path::{PathEvent, PathReport, SampleSeries};
 use linerate_model::record::{Body, RunKind, RunState, Trial};
 use linerate_path::run::{Examined, examine};
-use linerate_record::keys;
+use linerate_store::keys;
 
 use crate::record::{RecordOptions, Recorded, Recording, Run};
 use crate::{Error, Outcome};

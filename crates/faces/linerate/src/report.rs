@@ -1,15 +1,14 @@
 //! `linerate report`: reads runs and writes one report of them.
 
 use linerate_document::Style;
+use linerate_document::blocks::Block;
+use linerate_document::record;
 pub use linerate_document::record::Stretch;
-use linerate_document::{export, record};
-use linerate_model::record::RunRecord;
-use linerate_path::report::record_blocks;
-use linerate_store::Place;
-
-use crate::compare::from_store;
-use crate::named::load_named;
+use linerate_history::report::export;
+use linerate_history::run::named::load_named;
 use linerate_model::outcome::Error;
+use linerate_model::record::RunRecord;
+use linerate_store::Place;
 
 /// Which runs are reported, and how.
 #[derive(Debug, Clone)]
@@ -75,10 +74,16 @@ pub fn report(spec: &ReportSpec) -> Result<String, Error> {
 }
 
 fn load(spec: &ReportSpec) -> Result<Vec<RunRecord>, Error> {
-    let place = Place::find(spec.store.as_deref()).map_err(from_store)?;
+    let place = Place::find(spec.store.as_deref())?;
     let runs = spec
         .runs
         .iter()
         .map(|name| load_named(place.as_ref(), name));
     Ok(runs.collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// The report of what the product of a record measured.
+pub(crate) fn record_blocks(record: &RunRecord, has_charts: bool) -> Option<Vec<Block>> {
+    linerate_http::report::record_blocks(record)
+        .or_else(|| linerate_path::report::record_blocks(record, has_charts))
 }

@@ -5,20 +5,16 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use linerate_lab::http::trials::with_runs;
 use linerate_lab::sweep::recorded_runs;
 use linerate_model::measure::MeasureName;
 use linerate_model::path::PathReport;
-use linerate_model::record::{
-    Body, Detail, HttpLoad, RunKind, RunRecord, RunState, TestDetail, Trial,
-};
+use linerate_model::record::{Body, Detail, RunKind, RunRecord, RunState, TestDetail, Trial};
 use linerate_model::spec::{Direction, Transport};
 use linerate_model::stored_name;
 
 use super::measures::{self, Values, value};
 use super::{ProductReport, Stretch, charts, hosts};
 use crate::blocks::{Block, Document, Download};
-use crate::http::{LoadReport, load_blocks, study};
 use crate::number::counted;
 use crate::numbers::{MISSING, digits};
 use crate::table::Table;
@@ -231,15 +227,7 @@ fn run(
         Body::Sweep(Some(found)) => {
             blocks.extend(sweep::blocks(found, &recorded_runs(found, &record.trials)));
         }
-        Body::HttpLab(Some(found)) => {
-            blocks.extend(
-                study::blocks(&with_runs(found, &record.trials))
-                    .into_iter()
-                    .skip(1),
-            );
-        }
         Body::Fleet(run) => blocks.extend(fleet::record_blocks(run, &record.trials, has_charts)),
-        Body::HttpLoad(found) => blocks.extend(load(record, found)),
         _ => blocks.extend(product(record, has_charts).unwrap_or_default()),
     }
 
@@ -278,41 +266,6 @@ fn run(
     blocks.extend(repeat(record));
 
     blocks
-}
-
-/// What the generator of a load found.
-fn load(record: &RunRecord, found: &HttpLoad) -> Vec<Block> {
-    let cell = record.trials.iter().find_map(|trial| match &trial.detail {
-        Some(Detail::Cell(cell)) => Some((trial, &**cell)),
-        _ => None,
-    });
-    let Some((trial, cell)) = cell else {
-        return Vec::new();
-    };
-    let Some(load) = &cell.load else {
-        return Vec::new();
-    };
-    let wire = trial
-        .measures
-        .iter()
-        .find(|measure| measure.name == MeasureName::WireBps);
-    let report = LoadReport {
-        target: &found.target,
-        load,
-        wire_bps: wire.map(|measure| measure.value),
-        client: Some(&cell.client),
-        server: cell.server.as_ref(),
-        verdict: found.verdict.as_deref(),
-        // They stand above.
-        remarks: &[],
-    };
-
-    // The title of a page is that of its run.
-    let below = |block| match block {
-        Block::Title(title) => Block::Heading(title),
-        block => block,
-    };
-    load_blocks(&report, true).into_iter().map(below).collect()
 }
 
 /// What the run found; of a run without a result why there is none.
