@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every crate of ours and the ones of ours it may use. ARCHITECTURE.md explains the directions.
-const ALLOWED: [(&str, &[&str]); 23] = [
+const ALLOWED: [(&str, &[&str]); 24] = [
     ("linerate-model", &[]),
     ("linerate-sys", &[]),
     // Files of keys are read there, and only where their owner and mode keep others out.
@@ -20,6 +20,20 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ("linerate-fleet", &["linerate-model"]),
     ("linerate-carrier", &["linerate-fleet", "linerate-sys"]),
     ("linerate-lab", &["linerate-model"]),
+    (
+        "linerate-path",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-iperf3",
+            "linerate-trust",
+            "linerate-document",
+            "linerate-engine",
+            "linerate-host",
+            "linerate-store",
+            "linerate-doctor",
+        ],
+    ),
     (
         "linerate-history",
         &[
@@ -54,7 +68,17 @@ const ALLOWED: [(&str, &[&str]); 23] = [
         "linerate-tui",
         &["linerate-model", "linerate-document", "linerate-http"],
     ),
-    ("linerate-doctor", &["linerate-model"]),
+    (
+        "linerate-doctor",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-iperf3",
+            "linerate-document",
+            "linerate-engine",
+            "linerate-host",
+        ],
+    ),
     ("linerate-host", &["linerate-model", "linerate-sys"]),
     (
         "linerate-engine",
@@ -83,6 +107,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-lab",
             "linerate-http",
             "linerate-history",
+            "linerate-path",
             "linerate-store",
             "linerate-trust",
             "linerate-tui",
@@ -212,6 +237,48 @@ fn crates_depend_in_the_allowed_directions_only() {
     }
 
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Products whose modules but `run` compute only.
+const PURE_PRODUCTS: [&str; 2] = ["doctor", "path"];
+
+/// Names of files, sockets, threads and clocks. An address is a value.
+const IMPURE: [&str; 9] = [
+    "std::fs",
+    "std::thread",
+    "TcpListener",
+    "TcpStream",
+    "ToSocketAddrs",
+    "UdpSocket",
+    "Instant::now",
+    "SystemTime",
+    "linerate_sys",
+];
+
+#[test]
+fn only_the_runner_of_a_product_has_files_sockets_threads_and_clocks() {
+    let root = root();
+    let mut found = Vec::new();
+    let mut read = 0;
+
+    for file in tracked_files(&root) {
+        let is_pure = PURE_PRODUCTS.iter().any(|product| {
+            let source = Path::new("crates/products").join(product).join("src");
+            let inside = file.strip_prefix(source);
+            inside.is_ok_and(|file| !file.starts_with("run") && file != Path::new("run.rs"))
+        });
+        if !is_pure {
+            continue;
+        }
+
+        read += 1;
+        let text = text_of(&root, &file);
+        for name in IMPURE.iter().filter(|name| text.contains(**name)) {
+            found.push(format!("{}: {name}", file.display()));
+        }
+    }
+
+    assert!(found.is_empty() && read > 50, "{read} files: {found:#?}");
 }
 
 #[test]
