@@ -5,14 +5,14 @@
 //! host are of one host unless they contradict each other. Unknown lines are reported with their
 //! number and are never an error.
 
-mod blocks;
+mod annotations;
+mod attribute;
 mod bonding;
 mod documents;
 mod ethtool;
 mod ethtool_headings;
 mod hops;
 mod hosts;
-mod join;
 mod kernel_log;
 mod lines;
 mod load;
@@ -20,12 +20,12 @@ mod lshw;
 mod lspci;
 mod netstat;
 mod network;
-mod notes;
 mod numactl;
 mod ovs;
-mod paste;
 mod ping;
+mod prompt;
 mod reports;
+mod sections;
 mod ss;
 mod subjects;
 mod sysfs;
@@ -37,11 +37,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::snapshot::{Snapshot, Source};
 
-use blocks::Block;
+use attribute::UnattributedFacts;
 use documents::Documents;
-use join::Loose;
 use reports::Runs;
 pub use reports::{ReadTests, TestOutput, TestRun};
+use sections::Block;
 
 /// Bytes of one file that are read; more is cut.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
@@ -95,13 +95,13 @@ pub fn import_all(texts: &[(&str, &str)], read_tests: ReadTests<'_>) -> Imported
                 (imported.blocks, imported.understood) =
                     (imported.blocks + 1, imported.understood + 1);
             }
-            None => pasted.push((*name, paste::lines(text))),
+            None => pasted.push((*name, prompt::lines(text))),
         }
     }
 
     let texts: Vec<(&str, Vec<Block<'_>>)> = pasted
         .iter()
-        .map(|(name, lines)| (*name, blocks::split(lines)))
+        .map(|(name, lines)| (*name, sections::split(lines)))
         .collect();
     let mut hosts: BTreeMap<String, Draft> = BTreeMap::new();
     for ((name, blocks), host) in texts.iter().zip(hosts::of(&texts, read_tests)) {
@@ -158,7 +158,7 @@ fn saved(text: &str) -> Option<Snapshot> {
 /// A snapshot in the making, with what can only be attached once everything was read.
 struct Draft {
     snapshot: Snapshot,
-    loose: Loose,
+    loose: UnattributedFacts,
     runs: Runs,
     /// At least one line was understood.
     understood: bool,
@@ -168,7 +168,7 @@ impl Draft {
     fn new(host: &str) -> Self {
         Self {
             snapshot: Snapshot::new(host, Source::Import),
-            loose: Loose::default(),
+            loose: UnattributedFacts::default(),
             runs: Runs::default(),
             understood: false,
         }
@@ -197,7 +197,7 @@ fn read_block(
     let mut ovs = ovs::Reader::default();
     let mut system = system::Reader::new(block);
     let mut ss = ss::Reader::default();
-    let mut notes = notes::Reader::new(block);
+    let mut notes = annotations::Reader::new(block);
     let tests = draft.runs.read(block, read_tests);
     let mut any = tests.is_command;
 

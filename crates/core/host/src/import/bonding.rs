@@ -3,8 +3,8 @@
 use linerate_model::snapshot::{Quality, Snapshot};
 
 use super::LineReader;
-use super::blocks::Block;
 use super::lines::{field, leading_number};
+use super::sections::Block;
 
 const SRC: &str = "import:/proc/net/bonding";
 

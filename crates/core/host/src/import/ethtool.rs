@@ -2,9 +2,9 @@
 
 use linerate_model::snapshot::{Absence, Snapshot, Value};
 
-use super::blocks::Block;
 use super::ethtool_headings::{HEADINGS, Kind};
 use super::lines::{field, indent, leading_number, switch};
+use super::sections::Block;
 
 /// Reads the output of one ethtool command line by line.
 pub(super) struct Reader<'a> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use linerate_model::runs;
 use linerate_model::snapshot::{Fact, Snapshot};
 
-use super::blocks::Block;
+use super::sections::Block;
 use super::{Draft, ReadTests, read_block};
 
 /// The host of the lines of each text that name none; a text is the name of a file and its blocks.

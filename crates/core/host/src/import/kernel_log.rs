@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use linerate_model::snapshot::{Snapshot, Value};
 
 use super::LineReader;
-use super::blocks::Block;
 use super::lines::leading_number;
+use super::sections::Block;
 
 const SRC: &str = "import:dmesg";
 /// Speeds of one link that are kept.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use linerate_model::snapshot::Snapshot;
 
 use super::LineReader;
-use super::blocks::Block;
 use super::lines::leading_number;
+use super::sections::Block;
 
 /// Samples that are kept, each of one CPU or of all.
 const SAMPLES_MAX: usize = 65_536;

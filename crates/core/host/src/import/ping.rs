@@ -4,8 +4,8 @@
 use linerate_model::snapshot::Snapshot;
 
 use super::LineReader;
-use super::blocks::Block;
 use super::lines::{after, leading_number};
+use super::sections::Block;
 
 const SRC: &str = "import:ping";
 /// ICMP and IP headers around the payload of an echo.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::runs;
 use linerate_model::snapshot::{Quality, Snapshot, Value};
 
-use super::blocks::Block;
+use super::sections::Block;
 
 /// Reads the tests in the output of a command: the command, empty where it is not known, and the
 /// lines of its output.

@@ -1,7 +1,7 @@
 //! What a line is about that was not understood, so that nothing is called fine of which a part was
 //! not read.
 
-use super::blocks::Block;
+use super::sections::Block;
 
 /// Prefixes of the rules that need the output of a program.
 type Subjects = &'static [&'static str];

@@ -4,7 +4,7 @@
 use linerate_model::snapshot::{Absence, Snapshot};
 
 use super::LineReader;
-use super::blocks::Block;
+use super::sections::Block;
 
 const SRC: &str = "import:sysfs";
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use linerate_model::snapshot::{Absence, Quality, Snapshot, Value};
 
-use super::blocks::Block;
 use super::lines::{after, leading_number, tc_rate_bps};
+use super::sections::Block;
 
 /// Reads lines of tc.
 pub(super) struct Reader<'a> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::snapshot::{Absence, Snapshot};
 
-use crate::nic::config_space::{Express, NoExpress, express};
+use crate::nic::config_space::{NoPcieCapability, PcieLink, pcie_link};
 use crate::short_file::read;
 
 const SRC: &str = "sysfs";
@@ -147,7 +147,7 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     match ports.as_deref() {
         Err(absence) => snapshot.set_absent(key("mps_supported_bytes"), *absence, None, CONFIG),
         Ok(ports) => {
-            let least = |size: fn(&Express) -> u32| ports.iter().map(size).min();
+            let least = |size: fn(&PcieLink) -> u32| ports.iter().map(size).min();
             let sizes = [
                 ("mps_bytes", least(|port| port.payload_bytes)),
                 (
@@ -171,7 +171,7 @@ fn ports(device: &Path) -> impl Iterator<Item = PathBuf> {
         .map(Path::to_path_buf)
 }
 
-fn configuration(device: &Path) -> Result<Express, Absence> {
+fn configuration(device: &Path) -> Result<PcieLink, Absence> {
     // The extended space begins behind; nothing of it is needed.
     const BYTES: u64 = 256;
 
@@ -181,9 +181,9 @@ fn configuration(device: &Path) -> Result<Express, Absence> {
         .read_to_end(&mut config)
         .map_err(|_| Absence::NotReported)?;
 
-    express(&config).map_err(|reason| match reason {
-        NoExpress::Hidden => Absence::Permission,
-        NoExpress::NotExpress => Absence::NotApplicableToKind,
+    pcie_link(&config).map_err(|reason| match reason {
+        NoPcieCapability::Hidden => Absence::Permission,
+        NoPcieCapability::NotExpress => Absence::NotApplicableToKind,
     })
 }
 

@@ -3,8 +3,8 @@
 use linerate_model::runs;
 use linerate_model::snapshot::{Snapshot, Value};
 
-use super::blocks::Block;
 use super::lines::leading_number;
+use super::sections::Block;
 
 const SRC: &str = "import:note";
 

@@ -1,7 +1,7 @@
 //! Removes what terminals, mail programs, chats and browsers add to the output of commands.
 
-use super::blocks::is_beginning;
 use super::lines::indent;
+use super::sections::is_beginning;
 
 /// Lines of a text with their number: without escape sequences, quoting marks, fences and common
 /// indentation.

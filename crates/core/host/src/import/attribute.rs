@@ -7,7 +7,7 @@ use crate::kernel::procfs::Interrupt;
 
 /// Facts that wait for their interface.
 #[derive(Debug, Default)]
-pub(super) struct Loose {
+pub(super) struct UnattributedFacts {
     /// Address, fact below the interface, value, source.
     facts: Vec<(String, String, Value, String)>,
     sysfs: Vec<String>,
@@ -17,7 +17,7 @@ pub(super) struct Loose {
 /// More than any machine has; a text that repeats itself stops here.
 const LOOSE_MAX: usize = 100_000;
 
-impl Loose {
+impl UnattributedFacts {
     pub(super) fn pci(&mut self, address: &str, fact: &str, value: f64, src: &str) {
         self.push(address, format!("pci.{fact}"), Value::Real(value), src);
     }
