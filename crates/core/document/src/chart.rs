@@ -17,7 +17,7 @@ pub struct Chart {
     /// In the order of the legend.
     pub series: Vec<Series>,
     /// Shaded stretches of the left-to-right axis.
-    pub bands: Vec<Band>,
+    pub bands: Vec<ShadedRange>,
     /// Height in units of which the width has 800.
     pub height: u32,
     /// Text shows a bar for each point; it does not show other charts.
@@ -38,8 +38,8 @@ pub struct Axis {
     pub range: Option<(f64, f64)>,
 }
 
-/// A shaded stretch.
-pub struct Band {
+/// A shaded range along the horizontal axis.
+pub struct ShadedRange {
     /// Lower end, in the unit of the axis.
     pub from: f64,
     /// Upper end.

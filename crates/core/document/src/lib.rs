@@ -4,7 +4,7 @@
 //! in, text comes out.
 //!
 //! * [`compare`]: two sides, and whether one is worse
-//! * [`curve`]: points over time as characters
+//! * [`sparkline`]: points over time as characters
 //! * [`doctor`]: a diagnosis as text, JSON and script
 //! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.22 prints them
 //! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
@@ -23,20 +23,19 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+mod charset;
 pub mod chart;
 pub mod compare;
-pub mod curve;
 pub mod doctor;
 pub mod expected;
 pub mod export;
 pub mod fleet;
-pub mod flood;
-mod glyphs;
 pub mod history;
 pub mod http;
 pub mod iperf2;
 pub mod iperf3;
 pub mod live;
+pub mod log_rate_limit;
 pub mod number;
 pub mod page;
 pub mod path;
@@ -45,6 +44,7 @@ pub mod pretty;
 pub mod progress;
 pub mod record;
 pub mod service;
+pub mod sparkline;
 pub mod style;
 pub mod sweep;
 pub mod table;
@@ -53,16 +53,16 @@ pub mod trial;
 pub mod wrap;
 
 mod backend;
-mod captured;
 mod draw;
+mod memory_output;
 mod output;
 mod write_queue;
 
 pub use blocks::{Block, Document, Download, Entry};
-pub use captured::Captured;
-pub use glyphs::Glyphs;
+pub use charset::Glyphs;
 use linerate_model::numbers;
 use linerate_model::printable::printable_json;
+pub use memory_output::MemoryOutput;
 pub use output::{DroppedNotice, Output};
 pub use style::Style;
 

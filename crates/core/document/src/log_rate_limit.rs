@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Lets a number of messages pass per period and counts the others.
 #[derive(Debug)]
-pub struct FloodGate {
+pub struct LogRateLimit {
     begun: Option<Instant>,
     passed: u32,
     held_back: u64,
@@ -14,13 +14,13 @@ pub struct FloodGate {
 const MESSAGES: u32 = 50;
 const PERIOD: Duration = Duration::from_secs(10);
 
-impl Default for FloodGate {
+impl Default for LogRateLimit {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl FloodGate {
+impl LogRateLimit {
     /// Lets a burst pass first.
     pub fn new() -> Self {
         Self {
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_flood_becomes_a_number() {
-        let (mut gate, now) = (FloodGate::new(), Instant::now());
+        let (mut gate, now) = (LogRateLimit::new(), Instant::now());
         let passed = (0..1000).filter(|_| gate.passes(now)).count();
         assert_eq!(passed, MESSAGES as usize);
         assert_eq!(gate.take_held_back(now), None, "the flood may go on");

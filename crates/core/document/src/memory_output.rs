@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The last piece of text that was written, for example the document of the last test; clones have
 /// the same.
 #[derive(Debug, Clone, Default)]
-pub struct Captured(Arc<Mutex<Option<String>>>);
+pub struct MemoryOutput(Arc<Mutex<Option<String>>>);
 
-impl Captured {
+impl MemoryOutput {
     /// The text without the end of its last line; `None` where nothing was written.
     #[must_use]
     pub fn text(&self) -> Option<String> {
@@ -19,7 +19,7 @@ impl Captured {
     }
 }
 
-impl Write for Captured {
+impl Write for MemoryOutput {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(data).trim_end().to_owned();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);

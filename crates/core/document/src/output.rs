@@ -17,11 +17,11 @@ use crate::write_queue::{DropNotice, Message, WriteQueue};
 /// lines, never inside one, and a reader of a pipe sees each report when it happens.
 #[derive(Clone)]
 pub struct Output {
-    way: Way,
+    route: Route,
 }
 
 #[derive(Clone)]
-enum Way {
+enum Route {
     /// The caller writes, and learns of failures.
     Direct(Arc<Mutex<Streams>>),
     /// A thread of its own writes.
@@ -116,7 +116,7 @@ impl Output {
     fn queue(mut streams: Streams, notice: DroppedNotice) -> io::Result<Self> {
         let queue = WriteQueue::start(Box::new(move |message| streams.write(message)), notice.0)?;
         Ok(Self {
-            way: Way::Queued(queue),
+            route: Route::Queued(queue),
         })
     }
 
@@ -140,9 +140,9 @@ impl Output {
     }
 
     fn send(&self, message: Message) -> io::Result<()> {
-        match &self.way {
-            Way::Direct(streams) => lock(streams).write(&message),
-            Way::Queued(queue) => {
+        match &self.route {
+            Route::Direct(streams) => lock(streams).write(&message),
+            Route::Queued(queue) => {
                 queue.push(message);
                 Ok(())
             }
@@ -151,14 +151,14 @@ impl Output {
 
     /// Waits until everything is written, or until nothing was written for `timeout`.
     pub fn flush(&self, timeout: Duration) {
-        if let Way::Queued(queue) = &self.way {
+        if let Route::Queued(queue) = &self.route {
             queue.flush(timeout);
         }
     }
 
     fn direct(streams: Streams) -> Self {
         Self {
-            way: Way::Direct(Arc::new(Mutex::new(streams))),
+            route: Route::Direct(Arc::new(Mutex::new(streams))),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Lines of points as characters: one row, or several.
 
-use crate::glyphs::Glyphs;
+use crate::charset::Glyphs;
 
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const LETTERS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];

@@ -3,7 +3,7 @@
 use linerate_model::finding::Severity;
 use linerate_model::printable::printable_start;
 
-use crate::glyphs::Glyphs;
+use crate::charset::Glyphs;
 use crate::wrap::LINE_CHARS;
 
 /// How a report may look where it is shown.

@@ -12,7 +12,7 @@ use super::numbered::Numbered;
 use super::text::Page;
 use super::{Options, Style, sink};
 use crate::Output;
-use crate::flood::FloodGate;
+use crate::log_rate_limit::LogRateLimit;
 
 /// A reporter for a server and all its tests.
 #[must_use]
@@ -21,7 +21,7 @@ pub fn server_reporter(options: Options, output: Output) -> Box<dyn ServerReport
     Box::new(Reporter {
         options,
         output,
-        flood: FloodGate::new(),
+        flood: LogRateLimit::new(),
         intervals: RowBudget::new(),
     })
 }
@@ -29,7 +29,7 @@ pub fn server_reporter(options: Options, output: Output) -> Box<dyn ServerReport
 struct Reporter {
     options: Arc<Options>,
     output: Output,
-    flood: FloodGate,
+    flood: LogRateLimit,
     /// What the documents of running tests may keep.
     intervals: RowBudget,
 }

@@ -4,9 +4,9 @@
 use linerate_model::path::{Delay, FinishedPhase, LoadPhase, PhaseKind};
 
 use super::{goodput, labelled, terms};
-use crate::curve;
-use crate::glyphs::Glyphs;
+use crate::charset::Glyphs;
 use crate::numbers::{bytes, clock, rate};
+use crate::sparkline;
 use crate::style::Style;
 
 /// A phase that runs. All values are measured at this end; what is not known is absent.
@@ -54,7 +54,7 @@ pub fn live(now: &PhaseProgress, style: Style) -> String {
     )];
 
     let curve = |values: &mut dyn DoubleEndedIterator<Item = f64>| {
-        curve::row(values, CURVE_CHARS, style.glyphs)
+        sparkline::row(values, CURVE_CHARS, style.glyphs)
     };
     parts.extend(now.rates_bps.last().map(|bps| {
         format!(

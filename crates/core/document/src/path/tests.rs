@@ -10,8 +10,8 @@ use linerate_model::record::{RunRecord, Way};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::charset::Glyphs;
 use crate::expected::assert_expected;
-use crate::glyphs::Glyphs;
 use crate::record;
 
 const MS: i64 = 1_000_000;

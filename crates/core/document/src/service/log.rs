@@ -11,7 +11,7 @@ use linerate_model::{Event, EventSink, ServerEvent, ServerReporter, SinkError, s
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::flood::FloodGate;
+use crate::log_rate_limit::LogRateLimit;
 use crate::number::counted;
 use crate::{DroppedNotice, Output, members, pretty};
 
@@ -68,8 +68,8 @@ pub fn dropped_notice(options: LogOptions) -> DroppedNotice {
 pub fn log_reporter(options: LogOptions, output: Output) -> Box<dyn ServerReporter> {
     Box::new(LogReporter {
         log: Log { options, output },
-        flood: FloodGate::new(),
-        warnings: FloodGate::new(),
+        flood: LogRateLimit::new(),
+        warnings: LogRateLimit::new(),
         progress: Progress::default(),
     })
 }
@@ -82,8 +82,8 @@ struct Log {
 
 struct LogReporter {
     log: Log,
-    flood: FloodGate,
-    warnings: FloodGate,
+    flood: LogRateLimit,
+    warnings: LogRateLimit,
     /// What happened since the last line about it.
     progress: Progress,
 }
@@ -122,7 +122,7 @@ impl ServerReporter for LogReporter {
 impl LogReporter {
     /// Strangers decide how often these happen. Refusals and warnings are counted apart, so that
     /// neither hides the other.
-    fn write_if_rare(&mut self, line: Line, gate: impl Fn(&mut Self) -> &mut FloodGate) {
+    fn write_if_rare(&mut self, line: Line, gate: impl Fn(&mut Self) -> &mut LogRateLimit) {
         let now = Instant::now();
         if let Some(number) = gate(self).take_held_back(now) {
             let what = if line.event == "warning" {

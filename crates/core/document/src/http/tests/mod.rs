@@ -11,8 +11,8 @@ use super::fixtures::{
     client_limited, failing_load, full, hostile, idle_only, interrupted, large, run, without_agent,
 };
 use super::{LoadReport, Style, comparison_text, html, load_text, text};
+use crate::charset::Glyphs;
 use crate::expected::assert_expected;
-use crate::glyphs::Glyphs;
 
 const BLOCKS: Style = Style {
     glyphs: Glyphs::Blocks,
