@@ -8,22 +8,22 @@
 //! system call that moves up to 1 MiB (about 100 µs), so the loop stays below 0.1 % of the work
 //! even with one stream.
 
+mod assignments;
 mod control;
 mod datagram_receiver;
 mod datagram_sender;
 mod group;
-mod growth;
-mod inbox;
 mod incoming_cpu_checks;
 mod metered;
+mod migration;
 mod pace;
 mod pool;
 mod read_place;
 mod receiver_count;
 mod repeated_block;
+mod scale_up;
 mod scratch;
 mod sequence;
-mod share;
 mod stream_receiver;
 mod stream_sender;
 mod target;
@@ -31,10 +31,10 @@ mod worker_loop;
 
 use std::io;
 
+pub(crate) use assignments::StreamAssignment;
 pub(crate) use control::{Notice, RunControl};
 pub(crate) use datagram_receiver::DatagramReceiver;
 pub(crate) use datagram_sender::{DatagramSender, Datagrams, datagrams_per_call};
-pub(crate) use inbox::StreamAssignment;
 pub(crate) use metered::Metered;
 pub(crate) use pace::kernel_pacing_bytes_per_s;
 pub(crate) use pool::{Placement, WorkerPool, threads_max};

@@ -7,6 +7,7 @@
 
 mod bounce;
 mod burst_reports;
+mod burst_sender;
 pub mod client;
 mod connect;
 mod connect_only;
@@ -22,5 +23,4 @@ mod read_observer;
 mod received_bursts;
 pub mod server;
 mod session;
-mod shaped;
 mod sockets;

@@ -48,7 +48,7 @@ impl TestRun {
             waits,
             disturbed_segments: self.sampler.disturbed_segments(),
             receivers: pool.receivers(),
-            do_polls_compete: pool.do_receivers_share_cpus()
+            polling_competes: pool.receivers_share_cpus()
                 || pool
                     .only_cpu()
                     .is_some_and(|cpu| incoming_cpus::only(&self.streams) == Some(cpu)),

@@ -16,5 +16,5 @@ pub(super) struct LoadSample {
     pub(super) receivers: usize,
     /// A receiver that polls takes the CPU from what delivers the data, or from other receivers:
     /// data arrives on the only CPU of the workers, or there are more receivers than CPUs.
-    pub(super) do_polls_compete: bool,
+    pub(super) polling_competes: bool,
 }

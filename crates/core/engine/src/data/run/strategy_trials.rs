@@ -392,7 +392,7 @@ impl StrategyTrials {
 
     /// Sets what frequent waits lead to. False if that is nothing.
     fn presume_wait(&mut self, since: LoadSample, now: LoadSample) -> bool {
-        if !now.do_polls_compete {
+        if !now.polling_competes {
             self.set_wait(PRESUMED);
             self.set_wait(PRESUMED_OF_SEVERAL);
         }
@@ -406,7 +406,7 @@ impl StrategyTrials {
             self.set_wait(PRESUMED_OF_SMALL_READS);
         }
 
-        reads_little || !now.do_polls_compete
+        reads_little || !now.polling_competes
     }
 
     /// The shortest trial would be over before the end of the test: otherwise it could only cost.
@@ -459,7 +459,7 @@ impl StrategyTrials {
             let can_spare_wake_ups = receive_wait == ReceiveWait::Event
                 || current.io.receive_wait != ReceiveWait::Event
                 || waits_per_s >= WAITS_PER_S_PAUSE;
-            let may_poll = receive_wait != ReceiveWait::Spin || !now.do_polls_compete;
+            let may_poll = receive_wait != ReceiveWait::Spin || !now.polling_competes;
             differences.iter().filter(|differs| **differs).count() == 1
                 && can_spare_wake_ups
                 && may_poll

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use linerate_model::{StreamId, StreamRole};
 
 use super::Pump;
-use super::share::Share;
+use super::migration::Share;
 
 /// What other threads give to a worker that runs already, and what they ask it for.
 #[derive(Default)]

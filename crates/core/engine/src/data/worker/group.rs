@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 use linerate_sys::poll::EventFd;
 use linerate_sys::{OsError, cpu};
 
+use super::assignments::{Inbox, StreamAssignment};
 use super::control::RunControl;
-use super::inbox::{Inbox, StreamAssignment};
-use super::share::{Part, Share};
+use super::migration::{Part, Share};
 use super::worker_loop::{Worker, WorkerLoad};
 
 /// The workers of a test that send, or those that receive.

@@ -72,12 +72,12 @@ impl Findings {
     }
 
     /// The CPUs stay more than the workers.
-    pub(super) fn are_workers_too_few(&self) -> bool {
+    pub(super) fn too_few_workers(&self) -> bool {
         self.more >= CHECKS_MIN
     }
 
     /// The CPUs stay fewer than the workers.
-    pub(super) fn are_workers_too_many(&self) -> bool {
+    pub(super) fn too_many_workers(&self) -> bool {
         self.fewer >= CHECKS_MIN
     }
 }
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn workers_are_too_few_or_too_many_where_that_stays_so() {
         let lasting = found(&[1; 6], 2);
-        assert!(lasting.are_workers_too_many() && !lasting.are_workers_too_few());
+        assert!(lasting.too_many_workers() && !lasting.too_few_workers());
         let lasting = found(&[2; 6], 1);
-        assert!(lasting.are_workers_too_few() && !lasting.are_workers_too_many());
+        assert!(lasting.too_few_workers() && !lasting.too_many_workers());
 
         for cpus in [
             &[1, 1, 1, 1, 1][..],
@@ -110,7 +110,7 @@ mod tests {
         ] {
             let passing = found(cpus, 2);
             assert!(
-                !passing.are_workers_too_many() && !passing.are_workers_too_few(),
+                !passing.too_many_workers() && !passing.too_few_workers(),
                 "{cpus:?}"
             );
         }

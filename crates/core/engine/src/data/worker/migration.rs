@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use linerate_sys::poll::EventFd;
 
-use super::inbox::{Inbox, StreamAssignment};
+use super::assignments::{Inbox, StreamAssignment};
 
 /// A part of the streams of one worker, promised to another one. Dropping it keeps the promise,
 /// whatever was given.

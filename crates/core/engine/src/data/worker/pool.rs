@@ -5,12 +5,12 @@ use std::sync::Arc;
 use linerate_model::StreamRole;
 use linerate_sys::{clock, cpu};
 
+use super::assignments::StreamAssignment;
 use super::control::{Phase, RunControl};
 use super::group::{GroupSize, WorkerGroup};
-use super::growth::{Growth, idle_time};
-use super::inbox::StreamAssignment;
 use super::incoming_cpu_checks::IncomingCpuChecks;
 use super::receiver_count::{RECEIVERS_PER_CPU_MAX, ReceiverCount};
+use super::scale_up::{ScaleUp, idle_time};
 
 /// The threads of one test.
 pub(crate) struct WorkerPool {
@@ -20,15 +20,15 @@ pub(crate) struct WorkerPool {
     /// CPUs that workers may use.
     cpus: Vec<u32>,
     receiver_count: ReceiverCount,
-    growth: Growth,
+    scale_up: ScaleUp,
     incoming_cpus: IncomingCpuChecks,
     /// Senders have many streams, and no rate.
-    do_senders_overtake: bool,
+    senders_outpace_peer: bool,
     /// A saturated receiver was relieved: they do not become fewer with the CPUs that data arrives
     /// on.
-    were_receivers_saturated: bool,
+    receivers_saturated: bool,
     /// A trial has decided, or decides, how many receivers there are.
-    are_receivers_in_trial: bool,
+    receiver_trial_active: bool,
 }
 
 /// A sender without a rate always has work: more of them than CPUs only take the CPU from each
@@ -113,9 +113,9 @@ impl WorkerPool {
         } else {
             SENDERS_PER_CPU * cpu_count
         };
-        let have_many_streams = senders.len() > STREAMS_PER_FREE_SENDER * senders_max;
-        let do_timers_interrupt = placement.has_pacing_timers && have_many_streams;
-        let senders_initial = if do_timers_interrupt {
+        let many_streams = senders.len() > STREAMS_PER_FREE_SENDER * senders_max;
+        let timers_active = placement.has_pacing_timers && many_streams;
+        let senders_initial = if timers_active {
             senders_max.div_ceil(2)
         } else {
             senders_max
@@ -134,11 +134,11 @@ impl WorkerPool {
             receivers: start(receiver_count.size(placement.incoming_cpu), receivers)?,
             cpus,
             receiver_count,
-            growth: Growth::new(now_ns, idle_time),
+            scale_up: ScaleUp::new(now_ns, idle_time),
             incoming_cpus: IncomingCpuChecks::new(now_ns),
-            do_senders_overtake: !placement.is_paced && have_many_streams,
-            were_receivers_saturated: false,
-            are_receivers_in_trial: false,
+            senders_outpace_peer: !placement.is_paced && many_streams,
+            receivers_saturated: false,
+            receiver_trial_active: false,
         })
     }
 
@@ -153,8 +153,8 @@ impl WorkerPool {
 
     fn next_relief_ns(&self) -> Option<u64> {
         let can_grow =
-            self.senders.can_grow() || !self.are_receivers_in_trial && self.receivers.can_grow();
-        (can_grow && self.is_running()).then(|| self.growth.next_ns())
+            self.senders.can_grow() || !self.receiver_trial_active && self.receivers.can_grow();
+        (can_grow && self.is_running()).then(|| self.scale_up.next_ns())
     }
 
     /// Once a call is due, each worker that hardly waited since the last one gives half of its
@@ -165,23 +165,23 @@ impl WorkerPool {
             return;
         }
 
-        let elapsed_ns = self.growth.end_period(now_ns);
+        let elapsed_ns = self.scale_up.end_period(now_ns);
         let saturated = self.senders.saturated(elapsed_ns);
         let idle_cpus = if saturated.is_empty() {
             0
         } else {
-            self.growth.idle_cpus(now_ns)
+            self.scale_up.idle_cpus(now_ns)
         };
         let mut has_grown = self.senders.relieve(&saturated, idle_cpus);
 
-        if !self.are_receivers_in_trial {
+        if !self.receiver_trial_active {
             let saturated = self.receivers.saturated(elapsed_ns);
-            let have_receivers_grown = self.receivers.relieve(&saturated, usize::MAX);
-            self.were_receivers_saturated |= have_receivers_grown;
-            has_grown |= have_receivers_grown;
+            let receivers_grew = self.receivers.relieve(&saturated, usize::MAX);
+            self.receivers_saturated |= receivers_grew;
+            has_grown |= receivers_grew;
         }
 
-        self.growth.begin_period(has_grown);
+        self.scale_up.begin_period(has_grown);
     }
 
     fn next_cpu_check_ns(&self) -> Option<u64> {
@@ -190,11 +190,11 @@ impl WorkerPool {
     }
 
     fn may_gather_senders(&self) -> bool {
-        self.do_senders_overtake && self.senders.active() > 1
+        self.senders_outpace_peer && self.senders.active() > 1
     }
 
     fn may_follow_with_receivers(&self) -> bool {
-        !self.are_receivers_in_trial && (self.receivers.active() > 1 || self.receivers.can_grow())
+        !self.receiver_trial_active && (self.receivers.active() > 1 || self.receivers.can_grow())
     }
 
     /// Once a call is due, compares the number of workers of each role with the CPUs on which
@@ -223,9 +223,7 @@ impl WorkerPool {
             let found = &mut self.incoming_cpus.receivers;
             found.take(self.receivers.active(), wanted);
 
-            if found.are_workers_too_few()
-                || found.are_workers_too_many() && !self.were_receivers_saturated
-            {
+            if found.too_few_workers() || found.too_many_workers() && !self.receivers_saturated {
                 self.receivers.set_active(wanted);
             }
         }
@@ -234,9 +232,9 @@ impl WorkerPool {
             let cpus = incoming_cpus(StreamRole::Sender).len();
             self.incoming_cpus.senders.take(self.senders.active(), cpus);
 
-            if self.incoming_cpus.senders.are_workers_too_many() {
+            if self.incoming_cpus.senders.too_many_workers() {
                 self.senders.set_active(cpus);
-                self.do_senders_overtake = false;
+                self.senders_outpace_peer = false;
             }
         }
     }
@@ -251,7 +249,7 @@ impl WorkerPool {
     }
 
     /// There are more receivers than CPUs.
-    pub(crate) fn do_receivers_share_cpus(&self) -> bool {
+    pub(crate) fn receivers_share_cpus(&self) -> bool {
         self.receivers.active() > self.cpus.len()
     }
 
@@ -270,7 +268,7 @@ impl WorkerPool {
     /// is.
     pub(crate) fn set_receivers(&mut self, workers: usize) {
         if workers != self.receivers.active() && self.is_running() {
-            self.are_receivers_in_trial = true;
+            self.receiver_trial_active = true;
             self.receivers.set_active(workers);
         }
     }

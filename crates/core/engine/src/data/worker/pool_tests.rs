@@ -283,14 +283,14 @@ fn there_are_several_receivers_of_large_blocks_per_cpu_where_data_arrives_on_all
     let (mut pool, online) = (many(StreamRole::Receiver, LARGE), cpu::online_cpus());
     let several = if online == 1 { 20 } else { 8 * online };
     assert_eq!(pool.receivers(), online);
-    assert!(!pool.do_receivers_share_cpus());
+    assert!(!pool.receivers_share_cpus());
 
     for (arrives_on, receivers) in [(online, several), (0, several)] {
         follow(&mut pool, &cpus(arrives_on));
         assert_eq!(pool.receivers(), receivers, "{arrives_on} CPUs");
     }
 
-    assert!(pool.do_receivers_share_cpus());
+    assert!(pool.receivers_share_cpus());
     let elsewhere = &cpus(2 * online)[online..];
     follow(&mut pool, elsewhere);
     assert_eq!(pool.receivers(), online, "no sender has one of their CPUs");
@@ -502,7 +502,7 @@ fn saturated_senders_that_became_fewer_get_no_more_threads_while_no_cpu_is_idle(
     let streams = 8 * cpu::online_cpus();
     let (mut pool, calls) = saturated(streams, StreamRole::Sender, ANY_CPU);
     follow(&mut pool, &cpus(1));
-    pool.growth = Growth::new(clock::monotonic_ns(), || Some(Duration::ZERO));
+    pool.scale_up = ScaleUp::new(clock::monotonic_ns(), || Some(Duration::ZERO));
 
     for _ in 0..4 {
         let due_ns = pool.next_relief_ns().expect("it may grow");
@@ -513,7 +513,7 @@ fn saturated_senders_that_became_fewer_get_no_more_threads_while_no_cpu_is_idle(
     }
 
     assert_eq!(pool.senders(), 1);
-    pool.growth = Growth::new(clock::monotonic_ns(), || None);
+    pool.scale_up = ScaleUp::new(clock::monotonic_ns(), || None);
     wait_for_threads(cpu::online_cpus(), streams, &calls, || {
         pool.relieve_saturated(clock::monotonic_ns());
     });

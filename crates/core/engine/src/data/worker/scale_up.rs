@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_sys::{clock, cpu};
 
 /// Decides when to look for saturated workers.
-pub(super) struct Growth {
+pub(super) struct ScaleUp {
     checked_ns: u64,
     period_ns: u64,
     idle_time: IdleTime,
@@ -28,7 +28,7 @@ const IDLE_PERIOD_MIN_NS: u64 = 4 * IDLE_TICK_NS;
 /// A thread more gains nothing where CPUs are idle for less than this part of the time.
 const IDLE_SHARE_MIN: u64 = 8;
 
-impl Growth {
+impl ScaleUp {
     pub(super) fn new(now_ns: u64, idle_time: IdleTime) -> Self {
         Self {
             checked_ns: now_ns,
@@ -116,14 +116,14 @@ mod tests {
 
     #[test]
     fn unknown_idle_time_forbids_nothing() {
-        assert_eq!(Growth::new(0, || None).idle_cpus(20 * MS), usize::MAX);
+        assert_eq!(ScaleUp::new(0, || None).idle_cpus(20 * MS), usize::MAX);
     }
 
     #[test]
     fn idle_time_counts_from_the_first_question_on() {
-        let mut growth = Growth::new(0, || Some(Duration::from_secs(9)));
-        assert_eq!(growth.idle_cpus(200 * MS), 0);
-        growth.idle_time = || Some(Duration::from_millis(9_200));
-        assert_eq!(growth.idle_cpus(400 * MS), 1);
+        let mut scale_up = ScaleUp::new(0, || Some(Duration::from_secs(9)));
+        assert_eq!(scale_up.idle_cpus(200 * MS), 0);
+        scale_up.idle_time = || Some(Duration::from_millis(9_200));
+        assert_eq!(scale_up.idle_cpus(400 * MS), 1);
     }
 }

@@ -209,10 +209,10 @@ impl Pump for StreamReceiver {
 
 /// Most bytes of one read of a connection whose sender writes blocks of `block_len` bytes.
 fn longest_read(fd: BorrowedFd<'_>, block_len: usize) -> usize {
-    let are_segments_small = sockopt::TCP_MAXSEG
+    let small_segments = sockopt::TCP_MAXSEG
         .get(fd)
         .is_ok_and(|mss| mss as usize <= SMALL_BLOCK_READ_BYTES);
-    if are_segments_small && block_len <= SMALL_BLOCK_READ_BYTES {
+    if small_segments && block_len <= SMALL_BLOCK_READ_BYTES {
         SMALL_BLOCK_READ_BYTES
     } else {
         RECEIVE_BYTES

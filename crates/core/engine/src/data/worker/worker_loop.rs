@@ -13,9 +13,9 @@ use linerate_model::spec::{IoStrategy, ReceiveWait};
 use linerate_sys::clock::{self, ThreadCpuClock};
 use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 
+use super::assignments::{Inbox, StreamAssignment};
 use super::control::{Notice, Phase, RunControl};
-use super::inbox::{Inbox, StreamAssignment};
-use super::share::Share;
+use super::migration::Share;
 use super::{Ended, Pumped, Scratch};
 
 struct Slot {

@@ -4,7 +4,7 @@
 //! the connections of one client address at one time, reported together.
 
 mod client_session;
-mod dial;
+mod connect_back;
 pub(crate) mod half_open;
 mod iperf2_server;
 mod listen;

@@ -457,7 +457,7 @@ impl Session {
                     && let (Some(start_ns), Some(interval)) =
                         (self.run.start_ns(), self.run.interval())
                 {
-                    stats.set_grid(start_ns, interval);
+                    stats.set_interval_ends(start_ns, interval);
                 }
 
                 joined.push(stream.id);

@@ -6,8 +6,8 @@
 
 mod connect;
 mod ending;
+mod load_controller;
 mod setup;
-mod steering;
 mod streams;
 
 use std::os::fd::AsFd;
@@ -35,8 +35,8 @@ use crate::measure::overflow;
 use crate::reporter::{Reporter, test_header};
 pub use connect::{Established, Handshake};
 use ending::Ending;
+use load_controller::LoadController;
 use setup::{check_file, choose_block_len, greet, offer, token};
-use steering::Steering;
 
 /// What a test has shown.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ struct Client<'a> {
     peer_facts: Option<String>,
     peer_results: Option<Box<Results>>,
     handshakes: Vec<Handshake>,
-    steering: Option<Steering<'a>>,
+    steering: Option<LoadController<'a>>,
 }
 
 const CONTROL: u64 = 0;
@@ -232,7 +232,7 @@ impl<'a> Client<'a> {
             peer_facts: None,
             peer_results: None,
             handshakes: connection.handshake.into_iter().collect(),
-            steering: options.steering.map(Steering::new),
+            steering: options.steering.map(LoadController::new),
         })
     }
 

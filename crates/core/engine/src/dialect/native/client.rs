@@ -1,23 +1,23 @@
 //! Examines a path to a native server, one phase after the other.
 
 mod connect;
+mod connect_race;
 mod connections;
 mod control;
 mod datagram_phase;
-mod dial;
 mod flow;
 mod load_phase;
+mod path_mtu;
 mod phase;
 mod prober;
 mod requests;
-mod size;
 mod streams;
 mod transactions;
 
 pub use connect::{Established, Opened, open};
+pub use connect_race::{Target, bind};
 pub use control::{Announcement, NativeClient, Turn};
-pub use dial::{Target, bind};
-pub use load_phase::Steering;
+pub use load_phase::LoadController;
 
 use std::io::{self, ErrorKind};
 

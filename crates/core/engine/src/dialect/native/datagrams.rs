@@ -1,9 +1,9 @@
 //! Datagrams of one direction on a schedule: what the sender handed over and when, what arrived and
 //! how.
 
+mod rate_controlled;
 mod received;
 mod scheduled;
-mod steered;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -26,9 +26,9 @@ use crate::measure::cpu_usage::CpuMeter;
 use crate::measure::overflow;
 use crate::measure::stream_stats::StreamStats;
 use crate::reporter::Reporter;
+use rate_controlled::{RateControl, RateControlledSender};
 use received::{FEEDBACK_NS, FeedbackSender, HeadReader, Received};
 use scheduled::{HeadWriter, Sent};
-use steered::{SteeredSender, Steering};
 
 /// One flow of datagrams at one end.
 pub(super) struct DatagramRun {
@@ -51,7 +51,7 @@ pub(super) struct DatagramRun {
 struct Shared {
     sent: Arc<Mutex<Sent>>,
     received: Arc<Mutex<Received>>,
-    steering: Arc<Steering>,
+    rate_control: Arc<RateControl>,
 }
 
 /// The socket of the flow, which the run shares with its worker.
@@ -191,7 +191,7 @@ impl DatagramRun {
     /// Has datagrams sent at this rate of IP packets: by this end, or by the other one on request.
     pub(super) fn steer(&mut self, rate_bps: u64) {
         self.shared
-            .steering
+            .rate_control
             .rate_bps
             .store(rate_bps, Ordering::Relaxed);
     }
@@ -200,7 +200,7 @@ impl DatagramRun {
     /// clock of its end. A receiver makes them itself, and sends the rate with each.
     pub(super) fn reports(&mut self) -> Vec<(u64, Feedback)> {
         if self.is_sender {
-            return self.shared.steering.take_reports();
+            return self.shared.rate_control.take_reports();
         }
 
         let now_ns = clock::monotonic_ns();
@@ -216,7 +216,7 @@ impl DatagramRun {
             .unwrap_or_else(PoisonError::into_inner)
             .report();
 
-        let rate_bps = self.shared.steering.rate_bps.load(Ordering::Relaxed);
+        let rate_bps = self.shared.rate_control.rate_bps.load(Ordering::Relaxed);
         let stamp_ns = arrived_ns.unwrap_or(now_ns);
         self.requests
             .send(stamp_ns, &Feedback { rate_bps, ..report });
@@ -350,18 +350,21 @@ fn steered_sender(
     header_bytes: u64,
     shared: &Shared,
 ) -> PumpBuilder {
-    let (steering, len) = (Arc::clone(&shared.steering), test.block_len_bytes as usize);
+    let (rate_control, len) = (
+        Arc::clone(&shared.rate_control),
+        test.block_len_bytes as usize,
+    );
     Box::new(move |inputs| {
         let PumpInputs {
             fd,
             counters,
             start_ns,
         } = inputs;
-        Ok(Box::new(SteeredSender::new(
+        Ok(Box::new(RateControlledSender::new(
             fd,
             counters,
             id,
-            steering,
+            rate_control,
             is_server,
             (len, header_bytes),
             start_ns,

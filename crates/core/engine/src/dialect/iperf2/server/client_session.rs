@@ -10,7 +10,7 @@ use linerate_model::workload::{Pairing, Shape, Start, Workload};
 use linerate_model::{Direction, Event, Failure, Summary, TestSpec, Transport, policy};
 use linerate_sys::{OsError, clock};
 
-use super::dial::{Dial, Progress};
+use super::connect_back::{Dial, Progress};
 use crate::data::quota::Quota;
 use crate::dialect::iperf2::connection::Connection;
 use crate::dialect::iperf2::machine::Machine;

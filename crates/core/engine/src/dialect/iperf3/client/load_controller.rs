@@ -9,13 +9,13 @@ use crate::data::run::TestRun;
 const SAMPLE_NS: u64 = 100_000_000;
 
 /// Feeds the control of a load.
-pub(super) struct Steering<'a> {
+pub(super) struct LoadController<'a> {
     control: &'a mut dyn LoadControl,
     /// Samples so far; the next one is due so many periods after the start, plus one.
     periods: u64,
 }
 
-impl<'a> Steering<'a> {
+impl<'a> LoadController<'a> {
     pub(super) fn new(control: &'a mut dyn LoadControl) -> Self {
         Self {
             control,

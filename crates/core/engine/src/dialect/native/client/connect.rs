@@ -12,8 +12,8 @@ use linerate_sys::poll::Interest;
 use linerate_sys::{socket, stream_io};
 use linerate_trust::{ClientConfig, ClientSession, random};
 
+use super::connect_race::{Dialled, dial, dial_address};
 use super::control::{Announcement, Connection, NativeClient, Turn};
-use super::dial::{Dialled, dial, dial_address};
 use super::{IdentityDemand, Login, NativeError, Peer, Target, judge};
 use crate::dialect::native::tls_stream::TlsStream;
 use crate::interrupts::Interrupts;

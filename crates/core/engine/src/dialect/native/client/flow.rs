@@ -1,7 +1,7 @@
 //! Opens a UDP flow: a knock with a token, until the server answers it.
 //!
 //! A router on the path that loses its state or changes it (RFC 4787) maps the packets of a flow to
-//! another port, from which the server expects none. [`Spare`] is a flow that takes the place of
+//! another port, from which the server expects none. [`ReserveFlow`] is a flow that takes the place of
 //! such a one.
 
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub(super) struct Granted {
 }
 
 /// A flow that is opened when the first one brings no replies any more.
-pub(super) struct Spare {
+pub(super) struct ReserveFlow {
     pub(super) remote: SocketAddr,
     pub(super) from: BindSpec,
     pub(super) granted: Granted,
@@ -82,7 +82,7 @@ fn connected(remote: SocketAddr, from: &BindSpec) -> Result<OwnedFd, EngineError
     Ok(fd)
 }
 
-impl Spare {
+impl ReserveFlow {
     /// Begins to open it; `None` when this host has no socket for it.
     pub(super) fn open(self, now_ns: u64) -> Option<Opening> {
         let fd = connected(self.remote, &self.from).ok()?;

@@ -36,9 +36,9 @@ struct SizeTest<'a> {
     timeout: Duration,
 }
 
-/// What became of a datagram.
+/// Outcome of a probe datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum ProbeOutcome {
     Arrived {
         tos: u8,
     },
@@ -93,7 +93,7 @@ pub(super) fn examine(
 
         let marks = dscps.iter().map(|dscp| dscp << 2).chain(ECN);
         for tos in marks {
-            if let Fate::Arrived { tos: received } = test.send(direction, LADDER[0], tos)
+            if let ProbeOutcome::Arrived { tos: received } = test.send(direction, LADDER[0], tos)
                 && received != TOS_UNKNOWN
             {
                 sizes.tos.push((direction, tos, received));
@@ -110,14 +110,17 @@ impl SizeTest<'_> {
         let (mut passes, mut fails, mut signal) = (None, None, SizeSignal::Unlimited);
         for mtu in LADDER {
             match self.try_size(direction, mtu) {
-                Fate::Arrived { .. } => passes = Some(mtu),
-                Fate::TooLarge { mtu: limit, how } => {
+                ProbeOutcome::Arrived { .. } => passes = Some(mtu),
+                ProbeOutcome::TooLarge { mtu: limit, how } => {
                     signal = how;
                     // The limit of an own device, or of a router, is exact if a packet of that size
                     // passes.
                     if limit > passes?
                         && limit < mtu
-                        && matches!(self.try_size(direction, limit), Fate::Arrived { .. })
+                        && matches!(
+                            self.try_size(direction, limit),
+                            ProbeOutcome::Arrived { .. }
+                        )
                     {
                         return Some(SizeResult::new(limit, signal));
                     }
@@ -125,7 +128,7 @@ impl SizeTest<'_> {
                     fails = Some(mtu);
                     break;
                 }
-                Fate::Lost => {
+                ProbeOutcome::Lost => {
                     signal = SizeSignal::BlackHole;
                     fails = Some(mtu);
                     break;
@@ -139,25 +142,25 @@ impl SizeTest<'_> {
         while fails - passes > RESOLUTION_BYTES {
             let middle = passes.midpoint(fails);
             match self.try_size(direction, middle) {
-                Fate::Arrived { .. } => passes = middle,
-                Fate::TooLarge { how, .. } => (fails, signal) = (middle, how),
-                Fate::Lost => fails = middle,
+                ProbeOutcome::Arrived { .. } => passes = middle,
+                ProbeOutcome::TooLarge { how, .. } => (fails, signal) = (middle, how),
+                ProbeOutcome::Lost => fails = middle,
             }
         }
 
         Some(SizeResult::new(passes, signal))
     }
 
-    fn try_size(&mut self, direction: PathDirection, mtu: u32) -> Fate {
+    fn try_size(&mut self, direction: PathDirection, mtu: u32) -> ProbeOutcome {
         let tries = (0..TRIES).map(|_| self.send(direction, mtu, 0));
         tries
             .into_iter()
-            .find(|fate| *fate != Fate::Lost)
-            .unwrap_or(Fate::Lost)
+            .find(|outcome| *outcome != ProbeOutcome::Lost)
+            .unwrap_or(ProbeOutcome::Lost)
     }
 
     /// Sends a packet of this size, or requests one.
-    fn send(&mut self, direction: PathDirection, mtu: u32, tos: u8) -> Fate {
+    fn send(&mut self, direction: PathDirection, mtu: u32, tos: u8) -> ProbeOutcome {
         let payload_bytes = mtu.saturating_sub(self.header_bytes);
         self.sequence += 1;
         let is_request = direction == PathDirection::Down;
@@ -192,17 +195,17 @@ impl SizeTest<'_> {
                 while udp::take_error(self.fd, &mut [0; 64]).is_ok() {}
                 // This socket ignores what routers reported (`IP_PMTUDISC_PROBE`, ip(7)): the
                 // interface is the limit.
-                Fate::TooLarge {
+                ProbeOutcome::TooLarge {
                     mtu: sockopt::path_mtu(self.fd).unwrap_or(0),
                     how: SizeSignal::Interface,
                 }
             }
-            Err(_) => Fate::Lost,
+            Err(_) => ProbeOutcome::Lost,
             Ok(_) => self.await_answer(direction, payload_bytes),
         }
     }
 
-    fn await_answer(&self, direction: PathDirection, payload_bytes: u32) -> Fate {
+    fn await_answer(&self, direction: PathDirection, payload_bytes: u32) -> ProbeOutcome {
         let end = Instant::now() + self.timeout;
         let mut buffer = vec![0; 16 * 1024];
 
@@ -211,7 +214,7 @@ impl SizeTest<'_> {
             if left.is_zero()
                 || !poll::wait_fd(self.fd, Interest::READ, Some(left)).unwrap_or(false)
             {
-                return Fate::Lost;
+                return ProbeOutcome::Lost;
             }
 
             let message = match udp::recv_message(self.fd, &mut buffer) {
@@ -220,7 +223,7 @@ impl SizeTest<'_> {
                 Err(_) => match udp::take_error(self.fd, &mut [0; 64]) {
                     Ok(error) => match error.mtu_bytes() {
                         Some(mtu) => {
-                            return Fate::TooLarge {
+                            return ProbeOutcome::TooLarge {
                                 mtu,
                                 how: SizeSignal::Reported,
                             };
@@ -247,20 +250,20 @@ impl SizeTest<'_> {
                     } else {
                         SizeSignal::Reported
                     };
-                    return Fate::TooLarge {
+                    return ProbeOutcome::TooLarge {
                         mtu: answer.bytes,
                         how,
                     };
                 }
                 (DatagramType::SizeAnswer, Some(answer)) if direction == PathDirection::Up => {
                     return if answer.bytes == payload_bytes {
-                        Fate::Arrived { tos: answer.tos }
+                        ProbeOutcome::Arrived { tos: answer.tos }
                     } else {
-                        Fate::Lost
+                        ProbeOutcome::Lost
                     };
                 }
                 (DatagramType::SizeProbe, _) if direction == PathDirection::Down => {
-                    return Fate::Arrived {
+                    return ProbeOutcome::Arrived {
                         tos: message.tos.unwrap_or(TOS_UNKNOWN),
                     };
                 }

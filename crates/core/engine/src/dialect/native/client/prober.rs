@@ -15,7 +15,7 @@ use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 use linerate_sys::{clock, scheduling};
 use linerate_trust::ClientConfig;
 
-use super::flow::Spare;
+use super::flow::ReserveFlow;
 use crate::dialect::native::probe_budget::{self, ProbeBudget};
 pub(super) use connection::ProbeTarget;
 use connection::{Connections, Progress};
@@ -36,7 +36,7 @@ pub(super) struct FlowPlan {
     pub(super) flow: u32,
     pub(super) tag: u64,
     pub(super) dscp: u8,
-    pub(super) spare: Option<Spare>,
+    pub(super) spare: Option<ReserveFlow>,
 }
 
 /// New connections, one token each.

@@ -46,7 +46,10 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) type Opened = (u16, io::Result<LoadStream>);
 
 /// Opens streams beside a load that runs, in a thread of its own; the receiver gets each one.
-pub(super) fn open_beside(plan: &StreamPlan, wanted: Vec<Wanted>) -> io::Result<Receiver<Opened>> {
+pub(super) fn open_in_background(
+    plan: &StreamPlan,
+    wanted: Vec<Wanted>,
+) -> io::Result<Receiver<Opened>> {
     let (sender, receiver) = mpsc::channel();
     let plan = plan.clone();
     thread::Builder::new()

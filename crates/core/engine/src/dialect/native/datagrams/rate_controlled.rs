@@ -14,14 +14,14 @@ use crate::measure::counters::StreamCounters;
 
 /// What a sender and the thread that steers it share.
 #[derive(Debug, Default)]
-pub(super) struct Steering {
+pub(super) struct RateControl {
     /// Rate in bit/s of IP packets; 0 sends nothing.
     pub(super) rate_bps: AtomicU64,
     /// Reports of the receiver, with the time up to which each counts.
     reports: Mutex<Vec<(u64, Feedback)>>,
 }
 
-impl Steering {
+impl RateControl {
     /// Takes the reports that arrived.
     pub(super) fn take_reports(&self) -> Vec<(u64, Feedback)> {
         std::mem::take(&mut self.reports.lock().unwrap_or_else(PoisonError::into_inner))
@@ -35,12 +35,12 @@ impl Steering {
     }
 }
 
-/// Sends datagrams at the rate of a [`Steering`], and reads the reports of their receiver.
-pub(super) struct SteeredSender {
+/// Sends datagrams at the rate of a [`RateControl`], and reads the reports of their receiver.
+pub(super) struct RateControlledSender {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
     id: FlowId,
-    steering: Arc<Steering>,
+    rate_control: Arc<RateControl>,
     /// The receiver decides on the rate, not this end.
     follows_receiver: bool,
     datagram_len: usize,
@@ -77,13 +77,13 @@ const RATE_MAX_BPS: u64 = 1_000_000_000_000;
 const REPORTS_MAX: usize = 1_000;
 const NS_PER_S: u128 = 1_000_000_000;
 
-impl SteeredSender {
+impl RateControlledSender {
     /// Sends datagrams of this UDP payload, which are `header_bytes` longer as IP packets.
     pub(super) fn new(
         fd: Arc<OwnedFd>,
         counters: Arc<StreamCounters>,
         id: FlowId,
-        steering: Arc<Steering>,
+        rate_control: Arc<RateControl>,
         follows_receiver: bool,
         (datagram_len, header_bytes): (usize, u64),
         now_ns: u64,
@@ -93,7 +93,7 @@ impl SteeredSender {
             fd,
             counters,
             id,
-            steering,
+            rate_control,
             follows_receiver,
             datagram_len,
             budget: PacketBudget {
@@ -133,11 +133,11 @@ impl SteeredSender {
         self.next_report = head.sequence + 1;
         if self.follows_receiver {
             self.last_request_ns = now_ns;
-            self.steering
+            self.rate_control
                 .rate_bps
                 .store(feedback.rate_bps.min(RATE_MAX_BPS), Ordering::Relaxed);
         } else if feedback.received <= self.sent {
-            self.steering.add(head.stamp, feedback);
+            self.rate_control.add(head.stamp, feedback);
         }
 
         Some(())
@@ -149,7 +149,7 @@ impl SteeredSender {
         if is_silent {
             0
         } else {
-            self.steering.rate_bps.load(Ordering::Relaxed)
+            self.rate_control.rate_bps.load(Ordering::Relaxed)
         }
     }
 
@@ -184,7 +184,7 @@ impl SteeredSender {
     }
 }
 
-impl Pump for SteeredSender {
+impl Pump for RateControlledSender {
     fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
         self.read_reports(now_ns);
         let rate_bps = self.rate_bps(now_ns);

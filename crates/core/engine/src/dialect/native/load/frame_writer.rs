@@ -53,7 +53,7 @@ struct RateMeter {
 }
 
 /// What a write brought.
-pub(super) enum Wrote {
+pub(super) enum WriteResult {
     /// Payload bytes of data frames.
     Payload(u64),
     /// There is nothing to write.
@@ -129,7 +129,7 @@ impl FrameWriter {
         wire: &mut Wire,
         fd: BorrowedFd<'_>,
         now_ns: u64,
-    ) -> io::Result<Wrote> {
+    ) -> io::Result<WriteResult> {
         if self.current.is_none() {
             if self.waits_for_room(fd) {
                 return Err(ErrorKind::WouldBlock.into());
@@ -138,7 +138,7 @@ impl FrameWriter {
         }
 
         let Some(frame) = &mut self.current else {
-            return Ok(Wrote::Nothing);
+            return Ok(WriteResult::Nothing);
         };
         if frame.is_request && frame.written == 0 {
             frame.head = self::head(FrameType::EchoRequest, self.stream, 0, now_ns);
@@ -164,7 +164,7 @@ impl FrameWriter {
             data.account(written as u64, fd, now_ns);
         }
 
-        Ok(Wrote::Payload((written - head_written) as u64))
+        Ok(WriteResult::Payload((written - head_written) as u64))
     }
 
     /// The next frame is one of data, and more waits unsent in the socket than is allowed. A write
@@ -278,8 +278,8 @@ mod tests {
             sender.as_fd(),
             now_ns,
         ) {
-            Ok(Wrote::Payload(bytes)) => Some(bytes as usize),
-            Ok(Wrote::Nothing) => panic!("a sender of data has more"),
+            Ok(WriteResult::Payload(bytes)) => Some(bytes as usize),
+            Ok(WriteResult::Nothing) => panic!("a sender of data has more"),
             Err(error) if error.kind() == ErrorKind::WouldBlock => None,
             Err(error) => panic!("{error}"),
         };

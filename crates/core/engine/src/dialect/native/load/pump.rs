@@ -7,7 +7,7 @@ use std::sync::Arc;
 use linerate_native::stream_frame::{Frame, FrameReader};
 use linerate_sys::{OsError, clock};
 
-use super::frame_writer::{FrameWriter, Wrote};
+use super::frame_writer::{FrameWriter, WriteResult};
 use super::{EchoSchedule, Wire};
 use crate::data::run::PumpInputs;
 use crate::data::worker::{Ended, Pump, Pumped, Scratch};
@@ -114,13 +114,13 @@ impl LoadPump {
     /// Writes once; false when there is nothing to write, or no room.
     fn write(&mut self, now_ns: u64) -> Result<bool, Ended> {
         match self.writer.write(&mut self.wire, self.fd.as_fd(), now_ns) {
-            Ok(Wrote::Payload(bytes)) => {
+            Ok(WriteResult::Payload(bytes)) => {
                 if bytes > 0 {
                     self.counters.add(bytes, 1);
                 }
                 Ok(true)
             }
-            Ok(Wrote::Nothing) => self.flush(),
+            Ok(WriteResult::Nothing) => self.flush(),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
             Err(error) => Err(Ended::Failed(error)),

@@ -12,7 +12,7 @@ use linerate_sys::sockopt;
 use linerate_sys::udp::{self, Message};
 
 use super::{FlowPlan, ProbeResults};
-use crate::dialect::native::client::flow::{self, Opening, Spare};
+use crate::dialect::native::client::flow::{self, Opening, ReserveFlow};
 
 /// A connected socket whose flow is open.
 pub(super) struct UdpFlow {
@@ -27,7 +27,7 @@ pub(super) struct UdpFlow {
     /// Probes sent since then.
     unanswered: u32,
     /// What takes its place when no reply arrives any more.
-    spare: Option<Spare>,
+    spare: Option<ReserveFlow>,
     opening: Option<Opening>,
     offset: RealtimeOffset,
 }
