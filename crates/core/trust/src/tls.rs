@@ -2,13 +2,15 @@
 
 mod config;
 mod error;
+mod limits;
 mod records;
 mod session;
 mod verifier;
 
 pub use config::{ClientConfig, ServerConfig};
 pub use error::TlsError;
-pub use session::{ClientSession, HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX, ServerSession};
+pub use limits::{HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX};
+pub use session::{ClientSession, ServerSession};
 
 /// Protocol that both ends negotiate (ALPN, RFC 7301). Its number is the major version.
 pub const ALPN: &str = "linerate/1";

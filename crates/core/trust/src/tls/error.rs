@@ -2,7 +2,7 @@
 
 use rustls::{AlertDescription, CertificateError, Error};
 
-use super::session::{HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX};
+use super::limits::{HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX};
 
 /// Why a TLS session cannot go on. The peer is at fault, but for [`TlsError::SendLimit`] and
 /// [`TlsError::Closed`].

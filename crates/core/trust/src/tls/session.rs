@@ -11,15 +11,9 @@ use rustls::{ClientConnection, Connection, ServerConnection};
 use super::ALPN;
 use super::config::{ClientConfig, ServerConfig};
 use super::error::TlsError;
+use super::limits::{HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX};
 use super::records::RecordCounter;
 use crate::fingerprint::Fingerprint;
-
-/// Bytes that a peer may send in one flight of its handshake: its ClientHello, or what the server
-/// answers to it. Those of this crate have less than 1 KiB.
-pub const HANDSHAKE_BYTES_MAX: usize = 16 * 1024;
-
-/// Plaintext that a session keeps in each direction: a message of 1 MiB, and short ones beside it.
-pub const PLAINTEXT_BYTES_MAX: usize = 1024 * 1024 + 4 * 1024;
 
 /// Ciphertext that is processed at once. What it exceeds a limit by is bounded thereby.
 const PIECE_BYTES: usize = 4096;
