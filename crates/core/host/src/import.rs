@@ -9,11 +9,13 @@ mod annotations;
 mod attribute;
 mod bonding;
 mod documents;
+mod draft;
 mod ethtool;
 mod ethtool_headings;
 mod hops;
 mod hosts;
 mod kernel_log;
+mod line_reader;
 mod lines;
 mod load;
 mod lshw;
@@ -35,11 +37,9 @@ mod wireless;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::snapshot::{Snapshot, Source};
+use linerate_model::snapshot::Snapshot;
 
-use attribute::UnattributedFacts;
-use documents::Documents;
-use reports::Runs;
+use draft::{Draft, read_block};
 pub use reports::{ReadTests, TestOutput, TestRun};
 use sections::Block;
 
@@ -63,15 +63,6 @@ pub struct Imported {
     pub unread_count: usize,
     /// Prefixes of the rules that unknown lines concern: `QD`.
     pub unread_subjects: BTreeSet<&'static str>,
-}
-
-/// Reads the lines of one kind of output.
-trait LineReader {
-    /// Reads a line; returns whether it was understood.
-    fn line(&mut self, snapshot: &mut Snapshot, line: &str) -> bool;
-
-    /// Records what is known at the end of the block.
-    fn finish(&mut self, _: &mut Snapshot) {}
 }
 
 /// Reads one text. `name` is the host where the text names none.
@@ -155,128 +146,6 @@ fn saved(text: &str) -> Option<Snapshot> {
         .then(|| serde_json::from_str::<Snapshot>(text).ok())?
 }
 
-/// A snapshot in the making, with what can only be attached once everything was read.
-struct Draft {
-    snapshot: Snapshot,
-    loose: UnattributedFacts,
-    runs: Runs,
-    /// At least one line was understood.
-    understood: bool,
-}
-
-impl Draft {
-    fn new(host: &str) -> Self {
-        Self {
-            snapshot: Snapshot::new(host, Source::Import),
-            loose: UnattributedFacts::default(),
-            runs: Runs::default(),
-            understood: false,
-        }
-    }
-
-    fn finish(mut self) -> Snapshot {
-        self.runs.finish(&mut self.snapshot);
-        tc::hierarchies(&mut self.snapshot);
-        self.loose.attach(&mut self.snapshot);
-        self.snapshot
-    }
-}
-
-/// Passes every line to the importers until one parses it. Returns whether any line was parsed.
-fn read_block(
-    draft: &mut Draft,
-    block: &Block<'_>,
-    read_tests: ReadTests<'_>,
-    unread: &mut dyn FnMut(usize, &str),
-) -> bool {
-    let mut tools = tools(block);
-    let mut ethtool = ethtool::Reader::new(block);
-    let mut network = network::Reader::default();
-    let mut tc = tc::Reader::new(block);
-    let mut lspci = lspci::Reader::new(block);
-    let mut ovs = ovs::Reader::default();
-    let mut system = system::Reader::new(block);
-    let mut ss = ss::Reader::default();
-    let mut notes = annotations::Reader::new(block);
-    let tests = draft.runs.read(block, read_tests);
-    let mut any = tests.is_command;
-
-    for reason in &tests.refused {
-        unread(block.lines.first().map_or(0, |(number, _)| *number), reason);
-    }
-
-    let documents = Documents::of(block);
-    let mut lines = block.lines.iter().enumerate();
-    while let Some((index, (number, line))) = lines.next() {
-        if tests.read.contains(&index) {
-            any |= tests.refused.is_empty();
-            continue;
-        }
-
-        if let Some(count) = read_document(draft, &documents, index) {
-            any = true;
-            lines.by_ref().take(count.saturating_sub(1)).for_each(drop);
-            continue;
-        }
-
-        let snapshot = &mut draft.snapshot;
-        let understood = tools.iter_mut().any(|reader| reader.line(snapshot, line))
-            || system.lscpu(snapshot, line)
-            || ethtool.line(snapshot, line)
-            || ss.line(line)
-            || network.line(snapshot, line)
-            || tc.line(snapshot, line)
-            || lspci.line(&mut draft.loose, line)
-            || ovs.line(line)
-            || system.line(snapshot, &mut draft.loose, line)
-            || notes.line(snapshot, line);
-        any |= understood;
-
-        if !understood && !line.trim().is_empty() && !is_decoration(line) {
-            unread(*number, line);
-        }
-    }
-
-    tools
-        .iter_mut()
-        .for_each(|reader| reader.finish(&mut draft.snapshot));
-    ss.finish(&mut draft.snapshot);
-    ovs.finish(&mut draft.snapshot);
-    system.finish(&mut draft.snapshot, &mut draft.loose);
-    notes.finish(&mut draft.snapshot);
-
-    any
-}
-
-/// Reads the JSON that begins in a line; returns the number of its lines.
-fn read_document(draft: &mut Draft, documents: &Documents, line: usize) -> Option<usize> {
-    let (document, count) = documents.at(line)?;
-    hops::json(&mut draft.snapshot, &document).then_some(count)
-}
-
-/// Readers that need nothing but the snapshot.
-fn tools<'a>(block: &Block<'a>) -> [Box<dyn LineReader + 'a>; 10] {
-    [
-        Box::new(bonding::Reader::new(block)),
-        Box::new(ping::Reader::new(block)),
-        Box::new(hops::Reader::new(block)),
-        Box::new(load::Reader::new(block)),
-        Box::new(kernel_log::Reader::new(block)),
-        Box::new(lshw::Reader::new(block)),
-        Box::new(wireless::Reader::new(block)),
-        Box::new(numactl::Reader::default()),
-        Box::new(sysfs::Reader::new(block)),
-        Box::new(netstat::Reader::default()),
-    ]
-}
-
-/// Rules and dots between parts of an output.
-fn is_decoration(line: &str) -> bool {
-    line.trim()
-        .chars()
-        .all(|c| matches!(c, '-' | '.' | ' ' | '=' | '_'))
-}
-
 /// The beginning of a text, at most `max` bytes, cut between characters.
 fn cut(text: &str, max: usize) -> &str {
     if text.len() <= max {
@@ -295,6 +164,7 @@ fn cut(text: &str, max: usize) -> &str {
 mod tests {
     use linerate_model::snapshot::Source;
 
+    use super::line_reader::LineReader;
     use super::*;
 
     /// The facts in the output of a command, all lines of which its reader understands.

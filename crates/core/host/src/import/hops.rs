@@ -3,7 +3,7 @@
 use linerate_model::snapshot::Snapshot;
 use serde_json::Value;
 
-use super::LineReader;
+use super::line_reader::LineReader;
 use super::lines::leading_number;
 use super::sections::Block;
 

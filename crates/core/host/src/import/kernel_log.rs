@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::snapshot::{Snapshot, Value};
 
-use super::LineReader;
+use super::line_reader::LineReader;
 use super::lines::leading_number;
 use super::sections::Block;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::snapshot::Snapshot;
 
-use super::LineReader;
+use super::line_reader::LineReader;
 use super::lines::leading_number;
 use super::sections::Block;
 

@@ -3,7 +3,7 @@
 
 use linerate_model::snapshot::Snapshot;
 
-use super::LineReader;
+use super::line_reader::LineReader;
 use super::lines::{after, leading_number};
 use super::sections::Block;
 

@@ -3,7 +3,7 @@
 
 use linerate_model::snapshot::{Absence, Snapshot};
 
-use super::LineReader;
+use super::line_reader::LineReader;
 use super::sections::Block;
 
 const SRC: &str = "import:sysfs";

@@ -2,7 +2,7 @@
 
 use linerate_model::snapshot::Snapshot;
 
-use super::LineReader;
+use super::line_reader::LineReader;
 use super::lines::{field, leading_number};
 use super::sections::Block;
 
