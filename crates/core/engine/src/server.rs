@@ -1,7 +1,7 @@
 //! A server of any dialects: one control thread, any number of sessions.
 //!
 //! What is the same for all dialects is here: listeners, the first bytes of a connection, pending
-//! limits, access, admission, quotas, liveness, statistics. A [`ServerDialect`] owns its sessions
+//! limits, access, admission, quotas, liveness, statistics. A [`dialect::ServerDialect`] owns its sessions
 //! and the sockets they use. Nothing blocks: every wait is a deadline of the one loop,
 //! [`event_loop::Server`].
 
@@ -9,156 +9,11 @@ pub(crate) mod access;
 pub(crate) mod admission;
 pub(crate) mod blocking_pool;
 pub(crate) mod context;
+pub(crate) mod dialect;
 pub(crate) mod event_loop;
+pub(crate) mod intake;
 pub(crate) mod limits;
 pub(crate) mod listeners;
 pub(crate) mod liveness;
 pub(crate) mod server_stats;
-
-use std::net::SocketAddr;
-use std::os::fd::{BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
-
-use linerate_model::Failure;
-use linerate_model::service::RefusalReason;
-
-use crate::error::EngineError;
-use admission::Admission;
-use context::ServerContext;
-use listeners::acceptor::Accepted;
-use listeners::udp::FirstDatagram;
-use server_stats::ByteTotals;
-
-/// Longest wait for the bytes by which a connection is recognised; progress does not extend it.
-pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
-
-// Tokens of the event loop: the low bits are the kind, the others an index or the number of a
-// connection.
-const LISTENER: u64 = 0;
-const PENDING: u64 = 1;
-const DIALECT: u64 = 2;
-const INTERRUPT: u64 = 3;
-const CLOSING: u64 = 4;
-const UDP_LISTENER: u64 = 5;
-const KINDS: u64 = 8;
-
-/// A protocol of a server. The first dialect of a server is that of connections none has
-/// recognised.
-pub(crate) trait ServerDialect {
-    fn name(&self) -> &'static str;
-
-    /// Listeners all of whose connections are of this dialect.
-    fn take_listeners(&mut self) -> Vec<OwnedFd> {
-        Vec::new()
-    }
-
-    /// All ports are bound.
-    fn start(&mut self, _server: &mut ServerContext<'_>) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    /// Whether a connection to the shared listener that begins with these bytes is of this dialect.
-    fn recognise(&self, first_bytes: &[u8]) -> Recognised;
-
-    /// What becomes of new connections.
-    fn intake(&self, admission: &Admission) -> Intake;
-
-    /// Takes a connection that is of this dialect, with the bytes read from it.
-    fn accept(
-        &mut self,
-        connection: Accepted,
-        server: &mut ServerContext<'_>,
-    ) -> Result<(), Failure>;
-
-    /// Whether a datagram to the server's port that begins with these bytes is of this dialect.
-    fn recognises_datagram(&self, _first_bytes: &[u8]) -> bool {
-        false
-    }
-
-    /// Takes a datagram of this dialect that belongs to no flow.
-    fn first_datagram(&mut self, _datagram: &FirstDatagram, _server: &mut ServerContext<'_>) {}
-
-    /// The last message to a connection that is refused before it has a session.
-    fn refusal(&self, _reason: RefusalReason) -> Vec<u8> {
-        Vec::new()
-    }
-
-    /// No dialect recognised a connection in time. Returns the last message to it.
-    fn header_timeout(
-        &mut self,
-        _peer: SocketAddr,
-        _server: &mut ServerContext<'_>,
-    ) -> Result<Vec<u8>, Failure> {
-        Ok(Vec::new())
-    }
-
-    /// Ends a test without a sign of life whose place another client wants; true if there was one.
-    fn end_silent(&mut self) -> bool {
-        false
-    }
-
-    /// Ends an accepted connection whose test is not known yet, if it is of this dialect.
-    fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>);
-
-    /// Readable when [`ServerDialect::advance`] has something to do.
-    fn fd(&self) -> BorrowedFd<'_>;
-
-    /// When [`ServerDialect::advance`] is due at the latest.
-    fn deadline(&self) -> Option<Instant>;
-
-    /// Does what is to be done now.
-    fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure>;
-
-    fn session(&mut self, id: u64) -> Option<&mut dyn Session>;
-
-    /// There is neither a session nor an accepted connection without one.
-    fn is_idle(&self) -> bool;
-
-    /// A signal ends the server.
-    fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped;
-
-    /// States an error of the server.
-    fn failure(&self, error: EngineError) -> Failure;
-}
-
-/// The test of one client.
-pub(crate) trait Session {
-    /// Payload bytes moved so far, the warm-up included.
-    fn totals(&mut self) -> ByteTotals;
-
-    /// Ends the test: it exceeds a limit.
-    fn stop(&mut self, reason: RefusalReason);
-}
-
-/// What a dialect makes of the first bytes of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Recognised {
-    Mine,
-    NotMine,
-    /// Undecided before there are this many bytes; no more are read until then.
-    NeedMore(usize),
-}
-
-/// What a dialect does with new connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Intake {
-    /// It accepts them.
-    Open,
-    /// It leaves them in the backlog of its listeners.
-    Paused,
-    /// It refuses them unread.
-    Refused(RefusalReason),
-    /// It has closed its listeners for good; when it is idle as well it is over.
-    Closed,
-}
-
-/// How a dialect follows a signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stopped {
-    /// Its tests run to their end, and so does the server.
-    Draining,
-    /// Its tests are over.
-    Ended,
-    /// Its tests are over, and their reports contain the signal.
-    Reported,
-}
+mod tokens;

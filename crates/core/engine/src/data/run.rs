@@ -4,14 +4,17 @@
 //! timeline. Its owner, the control thread, calls [`TestRun::poll`] when a deadline passed or a
 //! worker sent a notice, and gets back the events it has to handle.
 
+mod adjustable;
 mod adjusting;
 mod amount;
 mod data_path;
 mod incoming_cpus;
 mod load_sample;
+mod open_stream;
 mod pump_factory;
 mod receiver_drain;
 mod sender_drain;
+mod settings;
 mod slot_pairs;
 mod stopping;
 mod strategy_trials;
@@ -22,15 +25,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_model::spec::LocalOptions;
-use linerate_model::{Event, Stream, StreamId, StreamRole, TestSpec, Transport};
+use linerate_model::{Event, Stream, StreamId, StreamRole, Transport};
 use linerate_sys::{OsError, clock, sockopt};
 
 use crate::data::idle_timeout::IdleTimeout;
 use crate::data::quota::Quota;
-use crate::data::worker::{
-    DatagramFormat, Ended, Notice, Placement, Pump, RunControl, StreamAssignment, WorkerPool,
-};
+use crate::data::worker::{Ended, Notice, Placement, RunControl, StreamAssignment, WorkerPool};
 use crate::error::{EngineError, Operation};
 use crate::measure::counters::{Counts, StreamCounters};
 use crate::measure::cpu_usage::CpuMeter;
@@ -40,9 +40,11 @@ use crate::measure::timeline::{Due, Timeline};
 use crate::random::Sequence;
 use crate::reporter::Reporter;
 use amount::Amount;
+use open_stream::OpenStream;
 use pump_factory::PumpFactory;
 pub(crate) use receiver_drain::ReceiverDrain;
 pub(crate) use sender_drain::SenderDrain;
+pub(crate) use settings::{PumpBuilder, PumpInputs, RunSettings};
 use strategy_trials::StrategyTrials;
 
 /// What the owner of a run has to react to.
@@ -61,37 +63,6 @@ pub(crate) enum RunEvent {
     },
 }
 
-/// What decides how a run goes, fixed before it starts.
-pub(crate) struct RunSettings {
-    pub(crate) spec: TestSpec,
-    pub(crate) local: LocalOptions,
-    /// This end decides when the test is over (clients do).
-    pub(crate) decides_end: bool,
-    /// CPU for the workers.
-    pub(crate) cpu: Option<u32>,
-    /// Streams begin and end one by one; what happens to one leaves the others alone.
-    pub(crate) independent: bool,
-    /// Intervals are those of the grid; what is left at the end is the last one, up to the end of
-    /// each stream.
-    pub(crate) keeps_grid: bool,
-    /// The CPU time of the workers is a result of the test, so none is spent to wait: a receiver
-    /// that spins looks saturated.
-    pub(crate) measures_cpu: bool,
-    /// Headers of datagrams; `None` in a dialect that builds the pumps of its flows.
-    pub(crate) datagrams: Option<DatagramFormat>,
-}
-
-/// What a pump is made of.
-pub(crate) struct PumpInputs {
-    pub(crate) fd: Arc<OwnedFd>,
-    pub(crate) counters: Arc<StreamCounters>,
-    /// When the test began, monotonic ns.
-    pub(crate) start_ns: u64,
-}
-
-/// Makes the pump of a stream when its data is to flow.
-pub(crate) type PumpBuilder = Box<dyn FnOnce(PumpInputs) -> Result<Box<dyn Pump>, OsError> + Send>;
-
 /// One test's data plane.
 pub(crate) struct TestRun {
     settings: RunSettings,
@@ -109,18 +80,6 @@ pub(crate) struct TestRun {
     trials: Option<StrategyTrials>,
     /// After `pool` is dropped no thread uses the sockets any more.
     pool: Option<WorkerPool>,
-}
-
-struct OpenStream {
-    stream: Stream,
-    fd: Arc<OwnedFd>,
-    counters: Arc<StreamCounters>,
-    peer_coalesces: bool,
-    /// Of a stream whose dialect makes the pump itself, until it is made.
-    build_pump: Option<PumpBuilder>,
-    has_own_pump: bool,
-    /// The sender used up its amount, or the receiver read to the end.
-    ended: bool,
 }
 
 /// State that exists once the clock runs.
@@ -399,17 +358,17 @@ impl TestRun {
         let placement = Placement {
             pin_to: self.settings.cpu,
             is_paced: self.settings.spec.pacing.rate_bps.is_some(),
-            has_pacing_timers: adjusting::has_pacing_timers(&self.streams),
-            makes_short_calls: adjusting::makes_short_calls(&self.settings.spec),
-            receives_large_blocks: adjusting::receives_large_blocks(&self.settings.spec),
+            has_pacing_timers: adjustable::has_pacing_timers(&self.streams),
+            makes_short_calls: adjustable::makes_short_calls(&self.settings.spec),
+            receives_large_blocks: adjustable::receives_large_blocks(&self.settings.spec),
             incoming_cpu: incoming_cpus::only(&self.streams),
         };
         let pool = WorkerPool::start(&self.control, assignments, placement);
         let pool = pool.map_err(Operation::CreateThread.failed())?;
 
         if self.settings.local.io_strategy.is_none() {
-            let adjustable = adjusting::adjustable(&self.settings, &self.streams, &pool);
-            adjusting::limit_unsent(&self.streams, adjustable.unsent_limit);
+            let adjustable = adjustable::adjustable(&self.settings, &self.streams, &pool);
+            adjustable::limit_unsent(&self.streams, adjustable.unsent_limit);
             let now_ns = clock::monotonic_ns();
             let end_ns = self
                 .started

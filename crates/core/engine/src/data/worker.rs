@@ -15,7 +15,6 @@ mod datagram_sender;
 mod group;
 mod incoming_cpu_checks;
 mod metered;
-mod migration;
 mod pace;
 mod pool;
 mod read_place;

@@ -18,7 +18,7 @@ use super::listeners::Listeners;
 use super::listeners::closing::ClosingConnections;
 use super::listeners::udp::UdpListener;
 use super::server_stats::{ByteTotals, ServerStats, record};
-use super::{CLOSING, UDP_LISTENER};
+use super::tokens::{CLOSING, UDP_LISTENER};
 use crate::error::{EngineError, Operation};
 
 /// Lent to a dialect whenever it acts.

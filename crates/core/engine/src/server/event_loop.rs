@@ -14,13 +14,13 @@ use linerate_sys::{OsError, clock, scheduling};
 
 use super::access::{AccessList, read_text};
 use super::context::ServerContext;
+use super::dialect::{ServerDialect, Session, Stopped};
+use super::intake::Intake;
 use super::limits::quotas::CHECK_NS;
 use super::listeners::accept_pause::AcceptPause;
-use super::listeners::acceptor::{Accepted, Acceptor, Progress};
-use super::{
-    CLOSING, DIALECT, INTERRUPT, Intake, KINDS, LISTENER, PENDING, ServerDialect, Session, Stopped,
-    UDP_LISTENER,
-};
+use super::listeners::accepted::Accepted;
+use super::listeners::acceptor::{Acceptor, Progress};
+use super::tokens::{CLOSING, DIALECT, INTERRUPT, KINDS, LISTENER, PENDING, UDP_LISTENER};
 use crate::error::{EngineError, Operation, failure};
 use crate::interrupts::Interrupts;
 

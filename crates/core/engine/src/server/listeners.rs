@@ -2,6 +2,7 @@
 //! more.
 
 pub(crate) mod accept_pause;
+pub(crate) mod accepted;
 pub(crate) mod acceptor;
 pub(crate) mod closing;
 pub(crate) mod udp;
@@ -18,7 +19,8 @@ use linerate_sys::poll::{self, Epoll, Interest};
 use linerate_sys::socket::{self, Family, Protocol};
 use linerate_sys::{OsError, errno, sockopt};
 
-use super::{Intake, KINDS, LISTENER};
+use super::intake::Intake;
+use super::tokens::{KINDS, LISTENER};
 use crate::error::{EngineError, Operation};
 use crate::wait::family;
 

@@ -1,4 +1,4 @@
-//! What trials change while a test runs.
+//! Settings that a test leaves open to this end, and conditions under which they matter.
 
 use std::os::fd::AsFd;
 
@@ -6,9 +6,9 @@ use linerate_model::spec::{ReceiveWait, SendPath};
 use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::sockopt;
 
-use super::load_sample::LoadSample;
+use super::open_stream::OpenStream;
+use super::settings::RunSettings;
 use super::strategy_trials::Adjustable;
-use super::{OpenStream, RunSettings, TestRun, incoming_cpus};
 use crate::data::worker::{WorkerPool, is_adjustable, receive_waits, usual_call_bytes};
 
 /// The kernel sends what a full window left in a socket when the peer has read, on the CPU of the
@@ -19,51 +19,6 @@ pub(super) const UNSENT_LIMIT_BYTES: u32 = 512 << 10;
 /// A receiver of few streams that spins competes with the sender for the socket it writes to. With
 /// one, pauses were faster in every measurement, with two as fast.
 const SPIN_STREAMS_MIN: usize = 4;
-
-impl TestRun {
-    /// Adjusts how many threads move the data.
-    pub(super) fn adjust_workers(&mut self, now_ns: u64) {
-        if let Some(pool) = &mut self.pool {
-            pool.follow_incoming_cpus(now_ns, |role| incoming_cpus::of_role(&self.streams, role));
-            pool.relieve_saturated(now_ns);
-        }
-    }
-
-    /// Ends a slot of a trial, or begins one.
-    pub(super) fn advance_trials(&mut self, now_ns: u64) {
-        let (Some(trials), Some(pool)) = (&mut self.trials, &mut self.pool) else {
-            return;
-        };
-        if now_ns < trials.next_ns() {
-            return;
-        }
-
-        let (cpu_ns, waits) = pool.load();
-        let before = trials.in_force();
-
-        let setting = trials.advance(LoadSample {
-            at_ns: now_ns,
-            bytes: self.sampler.total_bytes(),
-            cpu_ns,
-            waits,
-            disturbed_segments: self.sampler.disturbed_segments(),
-            receivers: pool.receivers(),
-            polling_competes: pool.receivers_share_cpus()
-                || pool
-                    .only_cpu()
-                    .is_some_and(|cpu| incoming_cpus::only(&self.streams) == Some(cpu)),
-        });
-        self.control.set_strategy(setting.io);
-
-        if before.limits_unsent != setting.limits_unsent {
-            limit_unsent(&self.streams, setting.limits_unsent);
-        }
-
-        if let Some(receivers) = setting.receivers {
-            pool.set_receivers(receivers);
-        }
-    }
-}
 
 /// What a test leaves open to this end.
 pub(super) fn adjustable(

@@ -7,7 +7,7 @@ use linerate_model::spec::{IoStrategy, ReceiveWait, SendPath, SequenceCheck};
 use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::zerocopy;
 
-use super::OpenStream;
+use super::open_stream::OpenStream;
 use crate::data::worker::{datagrams_per_call, is_adjustable, may_pause, usual_call_bytes};
 use crate::measure::observations::Histogram;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_model::StreamRole;
 use linerate_sys::sockopt;
 
-use super::OpenStream;
+use super::open_stream::OpenStream;
 
 /// Streams that are looked at: a sample of them is enough, and each costs a system call.
 const SAMPLED_STREAMS: usize = 64;

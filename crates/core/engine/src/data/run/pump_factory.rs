@@ -9,7 +9,8 @@ use linerate_sys::sendfile_source::SourceFile;
 use linerate_sys::{PageBuffer, zerocopy};
 
 use super::amount::Amount;
-use super::{OpenStream, PumpInputs, RunSettings};
+use super::open_stream::OpenStream;
+use super::settings::{PumpInputs, RunSettings};
 use crate::data::files;
 use crate::data::payload;
 use crate::data::quota::Quota;

@@ -6,9 +6,8 @@ use std::thread::JoinHandle;
 use linerate_sys::poll::EventFd;
 use linerate_sys::{OsError, cpu};
 
-use super::assignments::{Inbox, StreamAssignment};
+use super::assignments::{Assignments, Migration, Part, StreamAssignment};
 use super::control::RunControl;
-use super::migration::{Part, Share};
 use super::worker_loop::{Worker, WorkerLoad};
 
 /// The workers of a test that send, or those that receive.
@@ -31,7 +30,7 @@ pub(super) struct GroupSize {
 
 struct WorkerHandle {
     wake: Arc<EventFd>,
-    inbox: Arc<Inbox>,
+    assignments: Arc<Assignments>,
     load: Arc<WorkerLoad>,
     /// Streams assigned to it, ended ones included.
     streams: usize,
@@ -99,7 +98,7 @@ impl WorkerGroup {
             return Ok(());
         };
         worker.streams += 1;
-        worker.inbox.put(stream);
+        worker.assignments.push(stream);
         worker.wake.signal();
 
         Ok(())
@@ -170,10 +169,10 @@ impl WorkerGroup {
         let receiver = &mut self.workers[to];
         receiver.streams += moved;
 
-        let share = Share::promise(part, &receiver.inbox, &receiver.wake);
+        let migration = Migration::announce(part, &receiver.assignments, &receiver.wake);
         let giver = &mut self.workers[from];
         giver.streams -= moved;
-        giver.inbox.ask_for(share);
+        giver.assignments.request(migration);
         giver.wake.signal();
     }
 
@@ -187,10 +186,14 @@ impl WorkerGroup {
         streams.min(self.limits.max)
     }
 
-    /// Promises all streams of a worker that the test plays itself.
+    /// Announces all streams of a worker that the test plays itself.
     #[cfg(test)]
-    pub(super) fn promise_to_first(&self) -> Share {
-        Share::promise(Part::All, &self.workers[0].inbox, &self.workers[0].wake)
+    pub(super) fn announce_to_first(&self) -> Migration {
+        Migration::announce(
+            Part::All,
+            &self.workers[0].assignments,
+            &self.workers[0].wake,
+        )
     }
 
     /// There may be more active workers.
@@ -205,10 +208,15 @@ impl WorkerGroup {
     fn spawn(&mut self, streams: Vec<StreamAssignment>) -> linerate_sys::Result<()> {
         let (pin_to, stream_count) = (self.pin_to, streams.len());
         let wake = Arc::new(EventFd::new()?);
-        let inbox = Arc::new(Inbox::default());
+        let assignments = Arc::new(Assignments::default());
         let load = Arc::new(WorkerLoad::default());
         let (control, for_worker) = (Arc::clone(&self.control), Arc::clone(&load));
-        let mut worker = Worker::new(control, Arc::clone(&wake), Arc::clone(&inbox), for_worker)?;
+        let mut worker = Worker::new(
+            control,
+            Arc::clone(&wake),
+            Arc::clone(&assignments),
+            for_worker,
+        )?;
         worker.assign(streams)?;
 
         let thread = std::thread::Builder::new()
@@ -224,7 +232,7 @@ impl WorkerGroup {
         let streams = stream_count;
         self.workers.push(WorkerHandle {
             wake,
-            inbox,
+            assignments,
             load,
             streams,
             checked: (0, 0),

@@ -607,15 +607,15 @@ fn a_stop_while_streams_change_threads_still_reads_all_that_has_arrived() {
 }
 
 #[test]
-fn a_stop_waits_for_streams_that_are_promised() {
+fn a_stop_waits_for_announced_migrations() {
     let control = RunControl::new(IoStrategy::PLAIN).expect("a descriptor");
     let bytes = Arc::new(AtomicUsize::new(0));
     let (first, _peer) = with_data(0, 1, &bytes, Duration::ZERO);
 
     // A worker that acknowledges the stop before it reads is seen.
-    let (promised, _other_peer) = with_data(1, 1, &bytes, Duration::from_millis(20));
+    let (announced, _other_peer) = with_data(1, 1, &bytes, Duration::from_millis(20));
     let pool = WorkerPool::start(&control, vec![first], ANY_CPU).expect("threads");
-    let share = pool.receivers.promise_to_first();
+    let migration = pool.receivers.announce_to_first();
 
     pool.request_stop(true);
     let early = poll::wait_fd(
@@ -627,8 +627,8 @@ fn a_stop_waits_for_streams_that_are_promised() {
         !early.expect("a descriptor"),
         "it has not all of its streams"
     );
-    share.give(promised);
-    drop(share);
+    migration.push(announced);
+    drop(migration);
     wait_for_stop(&control, pool.size());
     assert_eq!(bytes.load(Ordering::Relaxed), 2);
 }

@@ -13,9 +13,8 @@ use linerate_model::spec::{IoStrategy, ReceiveWait};
 use linerate_sys::clock::{self, ThreadCpuClock};
 use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 
-use super::assignments::{Inbox, StreamAssignment};
+use super::assignments::{Assignments, Migration, StreamAssignment};
 use super::control::{Notice, Phase, RunControl};
-use super::migration::Share;
 use super::{Ended, Pumped, Scratch};
 
 struct Slot {
@@ -70,7 +69,7 @@ pub(super) struct Worker {
     load: Arc<WorkerLoad>,
     control: Arc<RunControl>,
     wake: Arc<EventFd>,
-    inbox: Arc<Inbox>,
+    assignments: Arc<Assignments>,
     epoll: Epoll,
     stopped: bool,
 }
@@ -95,7 +94,7 @@ impl Worker {
     pub(super) fn new(
         control: Arc<RunControl>,
         wake: Arc<EventFd>,
-        inbox: Arc<Inbox>,
+        assignments: Arc<Assignments>,
         load: Arc<WorkerLoad>,
     ) -> linerate_sys::Result<Self> {
         let epoll = Epoll::new()?;
@@ -114,7 +113,7 @@ impl Worker {
             load,
             control,
             wake,
-            inbox,
+            assignments,
             epoll,
             stopped: false,
         })
@@ -146,15 +145,15 @@ impl Worker {
     /// Streams that came while this one was at work, and requests for some of its own.
     fn take_assignments(&mut self) {
         loop {
-            let (streams, request) = self.inbox.take();
+            let (streams, request) = self.assignments.take();
             self.assign_each(streams);
-            let Some(share) = request else {
+            let Some(migration) = request else {
                 return;
             };
 
             // After a stop each worker keeps what it has counted.
             if !self.stopped {
-                self.give(&share);
+                self.migrate(&migration);
             }
         }
     }
@@ -169,9 +168,9 @@ impl Worker {
         }
     }
 
-    /// Gives some streams to another worker. Those that stay are assigned anew, because their
-    /// tokens are their places.
-    fn give(&mut self, share: &Share) {
+    /// Moves some streams to another worker. Those that stay are reassigned, because their tokens
+    /// are their places.
+    fn migrate(&mut self, migration: &Migration) {
         let mut kept = Vec::new();
         let open = std::mem::take(&mut self.slots)
             .into_iter()
@@ -179,8 +178,8 @@ impl Worker {
         for (index, slot) in open.enumerate() {
             // The descriptor is open: the stream holds it.
             let _ = self.epoll.remove(&slot.stream.fd);
-            if share.part().contains(index) {
-                share.give(slot.stream);
+            if migration.part().contains(index) {
+                migration.push(slot.stream);
             } else {
                 kept.push(slot.stream);
             }
@@ -202,7 +201,7 @@ impl Worker {
         loop {
             match self.control.phase() {
                 Phase::Run => {}
-                Phase::StopSending | Phase::StopAndDrain if self.inbox.expects_streams() => {}
+                Phase::StopSending | Phase::StopAndDrain if self.assignments.expects_streams() => {}
                 Phase::StopSending if !self.stopped => self.stop(false, &mut scratch),
                 Phase::StopAndDrain if !self.stopped => self.stop(true, &mut scratch),
                 Phase::Quit => return,

@@ -38,7 +38,7 @@ pub fn run(
 /// Opens the listeners of the policy of a server with other dialects.
 pub(crate) fn beside_others(
     spec: &ServerSpec,
-) -> Result<Option<impl crate::server::ServerDialect + use<>>, Failure> {
+) -> Result<Option<impl crate::server::dialect::ServerDialect + use<>>, Failure> {
     match spec.policy.iperf2 {
         Iperf2Listener::Port(port) => Iperf2Server::open_both(spec, port).map(Some),
         Iperf2Listener::SamePort => Iperf2Server::open_without_listeners(spec).map(Some),

@@ -4,6 +4,7 @@
 //! A session has a descriptor that becomes readable when it has something to do, and a deadline.
 //! Its owner calls [`Session::advance`] then and gets back what only an owner can do.
 
+mod final_report;
 mod totals;
 
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,7 +29,7 @@ use super::sockets::{self, DeviceCache};
 use crate::data::quota::Quota;
 use crate::data::run::{RunEvent, RunSettings, TestRun};
 use crate::reporter::Reporter;
-use totals::final_report;
+use final_report::final_report;
 
 /// Data on one clock.
 pub(super) struct Session {

@@ -11,6 +11,7 @@ mod log;
 pub(crate) mod registry;
 mod session;
 mod stream_numbers;
+mod tokens;
 mod work;
 
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, ServerEvent, ServerReporter, Transport};
 use linerate_sys::cpu;
 use linerate_sys::error::io_text;
-use linerate_sys::poll::{Epoll, Interest, Ready};
+use linerate_sys::poll::{Epoll, Ready};
 
 use crate::dialect::iperf3::control_connection::Received;
 use crate::dialect::iperf3::error::failed;
@@ -35,13 +36,15 @@ use crate::interrupts::Interrupts;
 use crate::server::admission::Admission;
 use crate::server::blocking_pool::BlockingPool;
 use crate::server::context::ServerContext;
+use crate::server::dialect::{self, Recognised, ServerDialect, Stopped};
 use crate::server::event_loop::Server;
-use crate::server::listeners::acceptor::Accepted;
+use crate::server::intake::Intake;
+use crate::server::listeners::accepted::Accepted;
 use crate::server::listeners::udp::FirstDatagram;
-use crate::server::{self, Intake, Recognised, ServerDialect, Stopped};
 use context::Context;
 use registry::{SessionRegistry, Stage};
 use session::{Admitted, CONTROL_READ_BYTES, ServerSockets, Session};
+use tokens::{CONTROL, FLOWS, KINDS, POOL, READ};
 use work::Work;
 
 /// Serves until interrupted, or for one test. `requests` makes what clients may request beside
@@ -96,15 +99,6 @@ struct Iperf3Server {
     ended: u32,
     is_over: bool,
 }
-
-// Tokens of the event loop: three descriptors of a session, and one of the server.
-const CONTROL: u64 = 0;
-const NOTICE: u64 = 1;
-const FLOWS: u64 = 2;
-const KINDS: u64 = 4;
-const POOL: u64 = 3;
-
-const READ: Interest = Interest::READ;
 
 /// Name of the dialect.
 const NAME: &str = "iperf3";
@@ -417,7 +411,7 @@ impl ServerDialect for Iperf3Server {
         Ok(())
     }
 
-    fn session(&mut self, id: u64) -> Option<&mut dyn server::Session> {
+    fn session(&mut self, id: u64) -> Option<&mut dyn dialect::Session> {
         Some(self.sessions.get_mut(&id)?)
     }
 

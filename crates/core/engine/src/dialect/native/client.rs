@@ -6,6 +6,7 @@ mod connections;
 mod control;
 mod datagram_phase;
 mod flow;
+mod handshake;
 mod load_phase;
 mod path_mtu;
 mod phase;

@@ -1,15 +1,17 @@
 //! Datagrams of one direction on a schedule: what the sender handed over and when, what arrived and
 //! how.
 
+mod flow_id;
 mod rate_controlled;
 mod received;
+mod samples;
 mod scheduled;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_model::path::{Delay, EndpointPhase, PathDirection, PhaseKind, PhaseSpec};
+use linerate_model::path::{EndpointPhase, PathDirection, PhaseKind, PhaseSpec};
 use linerate_model::spec::{LocalOptions, Segmentation};
 use linerate_model::{EndCondition, Flow, StreamId, StreamRole, TestSpec, Transport};
 use linerate_native::datagram::{Feedback, HEAD_LEN};
@@ -26,8 +28,10 @@ use crate::measure::cpu_usage::CpuMeter;
 use crate::measure::overflow;
 use crate::measure::stream_stats::StreamStats;
 use crate::reporter::Reporter;
+pub(super) use flow_id::FlowId;
 use rate_controlled::{RateControl, RateControlledSender};
 use received::{FEEDBACK_NS, FeedbackSender, HeadReader, Received};
+use samples::distribution;
 use scheduled::{HeadWriter, Sent};
 
 /// One flow of datagrams at one end.
@@ -57,15 +61,6 @@ struct Shared {
 /// The socket of the flow, which the run shares with its worker.
 type BorrowedSocket = Arc<OwnedFd>;
 
-/// A flow that both ends opened.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FlowId {
-    pub(super) flow: u32,
-    pub(super) tag: u64,
-}
-
-/// Values of a distribution that are kept.
-const VALUES_MAX: usize = 1_000_000;
 /// Largest UDP payload over IPv4.
 const DATAGRAM_BYTES_MAX: u32 = 65_507;
 /// Headers of IP and UDP.
@@ -393,10 +388,6 @@ fn receiver(
             None,
         )))
     })
-}
-
-fn distribution(values_ns: &[i64]) -> Option<Delay> {
-    (!values_ns.is_empty()).then(|| Delay::of(values_ns, 0))
 }
 
 #[cfg(test)]

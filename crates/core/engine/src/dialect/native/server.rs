@@ -7,17 +7,19 @@
 mod active_phase;
 mod address_counts;
 mod address_proofs;
+mod context;
+mod event_tokens;
+mod login_check;
 mod native_server;
 mod opening;
 mod phases;
 mod proofs;
 mod request;
-pub(in crate::dialect) mod responder;
+pub(crate) mod responder;
 mod session;
 mod tokens;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use linerate_model::policy::NativePolicy;
 use linerate_model::sink::PeerRequests;
@@ -28,24 +30,10 @@ use linerate_trust::{HostKey, ServerConfig, Tokens as KnownTokens};
 use crate::error::failure;
 use crate::interrupts::Interrupts;
 use crate::server::event_loop::Server;
+use context::Context;
 use native_server::NativeServer;
 use request::Requests;
 pub use request::{RequestHandler, RequestRefusal};
-
-/// Longest TLS handshake of a client.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// What all sessions have in common.
-pub(super) struct Context {
-    pub(super) spec: ServerSpec,
-    pub(super) tls: ServerConfig,
-    pub(super) tokens: Option<KnownTokens>,
-    pub(super) requests: PeerRequests,
-    /// Requests beside tests; `None` where they are refused.
-    handled: Option<Requests>,
-    /// The first dialect of the shared listener, which reports where it is.
-    pub(super) is_first: bool,
-}
 
 /// Serves this dialect alone until interrupted; `handler` handles the requests of clients. The
 /// reporter receives [`linerate_model::ServerEvent::Listening`] and the key when all ports are
@@ -78,7 +66,7 @@ pub fn run(
 }
 
 /// The dialect beside others on the shared listener; `None` where the policy leaves it out.
-pub(in crate::dialect) fn beside_others(
+pub(crate) fn beside_others(
     spec: &ServerSpec,
     requests: PeerRequests,
 ) -> Result<Option<NativeServer>, Failure> {

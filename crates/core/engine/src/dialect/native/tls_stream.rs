@@ -11,7 +11,7 @@ use super::intake::{IntakeLimits, IntakeRate, OF_CLIENTS, OF_SERVER};
 
 #[cfg(any(test, fuzzing))]
 #[path = "../../../fuzzing/tls_stream.rs"]
-pub(in crate::dialect) mod fuzzing;
+pub(crate) mod fuzzing;
 
 /// One end of a session, with what is read and not yet taken, and what is encrypted and not yet
 /// sent.

@@ -2,24 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
-use std::time::Instant;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::stream_io;
 
-use crate::server::{HEADER_TIMEOUT, KINDS, PENDING, Recognised, ServerDialect};
+use super::accepted::Accepted;
+use crate::server::dialect::{Recognised, ServerDialect};
+use crate::server::tokens::{KINDS, PENDING};
 
-/// A connection for its dialect.
-#[derive(Debug)]
-pub(crate) struct Accepted {
-    pub(crate) id: u64,
-    pub(crate) fd: OwnedFd,
-    pub(crate) peer: SocketAddr,
-    /// Read from it already; empty for a listener of the dialect's own.
-    pub(crate) first_bytes: Vec<u8>,
-}
+/// Longest wait for the bytes by which a connection is recognised; progress does not extend it.
+pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads the first bytes of connections until a dialect recognises them.
 #[derive(Debug, Default)]

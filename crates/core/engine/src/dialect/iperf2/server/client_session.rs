@@ -18,7 +18,7 @@ use crate::dialect::iperf2::session::{Request, Session};
 use crate::dialect::iperf2::sockets;
 use crate::error::failure;
 use crate::reporter::Reporter;
-use crate::server;
+use crate::server::dialect;
 use crate::server::liveness::{Liveness, limits_of, progress_bytes_min};
 use crate::server::server_stats::ByteTotals;
 
@@ -342,7 +342,7 @@ impl ClientSession {
     }
 }
 
-impl server::Session for ClientSession {
+impl dialect::Session for ClientSession {
     fn totals(&mut self) -> ByteTotals {
         let of = |session: &Session| ByteTotals::of(&session.run);
         let (first, second) = (

@@ -29,10 +29,11 @@ use crate::error::{EngineError, failure};
 use crate::reporter::{Reporter, test_header};
 use crate::server::admission::Admission;
 use crate::server::context::ServerContext;
+use crate::server::dialect::{self, Recognised, ServerDialect, Session as _, Stopped};
+use crate::server::intake::Intake;
 use crate::server::limits::quotas::QuotaRequest;
 use crate::server::limits::requirements::Requirements;
-use crate::server::listeners::acceptor::Accepted;
-use crate::server::{self, Intake, Recognised, ServerDialect, Session as _, Stopped};
+use crate::server::listeners::accepted::Accepted;
 
 /// Sockets, pending connections and sessions.
 pub(crate) struct Iperf2Server {
@@ -452,7 +453,7 @@ impl ServerDialect for Iperf2Server {
         Ok(())
     }
 
-    fn session(&mut self, id: u64) -> Option<&mut dyn server::Session> {
+    fn session(&mut self, id: u64) -> Option<&mut dyn dialect::Session> {
         Some(self.sessions.get_mut(&id)?)
     }
 

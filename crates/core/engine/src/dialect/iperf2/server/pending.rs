@@ -12,7 +12,7 @@ use linerate_sys::error::io_text;
 use linerate_sys::{clock, stream_io};
 
 use crate::dialect::iperf2::machine::{Action, Machine, ReadMode, wall};
-use crate::server::listeners::acceptor::Accepted;
+use crate::server::listeners::accepted::Accepted;
 
 /// One of them.
 pub(super) struct PendingConnection {

@@ -10,7 +10,7 @@ use linerate_model::spec::ServerSpec;
 use linerate_sys::clock;
 
 use super::work::LoginChecker;
-use crate::server::HEADER_TIMEOUT;
+use crate::server::listeners::acceptor::HEADER_TIMEOUT;
 
 /// Settings.
 pub(super) struct Context {

@@ -13,7 +13,7 @@ use linerate_model::{Stream, StreamId, StreamRole};
 use linerate_sys::poll::Epoll;
 use linerate_sys::{socket, udp};
 
-use super::READ;
+use super::tokens::READ;
 use crate::server::listeners;
 use crate::server::listeners::udp::FirstDatagram;
 

@@ -10,8 +10,8 @@ use linerate_model::{Event, Failure, FailureKind, ServerEvent};
 use super::Iperf3Server;
 use super::registry::Stage;
 use crate::error::failure;
-use crate::server::Session as _;
 use crate::server::context::ServerContext;
+use crate::server::dialect::Session as _;
 
 impl Iperf3Server {
     /// A test began.

@@ -7,6 +7,7 @@
 
 mod client;
 mod quota_request;
+mod turn_times;
 mod udp_turns;
 mod work;
 
@@ -31,7 +32,8 @@ use crate::server::admission::{Admission, Decision};
 use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
 use client::Client;
-use udp_turns::TurnTimes;
+pub(crate) use client::Stage;
+use turn_times::TurnTimes;
 
 /// All clients of a server. Clients are numbered by the caller, in the order in which their
 /// connections came.
@@ -60,21 +62,6 @@ pub(crate) enum AdmissionDecision {
     Queued,
     /// It is not served.
     Refused(RefusalReason),
-}
-
-/// State of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// It waits for its turn.
-    Queued,
-    /// The server requested its parameters.
-    Negotiating,
-    /// Its test is accepted.
-    Accepted,
-    /// Its streams are awaited.
-    Opening,
-    /// Its test runs, or its results are exchanged.
-    Running,
 }
 
 impl SessionRegistry {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::udp_turns::UDP_TURN;
+use super::turn_times::UDP_TURN;
 use super::*;
 
 use linerate_iperf3::framing::frame;

@@ -20,7 +20,7 @@ use linerate_sys::{clock, error};
 use super::context::Context;
 use super::control_socket;
 use super::flows::Flows;
-use super::{CONTROL, KINDS, READ};
+use super::tokens::{CONTROL, KINDS, READ};
 use crate::data::quota::Quota;
 use crate::data::run::{RunEvent, TestRun};
 use crate::dialect::iperf3::control_connection::{ControlConnection, Received};
@@ -28,8 +28,8 @@ use crate::dialect::iperf3::error::input;
 use crate::error::{EngineError, Operation};
 use crate::measure::overflow;
 use crate::reporter::Reporter;
-use crate::server;
 use crate::server::context::ServerContext;
+use crate::server::dialect;
 use crate::server::limits::rate_guard::RateGuard;
 use crate::server::listeners::Listeners;
 use crate::server::listeners::udp::UdpListener;
@@ -402,7 +402,7 @@ impl Session {
     }
 }
 
-impl server::Session for Session {
+impl dialect::Session for Session {
     fn totals(&mut self) -> ByteTotals {
         if let Some(run) = &self.run {
             self.moved = ByteTotals::of(run);

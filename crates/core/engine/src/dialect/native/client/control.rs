@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,14 +16,13 @@ use linerate_sys::poll::{self, Interest};
 use linerate_sys::{clock, sockopt};
 use linerate_trust::{ClientConfig, Role, Token, proof, resume_proof};
 
-use super::connect::{BUSY, reconnect};
+use super::handshake::{Connection, reconnect};
 use super::prober::ProbeTarget;
 use super::streams::StreamPlan;
 use super::{Login, NativeError, Peer, Target};
 use crate::dialect::native::boot_id;
 use crate::dialect::native::drops::DropMeter;
 use crate::dialect::native::load::EchoSamples;
-use crate::dialect::native::tls_stream::TlsStream;
 use crate::interrupts::Interrupts;
 
 /// A session with a native server.
@@ -55,12 +54,6 @@ struct Retry {
     refused_since: Option<Instant>,
 }
 
-/// An encrypted control connection.
-pub(super) struct Connection {
-    pub(super) fd: OwnedFd,
-    pub(super) tls: TlsStream,
-}
-
 /// What a client announces.
 #[derive(Debug, Clone)]
 pub struct Announcement {
@@ -89,6 +82,8 @@ pub struct Turn {
     pub wait: Duration,
 }
 
+/// Clause of a server that is busy.
+pub(super) const BUSY: &str = "busy";
 /// Longest wait for an answer of the server.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest wait for a lost control connection, within which a phase goes on.

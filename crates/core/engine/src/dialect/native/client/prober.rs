@@ -2,70 +2,26 @@
 //! connections.
 
 mod connection;
+mod plan;
+mod target;
 mod udp_flow;
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use linerate_model::path::{ConcurrentProbes, ProbeSample};
+use linerate_model::path::ProbeSample;
 use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 use linerate_sys::{clock, scheduling};
-use linerate_trust::ClientConfig;
 
-use super::flow::ReserveFlow;
 use crate::dialect::native::probe_budget::{self, ProbeBudget};
-pub(super) use connection::ProbeTarget;
 use connection::{Connections, Progress};
+pub(super) use plan::{ConnectionPlan, FlowPlan, ProbePlan, ProbeResults};
+pub(super) use target::ProbeTarget;
 pub(super) use udp_flow::SILENCE_NS;
 use udp_flow::UdpFlow;
-
-/// What is probed, and how often.
-pub(super) struct ProbePlan {
-    pub(super) flows: Vec<FlowPlan>,
-    /// Between two probes of a flow, ns.
-    pub(super) period_ns: u64,
-    pub(super) connections: Option<ConnectionPlan>,
-}
-
-/// A flow that the server has opened.
-pub(super) struct FlowPlan {
-    pub(super) fd: OwnedFd,
-    pub(super) flow: u32,
-    pub(super) tag: u64,
-    pub(super) dscp: u8,
-    pub(super) spare: Option<ReserveFlow>,
-}
-
-/// New connections, one token each.
-pub(super) struct ConnectionPlan {
-    pub(super) target: ProbeTarget,
-    pub(super) tokens: Vec<[u8; 16]>,
-    pub(super) period_ns: u64,
-    pub(super) tls: ClientConfig,
-}
-
-/// Round trips so far.
-#[derive(Debug, Default)]
-pub(super) struct ProbeResults {
-    /// DSCP and samples of each flow.
-    pub(super) udp: Vec<(u8, Vec<ProbeSample>)>,
-    /// TOS of probes: as sent, as arrived at the server, of each flow.
-    pub(super) tos_up: Vec<(u8, u8)>,
-    /// TOS of replies: as sent by the server, as arrived here.
-    pub(super) tos_down: Vec<(u8, u8)>,
-    pub(super) connections: ConcurrentProbes,
-    /// Of the first flow.
-    pub(super) newest_rtt_ns: Option<i64>,
-    /// New connections that the server closed before it answered.
-    pub(super) refused: u64,
-    /// Flows that a spare one has taken the place of.
-    pub(super) replaced: u32,
-    /// Datagrams that answer no probe.
-    pub(super) foreign: u64,
-}
 
 /// The thread. It ends when this is dropped.
 pub(super) struct Prober {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use linerate_native::datagram::{DatagramHead, DatagramType, Feedback};
 use linerate_sys::{errno, udp};
 
-use super::FlowId;
+use super::flow_id::FlowId;
 use crate::data::worker::{Ended, Pump, Pumped, Scratch};
 use crate::measure::counters::StreamCounters;
 

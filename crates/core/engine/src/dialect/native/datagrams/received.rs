@@ -7,7 +7,8 @@ use linerate_model::path::EndpointPhase;
 use linerate_native::datagram::{DatagramHead, DatagramType, Feedback, HEAD_LEN, ReceivedSequence};
 use linerate_sys::{clock, udp};
 
-use super::{FlowId, VALUES_MAX, distribution};
+use super::flow_id::FlowId;
+use super::samples::{VALUES_MAX, distribution};
 use crate::data::worker::{DatagramKind, SequenceReader};
 use crate::measure::counters::StreamCounters;
 

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_native::datagram::{DatagramHead, DatagramType};
 
-use super::{FlowId, VALUES_MAX};
+use super::flow_id::FlowId;
+use super::samples::VALUES_MAX;
 use crate::data::pacing::Schedule;
 use crate::data::worker::SequenceWriter;
 

@@ -1,7 +1,7 @@
 //! Sessions, and the streams and flows that find them.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use linerate_iperf3::auth::Refusal;
@@ -16,10 +16,11 @@ use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{sockopt, udp};
 use linerate_trust::{Fingerprint, FlowOpener, flow_tag};
 
-use super::Context;
 use super::address_counts::AddressCounts;
 use super::address_proofs::AddressProofs;
-use super::proofs::LoginCheck;
+use super::context::{Context, Shared};
+use super::event_tokens::{CONTROL, KINDS, NAME, POOL};
+use super::login_check::LoginCheck;
 use super::session::Session;
 use super::tokens::{StreamRefusal, Tokens};
 use crate::dialect::native::datagrams::FlowId;
@@ -27,11 +28,12 @@ use crate::error::{EngineError, failure};
 use crate::server::admission::Admission;
 use crate::server::blocking_pool::BlockingPool;
 use crate::server::context::ServerContext;
+use crate::server::dialect::{self, Recognised, ServerDialect, Stopped};
+use crate::server::intake::Intake;
 use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
-use crate::server::listeners::acceptor::Accepted;
+use crate::server::listeners::accepted::Accepted;
 use crate::server::listeners::udp::FirstDatagram;
-use crate::server::{self, Intake, Recognised, ServerDialect, Stopped};
 
 /// The dialect in a server.
 pub(crate) struct NativeServer {
@@ -51,20 +53,9 @@ pub(crate) struct NativeServer {
     address_proofs: AddressProofs,
 }
 
-/// Name of the dialect.
-pub(super) const NAME: &str = "native";
-
 /// TLS handshakes of one address per period.
 const HANDSHAKES_MAX: u32 = 200;
 const HANDSHAKE_PERIOD: Duration = Duration::from_secs(1);
-
-// Tokens of the event loop.
-pub(super) const CONTROL: u64 = 0;
-pub(super) const NOTICE: u64 = 1;
-pub(super) const REQUEST: u64 = 2;
-pub(super) const KINDS: u64 = 3;
-/// Belongs to no session.
-const POOL: u64 = u64::MAX;
 
 type LoginPool = BlockingPool<LoginCheck, Result<(), Refusal>>;
 
@@ -306,7 +297,7 @@ impl NativeServer {
             return;
         };
 
-        let mut shared = super::phases::Shared {
+        let mut shared = Shared {
             context,
             epoll,
             tokens,
@@ -459,7 +450,7 @@ impl ServerDialect for NativeServer {
         Ok(())
     }
 
-    fn session(&mut self, id: u64) -> Option<&mut dyn server::Session> {
+    fn session(&mut self, id: u64) -> Option<&mut dyn dialect::Session> {
         Some(self.sessions.get_mut(&id)?)
     }
 
@@ -480,9 +471,4 @@ impl ServerDialect for NativeServer {
     fn failure(&self, error: EngineError) -> Failure {
         failure(error)
     }
-}
-
-/// Another descriptor of a connection that its acceptor gives up.
-pub(super) fn own(fd: &OwnedFd) -> Option<OwnedFd> {
-    fd.try_clone().ok()
 }

@@ -13,7 +13,7 @@ use linerate_native::message::{
 use linerate_native::server::{Input, TURN_SPACING};
 use linerate_sys::clock;
 
-use super::Context;
+use super::context::Context;
 use super::phases::FLOWS_MAX;
 use super::responder::{Meter, Responder};
 use super::session::{Session, Waiting, announced};

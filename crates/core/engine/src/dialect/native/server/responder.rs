@@ -4,7 +4,8 @@
 mod connection;
 mod flow;
 mod meter;
-pub(in crate::dialect) mod transactions;
+pub(crate) mod transactions;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,9 +20,10 @@ use linerate_sys::poll::{Epoll, EventFd, Interest};
 use linerate_sys::{clock, scheduling};
 use linerate_trust::ServerConfig;
 
-use connection::{ProbeConnection, Turn};
+use connection::ProbeConnection;
 use flow::ProbeFlow;
 pub(super) use meter::Meter;
+use turn::Turn;
 
 use crate::server::limits::allotment::Allotted;
 

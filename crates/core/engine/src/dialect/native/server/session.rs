@@ -20,16 +20,15 @@ use linerate_sys::sockopt;
 use linerate_trust::{ServerSession, random, verify_resume};
 
 use super::active_phase::ActivePhase;
-use super::native_server::{CONTROL, KINDS, own};
-use super::phases::Shared;
+use super::context::{Context, Shared};
+use super::event_tokens::{CONTROL, KINDS};
 use super::request::PendingRequest;
 use super::responder::{Meter, Responder, Task};
-use super::{Context, HANDSHAKE_TIMEOUT};
 use crate::data::quota::Quota;
 use crate::dialect::native::datagrams::FlowId;
 use crate::dialect::native::tls_stream::TlsStream;
-use crate::server;
 use crate::server::context::ServerContext;
+use crate::server::dialect;
 use crate::server::limits::allotment::Allotment;
 use crate::server::server_stats::ByteTotals;
 
@@ -89,6 +88,8 @@ pub(super) struct Waiting {
     pub(super) announce_at: Instant,
 }
 
+/// Longest TLS handshake of a client.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a session without a control connection and without a load goes on.
 const RECONNECT_MAX: Duration = Duration::from_secs(3);
 
@@ -491,7 +492,7 @@ impl Session {
 
     /// The session is over: closes its connection and reports what it was.
     pub(super) fn end(mut self, server: &mut ServerContext<'_>) {
-        let totals = server::Session::totals(&mut self);
+        let totals = dialect::Session::totals(&mut self);
         self.phase = None;
         let outcome = self.outcome();
         let summary = self.summary(totals);
@@ -555,7 +556,7 @@ fn describe(reason: &CloseReason) -> String {
     }
 }
 
-impl server::Session for Session {
+impl dialect::Session for Session {
     fn totals(&mut self) -> ByteTotals {
         let running = self
             .phase
@@ -584,4 +585,9 @@ pub(super) fn announced(hello: &Hello) -> TestSpec {
     test.streams = hello.streams_max;
     test.end = EndCondition::Duration(Duration::from_nanos(hello.duration_max_ns));
     test
+}
+
+/// Another descriptor of a connection that its acceptor gives up.
+fn own(fd: &OwnedFd) -> Option<OwnedFd> {
+    fd.try_clone().ok()
 }

@@ -11,9 +11,24 @@ use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
 use linerate_model::{Direction, Failure, Transport};
 
-use super::{Stage, quota_request};
+use super::quota_request;
 use crate::dialect::iperf3::server::stream_numbers::StreamNumbers;
 use crate::dialect::iperf3::server::work::Work;
+
+/// State of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It waits for its turn.
+    Queued,
+    /// The server requested its parameters.
+    Negotiating,
+    /// Its test is accepted.
+    Accepted,
+    /// Its streams are awaited.
+    Opening,
+    /// Its test runs, or its results are exchanged.
+    Running,
+}
 
 #[derive(Debug)]
 pub(super) struct Client {

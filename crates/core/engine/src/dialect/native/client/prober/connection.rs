@@ -2,29 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linerate_model::path::{ConcurrentProbes, ProbeSample};
-use linerate_model::spec::BindSpec;
 use linerate_native::stream_head::{ANSWER_LEN, StreamHead, StreamKind};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{clock, sockopt};
 use linerate_trust::{ClientConfig, ClientSession};
 
-use super::ConnectionPlan;
+use super::plan::ConnectionPlan;
+use super::target::ProbeTarget;
 use crate::dialect::native::client::{bind, is_refusal};
 use crate::dialect::native::probe_budget::{CONNECTIONS, ProbeBudget};
 use crate::dialect::native::tls_stream::TlsStream;
-
-/// Where new connections go, and from where.
-#[derive(Debug, Clone)]
-pub(in crate::dialect::native::client) struct ProbeTarget {
-    pub(in crate::dialect::native::client) remote: SocketAddr,
-    pub(in crate::dialect::native::client) bind: BindSpec,
-    pub(in crate::dialect::native::client) dscp: u8,
-}
 
 /// Connections that are open, and samples that are new.
 pub(super) struct Connections {

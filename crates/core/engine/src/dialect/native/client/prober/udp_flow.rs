@@ -11,7 +11,7 @@ use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::sockopt;
 use linerate_sys::udp::{self, Message};
 
-use super::{FlowPlan, ProbeResults};
+use super::plan::{FlowPlan, ProbeResults};
 use crate::dialect::native::client::flow::{self, Opening, ReserveFlow};
 
 /// A connected socket whose flow is open.
@@ -34,7 +34,7 @@ pub(super) struct UdpFlow {
 
 /// The path has lost a flow that brings no reply for this time, ns, and to this number of probes:
 /// beside a slow load there are few.
-pub(in crate::dialect::native::client) const SILENCE_NS: u64 = 1_000_000_000;
+pub(crate) const SILENCE_NS: u64 = 1_000_000_000;
 const UNANSWERED_MIN: u32 = 5;
 /// Datagrams read per call.
 const DATAGRAMS_PER_CALL: u32 = 64;

@@ -12,6 +12,7 @@ use linerate_trust::{ServerConfig, ServerSession};
 
 use super::meter::{Meter, Room};
 use super::transactions::Transactions;
+use super::turn::Turn;
 use crate::data::quota::Traffic;
 use crate::dialect::native::tls_stream::TlsStream;
 use crate::server::limits::allotment::Allotted;
@@ -31,15 +32,6 @@ enum Exchange {
     /// Everything that arrives is sent back.
     Echo(Box<TlsStream>),
     Transactions(Transactions),
-}
-
-/// What a turn of a connection led to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// Requests that were answered; the event loop says when there is more to do.
-    Answered(u64),
-    /// A limit of the server leaves no room before this monotonic time, ns.
-    NotBefore(u64),
 }
 
 impl ProbeConnection {

@@ -7,13 +7,13 @@ use linerate_model::path::TransactionSpec;
 use linerate_sys::sockopt;
 use linerate_sys::stream_io::{self, Followed};
 
-use super::connection::Turn;
 use super::meter::{Meter, Room};
+use super::turn::Turn;
 use crate::data::quota::Traffic;
 
 #[cfg(any(test, fuzzing))]
 #[path = "../../../../../fuzzing/transactions.rs"]
-pub(in crate::dialect) mod fuzzing;
+pub(crate) mod fuzzing;
 
 /// Counts what arrives and what is owed; of neither any bytes are kept.
 pub(super) struct Transactions {
