@@ -1,4 +1,4 @@
-//! Keeps strangers from filling a log.
+//! Rate limit for log lines caused by remote peers.
 
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ impl LogRateLimit {
         passes
     }
 
-    /// How many did not pass since the last call, once the period in which that happened is over.
+    /// Number of suppressed messages since the last call, once their period has ended.
     pub fn take_held_back(&mut self, now: Instant) -> Option<u64> {
         let over = self
             .begun
@@ -67,7 +67,7 @@ mod tests {
         let (mut gate, now) = (LogRateLimit::new(), Instant::now());
         let passed = (0..1000).filter(|_| gate.passes(now)).count();
         assert_eq!(passed, MESSAGES as usize);
-        assert_eq!(gate.take_held_back(now), None, "the flood may go on");
+        assert_eq!(gate.take_held_back(now), None, "the flood may continue");
         assert_eq!(gate.take_held_back(now + PERIOD), Some(950));
         assert_eq!(gate.take_held_back(now + PERIOD), None);
         assert!(gate.passes(now + PERIOD));

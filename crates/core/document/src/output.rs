@@ -120,7 +120,7 @@ impl Output {
         })
     }
 
-    /// Opens the log file anew, so that it can be rotated between tests. Does nothing for other
+    /// Reopens the log file, so that it can be rotated between tests. Does nothing for other
     /// outputs.
     ///
     /// # Errors

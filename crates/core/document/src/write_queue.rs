@@ -43,7 +43,7 @@ struct State {
 /// Writes a message; called by the writing thread only.
 pub(crate) type WriteMessage = Box<dyn FnMut(&Message) -> io::Result<()> + Send>;
 
-/// Makes the text about so many dropped lines.
+/// Makes the text about a number of dropped lines.
 pub(crate) type DropNotice = Box<dyn Fn(u64) -> Message + Send>;
 
 /// What the writing thread does next.
@@ -52,7 +52,7 @@ pub(crate) enum Message {
     Report(String),
     /// Error text.
     Error(String),
-    /// The log file is opened anew.
+    /// The log file is reopened.
     Reopen,
 }
 

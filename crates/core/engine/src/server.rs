@@ -1,8 +1,8 @@
 //! A server of any dialects: one control thread, any number of sessions.
 //!
-//! What is the same for all dialects is here: listeners, the first bytes of a connection, pending
-//! limits, access, admission, quotas, liveness, statistics. A [`dialect::ServerDialect`] owns its sessions
-//! and the sockets they use. Nothing blocks: every wait is a deadline of the one loop,
+//! This module holds what all dialects share: listeners, the first bytes of a connection, pending
+//! limits, access, admission, quotas, liveness, statistics. A [`dialect::ServerDialect`] owns its
+//! sessions and the sockets they use. Nothing blocks: every wait is a deadline of the one loop,
 //! [`event_loop::Server`].
 
 pub(crate) mod access;

@@ -48,7 +48,7 @@ pub const TEXT_BYTES_MAX: usize = 16 << 20;
 /// Lines of one file that are kept because they were not understood; further ones are counted.
 const UNREAD_MAX: usize = 10_000;
 
-/// What a text contained.
+/// Content of a text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Imported {
     /// One snapshot per host, in the order of the names.
@@ -59,7 +59,7 @@ pub struct Imported {
     pub understood: usize,
     /// Unknown lines: file, number and text. Of a file with very many, the first.
     pub unread: Vec<String>,
-    /// How many lines are unknown.
+    /// Number of unknown lines.
     pub unread_count: usize,
     /// Prefixes of the rules that unknown lines concern: `QD`.
     pub unread_subjects: BTreeSet<&'static str>,

@@ -88,6 +88,7 @@ fn disciplines(snapshot: &mut Snapshot) {
 
 /// `fq` of `kernel/net/sched/sch_fq.ko.xz`
 fn discipline(file: &str) -> Option<&str> {
+    // Modules may be compressed: `.ko`, `.ko.xz`, `.ko.zst`.
     file.rsplit('/')
         .next()?
         .strip_prefix("sch_")?
@@ -123,6 +124,7 @@ pub(crate) fn limits(snapshot: &mut Snapshot, pid: u32) {
 }
 
 fn services(snapshot: &mut Snapshot) {
+    // tuned empties the file when it is stopped.
     let profile = read("/etc/tuned/active_profile").filter(|profile| !profile.is_empty());
     snapshot.set_known("svc.tuned_profile", profile, "file:tuned");
 
@@ -187,7 +189,7 @@ fn memory(snapshot: &mut Snapshot, text: &str) {
     }
 }
 
-/// Whether a counter, such as `net.snmp.Tcp.OutSegs`, is recorded.
+/// True if a counter, such as `net.snmp.Tcp.OutSegs`, is recorded.
 fn is_wanted(key: &str) -> bool {
     PROTOCOL_COUNTERS.split(' ').any(|end| {
         key.strip_suffix(end)

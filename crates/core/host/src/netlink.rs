@@ -24,7 +24,7 @@ pub(crate) struct Message<'a> {
     pub(crate) kind: u16,
     /// Number of its request.
     pub(crate) sequence: u32,
-    /// What follows the header.
+    /// Payload after the header.
     pub(crate) payload: &'a [u8],
 }
 
@@ -189,7 +189,7 @@ impl Bitset {
         }
     }
 
-    /// Whether a name is set.
+    /// True if a name is set.
     #[must_use]
     pub(crate) fn has(&self, name: &str) -> bool {
         self.bits.iter().any(|(known, set)| *set && known == name)

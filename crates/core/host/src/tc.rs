@@ -109,7 +109,7 @@ pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Opti
     })
 }
 
-/// What makes the root discipline as it is, where it has none below it.
+/// Parameters of a root discipline that has none below it.
 fn command(name: &str, own: &[Qdisc]) -> Option<String> {
     let root = own.iter().find(|one| one.parent == ROOT)?;
     if own.iter().any(|one| one.parent < INGRESS) {

@@ -88,7 +88,7 @@ impl ThreadCpuClock {
     }
 }
 
-/// How far the wall clock (`CLOCK_REALTIME`) is ahead of the monotonic one. Both run at the same
+/// Offset of the wall clock (`CLOCK_REALTIME`) from the monotonic one. Both run at the same
 /// speed, slewed together, so it only changes when the wall clock is set.
 #[derive(Debug, Clone, Copy)]
 pub struct RealtimeOffset {

@@ -130,7 +130,7 @@ impl Affinity {
         set_process_mask(&self.mask).during("sched_setaffinity", "restore")
     }
 
-    /// How many CPUs these are.
+    /// Number of these CPUs.
     #[must_use]
     pub fn count(&self) -> usize {
         self.mask
@@ -151,19 +151,19 @@ impl Affinity {
     }
 }
 
-/// Whether the calling thread may run on this CPU; true when the kernel does not report it.
+/// True if the calling thread may run on this CPU; true when the kernel does not report it.
 #[must_use]
 pub fn allows(cpu: usize) -> bool {
     affinity().map_or(true, |affinity| affinity.cpus().any(|known| known == cpu))
 }
 
-/// How many CPUs the calling thread may run on, at least one.
+/// Number of CPUs that the calling thread may run on, at least one.
 #[must_use]
 pub fn online_cpus() -> usize {
     affinity().map_or(1, |affinity| affinity.count().max(1))
 }
 
-/// How long the CPUs that the calling thread may run on were idle so far, together: idle or waiting
+/// Idle time so far of the CPUs that the calling thread may run on, together: idle or waiting
 /// for I/O, in ticks of 10 ms (`/proc/stat`, proc_stat(5)).
 ///
 /// # Errors

@@ -1,5 +1,6 @@
-//! What ethtool answers by ioctl only: the driver's name, its private counters, and how it spreads
-//! packets over queues on kernels whose netlink lacks it (`linux/ethtool.h`, `netdevice(7)`).
+//! Facts that ethtool reads by ioctl only: the driver's name, its private counters, and how it
+//! spreads packets over queues on kernels whose netlink lacks it (`linux/ethtool.h`,
+//! `netdevice(7)`).
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -35,7 +36,7 @@ pub struct DriverInfo {
     pub bus: String,
 }
 
-/// How received packets are spread over queues.
+/// Distribution of received packets over queues.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReceiveHash {
     /// Queue per bucket of the hash; empty where the device has no table.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::privileges::effective_user;
 
-/// What others must not be able to do with a file.
+/// Access to a file that other users must not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protected {
     /// Read or change it: it is a secret.

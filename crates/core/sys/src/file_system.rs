@@ -59,7 +59,7 @@ fn in_units(bytes: u64) -> String {
     }
 }
 
-/// Whether other hosts, or a program in user space, may hold the files: their memory mappings are
+/// True if other hosts, or a program in user space, may hold the files: their memory mappings are
 /// not shared.
 ///
 /// # Errors

@@ -88,7 +88,7 @@ unsafe fn address_at(address: *const libc::sockaddr) -> Option<IpAddr> {
     socket_addr(&storage).map(|address| address.ip())
 }
 
-/// What `getifaddrs(3)` allocated.
+/// List that `getifaddrs(3)` allocated.
 struct DeviceList(*mut libc::ifaddrs);
 
 impl DeviceList {

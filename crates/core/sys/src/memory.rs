@@ -1,4 +1,4 @@
-//! How much memory this process may use.
+//! Memory limit of this process.
 
 use std::fs;
 use std::path::Path;

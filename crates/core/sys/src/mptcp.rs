@@ -19,7 +19,7 @@ pub const SUBFLOWS_MAX: usize = 64;
 
 /// One TCP connection of a Multipath TCP connection.
 ///
-/// Whether it is a backup (`MP_PRIO`) is in no socket option; sock_diag(7) has it
+/// Its backup flag (`MP_PRIO`) is in no socket option; sock_diag(7) has it
 /// (`MPTCP_SUBFLOW_ATTR_FLAGS`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subflow {
@@ -62,8 +62,8 @@ fn full(fd: impl AsFd) -> Result<Vec<Subflow>> {
         request.extend((size as u32).to_ne_bytes());
     }
 
-    // The kernel writes at most so many elements of these sizes, for which both arrays have room,
-    // and only during the call.
+    // The kernel writes at most this number of elements of these sizes, for which both arrays have
+    // room, and only during the call.
     for array in [&mut subflows, &mut infos] {
         request.extend((array.as_mut_ptr().expose_provenance() as u64).to_ne_bytes());
     }

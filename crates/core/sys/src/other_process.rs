@@ -64,7 +64,7 @@ impl OtherProcess {
         self.send_to_group(libc::SIGKILL)
     }
 
-    /// Whether it ends within this time.
+    /// True if it ends within this time.
     ///
     /// # Errors
     /// The operating system's.

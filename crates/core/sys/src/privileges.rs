@@ -67,7 +67,7 @@ impl User {
         }
     }
 
-    /// Whether the user is root, so that [`assume`](Self::assume) would keep every privilege.
+    /// True if the user is root, so that [`assume`](Self::assume) would keep every privilege.
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.uid == 0
@@ -155,7 +155,7 @@ pub fn first_port_for_all() -> u16 {
         .unwrap_or(1024)
 }
 
-/// Whether the process runs as root.
+/// True if the process runs as root.
 #[must_use]
 pub fn is_root() -> bool {
     effective_user() == 0

@@ -58,7 +58,7 @@ fn fork_and_leave() -> Result<()> {
     Ok(())
 }
 
-/// Whether a process of this number exists (kill(2) with signal 0), of any user. Numbers below 1
+/// True if a process of this number exists (kill(2) with signal 0), of any user. Numbers below 1
 /// name groups and are not alive.
 #[must_use]
 pub fn pid_is_alive(pid: i32) -> bool {
@@ -154,7 +154,7 @@ pub fn raise_fd_limit_to(wanted: u64) -> Result<u64> {
     Ok(if raised.is_ok() { wanted } else { granted })
 }
 
-/// How many descriptors the process has open.
+/// Number of open descriptors of the process.
 ///
 /// # Errors
 /// The operating system's, where `/proc` is not mounted.
@@ -238,7 +238,7 @@ pub fn return_large_blocks() {
     }
 }
 
-/// Whether the descriptor is a terminal (isatty(3)).
+/// True if the descriptor is a terminal (isatty(3)).
 #[must_use]
 pub fn isatty(fd: impl AsFd) -> bool {
     fd.as_fd().is_terminal()

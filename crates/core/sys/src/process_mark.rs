@@ -25,7 +25,7 @@ impl ProcessMark {
 }
 
 impl OtherProcess {
-    /// Whether it is of the user of this process, and has the mark.
+    /// True if it is of the user of this process, and has the mark.
     ///
     /// # Errors
     /// The operating system's, for instance when the process has ended.

@@ -31,7 +31,7 @@ pub fn notify(state: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// How often the service manager wants to see `WATCHDOG=1` (sd_watchdog_enabled(3)): half of the
+/// Period of `WATCHDOG=1` for the service manager (sd_watchdog_enabled(3)): half of the
 /// time after which it takes the service for dead. `None` when it does not watch this process.
 #[must_use]
 pub fn watchdog_interval() -> Option<Duration> {

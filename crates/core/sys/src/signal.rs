@@ -25,7 +25,7 @@ pub enum Signal {
     User2,
     /// `SIGTSTP`: Ctrl-Z.
     Stop,
-    /// `SIGCONT`: the process goes on.
+    /// `SIGCONT`: the process continues.
     Continue,
     /// `SIGWINCH`: the terminal has another size.
     WindowChange,
@@ -186,7 +186,7 @@ pub fn send_to_self(signal: Signal) {
 /// Stops this process (`SIGSTOP`). Returns when it is continued.
 pub fn stop_self() {
     // To this thread, which stops before the call returns. One to the process may go to another
-    // thread, and this one goes on until that one has run (signal(7)). SAFETY: the call has no
+    // thread, and this one continues until that one has run (signal(7)). SAFETY: the call has no
     // memory operands.
     unsafe { libc::raise(libc::SIGSTOP) };
 }

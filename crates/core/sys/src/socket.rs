@@ -25,7 +25,7 @@ pub enum Protocol {
     Sctp,
 }
 
-/// How far a connect came at once.
+/// State of a connect after the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connect {
     /// The connection stands (always so for UDP).
@@ -217,7 +217,7 @@ fn not_internet() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "not an internet address")
 }
 
-/// An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) as the IPv4 address it stands for; others
+/// An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) as the IPv4 address it represents; others
 /// as they are.
 #[must_use]
 pub fn unmap(address: SocketAddr) -> SocketAddr {
@@ -230,7 +230,7 @@ pub fn unmap(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Whether the socket's packets are IPv4: an IPv4 socket, or an IPv6 one that talks to an
+/// True if the socket's packets are IPv4: an IPv4 socket, or an IPv6 one that talks to an
 /// IPv4-mapped address. This decides which header field a type of service goes into. A listener on
 /// `::` counts as IPv6.
 #[must_use]
@@ -324,7 +324,7 @@ impl LookupError {
     }
 }
 
-/// What `getaddrinfo(3)` allocated.
+/// List that `getaddrinfo(3)` allocated.
 struct AddressList(*mut libc::addrinfo);
 
 impl AddressList {

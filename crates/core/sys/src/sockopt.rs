@@ -41,7 +41,7 @@ pub const SO_REUSEADDR: SocketOption<bool> = option!(SOL_SOCKET, SO_REUSEADDR);
 pub const SO_REUSEPORT: SocketOption<bool> = option!(SOL_SOCKET, SO_REUSEPORT);
 
 /// Lets [`crate::udp::Message`] hold when the kernel received a datagram (socket(7), Linux 2.6.22).
-/// What is in the queue already has no time and gets that of the read.
+/// Data already queued has no timestamp and gets that of the read.
 pub const SO_TIMESTAMPNS: SocketOption<bool> = option!(SOL_SOCKET, SO_TIMESTAMPNS);
 
 /// Send buffer in bytes (socket(7)). The kernel doubles the request for its own overhead and caps
@@ -156,7 +156,7 @@ pub struct ReceiveMemory {
     pub dropped_messages: u32,
 }
 
-/// How full the receive buffer is (`SO_MEMINFO`, Linux 4.12).
+/// Fill level of the receive buffer (`SO_MEMINFO`, Linux 4.12).
 ///
 /// # Errors
 /// The operating system's; `InvalidData` from a kernel that does not count drops.

@@ -24,7 +24,7 @@ pub fn send(fd: impl AsFd, data: &[u8]) -> io::Result<usize> {
     syscall_len(unsafe { libc::send(fd, data.as_ptr().cast(), data.len(), SEND_FLAGS) })
 }
 
-/// Whether bytes are followed by others at once.
+/// Hint that more bytes follow at once (`MSG_MORE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Followed {
     /// Nothing follows: a segment that is not full leaves, too.

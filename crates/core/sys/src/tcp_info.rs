@@ -1,4 +1,4 @@
-//! What the kernel knows about a TCP connection (`TCP_INFO`, tcp(7)).
+//! State of a TCP connection in the kernel (`TCP_INFO`, tcp(7)).
 
 use std::io;
 use std::os::fd::AsFd;
@@ -86,7 +86,7 @@ impl TcpInfo {
         Some(self.bytes_acked?.saturating_add(beyond_a_gap))
     }
 
-    /// What is in the network, in bytes.
+    /// Bytes in flight.
     #[must_use]
     pub fn in_flight_bytes(&self) -> u64 {
         u64::from(self.in_flight_segments) * u64::from(self.snd_mss_bytes)
@@ -156,7 +156,7 @@ pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
         delivered_segments: word(DELIVERED),
         delivered_ce_segments: word(DELIVERED_CE),
         notsent_bytes: word(NOTSENT_BYTES),
-        // All ones stand for "no sample yet", 0 never does for a rate that was measured.
+        // All ones mean "no sample yet"; a measured rate is never 0.
         min_rtt_us: word(MIN_RTT).filter(|us| *us != u32::MAX),
         delivery_rate_bps: long(DELIVERY_RATE).filter(|rate| *rate != 0).map(bits),
         pacing_rate_bps: long(PACING_RATE).filter(|rate| *rate != u64::MAX).map(bits),

@@ -169,7 +169,7 @@ pub fn leave() {
     }
 }
 
-/// Whether a screen is in use.
+/// True if a screen is in use.
 #[must_use]
 pub fn is_in_use() -> bool {
     ACTIVE

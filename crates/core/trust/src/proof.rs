@@ -32,7 +32,7 @@ pub fn resume_proof(
     )
 }
 
-/// Whether `proof` is [`resume_proof`], in constant time.
+/// True if `proof` is [`resume_proof`], in constant time.
 #[must_use]
 pub fn verify_resume(
     secret: &[u8; 32],

@@ -70,7 +70,7 @@ pub enum TokenError {
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// What is invalid.
+        /// The defect.
         reason: BadToken,
     },
     /// It contains no token.

@@ -1,4 +1,4 @@
-//! What a server lets a test move: rates that its tests share, and an amount.
+//! Limits of a server on the bytes of a test: rates that its tests share, and an amount.
 //!
 //! Workers ask before they read or write and charge afterwards, so a limit holds from the first
 //! byte. A sender waits; a receiver does not read, which closes the window of a TCP sender and lets
@@ -15,7 +15,7 @@ pub(crate) struct Quota {
     amount: Option<Arc<AtomicU64>>,
 }
 
-/// What may be moved now.
+/// Bytes that may be moved now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grant {
     /// This many bytes.

@@ -47,7 +47,7 @@ pub(crate) use sender_drain::SenderDrain;
 pub(crate) use settings::{PumpBuilder, PumpInputs, RunSettings};
 use strategy_trials::StrategyTrials;
 
-/// What the owner of a run has to react to.
+/// Events that the owner of a run handles.
 #[derive(Debug)]
 pub(crate) enum RunEvent {
     /// The end condition is met; only the end that decides sees this.
@@ -56,7 +56,7 @@ pub(crate) enum RunEvent {
     Stopped,
     /// A stream failed or nothing was received for too long; the test cannot continue.
     Failed(EngineError),
-    /// Of independent streams: this one has ended, or failed.
+    /// A stream ended or failed (independent streams only).
     StreamEnded {
         id: StreamId,
         error: Option<io::Error>,
@@ -70,7 +70,7 @@ pub(crate) struct TestRun {
     streams: Vec<OpenStream>,
     sampler: Sampler,
     amount: Amount,
-    /// What a server lets this test move.
+    /// Limits of the server on this test.
     quota: Quota,
     started: Option<Started>,
     stop: Stop,
@@ -241,8 +241,8 @@ impl TestRun {
         }
     }
 
-    /// Counts a last datagram that this thread sends. Only when the worker of the stream is
-    /// through.
+    /// Counts a last datagram that this thread sends. Only after the stream's worker has
+    /// finished.
     pub(crate) fn count_last(&self, id: StreamId, bytes: u64) {
         if let Some(open) = self.streams.iter().find(|s| s.stream.id == id) {
             open.counters.add(bytes, 1);
@@ -250,7 +250,7 @@ impl TestRun {
         }
     }
 
-    /// What a stream has moved so far.
+    /// Counts of a stream so far.
     pub(crate) fn counts(&self, id: StreamId) -> Counts {
         let open = self.streams.iter().find(|s| s.stream.id == id);
         open.map_or_else(Counts::default, |s| s.counters.read())

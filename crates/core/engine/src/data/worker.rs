@@ -47,7 +47,7 @@ pub(crate) use stream_sender::{
 };
 pub(crate) use target::Target;
 
-/// What one call of [`Pump::pump`] led to.
+/// Result of one call of [`Pump::pump`].
 #[derive(Debug)]
 pub(crate) enum Pumped {
     /// More can be done at once.
@@ -59,7 +59,7 @@ pub(crate) enum Pumped {
     /// Nothing before this time, and then at once: the last stretch is spent spinning.
     Precisely(u64),
     /// As blocked, after data was read: the worker may let the receive queue fill before it reads
-    /// again, because being woken for each segment costs more than it brings.
+    /// again, because a wake-up per segment costs more than it gains.
     Drained,
     /// The stream has ended.
     Ended(Ended),
@@ -86,7 +86,7 @@ pub(crate) trait Pump: Send {
     fn other_bytes(&self) -> u64 {
         0
     }
-    /// From now on one call submits so many blocks, if the user left that open.
+    /// From now on one call submits `blocks` blocks, if the user left that open.
     fn set_blocks_per_call(&mut self, _blocks: u16) {}
     /// Moves a portion.
     fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped;

@@ -9,7 +9,7 @@ mod udp_headers;
 
 use linerate_model::{Direction, Flow, StreamRole, TestSpec};
 
-/// What an end does on a stream, and which way its data flows. The first half of the streams of a
+/// Role of an end on a stream, and direction of its data. The first half of the streams of a
 /// bidirectional test carries the client's data, the second half the server's.
 fn role_of(spec: &TestSpec, index: u32, is_client: bool) -> (StreamRole, Flow) {
     let is_forward = match spec.direction {

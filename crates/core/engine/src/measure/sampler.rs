@@ -38,7 +38,7 @@ struct SampledStream {
     timed_end: Option<Sample>,
     rtt: RttRange,
     tcp: Option<TcpInfo>,
-    /// What held the stream back, up to the end of the interval before.
+    /// Times limited by the receiver or the buffer, up to the end of the previous interval.
     limits: TcpLimits,
     /// The same when the measured part began.
     limits_before: TcpLimits,
@@ -61,8 +61,8 @@ struct Sample {
     at_ns: u64,
     counts: Counts,
     repeated: Repeated,
-    /// What has reached the receiving end since the stream began; `None` where this end cannot
-    /// know.
+    /// Bytes that have reached the receiving end since the stream began; `None` where this end
+    /// cannot know.
     delivered_bytes: Option<u64>,
 }
 
@@ -187,7 +187,7 @@ impl Sampler {
         }
     }
 
-    /// The measured time is over: what receivers count from here on arrived late.
+    /// The measured time has ended: data that receivers count from here on arrived late.
     pub(crate) fn end_time(&mut self) {
         let transport = self.transport;
         for stream in self
@@ -230,7 +230,7 @@ impl Sampler {
         infos.map(disturbed).sum()
     }
 
-    /// What this end counted and measured of every stream up to the last closed interval.
+    /// Totals of this end of every stream up to the last closed interval.
     pub(crate) fn totals(&self) -> impl Iterator<Item = StreamTotals<'_>> {
         self.streams.iter().map(|sampled| StreamTotals {
             stream: &sampled.stream,
@@ -242,11 +242,11 @@ impl Sampler {
     }
 }
 
-/// What this end counted and measured of a stream.
+/// Totals of this end of a stream.
 pub(crate) struct StreamTotals<'a> {
     pub(crate) stream: &'a Stream,
     pub(crate) counted: EndpointTotals,
-    /// What reached the receiving end in the measured time; `None` where this end cannot know.
+    /// Data that reached the receiving end in the measured time; `None` where this end cannot know.
     pub(crate) delivered: Option<EndpointTotals>,
     pub(crate) tcp: Option<TcpSummary>,
     pub(crate) metrics: Option<StreamMetrics>,
@@ -324,7 +324,7 @@ impl SampledStream {
         interval
     }
 
-    /// What the worker measured since the stream began; `None` if it measures nothing beyond bytes.
+    /// Metrics of the worker since the stream began; `None` if it measures nothing beyond bytes.
     fn metrics(&self) -> Option<StreamMetrics> {
         let mut metrics = self.stats.as_ref()?.total();
         self.complete(
@@ -380,8 +380,8 @@ impl SampledStream {
         EndpointTotals::new(bytes, now.at_ns.saturating_sub(base.at_ns), udp)
     }
 
-    /// Of a receiver only where the measured time ended here: otherwise its counters hold what
-    /// arrived late, too.
+    /// Present of a receiver only where the measured time ended here: otherwise its counters hold
+    /// what arrived late, too.
     fn delivered(&self) -> Option<EndpointTotals> {
         let end = match self.stream.role {
             StreamRole::Sender => self.timed_end.unwrap_or(self.last),
@@ -471,7 +471,7 @@ impl Repeated {
     }
 }
 
-/// What held a connection back since it began.
+/// Times that a connection was limited by the receiver or the buffer since it began.
 fn limits(info: &TcpInfo) -> Option<TcpLimits> {
     Some(TcpLimits::new(
         info.busy_us?,

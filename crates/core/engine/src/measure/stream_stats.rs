@@ -1,4 +1,4 @@
-//! What workers measure of a stream beyond bytes: sizes of reads, delays, frames, round trips.
+//! Metrics of a stream beyond bytes: sizes of reads, delays, frames, round trips.
 //!
 //! One instance per stream, written by its worker once per call or batch and read by the sampler.
 //! Both hold the lock for a few additions, so that it is practically never contended.
@@ -39,7 +39,7 @@ struct IntervalEnds {
     interval_ns: u64,
 }
 
-/// What was read. `None` and empty series were not measured.
+/// Samples of reads. `None` and empty series were not measured.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Samples {
     pub(crate) reads: Option<ReadCounts>,
@@ -106,9 +106,9 @@ impl StreamStats {
         });
     }
 
-    /// What is counted from here on began at `now_ns`: if an interval ended before and the sampler
+    /// Counts from here on began at `now_ns`: if an interval ended before and the sampler
     /// has not come yet, its readings are put aside. The sampler comes late by the time it takes to
-    /// wake up, in which a burst is over.
+    /// wake up, in which a burst ends.
     pub(crate) fn end_interval_before(&self, now_ns: u64, counters: &StreamCounters) {
         let mut both = self.lock();
         let has_ended = both
@@ -123,7 +123,7 @@ impl StreamStats {
         }
     }
 
-    /// What was measured since the last call, and what was counted up to the end of that interval
+    /// Metrics since the last call, and the counts up to the end of that interval
     /// if the worker has gone on since.
     pub(crate) fn take_interval(&self, now_ns: u64) -> (StreamMetrics, Option<Counts>) {
         let mut both = self.lock();
@@ -147,7 +147,7 @@ impl StreamStats {
         )
     }
 
-    /// What was measured since the stream began.
+    /// Metrics since the stream began.
     pub(crate) fn total(&self) -> StreamMetrics {
         self.lock().total.clone().measured(true)
     }

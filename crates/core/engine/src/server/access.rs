@@ -174,7 +174,7 @@ mod tests {
         assert!(missing.is_err());
     }
 
-    /// What lies behind a bound would be admitted.
+    /// Text behind a bound would be admitted unread.
     #[test]
     fn a_list_beyond_its_bounds_is_an_error_that_names_file_and_bound() {
         let file = || AccessSource::File("list".into());

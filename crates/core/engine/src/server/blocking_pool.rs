@@ -71,7 +71,7 @@ impl<W: Send + 'static, O: Send + 'static> BlockingPool<W, O> {
         }
     }
 
-    /// What is done: for whom, and what came of it.
+    /// Takes finished work: owner and result.
     pub(crate) fn take_outcomes(&mut self) -> Vec<(u64, O)> {
         self.notice.drain();
         let outcomes: Vec<_> = self.outcomes.try_iter().collect();

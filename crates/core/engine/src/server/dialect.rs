@@ -30,10 +30,10 @@ pub(crate) trait ServerDialect {
         Ok(())
     }
 
-    /// Whether a connection to the shared listener that begins with these bytes is of this dialect.
+    /// True if a connection to the shared listener that begins with these bytes is of this dialect.
     fn recognise(&self, first_bytes: &[u8]) -> Recognised;
 
-    /// What becomes of new connections.
+    /// Treatment of new connections.
     fn intake(&self, admission: &Admission) -> Intake;
 
     /// Takes a connection that is of this dialect, with the bytes read from it.
@@ -43,7 +43,7 @@ pub(crate) trait ServerDialect {
         server: &mut ServerContext<'_>,
     ) -> Result<(), Failure>;
 
-    /// Whether a datagram to the server's port that begins with these bytes is of this dialect.
+    /// True if a datagram to the server's port that begins with these bytes is of this dialect.
     fn recognises_datagram(&self, _first_bytes: &[u8]) -> bool {
         false
     }
@@ -103,7 +103,7 @@ pub(crate) trait Session {
     fn stop(&mut self, reason: RefusalReason);
 }
 
-/// What a dialect makes of the first bytes of a connection.
+/// Result of matching the first bytes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recognised {
     Mine,
@@ -112,13 +112,13 @@ pub(crate) enum Recognised {
     NeedMore(usize),
 }
 
-/// How a dialect follows a signal.
+/// Reaction of a dialect to a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stopped {
     /// Its tests run to their end, and so does the server.
     Draining,
-    /// Its tests are over.
+    /// Its tests have ended.
     Ended,
-    /// Its tests are over, and their reports contain the signal.
+    /// Its tests have ended, and their reports contain the signal.
     Reported,
 }

@@ -2,7 +2,7 @@
 
 use linerate_model::service::RefusalReason;
 
-/// What a dialect does with new connections.
+/// Treatment of new connections by a dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Intake {
     /// It accepts them.
@@ -11,6 +11,6 @@ pub(crate) enum Intake {
     Paused,
     /// It refuses them unread.
     Refused(RefusalReason),
-    /// It has closed its listeners for good; when it is idle as well it is over.
+    /// It has closed its listeners for good; when it is idle as well it has ended.
     Closed,
 }

@@ -1,5 +1,5 @@
-//! What clients may use of a server: places, rates, bytes, time, resources of the host, attempts to
-//! log in.
+//! Resources of a server that clients may use: places, rates, bytes, time, resources of the host,
+//! attempts to log in.
 
 pub(crate) mod address_queue;
 #[cfg(feature = "native")]

@@ -238,7 +238,7 @@ pub(crate) fn open_bound_with(
     Ok(fd)
 }
 
-/// What the server binds to: the user's address, or the wildcard that covers both families.
+/// Address that the server binds to: the user's, or the wildcard that covers both families.
 fn wanted_address(local: &LocalOptions) -> Result<SocketAddr, EngineError> {
     let family = local.bind.family.map(family);
     let unresolved = |source| EngineError::Resolve {

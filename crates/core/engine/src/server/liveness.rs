@@ -77,15 +77,15 @@ fn agreed_bps(spec: &TestSpec) -> Option<u64> {
     rates.into_iter().flatten().filter(|r| *r > 0).min()
 }
 
-/// What a test must move in the time it may be silent: a tenth of what was agreed, and never more
-/// than a path of 800 bit/s allows. A client that trickles keeps no place.
+/// Bytes that a test must move in the time it may be silent: a tenth of what was agreed, and never
+/// more than a path of 800 bit/s allows. A client that trickles keeps no place.
 pub(crate) fn progress_bytes_min(spec: &TestSpec, timeout: Duration) -> u64 {
     let rate_bps = agreed_bps(spec).map_or(LEAST_BPS, |rate| (rate / 10).min(LEAST_BPS));
     let bits = u128::from(rate_bps) * timeout.as_millis() / 1000;
     u64::try_from(bits / 8).unwrap_or(u64::MAX).max(1)
 }
 
-/// How long a healthy test of this kind may be silent.
+/// Longest silence of a healthy test of this kind.
 pub(crate) fn limits_of(spec: &TestSpec, liveness: policy::Liveness) -> policy::Liveness {
     let Some(rate_bps) = agreed_bps(spec) else {
         return liveness;

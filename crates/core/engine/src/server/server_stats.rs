@@ -1,4 +1,4 @@
-//! What all tests of a server have moved.
+//! Bytes that all tests of a server have moved.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -108,7 +108,7 @@ impl ServerStats {
             .map_or(0, |entry| entry.concurrent_max)
     }
 
-    /// A test is over; what it was, if it had begun.
+    /// Ends a test; its facts, if it had begun.
     pub(crate) fn end(&mut self, id: u64) -> Option<TestFacts> {
         self.running.remove(&id).map(|entry| entry.facts)
     }
@@ -122,7 +122,7 @@ impl ServerStats {
         self.running.is_empty()
     }
 
-    /// What happened since the last call.
+    /// Events since the last call.
     pub(crate) fn progress(&mut self, now: Instant) -> Progress {
         let elapsed: Duration = now.saturating_duration_since(self.since);
         self.since = now;

@@ -1,4 +1,4 @@
-//! What belongs to an interface and does not name it: PCI devices and interrupts. It is attached
+//! Facts of an interface that do not name it: PCI devices and interrupts. It is attached
 //! when all is read, so the order of the blocks does not matter.
 
 use linerate_model::snapshot::{Absence, Snapshot, Value};

@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         kind == Kind::Statistics
     }
 
-    /// What the driver or the kernel refused.
+    /// Request that the driver or the kernel refused.
     fn refusal(&self, snapshot: &mut Snapshot, line: &str) -> bool {
         let text = line.trim();
         let Some((option, device)) = self.command else {

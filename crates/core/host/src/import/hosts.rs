@@ -119,7 +119,7 @@ fn role(name: &str) -> Option<&str> {
     .then_some(word)
 }
 
-/// Whether two sets of facts cannot be of one host: a setting differs, or each has another end of
+/// True if two sets of facts cannot be of one host: a setting differs, or each has another end of
 /// one path.
 fn contradict(a: &Snapshot, b: &Snapshot) -> bool {
     let is_setting = |key: &str| {

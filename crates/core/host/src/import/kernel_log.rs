@@ -13,7 +13,7 @@ const SRC: &str = "import:dmesg";
 /// Speeds of one link that are kept.
 const SPEEDS_MAX: usize = 16;
 
-/// What the log has about one link.
+/// Events of one link in the log.
 #[derive(Debug, Default)]
 struct Link {
     downs: u64,

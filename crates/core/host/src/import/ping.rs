@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// What says that packets of this size do not pass.
+    /// Evidence that packets of this size do not pass.
     fn refusal(&mut self, line: &str) -> bool {
         const REFUSALS: [&str; 4] = [
             "Frag needed and DF set",

@@ -12,7 +12,7 @@ use super::sections::Block;
 /// lines of its output.
 pub type ReadTests<'a> = &'a dyn Fn(&str, &[&str]) -> TestOutput;
 
-/// What the output of a command has of tests.
+/// Tests in the output of a command.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TestOutput {
     /// Each direction of each test.

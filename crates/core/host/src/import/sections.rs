@@ -36,7 +36,7 @@ impl<'a> Block<'a> {
             .find(|word| word.starts_with("/proc/") || word.starts_with("/sys/"))
     }
 
-    /// Whether the command has this argument.
+    /// True if the command has this argument.
     pub(super) fn has(&self, word: &str) -> bool {
         self.words().any(|known| known == word)
     }
@@ -90,7 +90,7 @@ pub(super) fn split(lines: &[(usize, String)]) -> Vec<Block<'_>> {
     blocks
 }
 
-/// Whether a line without its indentation can only be the first of an output, or a command.
+/// True if a line without its indentation can only be the first of an output, or a command.
 pub(super) fn is_beginning(line: &str) -> bool {
     const BEGINNINGS: [&str; 7] = [
         "NIC statistics:",

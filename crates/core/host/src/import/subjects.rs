@@ -1,4 +1,4 @@
-//! What a line is about that was not understood, so that nothing is called fine of which a part was
+//! Subject of a line that was not understood, so that nothing is called fine of which a part was
 //! not read.
 
 use super::sections::Block;
@@ -71,7 +71,7 @@ fn of_file(path: &str) -> Subjects {
         .map_or(&[], |(_, subjects)| *subjects)
 }
 
-/// Of output without its command.
+/// Subjects of output without its command.
 fn of_text(line: &str) -> Subjects {
     const BEGINNINGS: [(&str, Subjects); 4] = [
         ("qdisc ", &["QD"]),

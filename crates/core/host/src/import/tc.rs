@@ -93,7 +93,8 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// `class htb 1:12 parent 1:1 leaf 120: prio 2 rate 1333Kbit ceil 7984Kbit burst 1600b cburst 1600b`
+    /// `class htb 1:12 parent 1:1 leaf 120: prio 2 rate 1333Kbit ceil 7984Kbit burst 1600b cburst
+    /// 1600b`
     fn class(&mut self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (["class", kind, id, rest @ ..], false) =
@@ -357,7 +358,7 @@ fn classes(snapshot: &Snapshot, prefix: &str) -> BTreeMap<String, Class> {
     .collect()
 }
 
-/// What a class and all above it let through, bit/s; `None` when nothing limits it.
+/// Rate limit of a class and all above it, bit/s; `None` when nothing limits it.
 fn ceiling(classes: &BTreeMap<String, Class>, from: &str) -> Option<f64> {
     // The kernel allows eight levels.
     const LEVELS_MAX: usize = 16;

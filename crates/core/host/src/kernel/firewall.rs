@@ -115,11 +115,11 @@ fn rules() -> Result<Rules, ReadError> {
     Ok(rules)
 }
 
-/// What the firewall drops.
+/// Drops of the firewall.
 #[derive(Debug, Default)]
 struct Rules {
     count: usize,
-    /// What each rule or policy with a counter dropped.
+    /// Drops of each rule or policy with a counter.
     dropped: Vec<(String, Dropped)>,
     has_uncounted: bool,
 }
@@ -226,7 +226,7 @@ fn place(payload: &[u8], chain: u16) -> Option<String> {
 /// `NF_DROP`, the same in either order of bytes.
 const DROP: u32 = 0;
 
-/// Whether a rule ends with a drop, and its last counter, unless a condition follows the counter.
+/// True if a rule ends with a drop, and its last counter, unless a condition follows the counter.
 #[expect(
     clippy::option_option,
     reason = "a rule that drops may have no counter"
@@ -258,7 +258,7 @@ fn dropped(expressions: &[u8]) -> Option<Option<Dropped>> {
     None
 }
 
-/// What a counter counted.
+/// Values of a counter.
 fn counted(counter: &[u8]) -> Option<Dropped> {
     const BYTES: u16 = 1;
     const PACKETS: u16 = 2;
@@ -270,7 +270,7 @@ fn counted(counter: &[u8]) -> Option<Dropped> {
     })
 }
 
-/// Whether an expression puts the verdict to drop into its register.
+/// True if an expression puts the verdict to drop into its register.
 fn is_drop(immediate: &[u8]) -> Option<bool> {
     const REGISTER: u16 = 1;
     const VERDICT_REGISTER: u32 = 0;

@@ -12,7 +12,7 @@ pub(crate) struct Dropped {
     pub(crate) bytes: u64,
 }
 
-/// What the rules and policies of a table drop.
+/// Drops by the rules and policies of a table.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
     pub(crate) count: usize,

@@ -9,7 +9,7 @@ pub(crate) struct Interrupt {
     pub(crate) number: String,
     /// Interrupts each CPU took.
     pub(crate) per_cpu: Vec<(u32, u64)>,
-    /// What follows the counts: controller, hardware number and the names of the handlers.
+    /// Fields after the counts: controller, hardware number and the names of the handlers.
     pub(crate) description: String,
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn softnet(snapshot: &mut Snapshot, text: &str) {
     }
 }
 
-/// Whether words are a line of `/proc/net/softnet_stat`.
+/// True if words are a line of `/proc/net/softnet_stat`.
 #[must_use]
 pub(crate) fn is_softnet_line(columns: &[&str]) -> bool {
     columns.len() >= 9

@@ -175,7 +175,7 @@ pub fn reading(sequence: u64, before: &Snapshot, now: &Snapshot) -> Reading {
     reading
 }
 
-/// What an absent fact is, and why; `None` where nothing of that kind exists.
+/// Name of an absent fact and the reason; `None` where nothing of that kind exists.
 pub(crate) fn missing(key: &str, fact: &Fact) -> Option<String> {
     let Fact::Absent { absent, errno, src } = fact else {
         return None;

@@ -1,6 +1,6 @@
 //! The PCI Express capability in the configuration space of a device (`pci_regs.h`). Only bytes in.
 
-/// What a device and its driver agreed on.
+/// Settings that a device and its driver agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PcieLink {
     /// Largest payload of a packet the device can take, bytes.
@@ -26,7 +26,7 @@ pub(crate) enum NoPcieCapability {
 /// Kinds of devices inside the root complex: an endpoint, and a collector of events.
 const WITHOUT_LINK: [u16; 2] = [9, 10];
 
-/// What the kernel shows to everybody.
+/// Length that the kernel shows to every user.
 const HEADER_BYTES: usize = 64;
 
 /// Finds the capability.

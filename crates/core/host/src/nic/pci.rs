@@ -1,5 +1,5 @@
-//! The PCI Express link of an interface, from its device to the root of the bus, and the IOMMU in
-//! front of it.
+//! The PCI Express link of an interface, from its device to the root of the bus, and the
+//! IOMMU before it.
 
 use std::fs;
 use std::io::Read;
@@ -167,6 +167,7 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
 fn ports(device: &Path) -> impl Iterator<Item = PathBuf> {
     let above = device.ancestors().skip(1);
     above
+        // The directories above the root port, such as `pci0000:00`, are no devices.
         .take_while(|path| path.join("vendor").exists())
         .map(Path::to_path_buf)
 }
@@ -177,6 +178,8 @@ fn configuration(device: &Path) -> Result<PcieLink, Absence> {
 
     let mut config = Vec::new();
     let file = fs::File::open(device.join("config")).map_err(|_| Absence::NotReported)?;
+    // Reads beyond 64 bytes need CAP_SYS_ADMIN: the kernel shows the rest to root alone
+    // (pci-sysfs.c).
     file.take(BYTES)
         .read_to_end(&mut config)
         .map_err(|_| Absence::NotReported)?;
@@ -187,9 +190,10 @@ fn configuration(device: &Path) -> Result<PcieLink, Absence> {
     })
 }
 
-/// How the IOMMU treats the buffers of a device.
+/// Treatment of the buffers of a device by the IOMMU.
 fn translation(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     let key = format!("{nic}.pci.iommu");
+    // `iommu_group/type` exists since Linux 5.11.
     let mode = match (
         read(device.join("iommu_group/type")),
         device.join("iommu_group").exists(),

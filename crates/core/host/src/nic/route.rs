@@ -30,7 +30,7 @@ pub(crate) fn record(snapshot: &mut Snapshot, peer: IpAddr, links: &[Link]) {
     }
 }
 
-/// How the kernel reaches a peer.
+/// Route of the kernel to a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// Interface.

@@ -18,7 +18,7 @@ pub const IP_BIND_ADDRESS_NO_PORT: SocketOption<bool> =
 /// Off, the socket receives only from multicast groups it has joined itself (Linux 2.6.31).
 pub const IP_MULTICAST_ALL: SocketOption<bool> = option!(IPPROTO_IP, IP_MULTICAST_ALL);
 
-/// Whether IPv4 packets may be fragmented (`IP_PMTUDISC_DO`: never); see [`set_dont_fragment`].
+/// Fragmentation of IPv4 packets (`IP_PMTUDISC_DO`: never); see [`set_dont_fragment`].
 pub const IP_MTU_DISCOVER: SocketOption<u32> = option!(IPPROTO_IP, IP_MTU_DISCOVER);
 
 /// [`IP_MTU_DISCOVER`] of IPv6 packets.

@@ -8,13 +8,13 @@ use crate::option::{SocketOption, option};
 /// Sends small segments at once instead of waiting for acknowledgements.
 pub const TCP_NODELAY: SocketOption<bool> = option!(IPPROTO_TCP, TCP_NODELAY);
 
-/// Limits outgoing segments to so many bytes of payload and announces it to the peer, 88..=32767;
-/// to be set before the connection. What is read is the value in use on a connection, 536 before
-/// one stands.
+/// Limits outgoing segments to this number of bytes of payload and announces it to the peer,
+/// 88..=32767; to be set before the connection. What is read is the value in use on a connection,
+/// 536 before one stands.
 pub const TCP_MAXSEG: SocketOption<u32> = option!(IPPROTO_TCP, TCP_MAXSEG);
 
-/// Ends the connection when data stays unacknowledged for so many milliseconds; 0 is the system's
-/// default (Linux 2.6.37, RFC 5482).
+/// Ends the connection when data stays unacknowledged for this number of milliseconds; 0 is the
+/// system's default (Linux 2.6.37, RFC 5482).
 pub const TCP_USER_TIMEOUT: SocketOption<u32> = option!(IPPROTO_TCP, TCP_USER_TIMEOUT);
 
 /// Idle time before the first keep-alive probe, in seconds, 1..=32767.

@@ -36,19 +36,19 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// How many datagrams the message is, at least one: an empty datagram is one too.
+    /// Number of datagrams in the message, at least one: an empty datagram is one too.
     #[must_use]
     pub fn datagrams(&self) -> usize {
         self.full_len.div_ceil(self.segment_len.max(1)).max(1)
     }
 
-    /// Whether bytes are lost because the slot or buffer is too short.
+    /// True if bytes are lost because the slot or buffer is too short.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.full_len > self.data.len()
     }
 
-    /// When it arrived by the monotonic clock. `read_ns`, when it was read, stands in for a missing
+    /// When it arrived by the monotonic clock. `read_ns`, when it was read, replaces a missing
     /// stamp and bounds one.
     #[must_use]
     pub fn arrival_ns(&self, offset: RealtimeOffset, read_ns: u64) -> u64 {
@@ -124,7 +124,7 @@ pub fn recv_message(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<Message<'_>>
     Ok(unsafe { Message::of(&header, &source, buffer, full_len) })
 }
 
-/// What the kernel attached to a message.
+/// Control data that the kernel attached to a message.
 #[derive(Default)]
 pub(super) struct Attached {
     /// Payload of one datagram of a joined train.

@@ -36,12 +36,12 @@ pub struct RecvBatch {
 }
 
 // SAFETY: the raw pointers in `headers` and `slices` point into the other boxes, which move with
-// the batch and are written anew before every call; nothing else holds them.
+// the batch and are rewritten before every call; nothing else holds them.
 unsafe impl Send for RecvBatch {}
 
 impl RecvBatch {
-    /// A batch of 1..=[`SLOTS_MAX`] slots of 1..=[`SLOT_LEN_MAX`] bytes; values outside are brought
-    /// inside. A slot shorter than the datagrams is legitimate: the rest is not even copied.
+    /// A batch of 1..=[`SLOTS_MAX`] slots of 1..=[`SLOT_LEN_MAX`] bytes; values outside are
+    /// clamped. A slot shorter than the datagrams is legitimate: the rest is not even copied.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -57,7 +57,7 @@ impl ServerSession {
     }
 }
 
-/// What both ends have.
+/// Methods of both ends.
 macro_rules! session {
     ($session:ident) => {
         impl $session {
@@ -65,7 +65,7 @@ macro_rules! session {
             /// peer, also after an error.
             ///
             /// # Errors
-            /// What ends the session; every later call returns the same.
+            /// The error that ended the session; every later call returns the same.
             pub fn receive(&mut self, ciphertext: &[u8]) -> Result<(), TlsError> {
                 self.0.receive(ciphertext)
             }
@@ -100,13 +100,13 @@ macro_rules! session {
                 self.0.records
             }
 
-            /// Whether the handshake is incomplete.
+            /// True if the handshake is incomplete.
             #[must_use]
             pub fn is_handshaking(&self) -> bool {
                 self.0.connection.is_handshaking()
             }
 
-            /// Whether the peer closed the session in order (`close_notify`). The end of a
+            /// True if the peer closed the session in order (`close_notify`). The end of a
             /// connection without it may be the work of others.
             #[must_use]
             pub fn is_closed_by_peer(&self) -> bool {

@@ -20,7 +20,7 @@ pub(super) const UNSENT_LIMIT_BYTES: u32 = 512 << 10;
 /// one, pauses were faster in every measurement, with two as fast.
 const SPIN_STREAMS_MIN: usize = 4;
 
-/// What a test leaves open to this end.
+/// Settings that a test leaves open to this end.
 pub(super) fn adjustable(
     settings: &RunSettings,
     streams: &[OpenStream],
@@ -53,19 +53,19 @@ pub(super) fn adjustable(
 /// The largest segment. No datagram is as long.
 const LARGE_BLOCK_MIN_BYTES: u32 = 64 << 10;
 
-/// Whether each write fills segments.
+/// True if each write fills segments.
 pub(super) fn receives_large_blocks(spec: &TestSpec) -> bool {
     spec.block_len_bytes >= LARGE_BLOCK_MIN_BYTES
 }
 
-/// Whether senders without a rate write small blocks, or pages that are not copied.
+/// True if senders without a rate write small blocks, or pages that are not copied.
 pub(super) fn makes_short_calls(spec: &TestSpec) -> bool {
     let is_short = spec.send_path == SendPath::SendFile
         || usual_call_bytes(spec) < LARGE_BLOCK_MIN_BYTES as usize;
     is_short && spec.transport == Transport::Tcp && spec.pacing.rate_bps.is_none()
 }
 
-/// Whether the kernel paces a sender by timers, as it does for BBR.
+/// True if the kernel paces a sender by timers, as it does for BBR.
 pub(super) fn has_pacing_timers(streams: &[OpenStream]) -> bool {
     streams
         .iter()

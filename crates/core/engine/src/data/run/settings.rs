@@ -10,11 +10,11 @@ use linerate_sys::OsError;
 use crate::data::worker::{DatagramFormat, Pump};
 use crate::measure::counters::StreamCounters;
 
-/// What decides how a run goes, fixed before it starts.
+/// Settings of a run, fixed before it starts.
 pub(crate) struct RunSettings {
     pub(crate) spec: TestSpec,
     pub(crate) local: LocalOptions,
-    /// This end decides when the test is over (clients do).
+    /// This end decides when the test ends (clients do).
     pub(crate) decides_end: bool,
     /// CPU for the workers.
     pub(crate) cpu: Option<u32>,
@@ -30,7 +30,7 @@ pub(crate) struct RunSettings {
     pub(crate) datagrams: Option<DatagramFormat>,
 }
 
-/// What a pump is made of.
+/// Inputs of a pump.
 pub(crate) struct PumpInputs {
     pub(crate) fd: Arc<OwnedFd>,
     pub(crate) counters: Arc<StreamCounters>,

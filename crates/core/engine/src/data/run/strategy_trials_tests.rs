@@ -20,7 +20,7 @@ const BOTH: Adjustable = Adjustable {
     receivers_max: 1,
     unsent_limit: false,
 };
-/// What trials begin with where sleeps are frequent.
+/// Setting that trials begin with where sleeps are frequent.
 const WITH_PAUSE: IoStrategy = IoStrategy {
     receive_wait: PRESUMED,
     ..INITIAL
@@ -206,7 +206,7 @@ fn challengers_cost_little_however_slow_they_are() {
     assert!(of_best > 0.98, "{of_best}");
 }
 
-/// How receivers wait after the first check, when a worker slept every `wait_ns`.
+/// Wait of receivers after the first check, when a worker slept every `wait_ns`.
 fn after_first_check(adjustable: &Adjustable, wait_ns: u64, polling_competes: bool) -> ReceiveWait {
     after_first_check_of(
         8 * LITTLE_PER_WAIT_BYTES,
@@ -450,7 +450,7 @@ fn pause_ends_when_data_becomes_rare() {
     assert_eq!(trials.current().io.receive_wait, ReceiveWait::Event);
 }
 
-/// What is in force after 10 s with this number of disturbed segments in each slot of a trial, and
+/// Setting in force after 10 s with this number of disturbed segments in each slot of a trial, and
 /// trials that were decided. The challenger would win.
 fn disturbed(segments: u64) -> (IoStrategy, u32) {
     let mut trials =

@@ -55,7 +55,7 @@ impl RunControl {
         }))
     }
 
-    /// How the workers write and read from now on.
+    /// Strategy of the workers from now on.
     pub(super) fn strategy(&self) -> IoStrategy {
         unpacked(self.strategy.load(Ordering::Relaxed))
     }
@@ -74,7 +74,7 @@ impl RunControl {
         }
     }
 
-    /// Goes on to a phase; never back.
+    /// Advances to a phase; never back.
     pub(super) fn advance_to(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::AcqRel);
     }

@@ -81,6 +81,7 @@ impl DatagramReceiver {
         for datagram in data.chunks(segment_len.max(1)) {
             match self.sequence.take(datagram, arrival_ns) {
                 DatagramKind::Data => {}
+                // A forged or late datagram of an earlier test on this port counts as nothing.
                 DatagramKind::Foreign => continue,
                 DatagramKind::Last => self.is_over = true,
             }
@@ -92,7 +93,7 @@ impl DatagramReceiver {
         (bytes, datagrams)
     }
 
-    /// The first head of a buffer stands for all its datagrams.
+    /// The first head of a buffer represents all its datagrams.
     fn take_first(&mut self, message: &Message<'_>, arrival_ns: u64) -> (u64, u64) {
         let datagrams = message.datagrams() as u64;
         match self
@@ -169,7 +170,10 @@ impl Pump for DatagramReceiver {
                     Err(e) => return Pumped::Ended(Ended::Failed(e)),
                 };
 
+            // One offset per batch: receive stamps are of the wall clock, which may be stepped
+            // while the test runs.
             self.offset.refresh();
+            // After the call: a datagram without a stamp arrived at the latest now.
             let read_ns = clock::monotonic_ns();
             let (mut bytes, mut datagrams) = (0, 0);
 
@@ -189,6 +193,7 @@ impl Pump for DatagramReceiver {
             if self.is_over {
                 return Pumped::Ended(Ended::Eof);
             }
+            // Fewer than the slots means an empty queue; another call would only return EAGAIN.
             if messages < RECEIVE_SLOTS {
                 return self.emptied(now_ns);
             }
@@ -208,11 +213,12 @@ struct PauseGuard {
 }
 
 impl PauseGuard {
-    /// Looks at the buffer before it is read again.
+    /// Checks the buffer before it is read again.
     fn check(&mut self, fd: BorrowedFd<'_>, now_ns: u64) {
         let is_full = |memory: sockopt::ReceiveMemory| {
             memory.used_bytes > memory.limit_bytes / FULL_SHARE_MAX
         };
+        // Kernels before 4.12 have no `SO_MEMINFO`: a buffer of unknown level counts as full.
         if std::mem::take(&mut self.is_due) && sockopt::receive_memory(fd).map_or(true, is_full) {
             self.not_before_ns = now_ns.saturating_add(NO_PAUSE_NS);
         }

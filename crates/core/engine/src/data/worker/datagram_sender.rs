@@ -13,7 +13,7 @@ use crate::data::budget::Budget;
 use crate::data::pacing::Schedule;
 use crate::measure::counters::StreamCounters;
 
-/// How a batch reaches the kernel; a way that the system refuses is replaced by the next one for
+/// System call of a batch; a way that the system refuses is replaced by the next one for
 /// good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Batching {
@@ -25,7 +25,7 @@ enum Batching {
     Single,
 }
 
-/// What is sent.
+/// Content of datagrams.
 pub(crate) struct Datagrams<'a> {
     /// Payload of each.
     pub(crate) block: &'a [u8],
@@ -120,6 +120,7 @@ impl DatagramSender {
     /// Datagrams due now, or when the next are.
     fn due(&self, now_ns: u64) -> Result<u64, u64> {
         let Some(schedule) = &self.schedule else {
+            // Without a rate the socket's buffer is the limit: a full call each time.
             return Ok(self.batch as u64);
         };
         let len = self.datagram_len as u64;
@@ -127,6 +128,8 @@ impl DatagramSender {
         let due_ns = schedule.due_ns(sent_bytes);
         if due_ns > now_ns {
             let gap_ns = schedule.due_ns(sent_bytes + len) - due_ns;
+            // A wake-up costs about as much CPU time as sending a group; closer than the threshold,
+            // single wake-ups would need a CPU of their own.
             let ahead = if gap_ns < TICK_THRESHOLD_NS && !self.spins {
                 schedule.bytes_in(TICK_NS) / len * len
             } else {
@@ -140,6 +143,8 @@ impl DatagramSender {
             .allowed_bytes(now_ns)
             .saturating_sub(sent_bytes)
             .div_ceil(len);
+        // iperf3 checks the rate only between bursts (`--pacing-timer`, `-b rate/burst`), so a
+        // burst that has begun is sent as a whole.
         Ok(due.next_multiple_of(self.burst))
     }
 
@@ -160,11 +165,14 @@ impl DatagramSender {
         } else {
             count.min(self.batch)
         };
+        // Written before each call, not once: the kernel may take fewer datagrams than are offered.
         self.number(count, now_ns);
         let fd = self.fd.as_fd();
         let bytes = &self.buffer[..count * self.datagram_len];
 
         match self.batching {
+            // One datagram needs no segmentation, so kernels before 4.18 never see the option for
+            // it.
             _ if count == 1 => udp::send(fd, bytes).map(|_| 1),
             Batching::Segmented => udp::send_segmented(fd, bytes, self.datagram_len).map(|_| count),
             Batching::Many | Batching::Single => udp::send_many(fd, bytes, self.datagram_len),
@@ -205,6 +213,8 @@ impl DatagramSender {
                     | errno::ENOSYS
             )
         );
+        // EIO comes from routes without checksum offload, EINVAL from segments above the path MTU
+        // (udp_send_skb in net/ipv4/udp.c).
         self.batching = match self.batching {
             Batching::Segmented if refused => Batching::Many,
             Batching::Many if refused => Batching::Single,
@@ -258,6 +268,8 @@ impl Pump for DatagramSender {
                 // It is the answer to an earlier datagram; this one was not sent.
                 Err(e) if self.ignores_unreachable && e.kind() == ErrorKind::ConnectionRefused => {}
                 Err(e) if e.raw_os_error() == Some(errno::ENOBUFS) => {
+                    // The output queue of this host was full (send(2)). The socket counts as
+                    // writable meanwhile, so no event would end the wait, only time.
                     return Pumped::Until(now_ns + QUEUE_FULL_PAUSE_NS);
                 }
                 Err(e) => {

@@ -148,7 +148,7 @@ impl WorkerGroup {
         if self.active < self.workers.len() {
             self.active += 1;
         } else if self.spawn(Vec::new()).is_err() {
-            // Without a further thread the test goes on as it is.
+            // Without a further thread the test continues as it is.
             return false;
         }
 

@@ -11,7 +11,7 @@ pub(super) struct IncomingCpuChecks {
     pub(super) receivers: Findings,
 }
 
-/// How workers of one role compare with the CPUs that segments of their streams arrive on.
+/// Comparison of the workers of one role with the CPUs that segments of their streams arrive on.
 #[derive(Default)]
 pub(super) struct Findings {
     /// Checks in a row that found more CPUs than workers, and that found fewer.
@@ -26,7 +26,7 @@ const PERIOD_MIN_NS: u64 = 1_000_000;
 const CLOSE_CHECKS: u32 = 32;
 const PERIOD_MAX_NS: u64 = 640_000_000;
 /// Threads of the peer change CPUs: two are on the same one for a while, and what a single one sent
-/// on two CPUs is found on both. So many checks in a row count.
+/// on two CPUs is found on both. This number of checks in a row counts.
 const CHECKS_MIN: u32 = 6;
 
 impl IncomingCpuChecks {
@@ -52,6 +52,8 @@ impl IncomingCpuChecks {
             .checks
             .saturating_sub(CLOSE_CHECKS)
             .min(PERIOD_MAX_NS.ilog2());
+        // From now, not from the last due time: a control thread that was late would make up for
+        // missed checks at once.
         self.next_ns = now_ns.saturating_add((PERIOD_MIN_NS << doublings).min(PERIOD_MAX_NS));
     }
 }
@@ -64,6 +66,8 @@ impl Findings {
         } else {
             0
         };
+        // 0 CPUs means that nothing has arrived yet or that the kernel lacks `SO_INCOMING_CPU` for
+        // the socket; neither is a reason to reduce.
         self.fewer = if (1..workers).contains(&cpus) {
             self.fewer.saturating_add(1)
         } else {

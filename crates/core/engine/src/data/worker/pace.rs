@@ -1,4 +1,4 @@
-//! What a paced sender on a byte stream may write, and when.
+//! Bytes that a paced sender on a byte stream may write, and when.
 
 use std::time::Duration;
 
@@ -31,13 +31,13 @@ pub(super) struct Pace {
 /// Size of a paced write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Portion {
-    /// So many bytes, the block length that the user fixed.
+    /// A number of bytes, the block length that the user fixed.
     Bytes(u64),
-    /// What becomes due in this time, ns.
+    /// Bytes that become due in this time, ns.
     Period(u64),
 }
 
-/// What a paced sender does next.
+/// Next step of a paced sender.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Nothing before this time, monotonic ns; `u64::MAX` when the test has no more time.
@@ -55,7 +55,7 @@ pub(super) enum Turn {
 
 /// Periods that divide a tenth of a second, so that portions fit the usual reporting intervals.
 const PERIODS_NS: [u64; 4] = [10_000_000, 20_000_000, 50_000_000, 100_000_000];
-/// A portion has so many bytes at least, if the longest period allows it. Each costs a wake-up:
+/// Least bytes of a portion, if the longest period allows it. Each costs a wake-up:
 /// with 12 KiB the sender needs six times the CPU time of a sender of whole blocks, with twice that
 /// three times.
 const PORTION_MIN_BYTES: u64 = 16 * 1024;

@@ -1,4 +1,4 @@
-//! How many threads move the data, and that no byte is lost when streams change threads.
+//! Tests of the number of threads, and that no byte is lost when streams change threads.
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;

@@ -29,6 +29,8 @@ const SLOW_FACTOR: u64 = 2;
 impl ReadPlace {
     /// Where in the buffer to read `len` bytes that follow the first `total` bytes of the stream.
     pub(super) fn range(&self, total: u64, len: usize) -> Range<usize> {
+        // Source pages of the sender begin at multiples of the page size of the stream, so this
+        // keeps the distance modulo 4096 constant while reads end anywhere.
         let start = ((total % PAGE_ALIGNMENT as u64) as usize + self.shift) % PAGE_ALIGNMENT;
         start..start + len
     }

@@ -110,7 +110,7 @@ mod tests {
 
     const LEN: usize = 2 * PAGE_ALIGNMENT;
 
-    /// What arrives of `calls` writes of one block each.
+    /// Bytes that arrive of `calls` writes of one block each.
     fn blocks(
         payload: Payload,
         memory_len: usize,

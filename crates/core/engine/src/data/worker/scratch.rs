@@ -7,7 +7,7 @@ use linerate_sys::udp::RecvBatch;
 
 use super::read_place::PLACES_BYTES;
 
-/// What the streams of one worker share: memory, and how far the current one may go.
+/// State that the streams of one worker share: memory, and the room of the current one.
 pub(crate) struct Scratch {
     bytes: Option<PageBuffer>,
     datagrams: Option<RecvBatch>,

@@ -108,6 +108,8 @@ impl StreamSender {
         let fd = self.fd.as_fd();
         match &mut self.source {
             Source::Block(block) => block.send(fd, self.offset, want).map(Some),
+            // One iovec entry per copy of the block: the pages of one block in memory stay in the
+            // cache, whatever the length of the call.
             Source::ZeroCopy(memory) => {
                 let copies = (want / memory.len()).max(1);
                 let end = (self.offset + want).min(memory.len());
@@ -126,6 +128,8 @@ impl StreamSender {
             }
             Source::Pages(pages) => {
                 let mut position = self.offset as u64;
+                // The file holds the block often enough that a call ends inside of it; sendfile(2)
+                // stops at the end of the file.
                 stream_io::send_file(fd, pages.as_fd(), &mut position, want).map(Some)
             }
             Source::File {
@@ -163,6 +167,8 @@ impl StreamSender {
                 is_closing,
                 late_ns,
             } => {
+                // At the begin of a portion only: later calls of it wait for room in the socket,
+                // which is the path's delay and not the sender's.
                 self.counters.observations.note_lateness(late_ns);
                 self.limit_kernel_pacing(is_closing);
                 bytes
@@ -189,6 +195,8 @@ impl StreamSender {
 
     /// Bytes of a call without a rate; a call that completes blocks ends on a block boundary.
     fn unpaced_portion(&self) -> usize {
+        // A partial write of the kernel leaves the next call inside a block; ending it on the
+        // boundary keeps the following ones whole.
         if self.submission >= self.block_len {
             self.submission - self.offset
         } else {
@@ -202,6 +210,7 @@ impl StreamSender {
             return Some(want);
         };
         if self.granted == 0 {
+            // Whole blocks, although a call may send a part of one: iperf3 counts `-k` in blocks.
             let blocks = (want / self.block_len).max(1) as u64;
             self.granted = budget.take_bytes(blocks, self.block_len as u64);
         }
@@ -234,6 +243,7 @@ impl Pump for StreamSender {
             }
 
             let portion = match self.turn(now_ns) {
+                // An SCTP message that is cut to the room would arrive as two.
                 Ok(portion) if self.is_whole => portion,
                 Ok(portion) => portion.min(room),
                 Err(not_yet) => return not_yet,
@@ -245,6 +255,8 @@ impl Pump for StreamSender {
                 Ok(Some(n)) => {
                     self.account(n);
                     room = room.saturating_sub(n);
+                    // The worker's loop costs little beside a call of 100 µs, and the other streams
+                    // get their turn.
                     if n >= LARGE_WRITE_BYTES {
                         break;
                     }
@@ -267,6 +279,8 @@ fn lend(
     copies: usize,
     observations: &Observations,
 ) -> io::Result<usize> {
+    // Unread notifications count against `net.core.optmem_max` of the socket, and sends fail with
+    // ENOBUFS when it is used up (Documentation/networking/msg_zerocopy.rst).
     while let Ok(returned) = zerocopy::take_completion(fd) {
         observations.note_completions(returned.calls, returned.copied);
     }
@@ -292,7 +306,7 @@ pub(crate) fn paces_below_block(spec: &TestSpec) -> bool {
     usual_call_bytes(spec) < spec.block_len_bytes as usize
 }
 
-/// What most calls hand over.
+/// Bytes that most calls hand over.
 pub(crate) fn usual_call_bytes(spec: &TestSpec) -> usize {
     let most = submission_bytes(spec);
     let portion = Portion::of(spec).zip(spec.pacing.rate_bps);
@@ -301,7 +315,7 @@ pub(crate) fn usual_call_bytes(spec: &TestSpec) -> usize {
     })
 }
 
-/// How much one call hands over at most: what the user fixed exactly, otherwise what is fast or
+/// Largest number of bytes of one call: what the user fixed exactly, otherwise what is fast or
 /// smooth.
 fn submission_bytes(spec: &TestSpec) -> usize {
     let block_len = (spec.block_len_bytes as usize).max(1);

@@ -36,7 +36,7 @@ pub(super) struct ShapedSender {
     budget: Option<Arc<Budget>>,
     start_ns: u64,
     test_start: Timestamp,
-    /// What is being written.
+    /// Unit being written.
     burst: Burst,
     number: u32,
     sent: u64,

@@ -50,10 +50,10 @@ pub(super) struct Connection {
     /// Its streams were announced.
     pub(super) is_open: bool,
     pub(super) flow_totals: Option<SharedFlowTotals>,
-    /// What the server counted.
+    /// Counts of the server.
     pub(super) report: Option<FinalReport>,
     pub(super) closed: Option<Result<(), Failure>>,
-    /// Data that arrived when it was last looked at.
+    /// Data that had arrived at the last check.
     pub(super) seen_datagrams: u64,
     /// The first request of a bounce-back test began with these bytes.
     bounce: Option<Vec<u8>>,

@@ -7,7 +7,7 @@ use linerate_sys::OsError;
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::udp::RecvBatch;
 
-/// What arrived at a socket.
+/// Datagrams that arrived at a socket.
 pub(super) struct ReceivedDatagram {
     pub(super) datagram: Vec<u8>,
     pub(super) from: SocketAddr,

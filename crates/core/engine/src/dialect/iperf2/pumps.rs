@@ -50,7 +50,7 @@ impl Origin {
     }
 }
 
-/// The amount of one stream, of which so many bytes are sent already.
+/// The amount of one stream, of which this number of bytes is sent already.
 fn budget(end: EndCondition, unit: Unit, sent: u64) -> Option<Arc<Budget>> {
     let EndCondition::Bytes(bytes) = end else {
         return None;

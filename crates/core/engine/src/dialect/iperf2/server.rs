@@ -20,7 +20,7 @@ use crate::interrupts::Interrupts;
 use crate::server::event_loop::Server;
 use iperf2_server::Iperf2Server;
 
-/// Serves until interrupted, until its time is over, or for a number of connections.
+/// Serves until interrupted, until its time limit, or for a number of connections.
 ///
 /// # Errors
 /// When the server cannot listen, cannot report, or was interrupted.

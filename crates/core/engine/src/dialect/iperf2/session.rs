@@ -149,7 +149,7 @@ impl Session {
         self.connections.push(connection);
     }
 
-    /// All connections are through.
+    /// All connections have finished.
     pub(super) fn is_over(&self) -> bool {
         self.connections
             .iter()
@@ -485,7 +485,7 @@ impl Session {
         true
     }
 
-    /// Ends the test: senders finish as if their time were over.
+    /// Ends the test: senders finish as if their time had ended.
     pub(super) fn interrupt(&mut self) {
         self.run.stop_senders();
         let without_sender =

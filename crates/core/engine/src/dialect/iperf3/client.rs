@@ -38,7 +38,7 @@ use ending::Ending;
 use load_controller::LoadController;
 use setup::{check_file, choose_block_len, greet, offer, token};
 
-/// What a test has shown.
+/// Result of a test.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ClientResult {
@@ -56,7 +56,7 @@ pub struct ClientResult {
     pub handshakes: Vec<Handshake>,
 }
 
-/// What a caller adds to a test.
+/// Options of the caller.
 #[derive(Default)]
 pub struct RunOptions<'a> {
     /// A connection on which the test continues; absent for a new one.
@@ -157,6 +157,8 @@ impl<'a> Client<'a> {
         interrupts: &'a dyn Interrupts,
     ) -> Result<Self, Failure> {
         if let Some(cpu) = spec.local.cpu {
+            // Before any thread exists: threads inherit the affinity of the one that creates them
+            // (sched_setaffinity(2)).
             cpu::pin_process(cpu as usize).map_err(failed(ErrorCode::Affinity))?;
         }
 
@@ -170,6 +172,8 @@ impl<'a> Client<'a> {
             None => (connect::control(spec, interrupts)?, None),
         };
 
+        // After the connection, in the order of iperf3: an unreachable server is reported before an
+        // unreadable file.
         check_file(spec)?;
         if spec.local.control_keepalive.is_some() {
             keepalive::report(connection.fd.as_fd(), reporter);
@@ -184,6 +188,7 @@ impl<'a> Client<'a> {
         let mss_bytes = sockopt::TCP_MAXSEG.get(control.fd()).ok();
         let chosen_block_len_bytes = choose_block_len(&mut spec, mss_bytes, reporter);
         let ClientSetup { params, .. } = offer(&spec, cookie, token);
+        // The default block of UDP follows the segment size, which is known only now.
         machine.revise(params, spec.test.clone());
 
         if let Some((_, received)) = &greeting {
@@ -278,6 +283,8 @@ impl<'a> Client<'a> {
                 self.act(action, reporter);
             }
 
+            // Before the wait: a closed pipe would otherwise be noticed with the next event,
+            // perhaps an interval later.
             if let Some(error) = reporter.take_failure() {
                 self.machine
                     .handle_local(Instant::now(), ClientInput::Failed(failure(error)));
@@ -360,6 +367,8 @@ impl<'a> Client<'a> {
             }
             ClientAction::StartClock => {
                 let now_ns = clock::monotonic_ns();
+                // The clock and the event share one reading, so that intervals count from the
+                // reported start.
                 self.run.start_clock(now_ns);
                 reporter.emit(&Event::TestStarted {
                     at_monotonic_ns: Some(now_ns),
@@ -374,6 +383,8 @@ impl<'a> Client<'a> {
             ClientAction::CollectResults
                 if self.summary.is_none() && self.run.receives_byte_streams() =>
             {
+                // Results of a receiver count what was in flight when the server stopped; it reads
+                // to the end of each stream first.
                 self.ending = Some(Ending::drain_receivers());
                 self.follow_ending(reporter);
             }
@@ -424,6 +435,8 @@ impl<'a> Client<'a> {
     fn follow_unsent(&self) {
         let interest = Interest {
             read: true,
+            // Level-triggered, so only while bytes wait: a control connection is nearly always
+            // writable.
             write: self.control.has_unsent(),
             edge: false,
         };
@@ -459,6 +472,8 @@ impl<'a> Client<'a> {
 
     fn on_run(&mut self, reporter: &mut Reporter<'_>) {
         if self.summary.is_some() {
+            // Totals are final: a stream that fails while the results are exchanged changes
+            // nothing.
             self.run.discard_notices();
             return;
         }
@@ -498,6 +513,7 @@ impl<'a> Client<'a> {
     }
 
     fn show_results(&mut self, reporter: &mut Reporter<'_>) {
+        // The worker threads end before the report is written, which may block on a pipe.
         self.run.quit();
         let mut summary = self.stop_data(reporter).clone();
         let (mut server_output, mut concurrent_tests) = (None, None);

@@ -131,7 +131,7 @@ impl Iperf3Server {
         })
     }
 
-    /// Tells that the server is idle. Every session since the last time was a test, as in the
+    /// Reports that the server is idle. Every session since the last time was a test, as in the
     /// original.
     fn announce(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
         self.test_number = self

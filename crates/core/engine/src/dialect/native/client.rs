@@ -25,7 +25,7 @@ use std::io::{self, ErrorKind};
 use linerate_model::path::Identity;
 use linerate_trust::{Fingerprint, Token};
 
-/// What the user demands of the server's identity.
+/// Demands of the user on the server's identity.
 #[derive(Debug, Default)]
 pub struct IdentityDemand {
     /// Its key has this fingerprint.
@@ -81,7 +81,7 @@ pub struct Peer {
     pub remote: std::net::SocketAddr,
     /// Address of its control connection.
     pub control: std::net::SocketAddr,
-    /// What is known of its identity.
+    /// Its identity, as far as it is known.
     pub identity: Identity,
     /// Its key.
     pub fingerprint: Fingerprint,
@@ -110,10 +110,10 @@ pub enum NativeError {
     Refused {
         /// Which rule.
         clause: String,
-        /// What it demands.
+        /// Its demand.
         text: String,
     },
-    /// The server does not handle a request; the session goes on.
+    /// The server does not handle a request; the session continues.
     #[error("the server refuses the request: {text} ({clause})")]
     RequestRefused {
         /// Short name of the reason.
@@ -169,7 +169,7 @@ fn judge(demand: &IdentityDemand, found: Fingerprint, host: &str) -> Result<Iden
         Some(known) if known == found => Ok(Identity::Known),
         Some(known) => Err(NativeError::Identity(format!(
             "the key of {host} has changed: it is {found}, earlier tests had {known}; if the \
-             server was set up anew, run `linerate test --forget {host}` and test again"
+             server was reinstalled, run `linerate test --forget {host}` and test again"
         ))),
         None => Ok(Identity::New),
     }

@@ -50,7 +50,7 @@ pub(super) struct DatagramRun {
     notes: Vec<String>,
 }
 
-/// What the worker of the flow and the control thread share.
+/// State that the worker of the flow and the control thread share.
 #[derive(Debug, Clone, Default)]
 struct Shared {
     sent: Arc<Mutex<Sent>>,
@@ -68,7 +68,7 @@ const HEADERS_V4: u64 = 28;
 const HEADERS_V6: u64 = 48;
 
 impl DatagramRun {
-    /// Of an open flow; `is_sender` where this end sends.
+    /// A run over an open flow; `is_sender` where this end sends.
     pub(super) fn new(
         spec: &PhaseSpec,
         id: FlowId,

@@ -58,7 +58,7 @@ impl AdmissionQueue {
         self.waiting.front().map(|(id, _)| *id)
     }
 
-    /// Clients in front of this one, and its expected wait.
+    /// Clients before this one, and its expected wait.
     #[cfg(feature = "native")]
     pub(crate) fn turn(
         &self,
@@ -71,7 +71,7 @@ impl AdmissionQueue {
     }
 }
 
-/// How long a new client waits if `ahead` others go first. A test without a known end may end at
+/// Wait of a new client behind `ahead` others. A test without a known end may end at
 /// any moment.
 fn expected_wait(
     remaining: impl Iterator<Item = Option<Duration>>,

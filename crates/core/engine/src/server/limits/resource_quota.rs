@@ -1,4 +1,4 @@
-//! What this host can give to tests: descriptors, memory, and places for flows whose address
+//! Resources of this host for tests: descriptors, memory, and places for flows whose address
 //! nothing proves. Every test takes its share when it is admitted, so that what remains serves the
 //! control connections.
 
@@ -10,7 +10,7 @@ use linerate_sys::{memory, process};
 
 use super::requirements::Requirements;
 
-/// What all tests may have together; `u64::MAX` for no bound.
+/// Bounds of all tests together; `u64::MAX` for no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Capacity {
     pub(crate) descriptors: u64,
@@ -77,7 +77,7 @@ impl ResourceQuota {
     /// Takes what a test needs.
     ///
     /// # Errors
-    /// What there is not enough of; then nothing is taken.
+    /// The exhausted resource; then nothing is taken.
     pub(crate) fn take(
         &mut self,
         id: u64,
@@ -146,7 +146,7 @@ impl ResourceQuota {
         self.taken.values().copied()
     }
 
-    /// How many tests `covers` names, and what they have taken.
+    /// Number of tests that `covers` selects, and the resources they have taken.
     fn sum(&self, covers: impl Fn(Network, Requirements) -> bool) -> (u64, Requirements) {
         let covered = self
             .taken

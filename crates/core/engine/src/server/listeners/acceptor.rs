@@ -22,7 +22,7 @@ pub(in crate::server) struct Acceptor {
     pending: BTreeMap<u64, (Accepted, Instant)>,
 }
 
-/// What a read brought.
+/// Result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) enum Progress {
     Incomplete,
@@ -43,6 +43,7 @@ impl Acceptor {
         let token = connection.id * KINDS + PENDING;
         // Without an event the deadline ends it.
         let _ = epoll.add(connection.fd.as_fd(), token, Interest::READ);
+        // Absolute: a client that sends a byte from time to time does not extend it.
         let deadline = Instant::now() + HEADER_TIMEOUT;
         self.pending.insert(connection.id, (connection, deadline));
     }
@@ -66,6 +67,8 @@ impl Acceptor {
                 Err(len) if len > bytes.len() => (len - bytes.len()).min(READ_BYTES),
                 Err(_) => return Progress::Closed,
             };
+            // Consumed, not peeked: with MSG_PEEK a level-triggered event would repeat until the
+            // header is complete.
             match stream_io::recv(connection.fd.as_fd(), &mut buffer[..wanted]) {
                 Ok(0) => return Progress::Closed,
                 Ok(n) => bytes.extend_from_slice(&buffer[..n]),
@@ -80,6 +83,7 @@ impl Acceptor {
     /// Takes a connection out of the event loop. It still counts against the limit.
     pub(in crate::server) fn take(&mut self, id: u64, epoll: &Epoll) -> Option<Accepted> {
         let (connection, _) = self.pending.remove(&id)?;
+        // The dialect watches it in an epoll of its own.
         let _ = epoll.remove(connection.fd.as_fd());
         Some(connection)
     }

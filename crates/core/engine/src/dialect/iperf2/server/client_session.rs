@@ -1,4 +1,4 @@
-//! What one client address does at one time, and its report.
+//! Concurrent connections of one client address, and their report.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ pub(super) struct ClientSession {
     local: LocalOptions,
     quota: Quota,
     pub(super) main: Session,
-    /// What runs when the session is through.
+    /// Test that follows the end of the session.
     pub(super) back: Option<Session>,
     dials: Vec<Dial>,
     liveness: Option<Liveness>,

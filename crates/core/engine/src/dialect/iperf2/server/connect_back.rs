@@ -21,7 +21,7 @@ pub(super) struct Dial {
     again_at: Instant,
 }
 
-/// How far it has come.
+/// State of the connect.
 pub(super) enum Progress {
     Pending,
     Connected(OwnedFd),

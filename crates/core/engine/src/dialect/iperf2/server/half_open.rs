@@ -37,7 +37,7 @@ struct HalfOpen {
     arrived_ns: u64,
 }
 
-/// What a datagram means for its flow.
+/// Effect of a datagram on its flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It begins no flow.

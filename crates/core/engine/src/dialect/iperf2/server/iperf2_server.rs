@@ -446,7 +446,7 @@ impl ServerDialect for Iperf2Server {
         if self.ends.is_some_and(|t| t <= now) {
             self.ends = None;
             self.close();
-            self.end_sessions("the time of the server is over");
+            self.end_sessions("the server's time limit (-t) was reached");
         }
 
         self.advance_sessions(server);
@@ -463,7 +463,7 @@ impl ServerDialect for Iperf2Server {
 
     fn stop(&mut self, _signal_text: &str, server: &mut ServerContext<'_>) -> Stopped {
         if self.is_stopping || !self.drains {
-            self.end_sessions("the server was told to end");
+            self.end_sessions("the server is shutting down");
             self.advance_sessions(server);
         } else if !self.sessions.is_empty() {
             let text = "Waiting for server threads to complete. Interrupt again to force quit.";
@@ -485,7 +485,7 @@ impl ServerDialect for Iperf2Server {
     }
 }
 
-/// What this host could not give one client concerns no other.
+/// A resource that this host could not give one client concerns no other.
 fn fail(peer: SocketAddr, explanation: &str, server: &mut ServerContext<'_>) {
     server.out.server_event(&ServerEvent::HandshakeFailed {
         peer,

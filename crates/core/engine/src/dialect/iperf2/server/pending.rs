@@ -33,7 +33,7 @@ pub(super) struct AcceptedConnection {
     pub(super) early: Vec<(Vec<u8>, u64)>,
 }
 
-/// What became of it.
+/// Its outcome.
 pub(super) enum HeaderRead {
     Incomplete,
     Test(Box<AcceptedTest>),

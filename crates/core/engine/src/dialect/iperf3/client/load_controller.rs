@@ -11,7 +11,7 @@ const SAMPLE_NS: u64 = 100_000_000;
 /// Feeds the control of a load.
 pub(super) struct LoadController<'a> {
     control: &'a mut dyn LoadControl,
-    /// Samples so far; the next one is due so many periods after the start, plus one.
+    /// Samples so far; the next one is due this number of periods after the start, plus one.
     periods: u64,
 }
 
@@ -49,7 +49,8 @@ impl<'a> LoadController<'a> {
     }
 }
 
-/// What a client has received, and what of its own the server's kernel has acknowledged.
+/// Bytes that a client has received, and those of its own that the server's kernel has
+/// acknowledged.
 fn sample(run: &TestRun, at_ns: u64, streams: u32) -> LoadSample {
     let down_bytes = run.received_bytes();
     let sent_bytes = run.total_bytes().saturating_sub(down_bytes);

@@ -42,7 +42,7 @@ impl Context {
         }
     }
 
-    /// Whether this client gets facts about the host.
+    /// True if this client gets facts about the host.
     pub(super) fn gives_facts(&self, test: &AcceptedTest) -> bool {
         let policy = &self.spec.policy;
         match policy.facts {

@@ -105,7 +105,7 @@ impl Iperf3Server {
         Ok(())
     }
 
-    /// A session is over. A client that is silent before its test begins is not the one that a
+    /// A session has ended. A client that is silent before its test begins is not the one that a
     /// server for one test awaits: the original waits for it without an end, and does not end
     /// either.
     fn count_end(&mut self, fell_silent: bool) {

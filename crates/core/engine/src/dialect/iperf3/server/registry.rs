@@ -51,7 +51,7 @@ pub(crate) struct SessionRegistry {
     work: AddressQueue<Work>,
 }
 
-/// What becomes of a connection whose cookie is complete.
+/// Decision on a connection whose cookie is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AdmissionDecision {
     /// It is a data stream of this client.

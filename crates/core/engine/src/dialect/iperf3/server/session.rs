@@ -36,7 +36,7 @@ use crate::server::listeners::udp::UdpListener;
 use crate::server::liveness::{self, Liveness};
 use crate::server::server_stats::ByteTotals;
 
-/// What a session may open and close of the server's.
+/// Sockets of the server that a session may open and close.
 pub(super) struct ServerSockets<'s> {
     id: u64,
     epoll: &'s Epoll,
@@ -61,7 +61,7 @@ impl<'s> ServerSockets<'s> {
     }
 }
 
-/// What the registry has decided about a test.
+/// Decision of the registry on a test.
 pub(super) struct Admitted {
     /// Position from which its streams are shown.
     pub(super) first_position: u32,
@@ -83,7 +83,7 @@ pub(super) struct Session {
     liveness: Option<Liveness>,
     /// Time without a sign of life that ended the test.
     idle_for: Option<Duration>,
-    /// What this end counted, once the test is over.
+    /// Counts of this end, once the test has ended.
     pub(super) summary: Option<Summary>,
     moved: ByteTotals,
     /// Streams of a test that ended early. A client that is still writing would take their end for
@@ -136,7 +136,7 @@ impl Session {
         self.control.fd()
     }
 
-    /// What is left of a session that is over: its control connection, and streams that are closed
+    /// Remainder of a session that has ended: its control connection, and streams that are closed
     /// with it.
     pub(super) fn into_sockets(self) -> (OwnedFd, Vec<Arc<OwnedFd>>) {
         (self.control.into_fd(), self.leftover)

@@ -16,7 +16,7 @@ use super::handshake::{exchange_cookies, handshake};
 use super::{IdentityDemand, Login, NativeError, Peer, Target, judge};
 use crate::interrupts::Interrupts;
 
-/// What answers at the target.
+/// Kind of server at the target.
 pub enum Opened {
     /// A native server, with a session.
     Native(Box<NativeClient>),

@@ -149,6 +149,7 @@ fn race(
         let none_open = attempts.iter().all(Option::is_none);
 
         if let Some(remote) = addresses.front().copied()
+            // A failed attempt does not wait for the head start (RFC 8305 section 5).
             && (now >= next || none_open)
         {
             addresses.pop_front();
@@ -157,6 +158,8 @@ fn race(
             match begin(remote, target) {
                 Ok(attempt) => {
                     let watched =
+                        // A connect that completes or fails makes the socket writable (connect(2),
+                        // EINPROGRESS).
                         epoll.add(attempt.fd.as_fd(), attempts.len() as u64, Interest::WRITE);
                     attempts.push(watched.is_ok().then_some(attempt));
                 }
@@ -189,6 +192,8 @@ fn race(
             let Some(attempt) = attempts.get_mut(index).and_then(Option::take) else {
                 continue;
             };
+            // The other attempts are closed with this function; their servers see a connection
+            // without a byte.
             let _ = epoll.remove(&attempt.fd);
 
             match socket::take_error(&attempt.fd) {
@@ -210,6 +215,8 @@ fn failed(remote: SocketAddr, error: &OsError) -> NativeError {
 impl Attempt {
     fn won(self) -> Dialled {
         let connect_time = self.started.elapsed();
+        // Messages are small and wait for answers: with Nagle's algorithm each would wait for the
+        // acknowledgement of the one before (RFC 896).
         let _ = sockopt::TCP_NODELAY.set(&self.fd, true);
         Dialled {
             fd: self.fd,
@@ -251,9 +258,11 @@ const SEGMENT_MAX_BYTES: u32 = 1_280 - 40 - 20;
 fn connect(remote: SocketAddr, target: &Target, port: Option<u16>) -> Result<Attempt, OsError> {
     let fd = socket::open(&remote, Protocol::Tcp)?;
     bind(fd.as_fd(), &target.bind, &remote)?;
+    // Before connect(2): the value is announced in the SYN (tcp(7)).
     sockopt::TCP_MAXSEG.set(&fd, SEGMENT_MAX_BYTES)?;
 
     if let Some(port) = port {
+        // Ports in TIME_WAIT of earlier connections are usable then.
         sockopt::SO_REUSEADDR.set(&fd, true)?;
         socket::bind(&fd, &socket::wildcard(Family::of(&remote), port))?;
     }

@@ -41,7 +41,7 @@ pub struct NativeClient {
     retry: Retry,
     idle_rtt_ns: Option<i64>,
     host_drops: Option<HostDropsReader>,
-    /// The session cannot go on.
+    /// The session cannot continue.
     failed: Option<ProtocolFailure>,
 }
 
@@ -54,7 +54,7 @@ struct Retry {
     refused_since: Option<Instant>,
 }
 
-/// What a client announces.
+/// Announcement of a client.
 #[derive(Debug, Clone)]
 pub struct Announcement {
     /// Streams per direction at most.
@@ -76,7 +76,7 @@ pub struct Announcement {
 /// Place of a client in the queue of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Clients in front of it.
+    /// Clients before it.
     pub ahead: u32,
     /// Expected wait.
     pub wait: Duration,
@@ -86,7 +86,7 @@ pub struct Turn {
 pub(super) const BUSY: &str = "busy";
 /// Longest wait for an answer of the server.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest wait for a lost control connection, within which a phase goes on.
+/// Longest wait for a lost control connection, within which a phase continues.
 const RESUME_TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two attempts to connect again.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
@@ -242,8 +242,9 @@ impl NativeClient {
 
             if let Some(ahead) = ahead.filter(|_| left.is_zero()) {
                 let text = format!(
-                    "it was not free within {} s, and {ahead} others wait in front of this client",
-                    wait_max.as_secs()
+                    "no slot became free within {} s; queue position {}",
+                    wait_max.as_secs(),
+                    ahead + 1
                 );
                 return Err(NativeError::Refused {
                     clause: BUSY.to_owned(),
@@ -261,13 +262,13 @@ impl NativeClient {
         &self.peer
     }
 
-    /// What the server stated at the beginning.
+    /// Welcome of the server.
     #[must_use]
     pub fn welcome(&self) -> &Welcome {
         &self.welcome
     }
 
-    /// How often the control connection was made anew.
+    /// Number of times that the control connection was re-established.
     #[must_use]
     pub fn resumed(&self) -> u32 {
         self.resumed

@@ -242,7 +242,7 @@ impl PendingStreams {
         }
     }
 
-    /// The next streams, so many per direction.
+    /// The next `count` streams per direction.
     fn wanted(&mut self, count: u32) -> Vec<Wanted> {
         let mut wanted = Vec::new();
         for _ in 0..count {

@@ -57,7 +57,7 @@ const TRIES: u32 = 3;
 const RESOLUTION_BYTES: u32 = 4;
 /// ECT(0), ECT(1) and CE, RFC 3168 section 5.
 const ECN: [u8; 3] = [2, 1, 3];
-/// Of several round trips, and within these bounds.
+/// Multiple of the round trip, and its bounds.
 const TIMEOUT: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_millis(500);
 
@@ -73,7 +73,11 @@ pub(super) fn examine(
     // IPv4 and UDP headers have 28 bytes, IPv6 and UDP headers 48 (RFC 791, RFC 8200, RFC 768).
     let header_bytes = if is_v6 { 48 } else { 28 };
     let timeout = (rtt * 4).clamp(*TIMEOUT.start(), *TIMEOUT.end());
+    // `IP_PMTUDISC_PROBE` (ip(7)): sets DF and ignores the cached path MTU, so that each size is
+    // tried on the wire.
     let _ = sockopt::set_path_mtu_probe(fd);
+    // `IP_RECVERR` (ip(7)): ICMP "fragmentation needed" arrives in the error queue with the
+    // router's MTU.
     let _ = sockopt::set_receive_errors(fd, true);
     let _ = sockopt::set_receive_tos(fd, true);
 
@@ -91,6 +95,7 @@ pub(super) fn examine(
             sizes.size.push((direction, found));
         }
 
+        // The DSCP is the upper six bits of the byte (RFC 2474), ECN the lower two (RFC 3168).
         let marks = dscps.iter().map(|dscp| dscp << 2).chain(ECN);
         for tos in marks {
             if let ProbeOutcome::Arrived { tos: received } = test.send(direction, LADDER[0], tos)
@@ -256,6 +261,7 @@ impl SizeTest<'_> {
                     };
                 }
                 (DatagramType::SizeAnswer, Some(answer)) if direction == PathDirection::Up => {
+                    // A middlebox that cuts datagrams delivers them, but not whole.
                     return if answer.bytes == payload_bytes {
                         ProbeOutcome::Arrived { tos: answer.tos }
                     } else {

@@ -179,7 +179,7 @@ impl NativeClient {
         let found = prober.finish();
         if found.replaced > 0 {
             let text = format!(
-                "no UDP probe was answered for {} s or more; the flow was opened anew",
+                "no UDP probe was answered for {} s or more; the flow was reopened",
                 ns_to_s(SILENCE_NS)
             );
             result.local.notes.push(text.clone());

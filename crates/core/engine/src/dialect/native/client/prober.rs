@@ -54,7 +54,7 @@ const WAKE: u64 = u64::MAX;
 const FLOWS_MAX: u64 = 64;
 /// A probe without a reply is lost after this time.
 const LOST_NS: u64 = 2_000_000_000;
-/// How long a reply may come behind that of a later probe.
+/// Longest time that a reply may come after that of a later probe.
 const OVERTAKEN_NS: u64 = 300_000_000;
 
 impl Prober {
@@ -112,7 +112,7 @@ impl Prober {
         })
     }
 
-    /// What bounds the probes by the rate of the load beside them.
+    /// Bound on the probes by the rate of the concurrent load.
     pub(super) fn budget(&self) -> Arc<ProbeBudget> {
         Arc::clone(&self.budget)
     }
@@ -248,7 +248,7 @@ impl Worker {
         }
     }
 
-    /// How long replies are awaited after the last probe was sent.
+    /// Time until which replies are awaited after the last probe was sent.
     fn awaited_until_ns(&self, stopped_ns: u64) -> u64 {
         let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         results

@@ -19,7 +19,7 @@ use super::prober::ProbeTarget;
 use crate::dialect::native::load::{EchoSamples, EchoSchedule, LoadStream, Wire};
 use crate::dialect::native::tls_stream::TlsStream;
 
-/// What the streams of a phase have in common.
+/// Parameters that the streams of a phase share.
 #[derive(Clone)]
 pub(super) struct StreamPlan {
     pub(super) target: ProbeTarget,
@@ -56,7 +56,7 @@ pub(super) fn open_in_background(
         .name("native-streams".into())
         .spawn(move || {
             for stream in wanted {
-                // Without a receiver the phase is over.
+                // Without a receiver the phase has ended.
                 if sender.send((stream.number, open(&plan, stream))).is_err() {
                     return;
                 }

@@ -12,7 +12,7 @@ use super::flow_id::FlowId;
 use crate::data::worker::{Ended, Pump, Pumped, Scratch};
 use crate::measure::counters::StreamCounters;
 
-/// What a sender and the thread that steers it share.
+/// State that a sender and the thread that controls its rate share.
 #[derive(Debug, Default)]
 pub(super) struct RateControl {
     /// Rate in bit/s of IP packets; 0 sends nothing.
@@ -122,7 +122,7 @@ impl RateControlledSender {
         }
     }
 
-    /// Of reports that overtook each other the newest counts.
+    /// The newest counts among reports that overtook each other.
     fn take_report(&mut self, datagram: &[u8], now_ns: u64) -> Option<()> {
         let head = DatagramHead::decode(datagram)?;
         let is_ours = (head.datagram_type, head.flow, head.tag)

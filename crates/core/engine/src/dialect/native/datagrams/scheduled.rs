@@ -9,7 +9,7 @@ use super::samples::VALUES_MAX;
 use crate::data::pacing::Schedule;
 use crate::data::worker::SequenceWriter;
 
-/// What a sender keeps of its datagrams.
+/// Samples of a sender's datagrams.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     pub(super) lateness_ns: Vec<i64>,

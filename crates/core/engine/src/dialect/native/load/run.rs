@@ -300,7 +300,7 @@ impl LoadRun {
         Some(sample)
     }
 
-    /// What was moved so far. A sender counts what its peer's kernel has acknowledged.
+    /// Bytes moved so far. A sender counts those that its peer's kernel has acknowledged.
     fn sample(&self, now_ns: u64) -> LoadSample {
         let at_ns = now_ns.saturating_sub(self.start_ns.unwrap_or(now_ns));
         let mut sample = LoadSample {
@@ -321,7 +321,7 @@ impl LoadRun {
         sample
     }
 
-    /// Of Multipath TCP the kernel reports the first subflow alone, which is not what waits in the
+    /// The kernel reports the first subflow of Multipath TCP alone, which is not what waits in the
     /// socket.
     fn sample_notsent(&mut self) {
         if self.spec.transport == PhaseTransport::Mptcp {
@@ -413,7 +413,7 @@ impl LoadRun {
         )
     }
 
-    /// What senders still hold, and would send again, leaves with them: it would delay the result
+    /// Unacknowledged data of senders leaves with them: its retransmission would delay the result
     /// on a slow path.
     fn discard_unsent(&self) {
         for stream in self.streams.iter().filter(|stream| stream.is_sender) {

@@ -71,7 +71,7 @@ mod tests {
         counts.note(address(1), now + period);
         assert!(
             !counts.is_exhausted(address(1), now + period),
-            "counted anew"
+            "counted again"
         );
     }
 

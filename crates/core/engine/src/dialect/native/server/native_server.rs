@@ -385,7 +385,7 @@ impl ServerDialect for NativeServer {
     }
 
     fn intake(&self, _admission: &Admission) -> Intake {
-        // The listener may be that of another dialect, which also decides when the server is over.
+        // The listener may be that of another dialect, which also decides when the server ends.
         if self.is_stopping {
             Intake::Closed
         } else {

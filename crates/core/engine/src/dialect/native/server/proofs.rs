@@ -1,4 +1,4 @@
-//! What a client proves: its token, or user and password.
+//! Proofs of a client: its token, or user and password.
 
 use std::time::{Duration, Instant};
 
@@ -115,7 +115,7 @@ impl Session {
         });
     }
 
-    /// What the server demands of its clients and this one has not given: clause and text.
+    /// Demand of the server that this client has not met: clause and text.
     pub(super) fn missing_proof(&self, context: &Context) -> Option<(&'static str, &'static str)> {
         match (context.tokens.is_some(), context.spec.auth.is_some()) {
             _ if self.token_name.is_some() || self.user.is_some() => None,

@@ -59,7 +59,7 @@ pub(super) enum Task {
     Quit,
 }
 
-/// What arrived so far.
+/// Counts of arrivals so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ProbeCounts {
     /// Distinct UDP probes.
@@ -89,12 +89,12 @@ struct Worker {
 }
 
 const WAKE: u64 = 0;
-/// A connection that brings nothing for this long is closed.
+/// A connection that is silent for this long is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest wait, and the period in which idle connections are looked for.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Tasks that are taken before the connections are served again. Clients that open a connection per
-/// request bring the next one before the queue is empty, and their closed ones would stay open: 16
+/// request send the next one before the queue is empty, and their closed ones would stay open: 16
 /// to 500 of 10,000 found no descriptor left.
 const TASKS_PER_TURN: u32 = 4;
 /// Most bytes that one call reads.

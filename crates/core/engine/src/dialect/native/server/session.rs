@@ -36,7 +36,7 @@ use crate::server::server_stats::ByteTotals;
 pub(super) struct Session {
     id: u64,
     pub(super) peer: SocketAddr,
-    /// Absent between two connections of a session that goes on.
+    /// Absent between two connections of a session that continues.
     connection: Option<Connection>,
     pub(super) machine: Machine,
     opened: Instant,
@@ -50,9 +50,9 @@ pub(super) struct Session {
     pub(super) allotment: Allotment,
     /// Connections of requests and responses that it may have open at once.
     pub(super) connections_max: u32,
-    /// Of all that it sends and receives.
+    /// Quota of all that it sends and receives.
     pub(super) quota: Quota,
-    /// Of its probes and transactions.
+    /// Meter of its probes and transactions.
     pub(super) meter: Meter,
     pub(super) request: Option<PendingRequest>,
     /// Facts of this host over the last load.
@@ -90,7 +90,7 @@ pub(super) struct Waiting {
 
 /// Longest TLS handshake of a client.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a session without a control connection and without a load goes on.
+/// Longest life of a session without a control connection and without a load.
 const RECONNECT_MAX: Duration = Duration::from_secs(3);
 
 /// A control connection.
@@ -354,7 +354,7 @@ impl Session {
         }
     }
 
-    /// The connection is closed; the session goes on.
+    /// The connection is closed; the session continues.
     pub(super) fn drop_connection(&mut self) {
         self.connection = None;
     }
@@ -490,7 +490,7 @@ impl Session {
             .handle_local(Instant::now(), Input::Stopping(reason));
     }
 
-    /// The session is over: closes its connection and reports what it was.
+    /// Ends the session: closes its connection and reports its test.
     pub(super) fn end(mut self, server: &mut ServerContext<'_>) {
         let totals = dialect::Session::totals(&mut self);
         self.phase = None;
@@ -550,7 +550,7 @@ fn describe(reason: &CloseReason) -> String {
         CloseReason::PeerFault(fault) => format!("the client rejects a message: {fault}"),
         CloseReason::Timeout => "the client did not send what was due in time".to_owned(),
         CloseReason::Lost => "the control connection was lost".to_owned(),
-        CloseReason::TimeLimit => "the agreed time is over".to_owned(),
+        CloseReason::TimeLimit => "the session exceeded its agreed duration".to_owned(),
         CloseReason::ResultLate => "no result in time".to_owned(),
         _ => "the server ended it".to_owned(),
     }

@@ -57,7 +57,7 @@ pub(super) struct Client {
     pub(super) works_since: Option<Instant>,
 }
 
-/// What was agreed.
+/// Agreed parameters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AgreedTest {
     pub(super) transport: Transport,
@@ -135,7 +135,7 @@ impl Client {
         }
     }
 
-    /// What is work for another thread instead of an action.
+    /// Takes an action that is work for another thread.
     pub(super) fn set_aside(
         &mut self,
         now: Instant,

@@ -11,12 +11,12 @@ use linerate_model::network::Network;
 pub(super) const UDP_TURN: Duration = Duration::from_secs(2);
 /// An address that has less of its turn left goes behind all others.
 const LEFT_MIN: Duration = Duration::from_millis(200);
-/// An address has its turn back after so many times the time that it took.
+/// An address has its turn back after this multiple of the time that it took.
 const RECOVERY: u32 = 30;
 /// Addresses whose turns are remembered.
 const ADDRESSES_MAX: usize = 4096;
 
-/// What addresses took of their turns.
+/// Time that addresses took of their turns.
 #[derive(Debug, Default)]
 pub(super) struct TurnTimes(HashMap<Network, TurnTime>);
 
@@ -49,7 +49,7 @@ impl TurnTimes {
         );
     }
 
-    /// How much of its turn an address has left.
+    /// Time that an address has left of its turn.
     pub(super) fn left(&self, address: Network, now: Instant) -> Duration {
         self.0.get(&address).map_or(UDP_TURN, |turn| turn.left(now))
     }

@@ -41,7 +41,7 @@ enum Step {
     Echoing(Box<TlsStream>),
 }
 
-/// What follows a step.
+/// Next step.
 enum Next {
     /// It is not complete.
     Same(Step),
@@ -57,7 +57,7 @@ enum Kind {
     Echo,
 }
 
-/// What an event led to.
+/// Result of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     Nothing,
@@ -194,7 +194,7 @@ impl Connections {
 }
 
 impl Connection {
-    /// Takes the next step; `None` when the probe is over.
+    /// Takes the next step; `None` when the probe has ended.
     fn advance(
         self,
         tls: &ClientConfig,

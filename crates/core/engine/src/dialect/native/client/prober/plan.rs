@@ -43,7 +43,7 @@ pub(crate) struct ProbeResults {
     /// TOS of replies: as sent by the server, as arrived here.
     pub(crate) tos_down: Vec<(u8, u8)>,
     pub(crate) connections: ConcurrentProbes,
-    /// Of the first flow.
+    /// Round trip of the first flow.
     pub(crate) newest_rtt_ns: Option<i64>,
     /// New connections that the server closed before it answered.
     pub(crate) refused: u64,

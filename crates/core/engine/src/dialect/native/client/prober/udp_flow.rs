@@ -26,13 +26,13 @@ pub(super) struct UdpFlow {
     replied_ns: u64,
     /// Probes sent since then.
     unanswered: u32,
-    /// What takes its place when no reply arrives any more.
+    /// Reserve flow, opened when no reply arrives any more.
     spare: Option<ReserveFlow>,
     opening: Option<Opening>,
     offset: RealtimeOffset,
 }
 
-/// The path has lost a flow that brings no reply for this time, ns, and to this number of probes:
+/// The path has lost a flow that returns no reply for this time, ns, and to this number of probes:
 /// beside a slow load there are few.
 pub(crate) const SILENCE_NS: u64 = 1_000_000_000;
 const UNANSWERED_MIN: u32 = 5;
@@ -68,7 +68,7 @@ impl UdpFlow {
         self.fd.as_fd()
     }
 
-    /// Opens the spare flow once this one brings no replies; true when that has taken its place,
+    /// Opens the reserve flow once this one returns no replies; true when that has taken its place,
     /// with another descriptor.
     pub(super) fn replace_if_silent(&mut self, now_ns: u64) -> bool {
         if now_ns.saturating_sub(self.replied_ns) >= SILENCE_NS

@@ -21,7 +21,7 @@ use crate::server::limits::allotment::Allotted;
 pub(super) struct ProbeConnection {
     fd: OwnedFd,
     active: Instant,
-    /// What the event loop waits for.
+    /// Readiness that the event loop waits for.
     interest: Interest,
     exchange: Exchange,
     /// Closed with the connection.
@@ -83,7 +83,7 @@ impl ProbeConnection {
         matches!(self.exchange, Exchange::Transactions(_))
     }
 
-    /// What the event loop has to wait for, where that has changed. Nothing is read of a client
+    /// Readiness to wait for, where that has changed. Nothing is read of a client
     /// that does not take its answers.
     pub(super) fn changed_interest(&mut self) -> Option<Interest> {
         let has_unsent = match &self.exchange {
@@ -98,7 +98,7 @@ impl ProbeConnection {
         (std::mem::replace(&mut self.interest, wanted) != wanted).then_some(wanted)
     }
 
-    /// What the event loop waits for now.
+    /// Readiness that the event loop waits for now.
     pub(super) fn interest(&self) -> Interest {
         self.interest
     }
@@ -118,7 +118,7 @@ impl ProbeConnection {
     }
 }
 
-/// Sends back what one read brings, unless an earlier echo is not sent yet.
+/// Sends back the data of one read, unless an earlier echo is not sent yet.
 fn echo(stream: &mut TlsStream, fd: BorrowedFd<'_>, meter: &Meter) -> io::Result<Turn> {
     if stream.has_unsent() {
         return match stream.flush(fd) {

@@ -33,7 +33,7 @@ pub(super) struct ProbeFlow {
     _allotted: Allotted,
 }
 
-/// What one call of [`ProbeFlow::answer`] read.
+/// Result of one call of [`ProbeFlow::answer`].
 #[derive(Debug, Default)]
 pub(super) struct FlowRead {
     pub(super) probes: u64,

@@ -17,7 +17,7 @@ pub(crate) struct Meter {
     sent_bytes: Arc<AtomicU64>,
 }
 
-/// What may be moved now.
+/// Bytes that may be moved now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     /// This many bytes.

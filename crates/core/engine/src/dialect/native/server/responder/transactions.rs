@@ -29,7 +29,7 @@ pub(super) struct Transactions {
 
 /// Requests and responses are at most this long.
 const TRANSACTION_BYTES_MAX: u32 = 1 << 20;
-/// What responses consist of; all connections send from here.
+/// Payload of responses; all connections send from here.
 static RESPONSE: [u8; 64 << 10] = [b'r'; 64 << 10];
 /// Writes in one turn at most, so that other connections have theirs.
 const WRITES_PER_TURN: u32 = 4;
