@@ -133,6 +133,7 @@ impl ShapedSender {
                     .start_ns
                     .saturating_add(next.saturating_mul(*period_ns));
                 if due_ns > now_ns {
+                    // The lateness of a frame is a result, so its start is met by spinning.
                     return Err(Pumped::Precisely(due_ns));
                 }
 
@@ -228,6 +229,8 @@ impl ShapedSender {
     }
 
     fn end(&mut self) {
+        // `--near-congestion` of iperf 2 pauses for a multiple of the kernel's smoothed round trip
+        // after each write.
         if let Some(rtts) = self.pause_rtts
             && let Ok(info) = tcp_info(self.fd.as_fd())
         {

@@ -289,6 +289,7 @@ impl Connection {
                 continue;
             }
 
+            // Once the header is read: it may ask for options of this direction.
             sockets::tune(self.fd.as_fd(), &self.spec, role);
             let (build_pump, moved) = match role {
                 StreamRole::Sender => self.make_sender(),
@@ -418,6 +419,8 @@ impl Connection {
         for copy in 1..=LAST_COPIES {
             let number = i64::try_from(datagrams.saturating_add(copy)).unwrap_or(i64::MAX);
             DatagramHead {
+                // A negative number marks the end of a flow (`packetID` in iperf 2's Client.cpp and
+                // Server.cpp).
                 number: -number,
                 sent: wall(),
             }

@@ -140,6 +140,7 @@ impl Session {
     pub(super) fn add(&mut self, mut connection: Connection, reporter: &mut Reporter<'_>) {
         connection.create_directions(self.is_client, self.next_id);
         self.next_id += connection.directions().count() as u32;
+        // The line of the report names the peer's version, which its acknowledgement has.
         let waits_for_ack =
             self.is_client && connection.spec.workload.detect_peer && !connection.is_back;
         if !waits_for_ack {
@@ -159,6 +160,7 @@ impl Session {
     pub(super) fn deadline(&self) -> Option<Instant> {
         let open = || self.connections.iter().filter(|c| c.closed.is_none());
         let machines = open().filter_map(|c| c.machine.deadline());
+        // Polled: datagrams of a flow are counted by its worker, which has no event for this loop.
         let look = open()
             .any(|c| c.machine.awaits_data())
             .then(|| Instant::now() + POLL);
@@ -182,6 +184,8 @@ impl Session {
     /// Does what is to be done now.
     pub(super) fn advance(&mut self, reporter: &mut Reporter<'_>) -> Vec<Request> {
         let mut requests = Vec::new();
+        // An action may lead to an event of another connection of the session; bounded, so that
+        // other sessions get their turn.
         for _ in 0..TURNS_MAX {
             let mut events: Vec<Ready> = Vec::new();
             // An interrupted wait is repeated by the owner.
@@ -418,6 +422,8 @@ impl Session {
         let is_early = self.not_before.is_some_and(|t| Instant::now() < t);
         let is_first = !self.run.has_started();
         let open = || self.connections.iter().filter(|c| c.closed.is_none());
+        // Streams of `-P` begin at one instant, as in iperf 2: a first stream that begins alone
+        // would have the path for itself.
         let is_together = !self.is_client || !is_first || open().all(Connection::is_ready);
         if is_early || !is_together || !open().any(Connection::is_ready) {
             return false;

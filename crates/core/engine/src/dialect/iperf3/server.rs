@@ -71,6 +71,7 @@ pub(crate) fn listening<'a>(
     interrupts: &'a dyn Interrupts,
 ) -> Result<Server<'a>, Failure> {
     if let Some(cpu) = spec.local.cpu {
+        // Before workers exist, which inherit the affinity (sched_setaffinity(2)).
         cpu::pin_process(cpu as usize).map_err(failed(ErrorCode::Affinity))?;
     }
 
@@ -179,6 +180,8 @@ impl Iperf3Server {
         }
 
         let sockets = ServerSockets::new(id, &self.epoll, server);
+        // Bytes behind a login or a result are not parsed before its outcome is known; they stay in
+        // the kernel.
         session.pause_reading(self.registry.has_work(id), &sockets);
         session.follow_unsent(&sockets);
     }
@@ -361,6 +364,7 @@ impl ServerDialect for Iperf3Server {
     ) -> Result<Vec<u8>, Failure> {
         self.log_header_timeout(peer, server);
         if !self.sessions.is_empty() || self.ended > 0 {
+            // A stock server in a test refuses every other connection this way.
             return Ok(self.refusal(RefusalReason::Busy));
         }
 
@@ -442,6 +446,8 @@ impl ServerDialect for Iperf3Server {
 /// The last message to a client without a session.
 fn error_message(code: ErrorCode) -> Vec<u8> {
     let mut message = vec![State::ServerError.byte()];
+    // `i_errno`, then `errno`, each as a 32-bit integer in network byte order
+    // (iperf_handle_message_client in iperf_client_api.c).
     message.extend_from_slice(&code.number().to_be_bytes());
     message.extend_from_slice(&0i32.to_be_bytes());
     message

@@ -163,6 +163,8 @@ impl Session {
     /// The control connection is readable or writable.
     pub(super) fn read_control<'b>(&mut self, buffer: &'b mut [u8]) -> Received<'b> {
         if self.control.has_unsent()
+            // Writability and readability share one token; output first, because the client may
+            // wait for it.
             && let Err(error) = self.control.flush()
         {
             return Received::Failed(error);
@@ -303,9 +305,11 @@ impl Session {
         let Some(mut run) = self.run.take_if(|r| r.has_started()) else {
             return Vec::new();
         };
+        // Workers acknowledge first: the summary is then exact to the byte.
         run.stop_now(&mut self.reporter);
         let summary = run.finish(clock::monotonic_ns(), &mut self.reporter);
 
+        // Kept for the log and the quota, which outlive the run.
         self.moved = ByteTotals::of(&run);
         if let Some(text) = overflow::warning("this host", summary.overflows_local) {
             self.reporter.emit(&Event::Notice(text));

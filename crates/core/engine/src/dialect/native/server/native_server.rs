@@ -100,6 +100,8 @@ impl NativeServer {
         let now = Instant::now();
         if self.handshakes.is_exhausted(peer.ip(), now) {
             server.pending_limit.leave(id);
+            // A reset instead of a FIN: no descriptor and no TIME_WAIT entry remains for a client
+            // that floods.
             let _ = sockopt::set_reset_on_close(&fd);
             let explanation =
                 format!("its address has begun {HANDSHAKES_MAX} TLS handshakes within a second");
@@ -157,6 +159,8 @@ impl NativeServer {
             Err(refusal) => refusal.to_string(),
         };
 
+        // Without a byte, so that a scanner does not learn what the tokens of this server look
+        // like.
         let _ = sockopt::set_reset_on_close(&fd);
         let cause = HandshakeCause::Streams;
         server.out.server_event(&ServerEvent::HandshakeFailed {
@@ -182,6 +186,7 @@ impl NativeServer {
                 flow: head.flow,
                 address: datagram.from,
             };
+            // Stateless, like a SYN cookie: a forged sender costs an HMAC and no memory.
             if !self.address_proofs.is_valid(head.tag, &opener, now) {
                 let proof = self.address_proofs.issue(&opener, now);
                 return self.challenge(session, &head, proof, datagram, server);
@@ -192,6 +197,8 @@ impl NativeServer {
             .tokens
             .take_flow(&knock.token, head.flow, datagram.from.ip(), now)?;
         let session = self.sessions.get_mut(&owner)?;
+        // After the token was taken: a second datagram with it finds none and opens no other
+        // socket.
         let fd = server.udp.accept(datagram).ok()?;
         let id = FlowId {
             flow: head.flow,
@@ -240,6 +247,8 @@ impl NativeServer {
         let Some(mut later) = self.sessions.remove(&id) else {
             return Ok(());
         };
+        // The token of the event loop names the session; the descriptor is watched again by its new
+        // owner.
         if let Some(fd) = later.control_fd() {
             let _ = self.epoll.remove(fd);
         }
@@ -262,6 +271,8 @@ impl NativeServer {
     }
 
     fn advance_sessions(&mut self, server: &mut ServerContext<'_>) {
+        // Ids and not references: a session that advances may end, or hand its connection to
+        // another one.
         let ids: Vec<u64> = self.sessions.keys().copied().collect();
         for id in ids {
             self.advance_session(id, server);
@@ -279,6 +290,7 @@ impl NativeServer {
 
         let has_sessions = self.sessions.values().any(Session::is_admitted);
         if !has_sessions {
+            // The port is open only while a session may send to it.
             server.udp.close(NAME);
         }
     }
@@ -345,6 +357,7 @@ impl NativeServer {
         let Some(session) = self.sessions.remove(&id) else {
             return;
         };
+        // Before the place is released: a late stream must not join the next session.
         self.tokens.revoke(id);
         self.login_queue
             .leave(id, Network::of_client(session.peer.ip()));
@@ -444,6 +457,7 @@ impl ServerDialect for NativeServer {
             }
         }
 
+        // Before the sessions advance, so that an accepted login begins its test in this turn.
         self.take_checked_logins(server);
         self.advance_sessions(server);
         self.begin_login_checks(server);

@@ -122,6 +122,8 @@ impl Session {
     pub(super) fn new(id: u64, fd: OwnedFd, peer: SocketAddr, context: &Context) -> Self {
         let _ = sockopt::TCP_NODELAY.set(&fd, true);
         let mut tls = TlsStream::server(ServerSession::new(&context.tls));
+        // In clear text, before TLS: the client decides by these bytes whether the server is a
+        // native one.
         tls.send_before(&ACCEPTED);
 
         // A new connection has room for a few bytes; a failure shows at the next read.
@@ -260,6 +262,8 @@ impl Session {
     /// Lets time pass, and carries out what the machine decides.
     pub(super) fn advance(&mut self, shared: &mut Shared<'_>, server: &mut ServerContext<'_>) {
         let now = Instant::now();
+        // Since the connection was opened, and not since the last byte: a slow handshake holds a
+        // descriptor too.
         if self.is_handshaking() && now >= self.opened + HANDSHAKE_TIMEOUT {
             self.connection = None;
             self.machine.control_lost(now);
@@ -314,6 +318,7 @@ impl Session {
         let Some(mut phase) = self.phase.take() else {
             return;
         };
+        // Before the totals are read, so that no worker moves bytes that the result lacks.
         phase.stop_senders();
         let totals = phase.totals();
         self.moved.received_bytes += totals.received_bytes;
@@ -367,6 +372,8 @@ impl Session {
         if waits != connection.waits_for_room {
             connection.waits_for_room = waits;
             let interest = if waits {
+                // Not both: while output waits nothing more is read, and a level-triggered read
+                // event would repeat without end.
                 Interest::WRITE
             } else {
                 Interest::READ
