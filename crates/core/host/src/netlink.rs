@@ -34,6 +34,7 @@ pub(crate) fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let length = usize::try_from(u32_at(rest, 0)?)
             .ok()
+            // A length below that of the header would never advance.
             .filter(|length| *length >= HEADER_BYTES)?;
         let message = Message {
             kind: u16_at(rest, 4)?,
@@ -52,6 +53,8 @@ pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(rest, 0)?);
         let content = rest.get(ATTRIBUTE_HEADER_BYTES..length)?;
+        // Nested attributes and those in network byte order have a flag in the type (netlink(7),
+        // `NLA_F_NESTED`).
         let kind = u16_at(rest, 2)? & TYPE_MASK;
         rest = rest.get(aligned(length)..).unwrap_or_default();
         Some((kind, content))

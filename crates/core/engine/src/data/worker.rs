@@ -8,44 +8,31 @@
 //! system call that moves up to 1 MiB (about 100 µs), so the loop stays below 0.1 % of the work
 //! even with one stream.
 
-mod assignments;
-mod control;
-mod datagram_receiver;
-mod datagram_sender;
-mod group;
-mod incoming_cpu_checks;
 mod metered;
-mod pace;
-mod pool;
-mod read_place;
-mod receiver_count;
-mod repeated_block;
-mod scale_up;
+mod receivers;
 mod scratch;
+mod senders;
 mod sequence;
-mod stream_receiver;
-mod stream_sender;
-mod target;
-mod worker_loop;
+mod threads;
 
 use std::io;
 
-pub(crate) use assignments::StreamAssignment;
-pub(crate) use control::{Notice, RunControl};
-pub(crate) use datagram_receiver::DatagramReceiver;
-pub(crate) use datagram_sender::{DatagramSender, Datagrams, datagrams_per_call};
 pub(crate) use metered::Metered;
-pub(crate) use pace::kernel_pacing_bytes_per_s;
-pub(crate) use pool::{Placement, WorkerPool, threads_max};
-pub(crate) use repeated_block::RepeatedBlock;
+pub(crate) use receivers::datagram_receiver::DatagramReceiver;
+pub(crate) use receivers::stream_receiver::{Sink, StreamReceiver, may_pause, receive_waits};
 pub(crate) use scratch::Scratch;
-pub(crate) use sequence::{DatagramFormat, DatagramKind, SequenceReader, SequenceWriter};
-pub(crate) use stream_receiver::{Sink, StreamReceiver, may_pause, receive_waits};
-pub(crate) use stream_sender::{
+pub(crate) use senders::datagram_sender::{DatagramSender, Datagrams, datagrams_per_call};
+pub(crate) use senders::pace::kernel_pacing_bytes_per_s;
+pub(crate) use senders::repeated_block::RepeatedBlock;
+pub(crate) use senders::stream_sender::{
     SUBMISSION_BYTES, Source, StreamSender, blocks_per_memory, is_adjustable, paces_below_block,
     usual_call_bytes,
 };
-pub(crate) use target::Target;
+pub(crate) use sequence::{DatagramFormat, DatagramKind, SequenceReader, SequenceWriter};
+pub(crate) use threads::assignments::StreamAssignment;
+pub(crate) use threads::control::{Notice, RunControl};
+pub(crate) use threads::pool::{Placement, WorkerPool, threads_max};
+pub(crate) use threads::target::Target;
 
 /// Result of one call of [`Pump::pump`].
 #[derive(Debug)]

@@ -62,6 +62,7 @@ fn descend(name: &str, depth: usize, read: &impl Fn(&str) -> Device, found: &mut
         found.ports.insert(name.to_owned());
     }
 
+    // Bounded: names may change between two reads and form a loop.
     if depth > 0 {
         device
             .below

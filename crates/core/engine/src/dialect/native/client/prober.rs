@@ -151,8 +151,10 @@ impl Drop for Prober {
 
 impl Worker {
     fn run(mut self) {
-        // Without the favour probes wait behind the workers of a load, and would measure this host.
+        // Without raised priority probes wait behind the workers of a load and measure this host.
         let _ = scheduling::wake_soon();
+        // The default slack of 50 µs (prctl(2), PR_SET_TIMERSLACK) would bunch the probes of
+        // several flows.
         let _ = clock::set_timer_slack_ns(1);
         let mut events = Vec::new();
         let mut stopped_ns = None;
@@ -168,6 +170,8 @@ impl Worker {
                     if now_ns >= end_ns {
                         return;
                     }
+                    // Replies on their way when the phase ends are part of it: without the wait the
+                    // slowest would count as lost.
                     waits_until_ns = Some(end_ns);
                 }
                 _ => return,
@@ -229,6 +233,8 @@ impl Worker {
             .get_mut(usize::try_from(event.token).unwrap_or(usize::MAX))
         {
             let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+            // Arrival times come from the kernel (`SO_TIMESTAMPNS`), so a late turn of this thread
+            // adds nothing to the round trip.
             flow.receive(
                 usize::try_from(event.token).unwrap_or_default(),
                 &mut results,
@@ -284,6 +290,8 @@ fn awaited_until_ns(samples: &[ProbeSample], stopped_ns: u64) -> u64 {
         .filter_map(ProbeSample::rtt_ns)
         .max()
         .unwrap_or(0);
+    // Four times the slowest recent one: a queue that fills at the end of a load delays more than
+    // any before.
     let several_ns = u64::try_from(slowest_ns).unwrap_or(0).saturating_mul(4);
     stopped_ns.saturating_add(several_ns.clamp(OVERTAKEN_NS, LOST_NS))
 }

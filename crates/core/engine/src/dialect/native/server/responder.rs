@@ -128,6 +128,8 @@ impl Responder {
             buffer: vec![0; BUFFER_BYTES],
             idle_checked: Instant::now(),
         };
+        // A thread per session: probes measure the path, so neither the control thread nor the
+        // workers of a load may delay their answers.
         let thread = thread::Builder::new()
             .name("native-responder".into())
             .spawn(move || worker.run())?;
@@ -164,7 +166,7 @@ impl Drop for Responder {
 
 impl Worker {
     fn run(mut self) {
-        // Without the favour an answer may wait behind the workers of a load.
+        // Without raised priority an answer may wait behind the workers of a load.
         let _ = scheduling::wake_soon();
         let _ = clock::set_timer_slack_ns(1);
 
@@ -205,6 +207,8 @@ impl Worker {
             };
             match task {
                 Task::BeginPhase => {
+                    // The tokens of the earlier phase are revoked; its sockets would only hold
+                    // descriptors of the session's allotment.
                     self.flows.clear();
                     self.connections.clear();
                 }
@@ -231,6 +235,8 @@ impl Worker {
             }
         }
 
+        // The channel may hold more; the event returns this thread here again after the sockets had
+        // their turn.
         self.wake.signal();
         true
     }
@@ -240,6 +246,7 @@ impl Worker {
         if self.epoll.add(fd.as_fd(), token, Interest::READ).is_ok() {
             self.flows
                 .insert(token, ProbeFlow::new(fd, flow, tag, allotted));
+            // At once: the first probe has usually arrived with the head.
             self.on_ready(token);
         }
     }

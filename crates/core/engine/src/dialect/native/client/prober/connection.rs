@@ -124,8 +124,12 @@ impl Connections {
             return;
         }
 
+        // Not before now: a thread that was late makes up for no probes, which would arrive as a
+        // burst.
         self.next_ns =
             now_ns.max(self.next_ns + budget.period_ns(self.plan.period_ns, CONNECTIONS, 1));
+        // Left out and not queued: on a path that answers nothing each probe would keep a
+        // descriptor for 5 s.
         if self.open.len() >= OPEN_MAX {
             return;
         }
@@ -165,6 +169,8 @@ impl Connections {
         match connection.advance(&self.plan.tls, &mut self.samples, &mut self.refused) {
             Some(connection) => {
                 if was_connecting {
+                    // A connected socket is always writable; level-triggered it would wake without
+                    // end.
                     let _ = epoll.modify(connection.fd.as_fd(), token, Interest::READ);
                 }
 
@@ -218,6 +224,8 @@ impl Connection {
                     return Ok(Next::Same(Step::Handshaking(stream)));
                 }
 
+                // Read again: the computation of the keys belongs to the handshake, and the echo
+                // starts after it.
                 now_ns = clock::monotonic_ns();
                 stream.send(fd.as_fd(), &ECHO)?;
                 Ok(Next::Then(Step::Echoing(stream)))

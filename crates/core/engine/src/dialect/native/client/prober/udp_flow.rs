@@ -115,6 +115,8 @@ impl UdpFlow {
 
         let mut datagram = [0; PROBE_LEN_MIN];
         head.encode_into(&mut datagram);
+        // A probe that the host drops stays without a reply and counts as lost, like one that the
+        // path drops.
         let _ = udp::send_with_tos(&self.fd, &datagram, self.tos);
         ProbeSample {
             sent_ns,
@@ -157,6 +159,8 @@ impl UdpFlow {
             (head.datagram_type, head.flow, head.tag) == (DatagramType::Reply, self.flow, self.tag);
         let (_, samples) = results.udp.get_mut(index).filter(|_| is_ours)?;
         let sample = samples.get_mut(usize::try_from(head.sequence).ok()?)?;
+        // The stamp is echoed: a reply of an earlier flow with the same sequence number does not
+        // match.
         if sample.sent_ns != head.stamp || received_ns < sample.sent_ns {
             return None;
         }

@@ -55,6 +55,8 @@ impl ProbeFlow {
         let _ = sockopt::SO_TIMESTAMPNS.set(&fd, true);
         let _ = sockopt::set_receive_tos(&fd, true);
         let _ = sockopt::set_receive_ttl(&fd, true);
+        // Answers to size probes leave with DF set and without the cached path MTU (ip(7),
+        // `IP_PMTUDISC_PROBE`).
         let _ = sockopt::set_path_mtu_probe(&fd);
         let _ = sockopt::set_receive_errors(&fd, true);
         let buffer = vec![0; SIZE_PROBE_BYTES_MAX + 1];
@@ -102,6 +104,8 @@ impl ProbeFlow {
             match udp::recv_message(&self.fd, &mut buffer) {
                 Ok(message) => {
                     self.answer_one(&message, &mut read);
+                    // With the size on the wire (`full_len`), although the buffer may have cut it:
+                    // the limit is on traffic.
                     meter.charge(
                         Traffic::Probes,
                         message.full_len as u64,

@@ -13,8 +13,8 @@ use linerate_sys::stream_io;
 use linerate_sys::{PageBuffer, errno, sockopt, tcp_info, zerocopy};
 
 use super::pace::{Pace, Portion, Turn, kernel_pacing_bytes_per_s};
-use super::{Ended, Pump, Pumped, RepeatedBlock, Scratch};
 use crate::data::budget::Budget;
+use crate::data::worker::{Ended, Pump, Pumped, RepeatedBlock, Scratch};
 use crate::measure::counters::StreamCounters;
 use crate::measure::observations::Observations;
 
@@ -346,9 +346,9 @@ pub(crate) fn blocks_per_memory(spec: &TestSpec) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::connected;
     use super::*;
     use crate::data::payload;
+    use crate::data::worker::tests::connected;
 
     const BLOCK: u32 = 131_072;
 

@@ -8,9 +8,9 @@ use linerate_model::TestSpec;
 use linerate_model::spec::Segmentation;
 use linerate_sys::{OsError, PageBuffer, errno, udp};
 
-use super::{Ended, Pump, Pumped, Scratch, SequenceWriter};
 use crate::data::budget::Budget;
 use crate::data::pacing::Schedule;
+use crate::data::worker::{Ended, Pump, Pumped, Scratch, SequenceWriter};
 use crate::measure::counters::StreamCounters;
 
 /// System call of a batch; a way that the system refuses is replaced by the next one for

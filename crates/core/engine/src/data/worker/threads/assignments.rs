@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use linerate_model::{StreamId, StreamRole};
 use linerate_sys::poll::EventFd;
 
-use super::Pump;
+use crate::data::worker::Pump;
 
 /// A stream on its way to a worker.
 pub(crate) struct StreamAssignment {
@@ -23,7 +23,7 @@ pub(crate) struct StreamAssignment {
 /// Assignment queue of a running worker: streams that other threads hand over, and requests for
 /// streams of its own.
 #[derive(Default)]
-pub(super) struct Assignments {
+pub(crate) struct Assignments {
     /// The queue is not empty, read without the lock.
     has_entries: AtomicBool,
     /// Migrations to the owner that were announced, and those that have arrived.
@@ -48,7 +48,7 @@ struct Request {
 
 /// Streams that migrate to another worker. The target's counter is released on drop, also if none
 /// were moved.
-pub(super) struct Migration {
+pub(crate) struct Migration {
     part: Part,
     target: Arc<Assignments>,
     wake: Arc<EventFd>,
@@ -56,19 +56,19 @@ pub(super) struct Migration {
 
 /// Selects streams of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// Every second one; one of an odd number stays.
     Half,
     All,
 }
 
 impl Assignments {
-    pub(super) fn push(&self, stream: StreamAssignment) {
+    pub(crate) fn push(&self, stream: StreamAssignment) {
         self.change(|queue| queue.streams.push(stream));
     }
 
     /// Asks the owner for a part of its streams.
-    pub(super) fn request(&self, migration: Migration) {
+    pub(crate) fn request(&self, migration: Migration) {
         let after_arrived = self.announced.load(Ordering::Acquire);
         self.change(|queue| {
             queue.requests.push_back(Request {
@@ -79,13 +79,13 @@ impl Assignments {
     }
 
     /// Announced migrations have not arrived yet. Until then the owner does not acknowledge a stop.
-    pub(super) fn expects_streams(&self) -> bool {
+    pub(crate) fn expects_streams(&self) -> bool {
         self.announced.load(Ordering::Acquire) != self.arrived.load(Ordering::Acquire)
     }
 
     /// New streams, and a request for those that the owner has then. To be called again after a
     /// request.
-    pub(super) fn take(&self) -> (Vec<StreamAssignment>, Option<Migration>) {
+    pub(crate) fn take(&self) -> (Vec<StreamAssignment>, Option<Migration>) {
         // Workers call this on every turn of their loop: one relaxed load while nothing happens,
         // and a stale value only delays the entry to the next turn, which the event wakes.
         if !self.has_entries.load(Ordering::Relaxed) {
@@ -120,7 +120,7 @@ impl Assignments {
 
 impl Migration {
     /// Announces streams to the worker that owns `target`, which `wake` wakes.
-    pub(super) fn announce(part: Part, target: &Arc<Assignments>, wake: &Arc<EventFd>) -> Self {
+    pub(crate) fn announce(part: Part, target: &Arc<Assignments>, wake: &Arc<EventFd>) -> Self {
         target.announced.fetch_add(1, Ordering::Release);
         Self {
             part,
@@ -129,11 +129,11 @@ impl Migration {
         }
     }
 
-    pub(super) fn part(&self) -> Part {
+    pub(crate) fn part(&self) -> Part {
         self.part
     }
 
-    pub(super) fn push(&self, stream: StreamAssignment) {
+    pub(crate) fn push(&self, stream: StreamAssignment) {
         self.target.push(stream);
     }
 }
@@ -149,7 +149,7 @@ impl Drop for Migration {
 
 impl Part {
     /// Selected number of this number of streams.
-    pub(super) fn of(self, streams: usize) -> usize {
+    pub(crate) fn of(self, streams: usize) -> usize {
         match self {
             Self::Half => streams / 2,
             Self::All => streams,
@@ -157,7 +157,7 @@ impl Part {
     }
 
     /// Includes the stream at this place.
-    pub(super) fn contains(self, index: usize) -> bool {
+    pub(crate) fn contains(self, index: usize) -> bool {
         match self {
             Self::Half => index % 2 == 1,
             Self::All => true,

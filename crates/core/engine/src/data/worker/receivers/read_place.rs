@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use linerate_sys::page_buffer::PAGE_ALIGNMENT;
 
-use super::repeated_block::STEP_BYTES;
+use crate::data::worker::senders::repeated_block::STEP_BYTES;
 
 /// The place of the next read.
 ///
@@ -15,20 +15,20 @@ use super::repeated_block::STEP_BYTES;
 /// whole pages, and the distance stays. So a read begins where its position in the stream is in a
 /// page, which keeps the distance, and long queues show whether another one is faster.
 #[derive(Debug, Default)]
-pub(super) struct ReadPlace {
+pub(crate) struct ReadPlace {
     shift: usize,
     /// Time per byte of the fastest long queue so far, ps.
     fastest_ps: Option<u64>,
 }
 
 /// Bytes that a buffer has behind its longest read.
-pub(super) const PLACES_BYTES: usize = PAGE_ALIGNMENT;
+pub(crate) const PLACES_BYTES: usize = PAGE_ALIGNMENT;
 /// Copies at a slow distance take three to five times as long.
 const SLOW_FACTOR: u64 = 2;
 
 impl ReadPlace {
     /// Where in the buffer to read `len` bytes that follow the first `total` bytes of the stream.
-    pub(super) fn range(&self, total: u64, len: usize) -> Range<usize> {
+    pub(crate) fn range(&self, total: u64, len: usize) -> Range<usize> {
         // Source pages of the sender begin at multiples of the page size of the stream, so this
         // keeps the distance modulo 4096 constant while reads end anywhere.
         let start = ((total % PAGE_ALIGNMENT as u64) as usize + self.shift) % PAGE_ALIGNMENT;
@@ -37,7 +37,7 @@ impl ReadPlace {
 
     /// Takes how long it took to read this number of bytes of a queue that was not emptied. The
     /// next distance is tried after the first one, and after a slow one.
-    pub(super) fn take(&mut self, elapsed_ns: u64, bytes: usize) {
+    pub(crate) fn take(&mut self, elapsed_ns: u64, bytes: usize) {
         let ps = elapsed_ns.saturating_mul(1_000) / (bytes as u64).max(1);
         let is_slow = self
             .fastest_ps

@@ -8,13 +8,13 @@ use super::group::GroupSize;
 const RECEIVERS_PER_SHARED_CPU: usize = 8;
 /// Most of them. Receivers share an only CPU with all senders of a peer on this machine, which may
 /// have a thread per stream.
-pub(super) const RECEIVERS_PER_CPU_MAX: usize = 64;
+pub(crate) const RECEIVERS_PER_CPU_MAX: usize = 64;
 /// The same where several would not help: small blocks wake a thread often, and senders of the same
 /// test need the CPU.
 const RECEIVERS_PER_CPU_MAX_WHERE_FEW: usize = 2;
 
 /// The numbers of receivers of a test.
-pub(super) struct ReceiverCount {
+pub(crate) struct ReceiverCount {
     /// CPUs that workers may use; none where the kernel does not report them.
     cpus: Vec<u32>,
     /// A CPU may have several receivers from the start.
@@ -22,7 +22,7 @@ pub(super) struct ReceiverCount {
 }
 
 impl ReceiverCount {
-    pub(super) fn new(cpus: Vec<u32>, may_share_cpus: bool) -> Self {
+    pub(crate) fn new(cpus: Vec<u32>, may_share_cpus: bool) -> Self {
         Self {
             cpus,
             may_share_cpus,
@@ -31,7 +31,7 @@ impl ReceiverCount {
 
     /// At the start, and at most. `incoming_cpu` is the CPU on which all data arrived before the
     /// start, if it is one.
-    pub(super) fn size(&self, incoming_cpu: Option<u32>) -> GroupSize {
+    pub(crate) fn size(&self, incoming_cpu: Option<u32>) -> GroupSize {
         let cpus = self.cpus.len().max(1);
         // The handshake shows it before data flows: windows of eight streams on one CPU closed 496
         // times per second with one receiver, four times with one per stream.
@@ -53,7 +53,7 @@ impl ReceiverCount {
     }
 
     /// For data that arrives on these CPUs; 0 where none is known.
-    pub(super) fn of(&self, incoming_cpus: &[u32]) -> usize {
+    pub(crate) fn of(&self, incoming_cpus: &[u32]) -> usize {
         if self.are_all_among(incoming_cpus) {
             self.on_all_cpus()
         } else {

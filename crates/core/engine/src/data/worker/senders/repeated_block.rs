@@ -24,7 +24,7 @@ pub(crate) struct RepeatedBlock {
 
 /// An odd number of cache lines of 64 bytes: what is aligned to lines stays so, and 64 shifts meet
 /// each distance once. A multiple of ten as well, after which a repeating payload is the same.
-pub(super) const STEP_BYTES: usize = 5 * 64;
+pub(crate) const STEP_BYTES: usize = 5 * 64;
 /// Bytes behind the block that shifts need.
 const SHIFTS_BYTES: usize = STEP_BYTES * 64;
 
@@ -104,9 +104,9 @@ mod tests {
 
     use linerate_model::spec::Payload;
 
-    use super::super::tests::connected;
     use super::*;
     use crate::data::payload;
+    use crate::data::worker::tests::connected;
 
     const LEN: usize = 2 * PAGE_ALIGNMENT;
 

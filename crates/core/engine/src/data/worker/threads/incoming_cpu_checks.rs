@@ -4,16 +4,16 @@
 //! them, those of another machine on the CPUs that the NIC interrupts.
 
 /// When to look where segments arrive, and what was found so far.
-pub(super) struct IncomingCpuChecks {
+pub(crate) struct IncomingCpuChecks {
     next_ns: u64,
     checks: u32,
-    pub(super) senders: Findings,
-    pub(super) receivers: Findings,
+    pub(crate) senders: Findings,
+    pub(crate) receivers: Findings,
 }
 
 /// Comparison of the workers of one role with the CPUs that segments of their streams arrive on.
 #[derive(Default)]
-pub(super) struct Findings {
+pub(crate) struct Findings {
     /// Checks in a row that found more CPUs than workers, and that found fewer.
     more: u32,
     fewer: u32,
@@ -30,7 +30,7 @@ const PERIOD_MAX_NS: u64 = 640_000_000;
 const CHECKS_MIN: u32 = 6;
 
 impl IncomingCpuChecks {
-    pub(super) fn new(now_ns: u64) -> Self {
+    pub(crate) fn new(now_ns: u64) -> Self {
         let next_ns = now_ns.saturating_add(PERIOD_MIN_NS);
         Self {
             next_ns,
@@ -41,12 +41,12 @@ impl IncomingCpuChecks {
     }
 
     /// When the next check is due, monotonic ns.
-    pub(super) fn next_ns(&self) -> u64 {
+    pub(crate) fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
     /// Sets when the next check is due.
-    pub(super) fn end_period(&mut self, now_ns: u64) {
+    pub(crate) fn end_period(&mut self, now_ns: u64) {
         self.checks = self.checks.saturating_add(1);
         let doublings = self
             .checks
@@ -60,7 +60,7 @@ impl IncomingCpuChecks {
 
 impl Findings {
     /// Takes what a check found: this many workers, and CPUs, 0 where that is not known.
-    pub(super) fn take(&mut self, workers: usize, cpus: usize) {
+    pub(crate) fn take(&mut self, workers: usize, cpus: usize) {
         self.more = if cpus > workers {
             self.more.saturating_add(1)
         } else {
@@ -76,12 +76,12 @@ impl Findings {
     }
 
     /// The CPUs stay more than the workers.
-    pub(super) fn too_few_workers(&self) -> bool {
+    pub(crate) fn too_few_workers(&self) -> bool {
         self.more >= CHECKS_MIN
     }
 
     /// The CPUs stay fewer than the workers.
-    pub(super) fn too_many_workers(&self) -> bool {
+    pub(crate) fn too_many_workers(&self) -> bool {
         self.fewer >= CHECKS_MIN
     }
 }

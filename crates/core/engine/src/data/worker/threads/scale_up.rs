@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_sys::{clock, cpu};
 
 /// Decides when to look for saturated workers.
-pub(super) struct ScaleUp {
+pub(crate) struct ScaleUp {
     checked_ns: u64,
     period_ns: u64,
     idle_time: IdleTime,
@@ -14,7 +14,7 @@ pub(super) struct ScaleUp {
 }
 
 /// Idle time so far of the CPUs that workers may use, together; `None` when it is not known.
-pub(super) type IdleTime = fn() -> Option<Duration>;
+pub(crate) type IdleTime = fn() -> Option<Duration>;
 
 /// Period of checks at first, and after a check that led to more workers. It holds about a thousand
 /// calls at rates where threads are saturated.
@@ -29,7 +29,7 @@ const IDLE_PERIOD_MIN_NS: u64 = 4 * IDLE_TICK_NS;
 const IDLE_SHARE_MIN: u64 = 8;
 
 impl ScaleUp {
-    pub(super) fn new(now_ns: u64, idle_time: IdleTime) -> Self {
+    pub(crate) fn new(now_ns: u64, idle_time: IdleTime) -> Self {
         Self {
             checked_ns: now_ns,
             period_ns: CHECK_MIN_NS,
@@ -39,12 +39,12 @@ impl ScaleUp {
     }
 
     /// When the next check is due, monotonic ns.
-    pub(super) fn next_ns(&self) -> u64 {
+    pub(crate) fn next_ns(&self) -> u64 {
         self.checked_ns.saturating_add(self.period_ns)
     }
 
     /// Time since the last check, ns.
-    pub(super) fn end_period(&mut self, now_ns: u64) -> u64 {
+    pub(crate) fn end_period(&mut self, now_ns: u64) -> u64 {
         now_ns
             .saturating_sub(std::mem::replace(&mut self.checked_ns, now_ns))
             .max(1)
@@ -53,7 +53,7 @@ impl ScaleUp {
     /// Number of CPUs that had time for one more thread since the last call; none at the first one,
     /// when a peer on this machine may not be at work yet. To ask costs milliseconds on a machine
     /// with hundreds of CPUs.
-    pub(super) fn idle_cpus(&mut self, now_ns: u64) -> usize {
+    pub(crate) fn idle_cpus(&mut self, now_ns: u64) -> usize {
         let Some(idle) = (self.idle_time)() else {
             return usize::MAX;
         };
@@ -67,7 +67,7 @@ impl ScaleUp {
     }
 
     /// Sets when the next check is due.
-    pub(super) fn begin_period(&mut self, has_grown: bool) {
+    pub(crate) fn begin_period(&mut self, has_grown: bool) {
         self.period_ns = if has_grown {
             CHECK_MIN_NS
         } else {
@@ -84,7 +84,7 @@ fn idle_cpus(idle_ns: u64, elapsed_ns: u64) -> usize {
 }
 
 /// Idle time as the kernel reports it.
-pub(super) fn idle_time() -> Option<Duration> {
+pub(crate) fn idle_time() -> Option<Duration> {
     cpu::idle_time().ok()
 }
 

@@ -9,9 +9,9 @@ use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::sockopt;
 use linerate_sys::udp::Message;
 
-use super::Target;
-use super::scratch::RECEIVE_SLOTS;
-use super::{DatagramKind, Ended, Pump, Pumped, Scratch, SequenceReader};
+use crate::data::worker::Target;
+use crate::data::worker::scratch::RECEIVE_SLOTS;
+use crate::data::worker::{DatagramKind, Ended, Pump, Pumped, Scratch, SequenceReader};
 use crate::measure::counters::StreamCounters;
 
 /// Receives until stopped and checks the number of every datagram.
@@ -227,8 +227,8 @@ impl PauseGuard {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::connected;
     use super::*;
+    use crate::data::worker::tests::connected;
 
     struct Everything;
 

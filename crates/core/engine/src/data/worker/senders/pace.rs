@@ -14,7 +14,7 @@ use crate::data::pacing::Schedule;
 /// before such an end is written at once, rounded up to a whole block. That is the amount a sender
 /// of whole blocks reaches at the same rate.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     schedule: Schedule,
     start_ns: u64,
     block_len: u64,
@@ -30,7 +30,7 @@ pub(super) struct Pace {
 
 /// Size of a paced write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Portion {
+pub(crate) enum Portion {
     /// A number of bytes, the block length that the user fixed.
     Bytes(u64),
     /// Bytes that become due in this time, ns.
@@ -39,7 +39,7 @@ pub(super) enum Portion {
 
 /// Next step of a paced sender.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(crate) enum Turn {
     /// Nothing before this time, monotonic ns; `u64::MAX` when the test has no more time.
     Wait(u64),
     /// A new portion.
@@ -75,7 +75,7 @@ const MARGIN_SHARE: u64 = 10;
 
 impl Portion {
     /// `None` for a stream without a rate.
-    pub(super) fn of(spec: &TestSpec) -> Option<Self> {
+    pub(crate) fn of(spec: &TestSpec) -> Option<Self> {
         let schedule = Schedule::new(0, spec.pacing.rate_bps?);
         let block_len = u64::from(spec.block_len_bytes.max(1));
         Some(match spec.pacing.burst_blocks {
@@ -89,7 +89,7 @@ impl Portion {
     }
 
     /// Bytes of one write at this rate, at most.
-    pub(super) fn bytes(self, rate_bps: u64) -> u64 {
+    pub(crate) fn bytes(self, rate_bps: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Period(ns) => Schedule::new(0, rate_bps).bytes_in(ns).max(1),
@@ -122,7 +122,7 @@ pub(crate) fn kernel_pacing_bytes_per_s(spec: &TestSpec) -> Option<u64> {
 
 impl Pace {
     /// `None` for a stream without a rate.
-    pub(super) fn new(spec: &TestSpec, start_ns: u64, round_trip: Duration) -> Option<Self> {
+    pub(crate) fn new(spec: &TestSpec, start_ns: u64, round_trip: Duration) -> Option<Self> {
         let warm_up_end_ns = start_ns.saturating_add(as_ns(spec.omit));
         let duration = spec.end.duration();
         let margin_ns = MARGIN_NS.max(as_ns(round_trip).saturating_mul(MARGIN_ROUND_TRIPS));
@@ -141,7 +141,7 @@ impl Pace {
     }
 
     /// `sent` bytes have been written so far.
-    pub(super) fn turn(&mut self, sent: u64, now_ns: u64) -> Turn {
+    pub(crate) fn turn(&mut self, sent: u64, now_ns: u64) -> Turn {
         if sent < self.portion_end {
             let bytes = self.portion_end - sent;
             return Turn::Continue { bytes };

@@ -10,10 +10,10 @@ use linerate_model::workload::Shape;
 use linerate_model::{TestSpec, Transport};
 use linerate_sys::{clock, sockopt, stream_io};
 
-use super::Target;
 use super::read_place::ReadPlace;
-use super::scratch::RECEIVE_BYTES;
-use super::{Ended, Pump, Pumped, ReadObserver, Scratch};
+use crate::data::worker::Target;
+use crate::data::worker::scratch::RECEIVE_BYTES;
+use crate::data::worker::{Ended, Pump, Pumped, ReadObserver, Scratch};
 use crate::measure::counters::StreamCounters;
 
 /// Where the bytes go.

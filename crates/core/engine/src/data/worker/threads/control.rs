@@ -8,7 +8,7 @@ use linerate_model::StreamId;
 use linerate_model::spec::{IoStrategy, ReceiveWait};
 use linerate_sys::poll::EventFd;
 
-use super::Ended;
+use crate::data::worker::Ended;
 
 /// Notice of a worker to the control thread.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) enum Notice {
 /// Phase of the data plane of one test; only ever grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 #[repr(u8)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     Run,
     /// Senders stop; receivers continue.
     StopSending,
@@ -56,7 +56,7 @@ impl RunControl {
     }
 
     /// Strategy of the workers from now on.
-    pub(super) fn strategy(&self) -> IoStrategy {
+    pub(crate) fn strategy(&self) -> IoStrategy {
         unpacked(self.strategy.load(Ordering::Relaxed))
     }
 
@@ -65,7 +65,7 @@ impl RunControl {
         self.strategy.store(packed(strategy), Ordering::Relaxed);
     }
 
-    pub(super) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> Phase {
         match self.phase.load(Ordering::Acquire) {
             0 => Phase::Run,
             1 => Phase::StopSending,
@@ -75,7 +75,7 @@ impl RunControl {
     }
 
     /// Advances to a phase; never back.
-    pub(super) fn advance_to(&self, phase: Phase) {
+    pub(crate) fn advance_to(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::AcqRel);
     }
 

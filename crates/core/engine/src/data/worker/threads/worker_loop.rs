@@ -15,7 +15,7 @@ use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 
 use super::assignments::{Assignments, Migration, StreamAssignment};
 use super::control::{Notice, Phase, RunControl};
-use super::{Ended, Pumped, Scratch};
+use crate::data::worker::{Ended, Pumped, Scratch};
 
 struct Slot {
     stream: StreamAssignment,
@@ -39,14 +39,14 @@ enum SlotState {
 
 /// CPU time and waits of one worker so far.
 #[derive(Debug, Default)]
-pub(super) struct WorkerLoad {
+pub(crate) struct WorkerLoad {
     cpu: OnceLock<ThreadCpuClock>,
     waits: AtomicU64,
 }
 
 impl WorkerLoad {
     /// CPU time in ns; 0 before the thread runs and after it has ended.
-    pub(super) fn cpu_ns(&self) -> u64 {
+    pub(crate) fn cpu_ns(&self) -> u64 {
         self.cpu
             .get()
             .and_then(|clock| clock.read_ns())
@@ -54,7 +54,7 @@ impl WorkerLoad {
     }
 
     /// Number of times without work: it has slept, paused or polled.
-    pub(super) fn waits(&self) -> u64 {
+    pub(crate) fn waits(&self) -> u64 {
         self.waits.load(Ordering::Relaxed)
     }
 
@@ -63,7 +63,7 @@ impl WorkerLoad {
     }
 }
 
-pub(super) struct Worker {
+pub(crate) struct Worker {
     slots: Vec<Slot>,
     strategy: IoStrategy,
     load: Arc<WorkerLoad>,
@@ -91,7 +91,7 @@ const DRAIN_TIME_NS: u64 = 100_000_000;
 const DRAIN_CALLS: u32 = 1024;
 
 impl Worker {
-    pub(super) fn new(
+    pub(crate) fn new(
         control: Arc<RunControl>,
         wake: Arc<EventFd>,
         assignments: Arc<Assignments>,
@@ -121,7 +121,7 @@ impl Worker {
         })
     }
 
-    pub(super) fn assign(&mut self, share: Vec<StreamAssignment>) -> linerate_sys::Result<()> {
+    pub(crate) fn assign(&mut self, share: Vec<StreamAssignment>) -> linerate_sys::Result<()> {
         for mut stream in share {
             stream
                 .pump
@@ -194,7 +194,7 @@ impl Worker {
         self.assign_each(kept);
     }
 
-    pub(super) fn run(mut self) {
+    pub(crate) fn run(mut self) {
         // Without it the kernel may be up to 50 µs late; everything still works.
         let _ = clock::set_timer_slack_ns(1);
         if let Some(clock) = ThreadCpuClock::of_this_thread() {

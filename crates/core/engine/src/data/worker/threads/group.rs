@@ -11,7 +11,7 @@ use super::control::RunControl;
 use super::worker_loop::{Worker, WorkerLoad};
 
 /// The workers of a test that send, or those that receive.
-pub(super) struct WorkerGroup {
+pub(crate) struct WorkerGroup {
     control: Arc<RunControl>,
     workers: Vec<WorkerHandle>,
     /// Number of workers that have streams, the first ones; the others sleep.
@@ -22,10 +22,10 @@ pub(super) struct WorkerGroup {
 
 /// Number of workers of a group that has enough streams.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct GroupSize {
-    pub(super) initial: usize,
+pub(crate) struct GroupSize {
+    pub(crate) initial: usize,
     /// Most of them, once those that run have no idle time.
-    pub(super) max: usize,
+    pub(crate) max: usize,
 }
 
 struct WorkerHandle {
@@ -58,7 +58,7 @@ impl WorkerHandle {
 
 impl WorkerGroup {
     /// Starts as few threads as the streams need, and at most the initial number.
-    pub(super) fn start(
+    pub(crate) fn start(
         control: &Arc<RunControl>,
         limits: GroupSize,
         streams: Vec<StreamAssignment>,
@@ -86,7 +86,7 @@ impl WorkerGroup {
     }
 
     /// Takes on one more stream while the others run.
-    pub(super) fn add(&mut self, stream: StreamAssignment) -> linerate_sys::Result<()> {
+    pub(crate) fn add(&mut self, stream: StreamAssignment) -> linerate_sys::Result<()> {
         if self.active == self.workers.len() && self.active < self.limits.initial {
             return self.spawn(vec![stream]);
         }
@@ -105,7 +105,7 @@ impl WorkerGroup {
     }
 
     /// Workers that hardly waited since the last call, `period_ns` ago.
-    pub(super) fn saturated(&mut self, period_ns: u64) -> Vec<usize> {
+    pub(crate) fn saturated(&mut self, period_ns: u64) -> Vec<usize> {
         let active = self.workers[..self.active].iter_mut().enumerate();
         active
             .filter_map(|(index, worker)| worker.was_saturated(period_ns).then_some(index))
@@ -114,7 +114,7 @@ impl WorkerGroup {
 
     /// Each of these workers gives half of its streams to another one, as long as there are at most
     /// `more_max` more. True if one did.
-    pub(super) fn relieve(&mut self, saturated: &[usize], more_max: usize) -> bool {
+    pub(crate) fn relieve(&mut self, saturated: &[usize], more_max: usize) -> bool {
         let before = self.active;
         for index in saturated {
             if self.active - before < more_max {
@@ -125,7 +125,7 @@ impl WorkerGroup {
     }
 
     /// From now on this number of workers has the streams, as far as there are enough streams.
-    pub(super) fn set_active(&mut self, wanted: usize) {
+    pub(crate) fn set_active(&mut self, wanted: usize) {
         while self.active > wanted.max(1) {
             self.retire_last();
         }
@@ -176,19 +176,19 @@ impl WorkerGroup {
         giver.wake.signal();
     }
 
-    pub(super) fn active(&self) -> usize {
+    pub(crate) fn active(&self) -> usize {
         self.active
     }
 
     /// Most workers that may be active with the streams there are.
-    pub(super) fn active_max(&self) -> usize {
+    pub(crate) fn active_max(&self) -> usize {
         let streams: usize = self.workers.iter().map(|worker| worker.streams).sum();
         streams.min(self.limits.max)
     }
 
     /// Announces all streams of a worker that the test plays itself.
     #[cfg(test)]
-    pub(super) fn announce_to_first(&self) -> Migration {
+    pub(crate) fn announce_to_first(&self) -> Migration {
         Migration::announce(
             Part::All,
             &self.workers[0].assignments,
@@ -197,7 +197,7 @@ impl WorkerGroup {
     }
 
     /// There may be more active workers.
-    pub(super) fn can_grow(&self) -> bool {
+    pub(crate) fn can_grow(&self) -> bool {
         self.active < self.limits.max
             && self.workers[..self.active]
                 .iter()
@@ -244,25 +244,25 @@ impl WorkerGroup {
     }
 
     /// CPU time of the workers so far in ns, and how often they had nothing to do.
-    pub(super) fn load(&self) -> (u64, u64) {
+    pub(crate) fn load(&self) -> (u64, u64) {
         let loads = self.workers.iter().map(|worker| &worker.load);
         loads.fold((0, 0), |(cpu_ns, waits), load| {
             (cpu_ns + load.cpu_ns(), waits + load.waits())
         })
     }
 
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.workers.len()
     }
 
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         for worker in &self.workers {
             worker.wake.signal();
         }
     }
 
     /// Waits for the threads, which have been asked to end.
-    pub(super) fn join(&mut self) {
+    pub(crate) fn join(&mut self) {
         for worker in &mut self.workers {
             if let Some(thread) = worker.thread.take() {
                 // A worker that panicked left no result.
