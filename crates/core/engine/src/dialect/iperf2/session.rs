@@ -206,7 +206,7 @@ impl Session {
             burst_reports::report(&self.connections, &self.run, reporter);
 
             let happened = self.on_run(reporter);
-            let done = self.carry_out(reporter, &mut requests);
+            let done = self.execute_actions(reporter, &mut requests);
             let started = self.start_ready(reporter);
 
             for (token, connection) in self.connections.iter_mut().enumerate() {
@@ -356,7 +356,11 @@ impl Session {
     }
 
     /// Executes the actions of the machines; true if there were any.
-    fn carry_out(&mut self, reporter: &mut Reporter<'_>, requests: &mut Vec<Request>) -> bool {
+    fn execute_actions(
+        &mut self,
+        reporter: &mut Reporter<'_>,
+        requests: &mut Vec<Request>,
+    ) -> bool {
         let mut any = false;
         for connection in &mut self.connections {
             while let Some(action) = connection.machine.next() {

@@ -280,7 +280,7 @@ impl<'a> Client<'a> {
                     self.close();
                     return outcome;
                 }
-                self.act(action, reporter);
+                self.execute(action, reporter);
             }
 
             // Before the wait: a closed pipe would otherwise be noticed with the next event,
@@ -334,7 +334,7 @@ impl<'a> Client<'a> {
         [machine, run].into_iter().flatten().min()
     }
 
-    fn act(&mut self, action: ClientAction, reporter: &mut Reporter<'_>) {
+    fn execute(&mut self, action: ClientAction, reporter: &mut Reporter<'_>) {
         let now = Instant::now();
         match action {
             ClientAction::Send(bytes) => {

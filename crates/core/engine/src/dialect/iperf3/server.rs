@@ -223,7 +223,7 @@ impl Iperf3Server {
         loop {
             while let Some(id) = self.registry.next_ready() {
                 while let Some(action) = self.registry.poll_action(id) {
-                    self.act(id, action, server);
+                    self.execute(id, action, server);
                     self.forward_inputs(id, server);
                 }
 
@@ -241,7 +241,7 @@ impl Iperf3Server {
         self.close_unused_listeners(server);
     }
 
-    fn act(&mut self, id: u64, action: ServerAction, server: &mut ServerContext<'_>) {
+    fn execute(&mut self, id: u64, action: ServerAction, server: &mut ServerContext<'_>) {
         if let ServerAction::Close(outcome) = action {
             return self.close_session(id, outcome, server);
         }
@@ -262,7 +262,7 @@ impl Iperf3Server {
             quota: server.admission.quotas().quota(id),
         };
         let mut sockets = ServerSockets::new(id, &self.epoll, server);
-        session.act(action, &self.context, admitted, &mut sockets);
+        session.execute(action, &self.context, admitted, &mut sockets);
 
         if starts {
             self.log_start(id, server);

@@ -199,7 +199,7 @@ impl Session {
     }
 
     /// Carries out what the registry decided.
-    pub(super) fn act(
+    pub(super) fn execute(
         &mut self,
         action: ServerAction,
         context: &Context,

@@ -174,7 +174,7 @@ impl NativeClient {
             wants_facts: announcement.wants_facts,
             ..Hello::default()
         };
-        self.give(Input::Hello {
+        self.push_input(Input::Hello {
             hello: Box::new(hello),
             server_proof,
         });
@@ -352,7 +352,7 @@ impl NativeClient {
         spec: &PhaseSpec,
         interrupts: &dyn Interrupts,
     ) -> Result<Ready, NativeError> {
-        self.give(Input::OpenPhase(Box::new(spec.clone())));
+        self.push_input(Input::OpenPhase(Box::new(spec.clone())));
         let ready = self.await_action(ANSWER_TIMEOUT, interrupts, |action| {
             matches!(action, Action::Ready(_))
         })?;
@@ -366,7 +366,7 @@ impl NativeClient {
 
     /// Has the server begin the phase.
     pub(super) fn start_phase(&mut self, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
-        self.give(Input::Start);
+        self.push_input(Input::Start);
         self.await_action(ANSWER_TIMEOUT, interrupts, |action| {
             matches!(action, Action::Started { .. })
         })?;
@@ -378,7 +378,7 @@ impl NativeClient {
         &mut self,
         interrupts: &dyn Interrupts,
     ) -> Result<Option<Box<EndpointPhase>>, NativeError> {
-        self.give(Input::Stop);
+        self.push_input(Input::Stop);
         let timeout = RESUME_TIMEOUT.max(ANSWER_TIMEOUT);
         let result = self.await_action(timeout, interrupts, |action| {
             matches!(action, Action::PhaseResult(_))
@@ -399,7 +399,7 @@ impl NativeClient {
             return None;
         }
 
-        self.give(Input::WantFacts);
+        self.push_input(Input::WantFacts);
         let action = self
             .await_action(ANSWER_TIMEOUT, interrupts, |action| {
                 matches!(action, Action::Facts(_))
@@ -414,12 +414,12 @@ impl NativeClient {
 
     /// Ends the session.
     pub fn close(mut self) {
-        self.give(Input::Bye);
+        self.push_input(Input::Bye);
     }
 
-    pub(super) fn give(&mut self, input: Input) {
+    pub(super) fn push_input(&mut self, input: Input) {
         self.machine.handle_local(Instant::now(), input);
-        self.carry_out();
+        self.execute_actions();
     }
 
     /// Readable when [`Self::on_control`] has something to do.
@@ -451,13 +451,13 @@ impl NativeClient {
             }
         }
 
-        self.carry_out();
+        self.execute_actions();
     }
 
     /// Lets time pass.
     pub(super) fn on_time(&mut self, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
         self.machine.handle_timeout(Instant::now());
-        self.carry_out();
+        self.execute_actions();
         self.resume_if_wanted(interrupts)?;
 
         match &self.failed {
@@ -470,7 +470,7 @@ impl NativeClient {
     }
 
     /// Executes what the machine decided; what is for others waits.
-    fn carry_out(&mut self) {
+    fn execute_actions(&mut self) {
         while let Some(action) = self.machine.poll_action() {
             match action {
                 Action::Send(bytes) => self.send(&bytes),
@@ -533,7 +533,7 @@ impl NativeClient {
         self.resumed += 1;
         self.machine
             .resume(Instant::now(), &proof.unwrap_or_default());
-        self.carry_out();
+        self.execute_actions();
 
         Ok(())
     }

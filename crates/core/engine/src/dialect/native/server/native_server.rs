@@ -113,7 +113,7 @@ impl NativeServer {
             });
         }
 
-        self.handshakes.note(peer.ip(), now);
+        self.handshakes.record(peer.ip(), now);
         let session = Session::new(id, fd, peer, &self.context);
         let watched = session
             .control_fd()

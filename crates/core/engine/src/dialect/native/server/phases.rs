@@ -27,7 +27,7 @@ pub(super) const FLOWS_MAX: u32 = 8;
 
 impl Session {
     /// Does what the machine decided.
-    pub(super) fn act(
+    pub(super) fn execute(
         &mut self,
         action: Action,
         shared: &mut Shared<'_>,
@@ -81,7 +81,7 @@ impl Session {
         }
 
         if let Some(responder) = &self.responder {
-            responder.give(Task::BeginPhase);
+            responder.push_task(Task::BeginPhase);
         }
 
         let quota = self.quota.clone();

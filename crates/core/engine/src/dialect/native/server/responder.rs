@@ -143,7 +143,7 @@ impl Responder {
     }
 
     /// Hands a task over.
-    pub(super) fn give(&self, task: Task) {
+    pub(super) fn push_task(&self, task: Task) {
         // The thread receives until `drop` ends it; before that the send cannot fail.
         let _ = self.tasks.send(task);
         self.wake.signal();
@@ -156,7 +156,7 @@ impl Responder {
 
 impl Drop for Responder {
     fn drop(&mut self) {
-        self.give(Task::Quit);
+        self.push_task(Task::Quit);
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has no result.
             let _ = thread.join();
@@ -235,8 +235,8 @@ impl Worker {
             }
         }
 
-        // The channel may hold more; the event returns this thread here again after the sockets had
-        // their turn.
+        // The channel may hold more; the event makes this thread return after the sockets had their
+        // turn.
         self.wake.signal();
         true
     }

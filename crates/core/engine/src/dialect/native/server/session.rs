@@ -286,7 +286,7 @@ impl Session {
 
         self.take_response(now);
         while let Some(action) = self.machine.poll_action() {
-            self.act(action, shared, server);
+            self.execute(action, shared, server);
         }
 
         self.watch(shared.epoll);
@@ -330,7 +330,7 @@ impl Session {
             .map(Responder::counts)
             .unwrap_or_default();
         if let Some(responder) = &self.responder {
-            responder.give(Task::EndPhase);
+            responder.push_task(Task::EndPhase);
         }
 
         let (mut result, facts) = phase.finish(probes);
@@ -461,7 +461,7 @@ impl Session {
         let (Some(responder), Some(allotted)) = (&self.responder, self.allotment.take()) else {
             return false;
         };
-        responder.give(Task::Connection {
+        responder.push_task(Task::Connection {
             fd,
             head,
             transaction,
@@ -479,7 +479,7 @@ impl Session {
             _ => {
                 if let (Some(responder), Some(allotted)) = (&self.responder, self.allotment.take())
                 {
-                    responder.give(Task::Flow {
+                    responder.push_task(Task::Flow {
                         fd,
                         flow: id.flow,
                         tag: id.tag,

@@ -133,7 +133,7 @@ impl Tokens {
 
         let taken = self.take(token, Grant::Stream(kind), from, now);
         if taken.is_none() {
-            self.wrong.note(from, now);
+            self.wrong.record(from, now);
         }
 
         taken.ok_or(StreamRefusal::Token)

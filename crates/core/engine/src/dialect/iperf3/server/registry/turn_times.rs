@@ -29,7 +29,7 @@ struct TurnTime {
 
 impl TurnTimes {
     /// A client of this address opened its streams, or did not, between these moments.
-    pub(super) fn note(&mut self, address: Network, since: Instant, now: Instant) {
+    pub(super) fn record(&mut self, address: Network, since: Instant, now: Instant) {
         if self.0.len() >= ADDRESSES_MAX {
             self.0.retain(|_, turn| turn.left(now) < UDP_TURN);
         }

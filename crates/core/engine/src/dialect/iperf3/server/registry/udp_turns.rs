@@ -63,7 +63,7 @@ impl SessionRegistry {
             return;
         };
         if let Some(since) = client.opens_since.take() {
-            self.turn_times.note(client.network(), since, now);
+            self.turn_times.record(client.network(), since, now);
         }
 
         self.advance_udp_queue(now);
