@@ -117,7 +117,7 @@ impl Drawable<SvgBackend<'_>> for PlacedShape<'_> {
     }
 }
 
-/// What is drawn at the points of an element.
+/// Shape at the points of an element.
 pub(super) enum Shape<'a> {
     /// From each point to the next.
     Line,

@@ -1,6 +1,6 @@
-//! What a terminal can draw with.
+//! Characters that a terminal can draw.
 
-/// What bars are made of.
+/// Characters of bars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Glyphs {
     /// Eighths of a block, where the locale is UTF-8.

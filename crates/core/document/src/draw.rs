@@ -28,7 +28,7 @@ const LEGEND_STEP: u32 = 18;
 const HUES: usize = 6;
 /// Points of a series beyond which markers would hide the line.
 const DENSE: usize = 40;
-/// What the legend has room for.
+/// Room of the legend.
 const NAME_CHARS_MAX: usize = 22;
 /// Places with a text of their own under the pointer; more would be too narrow to point at.
 const HOVER_MAX: usize = 100;

@@ -30,7 +30,7 @@ impl LogRateLimit {
         }
     }
 
-    /// Whether a message may pass.
+    /// True if a message may pass.
     pub fn passes(&mut self, now: Instant) -> bool {
         if self
             .begun

@@ -28,7 +28,7 @@ enum Route {
     Queued(WriteQueue),
 }
 
-/// How dropped lines are announced.
+/// Announcement of dropped lines.
 pub struct DroppedNotice(DropNotice);
 
 impl DroppedNotice {
@@ -190,7 +190,7 @@ impl Streams {
         }
     }
 
-    /// What a log file does not take goes to standard error.
+    /// Lines that a log file refuses go to standard error.
     fn error(&mut self, text: &str) -> io::Result<()> {
         match &mut self.errors {
             Some(errors) => errors.write_whole(text),

@@ -46,7 +46,7 @@ pub(crate) type WriteMessage = Box<dyn FnMut(&Message) -> io::Result<()> + Send>
 /// Makes the text about a number of dropped lines.
 pub(crate) type DropNotice = Box<dyn Fn(u64) -> Message + Send>;
 
-/// What the writing thread does next.
+/// Next step of the writing thread.
 pub(crate) enum Message {
     /// Report text.
     Report(String),
@@ -166,7 +166,7 @@ impl Shared {
         }
     }
 
-    /// Whether there was something to announce, and it was written.
+    /// True if there was something to announce, and it was written.
     fn announce_dropped(&self, write: &mut WriteMessage, notice: &DropNotice) -> bool {
         let lines = std::mem::take(&mut self.lock().dropped_lines);
         let is_announced = lines > 0 && write(&notice(lines)).is_ok();

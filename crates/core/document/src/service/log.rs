@@ -15,7 +15,7 @@ use crate::log_rate_limit::LogRateLimit;
 use crate::number::counted;
 use crate::{DroppedNotice, Output, members, pretty};
 
-/// How important a line is.
+/// Severity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -23,13 +23,13 @@ pub enum Level {
     Error,
     /// Something is not as it should be.
     Warn,
-    /// What an operator wants to know afterwards.
+    /// Facts that an operator needs afterwards.
     Info,
-    /// What helps to find a fault.
+    /// Details that help to find a fault.
     Debug,
 }
 
-/// How lines look.
+/// Format of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Time, level, sentence.
@@ -38,18 +38,18 @@ pub enum Format {
     Json,
 }
 
-/// What is logged, and how.
+/// Selection and format of the log.
 #[derive(Debug, Clone, Copy)]
 pub struct LogOptions {
     /// The least important level that is written.
     pub level: Level,
-    /// How lines look.
+    /// Format of lines.
     pub format: Format,
     /// Time between two lines about running tests.
     pub progress_interval: Duration,
 }
 
-/// How the log announces its lines that were dropped.
+/// Announcement of dropped lines of the log.
 #[must_use]
 pub fn dropped_notice(options: LogOptions) -> DroppedNotice {
     DroppedNotice::report(move |lines| {
@@ -84,7 +84,7 @@ struct LogReporter {
     log: Log,
     flood: LogRateLimit,
     warnings: LogRateLimit,
-    /// What happened since the last line about it.
+    /// Events since the last line about it.
     progress: Progress,
 }
 
