@@ -88,6 +88,7 @@ impl Quota {
             .iter()
             .map(|rate| rate.paid_until_ns(traffic).load(Ordering::Relaxed));
         match paid_until_ns.max() {
+            // The strictest of all rates decides: each has its own time until which it is paid.
             Some(t) if t > now_ns => Grant::NotBefore(t),
             _ => {
                 let portion = self.rates.iter().map(|rate| rate.portion_bytes()).min();
@@ -143,6 +144,8 @@ impl SharedRate {
         let pay = |paid_until_ns: u64| {
             Some(
                 paid_until_ns
+                    // Unused time is worth little: a test that paused may not catch up with a
+                    // burst.
                     .max(now_ns.saturating_sub(CREDIT_NS))
                     .saturating_add(cost_ns),
             )

@@ -51,6 +51,7 @@ impl AccessList {
 
     pub(crate) fn admits(&self, address: IpAddr) -> bool {
         let within = |list: &[Network]| list.iter().any(|n| n.contains(address));
+        // A denied range wins over an allowed one, so that `--deny` can cut a hole into `--allow`.
         self.allow.as_deref().is_none_or(within) && !within(&self.deny)
     }
 }
@@ -92,6 +93,7 @@ fn add_file(
         if range.is_empty() {
             continue;
         }
+        // Each connection walks the list.
         if networks.len() >= RANGES_MAX {
             return Err(AccessError::TooMany {
                 path: path.to_owned(),

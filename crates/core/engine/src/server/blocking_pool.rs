@@ -57,6 +57,7 @@ impl<W: Send + 'static, O: Send + 'static> BlockingPool<W, O> {
 
     /// Begins with a client's work. Where no thread can be created, the control thread does it.
     pub(crate) fn begin(&mut self, id: u64, work: W) {
+        // Started on demand: most servers check no password and parse no large result.
         if self.threads == self.under_way && self.start_thread().is_ok() {
             self.threads += 1;
         }
@@ -66,6 +67,8 @@ impl<W: Send + 'static, O: Send + 'static> BlockingPool<W, O> {
             // The pool holds the other end.
             let _ = self.work.send((id, work));
         } else {
+            // The system has no thread left: done here, so that the client gets its answer, if
+            // late.
             let _ = self.done.send((id, (self.run)(work)));
             self.notice.signal();
         }

@@ -51,12 +51,14 @@ impl Liveness {
     ) -> Option<Duration> {
         // A server that was stopped has not seen what its client did.
         let gap_ns = now_ns.saturating_sub(self.checked_ns);
+        // SIGSTOP or a suspended machine: the time counts for neither end.
         if gap_ns > CHECK_GAP_MAX_NS {
             self.changed_ns = self.changed_ns.saturating_add(gap_ns);
         }
 
         self.checked_ns = self.checked_ns.max(now_ns);
 
+        // More than a byte: a client could otherwise keep a place with a byte per period.
         if progress_bytes >= self.progress_bytes.saturating_add(self.progress_bytes_min) {
             self.progress_bytes = progress_bytes;
             self.changed_ns = self.changed_ns.max(now_ns);

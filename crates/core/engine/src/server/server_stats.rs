@@ -68,6 +68,7 @@ impl ServerStats {
         facts.number = self.started;
         facts.running_beside = u32::try_from(self.running.len()).unwrap_or(u32::MAX);
 
+        // Kept per test, since the record names the most tests that ran beside it at any time.
         for other in self.running.values_mut() {
             other.concurrent_max = other.concurrent_max.max(facts.running_beside);
         }
@@ -92,6 +93,7 @@ impl ServerStats {
             .saturating_sub(entry.counted.received_bytes);
         let sent_bytes = moved.sent_bytes.saturating_sub(entry.counted.sent_bytes);
 
+        // Sessions report cumulative totals; the difference is what is new since the last call.
         entry.counted = moved;
         let position = TRANSPORTS.iter().position(|t| *t == entry.facts.transport);
         let total = position.and_then(|p| self.totals.get_mut(p));

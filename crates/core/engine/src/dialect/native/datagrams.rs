@@ -212,6 +212,8 @@ impl DatagramRun {
             .report();
 
         let rate_bps = self.shared.rate_control.rate_bps.load(Ordering::Relaxed);
+        // The kernel's stamp of the newest datagram: bytes and time of a report then belong
+        // together.
         let stamp_ns = arrived_ns.unwrap_or(now_ns);
         self.requests
             .send(stamp_ns, &Feedback { rate_bps, ..report });

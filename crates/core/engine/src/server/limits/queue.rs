@@ -79,6 +79,7 @@ fn expected_wait(
     places: usize,
 ) -> Duration {
     let mut ends: Vec<Duration> = remaining.map(Option::unwrap_or_default).collect();
+    // A place without a test is free at once.
     ends.resize(ends.len().max(places), Duration::ZERO);
 
     for _ in 0..ahead {

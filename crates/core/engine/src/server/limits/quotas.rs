@@ -130,6 +130,8 @@ impl Quotas {
         let rates = self.shared_rates(&request);
         let bytes_max =
             smallest(&self.limits, &request, |l| l.bytes).map(|max| match request.bytes {
+                // The allowance for last blocks is for senders that count whole blocks; a test
+                // without an amount has no last block.
                 0 => max,
                 _ => max.saturating_add(request.last_blocks_bytes.min(max)),
             });
@@ -217,6 +219,8 @@ impl Quotas {
                       covers: &dyn Fn(&QuotaRequest) -> bool,
                       rate: fn(&Rates) -> &Option<Arc<SharedRate>>| {
             let rate_bps = limits.rate_bps?;
+            // One shared counter for all tests of the scope: counters per test would allow the rate
+            // to each.
             let running = self.entries.values().find(|e| covers(&e.request));
             let running = running.and_then(|e| rate(&e.rates).clone());
             Some(running.unwrap_or_else(|| Arc::new(SharedRate::new(rate_bps))))
@@ -326,6 +330,8 @@ impl Quotas {
     /// An announced amount must fit; a client that announces none is slowed down.
     fn check_rate(&self, request: &QuotaRequest) -> Result<(), RefusalReason> {
         let fits = |(limits, covers): Scope<'_>| {
+            // The sum of announcements, not the measured rate: admission does not depend on what
+            // the path lets through now.
             let announced = self
                 .entries
                 .values()

@@ -50,7 +50,10 @@ impl Capacity {
     pub(crate) fn of_host(tests_max: u32) -> Self {
         // Raising the limit again returns the limit in force.
         let descriptors = process::raise_fd_limit().unwrap_or(1024);
+        // Socket buffers are charged to the control group as well (cgroups v2, `memory.stat` sock),
+        // so tests get a quarter of its limit.
         let memory_bytes = memory::limit_bytes().map_or(u64::MAX, |bytes| bytes / 4);
+        // A quarter stays for pending connections and those that wait for their peer to close.
         let descriptors = (descriptors / 4)
             .saturating_mul(3)
             .saturating_sub(DESCRIPTORS_OF_SERVER);
@@ -89,6 +92,8 @@ impl ResourceQuota {
         let all = self.reserved();
         let (_, own) = self.sum(|a, _| a == address);
         let (unproven_tests, unproven) = self.sum(|_, n| n.is_unproven);
+        // Sources of UDP can be forged: what they may hold is bounded apart, so that they cannot
+        // exhaust the places of others.
         if requirements.is_unproven
             && !(fits(unproven_tests, 1, capacity.unproven_tests)
                 && fits(

@@ -272,6 +272,7 @@ impl Iperf2Server {
             spec,
             &self.spec.local,
         );
+        // Names of files of this host are not for the reports of clients.
         announced.file_name = None;
         reporter.emit(&Event::TestAccepted(Box::new(announced)));
 
@@ -290,6 +291,7 @@ impl Iperf2Server {
     fn advance_sessions(&mut self, server: &mut ServerContext<'_>) {
         let mut over = Vec::new();
         // Clients of a server that takes one at a time wait in the kernel.
+        // With `-1` the listener is not watched during a test; a poll shows whether a client waits.
         let waits = self.defaults.one_at_a_time && server.listeners.have_waiting();
         let is_place_wanted = waits || server.admission.is_place_wanted(Instant::now());
 

@@ -140,6 +140,7 @@ impl LoadPump {
     }
 
     fn advance(&mut self, now_ns: u64, scratch: &mut Scratch) -> Result<Pumped, Ended> {
+        // A sender receives echoes alone; a read for each write would be a system call for nothing.
         let skips_read = self.is_sender && now_ns < self.next_read_ns;
         let (mut may_read, mut may_write) = (!skips_read, true);
         let (room, before) = (scratch.room(), self.moved_bytes());
@@ -156,6 +157,7 @@ impl LoadPump {
             }
 
             may_read = may_read && self.read(scratch, left)?;
+            // A fresh reading: it is the stamp of an echo, and a read of 1 MiB takes 100 µs.
             may_write = self.write(clock::monotonic_ns())?;
             if !may_read && !may_write {
                 break;

@@ -339,6 +339,7 @@ impl LoadRun {
 
     fn moved_bytes(&self, stream: &OpenStream) -> u64 {
         let bytes = self.run.counts(stream.id).bytes;
+        // `SIOCOUTQ` (tcp(7)): bytes that the kernel holds have not crossed the path.
         let unacknowledged = if stream.is_sender {
             sockopt::outq_bytes(&stream.fd).unwrap_or(0)
         } else {
@@ -366,6 +367,7 @@ impl LoadRun {
 
     /// Stops the senders; the receivers continue.
     pub(in crate::dialect::native) fn stop_senders(&mut self) {
+        // Before the stop: subflows of a closed connection are gone.
         self.subflows = self.current_subflows();
         self.run.stop_now(&mut self.reporter);
     }
