@@ -2,7 +2,7 @@
 //!
 //! The exporter of a session (RFC 8446, 7.5) differs between any two sessions, so an attacker who
 //! terminates TLS towards both ends cannot pass a proof on. A proof that an impostor obtains
-//! permits guessing at leisure: tokens must be long, and a server proves a token only to a client
+//! permits offline guessing: tokens must be long, and a server proves a token only to a client
 //! that has proved it.
 
 use std::net::{IpAddr, SocketAddr};

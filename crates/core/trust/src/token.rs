@@ -8,7 +8,7 @@ use crate::files::{self, FileError};
 use crate::proof::{is_signed, sign};
 use crate::random::random_digits;
 
-/// 128 bits in Base64: a proof permits guessing at leisure, so that a shorter token is none.
+/// 128 bits in Base64: a proof permits offline guessing, so that a shorter token is none.
 const SECRET_LENGTH_MIN: usize = 22;
 /// Upper bound.
 const SECRET_LENGTH_MAX: usize = 256;

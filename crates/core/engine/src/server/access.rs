@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_list_beyond_its_bounds_is_an_error_that_names_file_and_bound() {
         let file = || AccessSource::File("list".into());
-        let lines = |count: usize| "# remark\n".repeat(5) + &"192.0.2.1\n".repeat(count);
+        let lines = |count: usize| "# comment\n".repeat(5) + &"192.0.2.1\n".repeat(count);
 
         let loaded = |sources: Vec<AccessSource>, text: &str| {
             AccessList::load(&AccessRules::new(Vec::new(), sources), |_| {

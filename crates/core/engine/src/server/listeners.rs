@@ -255,7 +255,7 @@ fn wanted_address(local: &LocalOptions) -> Result<SocketAddr, EngineError> {
     Ok(socket::wildcard(family.unwrap_or(Family::V6), local.port))
 }
 
-/// Connections accepted per turn, so that a flood of them leaves the sessions their turn.
+/// Limit of connections accepted per turn, for fairness to the sessions.
 const ACCEPTS_PER_TURN: u32 = 64;
 
 fn accept(listener: BorrowedFd<'_>, accepted: &mut Vec<(OwnedFd, SocketAddr)>) -> io::Result<()> {

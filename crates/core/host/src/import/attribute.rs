@@ -5,7 +5,7 @@ use linerate_model::snapshot::{Absence, Snapshot, Value};
 
 use crate::kernel::procfs::Interrupt;
 
-/// Facts that wait for their interface.
+/// Facts not yet attributed to an interface.
 #[derive(Debug, Default)]
 pub(super) struct UnattributedFacts {
     /// Address, fact below the interface, value, source.

@@ -347,7 +347,7 @@ mod tests {
             ("ethtool shows 1000 Mb/s", None),
             ("loss: 95 % of it", None),
             ("iperf 3.12 (cJSON 1.7.15)", None),
-            ("Speed: 1000Mb/s # a remark", None),
+            ("Speed: 1000Mb/s # a comment", None),
             ("P=2 147   # printed twice", None),
             (
                 "C:\\> iperf3 -c 192.0.2.1 -w 64K",

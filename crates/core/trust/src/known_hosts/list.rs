@@ -23,7 +23,7 @@ struct Line {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Content {
-    /// Blank, or a remark.
+    /// Blank, or a comment.
     Remark,
     /// A host name that cannot be parsed.
     Unreadable,

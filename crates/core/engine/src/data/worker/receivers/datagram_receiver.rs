@@ -28,7 +28,7 @@ pub(crate) struct DatagramReceiver {
     pauses: Option<PauseGuard>,
 }
 
-/// Receive calls per pump, so that a flood on one stream leaves its neighbours their turn.
+/// Limit of receive calls per pump, for fairness to the other streams.
 const CALLS_PER_PUMP: u32 = 8;
 /// A buffer of which more than this part was full after a pause might overflow in another one,
 /// which would count as loss.

@@ -64,7 +64,7 @@ const STREAM_WAITS_ASLEEP: [ReceiveWait; 3] = [
 ];
 /// Pauses of UDP are short: data that exceeds the socket's buffer is lost.
 const DATAGRAM_WAITS: [ReceiveWait; 2] = [ReceiveWait::Pause(10), ReceiveWait::Event];
-/// Calls per pump, so that a flood on one stream leaves its neighbours their turn.
+/// Limit of calls per pump, for fairness to the other streams.
 const CALLS_PER_PUMP: u32 = 18;
 /// Those before the rate of copying is measured: the reads that follow are all of the longest kind.
 const UNTIMED_CALLS: u32 = 8;

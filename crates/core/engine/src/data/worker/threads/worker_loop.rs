@@ -341,7 +341,7 @@ impl Worker {
     }
 
     fn stop(&mut self, drain: bool, scratch: &mut Scratch) {
-        // Streams that were promised have come, and are to be read as well.
+        // Pending migrations have arrived; their streams are drained too.
         self.take_assignments();
         self.stopped = true;
         // A bound in time and in calls, because a peer that never stops would otherwise hold up the

@@ -16,7 +16,7 @@ use crate::server::limits::login_guard::{LoginGuard, refusal_delay};
 
 impl Session {
     /// Compares the client's proof of a token. Only a client that has the token gets the server's
-    /// proof, by which others could guess it at leisure.
+    /// proof, by which others could guess it offline.
     pub(super) fn check_proof(
         &mut self,
         token_name: &str,

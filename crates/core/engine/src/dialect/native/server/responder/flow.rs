@@ -43,7 +43,7 @@ pub(super) struct FlowRead {
     pub(super) has_ended: bool,
 }
 
-/// Datagrams per call, so that a flood on one flow leaves the others their turn.
+/// Limit of datagrams per call, for fairness to the other flows.
 const DATAGRAMS_PER_CALL: u32 = 64;
 /// Datagrams that a flow may request, and their largest UDP payload.
 const SIZE_PROBES_MAX: u32 = 120;
