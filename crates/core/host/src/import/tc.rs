@@ -59,6 +59,7 @@ impl<'a> Reader<'a> {
             .and_then(tc_rate_bps);
         snapshot.set_known_in(format!("{key}.rate_bps"), rate_bps, "bit/s", src);
 
+        // cake prints `bandwidth unlimited`.
         if *kind == "cake" && rate_bps.is_none() {
             snapshot.set_absent(
                 format!("{key}.rate_bps"),
@@ -84,6 +85,7 @@ impl<'a> Reader<'a> {
                 .join(" ");
             let command = format!(
                 "tc qdisc replace dev {device} root handle {handle} tbf {}",
+                // tc prints `lat` and reads `latency` (tc-tbf(8)).
                 parameters.replace(" lat ", " latency ")
             );
             snapshot.set(format!("{key}.command"), command, src);
@@ -304,8 +306,11 @@ fn hierarchy(snapshot: &mut Snapshot, name: &str) {
     let default = snapshot
         .value(&format!("{root}.default"))
         .map(ToString::to_string);
+    // htb prints the default class as a minor number in hexadecimal, without the major of the
+    // discipline.
     let default = default.map(|minor| format!("{major}_{}", minor.trim_start_matches("0x")));
     let default = default.filter(|id| classes.contains_key(id));
+    // Only leaves hold packets; inner classes count what their leaves sent.
     let is_leaf = |id: &&String| !classes.values().any(|class| class.parent == **id);
     let busiest = || {
         classes
