@@ -392,7 +392,7 @@ impl<'a> Change<'a> {
 /// Speed of a link; absent where the device does not report it, or is software and reports a
 /// constant.
 pub(crate) fn link_bps(sample: &Snapshot, nic: &str) -> Option<u64> {
-    // The speed of software devices is a constant of their driver: 10 Gbit/s for veth and tun.
+    // The speed of software devices is a constant of their driver, 10 Gbit/s for veth.
     let is_wire = !sample
         .text(&format!("{nic}.net.kind"))
         .is_some_and(is_software_kind);
