@@ -30,6 +30,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
         "linerate-document",
         &[
             "linerate-model",
+            "linerate-fleet",
             "linerate-lab",
             "linerate-record",
             "linerate-sys",

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::process::Command;
 use std::time::Duration;
 
-use linerate_fleet::line::{Opening, OpeningReader};
+use linerate_fleet::protocol::line::{Opening, OpeningReader};
 use linerate_sys::poll::{Epoll, Ready};
 
 use crate::carrier::{Carrier, HostEvent};

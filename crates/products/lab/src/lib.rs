@@ -9,9 +9,8 @@
 //!
 //! Plans and runs may be of anything. [`sweep`] applies them to network tests; [`http`] is the HTTP
 //! lab, whose experiment has a fixed form, [`proof`] compares a setting of a host with a fix of it,
-//! and [`path`] plans and judges the examination of a path. [`fleet`] measures many hosts as one
-//! system. Runs that were kept are compared by [`compare`](mod@compare), watched by
-//! [`change_point`] and held against limits by [`expect`].
+//! and [`path`] plans and judges the examination of a path. Runs that were kept are compared by
+//! [`compare`](mod@compare), watched by [`change_point`] and held against limits by [`expect`].
 
 #![forbid(unsafe_code)]
 
@@ -21,7 +20,6 @@ pub mod expect;
 mod explore;
 mod factor;
 mod findings;
-pub mod fleet;
 #[cfg(any(test, fuzzing))]
 #[path = "../fuzzing/mod.rs"]
 pub mod fuzzing;

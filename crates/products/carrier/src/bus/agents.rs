@@ -11,7 +11,7 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, Context};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use linerate_fleet::message::{Delivery, delivery};
+use linerate_fleet::protocol::message::{Delivery, delivery};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;

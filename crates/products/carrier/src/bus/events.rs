@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::thread;
 
-use linerate_fleet::message::LINE_MAX_BYTES;
+use linerate_fleet::protocol::message::LINE_MAX_BYTES;
 use linerate_sys::poll::EventFd;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{self, error::TryRecvError};

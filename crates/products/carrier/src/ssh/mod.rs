@@ -13,7 +13,7 @@ mod slots;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use linerate_fleet::line::{Opening, OpeningReader};
+use linerate_fleet::protocol::line::{Opening, OpeningReader};
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::poll::Epoll;
 
@@ -281,7 +281,7 @@ impl Host {
             (Phase::Ready, Received::TooLong) => (!self.is_closed).then_some(HostEvent::TooLong),
             (Phase::Resolve(text), Received::Line(line)) => {
                 // The configuration of one host is short.
-                if text.len() < linerate_fleet::line::NOISE_MAX_BYTES {
+                if text.len() < linerate_fleet::protocol::line::NOISE_MAX_BYTES {
                     text.push_str(&String::from_utf8_lossy(&line));
                     text.push('\n');
                 }
@@ -307,7 +307,7 @@ impl Host {
         };
         let mut line = match received {
             Received::Line(line) => line,
-            Received::TooLong | Received::End => vec![b'x'; linerate_fleet::line::NOISE_MAX_BYTES],
+            Received::TooLong | Received::End => vec![b'x'; linerate_fleet::protocol::line::NOISE_MAX_BYTES],
         };
         line.push(b'\n');
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use linerate_carrier::bus::{BusAgents, BusCarrier};
 use linerate_carrier::{Carrier as _, HostEvent};
-use linerate_fleet::message::{Delivery, delivery};
+use linerate_fleet::protocol::message::{Delivery, delivery};
 
 use crate::agent_pipe::AgentPipe;
 use crate::broker::Broker;

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use linerate_carrier::stdio::StdioCarrier;
 use linerate_carrier::{Carrier, HostEvent};
-use linerate_fleet::agent::{Action, Agent, Input, LeaveReason, Service};
-use linerate_fleet::message::{AddressRange, Plan, Sample};
+use linerate_fleet::protocol::agent::{Action, Agent, Input, LeaveReason, Service};
+use linerate_fleet::protocol::message::{AddressRange, Plan, Sample};
 use linerate_sys::poll::{Epoll, Interest, Ready, wait_fd};
 use linerate_sys::{OsError, clock, errno, process};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use linerate_carrier::{Carrier, HostEvent};
 use linerate_fleet::TaskId;
-use linerate_fleet::agent::{Action, Agent, Finish, Input, Service};
-use linerate_fleet::message::{
+use linerate_fleet::protocol::agent::{Action, Agent, Finish, Input, Service};
+use linerate_fleet::protocol::message::{
     Done, Hello, Outcome, Preflight, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget, TaskEnd,
     VERSION, Versions,
 };

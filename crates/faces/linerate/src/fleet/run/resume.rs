@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use linerate_fleet::conclude::trials;
 use linerate_fleet::inventory::checked;
-use linerate_lab::fleet::trials;
 use linerate_model::fleet::FleetRun;
 use linerate_model::record::{Body, RunRecord, RunState};
 use linerate_sys::signal::Signals;
