@@ -5,8 +5,9 @@
 //! * [`protocol`] holds the machines of coordinator and agent, and their messages.
 //! * [`conclude`] runs a plan over a [`RoundRunner`](conclude::RoundRunner) and makes findings out
 //!   of its cells.
+//! * [`run`] joins them with hosts: control connections, clocks, processes.
 //!
-//! All of it is a function of its input: nothing here opens a socket, reads a clock or starts a
+//! All but [`run`] are functions of their input: they open no socket, read no clock and start no
 //! thread, and the same plan, seed and cells give the same rounds and the same findings.
 
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ mod fixtures;
 pub mod inventory;
 pub mod plan;
 pub mod protocol;
+pub mod run;
 
 pub use linerate_model::fleet::{HostId, TaskId};
 

@@ -13,14 +13,14 @@ mod slots;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use linerate_fleet::protocol::line::{Opening, OpeningReader};
+use crate::protocol::line::{Opening, OpeningReader};
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::poll::Epoll;
 
-use crate::carrier::{Carrier, HostEvent};
-use crate::link::{Feed, Link, TOKENS};
-use crate::local::{ended, last_line, ready};
-use crate::pipe::Received;
+use crate::run::carrier::local::{ended, last_line, ready};
+use crate::run::carrier::pipe::Received;
+use crate::run::carrier::piped_child::{PipedChild, StdinSource, TOKENS};
+use crate::run::carrier::{Carrier, HostEvent};
 use failure::{Failure, classify};
 pub use options::SshOptions;
 pub use program::{AgentProgram, ProgramKind};
@@ -57,7 +57,7 @@ struct Host {
     jump: Option<String>,
     phase: Phase,
     /// The process of the phase.
-    link: Option<Link>,
+    child: Option<PipedChild>,
     has_slot: bool,
     /// When the process of the phase may start.
     start_at_ns: u64,
@@ -118,7 +118,7 @@ impl SshCarrier {
     /// Starts what may start now.
     fn start_due(&mut self, now_ns: u64, events: &mut Vec<(usize, HostEvent)>) {
         for (index, host) in self.hosts.iter_mut().enumerate() {
-            let is_due = !host.is_closed && host.link.is_none() && now_ns >= host.start_at_ns;
+            let is_due = !host.is_closed && host.child.is_none() && now_ns >= host.start_at_ns;
             if !is_due {
                 continue;
             }
@@ -132,7 +132,7 @@ impl SshCarrier {
             host.has_slot = true;
             let first_token = (index as u64).saturating_mul(TOKENS);
             match host.start(&self.options, &self.remote, first_token, &self.epoll) {
-                Ok(link) => host.link = Some(link),
+                Ok(child) => host.child = Some(child),
                 Err(reason) => {
                     host.free(&mut self.slots);
                     events.extend(host.lose(reason).map(|event| (index, event)));
@@ -151,8 +151,8 @@ impl Carrier for SshCarrier {
         else {
             return;
         };
-        if let Some(link) = &mut host.link {
-            link.send(line, &self.epoll);
+        if let Some(child) = &mut host.child {
+            child.send(line, &self.epoll);
         }
     }
 
@@ -162,8 +162,8 @@ impl Carrier for SshCarrier {
         };
         host.is_closed = true;
 
-        if let Some(link) = &mut host.link {
-            link.close(monotonic_ns());
+        if let Some(child) = &mut host.child {
+            child.close(monotonic_ns());
         }
     }
 
@@ -175,9 +175,9 @@ impl Carrier for SshCarrier {
         // A host that waits for a slot is started when another one gives it back, which is an
         // event.
         let waits =
-            |host: &Host| (!host.is_closed && host.link.is_none()).then_some(host.start_at_ns);
-        let of_host = |host: &Host| match &host.link {
-            Some(link) => link.deadline_ns(),
+            |host: &Host| (!host.is_closed && host.child.is_none()).then_some(host.start_at_ns);
+        let of_host = |host: &Host| match &host.child {
+            Some(child) => child.deadline_ns(),
             None => waits(host).filter(|at_ns| *at_ns > 0),
         };
         self.hosts.iter().filter_map(of_host).min()
@@ -189,9 +189,11 @@ impl Carrier for SshCarrier {
             let Some(host) = self.hosts.get_mut(index) else {
                 continue;
             };
-            let Some(link) = &mut host.link else { continue };
+            let Some(child) = &mut host.child else {
+                continue;
+            };
             let mut received = Vec::new();
-            link.handle_ready(token, now_ns, &self.epoll, &mut received);
+            child.handle_ready(token, now_ns, &self.epoll, &mut received);
 
             for one in received {
                 events.extend(
@@ -203,9 +205,9 @@ impl Carrier for SshCarrier {
 
         for (index, host) in self.hosts.iter_mut().enumerate() {
             let Some(code) = host
-                .link
+                .child
                 .as_mut()
-                .and_then(|link| link.handle_timeout(now_ns))
+                .and_then(|child| child.handle_timeout(now_ns))
             else {
                 continue;
             };
@@ -218,7 +220,7 @@ impl Carrier for SshCarrier {
     }
 
     fn has_open(&self) -> bool {
-        self.hosts.iter().any(|host| host.link.is_some())
+        self.hosts.iter().any(|host| host.child.is_some())
     }
 }
 
@@ -228,7 +230,7 @@ impl Host {
             destination,
             jump: None,
             phase: Phase::Resolve(String::new()),
-            link: None,
+            child: None,
             has_slot: false,
             start_at_ns: 0,
             attempts: 0,
@@ -243,18 +245,18 @@ impl Host {
         remote: &Remote,
         first_token: u64,
         epoll: &Epoll,
-    ) -> Result<Link, String> {
+    ) -> Result<PipedChild, String> {
         let (command, feed) = match (&self.phase, remote) {
             (Phase::Resolve(_), _) => (
                 options::print_configuration(options, &self.destination),
-                Feed::Nothing,
+                StdinSource::Nothing,
             ),
             (Phase::Copy(machine), Remote::Agent(program)) => {
                 let file = program.open_for(machine)?;
                 let remote = command::copy(&program.sha256);
                 (
                     options::connect(options, &self.destination, &remote),
-                    Feed::File(file),
+                    StdinSource::File(file),
                 )
             }
             _ => {
@@ -265,11 +267,12 @@ impl Host {
                 };
                 (
                     options::connect(options, &self.destination, &remote),
-                    Feed::Lines,
+                    StdinSource::Lines,
                 )
             }
         };
-        Link::start(command, feed, first_token, epoll).map_err(|error| format!("ssh: {error}"))
+        PipedChild::start(command, feed, first_token, epoll)
+            .map_err(|error| format!("ssh: {error}"))
     }
 
     /// Takes output of the process.
@@ -281,7 +284,7 @@ impl Host {
             (Phase::Ready, Received::TooLong) => (!self.is_closed).then_some(HostEvent::TooLong),
             (Phase::Resolve(text), Received::Line(line)) => {
                 // The configuration of one host is short.
-                if text.len() < linerate_fleet::protocol::line::NOISE_MAX_BYTES {
+                if text.len() < crate::protocol::line::NOISE_MAX_BYTES {
                     text.push_str(&String::from_utf8_lossy(&line));
                     text.push('\n');
                 }
@@ -307,7 +310,7 @@ impl Host {
         };
         let mut line = match received {
             Received::Line(line) => line,
-            Received::TooLong | Received::End => vec![b'x'; linerate_fleet::protocol::line::NOISE_MAX_BYTES],
+            Received::TooLong | Received::End => vec![b'x'; crate::protocol::line::NOISE_MAX_BYTES],
         };
         line.push(b'\n');
 
@@ -320,8 +323,8 @@ impl Host {
             }
             Err(wrong) => {
                 *error = Some(wrong.to_string());
-                if let Some(link) = &mut self.link {
-                    link.close(now_ns);
+                if let Some(child) = &mut self.child {
+                    child.close(now_ns);
                 }
             }
         }
@@ -330,9 +333,9 @@ impl Host {
     /// The process of the phase has ended: what follows.
     fn end(&mut self, code: Option<i32>, now_ns: u64) -> Option<HostEvent> {
         let errors = self
-            .link
+            .child
             .take()
-            .map(|link| link.error_text())
+            .map(|child| child.error_text())
             .unwrap_or_default();
         let phase = std::mem::replace(&mut self.phase, Phase::connect());
         match phase {

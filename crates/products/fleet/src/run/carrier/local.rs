@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::process::Command;
 use std::time::Duration;
 
-use linerate_fleet::protocol::line::{Opening, OpeningReader};
+use crate::protocol::line::{Opening, OpeningReader};
 use linerate_sys::poll::{Epoll, Ready};
 
-use crate::carrier::{Carrier, HostEvent};
-use crate::link::{Feed, Link, TOKENS};
-use crate::pipe::Received;
+use crate::run::carrier::pipe::Received;
+use crate::run::carrier::piped_child::{PipedChild, StdinSource, TOKENS};
+use crate::run::carrier::{Carrier, HostEvent};
 
 /// Agents as local children.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct LocalCarrier {
 
 #[derive(Debug)]
 struct Local {
-    link: Link,
+    child: PipedChild,
     opening: Option<OpeningReader>,
     is_closed: bool,
 }
@@ -34,9 +34,9 @@ impl LocalCarrier {
     pub fn start(commands: impl IntoIterator<Item = Command>) -> io::Result<Self> {
         let epoll = Epoll::new().map_err(|error| error.source)?;
         let start = |(index, command): (u64, Command)| {
-            let link = Link::start(command, Feed::Lines, index * TOKENS, &epoll)?;
+            let child = PipedChild::start(command, StdinSource::Lines, index * TOKENS, &epoll)?;
             Ok(Some(Local {
-                link,
+                child,
                 opening: Some(OpeningReader::default()),
                 is_closed: false,
             }))
@@ -54,14 +54,14 @@ impl LocalCarrier {
 impl Carrier for LocalCarrier {
     fn send(&mut self, host: usize, line: &str) {
         if let Some(local) = self.hosts.get_mut(host).and_then(Option::as_mut) {
-            local.link.send(line, &self.epoll);
+            local.child.send(line, &self.epoll);
         }
     }
 
     fn close(&mut self, host: usize) {
         if let Some(local) = self.local(host) {
             local.is_closed = true;
-            local.link.close(linerate_sys::clock::monotonic_ns());
+            local.child.close(linerate_sys::clock::monotonic_ns());
         }
     }
 
@@ -73,7 +73,7 @@ impl Carrier for LocalCarrier {
         self.hosts
             .iter()
             .flatten()
-            .filter_map(|local| local.link.deadline_ns())
+            .filter_map(|local| local.child.deadline_ns())
             .min()
     }
 
@@ -85,7 +85,7 @@ impl Carrier for LocalCarrier {
             };
             let mut received = Vec::new();
             local
-                .link
+                .child
                 .handle_ready(token, now_ns, &self.epoll, &mut received);
 
             if !local.is_closed {
@@ -101,13 +101,13 @@ impl Carrier for LocalCarrier {
         for (host, slot) in self.hosts.iter_mut().enumerate() {
             let Some(code) = slot
                 .as_mut()
-                .and_then(|local| local.link.handle_timeout(now_ns))
+                .and_then(|local| local.child.handle_timeout(now_ns))
             else {
                 continue;
             };
             let Some(local) = slot.take() else { continue };
             if !local.is_closed {
-                let reason = last_line(&local.link.error_text()).unwrap_or_else(|| ended(code));
+                let reason = last_line(&local.child.error_text()).unwrap_or_else(|| ended(code));
                 events.push((host, HostEvent::Lost { reason }));
             }
         }

@@ -7,12 +7,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::thread;
 
-use linerate_fleet::protocol::message::LINE_MAX_BYTES;
+use crate::protocol::message::LINE_MAX_BYTES;
 use linerate_sys::poll::EventFd;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
-use crate::carrier::HostEvent;
+use crate::run::carrier::HostEvent;
 
 /// The end of the executor.
 #[derive(Debug)]

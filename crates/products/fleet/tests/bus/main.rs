@@ -3,17 +3,17 @@
 
 #![cfg(feature = "bus")]
 
-#[path = "../../../fleet/tests/protocol/agent_pipe.rs"]
+#[path = "../protocol/agent_pipe.rs"]
 mod agent_pipe;
 #[path = "../../../../../tests/live/src/broker.rs"]
 #[allow(dead_code, reason = "live tests of the program use the rest")]
 pub mod broker;
 mod connections;
-#[path = "../../../fleet/tests/protocol/coordinator_pipe.rs"]
+#[path = "../protocol/coordinator_pipe.rs"]
 mod coordinator_pipe;
-#[path = "../../../fleet/tests/protocol/dialogue.rs"]
+#[path = "../protocol/dialogue.rs"]
 mod dialogue;
 mod dialogues;
 mod ends;
-#[path = "../../../fleet/tests/protocol/player.rs"]
+#[path = "../protocol/player.rs"]
 mod player;

@@ -20,7 +20,7 @@ mod results;
 use thiserror::Error;
 
 pub use agents::BusAgents;
-pub use coordinator::{BusCarrier, BusSetup, Standing, Term};
+pub use coordinator::{BusCarrier, BusSetup, LeaseState, LeaseTerm};
 pub use options::BusOptions;
 
 /// Why a bus cannot be used.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use linerate_sys::OsError;
 use linerate_sys::poll::{Epoll, Interest, Ready};
 
-use crate::carrier::{Carrier, HostEvent};
-use crate::pipe::{LineInput, LineOutput, Received};
+use crate::run::carrier::pipe::{LineInput, LineOutput, Received};
+use crate::run::carrier::{Carrier, HostEvent};
 
 const INPUT: u64 = 0;
 const OUTPUT: u64 = 1;

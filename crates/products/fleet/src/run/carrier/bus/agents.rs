@@ -5,13 +5,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::protocol::message::{Delivery, delivery};
 use async_nats::Subscriber;
 use async_nats::connection::State;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, Context};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use linerate_fleet::protocol::message::{Delivery, delivery};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -20,7 +20,7 @@ use super::connection::{Connection, REPLY_TIMEOUT};
 use super::events::{EventQueue, Events, events, line, run};
 use super::names::{Names, inbox, tokens};
 use super::{BusError, BusOptions};
-use crate::carrier::{Carrier, HostEvent};
+use crate::run::carrier::{Carrier, HostEvent};
 
 /// Events of an agent that wait for its owner.
 const EVENTS_PER_AGENT: usize = 64;

@@ -19,7 +19,7 @@ use super::lease::{self, Lease};
 use super::names::{ANY, Names, tokens};
 use super::results::Results;
 use super::{BusError, BusOptions};
-use crate::carrier::{Carrier, HostEvent};
+use crate::run::carrier::{Carrier, HostEvent};
 
 /// How long the broker keeps results.
 const RESULTS_MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -52,18 +52,18 @@ pub struct BusSetup {
 
 /// Whether a coordinator is in charge.
 #[derive(Debug)]
-pub enum Standing {
+pub enum LeaseState {
     /// Another one has the lease, which is awaited.
     Standby,
     /// The lease is held.
-    Held(Term),
+    Held(LeaseTerm),
     /// It cannot be.
     Failed(BusError),
 }
 
 /// The time in which a coordinator holds the lease.
 #[derive(Debug)]
-pub struct Term {
+pub struct LeaseTerm {
     /// Number of the term, ascending.
     pub epoch: u64,
     /// Id of the run: the new one, or that of the run that is continued.
@@ -80,12 +80,12 @@ pub struct BusCarrier {
     hosts: Vec<Option<String>>,
     /// Subjects and lines. Without it the executor ends.
     commands: Option<mpsc::UnboundedSender<(String, String)>>,
-    standing: sync::Receiver<Standing>,
+    state: sync::Receiver<LeaseState>,
     queue: EventQueue,
 }
 
 impl BusCarrier {
-    /// Connects to the broker and takes the lease: [`Self::standing`].
+    /// Connects to the broker and takes the lease: [`Self::lease_state`].
     ///
     /// # Errors
     /// Names that cannot be on a bus; the operating system's.
@@ -99,13 +99,13 @@ impl BusCarrier {
         };
         let (events, queue) = events(EVENTS_MIN.max(4 * tokens.len())).map_err(failed)?;
         let (commands, to_send) = mpsc::unbounded_channel();
-        let (standing, of_owner) = sync::channel();
+        let (state, of_owner) = sync::channel();
 
         let duty = Duty {
             setup: setup.clone(),
             names: names.clone(),
             hosts: Hosts::new(&tokens, events),
-            standing,
+            state,
         };
         run(duty.serve(to_send)).map_err(failed)?;
         let hosts = tokens.into_iter().map(Some).collect();
@@ -114,17 +114,17 @@ impl BusCarrier {
             names,
             hosts,
             commands: Some(commands),
-            standing: of_owner,
+            state: of_owner,
             queue,
         })
     }
 
     /// Whether this coordinator is in charge, when that has changed: [`Carrier::fd`] is readable
     /// then. Events are left to [`Carrier::poll`].
-    pub fn standing(&mut self) -> Option<Standing> {
+    pub fn lease_state(&mut self) -> Option<LeaseState> {
         // Before the look: what is announced after it makes the descriptor readable again.
         self.queue.clear();
-        self.standing.try_recv().ok()
+        self.state.try_recv().ok()
     }
 
     fn publish(&self, subject: String, line: &str) {
@@ -186,7 +186,7 @@ struct Duty {
     setup: BusSetup,
     names: Names,
     hosts: Hosts,
-    standing: sync::Sender<Standing>,
+    state: sync::Sender<LeaseState>,
 }
 
 /// Stream and buckets of a site.
@@ -199,7 +199,7 @@ struct Stores {
 impl Duty {
     async fn serve(self, commands: mpsc::UnboundedReceiver<(String, String)>) {
         if let Err(error) = self.coordinate(commands).await {
-            self.announce(Standing::Failed(error));
+            self.announce(LeaseState::Failed(error));
         }
     }
 
@@ -224,7 +224,7 @@ impl Duty {
                 hosts.offer(&message.subject, &message.payload);
             }
         });
-        self.announce(Standing::Held(Term {
+        self.announce(LeaseState::Held(LeaseTerm {
             epoch,
             run,
             history,
@@ -250,9 +250,9 @@ impl Duty {
         Ok(())
     }
 
-    fn announce(&self, standing: Standing) {
+    fn announce(&self, state: LeaseState) {
         // Without an owner nothing is left to do.
-        let _ = self.standing.send(standing);
+        let _ = self.state.send(state);
         self.hosts.signal();
     }
 
@@ -289,7 +289,7 @@ impl Duty {
                 site: self.names.site.clone(),
             }),
             None => {
-                self.announce(Standing::Standby);
+                self.announce(LeaseState::Standby);
                 Ok(Lease::wait(store, &holder).await)
             }
         }

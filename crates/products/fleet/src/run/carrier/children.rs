@@ -13,7 +13,7 @@ use linerate_sys::child::set_nonblocking;
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::process::{kill_group, terminate_group};
 
-use crate::pipe::{LineInput, Received};
+use crate::run::carrier::pipe::{LineInput, Received};
 
 /// Time from the request to end (`SIGTERM`) to `SIGKILL`.
 pub const GRACE_NS: u64 = 500_000_000;

@@ -1,7 +1,7 @@
 //! Commands for the login shell of a host: one line with one pair of single quotes, and none of
 //! `!`, `\` and `"`, so that csh(1) and fish(1) pass it on as sh(1) does.
 
-use linerate_fleet::protocol::message::PREAMBLE;
+use crate::protocol::message::PREAMBLE;
 
 use super::SHELL_READY;
 

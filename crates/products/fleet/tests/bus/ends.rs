@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_carrier::bus::{BusAgents, BusCarrier, BusOptions, BusSetup, Standing, Term};
-use linerate_carrier::{Carrier, HostEvent};
+use linerate_fleet::run::carrier::bus::{
+    BusAgents, BusCarrier, BusOptions, BusSetup, LeaseState, LeaseTerm,
+};
+use linerate_fleet::run::carrier::{Carrier, HostEvent};
 use linerate_sys::poll::{Interest, wait_fd};
 
 use crate::broker::Broker;
@@ -31,24 +33,24 @@ fn names(hosts: &[&str]) -> Vec<String> {
 }
 
 /// A coordinator in charge.
-pub(crate) fn coordinator(setup: &BusSetup) -> (BusCarrier, Term) {
+pub(crate) fn coordinator(setup: &BusSetup) -> (BusCarrier, LeaseTerm) {
     let mut carrier = BusCarrier::start(setup).expect("a carrier");
     let term = loop {
-        match standing(&mut carrier) {
-            Standing::Held(term) => break term,
-            Standing::Standby => {}
-            Standing::Failed(error) => panic!("{error}"),
+        match lease_state(&mut carrier) {
+            LeaseState::Held(term) => break term,
+            LeaseState::Standby => {}
+            LeaseState::Failed(error) => panic!("{error}"),
         }
     };
     (carrier, term)
 }
 
 /// The next change.
-pub(crate) fn standing(carrier: &mut BusCarrier) -> Standing {
+pub(crate) fn lease_state(carrier: &mut BusCarrier) -> LeaseState {
     let until = Instant::now() + TIMEOUT;
     loop {
-        if let Some(standing) = carrier.standing() {
-            return standing;
+        if let Some(state) = carrier.lease_state() {
+            return state;
         }
 
         assert!(Instant::now() < until, "no change");

@@ -1,4 +1,4 @@
-//! A process at the other end of whose standard streams an agent is.
+//! A child process whose stdin and stdout carry the agent protocol.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -9,15 +9,15 @@ use linerate_sys::child::set_nonblocking;
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::process::kill_group;
 
-use crate::pipe::{LineInput, LineOutput, Received};
+use crate::run::carrier::pipe::{LineInput, LineOutput, Received};
 
-/// Tokens of a link in an epoll set: standard input, output and error.
+/// Tokens of a child in an epoll set: standard input, output and error.
 pub(crate) const TOKENS: u64 = 3;
 /// Most bytes of standard error that are kept.
 pub(crate) const ERRORS_MAX_BYTES: usize = 64 << 10;
 /// Time from the end of the input to `SIGKILL`.
 const CLOSE_NS: u64 = 2_000_000_000;
-/// Time between two looks at a process whose output has ended.
+/// Time between two checks of a process whose output has ended.
 const REAP_NS: u64 = 2_000_000;
 
 const INPUT: u64 = 0;
@@ -25,7 +25,7 @@ const OUTPUT: u64 = 1;
 const ERRORS: u64 = 2;
 
 /// What standard input of the process is.
-pub(crate) enum Feed {
+pub(crate) enum StdinSource {
     /// Lines of the owner.
     Lines,
     /// A file.
@@ -37,7 +37,7 @@ pub(crate) enum Feed {
 /// A process and its streams. It leads a process group, so that a signal of the terminal does not
 /// reach it.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct PipedChild {
     child: Child,
     input: Option<LineOutput<ChildStdin>>,
     output: Option<LineInput<ChildStdout>>,
@@ -48,18 +48,18 @@ pub(crate) struct Link {
     kill_at_ns: Option<u64>,
 }
 
-impl Link {
+impl PipedChild {
     /// Starts a process with the tokens from `first_token` on.
     pub(crate) fn start(
         mut command: Command,
-        feed: Feed,
+        feed: StdinSource,
         first_token: u64,
         epoll: &Epoll,
     ) -> io::Result<Self> {
         let stdin = match feed {
-            Feed::Lines => Stdio::piped(),
-            Feed::File(file) => file.into(),
-            Feed::Nothing => Stdio::null(),
+            StdinSource::Lines => Stdio::piped(),
+            StdinSource::File(file) => file.into(),
+            StdinSource::Nothing => Stdio::null(),
         };
         command
             .stdin(stdin)
@@ -67,7 +67,7 @@ impl Link {
             .stderr(Stdio::piped())
             .process_group(0);
         let child = command.spawn()?;
-        let mut link = Self {
+        let mut child = Self {
             child,
             input: None,
             output: None,
@@ -78,9 +78,9 @@ impl Link {
             kill_at_ns: None,
         };
 
-        // A process without its pipes ends with the link.
-        link.register(epoll)?;
-        Ok(link)
+        // A process without its pipes ends with it.
+        child.register(epoll)?;
+        Ok(child)
     }
 
     fn register(&mut self, epoll: &Epoll) -> io::Result<()> {
@@ -167,7 +167,7 @@ impl Link {
                 None
             }
             ended => {
-                // The rest of its last words.
+                // Remaining stderr.
                 self.read_errors();
                 Some(ended.ok().flatten().and_then(|status| status.code()))
             }
@@ -190,7 +190,7 @@ impl Link {
             // Closing the stream takes it out of the set.
             self.output = None;
 
-            // A process without an agent is of no use.
+            // Without its agent the process is killed.
             self.close(now_ns);
             self.reap_at_ns = Some(now_ns);
         }
@@ -228,7 +228,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for PipedChild {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = kill_group(&self.child);

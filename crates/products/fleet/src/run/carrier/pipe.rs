@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use linerate_fleet::protocol::line::LineReader;
+use crate::protocol::line::LineReader;
 use linerate_sys::OsError;
 use linerate_sys::child::set_nonblocking;
 

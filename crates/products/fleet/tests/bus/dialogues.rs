@@ -5,9 +5,9 @@ use std::collections::{HashSet, VecDeque};
 use std::fs;
 use std::path::Path;
 
-use linerate_carrier::bus::{BusAgents, BusCarrier};
-use linerate_carrier::{Carrier as _, HostEvent};
 use linerate_fleet::protocol::message::{Delivery, delivery};
+use linerate_fleet::run::carrier::bus::{BusAgents, BusCarrier};
+use linerate_fleet::run::carrier::{Carrier as _, HostEvent};
 
 use crate::agent_pipe::AgentPipe;
 use crate::broker::Broker;

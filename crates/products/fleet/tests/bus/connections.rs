@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_carrier::Carrier;
-use linerate_carrier::bus::{BusCarrier, BusError, Standing};
+use linerate_fleet::run::carrier::Carrier;
+use linerate_fleet::run::carrier::bus::{BusCarrier, BusError, LeaseState};
 
 use crate::broker::Broker;
 use crate::dialogue::{Step, parse, run_id};
-use crate::ends::{agents, coordinator, expect_quiet, next_line, setup, standing};
+use crate::ends::{agents, coordinator, expect_quiet, lease_state, next_line, setup};
 
 const MOMENT: Duration = Duration::from_millis(300);
 
@@ -96,20 +96,20 @@ fn second_coordinator_stands_by_until_the_first_has_ended() {
     };
     let (mut first, term) = coordinator(&setup(&broker, "lab", &["a"], Some("plan")));
     let mut other = BusCarrier::start(&setup(&broker, "lab", &["a"], None)).expect("a carrier");
-    let refused = standing(&mut other);
+    let refused = lease_state(&mut other);
     assert!(
-        matches!(refused, Standing::Failed(BusError::Held { .. })),
+        matches!(refused, LeaseState::Failed(BusError::Held { .. })),
         "{refused:?}"
     );
 
     let mut of_second = setup(&broker, "lab", &["a"], Some("plan"));
     of_second.run = run_id(2);
     let mut second = BusCarrier::start(&of_second).expect("a carrier");
-    assert!(matches!(standing(&mut second), Standing::Standby));
+    assert!(matches!(lease_state(&mut second), LeaseState::Standby));
     first.close(0);
 
     let released = Instant::now();
-    let Standing::Held(next) = standing(&mut second) else {
+    let LeaseState::Held(next) = lease_state(&mut second) else {
         panic!("in charge")
     };
     assert!(

@@ -1,4 +1,22 @@
-//! Control connections.
+//! Control connections: lines of the protocol over byte streams, and the child processes at the
+//! other end of them.
+//!
+//! * [`pipe`] reads and writes lines without waiting.
+//! * [`Carrier`] is a control path: [`ssh`], [`local`] and `bus` of a coordinator, [`stdio`] and
+//!   `bus` of an agent.
+//! * [`children`] starts processes in groups of their own, passes their lines on and ends them.
+//!
+//! Nothing here reads a message. Nothing waits: owners wait for the descriptors, and call at
+//! deadlines.
+
+#[cfg(feature = "bus")]
+pub mod bus;
+pub mod children;
+pub mod local;
+pub mod pipe;
+mod piped_child;
+pub mod ssh;
+pub mod stdio;
 
 use std::os::fd::BorrowedFd;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::events::{Events, line};
 use super::names::host_of;
-use crate::carrier::HostEvent;
+use crate::run::carrier::HostEvent;
 
 /// Passes lines of known hosts on.
 #[derive(Debug, Clone)]
