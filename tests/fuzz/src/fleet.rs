@@ -42,7 +42,6 @@ pub fn lines(cuts: &[u8], bytes: &[u8]) {
 pub fn inventories(text: &str) {
     for read in [
         inventory::from_toml,
-        inventory::from_ansible_ini,
         inventory::from_ansible_json,
         inventory::parse,
     ] {

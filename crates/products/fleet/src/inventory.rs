@@ -1,10 +1,9 @@
-//! Hosts of a fleet from files of the user: TOML of our own, inventories of Ansible, names of an
-//! ssh configuration.
+//! Hosts of a fleet from files of the user: TOML of our own, the JSON of `ansible-inventory --list`,
+//! names of an ssh configuration.
 //!
 //! Readers are functions of texts. Who includes other files passes a function that reads them.
 
 mod ansible;
-mod ansible_ini;
 mod check;
 mod file;
 mod groups;
@@ -20,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use ansible::from_json as from_ansible_json;
-pub use ansible_ini::parse as from_ansible_ini;
 pub use check::{host_port, inventory as checked};
 pub use file::parse as from_toml;
 pub use range::{RangeError, expand, expand_list};
@@ -136,7 +134,8 @@ impl InventoryError {
 }
 
 /// Reads an inventory whose format is recognised by its text: JSON begins with `{`, TOML has a
-/// table `[[host]]` or `[fleet]`, and anything else is an INI file of Ansible.
+/// table `[[host]]` or `[fleet]`. INI and YAML files of Ansible are read by Ansible alone, which
+/// knows their variables.
 ///
 /// # Errors
 /// When the text is no inventory or is beyond a bound.
@@ -152,7 +151,12 @@ pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
     } else if text.lines().any(is_toml) {
         from_toml(text)
     } else {
-        from_ansible_ini(text)
+        check_size(text)?;
+        Err(InventoryError::new(
+            None,
+            "neither TOML with [[host]] nor JSON; for an inventory of Ansible use: \
+             ansible-inventory --list | linerate fleet … -i -",
+        ))
     }
 }
 

@@ -215,66 +215,34 @@ fn inventories_have_bounds() {
 }
 
 #[test]
-fn ansible_ini_gives_destinations_and_groups() {
-    let text = "
-# comment
-bastion ansible_host=192.0.2.1 ansible_port=2222
-[web]
-www[01:02].example ansible_user='deploy' other=\"a b\"   # comment
-[db]
-db[a:b]:2200
-www01.example
-[prod:children]
-web
-db
-[prod:vars]
-ansible_user = root
-[db:vars]
-ansible_user=postgres
-";
-    let expected = [
-        ssh("bastion", "ssh://192.0.2.1:2222"),
-        ssh("www01.example", "deploy@www01.example"),
-        ssh("www02.example", "deploy@www02.example"),
-        ssh("dba", "ssh://postgres@dba:2200"),
-        ssh("dbb", "ssh://postgres@dbb:2200"),
-    ];
-    assert_eq!(hosts(text), expected);
-
-    let inventory = parse(text).expect("an inventory");
-    let labels: Vec<&str> = inventory.hosts[1]
-        .labels
-        .keys()
-        .map(String::as_str)
-        .collect();
-    assert_eq!(labels, ["group.db", "group.prod", "group.web"]);
-    assert!(inventory.hosts[0].labels.is_empty());
+fn ansible_ini_is_refused_with_the_command_that_converts_it() {
+    let error = error("[web]\nwww[01:02].example ansible_user=deploy\n");
+    assert!(
+        error.contains("ansible-inventory --list | linerate fleet … -i -"),
+        "{error}"
+    );
 }
 
 #[test]
-fn ansible_ini_that_is_dynamic_or_malformed_is_refused() {
+fn ansible_json_with_values_that_are_templates_or_malformed_is_refused() {
     let rows = [
         (
-            "a ansible_host={{ip}}",
-            "line 1: ansible_host is a template; use: ansible-inventory --list",
+            "ansible_host",
+            "{{ip}}",
+            "host a: ansible_host is a template; use: ansible-inventory --list",
         ),
-        ("[a:b]\n", "line 1: "),
-        ("a b", "line 1: \"b\" has no `=`"),
-        ("a x='y", "line 1: a quote has no end"),
-        ("a[1:z]", "line 1: \"a[1:z]\" is no range"),
-        ("a[1:20000]", "line 1: more than 10000 hosts"),
-        ("a ansible_port=x", "line 1: host a: \"x\" is no port"),
+        ("ansible_port", "x", "host a: \"x\" is no port"),
         (
-            "[x:children]\ny\n[y:children]\nx\n[y]\na",
-            "groups contain each other",
-        ),
-        (
-            "a ansible_host=-oProxyCommand=x",
-            "line 1: host a: \"-oProxyCommand=x\" is no destination",
+            "ansible_host",
+            "-oProxyCommand=x",
+            "host a: \"-oProxyCommand=x\" is no destination",
         ),
     ];
-    for (text, expected) in rows {
-        let error = error(text);
+    for (name, value, expected) in rows {
+        let text = format!(
+            r#"{{"_meta": {{"hostvars": {{"a": {{"{name}": "{value}"}}}}}}, "web": {{"hosts": ["a"]}}}}"#
+        );
+        let error = error(&text);
         assert!(error.starts_with(expected), "{error}\nexpected: {expected}");
     }
 }
