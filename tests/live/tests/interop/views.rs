@@ -482,7 +482,7 @@ fn least_seen(folder: &Path) -> u64 {
     reason = "the reader of the test log must see the share"
 )]
 #[test]
-#[ignore = "pairs of tests take twenty seconds: make reports"]
+#[ignore = "pairs of tests take twenty seconds: make live SUITE=reports"]
 fn timed_viewers_of_the_page_leave_a_test_its_goodput() {
     let Some(net) = Net::new() else { return };
     run(&format!(
