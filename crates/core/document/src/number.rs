@@ -78,6 +78,18 @@ fn without_trailing_zeros(digits: &str) -> &str {
     }
 }
 
+/// A part of a whole in percent. What happened once in a million is not 0.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent.abs() {
+        0.0 => "0 %".to_owned(),
+        tiny if tiny < 0.01 => format!("{} %", general(percent, 2)),
+        small if small < 9.995 => format!("{percent:.2} %"),
+        _ => format!("{percent:.1} %"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

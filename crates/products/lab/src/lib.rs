@@ -9,14 +9,10 @@
 //!
 //! Plans and runs may be of anything. [`sweep`] applies them to network tests; [`http`] is the HTTP
 //! lab, whose experiment has a fixed form, [`proof`] compares a setting of a host with a fix of it,
-//! and [`path`] plans and judges the examination of a path. Runs that were kept are compared by
-//! [`compare`](mod@compare), watched by [`change_point`] and held against limits by [`expect`].
+//! and [`path`] plans and judges the examination of a path.
 
 #![forbid(unsafe_code)]
 
-pub mod change_point;
-pub mod compare;
-pub mod expect;
 mod explore;
 mod factor;
 mod findings;
@@ -30,8 +26,6 @@ pub mod proof;
 mod runner;
 mod setting;
 pub mod sweep;
-pub mod trend;
-pub mod watch;
 
 pub use explore::explore;
 pub use factor::{Factor, SYSTEM_CHOICE, Scale};

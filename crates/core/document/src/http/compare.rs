@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use linerate_lab::compare::{Judged, TRIALS_MIN, Verdict};
 use linerate_lab::http::compare::{ComparedCell, compare};
 use linerate_model::http::{CellKey, Phase, Study};
+use linerate_model::two_sample::{Judged, TRIALS_MIN, Verdict};
 use serde_json::json;
 
 use super::labels;

@@ -4,7 +4,7 @@ pub(super) use linerate_lab::http::units::{grouped, payload_name as payload};
 use linerate_model::http::{CellKey, Peak, Quantile};
 
 use crate::number::general;
-pub(super) use crate::number::known;
+pub(super) use crate::number::{known, percent};
 pub(super) use crate::numbers::MISSING;
 use crate::numbers::{digits, scaled};
 
@@ -43,17 +43,6 @@ pub(super) fn mega(bytes: f64) -> String {
 /// Bytes in 2²⁰.
 pub(super) fn mebi(bytes: f64) -> String {
     fine(bytes / f64::from(1 << 20))
-}
-
-/// A part of a whole in percent. What happened once in a million is not 0.
-pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent.abs() {
-        0.0 => "0 %".to_owned(),
-        tiny if tiny < 0.01 => format!("{} %", general(percent, 2)),
-        small if small < 9.995 => format!("{percent:.2} %"),
-        _ => format!("{percent:.1} %"),
-    }
 }
 
 /// CPUs as percent of one.

@@ -13,9 +13,9 @@ use linerate::model::measure::MeasureName;
 use linerate::model::record::{RunKind, RunState};
 use linerate::progress::style;
 use linerate::{Error, Outcome};
-use linerate_document::trend as report;
-use linerate_lab::expect::Expectations;
-use linerate_lab::trend::TrendState;
+use linerate_history::conclude::expect::Expectations;
+use linerate_history::conclude::trend::TrendState;
+use linerate_history::report::trend as report;
 use linerate_model::printable::printable;
 
 use super::compare::measure;
@@ -452,7 +452,7 @@ fn show(history: &History, args: &ShowArgs) -> Result<Outcome, Error> {
 }
 
 fn replay(history: &History, args: &ShowArgs, dialect: Dialect) -> Result<Outcome, Error> {
-    history.replay(&args.runs, dialect).map(|()| Outcome::Done)
+    linerate::history::replay(history, &args.runs, dialect).map(|()| Outcome::Done)
 }
 
 /// Takes `--store PLACE` out of the words of `label`: clap takes it for a label to remove, as these

@@ -22,7 +22,7 @@ use linerate_model::http::{
 use linerate_model::measure::MeasureName;
 use linerate_model::printable::printable_start;
 use linerate_model::record::{Body, HttpLoad, RunKind, Trial};
-use linerate_record::{keys, scrubbed};
+use linerate_store::{keys, scrubbed};
 use linerate_sys::{interfaces, process};
 
 use super::generator::{self, Opening};

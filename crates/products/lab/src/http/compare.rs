@@ -2,12 +2,12 @@
 
 use linerate_model::http::{Cell, CellKey, CellRun, Flag, Phase, Study, VerdictClass};
 use linerate_model::measure::MeasureName;
+use linerate_model::two_sample::{Judged, MARGIN, adjust};
 use serde::Serialize;
 
 use super::environment::changes;
 use super::medians::counted;
 use super::plan::Plan;
-use crate::compare::{Judged, MARGIN, adjust};
 
 /// One cell of two experiments.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -122,7 +122,8 @@ fn valid(study: &Study, key: CellKey) -> Option<&Cell> {
 }
 
 /// What makes two experiments hard to compare.
-pub(crate) fn notes(before: &Study, after: &Study) -> Vec<String> {
+#[must_use]
+pub fn notes(before: &Study, after: &Study) -> Vec<String> {
     let mut notes = Vec::new();
     for (which, study) in [("first", before), ("second", after)] {
         if !study.is_complete {
@@ -176,9 +177,9 @@ fn change_of_protocol(before: &Study, after: &Study) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::Verdict;
     use crate::http::study::fixtures::{seed_input, study_of};
     use linerate_model::http::HttpVersion;
+    use linerate_model::two_sample::Verdict;
 
     /// The matrix cell of one payload with six runs, and with the loads of `change`.
     fn repeated(study: &mut Study, change: fn(&mut CellRun)) -> usize {

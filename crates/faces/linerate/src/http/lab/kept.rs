@@ -7,7 +7,7 @@ use linerate_lab::http::plan::Plan;
 use linerate_lab::http::trials;
 use linerate_model::http::{CellRun, Study};
 use linerate_model::record::{Body, RunKind, RunState};
-use linerate_record::keys;
+use linerate_store::keys;
 
 use super::spec::LabSpec;
 use crate::Error;
