@@ -31,7 +31,19 @@ const ALLOWED: [(&str, &[&str]); 22] = [
         ],
     ),
     ("linerate-store", &["linerate-model", "linerate-sys"]),
-    ("linerate-http", &["linerate-model", "linerate-sys"]),
+    (
+        "linerate-http",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-document",
+            "linerate-engine",
+            "linerate-host",
+            "linerate-store",
+            "linerate-doctor",
+            "linerate-history",
+        ],
+    ),
     (
         "linerate-document",
         &[
@@ -41,7 +53,10 @@ const ALLOWED: [(&str, &[&str]); 22] = [
             "linerate-sys",
         ],
     ),
-    ("linerate-tui", &["linerate-model", "linerate-document"]),
+    (
+        "linerate-tui",
+        &["linerate-model", "linerate-document", "linerate-http"],
+    ),
     ("linerate-doctor", &["linerate-model"]),
     ("linerate-host", &["linerate-model", "linerate-sys"]),
     (

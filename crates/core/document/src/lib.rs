@@ -10,7 +10,6 @@
 //! * [`service`]: logs and numbers of a server
 //! * [`fleet`]: a run of many hosts as text, JSON, comma-separated values and HTML, and its
 //!   progress
-//! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON and HTML
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
 //! * [`path`]: a test of a path as text, JSON and HTML, and its progress
 //! * [`record`]: records of runs as HTML, text and Markdown
@@ -27,7 +26,6 @@ pub mod expected;
 pub mod fleet;
 pub mod flood;
 mod glyphs;
-pub mod http;
 pub mod iperf2;
 pub mod iperf3;
 pub mod live;

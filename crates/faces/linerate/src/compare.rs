@@ -1,7 +1,7 @@
 //! Whether runs that were kept are worse than others.
 
 pub use linerate_history::run::compare::{CompareSpec, Compared};
-use linerate_lab::http::compare::notes;
+use linerate_http::conclude::study_differences;
 
 use crate::Error;
 
@@ -10,5 +10,5 @@ use crate::Error;
 /// # Errors
 /// Names that mean no run, or the same run twice, and records that cannot be read.
 pub fn compare(spec: &CompareSpec) -> Result<Compared, Error> {
-    linerate_history::run::compare::compare(spec, notes)
+    linerate_history::run::compare::compare(spec, study_differences)
 }

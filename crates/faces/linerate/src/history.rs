@@ -1,9 +1,10 @@
 //! Runs of a store, and the reports of other programs that are written from them.
 
-use linerate_document::{Output, iperf2, iperf3};
+use linerate_document::{Output, Style, iperf2, iperf3};
 pub use linerate_history::run::history::{
     Filter, History, Keep, Label, ListForm, RunForm, Sort, by_name, local_time, parse_label, since,
 };
+use linerate_http::report::record_blocks;
 use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
 
@@ -20,6 +21,19 @@ pub enum Dialect {
     Iperf3Json,
     /// The text of iperf 2.
     Iperf2,
+}
+
+/// Runs in a form.
+///
+/// # Errors
+/// A name of no run, or a record that cannot be read.
+pub fn show(
+    history: &History,
+    names: &[String],
+    form: RunForm,
+    style: Style,
+) -> Result<String, Error> {
+    history.show(names, form, record_blocks, style)
 }
 
 /// Plays throughput tests back into the report of another program on the standard output.

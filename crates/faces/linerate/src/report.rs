@@ -5,6 +5,7 @@ use linerate_document::record;
 pub use linerate_document::record::Stretch;
 use linerate_history::report::export;
 use linerate_history::run::named::load_named;
+use linerate_http::report::record_blocks;
 use linerate_model::outcome::Error;
 use linerate_model::record::RunRecord;
 use linerate_store::Place;
@@ -66,9 +67,9 @@ pub fn report(spec: &ReportSpec) -> Result<String, Error> {
     }
 
     Ok(match spec.form {
-        Form::Html => record::html(&records, spec.stretch),
+        Form::Html => record::html(&records, spec.stretch, record_blocks),
         Form::Markdown => export::markdown::document(&records),
-        Form::Text => record::text(&records, spec.stretch, spec.style),
+        Form::Text => record::text(&records, spec.stretch, record_blocks, spec.style),
     })
 }
 

@@ -7,9 +7,8 @@
 //! The unit of replication is the run. Intervals within a run share its connection, its route and
 //! its neighbours, so that their number is no measure of confidence.
 //!
-//! Plans and runs may be of anything. [`sweep`] applies them to network tests; [`http`] is the HTTP
-//! lab, whose experiment has a fixed form, [`proof`] compares a setting of a host with a fix of it,
-//! and [`path`] plans and judges the examination of a path.
+//! Plans and runs may be of anything. [`sweep`] applies them to network tests, [`proof`] compares a
+//! setting of a host with a fix of it, and [`path`] plans and judges the examination of a path.
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +18,6 @@ mod findings;
 #[cfg(any(test, fuzzing))]
 #[path = "../fuzzing/mod.rs"]
 pub mod fuzzing;
-pub mod http;
 pub mod path;
 mod plan;
 pub mod proof;

@@ -372,7 +372,12 @@ fn run(mut args: HistoryArgs) -> Result<Outcome, Error> {
         }
         HistoryCommand::Baseline(BaselineCommand::List) => return print(&history.baselines()?),
         HistoryCommand::Export { runs, form } => {
-            return print(&history.show(&runs, form.into(), style())?);
+            return print(&linerate::history::show(
+                &history,
+                &runs,
+                form.into(),
+                style(),
+            )?);
         }
         HistoryCommand::Import { label, files } => {
             return import(args.store.as_deref(), &files, &label);
@@ -448,7 +453,12 @@ fn show(history: &History, args: &ShowArgs) -> Result<Outcome, Error> {
         (ShowForm::Iperf3Json, ..) => return replay(history, args, Dialect::Iperf3Json),
         (ShowForm::Iperf2, ..) => return replay(history, args, Dialect::Iperf2),
     };
-    print(&history.show(&args.runs, form, style())?)
+    print(&linerate::history::show(
+        history,
+        &args.runs,
+        form,
+        style(),
+    )?)
 }
 
 fn replay(history: &History, args: &ShowArgs, dialect: Dialect) -> Result<Outcome, Error> {

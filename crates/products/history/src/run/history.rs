@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
-use linerate_document::record::Stretch;
+use linerate_document::record::{ProductReport, Stretch};
 use linerate_document::{Style, record};
 use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
@@ -95,16 +95,22 @@ impl History {
         }))
     }
 
-    /// Runs in a form.
+    /// Runs in a form. `product` reports what only a product can.
     ///
     /// # Errors
     /// A name of no run, or a record that cannot be read.
-    pub fn show(&self, names: &[String], form: RunForm, style: Style) -> Result<String, Error> {
+    pub fn show(
+        &self,
+        names: &[String],
+        form: RunForm,
+        product: ProductReport,
+        style: Style,
+    ) -> Result<String, Error> {
         let runs = self.load(names)?;
         Ok(match form {
             RunForm::Text => runs
                 .iter()
-                .map(|run| self.page(run, style))
+                .map(|run| self.page(run, product, style))
                 .collect::<Vec<_>>()
                 .join("\n"),
             RunForm::Json => runs.iter().map(super::record::json).collect(),
@@ -335,8 +341,9 @@ impl History {
     }
 
     /// The report of a run, and what its users noted.
-    fn page(&self, run: &RunRecord, style: Style) -> String {
-        let mut page = record::text(std::slice::from_ref(run), Stretch::default(), style);
+    fn page(&self, run: &RunRecord, product: ProductReport, style: Style) -> String {
+        let run_alone = std::slice::from_ref(run);
+        let mut page = record::text(run_alone, Stretch::default(), product, style);
         let notes = self
             .open()
             .and_then(|store| store.notes(run.run_id))
