@@ -7,15 +7,13 @@
 //! The unit of replication is the run. Intervals within a run share its connection, its route and
 //! its neighbours, so that their number is no measure of confidence.
 //!
-//! Plans and runs may be of anything. [`sweep`] applies them to network tests. [`fleet`] measures many
-//! hosts as one system.
+//! Plans and runs may be of anything. [`sweep`] applies them to network tests.
 
 #![forbid(unsafe_code)]
 
 mod explore;
 mod factor;
 mod findings;
-pub mod fleet;
 mod plan;
 mod runner;
 mod setting;

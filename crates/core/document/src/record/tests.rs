@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use base64::Engine as _;
-use linerate_lab::fleet::trials;
+use linerate_fleet::conclude::trials;
 use linerate_model::event::TestHeader;
 use linerate_model::fleet::FleetRun;
 use linerate_model::measure::MeasureName;
