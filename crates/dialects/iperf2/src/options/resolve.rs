@@ -230,6 +230,7 @@ fn spread_over_ports(args: &mut Args) {
         ));
     }
 
+    // One stream for each port, regardless of -P.
     args.parallel = Some(ports);
     args.test.workload.fan_out.destination_port = true;
 }
@@ -318,6 +319,7 @@ fn shape(args: &Args, block_len_bytes: u32) -> Shape {
     if let Some(burst) = args.bounce.burst {
         let bounce = &args.bounce;
         let mut shape = BounceBack::new(bounce.request_bytes.unwrap_or(block_len_bytes));
+        // 0 is a reply of the size of the request.
         shape.reply_bytes = bounce.reply_bytes.filter(|bytes| *bytes > 0);
         shape.burst = burst;
         shape.period = seconds(bounce.period_s.unwrap_or(1.0)).unwrap_or_default();
@@ -329,6 +331,7 @@ fn shape(args: &Args, block_len_bytes: u32) -> Shape {
 
     if let Some(isochronous) = &shape.isochronous {
         let frames_per_s = isochronous.frames_per_s;
+        // Rates in datagrams per frame depend on the block length.
         let bps = |rate: FrameRate| match rate {
             FrameRate::Bits(bps) => bps,
             FrameRate::Datagrams(datagrams) => {
@@ -375,6 +378,7 @@ fn apply_output(output: &OutputOptions, test: &mut TestSpec) {
         Layout::V2_2 => Release::V2_2,
     };
     test.workload.reports_frames = output.per_frame;
+    // Enhanced reports count the sizes of reads, so their size must be known.
     test.workload.exact_reads = output.enhanced || test.block_len_explicit;
 }
 

@@ -91,6 +91,7 @@ impl Columns {
         } else {
             "            "
         };
+        // A header that begins with a bracket is the same in both layouts.
         let is_whole = header.starts_with('[');
         let header = if is_whole {
             header.to_owned()

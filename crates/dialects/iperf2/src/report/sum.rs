@@ -130,6 +130,7 @@ impl Sum {
 
     /// The beginning of the line.
     pub(super) fn label(&self, options: &Options, test: &TestSpec) -> String {
+        // Both directions are one flow, so a count of streams would mislead.
         if test.transport == Transport::Udp && test.workload.pairing == Pairing::Shared {
             return "[SUM] ".to_owned();
         }

@@ -289,6 +289,7 @@ impl TextWriter {
         }
 
         let has_burst_rows = self.test().reports_bursts();
+        // A receiver of bursts has a row per burst instead.
         let rows =
             shown(report, grid).filter(|row| !has_burst_rows || row.role == StreamRole::Sender);
         self.rows(rows.map(|row| (row.id, Row::of_interval(row))));
@@ -356,6 +357,7 @@ impl TextWriter {
                 .for_each(|late| self.line(&format!("{label}{late}")));
         }
 
+        // Losses are known at the other end only; the number sent is known here.
         if is_datagrams && row.role == StreamRole::Sender && row.is_total {
             let number = self.number(id);
             self.line(&format!("[{number:3}] Sent {} datagrams", udp.packets));

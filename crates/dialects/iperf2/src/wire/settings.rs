@@ -97,6 +97,7 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
         TCP_BLOCK_LEN_BYTES
     };
 
+    // Bursts and frames share a field; a flag distinguishes them.
     let shape = match header.frames {
         Some(frames) if header.bursts => bursts(&frames),
         Some(frames) => isochronous(&frames),
@@ -230,6 +231,7 @@ fn rate(test: &TestSpec) -> Option<Rate> {
 /// Which headers tell when the first byte is written, as captured.
 fn needs_start(header: &Header, transport: Transport) -> bool {
     let by_tcp = header.isochronous || header.fq_rate_bytes_per_s.is_some();
+    // Only the wide header has room for a name, and a time goes with it.
     let by_name = header.congestion.is_some() && header.version.has_wide_header();
     header.trip_times
         || header.start_is_scheduled

@@ -116,6 +116,7 @@ impl Document {
             ServerOutput::Text(text) => (SERVER_OUTPUT_TEXT, text.clone().into()),
             ServerOutput::Json(text) => match serde_json::from_str(text) {
                 Ok(value) => (SERVER_OUTPUT_JSON, value),
+                // A server that failed in the middle of its document.
                 Err(_) => (SERVER_OUTPUT_TEXT, text.clone().into()),
             },
         });
@@ -153,10 +154,12 @@ impl Document {
     pub(super) fn whole(&self, error: Option<&str>) -> String {
         let mut members = Map::new();
         if let Some(error) = error {
+            // First of the further members, as in iperf_json_finish.
             members.insert("error".into(), error.into());
         }
 
         let spec = self.header.as_ref().map(|h| &h.spec);
+        // A server has the title of its client, a client its own.
         let title = spec
             .and_then(|s| s.title.as_ref())
             .or(self.options.title.as_ref());

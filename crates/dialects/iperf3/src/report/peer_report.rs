@@ -68,6 +68,7 @@ impl Write for TextBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for line in String::from_utf8_lossy(bytes).split_inclusive('\n') {
+            // Whole lines only, so that the note about the rest has its own.
             if text.len() > TEXT_MAX_BYTES {
                 break;
             }

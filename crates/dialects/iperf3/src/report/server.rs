@@ -36,6 +36,7 @@ struct Reporter {
 
 impl ServerReporter for Reporter {
     fn listening(&mut self, port: u16, test_number: u32) -> Result<(), SinkError> {
+        // Between two tests, so that a rotated log begins with a banner.
         self.output.reopen()?;
         if self.options.style != Style::Text {
             return Ok(());
@@ -131,6 +132,7 @@ impl Reporter {
 
     fn remark(&mut self, text: &str) {
         let now = Instant::now();
+        // Remote peers cause these lines, so their rate is bounded.
         if let Some(number) = self.flood.take_held_back(now) {
             self.warning(&format!("{number} more clients were refused"));
         }

@@ -179,6 +179,7 @@ pub fn make_token(credentials: &Credentials, unix_s: i64) -> Result<String, Auth
     let Credentials {
         username, password, ..
     } = credentials;
+    // The layout of encode_auth_setting (iperf_auth.c), blanks included.
     let plain = format!("user: {username}\npwd:  {password}\nts:   {unix_s}");
     rsa::encrypt(
         &credentials.public_key_pem,
@@ -284,6 +285,7 @@ struct Claim<'a> {
 impl<'a> Claim<'a> {
     fn parse(plain: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(plain).ok()?;
+        // Real clients end the text with a NUL or a line end.
         let mut lines = text.trim_end_matches(['\0', '\n']).splitn(3, '\n');
         let user = lines.next()?.strip_prefix("user: ")?;
         let password = lines.next()?.strip_prefix("pwd:  ")?;
@@ -306,6 +308,7 @@ fn look_up(users_file: &str, name: &str, password: &str) -> Result<(), Refusal> 
         let (Some(user), Some(expected)) = (fields.next(), fields.next()) else {
             continue;
         };
+        // No early return: the time must not reveal which line has the name.
         let same_hash = rsa::equal(expected.as_bytes(), hash.as_bytes());
         verdict = match (verdict, user == name, same_hash) {
             (Ok(()), ..) | (_, true, true) => Ok(()),

@@ -45,6 +45,7 @@ impl SequenceTracker {
             .map_or(0, |previous| transit_ns.abs_diff(previous));
 
         self.previous_transit_ns = Some(transit_ns);
+        // RFC 3550, section 6.4.1: a gain of 1/16.
         self.jitter_ns += (change_ns as f64 - self.jitter_ns) / 16.0;
     }
 
@@ -89,6 +90,7 @@ impl SequenceTracker {
             self.lost = self.lost.saturating_add(counter - self.highest - 1);
             self.highest = counter;
         } else {
+            // As in the original: a duplicate takes a loss back, too.
             self.out_of_order += 1;
             self.lost = self.lost.saturating_sub(1);
         }

@@ -134,6 +134,7 @@ impl<I: Message, O: Message> Exchange<I, O> {
             self.unacknowledged.keep(number, &frame);
         }
 
+        // It is repeated after the resumption.
         if !self.is_connected {
             return Ok(None);
         }
@@ -245,6 +246,7 @@ impl Unacknowledged {
                 break;
             };
             self.bytes -= frame.len();
+            // A resumption that needs it must fail rather than leave a gap.
             self.dropped = number;
         }
     }

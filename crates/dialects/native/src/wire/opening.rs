@@ -61,6 +61,7 @@ pub fn recognise(first_bytes: &[u8]) -> Opening {
 
     match first_bytes {
         [] => Opening::NeedMore(1),
+        // The magic is no text, so it cannot begin a cookie.
         _ if has_stream_magic => complete(
             first_bytes,
             crate::wire::stream_head::LEN,

@@ -221,6 +221,7 @@ impl FrameReader {
             ..
         } = FrameHead::decode(head).inspect_err(|error| self.ended = Some(*error))?;
         match frame_type {
+            // Payload is counted, not stored.
             FrameType::Data => self.data_left = len,
             FrameType::EchoRequest => f(Frame::EchoRequest { stamp }),
             FrameType::EchoReply => f(Frame::EchoReply { stamp }),

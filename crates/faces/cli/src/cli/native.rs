@@ -291,7 +291,7 @@ mod tests {
     fn commands_that_texts_quote_are_those_of_the_program() {
         let mut files = Vec::new();
         sources(
-            &Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."),
             &mut files,
         );
         let mut count = 0;

@@ -257,6 +257,7 @@ impl FlowClient {
             return;
         }
 
+        // Without a report one datagram announces the end, and none confirms it.
         if !self.setup.wants_report {
             return self.close(Ok(()));
         }

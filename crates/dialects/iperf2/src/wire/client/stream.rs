@@ -251,6 +251,7 @@ impl StreamClient {
         let Incoming::Ack(read) = &mut self.incoming else {
             return;
         };
+        // The answer may arrive in pieces.
         take(input, read, len);
 
         if read.len() < len {

@@ -20,6 +20,7 @@ impl AcceptedTokens {
         let is_first = tokens.insert((unix_s, digest));
 
         if tokens.len() > TOKENS_MAX {
+            // The oldest one: its time is the first to be refused anyway.
             tokens.pop_first();
         }
         is_first

@@ -51,6 +51,7 @@ impl PrivateKey {
 
     /// OAEP first; the old padding only when it is accepted.
     pub(super) fn decrypt(&self, token: &str) -> Result<Vec<u8>, Refusal> {
+        // Before any decoding: the length is the choice of the peer.
         if token.len() > MAX_TOKEN_LEN {
             return Err(Refusal::Malformed);
         }

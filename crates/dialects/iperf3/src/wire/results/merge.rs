@@ -99,6 +99,7 @@ fn sender_has_retransmits(summary: &Summary, tcp: bool) -> i64 {
         .iter()
         .filter(|s| s.role == StreamRole::Sender)
         .peekable();
+    // -1 of the original: this end does not send, so it cannot know.
     if sending.peek().is_none() {
         return -1;
     }

@@ -14,6 +14,7 @@ impl Machine {
     /// Takes plaintext of the control connection, in pieces of any size.
     pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) {
         let mut input = bytes;
+        // Bytes of a lost connection have no place in the numbers of the new one.
         while !input.is_empty() && self.can_receive() {
             match self.exchange.receive(now, &mut input) {
                 Ok(None) => {}
@@ -58,6 +59,7 @@ impl Machine {
         };
         self.actions
             .retain(|action| !matches!(action, Action::ConnectAgain));
+        // Nothing of the old connection may be continued in the middle of a frame.
         self.exchange.attach(now);
         self.link = Link::Resuming { since };
         self.resumed_at = Some(now);

@@ -192,6 +192,7 @@ impl Machine {
     fn disconnect(&mut self, now: Instant) {
         self.exchange.disconnect();
         self.drop_unsent();
+        // From here on the session waits for a resumption.
         self.lost_since = Some(now);
     }
 
