@@ -176,6 +176,47 @@ const PRIVATE_WORDS: &str = "adapter asker believed bell course crew crowd deale
 /// path by this word.
 const FIELD_TERMS: [(&str, &str); 1] = [("path", "voice")];
 
+/// Phrases in place of a term of the field, in comments and in the texts that users read: "anew"
+/// is "again" or "re-", "is over" is "has ended", "so many" is a number, "in front of" is "before",
+/// "goes on" is "continues", "is through" is "has finished", "looks at" is "reads" or "checks",
+/// "brought" is "returned".
+const PRIVATE_PHRASES: [&str; 25] = [
+    "anew",
+    "are over",
+    "are through",
+    "bring",
+    "brings",
+    "brought",
+    "go on",
+    "goes on",
+    "going on",
+    "in front of",
+    "is over",
+    "is through",
+    "look at",
+    "looked at",
+    "looks at",
+    "of no use",
+    "so many",
+    "stand for",
+    "stands for",
+    "stands in for",
+    "tells",
+    "told",
+    "was over",
+    "went on",
+    "were over",
+];
+
+/// Folders without [`PRIVATE_PHRASES`].
+const PLAIN_FOLDERS: [&str; 5] = [
+    "crates/core/engine",
+    "crates/core/host",
+    "crates/core/model",
+    "crates/core/sys",
+    "crates/core/trust",
+];
+
 /// Foreign crates and the ones of ours that alone may use them.
 const RESERVED: [(&str, &[&str]); 19] = [
     ("libc", &["linerate-sys"]),
@@ -430,6 +471,47 @@ fn names_and_comments_use_no_private_words() {
         found.is_empty(),
         "use the terms of the field, see docs/glossary.md: {found:#?}"
     );
+}
+
+#[test]
+fn comments_and_messages_use_no_private_phrases() {
+    let root = root();
+    let mut found = Vec::new();
+
+    for file in tracked_files(&root)
+        .iter()
+        .filter(|file| file.extension().is_some_and(|e| e == "rs"))
+        .filter(|file| PLAIN_FOLDERS.iter().any(|folder| file.starts_with(folder)))
+    {
+        let words = words_of_lines(&text_of(&root, file));
+        for phrase in PRIVATE_PHRASES {
+            let wanted: Vec<&str> = phrase.split(' ').collect();
+            for place in words.windows(wanted.len()) {
+                if place
+                    .iter()
+                    .map(|(_, word)| word.as_str())
+                    .eq(wanted.iter().copied())
+                {
+                    found.push(format!("{}:{}: {phrase}", file.display(), place[0].0));
+                }
+            }
+        }
+    }
+
+    assert!(found.is_empty(), "write the term instead: {found:#?}");
+}
+
+/// Words of a text in lower case, each with the number of its line, so that a phrase is found where
+/// a line breaks it. A name with underscores is one word: `is_over` is no phrase.
+fn words_of_lines(text: &str) -> Vec<(usize, String)> {
+    text.lines()
+        .enumerate()
+        .flat_map(|(index, line)| {
+            line.split(|c: char| !c.is_ascii_alphabetic() && c != '_')
+                .filter(|word| !word.is_empty())
+                .map(move |word| (index + 1, word.to_ascii_lowercase()))
+        })
+        .collect()
 }
 
 /// The words of names and sentences, in lower case: `PlanTests`, `plan_tests` and `plan tests` are

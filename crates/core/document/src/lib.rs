@@ -3,7 +3,7 @@
 //! Nothing here measures, connects or decides; events of [`linerate_model`] or finished results go
 //! in, text comes out.
 //!
-//! * [`curve`]: points over time as characters
+//! * [`sparkline`]: points over time as characters
 //! * [`doctor`]: a diagnosis as text, JSON and script
 //! * [`service`]: logs and numbers of a server
 //! * [`fleet`]: a run of many hosts as text, JSON, comma-separated values and HTML, and its
@@ -16,14 +16,13 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+mod charset;
 pub mod chart;
-pub mod curve;
 pub mod doctor;
 pub mod expected;
 pub mod fleet;
-pub mod flood;
-mod glyphs;
 pub mod live;
+pub mod log_rate_limit;
 pub mod number;
 pub mod page;
 pub mod plot;
@@ -31,6 +30,7 @@ pub mod pretty;
 pub mod progress;
 pub mod record;
 pub mod service;
+pub mod sparkline;
 pub mod style;
 pub mod sweep;
 pub mod table;
@@ -38,16 +38,16 @@ pub mod trial;
 pub mod wrap;
 
 mod backend;
-mod captured;
 mod draw;
+mod memory_output;
 mod output;
 mod write_queue;
 
 pub use blocks::{Block, Document, Download, Entry};
-pub use captured::Captured;
-pub use glyphs::Glyphs;
+pub use charset::Glyphs;
 use linerate_model::numbers;
 use linerate_model::printable::printable_json;
+pub use memory_output::MemoryOutput;
 pub use output::{DroppedNotice, Output};
 pub use style::Style;
 

@@ -365,7 +365,7 @@ impl Harness {
             self.take_actions();
         }
 
-        // Answers to failed logins and waits in the queue are over by then.
+        // Answers to failed logins and waits in the queue have ended by then.
         self.now += Duration::from_secs(3600);
         self.registry.handle_timeout(self.now);
         self.take_actions();

@@ -58,7 +58,7 @@ impl PageBuffer {
         Ok(Self { start, len, layout })
     }
 
-    /// `content` so many times, one behind the other without a gap.
+    /// `content` repeated, without gaps.
     ///
     /// # Errors
     /// As [`PageBuffer::zeroed`].

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use linerate::command_line::iperf3::{Command, Request, read_args};
 use linerate::{Client, Interrupts, StopHandle, server};
 use linerate_boundary::{Callback, Kept, run_apart};
-use linerate_document::{Captured, Output};
+use linerate_document::{MemoryOutput, Output};
 use linerate_iperf3::report::{self, Options, Style};
 use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
@@ -67,12 +67,12 @@ impl Test {
     pub(crate) fn run(&self) -> c_int {
         let (report, outcome) = match self.begin() {
             Ok(stop) => {
-                let report = Captured::default();
+                let report = MemoryOutput::default();
                 let outcome = self.run_until(&report, &stop);
                 lock(&self.running).handle = None;
                 (report, outcome)
             }
-            Err(failure) => (Captured::default(), Err(failure)),
+            Err(failure) => (MemoryOutput::default(), Err(failure)),
         };
         let mut last = lock(&self.last);
         last.result.set(report.text().as_deref());
@@ -111,7 +111,7 @@ impl Test {
         Ok(stop)
     }
 
-    fn run_until(&self, report: &Captured, stop: &StopHandle) -> Result<(), Failure> {
+    fn run_until(&self, report: &MemoryOutput, stop: &StopHandle) -> Result<(), Failure> {
         let words = lock(&self.words).clone();
         let events = Events::new(*lock(&self.callback));
         let ended = run_apart(move || match read_args(&words)? {
@@ -143,7 +143,7 @@ impl Test {
 fn run(
     command: Command,
     events: &Events,
-    report: &Captured,
+    report: &MemoryOutput,
     stop: &dyn Interrupts,
 ) -> Result<(), Failure> {
     let styled = |options: Options| {
@@ -190,7 +190,7 @@ fn run(
 }
 
 /// Keeps documents; what is no JSON is among the events.
-fn in_memory(report: &Captured) -> Output {
+fn in_memory(report: &MemoryOutput) -> Output {
     Output::new(Box::new(report.clone()), Box::new(io::sink()))
 }
 

@@ -8,8 +8,8 @@ use linerate_model::fleet::{CellFlag, CellOutcome, FleetReport, NotRun, NotRunRe
 use serde_json::Value;
 
 use super::*;
+use crate::charset::Glyphs;
 use crate::expected::assert_expected;
-use crate::glyphs::Glyphs;
 use fixtures::{incast, mesh, racked};
 
 /// A mesh of four hosts, of which `h3` is slow.

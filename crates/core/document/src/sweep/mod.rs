@@ -8,7 +8,7 @@ mod values;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use crate::glyphs::Glyphs;
+pub use crate::charset::Glyphs;
 pub use crate::numbers::clock;
 pub(crate) use document::blocks;
 pub use document::{csv, html, text};

@@ -36,7 +36,7 @@ pub struct PathReport {
     /// does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent_max: Option<u32>,
-    /// How often the control connection was made anew.
+    /// Number of times that the control connection was re-established.
     pub resumed: u32,
     /// The other end.
     pub target: PathTarget,

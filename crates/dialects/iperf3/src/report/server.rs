@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use linerate_document::Output;
-use linerate_document::flood::FloodGate;
+use linerate_document::log_rate_limit::LogRateLimit;
 use linerate_model::service::{ClientProgress, Progress, RefusalReason};
 use linerate_model::units::{format_amount, rate_bps};
 use linerate_model::{EventSink, ServerEvent, ServerReporter, SinkError};
@@ -21,7 +21,7 @@ pub fn server_reporter(options: Options, output: Output) -> Box<dyn ServerReport
     Box::new(Reporter {
         options,
         output,
-        flood: FloodGate::new(),
+        flood: LogRateLimit::new(),
         intervals: RowBudget::new(),
     })
 }
@@ -29,7 +29,7 @@ pub fn server_reporter(options: Options, output: Output) -> Box<dyn ServerReport
 struct Reporter {
     options: Arc<Options>,
     output: Output,
-    flood: FloodGate,
+    flood: LogRateLimit,
     /// Budget of rows for the documents of running tests.
     intervals: RowBudget,
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use linerate::command_line::iperf3::OutputOptions;
 use linerate::{Client, StopHandle, server};
 use linerate_boundary::{CFile, Stderr, Stdout, guard, run_apart, stdout_file};
-use linerate_document::{Captured, Output};
+use linerate_document::{MemoryOutput, Output};
 use linerate_iperf3::report;
 use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
@@ -58,7 +58,7 @@ fn run(test: Option<&Test>, work: Work) -> c_int {
             return fail_with(ErrorCode::NewTest);
         };
         let outcome = test.run(|settings, stop| {
-            let report = Captured::default();
+            let report = MemoryOutput::default();
             let output = output(&settings.output(), &report)?;
             let ended = run_apart(|| work(settings, output, stop));
             test.report().set(report.text().as_deref());
@@ -110,7 +110,7 @@ impl EventSink for LastFailure {
 
 /// Reports go to the standard output of the program, or to a file, and those in JSON to `copy` as
 /// well.
-fn output(options: &OutputOptions, copy: &Captured) -> Result<Output, Failure> {
+fn output(options: &OutputOptions, copy: &MemoryOutput) -> Result<Output, Failure> {
     let copy = options.json.then(|| copy.clone());
     Ok(match options.logfile.as_deref() {
         Some(path) => {
@@ -138,7 +138,7 @@ fn log_failure(error: &io::Error) -> Failure {
 /// Writes to a stream and to a copy.
 struct Copying<W> {
     to: W,
-    copy: Option<Captured>,
+    copy: Option<MemoryOutput>,
 }
 
 impl<W: Write> Write for Copying<W> {

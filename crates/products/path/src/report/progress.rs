@@ -2,8 +2,8 @@
 //! phase.
 
 use linerate_document::Glyphs;
-use linerate_document::curve;
 use linerate_document::number::counted;
+use linerate_document::sparkline;
 use linerate_document::style::Style;
 use linerate_model::numbers::{bytes, clock, rate};
 use linerate_model::path::{Delay, FinishedPhase, LoadPhase, PhaseKind};
@@ -55,7 +55,7 @@ pub fn live(now: &PhaseProgress, style: Style) -> String {
     )];
 
     let curve = |values: &mut dyn DoubleEndedIterator<Item = f64>| {
-        curve::row(values, CURVE_CHARS, style.glyphs)
+        sparkline::row(values, CURVE_CHARS, style.glyphs)
     };
     parts.extend(now.rates_bps.last().map(|bps| {
         format!(

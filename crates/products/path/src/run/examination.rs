@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use linerate_doctor::observation::{EndpointObservation, PEER_IS_HERE};
 use linerate_doctor::path::ObservedPhase;
 use linerate_engine::Interrupts;
-use linerate_engine::dialect::native::client::{NativeClient, NativeError, Steering};
+use linerate_engine::dialect::native::client::{LoadController, NativeClient, NativeError};
 use linerate_model::path::{
     FinishedPhase, PathDirection, PathSpec, PathTarget, PhaseKind, PhaseResult, PhaseSpec,
     ProbeKind, RateLadder, absent,
@@ -200,7 +200,7 @@ impl Examination {
             Some(load) => {
                 let mut shown =
                     ShownLoad::new(load, position, observers.reborrow(), self.extent.take());
-                let steering = Steering {
+                let steering = LoadController {
                     control: &mut shown,
                     sink: Box::new(observer.clone()),
                 };

@@ -7,12 +7,12 @@ use linerate_lab::fleet::schedule::estimate;
 use linerate_model::fleet::{PairDirection, Round};
 
 use super::fixtures::{host, hosts, incast, mesh};
+use crate::charset::Glyphs;
 use crate::expected::assert_expected;
 use crate::fleet::{
     Announced, CheckReport, CheckRow, CheckState, FleetLive, PairRate, announcement, check_text,
     live, progress_line,
 };
-use crate::glyphs::Glyphs;
 use crate::style::Style;
 
 #[test]

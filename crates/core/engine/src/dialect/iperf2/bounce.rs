@@ -26,7 +26,7 @@ struct Line {
     unsent: Vec<u8>,
     sent: usize,
     quick_ack: bool,
-    /// What is read are requests.
+    /// Received messages are requests.
     answers: bool,
     /// The message ends the test and is no part of its amount.
     is_last: bool,

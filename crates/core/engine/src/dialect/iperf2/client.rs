@@ -31,8 +31,8 @@ use crate::reporter::{Reporter, test_header};
 /// Runs one test and reports it to `sink`.
 ///
 /// # Errors
-/// What went wrong; it has been reported as [`Event::Failed`], or as a warning where the test went
-/// on.
+/// The failure, which has been reported as [`Event::Failed`], or as a warning where the test
+/// continued.
 pub fn run(
     spec: &ClientSpec,
     sink: &mut dyn EventSink,

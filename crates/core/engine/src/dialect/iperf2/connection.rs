@@ -50,10 +50,10 @@ pub(super) struct Connection {
     /// Its streams were announced.
     pub(super) is_open: bool,
     pub(super) flow_totals: Option<SharedFlowTotals>,
-    /// What the server counted.
+    /// Counts of the server.
     pub(super) report: Option<FinalReport>,
     pub(super) closed: Option<Result<(), Failure>>,
-    /// Data that arrived when it was last looked at.
+    /// Data that had arrived at the last check.
     pub(super) seen_datagrams: u64,
     /// The first request of a bounce-back test began with these bytes.
     bounce: Option<Vec<u8>>,
@@ -289,6 +289,7 @@ impl Connection {
                 continue;
             }
 
+            // Once the header is read: it may ask for options of this direction.
             sockets::tune(self.fd.as_fd(), &self.spec, role);
             let (build_pump, moved) = match role {
                 StreamRole::Sender => self.make_sender(),
@@ -422,6 +423,8 @@ impl Connection {
         for copy in 1..=LAST_COPIES {
             let number = i64::try_from(datagrams.saturating_add(copy)).unwrap_or(i64::MAX);
             DatagramHead {
+                // A negative number marks the end of a flow (`packetID` in iperf 2's Client.cpp and
+                // Server.cpp).
                 number: -number,
                 sent: wall(),
             }

@@ -37,7 +37,7 @@ impl SequenceWriter for HeadWriter {
     }
 }
 
-/// What a receiver leaves behind for the final report.
+/// Counts of a receiver for the final report.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FlowTotals {
     pub(super) datagrams: u64,
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(
             reader.take(&datagram(-9), now_ns),
             DatagramKind::Foreign,
-            "the flow is over"
+            "the flow has ended"
         );
         reader.publish(&counters);
 

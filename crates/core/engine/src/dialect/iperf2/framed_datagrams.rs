@@ -11,9 +11,9 @@ use linerate_model::workload::Isochronous;
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::{OsError, PageBuffer, errno, udp};
 
+use super::burst_sender::note_frame;
 use super::datagrams::HeadWriter;
 use super::frame_sizes::FrameSizes;
-use super::shaped::note_frame;
 use crate::data::budget::Budget;
 use crate::data::run::PumpInputs;
 use crate::data::worker::{Ended, Pump, Pumped, Scratch, SequenceWriter};

@@ -1,4 +1,4 @@
-//! What is seen in received TCP data: the sizes of reads, and the heads of bursts.
+//! Observations of received TCP data: the sizes of reads, and the heads of bursts.
 
 use std::sync::Arc;
 

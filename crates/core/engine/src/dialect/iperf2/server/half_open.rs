@@ -37,7 +37,7 @@ struct HalfOpen {
     arrived_ns: u64,
 }
 
-/// What a datagram means for its flow.
+/// Effect of a datagram on its flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It begins no flow.
@@ -118,6 +118,8 @@ impl HalfOpenFlows {
         self.ids.insert(peer, id);
         self.flows.insert(id, flow);
 
+        // A first datagram can be forged at the cost of sending it, so the table is bounded as
+        // pending connections are.
         if let Some(victim) = self.pending_limit.enter(id, peer.ip(), 0) {
             self.remove(victim);
         }
@@ -145,6 +147,8 @@ impl HalfOpen {
     /// negative number.
     fn is_followed_by(&self, datagram: &[u8]) -> bool {
         DatagramHead::parse(datagram, self.width)
+            // The absolute value: the second datagram may be the last one, whose number is
+            // negative.
             .is_some_and(|head| head.number.saturating_abs() >= self.number)
     }
 

@@ -227,7 +227,7 @@ impl Iperf2Server {
     }
 }
 
-/// What a service allows clients that prove nothing.
+/// Bounds of a service for clients without proof of identity.
 fn for_anonymous_clients(spec: &ServerSpec, policy: Policy) -> Policy {
     let bounds = UdpReverse {
         silence_max: Some(SILENCE_MAX),

@@ -12,7 +12,7 @@ use linerate_sys::error::io_text;
 use linerate_sys::{clock, stream_io};
 
 use crate::dialect::iperf2::machine::{Action, Machine, ReadMode, wall};
-use crate::server::listeners::acceptor::Accepted;
+use crate::server::listeners::accepted::Accepted;
 
 /// One of them.
 pub(super) struct PendingConnection {
@@ -33,7 +33,7 @@ pub(super) struct AcceptedConnection {
     pub(super) early: Vec<(Vec<u8>, u64)>,
 }
 
-/// What became of it.
+/// Its outcome.
 pub(super) enum HeaderRead {
     Incomplete,
     Test(Box<AcceptedTest>),

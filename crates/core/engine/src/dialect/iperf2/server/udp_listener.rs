@@ -39,7 +39,7 @@ pub(super) struct NewFlow {
     pub(super) early: Vec<(Vec<u8>, u64)>,
 }
 
-/// What came of the datagrams that were waiting.
+/// Result of reading the waiting datagrams.
 #[derive(Default)]
 pub(super) struct NewFlows {
     pub(super) flows: Vec<NewFlow>,

@@ -21,7 +21,7 @@ pub struct Established {
     pub fd: OwnedFd,
     /// The cookie that was sent.
     pub cookie: Cookie,
-    /// What the server has sent since, as far as it was read.
+    /// Bytes of the server since then, as far as they were read.
     pub received: Vec<u8>,
 }
 

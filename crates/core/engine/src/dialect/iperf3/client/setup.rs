@@ -1,4 +1,4 @@
-//! What a client settles before its test: cookie, parameters, block length, file.
+//! Set-up of a client before its test: cookie, parameters, block length, file.
 
 use std::time::Instant;
 

@@ -12,7 +12,7 @@ use linerate_model::spec::ServerSpec;
 use linerate_sys::clock;
 
 use super::work::LoginChecker;
-use crate::server::HEADER_TIMEOUT;
+use crate::server::listeners::acceptor::HEADER_TIMEOUT;
 
 /// Settings.
 pub(super) struct Context {
@@ -44,7 +44,7 @@ impl Context {
         }
     }
 
-    /// Whether this client gets facts about the host.
+    /// True if this client gets facts about the host.
     pub(super) fn gives_facts(&self, test: &AcceptedTest) -> bool {
         let policy = &self.spec.policy;
         match policy.facts {

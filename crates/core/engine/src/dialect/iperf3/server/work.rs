@@ -17,7 +17,7 @@ pub(crate) enum Work {
     Results(Vec<u8>),
 }
 
-/// What logins are checked with.
+/// Key and users that logins are checked with.
 #[derive(Debug)]
 pub(super) struct LoginChecker {
     pub(super) authenticator: Authenticator,

@@ -1,8 +1,8 @@
 //! Opens a UDP flow: a knock with a token, until the server answers it.
 //!
 //! A router on the path that loses its state or changes it (RFC 4787) maps the packets of a flow to
-//! another port, from which the server expects none. [`Spare`] is a flow that takes the place of
-//! such a one.
+//! another port, from which the server expects none. [`ReserveFlow`] is a flow that takes the place
+//! of such a one.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,8 +27,8 @@ pub(super) struct Granted {
     pub(super) tag: u64,
 }
 
-/// A flow that is opened when the first one brings no replies any more.
-pub(super) struct Spare {
+/// A flow that is opened when the first one returns no replies any more.
+pub(super) struct ReserveFlow {
     pub(super) remote: SocketAddr,
     pub(super) from: BindSpec,
     pub(super) granted: Granted,
@@ -42,7 +42,7 @@ pub(super) struct Opening {
     next_ns: u64,
 }
 
-/// What the server answers to a knock.
+/// Answer of the server to a flow-open datagram.
 enum Answer {
     /// The flow is open.
     Open,
@@ -84,7 +84,7 @@ fn connected(remote: SocketAddr, from: &BindSpec) -> Result<OwnedFd, EngineError
     Ok(fd)
 }
 
-impl Spare {
+impl ReserveFlow {
     /// Begins to open it; `None` when this host has no socket for it.
     pub(super) fn open(self, now_ns: u64) -> Option<Opening> {
         let fd = connected(self.remote, &self.from).ok()?;
@@ -135,7 +135,7 @@ fn answer(datagram: &[u8], granted: Granted) -> Option<Answer> {
     }
 }
 
-/// Whether a flow is open after this datagram of the server. A challenge is answered.
+/// True if a flow is open after this datagram of the server. A challenge is answered.
 fn is_open_after(fd: &OwnedFd, datagram: &[u8], granted: Granted) -> bool {
     match answer(datagram, granted) {
         Some(Answer::Open) => return true,

@@ -76,7 +76,7 @@ impl ActivePhase {
         })
     }
 
-    /// What becomes readable when [`Self::advance`] has something to do.
+    /// Descriptor that becomes readable when [`Self::advance`] has something to do.
     pub(super) fn notice_fd(&self) -> Option<BorrowedFd<'_>> {
         let load = self.load.as_ref().map(LoadRun::notice_fd);
         load.or_else(|| self.datagrams.as_ref().map(DatagramRun::notice_fd))

@@ -107,7 +107,7 @@ impl PendingRequest {
         self.notice.as_fd()
     }
 
-    /// What came of it; `None` while it is handled.
+    /// Its result; `None` while it is handled.
     pub(super) fn take(&self) -> Option<Input> {
         match self.outcome.try_recv() {
             Ok(Ok(response)) => Some(Input::Response(response)),

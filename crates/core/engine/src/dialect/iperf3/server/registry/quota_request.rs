@@ -1,4 +1,4 @@
-//! What the agreed test of a client needs.
+//! Resources of the agreed test of a client.
 
 use std::net::IpAddr;
 use std::time::Duration;

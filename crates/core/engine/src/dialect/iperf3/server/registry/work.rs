@@ -36,7 +36,7 @@ impl SessionRegistry {
         self.take_actions(now, id);
     }
 
-    /// Whether work of this client waits or is under way; its control connection is not read until
+    /// True if work of this client waits or is under way; its control connection is not read until
     /// then.
     pub(crate) fn has_work(&self, id: u64) -> bool {
         self.clients
