@@ -14,8 +14,8 @@ const ALLOWED: [(&str, &[&str]); 24] = [
     ("linerate-sys", &[]),
     // Files of keys are read there, and only where their owner and mode keep others out.
     ("linerate-trust", &["linerate-sys"]),
-    ("linerate-iperf3", &["linerate-model"]),
-    ("linerate-iperf2", &["linerate-model"]),
+    ("linerate-iperf3", DIALECT),
+    ("linerate-iperf2", DIALECT),
     ("linerate-native", &["linerate-model"]),
     ("linerate-fleet", &["linerate-model"]),
     ("linerate-carrier", &["linerate-fleet", "linerate-sys"]),
@@ -43,6 +43,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "linerate-store",
             "linerate-document",
             "linerate-doctor",
+            "linerate-iperf3",
         ],
     ),
     ("linerate-store", &["linerate-model", "linerate-sys"]),
@@ -118,6 +119,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "linerate",
             "linerate-model",
             "linerate-sys",
+            "linerate-iperf2",
             "linerate-iperf3",
             "linerate-document",
             "linerate-history",
@@ -132,6 +134,9 @@ const ALLOWED: [(&str, &[&str]); 24] = [
     // host.
     ("linerate-interop", &["linerate-sys", "linerate-trust"]),
 ];
+
+/// A dialect has writers, and options that read files and the terminal.
+const DIALECT: &[&str] = &["linerate-model", "linerate-document", "linerate-sys"];
 
 /// What a library for programs in C may use.
 const C_LIBRARY: &[&str] = &[

@@ -8,7 +8,6 @@ use std::io;
 
 use linerate_doctor::run::{self, Readers};
 use linerate_history::readers::decode;
-use linerate_model::TestSpec;
 use linerate_model::finding::Diagnosis;
 use linerate_model::record::{Body, RunKind, RunState, Trial};
 use linerate_store::keys;
@@ -29,12 +28,11 @@ const READERS: Readers = Readers {
     import: import_texts,
 };
 
-/// Makes `test` one that is diagnosed.
+/// This build can diagnose a test.
 ///
 /// # Errors
 /// In a build without the doctor.
-pub(crate) fn request_facts(test: &mut TestSpec) -> Result<(), Error> {
-    test.want_peer_facts = true;
+pub(crate) fn check_doctor() -> Result<(), Error> {
     Ok(())
 }
 

@@ -1,18 +1,18 @@
 //! Diagnosis of tests in a build without the feature `doctor`: requests are refused.
 
-use linerate_document::iperf3::TestReport;
 use linerate_engine::Interrupts;
+use linerate_iperf3::report::TestReport;
+use linerate_model::Failure;
 use linerate_model::finding::Diagnosis;
 use linerate_model::outcome::failure;
 use linerate_model::path::HostDropsReader;
 use linerate_model::sink::CollectorFactory;
 use linerate_model::spec::ClientSpec;
-use linerate_model::{Failure, TestSpec};
 
 use crate::Error;
 
 /// Refuses a test with a diagnosis.
-pub(crate) fn request_facts(_: &mut TestSpec) -> Result<(), Error> {
+pub(crate) fn check_doctor() -> Result<(), Error> {
     Err(Error::absent("the doctor"))
 }
 

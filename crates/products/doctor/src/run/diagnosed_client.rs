@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use linerate_document::iperf3::{Appendix, TestReport};
 use linerate_document::progress::style;
 use linerate_document::{Style, doctor};
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult};
+use linerate_iperf3::report::{Appendix, TestReport};
 use linerate_model::finding::Diagnosis;
 use linerate_model::outcome::failure;
 use linerate_model::sink::Tee;

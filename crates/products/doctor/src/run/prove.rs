@@ -14,7 +14,7 @@ use std::time::Duration;
 use linerate_document::progress::Progress;
 use linerate_host::connect_advice::{TEST_SERVER, connect_failure};
 use linerate_host::{Request, collect};
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::finding::{Diagnosis, Finding};
 use linerate_model::numbers::clock;
 use linerate_model::outcome::{Error, Outcome};

@@ -7,7 +7,7 @@ use linerate_doctor::run::diagnosed_client::UDP_ANSWER_TIMEOUT;
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult, Handshake, RunOptions};
 use linerate_engine::dialect::native::client::Established;
-use linerate_iperf3::Cookie;
+use linerate_iperf3::wire::Cookie;
 use linerate_model::path::{
     LoadControl, LoadDecision, LoadSample, PathDirection, PhaseKind, PhaseResult, PhaseSpec,
     PhaseTransport, ProbeSample,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_iperf2::FinalReport;
+use linerate_iperf2::wire::FinalReport;
 use linerate_model::metrics::StreamMetrics;
 use linerate_model::summary::{EndpointTotals, UdpTotals};
 use linerate_model::{Event, Failure};

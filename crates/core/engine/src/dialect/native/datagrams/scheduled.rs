@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_native::datagram::{DatagramHead, DatagramType};
+use linerate_native::wire::datagram::{DatagramHead, DatagramType};
 
 use super::{FlowId, VALUES_MAX};
 use crate::data::pacing::Schedule;

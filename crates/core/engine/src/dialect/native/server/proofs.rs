@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::auth::{Refusal, check_password};
+use linerate_iperf3::wire::auth::{Refusal, check_password};
 use linerate_model::ServerEvent;
 use linerate_model::network::Network;
-use linerate_native::server::Input;
+use linerate_native::wire::server::Input;
 use linerate_trust::{Role, Token, Tokens, proof};
 
 use super::Context;
