@@ -8,7 +8,6 @@ mod policer;
 
 use linerate_model::finding::{Confidence, Severity};
 
-use crate::limit;
 use crate::rule::Rule;
 pub(crate) use narrowest_hop::narrowest_hop;
 

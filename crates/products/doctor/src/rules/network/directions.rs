@@ -3,7 +3,6 @@
 use linerate_model::finding::Inapplicable;
 
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
-use crate::limit;
 use crate::rules::qdisc::sets_rate_of;
 use crate::ruling::{Ruling, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, Scope};
