@@ -2,12 +2,12 @@
 
 use linerate_engine::Interrupts;
 use linerate_iperf3::report::TestReport;
+use linerate_model::Failure;
 use linerate_model::finding::Diagnosis;
 use linerate_model::outcome::failure;
 use linerate_model::path::HostDropsReader;
 use linerate_model::sink::CollectorFactory;
 use linerate_model::spec::ClientSpec;
-use linerate_model::{Failure, TestSpec};
 
 use crate::Error;
 
