@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_lab::http::cells::{Phases, runs};
-use linerate_lab::http::estimate::estimate;
-use linerate_lab::http::plan::{Plan, RUNS_MAX};
+use linerate_http::plan::cells::{Phases, runs};
+use linerate_http::plan::estimate::estimate;
+use linerate_http::plan::{Plan, RUNS_MAX};
 
 fuzz_target!(|text: &str| {
     let Ok(plan) = Plan::parse(text) else {

@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use linerate_model::EventSink;
-use linerate_record::Builder;
-use linerate_record::import::{Command, import, import_output};
+use linerate_store::Builder;
+use linerate_history::readers::{Command, import, import_output};
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);

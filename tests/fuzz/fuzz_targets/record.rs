@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_record::{playback, text};
+use linerate_store::{playback, text};
 
 fuzz_target!(|typed: &str| {
     let Ok(record) = text::read(typed) else {

@@ -309,27 +309,6 @@ impl HttpStudy {
             .unwrap_or_default()
     }
 
-    /// Whether other programs used much of a CPU, where both ends are on one host, or the
-    /// hypervisor gave CPU time to other guests.
-    pub fn is_disturbed(&self) -> bool {
-        let cpus = self.json["client"]["cpus"].as_f64().unwrap_or(1.0);
-        let is_disturbed = |cell: &Value| {
-            let figure = |of: &Value, name: &str| of[name].as_f64().unwrap_or_default();
-            let client = &cell["runs"][0]["client"];
-            let median = &cell["median"];
-            let others = figure(client, "cpu_busy") * cpus
-                - figure(median, "server_cpus")
-                - figure(median, "client_cpus");
-            others > OTHERS_MAX || figure(client, "cpu_steal") > STEAL_MAX
-        };
-
-        self.json["cells"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(is_disturbed)
-    }
-
     /// What the main verdict on a cell rests on.
     pub fn evidence(cell: &Value) -> String {
         let texts = cell["verdict"]["primary"]["evidence"]
@@ -376,11 +355,6 @@ impl fmt::Debug for HttpStudy {
 
 /// nginx closes a connection after a thousand requests otherwise.
 const KEPT_OPEN: &str = "keepalive_requests 10000000;";
-/// CPUs that other programs may use before a verdict is theirs.
-const OTHERS_MAX: f64 = 0.4;
-/// Share of the CPU time of a host that other guests took: less than what makes the program call a
-/// cell invalid.
-const STEAL_MAX: f64 = 0.04;
 /// Longer than any experiment of a test takes on a busy machine.
 const LAB_TIMEOUT: Duration = Duration::from_secs(900);
 /// What tests want of every plan: as little time as an answer needs.

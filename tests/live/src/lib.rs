@@ -11,6 +11,7 @@
 
 mod attacker;
 mod broker;
+mod busy_cpus;
 mod cases;
 mod certificate;
 mod certificates;
@@ -49,7 +50,8 @@ mod wire;
 
 pub use attacker::{Attacker, give_way};
 pub use broker::{Broker, BrokerTls};
-pub use cases::{each_case, report, skip};
+pub use busy_cpus::BusyCpus;
+pub use cases::{each_case, report, skip, unsupported};
 pub use certificate::Certificate;
 pub use certificates::Certificates;
 pub use control_group::ControlGroup;

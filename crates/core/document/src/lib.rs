@@ -3,20 +3,16 @@
 //! Nothing here measures, connects or decides; events of [`linerate_model`] or finished results go
 //! in, text comes out.
 //!
-//! * [`compare`]: two sides, and whether one is worse
 //! * [`sparkline`]: points over time as characters
 //! * [`doctor`]: a diagnosis as text, JSON and script
 //! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.22 prints them
 //! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
-//! * [`export`]: records of runs for Prometheus, OTLP, spreadsheets and Markdown
 //! * [`service`]: logs and numbers of a server
 //! * [`fleet`]: a run of many hosts as text, JSON, comma-separated values and HTML, and its
 //!   progress
-//! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON and HTML
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
 //! * [`path`]: a test of a path as text, JSON and HTML, and its progress
 //! * [`record`]: records of runs as HTML, text and Markdown
-//! * [`history`]: lists of runs
 //! * [`trial`]: the closing line of `linerate try`
 //! * [`Output`]: where lines go, shared by all writers of a process
 
@@ -25,13 +21,9 @@
 pub mod blocks;
 mod charset;
 pub mod chart;
-pub mod compare;
 pub mod doctor;
 pub mod expected;
-pub mod export;
 pub mod fleet;
-pub mod history;
-pub mod http;
 pub mod iperf2;
 pub mod iperf3;
 pub mod live;
@@ -48,7 +40,6 @@ pub mod sparkline;
 pub mod style;
 pub mod sweep;
 pub mod table;
-pub mod trend;
 pub mod trial;
 pub mod wrap;
 

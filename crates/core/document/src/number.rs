@@ -1,6 +1,6 @@
 //! Numbers as C's `printf` and cJSON write them.
 
-use crate::numbers::MISSING;
+use crate::numbers::{MISSING, digits, scaled};
 
 /// Formats `value` like C's `%.{precision}g`: at most `precision` significant digits, no trailing
 /// zeros, exponent form outside 1e-4 … 10^precision.
@@ -55,6 +55,28 @@ pub fn json(value: f64) -> String {
 /// A figure as `text` writes it; `n/a` for a missing one.
 pub fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| MISSING.to_owned(), text)
+}
+
+/// A part of a whole in percent. What happened once in a million is not 0.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent.abs() {
+        0.0 => "0 %".to_owned(),
+        tiny if tiny < 0.01 => format!("{} %", general(percent, 2)),
+        small if small < 9.995 => format!("{percent:.2} %"),
+        _ => format!("{percent:.1} %"),
+    }
+}
+
+/// A time in the largest fitting unit.
+#[must_use]
+pub fn time(ns: f64) -> String {
+    if (0.0..999.5).contains(&ns) {
+        return format!("{ns:.0} ns");
+    }
+    let (value, unit) = scaled(ns, 1000.0, ["ns", "us", "ms", "s"]);
+    format!("{} {unit}", digits(value))
 }
 
 /// A count with its noun: `1 stream`, `7 streams`.
@@ -112,6 +134,18 @@ mod tests {
                 *expected,
                 "%.{precision}g of {value:e}"
             );
+        }
+    }
+
+    #[test]
+    fn what_happened_once_in_a_million_is_not_zero_percent() {
+        let rows = [
+            (percent(0.0), "0 %"),
+            (percent(0.000_001), "0.0001 %"),
+            (percent(0.9942), "99.4 %"),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(text, expected);
         }
     }
 

@@ -40,6 +40,7 @@ pub mod stream;
 pub mod summary;
 pub mod sweep;
 mod tcp_interval;
+pub mod two_sample;
 pub mod units;
 pub mod workload;
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use linerate_model::outcome::{Error as RunError, Outcome};
 use linerate_sys::file_access::Exposure;
 use thiserror::Error;
 
@@ -90,6 +91,17 @@ pub enum StoreError {
         /// Another writer kept the lock for too long.
         is_locked: bool,
     },
+}
+
+impl From<StoreError> for RunError {
+    fn from(error: StoreError) -> Self {
+        let outcome = if error.is_usage() {
+            Outcome::Usage
+        } else {
+            Outcome::NotCompleted
+        };
+        Self::new(outcome, error)
+    }
 }
 
 impl StoreError {

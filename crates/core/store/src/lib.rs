@@ -5,6 +5,7 @@
 //! * [`Store`]: writes, lists, loads and names runs
 //! * [`Recorder`]: a thread that writes the runs of a process, and the spool where it cannot
 //! * [`upkeep`]: check, repair, prune
+//! * [`Builder`], [`playback()`], [`text`], [`keys`]: records as values, without I/O
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ mod place;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod read;
+mod record;
 mod recorder;
 mod spool;
 mod sqlite;
@@ -34,6 +36,7 @@ pub use list::{Filter, Sort};
 pub use names::{is_file_name, load_named};
 pub use owner::RunProcess;
 pub use place::{Place, state_directory};
+pub use record::{Builder, keys, playback, scrubbed, text};
 pub use recorder::{Recorded, Recorder, Trials};
 pub use store::Store;
 pub use write::Saved;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use crate::text::FILE_MAX_BYTES;
 use linerate_model::printable::printable_start;
 use linerate_model::record::{RunId, RunRecord};
-use linerate_record::text::FILE_MAX_BYTES;
 use linerate_sys::file_system;
 
 use crate::database::{Row, params};
@@ -157,8 +157,7 @@ pub fn load_named(place: Option<&Place>, name: &str) -> Result<Vec<RunRecord>, S
 pub(crate) fn read_file(path: &Path) -> Result<RunRecord, StoreError> {
     let text =
         file_system::read_text(path, FILE_MAX_BYTES as u64).map_err(StoreError::file(path))?;
-    linerate_record::text::read(&text)
-        .map_err(|error| StoreError::damaged(path.display().to_string(), error))
+    crate::text::read(&text).map_err(|error| StoreError::damaged(path.display().to_string(), error))
 }
 
 /// Longest text that a message quotes.

@@ -49,6 +49,30 @@ fn texts_are_as_reviewed() {
 }
 
 #[test]
+fn replaced_commands_name_the_one_to_use() {
+    for (words, command) in [
+        (
+            &["http", "matrix", "http://h/", "--quick"][..],
+            "http lab --phases 2",
+        ),
+        (&["http", "c10k", "--help"], "http lab --phases 3"),
+        (&["http", "check"], "http lab --check"),
+        (&["http", "compare", "before", "after"], "compare"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
+            .args(words)
+            .output()
+            .expect("the program was just built");
+        let text = String::from_utf8(output.stderr).expect("our own texts are UTF-8");
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
+        assert!(
+            text.contains(&format!("is now `linerate {command}`")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn the_version_names_both_programs() {
     let text = stdout_of(&["iperf3", "--version"]);
     let lines: Vec<&str> = text.lines().collect();

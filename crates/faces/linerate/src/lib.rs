@@ -139,8 +139,6 @@ pub mod http;
 pub mod import;
 pub mod live;
 #[cfg(feature = "full")]
-mod named;
-#[cfg(feature = "full")]
 pub mod otlp;
 #[cfg(feature = "full")]
 pub mod path;

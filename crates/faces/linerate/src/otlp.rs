@@ -3,7 +3,7 @@
 use std::net::ToSocketAddrs;
 use std::time::Duration;
 
-use linerate_document::export::otlp;
+use linerate_history::report::export::otlp;
 use linerate_http::load::Local;
 use linerate_http::probe::{self, ProbeTarget};
 use linerate_http::protocol::{Protocol, TlsPeer, Trust};

@@ -1,14 +1,14 @@
 //! `linerate report`: reads runs and writes one report of them.
 
 use linerate_document::Style;
+use linerate_document::record;
 pub use linerate_document::record::Stretch;
-use linerate_document::{export, record};
+use linerate_history::report::export;
+use linerate_history::run::named::load_named;
+use linerate_http::report::record_blocks;
+use linerate_model::outcome::Error;
 use linerate_model::record::RunRecord;
 use linerate_store::Place;
-
-use crate::compare::from_store;
-use crate::named::load_named;
-use linerate_model::outcome::Error;
 
 /// Which runs are reported, and how.
 #[derive(Debug, Clone)]
@@ -67,14 +67,14 @@ pub fn report(spec: &ReportSpec) -> Result<String, Error> {
     }
 
     Ok(match spec.form {
-        Form::Html => record::html(&records, spec.stretch),
+        Form::Html => record::html(&records, spec.stretch, record_blocks),
         Form::Markdown => export::markdown::document(&records),
-        Form::Text => record::text(&records, spec.stretch, spec.style),
+        Form::Text => record::text(&records, spec.stretch, record_blocks, spec.style),
     })
 }
 
 fn load(spec: &ReportSpec) -> Result<Vec<RunRecord>, Error> {
-    let place = Place::find(spec.store.as_deref()).map_err(from_store)?;
+    let place = Place::find(spec.store.as_deref())?;
     let runs = spec
         .runs
         .iter()

@@ -11,11 +11,11 @@ use linerate::import::import_file;
 use linerate::report::{Form, ReportSpec, report};
 use linerate::trend::trend;
 use linerate_document::{Style, doctor};
-use linerate_lab::compare::Verdict;
-use linerate_lab::trend::TrendState;
+use linerate_history::conclude::trend::TrendState;
 use linerate_model::finding::Confidence;
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{RunRecord, Way};
+use linerate_model::two_sample::Verdict;
 use linerate_store::{Place, Store};
 use tempfile::TempDir;
 
@@ -375,7 +375,7 @@ fn reports_that_cannot_be_are_refused_with_the_reason() {
 fn a_full_duplex_test_in_csv_is_one_run_with_both_directions() {
     let (_directory, store) = history();
     let data =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../products/record/tests/data/iperf2");
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../products/history/tests/data/iperf2");
     let file = data.join("tcp-csv-fullduplex.2.1.8.client.csv");
     let imported = import_file(Some(&store), &file.to_string_lossy(), &[]).expect("a report");
     assert_eq!((imported.new, imported.unread_lines), (1, 0));
@@ -411,7 +411,7 @@ fn a_path_that_recovered_is_steady_and_its_recovery_is_listed() {
     assert!(worse.is_worse && !better.is_worse);
 
     // The percentages are those of the two medians beside them.
-    let text = linerate_document::trend::text(&found, &|_| "then".to_owned(), Style::PLAIN);
+    let text = linerate_history::report::trend::text(&found, &|_| "then".to_owned(), Style::PLAIN);
     for change in &found.changes {
         let percent = (change.after / change.before - 1.0) * 100.0;
         assert!(
@@ -446,7 +446,7 @@ fn files_are_reported_and_compared_without_a_history() {
         compared.comparison
     );
 
-    let text = linerate_document::compare::text(&compared.comparison, Style::PLAIN);
+    let text = linerate_history::report::compare::text(&compared.comparison, Style::PLAIN);
     assert!(
         text.contains("linerate history import --label side=b FILE..."),
         "{text}"

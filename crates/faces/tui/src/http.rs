@@ -1,6 +1,6 @@
 //! An HTTP load or experiment: how far it is, the last second, both hosts, and every cell so far.
 
-use linerate_document::http::{end_words, second_words};
+use linerate_http::report::{end_words, second_words};
 use linerate_model::live::LiveHttp;
 use linerate_model::numbers::clock;
 

@@ -7,17 +7,12 @@
 //! The unit of replication is the run. Intervals within a run share its connection, its route and
 //! its neighbours, so that their number is no measure of confidence.
 //!
-//! Plans and runs may be of anything. [`sweep`] applies them to network tests; [`http`] is the HTTP
-//! lab, whose experiment has a fixed form, [`proof`] compares a setting of a host with a fix of it,
-//! and [`path`] plans and judges the examination of a path. [`fleet`] measures many hosts as one
-//! system. Runs that were kept are compared by [`compare`](mod@compare), watched by
-//! [`change_point`] and held against limits by [`expect`].
+//! Plans and runs may be of anything. [`sweep`] applies them to network tests, [`proof`] compares a
+//! setting of a host with a fix of it, and [`path`] plans and judges the examination of a path.
+//! [`fleet`] measures many hosts as one system.
 
 #![forbid(unsafe_code)]
 
-pub mod change_point;
-pub mod compare;
-pub mod expect;
 mod explore;
 mod factor;
 mod findings;
@@ -25,15 +20,12 @@ pub mod fleet;
 #[cfg(any(test, fuzzing))]
 #[path = "../fuzzing/mod.rs"]
 pub mod fuzzing;
-pub mod http;
 pub mod path;
 mod plan;
 pub mod proof;
 mod runner;
 mod setting;
 pub mod sweep;
-pub mod trend;
-pub mod watch;
 
 pub use explore::explore;
 pub use factor::{Factor, SYSTEM_CHOICE, Scale};

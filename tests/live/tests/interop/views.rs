@@ -354,7 +354,7 @@ fn a_load_and_an_experiment_show_their_seconds_and_cells() {
         [
             "linerate http",
             "of 60",
-            "2xx/s",
+            "responses/s",
             "4 open",
             "client: CPU",
             "server: CPU",
@@ -367,7 +367,10 @@ fn a_load_and_an_experiment_show_their_seconds_and_cells() {
     terminal.expect_end("130");
 
     let text = fs::read_to_string(&report).expect("a report");
-    assert!(text.contains("2xx/s") && !text.contains('\u{1b}'), "{text}");
+    assert!(
+        text.contains("responses/s") && !text.contains('\u{1b}'),
+        "{text}"
+    );
 
     let terminal = Terminal::open(120, 24).expect("a second terminal");
     let plan = lab.plan(
@@ -375,7 +378,10 @@ fn a_load_and_an_experiment_show_their_seconds_and_cells() {
         "[phase2]\npayloads = [\"1k\", \"10k\"]\nconnections = [2, 4, 8]\nrefine_knee = false\n",
     );
     let (out, report) = (lab.path("runs"), terminal.file("report"));
-    let matrix = format!("http matrix {} {plan} --out {out} --json {access}", lab.url);
+    let matrix = format!(
+        "http lab --phases 2 {} {plan} --out {out} --json {access}",
+        lab.url
+    );
     terminal.run(&format!("{program} {matrix} > {}", report.display()));
     terminal.wait_for("a finished cell", |text| {
         let is_cell = |line: &str| line.starts_with("matrix 1") && line.contains("/s  ");
@@ -482,7 +488,7 @@ fn least_seen(folder: &Path) -> u64 {
     reason = "the reader of the test log must see the share"
 )]
 #[test]
-#[ignore = "pairs of tests take twenty seconds: make reports"]
+#[ignore = "pairs of tests take twenty seconds: make live SUITE=reports"]
 fn timed_viewers_of_the_page_leave_a_test_its_goodput() {
     let Some(net) = Net::new() else { return };
     run(&format!(

@@ -169,7 +169,7 @@ fn table(rows: &[&CheckRow]) -> Table {
         .text("link", |row| row.link_bps.map_or_else(absent, link_rate))
         .text("rtt", |row| {
             row.rtt_ns
-                .map_or_else(absent, |ns| crate::http::numbers::time(ns as f64))
+                .map_or_else(absent, |ns| crate::number::time(ns as f64))
         })
         .text("notes", |row| notes(row))
         .table()

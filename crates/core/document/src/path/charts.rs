@@ -4,7 +4,7 @@ use linerate_model::path::{LoadPhase, LoadSample, PathReport, PhaseKind};
 
 use super::terms;
 use crate::chart::{Axis, Chart, LineStyle, Point, Series, from_zero};
-use crate::http::numbers::time;
+use crate::number::time;
 use crate::numbers::rate;
 use crate::plot::Plot;
 

@@ -6,8 +6,8 @@ use linerate_model::path::{
 };
 
 use super::terms;
-use crate::http::numbers::percent;
 use crate::number::known;
+use crate::number::percent;
 use crate::numbers::{bytes, rate};
 use crate::table::Table;
 

@@ -3,8 +3,8 @@
 use linerate_model::path::{Delay, LoadPhase, PathReport, PathState, PhaseKind, RateCeiling};
 
 use super::terms;
-use crate::http::numbers::percent;
 use crate::number::known;
+use crate::number::percent;
 use crate::numbers::rate;
 use crate::table::{Table, TableOf};
 

@@ -13,8 +13,8 @@ use super::goodput::worst_rpm;
 use super::{Depth, terms};
 use crate::blocks::Block;
 use crate::doctor::{graded, wrapped};
-use crate::http::numbers::percent;
 use crate::number::counted;
+use crate::number::percent;
 use crate::numbers::{bytes, rate};
 
 /// Bits of a GiB.

@@ -5,7 +5,7 @@ use linerate_model::path::{
     Confidence, Dialect, Identity, PathDirection, PathReport, PhaseKind, ProbeKind,
 };
 
-use crate::http::numbers::time;
+use crate::number::time;
 use crate::numbers::digits;
 
 /// A time with its unit; a difference of clocks may be below 0.

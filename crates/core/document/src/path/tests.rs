@@ -409,6 +409,7 @@ fn a_stored_test_is_shown_as_when_it_ended() {
     let shown = record::text(
         std::slice::from_ref(&record),
         record::Stretch::default(),
+        |_| None,
         Style::PLAIN,
     );
     assert!(
@@ -422,10 +423,19 @@ fn a_stored_test_is_shown_as_when_it_ended() {
         assert!(shown.contains(line), "{line}");
     }
 
-    let page = record::html(std::slice::from_ref(&record), record::Stretch::default());
+    let page = record::html(
+        std::slice::from_ref(&record),
+        record::Stretch::default(),
+        |_| None,
+    );
     assert!(page.contains("Load down over time") && !page.contains("No charts"));
     let anonymous = record::anonymized(&record);
-    let shown = record::text(&[anonymous], record::Stretch::default(), Style::PLAIN);
+    let shown = record::text(
+        &[anonymous],
+        record::Stretch::default(),
+        |_| None,
+        Style::PLAIN,
+    );
 
     for secret in ["lab.example", "10.1.2.3", "sha256:"] {
         assert!(!shown.contains(secret), "{secret}: {shown}");

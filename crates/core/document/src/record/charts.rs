@@ -8,7 +8,7 @@ use super::measures::{Values, value, way};
 use super::page::has_own_trials;
 use super::{Stretch, measures};
 use crate::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series, ShadedRange, from_zero};
-use crate::http::numbers::percent;
+use crate::number::percent;
 use crate::numbers::{clock, digits, rate};
 use crate::plot::Plot;
 

@@ -15,7 +15,12 @@ use linerate_model::record::RunRecord;
 pub use anonymous::anonymized;
 pub use page::{RUNS_MAX, quoted};
 
+use crate::blocks::Block;
 use crate::style::Style;
+
+/// The report of what a product measured, as a part of the report of its record; `None` of a record
+/// of another kind.
+pub type ProductReport = fn(&RunRecord) -> Option<Vec<Block>>;
 
 /// A part of the time of each trial, in ns since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,14 +51,19 @@ impl Default for Stretch {
 
 /// The report as one HTML file of less than 1 MB.
 #[must_use]
-pub fn html(records: &[RunRecord], stretch: Stretch) -> String {
-    page::page(records, stretch)
+pub fn html(records: &[RunRecord], stretch: Stretch, product: ProductReport) -> String {
+    page::page(records, stretch, product)
 }
 
 /// The report as text.
 #[must_use]
-pub fn text(records: &[RunRecord], stretch: Stretch, style: Style) -> String {
-    page::summary(records, stretch)
+pub fn text(
+    records: &[RunRecord],
+    stretch: Stretch,
+    product: ProductReport,
+    style: Style,
+) -> String {
+    page::summary(records, stretch, product)
         .text(style)
         .trim_start()
         .to_owned()

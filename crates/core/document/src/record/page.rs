@@ -5,20 +5,16 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use linerate_lab::http::trials::with_runs;
 use linerate_lab::sweep::recorded_runs;
 use linerate_model::measure::MeasureName;
 use linerate_model::path::PathReport;
-use linerate_model::record::{
-    Body, Detail, HttpLoad, RunKind, RunRecord, RunState, TestDetail, Trial,
-};
+use linerate_model::record::{Body, Detail, RunKind, RunRecord, RunState, TestDetail, Trial};
 use linerate_model::spec::{Direction, Transport};
 use linerate_model::stored_name;
 
 use super::measures::{self, Values, value};
-use super::{Stretch, charts, hosts};
+use super::{ProductReport, Stretch, charts, hosts};
 use crate::blocks::{Block, Document, Download};
-use crate::http::{LoadReport, load_blocks, study};
 use crate::number::counted;
 use crate::numbers::{MISSING, digits};
 use crate::path::Depth;
@@ -35,13 +31,15 @@ const CHARTS_BYTES_MAX: usize = 600_000;
 const RECORDS_BYTES_MAX: usize = 180_000;
 
 /// The whole page.
-pub(super) fn page(records: &[RunRecord], stretch: Stretch) -> String {
+pub(super) fn page(records: &[RunRecord], stretch: Stretch, product: ProductReport) -> String {
     let mut document = Document {
         name: "linerate report",
         blocks: overview(records),
     };
     let shown = shown(records);
-    document.blocks.extend(runs(records, stretch, true));
+    document
+        .blocks
+        .extend(runs(records, stretch, product, true));
     limit_charts(&mut document.blocks);
     document.blocks.extend(raw(shown));
 
@@ -49,9 +47,9 @@ pub(super) fn page(records: &[RunRecord], stretch: Stretch) -> String {
 }
 
 /// The page without charts and files.
-pub(super) fn summary(records: &[RunRecord], stretch: Stretch) -> Document {
+pub(super) fn summary(records: &[RunRecord], stretch: Stretch, product: ProductReport) -> Document {
     let mut blocks = overview(records);
-    blocks.extend(runs(records, stretch, false));
+    blocks.extend(runs(records, stretch, product, false));
     Document {
         name: "linerate report",
         blocks,
@@ -62,7 +60,12 @@ fn shown(records: &[RunRecord]) -> &[RunRecord] {
     &records[..records.len().min(DETAILED_MAX)]
 }
 
-fn runs(records: &[RunRecord], stretch: Stretch, has_charts: bool) -> Vec<Block> {
+fn runs(
+    records: &[RunRecord],
+    stretch: Stretch,
+    product: ProductReport,
+    has_charts: bool,
+) -> Vec<Block> {
     let is_one = records.len() == 1;
     let head = |title| {
         if is_one {
@@ -74,7 +77,7 @@ fn runs(records: &[RunRecord], stretch: Stretch, has_charts: bool) -> Vec<Block>
 
     let runs = shown(records).iter();
     runs.flat_map(|record| {
-        std::iter::once(head(title(record))).chain(run(record, stretch, has_charts))
+        std::iter::once(head(title(record))).chain(run(record, stretch, product, has_charts))
     })
     .collect()
 }
@@ -212,7 +215,12 @@ fn test_name(detail: &TestDetail) -> String {
 }
 
 /// One run in the order of the frame.
-fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
+fn run(
+    record: &RunRecord,
+    stretch: Stretch,
+    product: ProductReport,
+    has_charts: bool,
+) -> Vec<Block> {
     let measures = measures::all(record);
     let mut blocks: Vec<Block> = answers(record, &measures)
         .into_iter()
@@ -243,16 +251,8 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
         Body::Sweep(Some(found)) => {
             blocks.extend(sweep::blocks(found, &recorded_runs(found, &record.trials)));
         }
-        Body::HttpLab(Some(found)) => {
-            blocks.extend(
-                study::blocks(&with_runs(found, &record.trials))
-                    .into_iter()
-                    .skip(1),
-            );
-        }
         Body::Fleet(run) => blocks.extend(fleet::record_blocks(run, &record.trials, has_charts)),
-        Body::HttpLoad(found) => blocks.extend(load(record, found)),
-        _ => blocks.extend(path_blocks(record, has_charts)),
+        _ => blocks.extend(product(record).unwrap_or_else(|| path_blocks(record, has_charts))),
     }
 
     if has_charts {
@@ -290,41 +290,6 @@ fn run(record: &RunRecord, stretch: Stretch, has_charts: bool) -> Vec<Block> {
     blocks.extend(repeat(record));
 
     blocks
-}
-
-/// What the generator of a load found.
-fn load(record: &RunRecord, found: &HttpLoad) -> Vec<Block> {
-    let cell = record.trials.iter().find_map(|trial| match &trial.detail {
-        Some(Detail::Cell(cell)) => Some((trial, &**cell)),
-        _ => None,
-    });
-    let Some((trial, cell)) = cell else {
-        return Vec::new();
-    };
-    let Some(load) = &cell.load else {
-        return Vec::new();
-    };
-    let wire = trial
-        .measures
-        .iter()
-        .find(|measure| measure.name == MeasureName::WireBps);
-    let report = LoadReport {
-        target: &found.target,
-        load,
-        wire_bps: wire.map(|measure| measure.value),
-        client: Some(&cell.client),
-        server: cell.server.as_ref(),
-        verdict: found.verdict.as_deref(),
-        // They stand above.
-        remarks: &[],
-    };
-
-    // The title of a page is that of its run.
-    let below = |block| match block {
-        Block::Title(title) => Block::Heading(title),
-        block => block,
-    };
-    load_blocks(&report, true).into_iter().map(below).collect()
 }
 
 /// What the run found; of a run without a result why there is none.

@@ -16,6 +16,15 @@ use linerate_model::spec::TestSpec;
 
 use super::*;
 
+/// The page of kinds that no product reports.
+fn html(records: &[RunRecord], stretch: Stretch) -> String {
+    super::html(records, stretch, |_| None)
+}
+
+fn text(records: &[RunRecord], stretch: Stretch, style: Style) -> String {
+    super::text(records, stretch, |_| None, style)
+}
+
 /// One stream: 940 Mbit/s, one retransmission in second 4, and the time limited by the receive
 /// window.
 fn trial(no: u32, mbps: f64, streams: u32, seconds: usize) -> Trial {

@@ -10,8 +10,8 @@ use crate::data_path::DataPath;
 use crate::event::{Event, TestHeader};
 use crate::fleet;
 use crate::http::CellRun;
-use crate::measure::MeasureName;
-use crate::path::PathReport;
+use crate::measure::{MeasureName, of_path};
+use crate::path::{PathReport, PathState};
 use crate::stream::{Flow, Stream};
 use crate::summary::Summary;
 
@@ -72,6 +72,19 @@ impl Trial {
             series: Vec::new(),
             detail: None,
         }
+    }
+
+    /// The trial of an examined path.
+    #[must_use]
+    pub fn of_path(report: &PathReport) -> Self {
+        let mut trial = Self::complete(report.elapsed_ns);
+        if report.state == PathState::Partial {
+            trial.state = RunState::Partial;
+        }
+
+        trial.measures = of_path(report);
+        trial.detail = Some(Detail::Path(Box::new(report.clone())));
+        trial
     }
 }
 

@@ -1,8 +1,8 @@
 //! Computes measures anew, for records of versions that defined them in another way.
 
+use crate::{Builder, playback};
 use linerate_model::EventSink;
 use linerate_model::record::{Detail, Measure, RunId, Trial};
-use linerate_record::{Builder, playback};
 
 use crate::database::params;
 use crate::write::{put_measures, put_row, row_of};

@@ -7,10 +7,10 @@ use clap::Args;
 use linerate::Outcome;
 use linerate::compare::{CompareSpec, compare};
 use linerate::progress::style;
-use linerate_document::compare as report;
-use linerate_lab::compare::{MARGIN, Verdict};
-use linerate_lab::expect::Expectations;
+use linerate_history::conclude::expect::Expectations;
+use linerate_history::report::compare as report;
 use linerate_model::measure::MeasureName;
+use linerate_model::two_sample::{MARGIN, Verdict};
 
 use super::expect::missed;
 use super::{complain, print};
@@ -117,7 +117,7 @@ pub(crate) fn main(args: &CompareArgs) -> Outcome {
 
 pub(super) fn measure(name: &str) -> Result<MeasureName, String> {
     name.parse()
-        .map_err(|()| linerate_lab::expect::unknown_measure(name))
+        .map_err(|()| linerate_history::conclude::expect::unknown_measure(name))
 }
 
 /// A percentage above 0 as a share; the sign may be left out.

@@ -2,7 +2,7 @@
 
 use linerate::Outcome;
 use linerate::expect::{Expectations, LimitedTest};
-use linerate_lab::expect::Missed;
+use linerate_history::conclude::expect::Missed;
 
 use super::complain;
 

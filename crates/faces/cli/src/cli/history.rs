@@ -13,9 +13,9 @@ use linerate::model::measure::MeasureName;
 use linerate::model::record::{RunKind, RunState};
 use linerate::progress::style;
 use linerate::{Error, Outcome};
-use linerate_document::trend as report;
-use linerate_lab::expect::Expectations;
-use linerate_lab::trend::TrendState;
+use linerate_history::conclude::expect::Expectations;
+use linerate_history::conclude::trend::TrendState;
+use linerate_history::report::trend as report;
 use linerate_model::printable::printable;
 
 use super::compare::measure;
@@ -372,7 +372,12 @@ fn run(mut args: HistoryArgs) -> Result<Outcome, Error> {
         }
         HistoryCommand::Baseline(BaselineCommand::List) => return print(&history.baselines()?),
         HistoryCommand::Export { runs, form } => {
-            return print(&history.show(&runs, form.into(), style())?);
+            return print(&linerate::history::show(
+                &history,
+                &runs,
+                form.into(),
+                style(),
+            )?);
         }
         HistoryCommand::Import { label, files } => {
             return import(args.store.as_deref(), &files, &label);
@@ -448,11 +453,16 @@ fn show(history: &History, args: &ShowArgs) -> Result<Outcome, Error> {
         (ShowForm::Iperf3Json, ..) => return replay(history, args, Dialect::Iperf3Json),
         (ShowForm::Iperf2, ..) => return replay(history, args, Dialect::Iperf2),
     };
-    print(&history.show(&args.runs, form, style())?)
+    print(&linerate::history::show(
+        history,
+        &args.runs,
+        form,
+        style(),
+    )?)
 }
 
 fn replay(history: &History, args: &ShowArgs, dialect: Dialect) -> Result<Outcome, Error> {
-    history.replay(&args.runs, dialect).map(|()| Outcome::Done)
+    linerate::history::replay(history, &args.runs, dialect).map(|()| Outcome::Done)
 }
 
 /// Takes `--store PLACE` out of the words of `label`: clap takes it for a label to remove, as these

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use linerate::Outcome;
 use linerate::progress::style;
 use linerate::report::{Form, ReportSpec, Stretch, report};
-use linerate_document::export::markdown::STEP_SUMMARY_BYTES_MAX;
+use linerate_history::report::export::markdown::STEP_SUMMARY_BYTES_MAX;
 
 use super::{complain, print};
 

@@ -18,7 +18,7 @@ use linerate::record::RecordOptions;
 use linerate::view::View;
 use linerate::{Outcome, Progress};
 use linerate_document::sweep as report;
-use linerate_lab::expect::Expectations;
+use linerate_history::conclude::expect::Expectations;
 use linerate_sys::signal::{Signal, Signals};
 
 const COMMAND: &str = "linerate sweep";

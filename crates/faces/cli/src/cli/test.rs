@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate_lab::expect::{Expectations, Missed};
+use linerate_history::conclude::expect::{Expectations, Missed};
 use linerate_lab::path::{Offer, plan};
 use linerate_lab::sweep::grammar;
 use linerate_model::path::{PathEvent, PathSpec, PhaseKind, PhaseTransport, Profile};

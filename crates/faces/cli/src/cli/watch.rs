@@ -8,12 +8,12 @@ use std::time::Duration;
 use clap::Args;
 use linerate::command_line::{iperf2, iperf3};
 use linerate::model::spec::ClientSpec;
-use linerate::watch::{MetricsTarget, WatchSpec};
+use linerate::watch::{MetricsTarget, Outlets, WatchSpec};
 use linerate::{Outcome, Progress};
+use linerate_history::conclude::expect::{ExpectError, Expectations};
+use linerate_history::plan::quiet::Quiet;
 use linerate_http::target::{Target, TargetError};
-use linerate_lab::expect::{ExpectError, Expectations};
 use linerate_lab::sweep::grammar;
-use linerate_lab::watch::Quiet;
 use linerate_sys::signal::{Signal, Signals};
 
 use super::complain;
@@ -88,22 +88,22 @@ Exit codes, of the last run: 0 good, 1 failed, 2 wrong command line, 5 --expect 
 
 /// Repeats a run.
 pub(crate) fn main(args: WatchArgs) -> Outcome {
-    let spec = match args.resolve() {
-        Ok(spec) => spec,
+    let (spec, outlets) = match args.resolve() {
+        Ok(resolved) => resolved,
         Err(text) => return complain(COMMAND, &text, Outcome::Usage),
     };
     let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
         Ok(signals) => signals,
         Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
     };
-    match linerate::watch::watch(&spec, &signals, Progress::new(false)) {
+    match linerate::watch::watch(&spec, &outlets, &signals, Progress::new(false)) {
         Ok(outcome) => outcome,
         Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
     }
 }
 
 impl WatchArgs {
-    fn resolve(self) -> Result<WatchSpec, String> {
+    fn resolve(self) -> Result<(WatchSpec, Outlets), String> {
         let Self {
             repeat,
             once,
@@ -118,11 +118,13 @@ impl WatchArgs {
         spec.quiet = quiet;
         spec.expect = expect;
         spec.alert = repeat.alert;
-        spec.metrics = repeat.metrics.map(metrics_target);
-        spec.otlp = otlp;
         spec.store = repeat.store;
 
-        Ok(spec)
+        let mut outlets = Outlets::default();
+        outlets.metrics = repeat.metrics.map(metrics_target);
+        outlets.otlp = otlp;
+
+        Ok((spec, outlets))
     }
 }
 
@@ -280,7 +282,7 @@ mod tests {
     fn resolve(line: &str) -> Result<WatchSpec, String> {
         let words = format!("watch {line}");
         let line = Line::try_parse_from(words.split(' ')).map_err(|error| error.to_string())?;
-        line.args.resolve()
+        line.args.resolve().map(|(spec, _)| spec)
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use linerate_doctor::{Observed, catalogue, compare};
+use linerate_history::readers::decode;
 use linerate_host::import::{Imported, TEXT_BYTES_MAX};
 use linerate_host::{Request, collect};
 use linerate_model::TestSpec;
@@ -24,8 +25,7 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::record::{Body, RunKind, RunState, Trial};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::stored_name;
-use linerate_record::import::decode;
-use linerate_record::keys;
+use linerate_store::keys;
 use linerate_sys::error::io_text;
 
 use crate::Error;

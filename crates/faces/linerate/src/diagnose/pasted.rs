@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 
 use linerate_doctor::TestTimeline;
 use linerate_doctor::path::{PathRun, path_runs};
+use linerate_history::readers::{Command, Imported as ReportedTest, ImportedPath, import_output};
 use linerate_host::import::{Imported, TestOutput, TestRun, import_all};
 use linerate_model::event::{Endpoint, ServerOutput};
 use linerate_model::snapshot::Value;
 use linerate_model::{Event, Flow, Stream};
-use linerate_record::import::{Command, Imported as ReportedTest, ImportedPath, import_output};
 
 /// Reads pasted texts, each with the name of its file: facts of hosts, and the tests among them.
 #[must_use]

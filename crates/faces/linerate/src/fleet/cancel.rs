@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
+use linerate_history::run::named::one;
 use linerate_model::record::{Body, RunId, RunKind, RunState};
 use linerate_store::{Filter, Place, RunProcess, Store};
 use linerate_sys::OsError;
 use linerate_sys::other_process::OtherProcess;
 
 use crate::Error;
-use crate::history::{error, one};
 
 /// Longest wait for the end of the coordinator: 2 s until all hosts confirm, 3 s until connections
 /// end, and its report.
@@ -43,7 +43,7 @@ pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Erro
     };
     let id = run.short();
 
-    match store.process_of(run).map_err(error)? {
+    match store.process_of(run)? {
         Some(RunProcess { pid: Some(pid), .. }) => end(&store, run, pid)?,
         Some(RunProcess { host, .. }) => {
             return Err(Error::failed(format!(
@@ -53,7 +53,7 @@ pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Erro
         None => return Err(Error::usage(format!("run {id} is over"))),
     }
 
-    let record = store.load(run).map_err(error)?;
+    let record = store.load(run)?;
     let Body::Fleet(found) = &record.body else {
         return Err(Error::usage(format!("run {id} is none of a fleet")));
     };
@@ -96,10 +96,9 @@ fn not_coordinator(run: RunId, pid: u32) -> Error {
 
 /// The history of `--store`.
 pub(super) fn opened(store: Option<&str>) -> Result<Store, Error> {
-    let place = Place::find(store)
-        .map_err(error)?
-        .ok_or_else(|| Error::usage("--store off: there is no history"))?;
-    Store::open_existing(&place).map_err(error)
+    let place =
+        Place::find(store)?.ok_or_else(|| Error::usage("--store off: there is no history"))?;
+    Store::open_existing(&place).map_err(Error::from)
 }
 
 fn only_running(store: &Store) -> Result<RunId, Error> {
@@ -107,7 +106,7 @@ fn only_running(store: &Store) -> Result<RunId, Error> {
     filter.kind = Some(RunKind::Fleet);
     filter.state = Some(RunState::Running);
 
-    let rows = store.list(&filter).map_err(error)?;
+    let rows = store.list(&filter)?;
     match rows.as_slice() {
         [] => Err(Error::usage("no run of a fleet goes on")),
         [row] => Ok(row.run_id),
@@ -127,12 +126,7 @@ fn end(store: &Store, run: RunId, pid: u32) -> Result<(), Error> {
 
     // Asked again: the number may have come to mean another process before it was opened.
     let is_coordinator = |process: &RunProcess| process.pid == Some(pid);
-    if store
-        .process_of(run)
-        .map_err(error)?
-        .as_ref()
-        .is_some_and(is_coordinator)
-    {
+    if store.process_of(run)?.as_ref().is_some_and(is_coordinator) {
         // A history is a file or a database that others may write: it alone is no reason to end a
         // process.
         if !coordinator.has_mark(&mark(run)).unwrap_or(false) {

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use linerate_host::{Tested, Watched, listening_processes};
+use linerate_http::run::{HostAgent, RestartableServer, tested_port};
 use linerate_sys::process;
 
 pub use super::control_channel::ControlChannel;
 use super::control_channel::OpenChannel;
-use super::host_agent::{HostAgent, tested_port};
-use super::restartable_server::RestartableServer;
-use super::watch::{Watch, cannot_watch};
 use crate::Error;
 
 /// An agent, resolved.
@@ -90,8 +88,8 @@ pub(super) fn open(
     server: Option<Arc<RestartableServer>>,
     channel: &ControlChannel,
 ) -> Result<OpenChannel, Error> {
-    let watch = Watch::start(watched.clone()).map_err(cannot_watch)?;
-    OpenChannel::open(channel, Arc::new(HostAgent::new(watch, server)))
+    let agent = HostAgent::start(watched, server)?;
+    OpenChannel::open(channel, Arc::new(agent))
 }
 
 fn announcement(watched: &Watched) -> String {

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use linerate_host::{Tested, Watched};
+use linerate_http::run::{RestartableServer, local_address};
 use linerate_http::server::{
     Access, Listen, Server as HttpListener, ServerSpec, ServerStats, StartError, ThreadStats,
 };
@@ -14,8 +15,6 @@ use linerate_sys::{errno, interfaces, process};
 
 use super::agent::{self, ControlChannel};
 use super::control_channel::OpenChannel;
-use super::lab::local_address;
-use super::restartable_server::RestartableServer;
 use crate::server::{self as iperf3, in_use};
 use crate::{Error, Outcome};
 use linerate_model::link_local::scope_advice;

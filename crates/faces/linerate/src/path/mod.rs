@@ -18,13 +18,12 @@ use linerate_engine::Interrupts;
 use linerate_engine::dialect::native::client::{self, Announcement, NativeError, Opened, Turn};
 use linerate_lab::path::{ConcludeInput, Offer, conclude, plan, samples};
 use linerate_model::finding::Diagnosis;
-use linerate_model::measure::of_path;
 use linerate_model::path::{
     EVENT_SCHEMA, PathEvent, PathReport, PathSpec, PathState, PathTarget, PhaseKind, ProbeKind,
     SampleSeries,
 };
-use linerate_model::record::{Body, Detail, RunKind, RunState, Trial};
-use linerate_record::keys;
+use linerate_model::record::{Body, RunKind, RunState, Trial};
+use linerate_store::keys;
 use linerate_sys::clock;
 
 use crate::record::{RecordOptions, Recorded, Recording, Run};
@@ -225,7 +224,7 @@ fn run(test: &PathTest) -> Run {
 }
 
 fn trial(examined: &Examined, repeat: u32, started_ns: u64, ended_ns: u64) -> Trial {
-    let mut trial = trial_of(&examined.report);
+    let mut trial = Trial::of_path(&examined.report);
     trial.elapsed_ns = ended_ns.saturating_sub(started_ns);
     trial.repeat = repeat;
     trial.started_ns = started_ns;
@@ -234,18 +233,6 @@ fn trial(examined: &Examined, repeat: u32, started_ns: u64, ended_ns: u64) -> Tr
         trial.state = RunState::Interrupted;
     }
 
-    trial
-}
-
-/// The trial of a report.
-pub(crate) fn trial_of(report: &PathReport) -> Trial {
-    let mut trial = Trial::complete(report.elapsed_ns);
-    if report.state == PathState::Partial {
-        trial.state = RunState::Partial;
-    }
-
-    trial.measures = of_path(report);
-    trial.detail = Some(Detail::Path(Box::new(report.clone())));
     trial
 }
 

@@ -9,7 +9,7 @@ use linerate_lab::sweep::{HostChoices, SettingSpace, Sweep};
 pub use linerate_lab::sweep::{SweepSpec, TestSettings};
 use linerate_lab::{Estimate, explore};
 use linerate_model::record::{Body, RunKind, RunState};
-use linerate_record::keys;
+use linerate_store::keys;
 use linerate_sys::{cpu, process};
 
 use crate::live::Live;

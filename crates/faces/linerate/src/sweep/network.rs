@@ -15,7 +15,7 @@ use linerate_model::record::Trial;
 use linerate_model::sink::Tee;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::{Failure, FailureKind};
-use linerate_record::Builder;
+use linerate_store::Builder;
 use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::process;

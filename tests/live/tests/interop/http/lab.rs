@@ -7,8 +7,8 @@ use std::fs;
 use std::time::SystemTime;
 
 use linerate_interop::{
-    FEW_DESCRIPTORS, Finished, HttpLab, HttpServer, HttpStudy, Nginx, Process, Signal, TIMEOUT,
-    linerate, wait_for,
+    FEW_DESCRIPTORS, HttpLab, HttpServer, HttpStudy, Nginx, Process, Signal, TIMEOUT, linerate,
+    wait_for,
 };
 use serde_json::{Value, json};
 
@@ -88,7 +88,6 @@ fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
         assert!(text(&html).contains(table), "{table}");
     }
 
-    compares_studies(&lab, &directory);
     let page = text(&html);
     assert!(
         page.contains("<caption>T2a ") && page.contains("latency by quantile"),
@@ -123,88 +122,6 @@ fn is_kept(store: &str) {
     page.expect_clean()
         .expect_stdout("T2a ")
         .expect_stdout("100 idle connections held");
-}
-
-fn compare(lab: &HttpLab, words: &[&str]) -> Finished {
-    lab.client_without(&[&["compare"], words].concat()).finish()
-}
-
-/// A stored result with other runs: every cell is valid with five runs at 1000 responses per
-/// second, and one at `changed_per_s`. So the comparison depends on no rate of this machine.
-fn stored_copy(lab: &HttpLab, original: &str, name: &str, changed_per_s: f64) -> String {
-    let mut study: Value =
-        serde_json::from_str(&text(&format!("{original}/run.json"))).expect("JSON");
-    for cell in study["cells"].as_array_mut().expect("cells") {
-        let is_changed = cell["key"]["phase"] == "matrix" && cell["key"]["connections"] == 8;
-        let rate = if is_changed { changed_per_s } else { 1000.0 };
-
-        let mut run = cell["runs"]
-            .as_array()
-            .expect("runs")
-            .iter()
-            .rfind(|run| run["load"].is_object())
-            .cloned();
-        let runs = (1..=5).filter_map(|repeat| {
-            let run = run.as_mut()?;
-            let window_s = run["load"]["window_ns"].as_f64().expect("a length") / 1e9;
-            run["load"]["ok"] = json!((rate * window_s) as u64);
-            run["repeat"] = json!(repeat);
-            run["flags"] = json!([]);
-            Some(run.clone())
-        });
-        cell["runs"] = runs.collect();
-        cell["verdict"]["primary"]["class"] = json!("unknown");
-    }
-
-    let directory = lab.path(name);
-    fs::create_dir(&directory).expect("a folder");
-    fs::write(format!("{directory}/run.json"), study.to_string()).expect("a file");
-    directory
-}
-
-/// An experiment beside itself, and beside a copy that was slower.
-fn compares_studies(lab: &HttpLab, directory: &str) {
-    let before = stored_copy(lab, directory, "before", 1000.0);
-    let same = compare(lab, &[&before, &before]);
-    same.expect_clean()
-        .expect_stdout("1.000")
-        .expect_stdout("C1 ");
-    assert!(
-        !same.stdout.contains("*0") && !same.stdout.contains("*1"),
-        "{same:?}"
-    );
-
-    let slower = stored_copy(lab, directory, "slower", 500.0);
-    let found = compare(lab, &[&before, &format!("{slower}/run.json"), "--json"]);
-    let found = found.expect_clean().json();
-    let cells = found["cells"].as_array().expect("cells");
-    assert_eq!(cells.len(), 5, "{found:#}");
-
-    for cell in cells {
-        // The payload's cell has its runs from the matrix.
-        let is_changed = cell["key"]["connections"] == 8;
-        let expected = if is_changed {
-            ("worse", 0.5)
-        } else {
-            ("same", 1.0)
-        };
-
-        let estimate = cell["ok_per_s"]["estimate"]
-            .as_f64()
-            .unwrap_or_else(|| panic!("no ratio: {cell:#}"));
-        assert_eq!(cell["ok_per_s"]["verdict"], expected.0, "{cell:#}");
-        assert!((estimate - expected.1).abs() < 0.01, "{cell:#}");
-    }
-
-    let plan = format!("{directory}/plan.toml");
-    for (path, why) in [
-        (plan.as_str(), "plan.toml"),
-        ("/nonexistent", "/nonexistent"),
-    ] {
-        compare(lab, &[directory, path])
-            .expect_code(2)
-            .expect_stderr(why);
-    }
 }
 
 /// Statistics of both hosts that are stored for every run.
@@ -324,7 +241,7 @@ fn killed_experiment_resumes() {
     let lab = HttpLab::start(&[]);
     let (plan, directory) = (slow_plan(&lab), lab.path("killed"));
     let url = format!("{}{SLOW_PATH}", lab.url);
-    let client = lab.client(&["matrix", &url, &plan, "--out", &directory]);
+    let client = lab.client(&["lab", "--phases", "2", &url, &plan, "--out", &directory]);
     wait_for_runs(&lab, "killed", 2, &client);
     client.signal(Signal::Kill);
     assert_eq!(client.finish().code(), None, "killed");
@@ -353,7 +270,7 @@ fn killed_experiment_resumes() {
 
     refuses_what_it_cannot_continue(&lab, &url, &directory);
 
-    let study = HttpStudy::of(lab.run(&["matrix", "--resume", &directory, "--json"]));
+    let study = HttpStudy::of(lab.run(&["lab", "--phases", "2", "--resume", &directory, "--json"]));
     expect_done(&study);
 
     for (path, content, time) in before {
@@ -383,12 +300,12 @@ fn killed_experiment_resumes() {
 /// Another plan, and a file that is none of its own.
 fn refuses_what_it_cannot_continue(lab: &HttpLab, url: &str, directory: &str) {
     let other = lab.plan("other.toml", &SLOW_RUNS.replace("[2, 4]", "[2, 8]"));
-    let refused = lab.run(&["matrix", url, &other, "--resume", directory]);
+    let refused = lab.run(&["lab", "--phases", "2", url, &other, "--resume", directory]);
     refused.expect_code(2).expect_stderr("another plan");
 
     let spoilt = format!("{directory}/cells/matrix-1k-c2-r9.json");
     fs::write(&spoilt, "{\"key\": 1").expect("a file");
-    let refused = lab.run(&["matrix", "--resume", directory]);
+    let refused = lab.run(&["lab", "--phases", "2", "--resume", directory]);
     refused.expect_code(2).expect_stderr("matrix-1k-c2-r9.json");
     fs::remove_file(&spoilt).expect("it is there");
 }
@@ -398,7 +315,16 @@ fn an_interruption_leaves_a_report_and_an_aborted_run_that_is_made_again() {
     let lab = HttpLab::start(&[]);
     let (plan, directory) = (slow_plan(&lab), lab.path("interrupted"));
     let url = format!("{}{SLOW_PATH}", lab.url);
-    let client = lab.client(&["matrix", &url, &plan, "--out", &directory, "--json-stream"]);
+    let client = lab.client(&[
+        "lab",
+        "--phases",
+        "2",
+        &url,
+        &plan,
+        "--out",
+        &directory,
+        "--json-stream",
+    ]);
     wait_for_runs(&lab, "interrupted", 1, &client);
 
     // The next one runs when its first second is reported.
@@ -419,7 +345,7 @@ fn an_interruption_leaves_a_report_and_an_aborted_run_that_is_made_again() {
     assert_eq!(aborted.len(), 1, "{runs:?}");
     assert!(runs.len() < SLOW_NAMES.len(), "nothing is begun after it");
 
-    let study = HttpStudy::of(lab.run(&["matrix", "--resume", &directory, "--json"]));
+    let study = HttpStudy::of(lab.run(&["lab", "--phases", "2", "--resume", &directory, "--json"]));
     expect_done(&study);
     let runs = lab.runs("interrupted");
     assert_eq!(runs.len(), SLOW_NAMES.len(), "{study:?}");
@@ -434,7 +360,9 @@ fn an_experiment_survives_the_end_of_the_control_channel() {
     let server = HttpServer::start(&[]);
     let lab = HttpLab::beside(server.address, server.url(SLOW_PATH), &[]);
     let (plan, directory) = (slow_plan(&lab), lab.path("lost"));
-    let client = lab.client(&["matrix", &lab.url, &plan, "--out", &directory, "--json"]);
+    let client = lab.client(&[
+        "lab", "--phases", "2", &lab.url, &plan, "--out", &directory, "--json",
+    ]);
     wait_for_runs(&lab, "lost", 1, &client);
     lab.server.signal(Signal::Kill);
 
@@ -466,7 +394,9 @@ fn server_that_dies_ends_the_experiment_and_resume_makes_the_missing_runs() {
     let lab = HttpLab::start(&[]);
     let (plan, directory) = (slow_plan(&lab), lab.path("gone"));
     let url = format!("{}{SLOW_PATH}", lab.url);
-    let client = lab.client(&["matrix", &url, &plan, "--out", &directory, "--json"]);
+    let client = lab.client(&[
+        "lab", "--phases", "2", &url, &plan, "--out", &directory, "--json",
+    ]);
     wait_for_runs(&lab, "gone", 1, &client);
     lab.server.signal(Signal::Kill);
 
@@ -492,8 +422,10 @@ fn server_that_dies_ends_the_experiment_and_resume_makes_the_missing_runs() {
     again.wait_for_stdout("Listening on", 1);
 
     let study = HttpStudy::of(
-        lab.client_without(&["matrix", "--resume", &directory, "--json", "--force"])
-            .finish(),
+        lab.client_without(&[
+            "lab", "--phases", "2", "--resume", &directory, "--json", "--force",
+        ])
+        .finish(),
     );
     expect_done(&study);
     let runs = lab.runs("gone");
@@ -507,7 +439,7 @@ fn server_that_dies_ends_the_experiment_and_resume_makes_the_missing_runs() {
 /// What `check` says of the descriptors of this host.
 #[track_caller]
 fn descriptors_predicted(lab: &HttpLab, plan: &str, code: i32) -> Value {
-    let check = lab.run(&["check", &lab.url, plan, "--phases", "2", "--json"]);
+    let check = lab.run(&["lab", "--check", &lab.url, plan, "--phases", "2", "--json"]);
     check.expect_code(code);
     let checks = check.json();
     let mut checks = checks.as_array().into_iter().flatten();
@@ -537,7 +469,7 @@ fn missing_descriptors_are_predicted_and_spread_over_processes() {
         .unwrap_or_else(|| panic!("{hard:#}"));
 
     let url = format!("{}{SLOW_PATH}", lab.url);
-    let study = lab.study_of(&["matrix"], &url, &plan);
+    let study = lab.study_of(&["lab", "--phases", "2"], &url, &plan);
 
     for (connections, processes) in [(8, 1), (1000, 1 + predicted)] {
         let run = &study.cell("matrix", 1024, connections)["runs"][0];
@@ -574,7 +506,7 @@ fn cells_beyond_any_descriptor_limit_are_skipped() {
 
     let advice = hard["advice"].as_str().unwrap_or_default();
     assert!(advice.contains("`prlimit --nofile="), "{hard:#}");
-    let shown = lab.run(&["check", &lab.url, &plan, "--phases", "2"]);
+    let shown = lab.run(&["lab", "--check", &lab.url, &plan, "--phases", "2"]);
     shown
         .expect_code(3)
         .expect_stdout("FAIL")
@@ -582,8 +514,11 @@ fn cells_beyond_any_descriptor_limit_are_skipped() {
 
     let url = format!("{}{SLOW_PATH}", lab.url);
     for (words, why) in [
-        (&["matrix"][..], "check"),
-        (&["matrix", "--force"], "processes of 256 descriptors"),
+        (&["lab", "--phases", "2"][..], "check"),
+        (
+            &["lab", "--phases", "2", "--force"],
+            "processes of 256 descriptors",
+        ),
     ] {
         let study = lab.study_of(words, &url, &plan);
         let left_out = &study.cell("matrix", 1024, 15_000)["runs"][0];
@@ -607,7 +542,7 @@ fn timed_ten_thousand_connections_are_held_at_little_cost() {
                 [phase3.lowrate]\nconnections = 10000\nrate = 1000\nduration = \
                 \"3s\"\n[phase3.active]\nconnections = 0\n";
     let plan = lab.plan("c10k.toml", plan);
-    let study = lab.study(&["c10k"], &plan);
+    let study = lab.study(&["lab", "--phases", "3"], &plan);
     let idle = &study.json["idle"];
     for (step, wanted) in idle["steps"]
         .as_array()
@@ -695,7 +630,7 @@ fn more_connections_than_a_foreign_server_bears_are_refused() {
     let lab = HttpLab::start(&["--no-control"]);
     let url = nginx.url("/1k");
     let plan = lab.plan_of_one_cell("many.toml", "1025");
-    let refused = lab.run(&["matrix", &url, &plan]);
+    let refused = lab.run(&["lab", "--phases", "2", &url, &plan]);
     refused
         .expect_code(2)
         .expect_stderr("1025")

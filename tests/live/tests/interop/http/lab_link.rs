@@ -4,7 +4,7 @@
 //! compared with the arithmetic.
 
 use linerate_interop::namespaces::{CLIENT, DEVICE, Net, SERVER, run, try_run};
-use linerate_interop::{HttpLab, HttpStudy, skip};
+use linerate_interop::{HttpLab, HttpStudy, unsupported};
 use serde_json::Value;
 
 /// Head and body of the answers of the cell, 4 connections with 1 KiB.
@@ -110,7 +110,9 @@ fn segments_smaller_than_the_mtu_lower_the_ceiling() {
         );
         let (plan, directory) = (lab.plan_of_one_cell("plan.toml", "4"), lab.path("kept"));
         let words = [
-            "matrix",
+            "lab",
+            "--phases",
+            "2",
             &lab.url,
             &plan,
             "--out",
@@ -133,7 +135,9 @@ fn segments_smaller_than_the_mtu_lower_the_ceiling() {
             "{name}: {study:?}"
         );
 
-        let again = HttpStudy::of(lab.run(&["matrix", "--resume", &directory, "--json", "--yes"]));
+        let again = HttpStudy::of(lab.run(&[
+            "lab", "--phases", "2", "--resume", &directory, "--json", "--yes",
+        ]));
         expect_ceiling(name, &again, ceiling(&again, row.segments, HEADERS_BYTES));
     }
 }
@@ -147,7 +151,7 @@ fn the_tag_of_a_vlan_is_a_part_of_every_frame() {
         if !try_run(&format!(
             "ip -n {namespace} link add link {DEVICE} name lr7 type vlan id 7"
         )) {
-            return skip("this kernel has no VLAN devices");
+            return unsupported("this kernel has no VLAN devices");
         }
 
         run(&format!("ip -n {namespace} addr add {address}/24 dev lr7"));
@@ -157,7 +161,7 @@ fn the_tag_of_a_vlan_is_a_part_of_every_frame() {
     let [client, server] = [&net.a, &net.b].map(|name| ["ip", "netns", "exec", name.as_str()]);
     let lab = HttpLab::start_by(&client, &server, SERVER_OF_VLAN, &[]);
     let study = lab.study(
-        &["matrix", "--line-rate", "10G"],
+        &["lab", "--phases", "2", "--line-rate", "10G"],
         &lab.plan_of_one_cell("plan.toml", "4"),
     );
     assert_eq!(study.json["client"]["is_vlan"], true, "{study:?}");

@@ -163,7 +163,9 @@ fn protocol_of_the_plan_is_used_and_the_control_channel_is_found() {
         fs::write(&plan, format!("[protocol]\n{protocol}{short}{MATRIX}")).expect("a file");
 
         let words = [
-            "matrix",
+            "lab",
+            "--phases",
+            "2",
             &lab.url,
             &plan,
             "--out",
@@ -185,7 +187,11 @@ fn foreign_server_has_no_stats() {
     let (cert, url) = (nginx.certificate().path("cert.pem"), nginx.url("/1k"));
     let lab = HttpLab::start(&["--no-control"]);
     let plan = lab.plan_of_one_cell("foreign.toml", "2");
-    let study = lab.study_of(&["matrix", "--h2", "--cacert", &cert], &url, &plan);
+    let study = lab.study_of(
+        &["lab", "--phases", "2", "--h2", "--cacert", &cert],
+        &url,
+        &plan,
+    );
     check_runs(&study, 2, "2", Some("1.2"));
 
     let run = &study.cell("matrix", 1024, 2)["runs"][0];
@@ -223,14 +229,14 @@ fn impossible_plan_is_rejected_with_reason() {
         (&plain, &["-k"], 2, "only https has"),
     ];
     each_case(&rows, |(url, words, code, text)| {
-        for command in ["check", "matrix"] {
-            let refused = lab.run(&[&[command, *url, &plan], *words].concat());
+        for part in [&["--check"][..], &["--phases", "2"]] {
+            let refused = lab.run(&[&["lab", *url, &plan], part, *words].concat());
             refused.expect_code(*code).expect_stderr(text);
         }
     });
 
     // The one that was printed is named beside the one that was wanted.
-    let refused = lab.run(&["check", tls, &plan, "--pin-sha256", &pin]);
+    let refused = lab.run(&["lab", "--check", tls, &plan, "--pin-sha256", &pin]);
     refused.expect_stderr(&lab.pin());
 }
 
@@ -238,7 +244,9 @@ fn impossible_plan_is_rejected_with_reason() {
 fn cells_beyond_the_connection_limit_are_predicted_and_skipped() {
     let lab = HttpLab::beside_nginx("ssl http2", &[]);
     let plan = lab.plan_of_one_cell("plan.toml", "2, 10001");
-    let check = lab.run(&["check", &lab.url, &plan, "-k", "--phases", "2", "--json"]);
+    let check = lab.run(&[
+        "lab", "--check", &lab.url, &plan, "-k", "--phases", "2", "--json",
+    ]);
     check.expect_code(3);
 
     let checks = check.json();
@@ -257,10 +265,13 @@ fn cells_beyond_the_connection_limit_are_predicted_and_skipped() {
 
     for (words, why) in [
         (
-            &["matrix", "-k"][..],
+            &["lab", "--phases", "2", "-k"][..],
             "a check before the experiment failed",
         ),
-        (&["matrix", "-k", "--force"], "at most 10,000 connections"),
+        (
+            &["lab", "--phases", "2", "-k", "--force"],
+            "at most 10,000 connections",
+        ),
     ] {
         let study = lab.study(words, &plan);
         let left_out = &study.cell("matrix", 1024, 10_001)["runs"][0];
@@ -281,7 +292,16 @@ fn timed_worker_processes_trust_the_same_certificates() {
     let lab = HttpLab::beside_nginx("ssl http2", &["sh", "-c", FEW_DESCRIPTORS, "sh"]);
     let plan = lab.plan_of_one_cell("plan.toml", "400");
     let study = lab.study(
-        &["matrix", "--h2", "-m", "2", "--pin-sha256", &lab.pin()],
+        &[
+            "lab",
+            "--phases",
+            "2",
+            "--h2",
+            "-m",
+            "2",
+            "--pin-sha256",
+            &lab.pin(),
+        ],
         &plan,
     );
     check_runs(&study, 400, "2", Some("1.3"));

@@ -24,7 +24,7 @@ fn masquerade(zone: u32, ports: &str) -> String {
 }
 
 #[test]
-#[ignore = "half a minute: make path"]
+#[ignore = "half a minute: make live SUITE=path"]
 fn timed_flow_is_opened_anew_when_its_translation_changes() {
     let Some(net) = Net::routed() else { return };
     net.in_middle(&masquerade(1, "20000-29999"));

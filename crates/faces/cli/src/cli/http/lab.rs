@@ -1,13 +1,13 @@
-//! The command lines of `linerate http lab`, `matrix`, `c10k` and `check`.
+//! The command line of `linerate http lab`.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use linerate_http::protocol::Protocol;
 
+use linerate_http::plan::cells::Phases;
+use linerate_http::plan::{Plan, TEXT_BYTES_MAX};
 use linerate_http::target::Target;
-use linerate_lab::http::cells::Phases;
-use linerate_lab::http::plan::{Plan, TEXT_BYTES_MAX};
 use linerate_sys::error::io_text;
 use linerate_sys::file_system;
 
@@ -34,6 +34,10 @@ pub(crate) struct LabArgs {
     /// One short run of each cell: minutes instead of half an hour
     #[arg(long)]
     quick: bool,
+    /// Only check whether both hosts can do what the plan needs, and say what to change; nothing is
+    /// changed
+    #[arg(long, conflicts_with_all = ["plan_only", "print_plan", "resume"])]
+    check: bool,
     /// Only show what would be run, how long it would take and what it needs
     #[arg(long, conflicts_with = "print_plan")]
     plan_only: bool,
@@ -54,7 +58,7 @@ pub(crate) struct LabArgs {
     resume: Option<PathBuf>,
     /// Rate of the path in bit/s, such as 1G, for the ceiling of the network [default: measured, or
     /// that of the link]
-    #[arg(long, value_name = "RATE", value_parser = linerate_lab::http::plan::line_rate)]
+    #[arg(long, value_name = "RATE", value_parser = linerate_http::plan::line_rate)]
     line_rate: Option<f64>,
     #[command(flatten)]
     protocol: ProtocolArgs,
@@ -75,7 +79,8 @@ const NOTES: &str = "\
 Examples:
   server$ linerate http serve --token-file t
   client$ linerate http lab http://192.0.2.7:8080 --token-file t --html report.html
-  client$ linerate http matrix https://192.0.2.7:8443 --h2 -m 8 --pin-sha256 HEX --token-file t
+  client$ linerate http lab http://192.0.2.7:8080 --check --token-file t
+  client$ linerate http lab https://192.0.2.7:8443 --phases 2 --h2 -m 8 --pin-sha256 HEX --token-file t
   client$ linerate http lab --resume linerate-http-20260131-120000 --token-file t
 
 Ctrl-C ends it after the current second with what is known until then; twice ends it at once.
@@ -83,39 +88,10 @@ Ctrl-C ends it after the current second with what is known until then; twice end
 Exit codes: 0 done, 1 not completed, 2 wrong command line, 3 a check failed, 4 no answer from
 the server, 5 --assert missed, 6 more than a fifth of the cells say nothing, 130 interrupted.";
 
-/// What `linerate http check` looks at.
-#[derive(Debug, Args)]
-#[command(after_help = CHECK_EXAMPLES)]
-pub(crate) struct CheckArgs {
-    /// The server
-    #[arg(value_name = "URL")]
-    url: Option<String>,
-    /// Plan file, TOML
-    #[arg(value_name = "PLAN")]
-    plan: Option<PathBuf>,
-    /// Parts of the experiment
-    #[arg(long, value_name = "PHASES", value_parser = Phases::parse)]
-    phases: Option<Phases>,
-    #[command(flatten)]
-    protocol: ProtocolArgs,
-    #[command(flatten)]
-    control: ControlAccess,
-    /// Write one JSON object instead of text
-    #[arg(long)]
-    json: bool,
-}
-
-const CHECK_EXAMPLES: &str = "\
-Examples:
-  linerate http check http://192.0.2.7:8080 --token-file t
-
-Exit codes: 0 nothing is in the way, 1 not completed, 2 wrong command line, 3 a check failed, 4 no answer
-from the server.";
-
 impl LabArgs {
     /// # Errors
     /// What is wrong with the command line or the plan file.
-    pub(crate) fn resolve(&self, phases: &str) -> Result<LabSpec, String> {
+    pub(crate) fn resolve(&self) -> Result<LabSpec, String> {
         let (url, file) = positional(self.url.as_deref(), self.plan.as_deref());
         let kept = self
             .resume
@@ -128,19 +104,17 @@ impl LabArgs {
         }
 
         plan.line_rate_bps = self.line_rate.or(plan.line_rate_bps);
-        let stage = match (self.print_plan, self.plan_only) {
-            (true, _) => Stage::PrintPlan,
-            (_, true) => Stage::ShowPlan,
+        let stage = match (self.print_plan, self.plan_only, self.check) {
+            (true, _, _) => Stage::PrintPlan,
+            (_, true, _) => Stage::ShowPlan,
+            (_, _, true) => Stage::Check,
             _ => Stage::Run,
         };
         let (target, protocol) = server(url, &self.protocol, &mut plan, stage)?;
         let claims = self.safety.claims(&target)?;
         let mut spec = LabSpec::new(target, protocol, plan, stage);
         spec.claims = claims;
-        spec.phases = match self.phases {
-            Some(phases) => phases,
-            None => Phases::parse(phases).map_err(|error| error.to_string())?,
-        };
+        spec.phases = self.phases.unwrap_or(Phases::ALL);
         spec.control = self.control.resolve()?;
         spec.asks_first = !self.safety.yes;
         spec.tolerates_failures = self.safety.no_breaker;
@@ -153,22 +127,6 @@ impl LabArgs {
         spec.output = self.output.resolve();
         spec.record = self.record.resolve(stage == Stage::Run)?;
         spec.html = self.html.clone();
-
-        Ok(spec)
-    }
-}
-
-impl CheckArgs {
-    /// # Errors
-    /// What is wrong with the command line or the plan file.
-    pub(crate) fn resolve(&self) -> Result<LabSpec, String> {
-        let (url, file) = positional(self.url.as_deref(), self.plan.as_deref());
-        let mut plan = read_plan(file.as_deref())?;
-        let (target, protocol) = server(url, &self.protocol, &mut plan, Stage::Check)?;
-        let mut spec = LabSpec::new(target, protocol, plan, Stage::Check);
-        spec.phases = self.phases.unwrap_or(Phases::ALL);
-        spec.control = self.control.resolve()?;
-        spec.output.json = self.json;
 
         Ok(spec)
     }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate::http::too_many_connections;
+use linerate_history::conclude::expect::Expectations;
 use linerate_http::load::LoadSpec;
+use linerate_http::plan;
 use linerate_http::protocol::Protocol;
 use linerate_http::request::RequestSpec;
 use linerate_http::target::Target;
-use linerate_lab::expect::Expectations;
-use linerate_lab::http::plan;
-use linerate_lab::http::units::nanoseconds;
+use linerate_model::http::units::nanoseconds;
 use linerate_model::http::{Arrivals, Mode, Ports};
 use linerate_sys::error::io_text;
 use linerate_sys::file_system;

@@ -1,7 +1,6 @@
 //! The command line of `linerate http`.
 
 pub(crate) mod agent;
-pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod lab;
 pub(crate) mod load;
@@ -10,6 +9,7 @@ pub(crate) mod serve;
 pub(crate) mod target_access;
 pub(crate) mod values;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
@@ -31,7 +31,7 @@ pub(crate) struct HttpArgs {
 const EXAMPLES: &str = "\
 Examples:
   server$ linerate http serve --token-file t                                    the server
-  client$ linerate http check http://192.0.2.7:8080 --token-file t              are both ready?
+  client$ linerate http lab http://192.0.2.7:8080 --check --token-file t        are both ready?
   client$ linerate http load http://192.0.2.7:8080/b/1k -c 64 --token-file t    one load
   client$ linerate http lab http://192.0.2.7:8080 --quick --token-file t        everything";
 
@@ -48,18 +48,9 @@ enum HttpCommand {
     /// loop: requests are due on a schedule, and latency counts from the due time, whether or not a
     /// connection was free.
     Load(Box<load::LoadArgs>),
-    /// The whole experiment: TCP alone, payloads, connections, ten thousand of them, with a verdict
-    /// for each
+    /// The whole experiment, or parts of it: TCP alone, payloads, connections, ten thousand of them,
+    /// with a verdict for each
     Lab(Box<lab::LabArgs>),
-    /// Payloads by connections: where throughput ends, why, and which number of connections is best
-    Matrix(Box<lab::LabArgs>),
-    /// Ten thousand connections: idle, with few requests, and busy
-    C10k(Box<lab::LabArgs>),
-    /// Look whether both hosts can do what an experiment needs, and say what to change; nothing is
-    /// changed
-    Check(Box<lab::CheckArgs>),
-    /// Two experiments side by side: what changed, and by more than chance
-    Compare(Box<compare::CompareArgs>),
     /// Provide measurements of this host to a client, beside any server
     ///
     /// Measures CPUs, memory, descriptors, sockets and the NIC, and listens on its own port.
@@ -68,6 +59,25 @@ enum HttpCommand {
     /// Worker process of a load
     #[command(hide = true)]
     Worker,
+    /// Replaced by `linerate http lab --phases 2`
+    #[command(hide = true, disable_help_flag = true)]
+    Matrix(ReplacedArgs),
+    /// Replaced by `linerate http lab --phases 3`
+    #[command(name = "c10k", hide = true, disable_help_flag = true)]
+    C10k(ReplacedArgs),
+    /// Replaced by `linerate http lab --check`
+    #[command(hide = true, disable_help_flag = true)]
+    Check(ReplacedArgs),
+    /// Replaced by `linerate compare`
+    #[command(hide = true, disable_help_flag = true)]
+    Compare(ReplacedArgs),
+}
+
+/// The command line of a command that another one replaced.
+#[derive(Debug, Args)]
+struct ReplacedArgs {
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
 }
 
 /// What is written to standard output and standard error.
@@ -111,18 +121,26 @@ pub(crate) fn main(args: &HttpArgs) -> Outcome {
     let outcome = match &args.command {
         HttpCommand::Serve(args) => args.resolve().map(|plan| serve::run(&plan)),
         HttpCommand::Load(args) => args.resolve().map(|plan| args.run(&plan)),
-        HttpCommand::Lab(args) => args.resolve("0-3").map(|spec| http::lab::run(&spec)),
-        HttpCommand::Matrix(args) => args.resolve("2").map(|spec| http::lab::run(&spec)),
-        HttpCommand::C10k(args) => args.resolve("3").map(|spec| http::lab::run(&spec)),
-        HttpCommand::Check(args) => args.resolve().map(|spec| http::lab::run(&spec)),
-        HttpCommand::Compare(args) => Ok(args.run()),
+        HttpCommand::Lab(args) => args.resolve().map(|spec| http::lab::run(&spec)),
         HttpCommand::Agent(args) => args.resolve().map(|spec| agent::run(&spec)),
         HttpCommand::Worker => Ok(http::load::work().map(|()| Outcome::Done)),
+        HttpCommand::Matrix(args) => Err(args.replaced_by("matrix", "http lab --phases 2")),
+        HttpCommand::C10k(args) => Err(args.replaced_by("c10k", "http lab --phases 3")),
+        HttpCommand::Check(args) => Err(args.replaced_by("check", "http lab --check")),
+        HttpCommand::Compare(args) => Err(args.replaced_by("compare", "compare")),
     };
     match outcome {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(error)) => complain("linerate http", &error.to_string(), error.outcome),
         Err(text) => complain("linerate http", &text, Outcome::Usage),
+    }
+}
+
+impl ReplacedArgs {
+    /// The command to use instead of `linerate http NAME`, whatever its arguments are.
+    fn replaced_by(&self, name: &str, command: &str) -> String {
+        let _ = &self.words;
+        format!("`linerate http {name}` is now `linerate {command}`")
     }
 }
 

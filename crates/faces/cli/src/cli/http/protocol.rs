@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use linerate_http::plan::{Protocol, Trust, file_name, fingerprint};
 use linerate_http::protocol::{self, TlsPeer};
 use linerate_http::target::Target;
-use linerate_lab::http::plan::{Protocol, Trust, file_name, fingerprint};
 use linerate_model::http::HttpVersion;
 
 /// HTTP/2 and TLS.

@@ -7,11 +7,10 @@ use std::net::IpAddr;
 
 use aws_lc_rs::digest::{Context, SHA256};
 use linerate_fleet::message::{Address, Hello, VERSION, Versions};
+use linerate_history::run::record::host_key;
 use linerate_host::attachment;
-use linerate_record::keys;
+use linerate_store::keys;
 use linerate_sys::{clock, cpu, interfaces, process};
-
-use crate::record::host_key;
 
 /// Addresses that are listed, at most.
 const ADDRESSES_MAX: usize = 256;

@@ -13,6 +13,7 @@ use linerate_carrier::{Carrier, HostEvent};
 use linerate_document::Style;
 use linerate_document::fleet::{LeftoverRow, leftovers_text};
 use linerate_fleet::message::PREAMBLE;
+use linerate_history::run::named::one;
 use linerate_model::fleet::HostId;
 use linerate_model::record::RunId;
 use linerate_sys::clock::monotonic_ns;
@@ -21,7 +22,6 @@ use linerate_sys::signal::Signals;
 
 use super::cancel::opened;
 use super::connect::{FleetHosts, HELLO_TIMEOUT_NS, carrier};
-use crate::history::one;
 use crate::{Error, Outcome};
 pub use here::Leftover;
 

@@ -175,7 +175,7 @@ impl Received {
             is_plausible,
             ..
         } = result;
-        let record = linerate_record::text::read(&record).ok();
+        let record = linerate_store::text::read(&record).ok();
         let trial = record.as_ref().and_then(|record| record.trials.first());
         let of_client = trial.filter(|_| role == Role::Client);
         let is_one = record

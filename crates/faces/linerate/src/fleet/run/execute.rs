@@ -14,7 +14,7 @@ use linerate_model::finding::Finding;
 use linerate_model::fleet::{Cell, CellOutcome, FleetReport, HostId, NotRun, NotRunReason, Task};
 use linerate_model::printable::printable;
 use linerate_model::record::HostPart;
-use linerate_record::keys;
+use linerate_store::keys;
 use linerate_sys::signal::Signals;
 
 use super::kept::KeptRun;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use linerate_fleet::TaskId;
 use linerate_fleet::coordinator::HostResult;
 use linerate_fleet::message::{Outcome, Role, TaskEnd};
+use linerate_history::run::record::head;
 use linerate_model::fleet::{FleetMode, Task};
 use linerate_model::record::{Body, RunKind, Series, SeriesOf, Times, Trial, Way};
-use linerate_record::text;
+use linerate_store::text;
 
 use super::cell::{Lengths, PlannedCell, Received, TaskReport, cells};
-use crate::record::head;
 
 /// Bytes of a number.
 const WORD_BYTES: usize = 8;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use linerate_lab::fleet::trials;
 use linerate_model::fleet::{Cell, FleetReport, FleetRun, HostId, NotRunReason, PlanHash};
 use linerate_model::record::{Body, HostPart, RunId, RunKind, RunState, Trial};
-use linerate_record::keys;
+use linerate_store::keys;
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::process_mark::ProcessMark;
 

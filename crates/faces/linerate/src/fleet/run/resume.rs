@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use linerate_fleet::inventory::checked;
+use linerate_history::run::named::load_named;
 use linerate_lab::fleet::trials;
 use linerate_model::fleet::FleetRun;
 use linerate_model::record::{Body, RunRecord, RunState};
@@ -12,7 +13,6 @@ use super::execute::execute;
 use super::kept::KeptRun;
 use super::{RunResult, RunSpec, identity};
 use crate::fleet::BusOptions;
-use crate::named::load_named;
 use crate::record::RecordOptions;
 use crate::{Error, Progress};
 
@@ -55,10 +55,9 @@ pub fn resume(
         return Err(Error::failed(text));
     }
 
-    let options = RecordOptions {
-        title: record.title.or_else(|| earlier.title.clone()),
-        ..record
-    };
+    let mut options = record;
+    options.title = options.title.or_else(|| earlier.title.clone());
+
     let mut kept = KeptRun::begin(options, &spec, plan)?;
     let finished = trials::cells(&earlier.trials);
     kept.resume(earlier.run_id, &finished);

@@ -8,12 +8,12 @@ use linerate_fleet::message::{
     ArmTask, Done, Ended, Hello, JsonText, Outcome, Plan, Preflighted, Role, TaskEnd, VERSION,
     Versions,
 };
-use linerate_record::text;
+use linerate_history::run::import::record_of;
+use linerate_store::text;
 use linerate_sys::clock;
 
 use super::shell::{self, Printed};
 use crate::fleet::worker::totals;
-use crate::import::record_of;
 
 /// Longest output of a test in bytes.
 const OUTPUT_MAX_BYTES: usize = 4 << 20;

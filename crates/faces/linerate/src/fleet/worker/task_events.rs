@@ -1,17 +1,18 @@
 //! Events of a test as lines of a worker: start, rates, record, end.
 
 use linerate_fleet::message::{ArmTask, Outcome, TaskEnd};
+use linerate_history::run::record::{head, host_key};
 use linerate_model::record::{Body, HostPart, RunId, RunKind, RunRecord, RunState, Trial};
 use linerate_model::workload::Start;
 use linerate_model::{
     Event, EventSink, Failure, FailureKind, Flow, IntervalReport, SinkError, Summary, measure,
 };
-use linerate_record::{Builder, keys, text};
+use linerate_store::{Builder, keys, text};
 use linerate_sys::{clock, process};
 
 use super::emit;
 use super::lines::{FromWorker, PIECE_MAX_BYTES, RECORD_MAX_BYTES};
-use crate::record::{Labels, head, host_key};
+use crate::record::Labels;
 
 /// Points of the series of a record: an hour in intervals of one fortieth of it, for as many
 /// streams as a task may have.

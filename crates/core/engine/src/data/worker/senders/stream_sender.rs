@@ -61,7 +61,7 @@ pub(crate) struct StreamSender {
 }
 
 /// Bytes per call when no option fixes the block length: the fewest calls at the best cache use,
-/// see ARCHITECTURE.md.
+/// see docs/decisions/008-strategy-trials.md.
 pub(crate) const SUBMISSION_BYTES: usize = 1024 * 1024;
 /// Memory of gathered small blocks: as long as a block by default.
 const MEMORY_BYTES: usize = 128 * 1024;

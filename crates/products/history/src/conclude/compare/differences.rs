@@ -1,0 +1,212 @@
+//! What differs in the configuration of two runs, and what of it forbids to compare them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::finding::Difference;
+use linerate_model::http::Study;
+use linerate_model::record::{Body, Detail, RunRecord, Trial};
+use linerate_model::snapshot::Snapshot;
+use linerate_model::stored_name;
+use serde::Serialize;
+use serde_json::Value;
+
+/// What differs between two snapshots of a host, strongest effect first.
+pub type HostRules = fn(&Snapshot, &Snapshot) -> Vec<Difference>;
+
+/// What makes two experiments of the HTTP lab hard to compare, one sentence each.
+pub type ExperimentNotes = fn(&Study, &Study) -> Vec<String>;
+
+/// A difference of configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Of what: `test`, `tool`, `path`, or the role of a host.
+    pub of: String,
+    /// Its key, both values, and why it can matter.
+    #[serde(flatten)]
+    pub difference: Difference,
+}
+
+/// Members of a specification without which two results are no results of the same thing.
+const ESSENTIAL: [&str; 7] = [
+    "transport",
+    "direction",
+    "streams",
+    "payload",
+    "payload_bytes",
+    "connections",
+    "datagram_bytes",
+];
+/// Members that have no effect.
+const WITHOUT_EFFECT: [&str; 2] = ["title", "extra_data"];
+
+/// Differences of two runs by their first trials, strongest effect first.
+#[must_use]
+pub fn configuration(a: &RunRecord, b: &RunRecord, host_rules: HostRules) -> Vec<Change> {
+    let mut changes = changes(a, b, [a.trials.first(), b.trials.first()], host_rules);
+    changes.sort_by_key(|change| std::cmp::Reverse(change.difference.impact));
+    changes
+}
+
+/// Differences of two runs: of the test, of the programs, and of the hosts as `host_rules` has
+/// them.
+pub(super) fn changes(
+    a: &RunRecord,
+    b: &RunRecord,
+    trials: [Option<&Trial>; 2],
+    host_rules: HostRules,
+) -> Vec<Change> {
+    let [spec_a, spec_b] = trials.map(specification);
+    let mut changes = differing("test", &spec_a, &spec_b, (3, "another test"));
+    changes.extend(differing("path", &path(a), &path(b), (3, "another path")));
+    changes.extend(differing(
+        "tool",
+        &tool(a),
+        &tool(b),
+        (2, "another program"),
+    ));
+
+    for (host, other) in a
+        .hosts
+        .iter()
+        .filter_map(|host| Some((host, b.hosts.iter().find(|b| b.role == host.role)?)))
+    {
+        if let (Some(before), Some(after)) = (&host.snapshot, &other.snapshot) {
+            let found = host_rules(before, after).into_iter();
+            changes.extend(found.map(|difference| Change {
+                of: host.role.clone(),
+                difference,
+            }));
+        }
+    }
+
+    changes
+}
+
+/// What differs between two experiments of the HTTP lab.
+pub(super) fn notes(a: &RunRecord, b: &RunRecord, of: ExperimentNotes) -> Vec<String> {
+    match (&a.body, &b.body) {
+        (Body::HttpLab(Some(a)), Body::HttpLab(Some(b))) => of(a, b),
+        _ => Vec::new(),
+    }
+}
+
+/// Why the changes forbid a comparison: `streams 4, now 8`.
+pub(super) fn obstacles(changes: &[Change]) -> Vec<String> {
+    let is_essential = |key: &str| ESSENTIAL.contains(&key.split('.').next().unwrap_or(key));
+    let essential = changes
+        .iter()
+        .filter(|change| change.of == "test" && is_essential(&change.difference.key));
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
+    let sentence = |Difference { key, a, b, .. }: &Difference| {
+        format!("{key}: {}, now {}", value(a), value(b))
+    };
+
+    essential
+        .map(|change| sentence(&change.difference))
+        .collect()
+}
+
+type Members = BTreeMap<String, String>;
+
+fn specification(trial: Option<&Trial>) -> Members {
+    let mut members = Members::new();
+    match trial.and_then(|trial| trial.detail.as_ref()) {
+        Some(Detail::Test(test)) => {
+            let spec = &test.header.spec;
+            flatten(
+                &mut members,
+                "",
+                serde_json::to_value(spec).unwrap_or_default(),
+            );
+
+            if spec.transport == linerate_model::Transport::Udp {
+                members.insert(
+                    "datagram_bytes".to_owned(),
+                    spec.block_len_bytes.to_string(),
+                );
+            }
+
+            WITHOUT_EFFECT
+                .iter()
+                .for_each(|name| drop(members.remove(*name)));
+        }
+        Some(Detail::Cell(run)) => {
+            flatten(
+                &mut members,
+                "",
+                serde_json::to_value(run.key).unwrap_or_default(),
+            );
+            if let Some(protocol) = run.load.as_ref().and_then(|load| load.protocol.as_ref()) {
+                members.insert("protocol".to_owned(), protocol.to_string());
+            }
+        }
+        Some(Detail::Path(report)) => {
+            members.insert("profile".to_owned(), stored_name(report.profile));
+            members.insert("dialect".to_owned(), stored_name(report.target.dialect));
+        }
+        Some(Detail::FleetCell(cell)) => {
+            drop(members.insert("mode".to_owned(), stored_name(cell.mode)));
+        }
+        _ => {}
+    }
+
+    members
+}
+
+fn flatten(members: &mut Members, name: &str, value: Value) {
+    match value {
+        Value::Null => {}
+        Value::Object(object) => {
+            let prefix = if name.is_empty() {
+                String::new()
+            } else {
+                format!("{name}.")
+            };
+            object
+                .into_iter()
+                .for_each(|(key, value)| flatten(members, &format!("{prefix}{key}"), value));
+        }
+        Value::String(text) => drop(members.insert(name.to_owned(), text)),
+        other => drop(members.insert(name.to_owned(), other.to_string())),
+    }
+}
+
+fn path(run: &RunRecord) -> Members {
+    let ends = [("client", &run.path.client), ("server", &run.path.server)];
+    ends.into_iter()
+        .filter_map(|(end, name)| Some((end.to_owned(), name.clone()?)))
+        .collect()
+}
+
+fn tool(run: &RunRecord) -> Members {
+    let version = run.origin.version.as_deref().unwrap_or_default();
+    Members::from([(
+        "version".to_owned(),
+        format!("{} {version}", run.origin.tool)
+            .trim_end()
+            .to_owned(),
+    )])
+}
+
+/// Members of `a` and `b` with different values. Nothing differs from what is unknown altogether.
+fn differing(of: &str, a: &Members, b: &Members, (impact, why): (u8, &str)) -> Vec<Change> {
+    if a.is_empty() || b.is_empty() {
+        return Vec::new();
+    }
+
+    let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let differing = keys.into_iter().filter(|key| a.get(*key) != b.get(*key));
+
+    let difference = |key: &String| {
+        let mut change = Difference::new(key, impact, why);
+        change.a = a.get(key).cloned();
+        change.b = b.get(key).cloned();
+        change
+    };
+    differing
+        .map(|key| Change {
+            of: of.to_owned(),
+            difference: difference(key),
+        })
+        .collect()
+}

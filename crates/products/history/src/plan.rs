@@ -1,0 +1,4 @@
+//! When the runs of a watch start.
+
+pub mod quiet;
+pub mod schedule;

@@ -1,0 +1,723 @@
+//! One test, and its events.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use linerate_model::event::{Endpoint, TestHeader};
+use linerate_model::interval::TcpInterval;
+use linerate_model::stream::StreamFacts;
+use linerate_model::summary::{TcpSummary, UdpTotals};
+use linerate_model::{
+    Direction, EndpointTotals, Event, Failure, Flow, IntervalReport, Stream, StreamId,
+    StreamInterval, StreamRole, StreamSummary, Summary, UdpInterval,
+};
+
+use super::Taken;
+use super::banner::{self, Opening, Tool};
+use super::row::{Counted, RoleTag, Row, Subject};
+use super::stream::TextStream;
+use crate::readers::iperf3::failed;
+use crate::readers::time;
+
+/// Streams of one test.
+const STREAMS_MAX: usize = 1024;
+
+/// The rows of one test as one end printed them.
+pub(in crate::readers) struct TextTest {
+    pub(super) opening: Opening,
+    pub(super) streams: Vec<TextStream>,
+    /// Numbers in the report, by stream.
+    subjects: Vec<Subject>,
+    failure: Option<Failure>,
+    pub(super) source: String,
+}
+
+impl TextTest {
+    pub(super) fn new(mut opening: Opening) -> Self {
+        let source = std::mem::take(&mut opening.source);
+        Self {
+            opening,
+            streams: Vec::new(),
+            subjects: Vec::new(),
+            failure: None,
+            source,
+        }
+    }
+
+    /// Adds a stream; returns its place, `None` where there is no room.
+    pub(super) fn add(&mut self, subject: Subject, stream: TextStream) -> Option<usize> {
+        if self.streams.len() >= STREAMS_MAX {
+            return None;
+        }
+
+        self.streams.push(stream);
+        self.subjects.push(subject);
+        Some(self.streams.len() - 1)
+    }
+
+    /// Whether a stream is between the hosts of this test.
+    pub(super) fn is_of_pair(&self, stream: &TextStream) -> bool {
+        let hosts = |stream: &TextStream| Some((stream.local?.0, stream.remote?.0));
+        let first = self.streams.iter().find_map(hosts);
+        first.is_none() || first == hosts(stream)
+    }
+
+    pub(super) fn has_rows(&self) -> bool {
+        self.failure.is_some() || self.streams.iter().any(TextStream::has_rows)
+    }
+
+    pub(super) fn has_totals(&self) -> bool {
+        self.failure.is_some() || self.streams.iter().any(TextStream::has_totals)
+    }
+
+    pub(super) fn row(&mut self, place: usize, tag: Option<RoleTag>, row: Row) {
+        let Some(stream) = self.streams.get_mut(place) else {
+            return;
+        };
+        if let Some(RoleTag { sends, is_server }) = tag {
+            stream.flow = Some(if sends == is_server {
+                Flow::Reverse
+            } else {
+                Flow::Forward
+            });
+            let endpoint = if is_server {
+                Endpoint::Server
+            } else {
+                Endpoint::Client
+            };
+            self.opening.endpoint = self.opening.endpoint.or(Some(endpoint));
+        }
+
+        self.opening.is_udp |= row.udp.is_some();
+        stream.push(row);
+    }
+
+    /// Reads a line about a stream that is no row.
+    pub(super) fn remark(&mut self, place: Option<usize>, rest: &str) -> bool {
+        let stream = place.and_then(|place| self.streams.get_mut(place));
+        if rest.starts_with("Server Report") {
+            if let Some(stream) = stream {
+                stream.is_server_report = true;
+            }
+            return true;
+        }
+
+        if let Some(count) = rest
+            .strip_prefix("Sent ")
+            .and_then(|text| text.strip_suffix(" datagrams"))
+        {
+            if let Some(stream) = stream {
+                stream.sent_datagrams = count.parse().ok();
+            }
+            return true;
+        }
+
+        const OF_NO_USE: [&str; 11] = [
+            "statistics not available",
+            "final connect times",
+            "traffic to start",
+            "PDF",
+            "OWD",
+            "WARNING",
+            "out-of-order",
+            "schedule errors",
+            "Latency",
+            "MSS size",
+            "Final",
+        ];
+
+        OF_NO_USE.iter().any(|words| rest.contains(words))
+    }
+
+    /// Reads a line around the rows.
+    pub(super) fn line(&mut self, line: &str) -> Taken {
+        let Some(error) = banner::error(line) else {
+            return self.opening.line(line);
+        };
+
+        // A server that ends after a test has not failed it.
+        let endpoint = self.endpoint();
+        let is_over = self
+            .streams
+            .iter()
+            .any(|stream| stream.sender.is_some() || stream.receiver.is_some());
+
+        if let Event::Failed(failure) = failed(error, endpoint)
+            && (!is_over || endpoint == Endpoint::Client)
+        {
+            self.failure = Some(failure);
+        }
+
+        Taken::Yes
+    }
+
+    pub(in crate::readers) fn endpoint(&self) -> Endpoint {
+        self.opening.endpoint.unwrap_or(Endpoint::Client)
+    }
+
+    pub(in crate::readers) fn tool_name(&self) -> &'static str {
+        if self.opening.tool == Some(Tool::Iperf3) {
+            "iperf3"
+        } else {
+            "iperf"
+        }
+    }
+
+    pub(in crate::readers) fn version(&self) -> Option<&str> {
+        self.opening.version.as_deref()
+    }
+
+    pub(in crate::readers) fn cookie(&self) -> Option<&str> {
+        self.opening.cookie.as_deref()
+    }
+
+    pub(in crate::readers) fn host_name(&self) -> Option<&str> {
+        self.opening.host_name.as_deref()
+    }
+
+    pub(in crate::readers) fn source(&self) -> &str {
+        &self.source
+    }
+
+    pub(in crate::readers) fn started_unix_ms(
+        &self,
+        utc_offset_s: &dyn Fn(i64) -> i64,
+    ) -> Option<u64> {
+        let opened = self
+            .streams
+            .iter()
+            .find_map(|stream| time::iso_ms(stream.opened.as_deref()?, utc_offset_s));
+        self.opening.started_unix_ms.or(opened)
+    }
+
+    /// What a whole and a cut report of the test have alike: its connections, and the first row.
+    pub(in crate::readers) fn key_text(&self) -> String {
+        let ends = self
+            .streams
+            .iter()
+            .map(|stream| format!("{:?}{:?}", stream.local, stream.remote));
+        let first = self.streams.iter().find_map(|stream| stream.rows().next());
+        let first = first.map(|row| format!("{} {} {}", row.end_s, row.bytes, row.rate_bps));
+
+        // Without a line for each stream both ends print the same.
+        [format!("{:?}", self.endpoint())]
+            .into_iter()
+            .chain(ends)
+            .chain(first)
+            .collect()
+    }
+
+    /// Streams with rows. The sum stands in where no other has rows (`--sum-only`).
+    fn used(&self) -> Vec<(usize, &TextStream)> {
+        let with_rows = || {
+            self.streams
+                .iter()
+                .enumerate()
+                .filter(|(_, stream)| stream.has_rows())
+        };
+        let is_sum = |place: usize| self.subjects.get(place) == Some(&Subject::Sum);
+        let streams: Vec<_> = with_rows().filter(|(place, _)| !is_sum(*place)).collect();
+        if streams.is_empty() {
+            with_rows().collect()
+        } else {
+            streams
+        }
+    }
+
+    fn flow(&self, place: usize, stream: &TextStream) -> Flow {
+        if let Some(flow) = stream.flow {
+            return flow;
+        }
+
+        let opening = &self.opening;
+        let is_marked = matches!(
+            self.subjects.get(place),
+            Some(Subject::Stream {
+                is_marked: true,
+                ..
+            })
+        );
+
+        let is_iperf2 = opening.tool == Some(Tool::Iperf2);
+        // A server of iperf 2 opens the connection of the other direction to the port on which its
+        // client listens.
+        let back = match self.endpoint() {
+            Endpoint::Client => stream.local,
+            Endpoint::Server => stream.remote,
+        };
+        let is_opened_back = is_iperf2
+            && opening.server_port.is_some()
+            && back.map(|(_, port)| port) == opening.server_port;
+        let sends = opening
+            .sends
+            .filter(|_| self.endpoint() == Endpoint::Server && !is_iperf2);
+
+        let is_reverse = opening.is_reverse
+            || stream.is_reverse
+            || is_marked
+            || is_opened_back
+            || sends == Some(true);
+
+        if is_reverse {
+            Flow::Reverse
+        } else {
+            Flow::Forward
+        }
+    }
+
+    /// The events of the test.
+    pub(in crate::readers) fn events(&self, utc_offset_s: &dyn Fn(i64) -> i64) -> Vec<Event> {
+        let used = self.used();
+        let streams: Vec<(Stream, &TextStream)> = (0..)
+            .zip(&used)
+            .map(|(id, (place, stream))| (self.stream(StreamId(id), *place, stream), *stream))
+            .collect();
+        let header = self.header(&streams, utc_offset_s);
+        let mut events = vec![Event::TestAccepted(Box::new(header))];
+        events.extend(
+            streams
+                .iter()
+                .map(|(stream, _)| Event::StreamOpened(stream.clone())),
+        );
+
+        if !streams.is_empty() {
+            events.push(Event::TestStarted {
+                at_monotonic_ns: None,
+            });
+        }
+
+        events.extend(self.intervals(&streams));
+
+        let summary = self.summary(&streams);
+        let is_whole = !streams.is_empty()
+            && streams
+                .iter()
+                .all(|(opened, stream)| self.totals(opened, stream).is_some());
+        events.extend(summary.map(|summary| Event::Summary(Box::new(summary))));
+
+        match &self.failure {
+            Some(failure) => events.push(Event::Failed(failure.clone())),
+            None if is_whole => events.push(Event::Finished),
+            None => {}
+        }
+
+        events
+    }
+
+    fn header(
+        &self,
+        streams: &[(Stream, &TextStream)],
+        utc_offset_s: &dyn Fn(i64) -> i64,
+    ) -> TestHeader {
+        let opening = &self.opening;
+        let count = |flow: Flow| {
+            streams
+                .iter()
+                .filter(|(stream, _)| stream.flow == flow)
+                .count()
+        };
+        let (forward, reverse) = (count(Flow::Forward), count(Flow::Reverse));
+        let first = streams
+            .iter()
+            .find_map(|(_, stream)| stream.intervals.first());
+
+        let mut header = TestHeader::default();
+        header.endpoint = self.endpoint();
+        header.peer_host = opening.peer_host.clone();
+        header.peer_port = opening.server_port.unwrap_or(0);
+        header.cookie = opening.cookie.clone().unwrap_or_default();
+        header.started_at_unix_ms = self.started_unix_ms(utc_offset_s).unwrap_or(0);
+        header.control_mss_bytes = self.mss_bytes();
+        header.interval =
+            first.and_then(|row| Duration::try_from_secs_f64(row.end_s - row.start_s).ok());
+        header.spec = opening.spec.clone();
+        header.spec.transport = opening.transport();
+
+        // A sum is that of more streams than there are rows.
+        let opened = u32::try_from(forward.max(reverse)).unwrap_or(u32::MAX);
+        header.spec.streams = header.spec.streams.max(opened).max(1);
+        header.spec.direction = match (forward, reverse) {
+            (1.., 1..) => Direction::Bidirectional,
+            (0, 1..) => Direction::Reverse,
+            _ => Direction::Forward,
+        };
+
+        if let Some(bytes) = opening.datagram_bytes {
+            header.spec.block_len_bytes = bytes;
+        }
+
+        header
+    }
+
+    fn mss_bytes(&self) -> Option<u32> {
+        self.opening
+            .mss_bytes
+            .or_else(|| self.streams.iter().find_map(|stream| stream.mss_bytes))
+    }
+
+    fn stream(&self, id: StreamId, place: usize, stream: &TextStream) -> Stream {
+        let flow = self.flow(place, stream);
+        let is_sender = (flow == Flow::Forward) == (self.endpoint() == Endpoint::Client);
+        let unknown = || SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+        let end = |end: Option<(IpAddr, u16)>| {
+            end.map_or_else(unknown, |(host, port)| SocketAddr::new(host, port))
+        };
+
+        let peer = self
+            .opening
+            .peer_host
+            .parse()
+            .ok()
+            .map(|host| (host, self.opening.server_port.unwrap_or(0)));
+
+        let role = if is_sender {
+            StreamRole::Sender
+        } else {
+            StreamRole::Receiver
+        };
+        let mut opened = Stream::new(
+            id,
+            role,
+            flow,
+            end(stream.local),
+            end(stream.remote.or(peer)),
+        );
+
+        let mut facts = StreamFacts::default();
+        if let Some(Subject::Stream { number, .. }) = self.subjects.get(place) {
+            facts.number = *number;
+        }
+
+        facts.mss_bytes = stream.mss_bytes;
+        facts.initial_rtt_us = stream.initial_rtt_us;
+        opened.facts = Some(Box::new(facts));
+        opened
+    }
+
+    fn intervals(&self, streams: &[(Stream, &TextStream)]) -> Vec<Event> {
+        // The only row of iperf 2 is a total.
+        let is_interval = |stream: &TextStream| {
+            self.opening.tool != Some(Tool::Iperf2) || stream.intervals.len() > 1
+        };
+        let rows = |stream: &'_ TextStream| {
+            if is_interval(stream) {
+                stream.intervals.len()
+            } else {
+                0
+            }
+        };
+        let longest = streams
+            .iter()
+            .map(|(_, stream)| rows(stream))
+            .max()
+            .unwrap_or(0);
+
+        let grid_s = streams
+            .iter()
+            .find_map(|(_, stream)| stream.intervals.first())
+            .map(|row| row.end_s - row.start_s);
+
+        let mut events = Vec::new();
+        let mut was_omitted = false;
+
+        for position in 0..longest {
+            let of_position: Vec<(&Stream, &TextStream, &Row)> = streams
+                .iter()
+                .filter(|(_, stream)| is_interval(stream))
+                .filter_map(|(opened, stream)| {
+                    Some((opened, *stream, stream.intervals.get(position)?))
+                })
+                .collect();
+            let is_omitted = of_position.iter().any(|(_, _, row)| row.is_omitted);
+            if was_omitted && !is_omitted {
+                events.push(Event::OmitEnded);
+            }
+
+            was_omitted = is_omitted;
+
+            let is_short =
+                |row: &Row| grid_s.is_some_and(|grid_s| row.end_s - row.start_s < 0.9 * grid_s);
+            let is_last =
+                position + 1 == longest && of_position.iter().any(|(_, _, row)| is_short(row));
+            let rows = of_position
+                .iter()
+                .map(|(opened, stream, row)| self.interval(opened, stream, row));
+            let mut report = IntervalReport::new(rows.collect());
+            report.omitted = is_omitted;
+            report.last = is_last;
+            events.push(Event::Interval(report));
+        }
+
+        events
+    }
+
+    fn interval(&self, opened: &Stream, stream: &TextStream, row: &Row) -> StreamInterval {
+        // The rate has as many digits as the amount, and its time is exact.
+        let bytes = row.rate_bps * (row.end_s - row.start_s) / 8.0;
+        let mut interval =
+            StreamInterval::new(opened, ns(row.start_s), ns(row.end_s), bytes.round() as u64);
+
+        if self.opening.is_udp {
+            let packets = row
+                .udp
+                .map(|udp| udp.packets)
+                .or(row.count)
+                .or_else(|| self.packets_of(row.bytes));
+            let udp = row.udp.map_or((0, 0.0), |udp| {
+                (i64::try_from(udp.lost).unwrap_or(0), udp.jitter_s)
+            });
+            interval.udp = Some(UdpInterval::new(packets.unwrap_or(0), udp.0, 0, udp.1));
+            return interval;
+        }
+
+        interval.tcp = row.count.map(|retransmits| {
+            let mut tcp = TcpInterval::default();
+            tcp.retransmits = retransmits;
+            tcp.snd_cwnd_bytes = row.cwnd_bytes.unwrap_or(0);
+            tcp.rtt_us = row.rtt_us.unwrap_or(0);
+            tcp.mss_bytes = self.mss_bytes().unwrap_or(0);
+            tcp.min_rtt_us = stream.initial_rtt_us;
+            tcp
+        });
+        interval
+    }
+
+    /// Datagrams of an amount, where their length is known.
+    fn packets_of(&self, bytes: f64) -> Option<u64> {
+        let length = self
+            .opening
+            .datagram_bytes
+            .or(Some(self.opening.spec.block_len_bytes))
+            .filter(|bytes| *bytes > 0)?;
+        Some((bytes / f64::from(length)).round() as u64)
+    }
+
+    /// The totals of all streams; of a report that ends before them, those of its intervals.
+    fn summary(&self, streams: &[(Stream, &TextStream)]) -> Option<Summary> {
+        let of_stream = |(opened, stream): &(Stream, &TextStream)| {
+            self.totals(opened, stream)
+                .or_else(|| self.of_intervals(opened, stream))
+        };
+        let totals: Option<Vec<StreamSummary>> = streams.iter().map(of_stream).collect();
+        let mut summary = Summary::new(totals.filter(|totals| !totals.is_empty())?);
+        self.use_sums(&mut summary);
+
+        (summary.cpu_local, summary.cpu_remote) = self.opening.cpu.unzip();
+        let [sender, receiver] = self.opening.congestion.clone();
+        (summary.sender_congestion, summary.receiver_congestion) = (sender, receiver);
+        Some(summary)
+    }
+
+    fn totals(&self, opened: &Stream, stream: &TextStream) -> Option<StreamSummary> {
+        let is_sender = opened.role == StreamRole::Sender;
+        let is_iperf3 = self.opening.tool == Some(Tool::Iperf3);
+        let own = stream.unmarked_total().filter(|_| !is_iperf3);
+
+        // A server of iperf3 prints 0 for what only its client knows.
+        let is_known = |row: &&Row| self.endpoint() == Endpoint::Client || row.bytes > 0.0;
+        let sender = stream
+            .sender
+            .as_ref()
+            .filter(is_known)
+            .or(own.filter(|_| is_sender));
+
+        // A client that was ended before the results were exchanged prints 0, too.
+        let is_exchanged = |row: &&Row| {
+            self.endpoint() == Endpoint::Server || row.bytes > 0.0 || self.opening.is_done
+        };
+        let receiver = stream
+            .receiver
+            .as_ref()
+            .filter(|row| is_iperf3 || row.udp.is_some())
+            .filter(is_exchanged);
+        let receiver = receiver.or(own.filter(|_| !is_sender));
+        if sender.is_none() && receiver.is_none() {
+            return None;
+        }
+
+        let mut summary = StreamSummary::new(opened.id, opened.role, opened.flow);
+        summary.sender = sender.map(|row| self.end(row, self.sent(stream, row)));
+        summary.receiver = receiver.map(|row| {
+            self.end(
+                row,
+                row.udp.map(|udp| (udp.packets, udp.lost, udp.jitter_s)),
+            )
+        });
+        summary.tcp = self.tcp(stream, sender);
+
+        Some(summary)
+    }
+
+    /// What this end counted in the intervals of a stream.
+    fn of_intervals(&self, opened: &Stream, stream: &TextStream) -> Option<StreamSummary> {
+        let measured: Vec<&Row> = stream
+            .intervals
+            .iter()
+            .filter(|row| !row.is_omitted)
+            .collect();
+        let (first, last) = measured.first().zip(measured.last())?;
+        let bytes: f64 = measured
+            .iter()
+            .map(|row| row.rate_bps * (row.end_s - row.start_s) / 8.0)
+            .sum();
+        let udp: Vec<_> = measured.iter().filter_map(|row| row.udp).collect();
+        let counted = udp.last().map(|last| {
+            let sum = |of: fn(&super::row::UdpColumns) -> u64| {
+                udp.iter().map(of).fold(0, u64::saturating_add)
+            };
+            (sum(|row| row.packets), sum(|row| row.lost), last.jitter_s)
+        });
+
+        let total = Row {
+            start_s: first.start_s,
+            end_s: last.end_s,
+            bytes,
+            rate_bps: 0.0,
+            ..(*last).clone()
+        };
+
+        let mut summary = StreamSummary::new(opened.id, opened.role, opened.flow);
+        if opened.role == StreamRole::Sender {
+            let count = measured.iter().map(|row| row.count).sum::<Option<u64>>();
+            summary.sender = Some(self.end(&total, self.sent(stream, &total)));
+            summary.tcp = self.tcp(stream, Some(&Row { count, ..total }));
+        } else {
+            summary.receiver = Some(self.end(&total, counted));
+        }
+
+        Some(summary)
+    }
+
+    /// Datagrams that the sending end counted. iperf 2 counts the last one, which ends the test, as
+    /// well.
+    fn sent(&self, stream: &TextStream, row: &Row) -> Option<(u64, u64, f64)> {
+        let counted = stream.sent_datagrams.map(|count| count.saturating_sub(1));
+        // iperf3 prints the datagrams of a sender as `0/9497 (0%)`.
+        let printed = row.udp.map(|udp| udp.packets);
+
+        let of_rows = || {
+            stream
+                .intervals
+                .iter()
+                .map(|row| row.count)
+                .sum::<Option<u64>>()
+        };
+        let packets = counted
+            .or(printed)
+            .or_else(of_rows)
+            .or_else(|| self.packets_of(row.bytes))?;
+        Some((packets, 0, 0.0))
+    }
+
+    fn end(&self, row: &Row, udp: Option<(u64, u64, f64)>) -> EndpointTotals {
+        let udp = udp
+            .filter(|_| self.opening.is_udp)
+            .map(|(packets, lost, jitter_s)| {
+                let mut totals = UdpTotals::new(packets, lost, 0, jitter_s);
+                (totals.omitted_packets, totals.omitted_lost) = (Some(0), Some(0));
+                totals
+            });
+        EndpointTotals::new(row.bytes.round() as u64, duration_ns(row), udp)
+    }
+
+    fn tcp(&self, stream: &TextStream, sender: Option<&Row>) -> Option<TcpSummary> {
+        if self.opening.is_udp {
+            return None;
+        }
+
+        let rtts: Vec<u32> = stream
+            .intervals
+            .iter()
+            .filter_map(|row| row.rtt_us)
+            .collect();
+        let sum: u64 = rtts.iter().map(|us| u64::from(*us)).sum();
+        let mean = sum
+            .checked_div(rtts.len() as u64)
+            .and_then(|us| u32::try_from(us).ok());
+        let mut tcp = TcpSummary::default();
+        tcp.retransmits = sender.and_then(|row| row.count);
+        tcp.max_snd_cwnd_bytes = stream
+            .intervals
+            .iter()
+            .filter_map(|row| row.cwnd_bytes)
+            .max();
+        tcp.min_rtt_us = rtts.iter().copied().chain(stream.initial_rtt_us).min();
+        tcp.mean_rtt_us = mean.filter(|us| *us > 0);
+        tcp.max_rtt_us = rtts.iter().copied().max();
+
+        Some(tcp)
+    }
+
+    /// Gives the streams the totals that the program printed of all together: sums of rounded
+    /// values are not exact.
+    fn use_sums(&self, summary: &mut Summary) {
+        let is_two_way = summary
+            .streams
+            .windows(2)
+            .any(|pair| matches!(pair, [a, b] if a.flow != b.flow));
+        let sums = self
+            .streams
+            .iter()
+            .zip(&self.subjects)
+            .filter(|(_, subject)| **subject == Subject::Sum);
+        for (sum, _) in sums {
+            let flow = sum.flow.or(summary
+                .streams
+                .first()
+                .map(|stream| stream.flow)
+                .filter(|_| !is_two_way));
+            let Some(flow) = flow else { continue };
+            let unmarked = sum
+                .unmarked_total()
+                .filter(|_| self.opening.tool != Some(Tool::Iperf3));
+            let rows = [
+                (sum.sender.as_ref().or(unmarked), Counted::Sender),
+                (sum.receiver.as_ref().or(unmarked), Counted::Receiver),
+            ];
+            for (row, counted) in rows
+                .into_iter()
+                .filter_map(|(row, counted)| Some((row?, counted)))
+            {
+                let of_flow = summary
+                    .streams
+                    .iter_mut()
+                    .filter(|stream| stream.flow == flow);
+                let ends = of_flow.map(|stream| match counted {
+                    Counted::Sender => stream.sender.as_mut(),
+                    Counted::Receiver => stream.receiver.as_mut(),
+                });
+                share_out(row, &mut ends.flatten().collect::<Vec<_>>());
+            }
+        }
+    }
+}
+
+/// Divides a sum among the ends that it is of, in proportion to what each printed.
+fn share_out(sum: &Row, ends: &mut [&mut EndpointTotals]) {
+    let all: f64 = ends.iter().map(|end| end.bytes as f64).sum();
+    if all <= 0.0 {
+        return;
+    }
+
+    for end in ends {
+        end.bytes = (sum.bytes * end.bytes as f64 / all).round() as u64;
+        end.duration_ns = duration_ns(sum);
+    }
+}
+
+fn ns(seconds: f64) -> u64 {
+    // A float cast saturates.
+    (seconds * 1e9).round() as u64
+}
+
+/// The time in which the printed amount has the printed rate, where that is the printed time as far
+/// as its digits go.
+fn duration_ns(row: &Row) -> u64 {
+    const ROUNDED: f64 = 0.02;
+
+    let range_s = row.end_s - row.start_s;
+    let exact_s = row.bytes * 8.0 / row.rate_bps;
+    let is_of_range = (exact_s - range_s).abs() <= ROUNDED * range_s.max(1.0);
+
+    ns(if is_of_range { exact_s } else { range_s })
+}

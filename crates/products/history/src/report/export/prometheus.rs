@@ -1,0 +1,309 @@
+//! Results of the last runs in the text format of Prometheus (version 0.0.4), without times: the
+//! collector of text files refuses them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use linerate_model::measure::MeasureName::{
+    self, LatencyP50Ns, LatencyP90Ns, LatencyP99Ns, LatencyP999Ns, LostShare, PayloadBytesPerS,
+    ReceivedBps, Retransmits, RttMeanNs,
+};
+use linerate_model::printable::printable;
+use linerate_model::record::{RunKind, RunRecord, RunState, Way};
+use linerate_model::stored_name;
+
+use super::{medians, name, protocol};
+use crate::conclude::change_point::change_points;
+
+/// Paths and specifications with a set of labels of their own; the older ones are added up.
+pub const LABEL_SETS_MAX: usize = 1000;
+/// Longest value of a label.
+const LABEL_CHARS_MAX: usize = 128;
+
+/// Name, type, help, and the measures with the value that is 1 in the unit of the metric and a
+/// label.
+type Family = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [(MeasureName, f64, &'static str)],
+);
+
+const FAMILIES: [Family; 5] = [
+    (
+        "linerate_test_goodput_bytes_per_second",
+        "gauge",
+        "Payload received per second in the last run.",
+        &[(ReceivedBps, 8.0, ""), (PayloadBytesPerS, 1.0, "")],
+    ),
+    (
+        "linerate_test_rtt_seconds",
+        "gauge",
+        "Mean round-trip time of the last run.",
+        &[(RttMeanNs, 1e9, "")],
+    ),
+    (
+        "linerate_test_loss_ratio",
+        "gauge",
+        "Share of the datagrams that the last run lost.",
+        &[(LostShare, 1.0, "")],
+    ),
+    (
+        "linerate_test_retransmits",
+        "gauge",
+        "Segments that the last run retransmitted.",
+        &[(Retransmits, 1.0, "")],
+    ),
+    (
+        "linerate_test_latency_seconds",
+        "summary",
+        "Latency of the responses of the last run.",
+        &[
+            (LatencyP50Ns, 1e9, "quantile=\"0.5\""),
+            (LatencyP90Ns, 1e9, "quantile=\"0.9\""),
+            (LatencyP99Ns, 1e9, "quantile=\"0.99\""),
+            (LatencyP999Ns, 1e9, "quantile=\"0.999\""),
+        ],
+    ),
+];
+
+/// The last run of each path and specification. A failed one has no values and the success 0.
+#[must_use]
+pub fn exposition(runs: &[RunRecord]) -> String {
+    let mut last = last_runs(runs);
+    let older = last.split_off(last.len().min(LABEL_SETS_MAX));
+    let mut text = String::new();
+
+    for family in &FAMILIES {
+        let own = last.iter().flat_map(|run| samples(family, run));
+        write_family(
+            &mut text,
+            (family.0, family.1, family.2),
+            own.chain(sums(family, &older)),
+        );
+    }
+
+    let of_runs = |value: fn(&RunRecord) -> f64| {
+        last.iter()
+            .map(move |last| (last.labels.clone(), value(last.run)))
+    };
+    for (name, help, value) in [
+        (
+            "linerate_test_success",
+            "Whether the last run has a result.",
+            (|run| f64::from(has_result(run))) as fn(&_) -> _,
+        ),
+        (
+            "linerate_test_last_run_timestamp_seconds",
+            "Start of the last run since 1970.",
+            |run| run.started_unix_ms as f64 / 1e3,
+        ),
+        (
+            "linerate_test_duration_seconds",
+            "Time from start to end of the last run.",
+            |run| run.elapsed_ns as f64 / 1e9,
+        ),
+    ] {
+        write_family(&mut text, (name, "gauge", help), of_runs(value));
+    }
+
+    write_family(
+        &mut text,
+        (
+            "linerate_change",
+            "gauge",
+            "Last change of the primary measure in the runs.",
+        ),
+        last.iter().flat_map(change),
+    );
+    write_family(
+        &mut text,
+        (
+            "linerate_findings",
+            "gauge",
+            "Findings of the diagnosis of the last run.",
+        ),
+        last.iter().flat_map(findings),
+    );
+    text
+}
+
+struct LastRun<'a> {
+    run: &'a RunRecord,
+    labels: String,
+    protocol: String,
+    /// Values of its primary measure in it and in the runs before, earliest first.
+    values: Vec<f64>,
+}
+
+/// Newest first, one for each set of labels.
+fn last_runs(runs: &[RunRecord]) -> Vec<LastRun<'_>> {
+    let counts = |run: &&RunRecord| run.kind != RunKind::Doctor && run.state != RunState::Running;
+    let mut runs: Vec<&RunRecord> = runs.iter().filter(counts).collect();
+    runs.sort_by_key(|run| std::cmp::Reverse((run.started_unix_ms, run.run_id)));
+
+    // A run that failed early does not know its protocol, but its labels are those of the runs
+    // before.
+    let group = |run: &RunRecord| {
+        (
+            run.path.key.clone(),
+            run.path.spec_key.clone(),
+            name(run).to_owned(),
+        )
+    };
+    let mut protocols = BTreeMap::new();
+
+    for run in &runs {
+        if let Some(protocol) = protocol(run) {
+            protocols.entry(group(run)).or_insert(protocol);
+        }
+    }
+
+    let mut last: Vec<LastRun<'_>> = Vec::new();
+    let mut positions = BTreeMap::new();
+
+    for run in runs {
+        let protocol = protocols.get(&group(run)).cloned().unwrap_or_default();
+        let labels = labels(run, &protocol);
+        let at = *positions.entry(labels.clone()).or_insert_with(|| {
+            last.push(LastRun {
+                run,
+                labels,
+                protocol,
+                values: Vec::new(),
+            });
+            last.len() - 1
+        });
+        last[at].values.extend(
+            run.primary()
+                .filter(|_| has_result(run))
+                .map(|(_, value)| value),
+        );
+    }
+
+    last.iter_mut().for_each(|last| last.values.reverse());
+    last
+}
+
+fn labels(run: &RunRecord, protocol: &str) -> String {
+    let end = |end: &Option<String>| end.clone().unwrap_or_default();
+    let spec: String = run.path.spec_key.chars().take(8).collect();
+
+    let pairs = [
+        ("client", end(&run.path.client)),
+        ("server", end(&run.path.server)),
+        ("protocol", protocol.to_owned()),
+        ("name", name(run).to_owned()),
+        ("spec", spec),
+    ];
+    pairs
+        .map(|(name, value)| format!("{name}=\"{}\"", escaped(&value)))
+        .join(",")
+}
+
+fn has_result(run: &RunRecord) -> bool {
+    run.state == RunState::Complete
+}
+
+fn samples(family: &Family, last: &LastRun<'_>) -> Vec<(String, f64)> {
+    let medians = if has_result(last.run) {
+        medians(last.run)
+    } else {
+        Vec::new()
+    };
+    let sample = |(measure, way, value): (MeasureName, Way, f64)| {
+        let (_, unit, label) = family.3.iter().find(|(name, ..)| *name == measure)?;
+        let mut labels = format!("{},direction=\"{}\"", last.labels, stored_name(way));
+
+        if !label.is_empty() {
+            labels = format!("{labels},{label}");
+        }
+        Some((labels, value / unit))
+    };
+    medians.into_iter().filter_map(sample).collect()
+}
+
+/// Rates and numbers of the runs without labels of their own, added up per protocol and direction.
+fn sums(family: &Family, runs: &[LastRun<'_>]) -> Vec<(String, f64)> {
+    let mut sums: BTreeMap<String, f64> = BTreeMap::new();
+    for run in runs
+        .iter()
+        .filter(|_| matches!(family.3[0].0, ReceivedBps | Retransmits))
+    {
+        let pooled = LastRun {
+            labels: format!(
+                "client=\"*\",server=\"*\",protocol=\"{}\",name=\"*\",spec=\"*\"",
+                escaped(&run.protocol)
+            ),
+            protocol: String::new(),
+            values: Vec::new(),
+            run: run.run,
+        };
+        for (labels, value) in samples(family, &pooled) {
+            *sums.entry(labels).or_default() += value;
+        }
+    }
+
+    sums.into_iter().collect()
+}
+
+/// Which of the states the last change left: 1 for it, 0 for the others.
+fn change(last: &LastRun<'_>) -> Vec<(String, f64)> {
+    let Some((measure, _)) = last.run.primary() else {
+        return Vec::new();
+    };
+    let change = change_points(&measure.info(), &last.values).pop();
+    let state = change.map_or(
+        "none",
+        |change| if change.is_worse { "worse" } else { "better" },
+    );
+    let sample = |name: &str| {
+        (
+            format!("{},state=\"{name}\"", last.labels),
+            f64::from(name == state),
+        )
+    };
+
+    ["none", "worse", "better"].map(sample).into()
+}
+
+fn findings(last: &LastRun<'_>) -> Vec<(String, f64)> {
+    let mut counts: BTreeMap<String, f64> = BTreeMap::new();
+    for finding in last
+        .run
+        .diagnosis
+        .iter()
+        .flat_map(|diagnosis| &diagnosis.findings)
+    {
+        let (id, severity) = (escaped(&finding.id), stored_name(finding.severity));
+        *counts
+            .entry(format!(
+                "{},id=\"{id}\",severity=\"{severity}\"",
+                last.labels
+            ))
+            .or_default() += 1.0;
+    }
+
+    counts.into_iter().collect()
+}
+
+/// A family without samples is left out.
+fn write_family(
+    text: &mut String,
+    (name, kind, help): (&str, &str, &str),
+    samples: impl Iterator<Item = (String, f64)>,
+) {
+    let mut samples = samples.peekable();
+    if samples.peek().is_some() {
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    for (labels, value) in samples {
+        let _ = writeln!(text, "{name}{{{labels}}} {value}");
+    }
+}
+
+fn escaped(value: &str) -> String {
+    let start: String = value.chars().take(LABEL_CHARS_MAX).collect();
+    printable(&start).replace('\\', "\\\\").replace('"', "\\\"")
+}

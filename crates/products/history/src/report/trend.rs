@@ -1,0 +1,364 @@
+//! A measure over the runs of a path: what changed, when, and what changed in the configuration
+//! then.
+
+use linerate_document::blocks::{Block, Document};
+use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series};
+use linerate_document::number::counted;
+use linerate_document::plot::Plot;
+use linerate_document::style::Style;
+use linerate_document::table::Table;
+use linerate_model::numbers::MISSING;
+use linerate_model::stats::median;
+use linerate_model::stored_name;
+
+use crate::conclude::change_point::RUNS_MIN;
+use crate::conclude::trend::{Trend, TrendChange, TrendState};
+
+/// Runs of the table of text.
+const RUNS_SHOWN: usize = 20;
+/// Differences of configuration of a change.
+const CHANGES_SHOWN: usize = 8;
+const DAY_MS: f64 = 86_400_000.0;
+
+/// The trend as text; `when` gives a time in ms since 1970 as text.
+#[must_use]
+pub fn text(trend: &Trend, when: &dyn Fn(u64) -> String, style: Style) -> String {
+    document(trend, when, RUNS_SHOWN).text(style)
+}
+
+/// The trend as one HTML file.
+#[must_use]
+pub fn html(trend: &Trend, when: &dyn Fn(u64) -> String) -> String {
+    let mut document = document(trend, when, usize::MAX);
+    let charts = [Some(trend), trend.other_way.as_deref()]
+        .into_iter()
+        .flatten()
+        .filter_map(chart)
+        .map(Block::Plot);
+    document.blocks.splice(1..1, charts);
+
+    document.html()
+}
+
+/// The trend as one JSON object, schema `linerate.trend/1`.
+#[must_use]
+pub fn json(trend: &Trend) -> String {
+    linerate_document::pretty_json(trend)
+}
+
+fn document(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Document {
+    let mut blocks = vec![Block::Title(answer(trend))];
+    blocks.extend(self::blocks(trend, when, shown));
+
+    if let Some(other) = &trend.other_way {
+        blocks.extend([Block::Space, Block::Heading(answer(other))]);
+        blocks.extend(self::blocks(other, when, shown));
+    }
+
+    Document {
+        name: "linerate trend",
+        blocks,
+    }
+}
+
+/// The changes and the runs of one direction.
+fn blocks(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for change in &trend.changes {
+        let run = &trend.runs[change.at];
+        let head = format!(
+            "{} (run {}): {}",
+            when(run.started_unix_ms),
+            run.run.short(),
+            effect(trend, change)
+        );
+        blocks.push(Block::Heading(head));
+
+        let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
+        let lines = change
+            .configuration
+            .iter()
+            .filter(|change| change.difference.impact > 0)
+            .take(CHANGES_SHOWN);
+        let lines: Vec<String> = lines
+            .map(|change| {
+                let difference = &change.difference;
+                let (a, b) = (value(&difference.a), value(&difference.b));
+                format!(
+                    "{}: {}: {a} before, {b} after ({})",
+                    change.of, difference.key, difference.why
+                )
+            })
+            .collect();
+        match lines.is_empty() {
+            true => blocks.push(Block::Remark(
+                "No difference of configuration is known.".to_owned(),
+            )),
+            false => blocks.push(Block::List(lines)),
+        }
+    }
+
+    let last: Vec<_> = trend.runs.iter().rev().take(shown).collect();
+    let table = Table::of("", "", &last)
+        .text("run", |run| run.run.short())
+        .text("started", |run| when(run.started_unix_ms))
+        .number(trend.measure.info().name, |run| {
+            run.value.map_or_else(
+                || MISSING.to_owned(),
+                |value| trend.measure.info().unit.text(value),
+            )
+        });
+
+    let left_out = trend.runs.len().saturating_sub(shown);
+    let note = (left_out > 0).then(|| {
+        format!(
+            "{} earlier; --html and --json have all",
+            counted(left_out, "run")
+        )
+    });
+    blocks.extend(table.notes(note).non_empty().map(Block::Table));
+
+    blocks
+}
+
+/// `worse: received_bps of lab1 > 192.0.2.7, 853 Mbit/s in the last 5 of 30 runs`
+fn answer(trend: &Trend) -> String {
+    let info = trend.measure.info();
+    let path = match (&trend.client, &trend.server) {
+        (Some(client), Some(server)) => format!(" of {client} > {server}"),
+        (None, Some(one)) | (Some(one), None) => format!(" of {one}"),
+        (None, None) => String::new(),
+    };
+
+    let values: Vec<f64> = trend.runs.iter().filter_map(|run| run.value).collect();
+    let last = &values[values.len().saturating_sub(5)..];
+    let middle = median(last).map_or_else(|| MISSING.to_owned(), |value| info.unit.text(value));
+
+    let state = match trend.own_state() {
+        TrendState::TooFew => "too few runs",
+        TrendState::Steady => "steady",
+        TrendState::Worse => "worse",
+    };
+    let needed = match trend.own_state() {
+        TrendState::TooFew => format!("; a change shows from {RUNS_MIN} runs on"),
+        _ => String::new(),
+    };
+    let runs = counted(values.len(), "run");
+    let way = trend
+        .way
+        .map_or_else(String::new, |way| format!(" {}", stored_name(way)));
+
+    format!(
+        "{state}: {}{way}{path}, median {middle} in the last {} of {runs}{needed}",
+        info.name,
+        last.len()
+    )
+}
+
+/// `worse, 941 Mbit/s before, 853 Mbit/s after (-9.4 %)`
+fn effect(trend: &Trend, change: &TrendChange) -> String {
+    let unit = trend.measure.info().unit;
+    let verdict = if change.is_worse { "worse" } else { "better" };
+
+    let size = match change.is_ratio {
+        true => format!("{:+.1} %", (change.effect - 1.0) * 100.0),
+        false => format!(
+            "{}{}",
+            if change.effect < 0.0 { "-" } else { "+" },
+            unit.text(change.effect.abs())
+        ),
+    };
+    format!(
+        "{verdict}, {} before, {} after ({size})",
+        unit.text(change.before),
+        unit.text(change.after)
+    )
+}
+
+/// The runs over the time before the last one, and the median of each stretch between two changes.
+fn chart(trend: &Trend) -> Option<Plot> {
+    let info = trend.measure.info();
+    let last_ms = trend.runs.last()?.started_unix_ms as f64;
+    let span_ms = last_ms - trend.runs.first()?.started_unix_ms as f64;
+    let (unit_ms, unit) = match span_ms / DAY_MS {
+        days if days > 2.0 => (DAY_MS, "d"),
+        days if days * 24.0 > 2.0 => (DAY_MS / 24.0, "h"),
+        _ => (DAY_MS / 1440.0, "min"),
+    };
+    let place = |at: usize| (trend.runs[at].started_unix_ms as f64 - last_ms) / unit_ms;
+    let known = || (0..trend.runs.len()).filter_map(|at| Some((at, trend.runs[at].value?)));
+
+    let mut series = vec![Series::new(
+        "run",
+        LineStyle::Dots,
+        0,
+        known().map(|(at, y)| Point::new(place(at), y)),
+    )];
+    let low = known()
+        .map(|(_, value)| value)
+        .fold(f64::INFINITY, f64::min);
+    let failed = (0..trend.runs.len()).filter(|at| trend.runs[*at].value.is_none());
+
+    series.push(Series::new(
+        "no result",
+        LineStyle::Dots,
+        1,
+        failed.map(|at| Point::new(place(at), low)),
+    ));
+    let ends: Vec<usize> = [0]
+        .into_iter()
+        .chain(trend.changes.iter().map(|change| change.at))
+        .collect();
+    for (number, from) in ends.iter().enumerate() {
+        let to = ends.get(number + 1).copied().unwrap_or(trend.runs.len());
+        let values: Vec<f64> = known()
+            .filter(|(at, _)| (*from..to).contains(at))
+            .map(|(_, value)| value)
+            .collect();
+        let middle = median(&values)?;
+        let line = [*from, to - 1].map(|at| Point::new(place(at), middle));
+        series.push(Series::new("median", LineStyle::Limit, 0, line));
+    }
+
+    let (x, y) = (
+        Axis::linear("time before the last run", move |time| {
+            format!("{} {unit}", (time * 1e3).round() / 1e3)
+        }),
+        Axis::linear(info.meaning, move |value| info.unit.text(value)),
+    );
+    let chart = Chart::new(x.between(place(0).min(-1e-6), 0.0), y, 300, series).checked()?;
+    let note = format!(
+        "{}; dashed: median between two changes",
+        counted(trend.runs.len(), "run")
+    );
+    let title = trend.way.map_or_else(
+        || "Trend".to_owned(),
+        |way| format!("Trend, {}", stored_name(way)),
+    );
+
+    Some(Plot {
+        title,
+        key: "",
+        note,
+        charts: vec![chart],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::conclude::compare::Change;
+    use crate::conclude::trend::{TREND_SCHEMA, TrendRun};
+    use linerate_model::finding::Difference;
+    use linerate_model::measure::MeasureName;
+    use linerate_model::record::{RunId, Way};
+
+    use super::*;
+
+    fn trend(values: &[Option<f64>], changes: Vec<TrendChange>) -> Trend {
+        let run = |(at, value): (u64, &Option<f64>)| TrendRun {
+            run: RunId::new(at * 60_000, [7; 10]),
+            started_unix_ms: at * 60_000,
+            value: *value,
+        };
+        Trend {
+            schema: TREND_SCHEMA,
+            measure: MeasureName::ReceivedBps,
+            client: Some("lab1".to_owned()),
+            server: Some("192.0.2.7".to_owned()),
+            runs: (0..).zip(values).map(run).collect(),
+            changes,
+            way: None,
+            other_way: None,
+        }
+    }
+
+    fn change() -> TrendChange {
+        let mut difference = Difference::new("nic.*.qdisc.rate", 3, "shapers");
+        difference.a = Some("1Gbit".to_owned());
+        difference.b = Some("900Mbit".to_owned());
+        TrendChange {
+            at: 21,
+            before: 941e6,
+            after: 850e6,
+            effect: 0.903,
+            is_ratio: true,
+            is_worse: true,
+            configuration: vec![Change {
+                of: "client".to_owned(),
+                difference,
+            }],
+        }
+    }
+
+    #[test]
+    fn change_stands_with_its_time_size_and_what_changed_then() {
+        let mut values = vec![Some(941e6); 21];
+        values.extend([Some(850e6); 6]);
+        values[3] = None;
+
+        let found = trend(&values, vec![change()]);
+        let when = |ms: u64| format!("minute {}", ms / 60_000);
+        let text = text(&found, &when, Style::PLAIN);
+        let lines: Vec<&str> = text.lines().collect();
+        let first =
+            "worse: received_bps of lab1 > 192.0.2.7, median 850 Mbit/s in the last 5 of 26 runs";
+        assert_eq!(lines[0], first, "{text}");
+
+        for part in [
+            "minute 21 (run 07070707): worse, 941 Mbit/s before, 850 Mbit/s after (-9.7 %)",
+            "  client: nic.*.qdisc.rate: 1Gbit before, 900Mbit after (shapers)",
+            "7 runs earlier; --html and --json have all",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+
+        let page = html(&found, &when);
+        assert_eq!(
+            page.matches("class=\"marker h0\"").count(),
+            26 + 1,
+            "a dot per value and the legend"
+        );
+        assert_eq!(
+            page.matches("class=\"marker h1\"").count(),
+            1 + 1,
+            "the run without a result: {page}"
+        );
+        assert!(json(&found).contains("\"linerate.trend/1\""));
+    }
+
+    #[test]
+    fn tests_of_both_directions_have_a_trend_of_each() {
+        let mut both = trend(&[Some(20e6); 26], Vec::new());
+        both.way = Some(Way::Forward);
+        let mut other = trend(&[Some(850e6); 26], vec![change()]);
+        other.way = Some(Way::Reverse);
+        both.other_way = Some(Box::new(other));
+        assert_eq!(both.state(), TrendState::Worse);
+
+        let text = text(&both, &|_| "today".to_owned(), Style::PLAIN);
+        for part in [
+            "steady: received_bps forward of lab1",
+            "worse: received_bps reverse of lab1",
+            "(-9.7 %)",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn few_runs_are_shown_without_a_verdict() {
+        let text = text(
+            &trend(&[Some(941e6), None], Vec::new()),
+            &|_| "today".to_owned(),
+            Style::PLAIN,
+        );
+        assert!(text.starts_with("too few runs: received_bps"), "{text}");
+        assert!(
+            text.contains("in the last 1 of 1 run; a change shows from 25 runs on"),
+            "{text}"
+        );
+
+        let page = html(&trend(&[], Vec::new()), &|_| String::new());
+        assert!(page.contains("too few runs"), "{page}");
+    }
+}

@@ -1,0 +1,160 @@
+//! Whether runs that were kept are worse than others.
+
+use linerate_doctor::Observed;
+use linerate_model::finding::Difference;
+use linerate_model::measure::MeasureName;
+use linerate_model::outcome::Error;
+use linerate_model::record::{RunRecord, Trial};
+use linerate_model::snapshot::Snapshot;
+use linerate_store::{Filter, Place, Store, StoreError};
+
+use super::named::load_named;
+use crate::conclude::compare::{self, Comparison, ExperimentNotes, Settings, counted};
+use crate::conclude::expect::{Expectations, Missed};
+
+/// Earlier runs of a path whose noise is read, at most.
+const EARLIER_RUNS_MAX: u32 = 20;
+
+/// What is compared.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CompareSpec {
+    /// Name or file of the side that is compared with.
+    pub a: String,
+    /// Name or file of the side that is judged.
+    pub b: String,
+    /// The history, as of `--store`.
+    pub store: Option<String>,
+    /// Smallest change that matters, as a share.
+    pub margin: f64,
+    /// The measure that decides; `None` for the primary one.
+    pub measure: Option<MeasureName>,
+    /// Compares also what is not comparable.
+    pub is_forced: bool,
+    /// Limits that B must hold.
+    pub expectations: Option<Expectations>,
+}
+
+impl CompareSpec {
+    /// Smallest change that matters unless named otherwise, as a share.
+    pub const MARGIN: f64 = 0.05;
+
+    /// `b` with `a`, both of the history of the user, by their primary measure.
+    #[must_use]
+    pub fn new(a: impl Into<String>, b: impl Into<String>) -> Self {
+        Self {
+            a: a.into(),
+            b: b.into(),
+            store: None,
+            margin: Self::MARGIN,
+            measure: None,
+            is_forced: false,
+            expectations: None,
+        }
+    }
+}
+
+/// A comparison, and the limits that B missed.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Compared {
+    /// The comparison.
+    pub comparison: Comparison,
+    /// Limits that B missed.
+    pub missed: Vec<Missed>,
+}
+
+/// Reads both sides and compares them; `experiment_notes` compares the conditions of two
+/// experiments of the HTTP lab.
+///
+/// # Errors
+/// Names that mean no run, or the same run twice, and records that cannot be read.
+pub fn compare(spec: &CompareSpec, experiment_notes: ExperimentNotes) -> Result<Compared, Error> {
+    let place = Place::find(spec.store.as_deref())?;
+    let runs = |name: &str| -> Result<Vec<RunRecord>, Error> {
+        let mut runs = load_named(place.as_ref(), name)?;
+        runs.sort_by_key(|run| run.started_unix_ms);
+
+        if runs.is_empty() {
+            Err(Error::usage(format!("no run {name:?}")))
+        } else {
+            Ok(runs)
+        }
+    };
+    let (a, b) = (runs(&spec.a)?, runs(&spec.b)?);
+    if let Some(both) = a
+        .iter()
+        .find(|run| b.iter().any(|other| other.run_id == run.run_id))
+    {
+        return Err(Error::usage(format!(
+            "run {} is on both sides",
+            both.run_id.short()
+        )));
+    }
+
+    let earlier = place
+        .as_ref()
+        .map_or_else(Vec::new, |place| earlier(place, &a));
+    let settings = Settings {
+        margin: spec.margin,
+        measure: spec.measure,
+        is_forced: spec.is_forced,
+        earlier: &earlier,
+        host_rules,
+        experiment_notes,
+    };
+    let comparison = compare::compare(&a, &b, &settings);
+    let missed = spec
+        .expectations
+        .as_ref()
+        .map_or_else(Vec::new, |expected| expected.missed(&trials(&b)));
+
+    Ok(Compared { comparison, missed })
+}
+
+/// The trials that limits are about: those that count, or if none does those that were made.
+fn trials(runs: &[RunRecord]) -> Vec<&Trial> {
+    let (counted, _) = counted(runs);
+    if counted.is_empty() {
+        runs.iter().flat_map(|run| &run.trials).collect()
+    } else {
+        counted
+    }
+}
+
+/// Runs of the path and the specification of A before it. A history that cannot be read has none.
+fn earlier(place: &Place, a: &[RunRecord]) -> Vec<RunRecord> {
+    let Some(first) = a.first().filter(|run| !run.path.key.is_empty()) else {
+        return Vec::new();
+    };
+    let mut filter = Filter::default();
+    filter.kind = Some(first.kind);
+    filter.keys = Some((first.path.key.clone(), first.path.spec_key.clone()));
+    filter.before_ms = Some(first.started_unix_ms);
+    filter.measured_here = true;
+    filter.limit = Some(EARLIER_RUNS_MAX);
+
+    let load = || -> Result<Vec<RunRecord>, StoreError> {
+        let store = Store::open_existing(place)?;
+        store
+            .list(&filter)?
+            .into_iter()
+            .rev()
+            .map(|row| store.load(row.run_id))
+            .collect()
+    };
+    load().unwrap_or_default()
+}
+
+/// Differences of the settings of a host. Counters that grew are none.
+pub(crate) fn host_rules(a: &Snapshot, b: &Snapshot) -> Vec<Difference> {
+    let [a, b] = [a, b].map(|snapshot| Observed::once(snapshot.clone()));
+    let comparison = linerate_doctor::compare(&a, &b, &[])
+        .comparison
+        .unwrap_or_default();
+    comparison
+        .changed
+        .into_iter()
+        .filter(|difference| difference.a.is_some())
+        .collect()
+}

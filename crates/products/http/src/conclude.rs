@@ -1,0 +1,16 @@
+//! Conclusions without input and output: what the network allows, what held a cell back, what a
+//! study shows. Verdicts come from the rules that the caller passes in ([`study::Setup::judge`]).
+
+pub(crate) mod c10k;
+pub(crate) mod ceiling;
+mod facts;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod knee;
+mod medians;
+pub(crate) mod start_record;
+pub(crate) mod study;
+mod study_differences;
+pub(crate) mod trials;
+
+pub use study_differences::study_differences;

@@ -1,0 +1,121 @@
+//! Runs for tests: clean ones, of which each test spoils what it is about.
+
+use linerate_model::http::{
+    CellKey, CellRun, EndpointStats, Latency, LoadResult, Mode, NicStats, Peak, Phase, Quantile,
+    RunState,
+};
+
+/// Length of the window of a run.
+const WINDOW_S: u64 = 10;
+/// Connections of a run.
+const CONNECTIONS: u32 = 64;
+
+/// A distribution with this median; the mean is the same, the 99th percentile twice as much.
+pub(crate) fn latency(p50_ns: u64) -> Latency {
+    let quantile = |ns| Some(Quantile::new(ns));
+    let mut latency = Latency::default();
+    latency.n = 100_000;
+    latency.p50 = quantile(p50_ns);
+    latency.p90 = quantile(p50_ns + p50_ns / 2);
+    latency.p99 = quantile(2 * p50_ns);
+    latency.p999 = quantile(3 * p50_ns);
+    latency.max = quantile(4 * p50_ns);
+    latency.mean_ns = p50_ns as f64;
+
+    latency
+}
+
+/// A closed loop of 64 connections with this many answers of 1 KiB per second and the latency that
+/// belongs to it.
+pub(crate) fn load(ok_per_s: f64) -> LoadResult {
+    load_of(1024, CONNECTIONS, ok_per_s)
+}
+
+/// A closed loop with this many answers per second and the latency that belongs to it by Little's
+/// law.
+pub(crate) fn load_of(payload_bytes: u64, connections: u32, ok_per_s: f64) -> LoadResult {
+    let ok = (ok_per_s * WINDOW_S as f64).round() as u64;
+    let header_bytes = crate::plan::estimate::usual_header_bytes(payload_bytes);
+    let mut load = LoadResult::new(Mode::Closed {
+        pipeline: 1,
+        think_ns: 0,
+    });
+    load.protocol = Some(linerate_model::http::NegotiatedProtocol::default());
+    load.connections.wanted = u64::from(connections);
+    load.connections.opened = u64::from(connections);
+    load.connections.open_at_end = u64::from(connections);
+    load.window_ns = WINDOW_S * 1_000_000_000;
+    load.requests = ok;
+    load.ok = ok;
+    load.payload_bytes = ok * payload_bytes;
+    load.http_bytes = Some(ok * (payload_bytes + header_bytes));
+    load.request_bytes = Some(ok * 60);
+    load.response_head_bytes = Some(header_bytes);
+    load.latency = latency((f64::from(connections) / ok_per_s * 1e9) as u64);
+
+    load
+}
+
+/// A finished run of this load, of which nothing is known at either end.
+pub(crate) fn run(load: LoadResult) -> CellRun {
+    let mut run = CellRun::new(
+        CellKey::new(Phase::Matrix, 1024, CONNECTIONS),
+        1,
+        RunState::Done,
+    );
+    run.load = Some(load);
+    run
+}
+
+/// The finished run with this number.
+pub(crate) fn done(repeat: u32, ok_per_s: f64) -> CellRun {
+    let mut run = run(load(ok_per_s));
+    run.repeat = repeat;
+    run
+}
+
+/// An end of which everything is known and that has room everywhere: a tenth of each of its four
+/// CPUs.
+pub(crate) fn resting() -> EndpointStats {
+    let mut stats = EndpointStats::default();
+    stats.window_ns = WINDOW_S * 1_000_000_000;
+    stats.samples = 50;
+    stats.cpus = Some(4);
+    stats.cpu_busy = Some(0.1);
+    stats.cpu_steal = Some(0.0);
+    stats.busiest_cpu = Some(2);
+    stats.busiest_cpu_busy = Some(0.1);
+    stats.busiest_cpu_softirq = Some(0.02);
+    stats.process_cpu_ns = Some(WINDOW_S * 400_000_000);
+    stats.busiest_thread_busy = Some(0.1);
+    stats.threads = Some(4);
+    stats.thread_imbalance = Some(1.0);
+    stats.rss_bytes = Some(10 << 20);
+    stats.socket_memory_bytes = Some(1 << 20);
+    stats.slab_unreclaimable_bytes = Some(50 << 20);
+    stats.fds = Some(Peak::new(100, Some(200_000)));
+    stats.throttled = Some(0.0);
+    stats.nic = Some(idle_nic());
+    stats.counters.listen_overflows = Some(0);
+    stats.counters.listen_drops = Some(0);
+    stats.counters.tcp_memory_pressures = Some(0);
+    stats.counters.retrans_segs = Some(0);
+    stats.counters.out_segs = Some(1_000_000);
+
+    stats
+}
+
+/// The same run with both ends at rest.
+pub(crate) fn observed(mut run: CellRun) -> CellRun {
+    run.client = resting();
+    run.server = Some(resting());
+    run
+}
+
+/// A gigabit NIC whose counters stayed 0.
+pub(crate) fn idle_nic() -> NicStats {
+    let mut nic = NicStats::new("e");
+    nic.link_bps = Some(1_000_000_000);
+    nic.mtu_bytes = Some(1500);
+    nic
+}

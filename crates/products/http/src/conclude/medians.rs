@@ -1,0 +1,246 @@
+//! The middle of a cell's runs.
+
+use linerate_model::http::{
+    CellRun, EndpointStats, LoadResult, Medians, NicStats, Quantile, RunState,
+};
+use linerate_model::stats::{median, relative_spread};
+
+use super::ceiling::Link;
+
+/// Runs that count: finished ones, and of several with the same number the last, because it was
+/// made to replace the others.
+#[must_use]
+pub(super) fn counted(runs: &[CellRun]) -> Vec<&CellRun> {
+    let is_finished = |run: &&CellRun| run.state == RunState::Done && run.load.is_some();
+    let finished: Vec<&CellRun> = runs.iter().filter(is_finished).collect();
+    finished
+        .iter()
+        .enumerate()
+        .filter(|(index, run)| {
+            finished
+                .iter()
+                .skip(index + 1)
+                .all(|later| later.repeat != run.repeat)
+        })
+        .map(|(_, run)| *run)
+        .collect()
+}
+
+/// The middle of a figure over the runs that have it.
+#[must_use]
+pub(super) fn median_of(
+    runs: &[&CellRun],
+    figure: impl Fn(&CellRun) -> Option<f64>,
+) -> Option<f64> {
+    median(
+        &runs
+            .iter()
+            .filter_map(|run| figure(run))
+            .collect::<Vec<f64>>(),
+    )
+}
+
+/// Medians of the runs that count. Without a link there is no share of one, and without a ceiling
+/// no share of that.
+#[must_use]
+pub(super) fn medians(
+    runs: &[CellRun],
+    link: Option<&Link>,
+    ceiling_per_s: Option<f64>,
+) -> Medians {
+    let runs = counted(runs);
+    let of_load =
+        |figure: fn(&LoadResult) -> Option<f64>| median_of(&runs, |run| figure(run.load.as_ref()?));
+
+    let quantile = |figure: fn(&LoadResult) -> Option<Quantile>| {
+        median_of(&runs, |run| {
+            figure(run.load.as_ref()?).map(|quantile| quantile.ns as f64)
+        })
+        .map(|ns| ns as u64)
+    };
+    let ok_per_s = of_load(LoadResult::ok_per_s);
+    let rates: Vec<f64> = runs
+        .iter()
+        .filter_map(|run| run.load.as_ref()?.ok_per_s())
+        .collect();
+    let wire_bps = median_of(&runs, |run| wire_bps(run, link));
+    let mut medians = Medians::default();
+    medians.runs = u32::try_from(runs.len()).unwrap_or(u32::MAX);
+    medians.ok_per_s = ok_per_s;
+    medians.spread = relative_spread(&rates);
+    medians.payload_bytes_per_s = of_load(LoadResult::payload_bytes_per_s);
+    medians.http_bytes_per_s = of_load(LoadResult::http_bytes_per_s);
+    medians.wire_bps = wire_bps;
+    medians.nic_util = median_of(&runs, |run| nic_util(run, link));
+    medians.of_ceiling = ok_per_s
+        .zip(ceiling_per_s)
+        .filter(|(_, ceiling)| *ceiling > 0.0)
+        .map(|(ok, ceiling)| ok / ceiling);
+    medians.p50_ns = quantile(|load| load.latency.p50);
+    medians.p99_ns = quantile(|load| load.latency.p99);
+    medians.p999_ns = quantile(|load| load.latency.p999);
+    medians.mean_ns = of_load(|load| (load.latency.n > 0).then_some(load.latency.mean_ns));
+    medians.error_share = of_load(LoadResult::error_share);
+    medians.server_cpus = median_of(&runs, |run| cpus(run.server.as_ref()?));
+    medians.client_cpus = median_of(&runs, |run| cpus(&run.client));
+    medians.server_cpu_ns_per_request =
+        median_of(&runs, |run| cpu_ns_per_request(run, run.server.as_ref()?));
+    medians.client_cpu_ns_per_request =
+        median_of(&runs, |run| cpu_ns_per_request(run, &run.client));
+
+    medians
+}
+
+/// CPU time of the program over the window; 1 is one CPU.
+pub(super) fn cpus(side: &EndpointStats) -> Option<f64> {
+    let used_ns = side.process_cpu_ns.filter(|_| side.window_ns > 0)?;
+    Some(used_ns as f64 / side.window_ns as f64)
+}
+
+pub(super) fn cpu_ns_per_request(run: &CellRun, side: &EndpointStats) -> Option<f64> {
+    let ok_per_s = run.load.as_ref()?.ok_per_s().filter(|ok| *ok > 0.0)?;
+    Some(cpus(side)? * 1e9 / ok_per_s)
+}
+
+/// Bits per second on the wire in the busier direction; `None` on loopback, which has none.
+///
+/// The NIC's counters hold frames without checksum, preamble and gap. Some drivers count what was
+/// handed to segmentation offload as one packet, so it is never less than what the answers need
+/// when every frame is full.
+pub(super) fn wire_bps(run: &CellRun, link: Option<&Link>) -> Option<f64> {
+    let (nic, window_ns) = nic_stats(run)?;
+    let per_s = |bytes: u64, packets: u64| {
+        const UNCOUNTED_BYTES: u64 = 24;
+        8.0 * bytes.saturating_add(packets.saturating_mul(UNCOUNTED_BYTES)) as f64 * 1e9
+            / window_ns as f64
+    };
+    let counted = per_s(nic.tx_bytes, nic.tx_packets).max(per_s(nic.rx_bytes, nic.rx_packets));
+
+    let at_least = run
+        .load
+        .as_ref()
+        .and_then(LoadResult::http_bytes_per_s)
+        .and_then(|http| mtu_link(nic, link)?.wire_bps_of(http));
+    Some(at_least.map_or(counted, |at_least| counted.max(at_least)))
+}
+
+fn nic_util(run: &CellRun, link: Option<&Link>) -> Option<f64> {
+    let (nic, _) = nic_stats(run)?;
+    let bps = link
+        .map(|link| link.bps)
+        .or(nic.link_bps.map(|bps| bps as f64))
+        .filter(|bps| *bps > 0.0)?;
+    Some(wire_bps(run, link)? / bps)
+}
+
+/// The client's NIC, or the server's where the client's could not be read.
+fn nic_stats(run: &CellRun) -> Option<(&NicStats, u64)> {
+    std::iter::once(&run.client)
+        .chain(run.server.as_ref())
+        .find_map(|side| Some((side.nic.as_ref()?, side.window_ns)))
+        .filter(|(nic, window_ns)| !nic.is_loopback && *window_ns > 0)
+}
+
+/// The link, or one of unknown speed with the NIC's packet size: the speed plays no part in bytes
+/// on the wire.
+fn mtu_link(nic: &NicStats, link: Option<&Link>) -> Option<Link> {
+    let of_nic = || {
+        Some(Link {
+            mtu_bytes: nic.mtu_bytes?,
+            ..Link::of_speed(0.0)
+        })
+    };
+    link.copied().or_else(of_nic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conclude::fixture::{done, idle_nic, load, run};
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn aborted_runs_and_those_that_were_replaced_do_not_count() {
+        let mut runs = vec![
+            done(1, 100.0),
+            done(2, 500.0),
+            done(2, 110.0),
+            done(3, 120.0),
+        ];
+        let mut aborted = done(4, 9000.0);
+        aborted.state = RunState::Aborted;
+        runs.push(aborted);
+
+        let medians = medians(&runs, None, Some(220.0));
+        assert_eq!(medians.runs, 3);
+        assert_eq!(medians.ok_per_s, Some(110.0));
+        assert_eq!(medians.of_ceiling, Some(0.5));
+
+        let spread = medians.spread.expect("three runs");
+        assert!((spread - 20.0 / 110.0).abs() < 1e-9, "{spread}");
+    }
+
+    #[test]
+    fn one_run_has_no_spread_no_run_no_medians_and_what_was_not_measured_is_absent() {
+        let one = medians(&[done(1, 100.0)], None, None);
+        assert_eq!(
+            (one.spread, one.server_cpus, one.client_cpus),
+            (None, None, None)
+        );
+        assert_eq!(
+            (one.wire_bps, one.nic_util, one.of_ceiling),
+            (None, None, None)
+        );
+        assert_eq!(medians(&[], None, Some(1.0)), Medians::default());
+    }
+
+    fn with_nic(nic: NicStats) -> CellRun {
+        let mut run = run(load(1000.0));
+        run.client.window_ns = SECOND_NS;
+        run.client.nic = Some(nic);
+        run
+    }
+
+    #[test]
+    fn the_wire_carries_what_the_nic_counts_and_what_surrounds_each_frame() {
+        let mut nic = idle_nic();
+        (nic.rx_bytes, nic.rx_packets, nic.tx_bytes) = (50_000_000, 100_000, 10);
+        let run = with_nic(nic);
+        let medians = medians(&[run], None, None);
+        let expected = 8.0 * (50_000_000.0 + 2_400_000.0);
+        assert_eq!(medians.wire_bps, Some(expected));
+        assert_eq!(medians.nic_util, Some(expected / 1e9));
+    }
+
+    #[test]
+    fn a_driver_that_counts_super_packets_does_not_hide_frames() {
+        let mut nic = idle_nic();
+        (nic.rx_bytes, nic.rx_packets) = (90_000_000, 1500);
+        let mut run = with_nic(nic);
+        run.load.as_mut().expect("done").http_bytes = Some(10 * 100_000_000);
+
+        let medians = medians(&[run], Some(&Link::of_speed(1e9)), None);
+        let wire_bps = medians.wire_bps.expect("known");
+        assert!((wire_bps - 8e8 * 1538.0 / 1448.0).abs() < 1.0, "{wire_bps}");
+    }
+
+    #[test]
+    fn loopback_has_no_wire() {
+        let mut nic = idle_nic();
+        (nic.is_loopback, nic.rx_bytes) = (true, 1000);
+        let run = with_nic(nic);
+        assert_eq!(medians(&[run], None, None).wire_bps, None);
+    }
+
+    #[test]
+    fn cpu_time_is_shared_among_the_answers() {
+        let mut run = run(load(1000.0));
+        run.client.window_ns = 2 * SECOND_NS;
+        run.client.process_cpu_ns = Some(SECOND_NS);
+
+        let medians = medians(&[run], None, None);
+        assert_eq!(medians.client_cpus, Some(0.5));
+        assert_eq!(medians.client_cpu_ns_per_request, Some(500_000.0));
+    }
+}

@@ -1,0 +1,360 @@
+//! Cells with their verdicts, and rows of one payload each.
+
+use std::collections::BTreeMap;
+
+use linerate_model::http::units::{payload_name, percent, rounded};
+use linerate_model::http::{
+    Cell, CellFacts, CellKey, CellRun, CellVerdict, ErrorClass, LoadResult, Mode,
+    NegotiatedProtocol, Network, Phase, Position, Row, VerdictClass,
+};
+
+use super::StudyInput;
+use crate::conclude::ceiling::{Ceiling, Link, OPPOSITE_SHARE_WARNING, Segments, reached_share};
+use crate::conclude::facts::cell_facts;
+use crate::conclude::knee::{Point, Shape};
+use crate::conclude::medians::{counted, medians};
+use crate::plan::cells::by_product;
+use crate::plan::estimate::usual_header_bytes;
+
+/// Cells and rows of an experiment.
+pub(super) struct JudgedCells {
+    pub(super) cells: Vec<Cell>,
+    pub(super) rows: Vec<Row>,
+    pub(super) notes: Vec<String>,
+    /// TCP alone was slower than HTTP, and is no ceiling.
+    pub(super) is_refuted: bool,
+}
+
+/// A cell before it is compared with its neighbours.
+struct Draft {
+    /// With the verdict on its own facts.
+    cell: Cell,
+    facts: CellFacts,
+    opposite_share: Option<f64>,
+}
+
+impl Draft {
+    /// The runs are valid.
+    fn is_valid(&self) -> bool {
+        !has(&self.cell.verdict, &[VerdictClass::Invalid])
+    }
+}
+
+impl JudgedCells {
+    pub(super) fn of(input: &StudyInput<'_>) -> Self {
+        let (drafts, refuted) = drafts(input);
+        let shapes = shapes(input, &drafts);
+        let opposite = drafts.iter().filter_map(opposite_note).take(1);
+        let is_refuted = refuted.is_some();
+        let notes = refuted.into_iter().chain(opposite).collect();
+        let mut cells: Vec<Cell> = drafts
+            .into_iter()
+            .map(|draft| judged(input, &shapes, draft))
+            .collect();
+        cells.extend(by_products(input, &cells));
+        cells.sort_by_key(|cell| cell.key);
+
+        Self {
+            cells,
+            rows: shapes.into_values().map(|shape| shape.row).collect(),
+            notes,
+            is_refuted,
+        }
+    }
+
+    /// The best stable cell of a row.
+    pub(super) fn best_stable(&self, row: &Row) -> Option<&Cell> {
+        let key = CellKey::new(
+            Phase::Matrix,
+            row.payload_bytes,
+            row.best_stable_connections?,
+        );
+        self.cells.iter().find(|cell| cell.key == key)
+    }
+}
+
+/// Cells a knee may add to a payload.
+const REFINEMENTS_MAX: usize = 2;
+/// HTTP may be faster than TCP alone allows by this much: the two are not measured at the same
+/// time.
+const REFUTED_FROM: f64 = 1.05;
+
+/// Cells of HTTP. Where one of them was faster than TCP alone, the TCP tests are no ceiling: one
+/// stream was limited by something else. Then the speed of the link is the ceiling, with a note.
+fn drafts(input: &StudyInput<'_>) -> (Vec<Draft>, Option<String>) {
+    let of_baseline = drafts_below(input, false);
+    let of_ceiling = |draft: &Draft| draft.cell.median.of_ceiling.filter(|_| draft.is_valid());
+    let most = of_baseline
+        .iter()
+        .filter_map(of_ceiling)
+        .fold(0.0, f64::max);
+    if input.kept.baseline.is_empty() || most < REFUTED_FROM {
+        return (of_baseline, None);
+    }
+
+    let note = format!(
+        "HTTP reached {} times what TCP alone says the path carries; something else limited TCP \
+         (one stream, pacing, a CPU), so the ceiling is what the link carries, where that is known",
+        rounded(most)
+    );
+    (drafts_below(input, true), Some(note))
+}
+
+/// The cells below their ceilings. Idle connections are judged elsewhere, because they answer
+/// nothing.
+fn drafts_below(input: &StudyInput<'_>, is_refuted: bool) -> Vec<Draft> {
+    let mut groups: BTreeMap<CellKey, Vec<CellRun>> = BTreeMap::new();
+    for run in &input.kept.runs {
+        if run.key.phase != Phase::Idle {
+            groups.entry(run.key).or_default().push(run.clone());
+        }
+    }
+
+    groups
+        .into_iter()
+        .map(|(key, runs)| draft(input, key, runs, is_refuted))
+        .collect()
+}
+
+fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: bool) -> Draft {
+    let link = input.link(&runs, is_refuted);
+    let load = counted(&runs)
+        .into_iter()
+        .rev()
+        .find_map(|run| run.load.as_ref());
+    let allowed = link.zip(load).and_then(|(link, load)| {
+        let (header_bytes, payload_bytes) = response_bytes(&key, load);
+        Some((
+            ceiling(input, link, load, is_refuted)?,
+            load,
+            header_bytes,
+            payload_bytes,
+        ))
+    });
+    let ceiling_per_s =
+        allowed.map(|(ceiling, _, header, payload)| ceiling.responses_per_s(header, payload));
+    let bits_per_response =
+        allowed.map(|(ceiling, _, header, payload)| ceiling.bits_per_response(header, payload));
+    let median = medians(&runs, link.as_ref(), ceiling_per_s);
+
+    let is_one_host = input.setup.client.is_loopback
+        || input
+            .setup
+            .server
+            .as_ref()
+            .is_some_and(|server| server.is_loopback);
+    let network = match link {
+        _ if is_one_host => Network::Loopback,
+        None => Network::Unknown,
+        Some(link) => Network::Link {
+            bps: link.bps,
+            bits_per_response,
+        },
+    };
+    let mut facts = cell_facts(key, &runs, &median, network, input.setup.port);
+    facts.is_lossy_without_load = super::sentences::is_lossy_without_load(&input.kept.baseline);
+    facts.is_one_host = is_one_host || share_a_kernel(input);
+
+    let opposite_share =
+        allowed
+            .zip(median.ok_per_s)
+            .and_then(|((ceiling, load, header, payload), ok_per_s)| {
+                let request_bytes = load.request_bytes? / load.requests.max(1);
+                Some(ceiling.opposite_share(
+                    ok_per_s,
+                    request_bytes,
+                    header.saturating_add(payload),
+                ))
+            });
+    let mut cell = Cell::new(key, (input.setup.judge)(&facts));
+    cell.runs = runs;
+    cell.median = median;
+    cell.ceiling_per_s = ceiling_per_s;
+
+    Draft {
+        cell,
+        facts,
+        opposite_share,
+    }
+}
+
+/// Whether one of these classes fits.
+fn has(verdict: &CellVerdict, classes: &[VerdictClass]) -> bool {
+    let all = std::iter::once(&verdict.primary).chain(&verdict.contributing);
+    all.into_iter()
+        .any(|judgement| classes.contains(&judgement.class))
+}
+
+/// Whether both ends are namespaces of one host.
+fn share_a_kernel(input: &StudyInput<'_>) -> bool {
+    let server = input
+        .setup
+        .server
+        .as_ref()
+        .and_then(|server| server.boot_id.as_ref());
+    server.is_some() && input.setup.client.boot_id.as_ref() == server
+}
+
+/// What the link allows: of what TCP alone reached on it, unless that is refuted. What TLS and
+/// HTTP/2 add to an answer and take from it is not known.
+pub(super) fn ceiling(
+    input: &StudyInput<'_>,
+    link: Link,
+    load: &LoadResult,
+    is_refuted: bool,
+) -> Option<Ceiling> {
+    let segments = if load.mode.streams() > 1 {
+        Segments::Shared
+    } else {
+        Segments::Own
+    };
+    if !load
+        .protocol
+        .as_ref()
+        .is_some_and(NegotiatedProtocol::is_plain_http1)
+    {
+        return None;
+    }
+
+    let reached = if is_refuted {
+        1.0
+    } else {
+        reached_share(&input.kept.baseline, &link)
+    };
+    Ceiling::new(link, reached, segments)
+}
+
+/// Bytes of the head and the body of an answer: as measured, else as planned.
+pub(super) fn response_bytes(key: &CellKey, load: &LoadResult) -> (u64, u64) {
+    let payload_bytes = load
+        .payload_bytes
+        .checked_div(load.ok)
+        .unwrap_or(key.payload_bytes);
+    let header_bytes = load
+        .response_head_bytes
+        .unwrap_or_else(|| usual_header_bytes(payload_bytes));
+    (header_bytes, payload_bytes)
+}
+
+/// One shape for each payload of phase 2.
+fn shapes(input: &StudyInput<'_>, drafts: &[Draft]) -> BTreeMap<u64, Shape> {
+    let mut points: BTreeMap<u64, Vec<Point>> = BTreeMap::new();
+    for draft in drafts
+        .iter()
+        .filter(|draft| draft.cell.key.phase == Phase::Matrix)
+    {
+        points
+            .entry(draft.cell.key.payload_bytes)
+            .or_default()
+            .push(point(draft));
+    }
+
+    points
+        .into_iter()
+        .map(|(payload_bytes, points)| {
+            (
+                payload_bytes,
+                Shape::of(payload_bytes, points, &input.setup.plan.objective),
+            )
+        })
+        .collect()
+}
+
+fn point(draft: &Draft) -> Point {
+    Point {
+        connections: draft.cell.key.connections,
+        streams: draft.facts.mode.map_or(1, Mode::streams),
+        medians: draft.cell.median,
+        timeout_share: (draft.facts.ended > 0)
+            .then(|| draft.facts.error_share(&[ErrorClass::Timeout])),
+        is_valid: draft.is_valid(),
+        is_limited: has(
+            &draft.cell.verdict,
+            &[VerdictClass::ClientLimit, VerdictClass::ServerLimit],
+        ),
+    }
+}
+
+fn judged(input: &StudyInput<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -> Cell {
+    // A low rate is not one of the points of a curve of throughput.
+    let shape = shapes
+        .get(&draft.cell.key.payload_bytes)
+        .filter(|_| draft.cell.key.rate_per_s.is_none());
+    let position = shape.map_or_else(Position::default, |shape| shape.position(&point(&draft)));
+
+    let Draft {
+        mut cell,
+        mut facts,
+        ..
+    } = draft;
+    facts.position = position;
+    cell.verdict = (input.setup.judge)(&facts);
+
+    cell
+}
+
+/// Cells of phase 1 that phase 2 made: with their results, and without runs of their own.
+fn by_products(input: &StudyInput<'_>, cells: &[Cell]) -> Vec<Cell> {
+    let payloads = input
+        .setup
+        .plan
+        .payloads
+        .payloads_bytes
+        .iter()
+        .filter(|_| input.setup.phases.has(1));
+    payloads
+        .filter_map(|payload_bytes| {
+            let key = by_product(&input.setup.plan, input.setup.phases, *payload_bytes)?;
+            let cell = cells.iter().find(|cell| cell.key == key)?;
+            let mut twin = Cell::new(key, cell.verdict.clone());
+            twin.key.phase = Phase::Payload;
+            twin.median = cell.median;
+            twin.ceiling_per_s = cell.ceiling_per_s;
+            Some(twin)
+        })
+        .collect()
+}
+
+fn opposite_note(draft: &Draft) -> Option<String> {
+    let share = draft
+        .opposite_share
+        .filter(|share| *share > OPPOSITE_SHARE_WARNING)?;
+    Some(format!(
+        "requests and acknowledgements take {} of the link at {}: a half-duplex or asymmetric link \
+         holds the answers back",
+        percent(share),
+        payload_name(draft.cell.key.payload_bytes)
+    ))
+}
+
+/// Cells that narrow the knees most, at most two more for each payload than the plan has; none
+/// where the plan does not want them.
+#[must_use]
+pub(crate) fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
+    if !input.setup.plan.matrix.refine_knee || !input.setup.phases.has(2) {
+        return Vec::new();
+    }
+
+    let drafts = drafts(input).0;
+    let is_added = |draft: &&Draft| {
+        !input
+            .setup
+            .plan
+            .matrix
+            .connections
+            .contains(&draft.cell.key.connections)
+    };
+
+    shapes(input, &drafts)
+        .into_iter()
+        .filter_map(|(payload_bytes, shape)| {
+            let of_row = drafts.iter().filter(|draft| {
+                draft.cell.key.phase == Phase::Matrix
+                    && draft.cell.key.payload_bytes == payload_bytes
+            });
+            let added = of_row.filter(is_added).count();
+            let connections = shape.refinement().filter(|_| added < REFINEMENTS_MAX)?;
+            Some(CellKey::new(Phase::Matrix, payload_bytes, connections))
+        })
+        .collect()
+}

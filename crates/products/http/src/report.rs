@@ -1,0 +1,31 @@
+//! Reports of the HTTP lab: a run of the load generator, a whole study, the checks and the plan
+//! before one, and what is seen while it runs. They write [`linerate_model::http`] and judge
+//! nothing.
+
+mod grid;
+mod hdr;
+mod labels;
+mod load;
+mod numbers;
+mod plan;
+mod plots;
+mod preflight;
+mod progress;
+mod record;
+mod study;
+mod tables;
+
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod tests;
+
+pub use load::{LoadReport, load_text};
+pub use plan::{Needs, plan_json, plan_text};
+pub use preflight::{preflight, preflight_json};
+pub use progress::{
+    Progress, Stage, answers, block, cell_words, end_line, end_words, event, finished_line,
+    run_words, second_words,
+};
+pub use record::record_blocks;
+pub use study::{html, json, text};

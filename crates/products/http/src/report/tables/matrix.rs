@@ -1,0 +1,165 @@
+//! T2: payloads by connections.
+
+use std::collections::BTreeSet;
+
+use linerate_document::table::{Cell, Table};
+use linerate_model::http::{self as model, Row, Study, VerdictClass};
+
+use crate::report::grid::{Grid, quantile_of, runs_of};
+use crate::report::labels::{letter, letters};
+use crate::report::numbers::{MISSING, known, mega, payload as payload_name, per_s, percent};
+
+/// Throughput with verdicts, 99th percentile, failures; none without a matrix.
+pub(in crate::report) fn matrices(study: &Study) -> Vec<Table> {
+    let grid = Grid::new(study);
+    if grid.is_empty() {
+        return Vec::new();
+    }
+
+    let rate = |cell: &model::Cell| cell.median.payload_bytes_per_s;
+    let best = |payload| {
+        grid.cells_of(payload)
+            .filter_map(rate)
+            .fold(f64::MIN_POSITIVE, f64::max)
+    };
+
+    let throughput = matrix(
+        &grid,
+        "T2a",
+        format!(
+            "payload MB/s (bodies of 2xx, 10^6 bytes) by connections, with verdicts; {}",
+            runs_of(grid.all())
+        ),
+        throughput(&grid),
+        |cell| Some(rate(cell)? / best(cell.key.payload_bytes)),
+        legend(&grid),
+    );
+    let p99 = matrix(
+        &grid,
+        "T2b",
+        "99th percentile of the latency by connections".to_owned(),
+        |cell| quantile_of(cell, cell.median.p99_ns, |latency| latency.p99),
+        |_| None,
+        Vec::new(),
+    );
+
+    let errors = matrix(
+        &grid,
+        "T2c",
+        "error rate by connections: failures / (2xx + failures)".to_owned(),
+        |cell| known(cell.median.error_share, percent),
+        |_| None,
+        Vec::new(),
+    );
+    vec![throughput, p99, errors]
+}
+
+fn matrix(
+    grid: &Grid<'_>,
+    id: &'static str,
+    title: String,
+    text: impl Fn(&model::Cell) -> String,
+    heat: impl Fn(&model::Cell) -> Option<f64>,
+    notes: Vec<String>,
+) -> Table {
+    let payloads = grid.payloads();
+    let table = Table::of(id, title, &payloads).text("payload", |payload| payload_name(*payload));
+    let cell = |payload: &u64, c| match grid.cell(*payload, c) {
+        Some(cell) => Cell::marked(text(cell), grid.is_best_stable(cell)).heated(heat(cell)),
+        None => Cell::default(),
+    };
+    let table = table.numbers(grid.connections(), |c| format!("c{c}"), cell);
+
+    table.notes(notes).table()
+}
+
+/// Letters of one width, so that the numbers before them are aligned.
+fn throughput(grid: &Grid<'_>) -> impl Fn(&model::Cell) -> String {
+    let widest = grid
+        .all()
+        .map(|cell| letters(&cell.verdict).len())
+        .max()
+        .unwrap_or(0);
+    move |cell| match cell.median.payload_bytes_per_s {
+        Some(rate) => format!("{} {:<widest$}", mega(rate), letters(&cell.verdict)),
+        None => format!("{MISSING} {:<widest$}", letters(&cell.verdict)),
+    }
+}
+
+/// `*` and the letters that are in use.
+fn legend(grid: &Grid<'_>) -> Vec<String> {
+    let of = |cell: &model::Cell| {
+        let contributing = cell
+            .verdict
+            .contributing
+            .iter()
+            .map(|judgement| judgement.class);
+        std::iter::once(cell.verdict.primary.class)
+            .chain(contributing)
+            .collect::<Vec<_>>()
+    };
+    let classes: BTreeSet<VerdictClass> = grid.all().flat_map(of).collect();
+    let words = classes.into_iter().map(letter);
+    let words: Vec<String> = words
+        .map(|(letter, meaning)| format!("{letter} {meaning}"))
+        .collect();
+
+    vec![
+        "*: best stable, fewest connections that are fast, steady and without failures".to_owned(),
+        format!("{}; after a +: fits as well", words.join("; ")),
+    ]
+}
+
+/// T2d: knee, cliff and best stable case of each payload.
+pub(in crate::report) fn rows(study: &Study) -> Option<Table> {
+    let connections = |c: u32| format!("c{c}");
+    let none = || "none".to_owned();
+
+    let queueing = |row: &Row| {
+        let words: Vec<String> = row
+            .queueing_connections
+            .iter()
+            .copied()
+            .map(connections)
+            .collect();
+        if words.is_empty() {
+            none()
+        } else {
+            words.join(" ")
+        }
+    };
+    let best_stable = |row: &Row| {
+        let objective = if row.is_limited_by_objective {
+            " (SLO-limited)"
+        } else {
+            ""
+        };
+        let best = row.best_stable_connections;
+        Cell::marked(
+            best.map_or_else(none, |c| format!("c{c}{objective}")),
+            best.is_some(),
+        )
+    };
+
+    let note = "knee: fewest connections that reach the best; predicted: from the latency with the \
+                fewest connections (Little's law)";
+    Table::of(
+        "T2d",
+        "best, knee and best stable number of connections of each payload",
+        &study.rows,
+    )
+    .text("payload", |row| payload_name(row.payload_bytes))
+    .number("responses/s", |row| known(row.best_per_s, per_s))
+    .number("equal within", |row| percent(row.tolerance))
+    .number("knee", |row| known(row.knee_connections, connections))
+    .number("predicted knee", |row| {
+        known(row.predicted_connections, |c| format!("{c:.0}"))
+    })
+    .number("only latency grows at", queueing)
+    .number("best stable", best_stable)
+    .text("latency jumps", |row| {
+        row.cliff.clone().unwrap_or_else(none)
+    })
+    .notes([note])
+    .non_empty()
+}

@@ -1,0 +1,363 @@
+//! Sends the lab's requests to a control channel.
+//!
+//! A session of the native dialect has deadlines between two requests as well, so it lives in a
+//! thread that keeps it.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linerate_engine::StopHandle;
+use linerate_engine::dialect::native::client::{
+    self, Announcement, NativeClient, NativeError, Opened, Target,
+};
+use linerate_host::connect_advice::{CONTROL_SERVER, connect_failure};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::embedding::ControlIdentity;
+use super::signals;
+
+/// Failure of a request.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ControlError {
+    /// No response in any attempt.
+    #[error("the control channel at {server} does not respond: {why}")]
+    Lost {
+        /// The channel.
+        server: String,
+        /// Failure of the last attempt.
+        why: String,
+    },
+    /// The channel refuses session or request, or its identity is not as demanded. Another attempt
+    /// would fail as well.
+    #[error("control channel at {server}: {reason}")]
+    Refused {
+        /// The channel.
+        server: String,
+        /// Why.
+        reason: NativeError,
+    },
+    /// The response is none of linerate's.
+    #[error("control channel at {server}: response to {name}: {why}")]
+    Foreign {
+        /// The channel.
+        server: String,
+        /// The request.
+        name: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// A session with a control channel, opened at the first request and anew when it is lost.
+pub(super) struct ControlSession {
+    server: Target,
+    identity: ControlIdentity,
+    /// Never requests a stop: a signal ends the load, not a request.
+    interrupts: StopHandle,
+    client: Option<NativeClient>,
+    /// What the user should know about the key of the server.
+    pub(super) remarks: Vec<String>,
+}
+
+/// A request: name, argument, and whether a lost channel is tried again.
+pub(super) struct Request {
+    name: &'static str,
+    body: String,
+    pauses: &'static [Duration],
+}
+
+/// A session in a thread of its own, which keeps it between requests. It ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct ControlClient {
+    server: Target,
+    tasks: Sender<Task>,
+}
+
+type Task = Box<dyn FnOnce(&mut ControlSession) + Send>;
+
+/// Longest wait for a response; collecting facts takes the server a part of a second.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(4);
+/// Longest wait for a connection.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+/// Delays before further attempts.
+const RETRY_PAUSES: [Duration; 3] = [
+    Duration::from_millis(250),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+];
+/// No attempt begins later.
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two looks at a session without requests, which sends a sign of life every five seconds.
+const KEEP_PERIOD: Duration = Duration::from_secs(1);
+/// Rounds of the clock comparison; the fastest one counts.
+const CLOCK_ROUNDS: u32 = 16;
+/// Longest session that a server grants; the next request opens another one.
+const SESSION_MAX: Duration = Duration::from_secs(4 * 3600);
+
+impl Request {
+    /// A request that is repeated where the channel is lost.
+    pub(super) fn new(name: &'static str, argument: &impl Serialize) -> Self {
+        // Arguments are plain texts and numbers, whose serialisation cannot fail.
+        let body = serde_json::to_string(argument).unwrap_or_default();
+        Self {
+            name,
+            body,
+            pauses: &RETRY_PAUSES,
+        }
+    }
+
+    /// In one attempt: for a channel that may not exist, or whose response is soon obsolete.
+    pub(super) fn once(self) -> Self {
+        Self {
+            pauses: &[],
+            ..self
+        }
+    }
+}
+
+impl ControlSession {
+    /// Connects to nothing yet. `interrupts` requests no stop.
+    pub(super) fn new(server: Target, identity: ControlIdentity, interrupts: StopHandle) -> Self {
+        Self {
+            server,
+            identity,
+            interrupts,
+            client: None,
+            remarks: Vec::new(),
+        }
+    }
+
+    /// Sends a request. All requests are idempotent, so one whose response is lost is sent again.
+    ///
+    /// # Errors
+    /// Any.
+    pub(super) fn request<T: DeserializeOwned>(
+        &mut self,
+        request: &Request,
+    ) -> Result<T, ControlError> {
+        let response = self.response(request)?;
+        let foreign = |error: serde_json::Error| ControlError::Foreign {
+            server: self.server.to_string(),
+            name: request.name,
+            why: error.to_string(),
+        };
+        serde_json::from_str(&response).map_err(foreign)
+    }
+
+    fn response(&mut self, request: &Request) -> Result<String, ControlError> {
+        let end = Instant::now() + TOTAL_TIMEOUT;
+        let mut pauses = request.pauses.iter().copied();
+
+        loop {
+            let reason = match self.attempt(request) {
+                Ok(response) => return Ok(response),
+                Err(reason) => reason,
+            };
+            let server = || self.server.to_string();
+
+            if !matches!(reason, NativeError::RequestRefused { .. }) {
+                self.client = None;
+            }
+
+            if is_final(&reason) {
+                return Err(ControlError::Refused {
+                    server: server(),
+                    reason,
+                });
+            }
+
+            match pauses.next().filter(|pause| Instant::now() + *pause < end) {
+                Some(pause) => thread::sleep(pause),
+                None => {
+                    let (host, port) = (self.server.host.as_str(), self.server.port);
+                    let why = match reason {
+                        NativeError::ConnectionRefused(_) | NativeError::Unreachable(_) => {
+                            connect_failure(&reason.to_string(), host, port, CONTROL_SERVER)
+                        }
+                        _ => reason.to_string(),
+                    };
+                    return Err(ControlError::Lost {
+                        server: server(),
+                        why,
+                    });
+                }
+            }
+        }
+    }
+
+    fn attempt(&mut self, request: &Request) -> Result<String, NativeError> {
+        let mut client = match self.client.take() {
+            Some(client) => client,
+            None => self.open()?,
+        };
+        let response = client.request(
+            request.name,
+            &request.body,
+            RESPONSE_TIMEOUT,
+            &self.interrupts,
+        );
+
+        self.client = Some(client);
+        response
+    }
+
+    fn open(&mut self) -> Result<NativeClient, NativeError> {
+        let announcement = Announcement {
+            streams_max: 0,
+            connections_max: 0,
+            duration_max: SESSION_MAX,
+            kinds: Vec::new(),
+            wants_facts: false,
+            bytes_max: None,
+            wait_max: Duration::ZERO,
+        };
+        let demand = self.identity.demand(&self.server);
+        let demand = demand.map_err(|error| NativeError::Identity(error.to_string()))?;
+
+        match client::open(
+            &self.server,
+            &demand,
+            &announcement,
+            &mut |_| (),
+            &self.interrupts,
+        )? {
+            Opened::Native(client) => {
+                self.remarks = self.identity.remember(&self.server, client.peer());
+                Ok(*client)
+            }
+            Opened::Iperf3(_) => Err(NativeError::NotNative(
+                "an iperf3 server listens there".to_owned(),
+            )),
+        }
+    }
+
+    /// The fastest of some round trips; `None` without a session.
+    pub(super) fn round_trip(&mut self) -> Option<Duration> {
+        let client = self.client.as_mut()?;
+        (0..CLOCK_ROUNDS)
+            .map_while(|_| client.round_trip(&self.interrupts).ok())
+            .min()
+    }
+
+    fn keep_alive(&mut self) {
+        if self
+            .client
+            .as_mut()
+            .is_some_and(|client| client.keep(&self.interrupts).is_err())
+        {
+            // The next request opens another one.
+            self.client = None;
+        }
+    }
+
+    /// Ends the session in order.
+    pub(super) fn close(self) {
+        if let Some(client) = self.client {
+            client.close();
+        }
+    }
+}
+
+/// Runs tasks until their sender is gone, and keeps the session meanwhile.
+fn serve(tasks: &Receiver<Task>, mut session: ControlSession) {
+    signals::leave_to_others();
+    loop {
+        match tasks.recv_timeout(KEEP_PERIOD) {
+            Ok(task) => task(&mut session),
+            Err(RecvTimeoutError::Timeout) => session.keep_alive(),
+            Err(RecvTimeoutError::Disconnected) => return session.close(),
+        }
+    }
+}
+
+/// Whether another attempt would fail as well.
+fn is_final(reason: &NativeError) -> bool {
+    use NativeError as E;
+    matches!(
+        reason,
+        E::Identity(_) | E::NotNative(_) | E::Refused { .. } | E::RequestRefused { .. }
+    )
+}
+
+impl ControlClient {
+    /// A client of this channel; it connects at the first request.
+    ///
+    /// # Errors
+    /// Where this host has no thread or descriptor left.
+    pub(super) fn start(server: Target, identity: ControlIdentity) -> Result<Self, ControlError> {
+        let (tasks, inbox) = channel::<Task>();
+        let lost = |why: String| ControlError::Lost {
+            server: server.to_string(),
+            why,
+        };
+
+        // Made here, where its failure has a receiver; the session itself cannot change threads.
+        let interrupts = StopHandle::new().map_err(|error| lost(error.text()))?;
+        let theirs = server.clone();
+        let body = move || serve(&inbox, ControlSession::new(theirs, identity, interrupts));
+        thread::Builder::new()
+            .name("lr-control".into())
+            .spawn(body)
+            .map_err(|error| lost(error.to_string()))?;
+
+        Ok(Self { server, tasks })
+    }
+
+    /// The channel.
+    pub(super) fn server(&self) -> &Target {
+        &self.server
+    }
+
+    /// Sends a request.
+    ///
+    /// # Errors
+    /// Any.
+    pub(super) fn request<T: DeserializeOwned + Send + 'static>(
+        &self,
+        request: Request,
+    ) -> Result<T, ControlError> {
+        self.run(move |session| session.request(&request))
+            .unwrap_or_else(|| Err(self.lost("its thread has ended")))
+    }
+
+    /// The same, given up after `wait_max`; the thread ends after its own timeouts.
+    ///
+    /// # Errors
+    /// Any.
+    pub(super) fn request_within<T: DeserializeOwned + Send + 'static>(
+        &self,
+        request: Request,
+        wait_max: Duration,
+    ) -> Result<T, ControlError> {
+        let outcome = self.begin(move |session| session.request(&request));
+        let response = outcome.and_then(|outcome| outcome.recv_timeout(wait_max).ok());
+        response.unwrap_or_else(|| Err(self.lost("no response in time")))
+    }
+
+    fn lost(&self, why: &str) -> ControlError {
+        ControlError::Lost {
+            server: self.server.to_string(),
+            why: why.to_owned(),
+        }
+    }
+
+    /// Runs a function with the session, in its thread. `None` where that has ended.
+    pub(super) fn run<R: Send + 'static>(
+        &self,
+        task: impl FnOnce(&mut ControlSession) -> R + Send + 'static,
+    ) -> Option<R> {
+        self.begin(task)?.recv().ok()
+    }
+
+    fn begin<R: Send + 'static>(
+        &self,
+        task: impl FnOnce(&mut ControlSession) -> R + Send + 'static,
+    ) -> Option<Receiver<R>> {
+        let (done, outcome) = channel();
+        let task: Task = Box::new(move |session| drop(done.send(task(session))));
+        self.tasks.send(task).ok()?;
+        Some(outcome)
+    }
+}

@@ -1,0 +1,638 @@
+//! Phases of an experiment: TCP alone, then the cells in their order, then cells around the knees,
+//! then the cells that leave ports and sockets behind. Runs that are kept from before are not
+//! repeated.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use linerate_model::http::units::nanoseconds;
+use linerate_model::http::{
+    Baseline, CellKey, CellRun, Check, CheckStatus, Flag, LossWithoutLoad, Phase, RunState, Study,
+};
+
+use crate::conclude::study::{self, Kept, Setup, StudyInput};
+use crate::plan::cells::{self, PlannedRun, PlannedTest};
+
+/// Rounds of refinement: each adds at most one cell to a payload, and may move its knee.
+const REFINEMENT_ROUNDS_MAX: u32 = 2;
+/// Repeats that are disturbed as well: on such hosts more of them only take time.
+const VAIN_REPEATS_MAX: u32 = 2;
+
+/// The hosts under test, as an experiment uses them.
+pub(super) trait CellRunner {
+    /// Why the experiment cannot continue.
+    type Error;
+
+    /// The path loses or is slow, so that results of HTTP would be results of the path.
+    fn path_not_clean(&self, defects: &[String]) -> Self::Error;
+
+    /// Time since the experiment began.
+    fn elapsed(&self) -> Duration;
+
+    /// Whether the user has ended the experiment.
+    fn is_stopped(&mut self) -> bool;
+
+    /// Runs a TCP test. `None`: the user ended it.
+    ///
+    /// # Errors
+    /// Why it has no result, and what to try.
+    fn test_tcp(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String>;
+
+    /// TCP alone by a download from the server under test, which needs no other server. `None`: the
+    /// user ended it.
+    ///
+    /// # Errors
+    /// Why it has no result.
+    fn download(&mut self) -> Result<Option<Baseline>, String>;
+
+    /// What is lost at a tenth of this rate in bit/s, where the queues of the path are empty.
+    /// `None` where it cannot be measured.
+    fn loss_without_load(&mut self, goodput_bps: f64) -> Option<LossWithoutLoad>;
+
+    /// Waits at least `least`, then until both hosts are at rest. Returns whether they are.
+    fn rest(&mut self, least: Duration) -> bool;
+
+    /// Runs a cell once.
+    ///
+    /// # Errors
+    /// A failure that every further run would have.
+    fn run(&mut self, planned: &PlannedRun) -> Result<CellRun, Self::Error>;
+
+    /// Keeps all TCP tests.
+    ///
+    /// # Errors
+    /// When they cannot be stored.
+    fn keep_baseline(&mut self, baseline: &[Baseline]) -> Result<(), Self::Error>;
+
+    /// Keeps a run.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    fn keep_run(&mut self, planned: &PlannedRun, run: &CellRun) -> Result<(), Self::Error>;
+
+    /// Runs were added to those of the plan.
+    fn runs_added(&mut self, count: u32);
+}
+
+/// Runs an experiment, or the rest of it, and judges it; `kept` is what an interrupted one brought.
+/// With `is_forced`, cells that a check advises against are run, and a path that is not clean is
+/// only noted.
+///
+/// # Errors
+/// The runner's.
+pub(super) fn run<R: CellRunner>(
+    setup: &Setup,
+    is_forced: bool,
+    kept: Kept,
+    runner: &mut R,
+) -> Result<Study, R::Error> {
+    let mut experiment = Experiment {
+        setup,
+        is_forced,
+        kept,
+        runner,
+        is_first_run: true,
+        is_server_gone: false,
+        vain_repeats: 0,
+    };
+    experiment.baseline()?;
+    let planned = cells::runs(&setup.plan, setup.phases);
+    let (isolated, later): (Vec<_>, Vec<_>) = planned
+        .into_iter()
+        .partition(|run| is_isolated(run.key.phase));
+    experiment.run_all(isolated)?;
+    experiment.refine()?;
+    experiment.run_all(later)?;
+
+    let is_complete = !experiment.is_ended();
+    Ok(study::study(&experiment.input(is_complete)))
+}
+
+struct Experiment<'a, R> {
+    setup: &'a Setup,
+    is_forced: bool,
+    kept: Kept,
+    runner: &'a mut R,
+    is_first_run: bool,
+    is_server_gone: bool,
+    /// Runs that were disturbed again when they were repeated.
+    vain_repeats: u32,
+}
+
+impl<R: CellRunner> Experiment<'_, R> {
+    fn baseline(&mut self) -> Result<(), R::Error> {
+        let planned = cells::tests(&self.setup.plan, self.setup.phases);
+        let is_wanted = self.setup.phases.has(0);
+        let is_needed =
+            is_wanted || self.setup.plan.line_rate_bps.is_none() && !self.setup.client.is_loopback;
+        if planned.is_empty() || !self.kept.baseline.is_empty() || !is_needed {
+            return Ok(());
+        }
+
+        let is_complete = if is_wanted {
+            self.test_tcp(planned)
+        } else {
+            self.download(None)
+        };
+        if !is_complete || self.kept.baseline.is_empty() {
+            return Ok(());
+        }
+
+        if !self.setup.client.is_loopback
+            && let Some(last) = self.kept.baseline.last_mut()
+        {
+            last.without_load = self.runner.loss_without_load(last.goodput_bps);
+        }
+
+        self.runner.keep_baseline(&self.kept.baseline)?;
+        self.kept
+            .notes
+            .extend(study::slow_tests(&self.kept.baseline));
+        let defects = study::path_defects(&self.kept.baseline);
+        if defects.is_empty() || self.setup.client.is_loopback || !is_wanted {
+            return Ok(());
+        }
+        if !self.is_forced {
+            return Err(self.runner.path_not_clean(&defects));
+        }
+
+        self.kept.notes.extend(defects);
+        Ok(())
+    }
+
+    /// The TCP tests of phase 0, or a download where there is no server for them. Returns whether
+    /// they are complete.
+    fn test_tcp(&mut self, planned: Vec<PlannedTest>) -> bool {
+        for test in planned {
+            if self.runner.is_stopped() {
+                return false;
+            }
+
+            match self.runner.test_tcp(&test) {
+                Ok(Some(baseline)) => self.kept.baseline.push(baseline),
+                Ok(None) => return false,
+                Err(reason) => return self.download(Some(reason)),
+            }
+        }
+
+        true
+    }
+
+    /// TCP alone by a download, in place of tests that failed for `reason`. Returns whether it is
+    /// complete.
+    fn download(&mut self, reason: Option<String>) -> bool {
+        let has_tests = !self.kept.baseline.is_empty();
+        if let Some(reason) = reason
+            .as_ref()
+            .filter(|_| has_tests || self.setup.client.is_loopback)
+        {
+            self.kept.notes.push(format!("no TCP baseline: {reason}"));
+            return has_tests;
+        }
+
+        match self.runner.download() {
+            Ok(Some(baseline)) => {
+                let note = |reason| {
+                    format!("TCP alone is a download over HTTP, without tests of TCP: {reason}")
+                };
+                self.kept.notes.extend(reason.map(note));
+                self.kept.baseline.push(baseline);
+                true
+            }
+            Ok(None) => false,
+            Err(why) => {
+                let reasons: Vec<String> = reason.into_iter().chain([why]).collect();
+                self.kept
+                    .notes
+                    .push(format!("no TCP baseline: {}", reasons.join("; ")));
+                false
+            }
+        }
+    }
+
+    /// Adds the cells that narrow the knees most.
+    fn refine(&mut self) -> Result<(), R::Error> {
+        for _ in 0..REFINEMENT_ROUNDS_MAX {
+            let keys = study::refinements(&self.input(false));
+            let runs = self.remaining(cells::refinement_runs(&self.setup.plan, &keys));
+            if runs.is_empty() || self.is_ended() {
+                return Ok(());
+            }
+
+            self.runner
+                .runs_added(u32::try_from(runs.len()).unwrap_or(0));
+            self.run_all(runs)?;
+        }
+
+        Ok(())
+    }
+
+    /// Makes the runs that are not finished.
+    fn run_all(&mut self, runs: Vec<PlannedRun>) -> Result<(), R::Error> {
+        for planned in self.remaining(runs) {
+            if self.is_ended() {
+                return Ok(());
+            }
+
+            let run = if !self.is_forced && is_blocked(&self.setup.checks, &planned.key) {
+                let started_unix_ms =
+                    self.setup.started_unix_ms + nanoseconds(self.runner.elapsed()) / 1_000_000;
+                skipped(
+                    &planned,
+                    started_unix_ms,
+                    "a check before the experiment failed; see the checks",
+                )
+            } else {
+                self.run_one(&planned)?
+            };
+            self.runner.keep_run(&planned, &run)?;
+            self.is_server_gone = run.flags.contains(&Flag::ServerGone);
+
+            if let Some(reason) = run.reason.as_ref().filter(|_| self.is_server_gone) {
+                let name = planned.key.name();
+                self.kept.notes.push(format!(
+                    "ended at {name}: {reason}; --resume makes this run and the missing ones"
+                ));
+            }
+
+            self.kept.runs.push(run);
+        }
+
+        Ok(())
+    }
+
+    /// Whether the user ended it, or the server is gone.
+    fn is_ended(&mut self) -> bool {
+        self.is_server_gone || self.runner.is_stopped()
+    }
+
+    /// Runs a cell, and once more when it was not steady or the control channel was lost, unless
+    /// repeats are in vain here.
+    fn run_one(&mut self, planned: &PlannedRun) -> Result<CellRun, R::Error> {
+        let is_first = std::mem::replace(&mut self.is_first_run, false);
+        let cooldown = self.setup.plan.defaults.cooldown;
+        let is_rested = self
+            .runner
+            .rest(if is_first { Duration::ZERO } else { cooldown });
+        let mut run = self.runner.run(planned)?;
+        let is_disturbed = |run: &CellRun| {
+            let mut flags = run.flags.iter();
+            run.state == RunState::Done
+                && flags.any(|flag| matches!(flag, Flag::Unsteady | Flag::ControlLost))
+        };
+        if is_disturbed(&run) && self.vain_repeats < VAIN_REPEATS_MAX {
+            run = self.runner.run(planned)?;
+            self.vain_repeats += u32::from(is_disturbed(&run));
+        }
+
+        run.flags
+            .extend((!is_rested && run.load.is_some()).then_some(Flag::DirtyStart));
+        Ok(run)
+    }
+
+    /// Runs that are not finished.
+    fn remaining(&self, mut runs: Vec<PlannedRun>) -> Vec<PlannedRun> {
+        let kept = self.kept.runs.iter();
+        let finished: BTreeSet<_> = kept
+            .map(|run| PlannedRun {
+                key: run.key,
+                repeat: run.repeat,
+            })
+            .collect();
+        runs.retain(|run| !finished.contains(run));
+
+        runs
+    }
+
+    fn input(&self, is_complete: bool) -> StudyInput<'_> {
+        StudyInput {
+            setup: self.setup,
+            elapsed_ns: nanoseconds(self.runner.elapsed()),
+            is_complete,
+            kept: &self.kept,
+        }
+    }
+}
+
+/// Whether a failed check concerns the cell.
+fn is_blocked(checks: &[Check], key: &CellKey) -> bool {
+    let name = key.name();
+    let mut failed = checks
+        .iter()
+        .filter(|check| check.status == CheckStatus::Fail);
+    failed.any(|check| check.cells.is_empty() || check.cells.contains(&name))
+}
+
+/// Phases whose cells leave few sockets behind.
+fn is_isolated(phase: Phase) -> bool {
+    matches!(phase, Phase::Payload | Phase::Matrix)
+}
+
+/// A run that was not made.
+#[must_use]
+pub(super) fn skipped(planned: &PlannedRun, started_unix_ms: u64, reason: &str) -> CellRun {
+    let mut run = CellRun::new(planned.key, planned.repeat, RunState::Skipped);
+    run.reason = Some(reason.to_owned());
+    run.started_unix_ms = started_unix_ms;
+    run
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conclude::fixture::{self, load_of};
+    use crate::conclude::study::fixtures::seed_input;
+    use crate::plan::Plan;
+    use crate::plan::cells::Phases;
+
+    /// Hosts on which every cell brings what a fixed capacity allows.
+    #[derive(Default)]
+    struct Hosts {
+        elapsed: Duration,
+        ran: Vec<PlannedRun>,
+        kept: usize,
+        added: u32,
+        stops_after: usize,
+        flag_once: Option<Flag>,
+        is_always_unsteady: bool,
+        is_gone_once: bool,
+        goodput_bps: f64,
+        has_no_tcp_server: bool,
+        loss: Option<LossWithoutLoad>,
+    }
+
+    fn hosts() -> Hosts {
+        Hosts {
+            stops_after: usize::MAX,
+            goodput_bps: 941e6,
+            ..Hosts::default()
+        }
+    }
+
+    impl CellRunner for Hosts {
+        type Error = Vec<String>;
+
+        fn path_not_clean(&self, defects: &[String]) -> Vec<String> {
+            defects.to_vec()
+        }
+
+        fn elapsed(&self) -> Duration {
+            self.elapsed
+        }
+
+        fn is_stopped(&mut self) -> bool {
+            self.ran.len() >= self.stops_after
+        }
+
+        fn download(&mut self) -> Result<Option<Baseline>, String> {
+            let mut baseline = Baseline::default();
+            (baseline.is_reverse, baseline.streams, baseline.goodput_bps) =
+                (true, 4, self.goodput_bps);
+            Ok(Some(baseline))
+        }
+
+        fn loss_without_load(&mut self, _: f64) -> Option<LossWithoutLoad> {
+            self.loss
+        }
+
+        fn test_tcp(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String> {
+            if self.has_no_tcp_server {
+                return Err("Connection refused".to_owned());
+            }
+
+            let mut baseline = Baseline::default();
+            baseline.is_reverse = test.direction == linerate_model::Flow::Reverse;
+            baseline.streams = test.streams;
+            baseline.goodput_bps = self.goodput_bps;
+            baseline.of_theory = Some(self.goodput_bps / 941.4e6);
+
+            Ok(Some(baseline))
+        }
+
+        fn rest(&mut self, least: Duration) -> bool {
+            self.elapsed += least;
+            true
+        }
+
+        fn run(&mut self, planned: &PlannedRun) -> Result<CellRun, Vec<String>> {
+            self.ran.push(*planned);
+            let ok_per_s = (f64::from(planned.key.connections) * 2000.0).min(100_000.0);
+            let load = load_of(planned.key.payload_bytes, planned.key.connections, ok_per_s);
+            let is_gone = std::mem::take(&mut self.is_gone_once);
+            let mut run = fixture::run(load);
+            run.state = if is_gone {
+                RunState::Aborted
+            } else {
+                RunState::Done
+            };
+            run.reason =
+                is_gone.then(|| "connection refused since 3.2 s: the server is gone".to_owned());
+            run.key = planned.key;
+            run.repeat = planned.repeat;
+            run.flags = self
+                .flag_once
+                .take()
+                .into_iter()
+                .chain(self.is_always_unsteady.then_some(Flag::Unsteady))
+                .collect();
+
+            Ok(run)
+        }
+
+        fn keep_baseline(&mut self, _: &[Baseline]) -> Result<(), Vec<String>> {
+            Ok(())
+        }
+
+        fn keep_run(&mut self, _: &PlannedRun, _: &CellRun) -> Result<(), Vec<String>> {
+            self.kept += 1;
+            Ok(())
+        }
+
+        fn runs_added(&mut self, count: u32) {
+            self.added += count;
+        }
+    }
+
+    fn matrix(text: &str) -> Setup {
+        Setup {
+            plan: Plan::parse(text).expect(text),
+            phases: Phases::parse("0,2").expect("phases"),
+            ..seed_input().setup
+        }
+    }
+
+    const TWO_CELLS: &str = "[defaults]\nrepeats = 2\n[phase2]\npayloads = [\"1k\"]\nconnections = \
+                             [2, 256]\nrefine_knee = false";
+
+    #[test]
+    fn kept_runs_are_not_repeated_and_the_rest_is_run() {
+        let setup = matrix(TWO_CELLS);
+        let mut first = hosts();
+        first.stops_after = 3;
+
+        let partial = run(&setup, false, Kept::default(), &mut first).expect("three runs");
+        assert!(!partial.is_complete);
+        assert_eq!(first.kept, 3);
+
+        let runs = partial
+            .cells
+            .iter()
+            .flat_map(|cell| cell.runs.clone())
+            .collect();
+        let kept = Kept {
+            baseline: partial.baseline,
+            runs,
+            notes: Vec::new(),
+        };
+
+        let mut second = hosts();
+        let whole = run(&setup, false, kept, &mut second).expect("the last run");
+        assert!(whole.is_complete && whole.cells.len() == 2);
+        assert_eq!(second.ran.len(), 1);
+        assert!(!first.ran.contains(&second.ran[0]));
+    }
+
+    #[test]
+    fn server_that_is_gone_ends_the_experiment_and_resume_makes_the_rest() {
+        let setup = matrix(TWO_CELLS);
+        let mut gone = Hosts {
+            is_gone_once: true,
+            flag_once: Some(Flag::ServerGone),
+            ..hosts()
+        };
+        let partial = run(&setup, false, Kept::default(), &mut gone).expect("one run");
+        assert_eq!((partial.is_complete, gone.ran.len()), (false, 1));
+        assert!(
+            partial
+                .notes
+                .iter()
+                .any(|note| note.contains("since 3.2 s: the server is gone")),
+            "{:?}",
+            partial.notes
+        );
+        assert_eq!(
+            partial.cells[0].verdict.primary.class,
+            linerate_model::http::VerdictClass::Invalid
+        );
+
+        let whole = run(&setup, false, Kept::default(), &mut hosts()).expect("all runs");
+        assert!(whole.is_complete);
+    }
+
+    #[test]
+    fn knee_is_refined_with_cells_between_its_neighbours() {
+        let setup = matrix(&TWO_CELLS.replace("refine_knee = false", "refine_knee = true"));
+        let mut hosts = hosts();
+        let study = run(&setup, false, Kept::default(), &mut hosts).expect("a study");
+
+        assert!(hosts.added >= 2, "{}", hosts.added);
+        assert!(
+            study
+                .cells
+                .iter()
+                .any(|cell| (3..256).contains(&cell.key.connections))
+        );
+    }
+
+    #[test]
+    fn unsteady_run_is_made_once_more() {
+        let setup = matrix(TWO_CELLS);
+        let mut hosts = hosts();
+        hosts.flag_once = Some(Flag::Unsteady);
+        run(&setup, false, Kept::default(), &mut hosts).expect("a study");
+        assert_eq!((hosts.ran.len(), hosts.kept), (5, 4));
+        assert_eq!(hosts.ran[0], hosts.ran[1]);
+    }
+
+    #[test]
+    fn hosts_on_which_no_run_is_steady_do_not_double_the_time() {
+        let setup = matrix(&TWO_CELLS.replace("repeats = 2", "repeats = 10"));
+        let mut hosts = Hosts {
+            is_always_unsteady: true,
+            ..hosts()
+        };
+        run(&setup, false, Kept::default(), &mut hosts).expect("a study");
+        assert_eq!((hosts.ran.len(), hosts.kept), (22, 20));
+    }
+
+    #[test]
+    fn path_that_is_not_clean_ends_the_experiment_unless_forced() {
+        let setup = matrix(TWO_CELLS);
+        let mut lossy = hosts();
+        lossy.loss = Some(LossWithoutLoad::new(1_000, 20));
+
+        let refused = run(&setup, false, Kept::default(), &mut lossy);
+        assert!(refused.is_err_and(|defects| !defects.is_empty()));
+        assert!(lossy.ran.is_empty());
+
+        let study = run(&setup, true, Kept::default(), &mut lossy).expect("forced");
+        assert!(
+            study
+                .notes
+                .iter()
+                .any(|note| note.contains("segments sent again")),
+            "{:?}",
+            study.notes
+        );
+    }
+
+    #[test]
+    fn path_that_is_slower_than_its_link_is_noted() {
+        let mut slow = hosts();
+        slow.goodput_bps = 500e6;
+        let study = run(&matrix(TWO_CELLS), false, Kept::default(), &mut slow).expect("a study");
+        assert!(
+            study
+                .notes
+                .iter()
+                .any(|note| note.contains("of what the link carries")),
+            "{:?}",
+            study.notes
+        );
+    }
+
+    #[test]
+    fn download_is_the_baseline_where_no_server_tests_tcp() {
+        let mut alone = Hosts {
+            has_no_tcp_server: true,
+            ..hosts()
+        };
+        let study = run(&matrix(TWO_CELLS), false, Kept::default(), &mut alone).expect("a study");
+        assert_eq!(study.baseline.len(), 1);
+        assert!(
+            study
+                .notes
+                .iter()
+                .any(|note| note.contains("download over HTTP")),
+            "{:?}",
+            study.notes
+        );
+        assert!(
+            study
+                .cells
+                .iter()
+                .all(|cell| cell.median.of_ceiling.is_some())
+        );
+    }
+
+    #[test]
+    fn cells_that_a_check_advises_against_are_skipped_unless_forced() {
+        let mut setup = matrix(TWO_CELLS);
+        let mut check = Check::new(
+            "nofile.hard",
+            linerate_model::http::Side::Client,
+            CheckStatus::Fail,
+        );
+        check.cells = vec!["matrix-1k-c256".to_owned()];
+        setup.checks = vec![check];
+
+        let mut checked = hosts();
+        let study = run(&setup, false, Kept::default(), &mut checked).expect("a study");
+        assert_eq!((checked.ran.len(), checked.kept), (2, 4));
+        assert_eq!(study::ending(&study, false), study::Ending::TooManyInvalid);
+
+        let mut forced = hosts();
+        run(&setup, true, Kept::default(), &mut forced).expect("a study");
+        assert_eq!(forced.ran.len(), 4);
+    }
+}

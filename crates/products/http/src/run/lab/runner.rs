@@ -1,0 +1,589 @@
+//! Runs an experiment: the order is the lab's, the hosts, loads and files are this program's.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use linerate_doctor::http::{cell_verdict, run_flags, too_many_connections};
+use linerate_model::http::units::nanoseconds;
+use linerate_model::http::{
+    Baseline, CellKey, CellRun, Flag, LoadResult, LossWithoutLoad, Phase, RunState, Study,
+};
+use linerate_model::outcome::{Error, Outcome};
+use linerate_model::{Direction, EndCondition, Failure, FailureKind, Flow, TestSpec, measure};
+use linerate_sys::clock;
+
+use super::history_record::HistoryRecord;
+use super::progress::ExperimentProgress;
+use super::record::Record;
+use super::requirements;
+use super::spec::LabSpec;
+use super::target::TargetServer;
+use super::{cooldown, outputs};
+use crate::conclude::ceiling::Link;
+use crate::conclude::start_record::StartRecord;
+use crate::conclude::study::{self, Ending, Kept, Setup};
+use crate::load::{Breaker, LoadSpec, WorkerPool};
+use crate::plan::Close;
+use crate::plan::cells::{self, PlannedRun, PlannedTest};
+use crate::plan::estimate::{self, estimate};
+use crate::run::experiment::{self, CellRunner, skipped};
+use crate::run::requests::{CellMark, TCP_CAPABILITY};
+use crate::run::sampled_load::{BothSides, Observed};
+use crate::run::signals::Stop;
+use crate::run::watch::Watch;
+use crate::run::{Embedding, generator, protocol_name, tcp_baseline};
+
+/// Runs an experiment, or the rest of one that was interrupted, and reports it.
+pub(super) fn run(
+    spec: &LabSpec,
+    target: TargetServer,
+    embedding: Embedding,
+) -> Result<Outcome, Error> {
+    let planned = cells::runs(&spec.plan, spec.phases);
+    let bytes_max = target.permit(spec, &planned)?;
+    let hosts = requirements::hosts(&target);
+    let checks = requirements::checks(spec, &target, &hosts, &cells::keys(&planned));
+    let expected = estimate(&spec.plan, spec.phases).total.time;
+    let stop = Stop::new()?;
+    let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
+    let mut progress = ExperimentProgress::new(spec.output, outputs::style(), count);
+
+    target
+        .server
+        .iter()
+        .flat_map(|side| &side.remarks)
+        .for_each(|remark| progress.line(remark));
+    progress.line(&introduction(&target, expected));
+    if spec.asks_first && !target.claims.is_ours && !target.is_local() && !is_wanted()? {
+        return Err(Error::failed("not wanted"));
+    }
+
+    if let Some(view) = spec.output.tui.then(embedding.open_view).flatten() {
+        progress.show(view, &target.url.to_string());
+    }
+
+    let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
+    progress.line(&format!("keeping the runs in {}", record.path.display()));
+
+    let is_kept = |planned: &&PlannedRun| {
+        kept.runs
+            .iter()
+            .any(|run| (run.key, run.repeat) == (planned.key, planned.repeat))
+    };
+    let ahead = planned.iter().filter(|run| !is_kept(run));
+    progress.ahead = ahead
+        .map(|run| estimate::run_time(&spec.plan, &run.key))
+        .sum();
+
+    let mut kept = Kept {
+        notes: circumstances(&target),
+        ..kept
+    };
+    let hosts = StartRecord {
+        started_unix_ms: clock::unix_ms(),
+        ..hosts
+    };
+    let started_unix_ms = start(spec, &hosts, &record, before, &mut kept)?;
+
+    let setup = Setup {
+        target: spec.plan.target.clone().unwrap_or_default(),
+        port: target.address().port(),
+        is_ipv6: target.address().is_ipv6(),
+        plan: spec.plan.clone(),
+        phases: spec.phases,
+        started_unix_ms,
+        checks,
+        client: hosts.client,
+        server: hosts.server,
+        judge: cell_verdict,
+    };
+    let target_address = target.address();
+
+    let mut runner = Runner {
+        spec,
+        link: setup.link(),
+        mss_bytes: setup.link_of(Some(1.0)).and_then(|link| link.mss_bytes()),
+        watch: generator::watch(Some(target_address))?,
+        target,
+        stop,
+        progress,
+        record,
+        bytes_max,
+        begun: Instant::now(),
+        is_server_gone: false,
+        kept: HistoryRecord::begin(spec, target_address),
+    };
+    kept.runs.iter().for_each(|run| runner.keep_trial(run));
+    let outcome = experiment::run(&setup, spec.is_forced, kept, &mut runner);
+
+    runner.progress.clear();
+    runner.progress.close_view();
+    let message = runner
+        .kept
+        .take()
+        .and_then(|kept| kept.finish(&outcome, runner.is_server_gone));
+    let study = outcome?;
+    runner.record.keep_study(&crate::report::json(&study))?;
+    outputs::study(&study, spec.output, spec.html.as_deref())?;
+    message
+        .iter()
+        .for_each(|message| runner.progress.line(message));
+
+    Ok(if runner.is_server_gone {
+        Outcome::Unreachable
+    } else {
+        code(&study, spec.asserts)
+    })
+}
+
+fn code(study: &Study, is_asserted: bool) -> Outcome {
+    if !study.is_complete {
+        return Outcome::Interrupted;
+    }
+
+    match study::ending(study, is_asserted) {
+        Ending::Done => Outcome::Done,
+        Ending::ObjectiveMissed => Outcome::ObjectiveMissed,
+        Ending::TooManyInvalid => Outcome::TooManyInvalid,
+        Ending::AllSkipped => Outcome::CheckFailed,
+    }
+}
+
+/// Circumstances a reader of the report must know.
+fn circumstances(target: &TargetServer) -> Vec<String> {
+    let mut notes = Vec::new();
+    if target.server.is_none() {
+        notes.push(
+            "no control channel at the server: what its host did is unknown, and so are the \
+             verdicts that need it; `linerate http serve --token-file FILE` opens one for other \
+             hosts"
+                .to_owned(),
+        );
+    }
+
+    if !target.has_sizes {
+        let why = if target.url.path == "/" {
+            "the server has no payloads of linerate's"
+        } else {
+            "the URL names a path"
+        };
+        notes.push(format!(
+            "{why}: every cell asks for {}, {} bytes",
+            target.url.path, target.answer.body_bytes
+        ));
+    }
+
+    notes
+}
+
+/// Keeps the hosts at the start, or compares them with those of the start that is continued.
+/// Returns the start.
+fn start(
+    spec: &LabSpec,
+    now: &StartRecord,
+    record: &Record,
+    before: Option<StartRecord>,
+    kept: &mut Kept,
+) -> Result<u64, Error> {
+    let Some(before) = before else {
+        record.keep_start(now)?;
+        return Ok(now.started_unix_ms);
+    };
+    let changed = now.changes_since(&before).join(", ");
+    if !changed.is_empty() {
+        if !spec.is_forced {
+            return Err(Error::usage(format!(
+                "since the experiment began, this has changed: {changed}; --force goes on and \
+                 marks the report"
+            )));
+        }
+
+        kept.notes.push(format!(
+            "mixed environment, changed between the runs: {changed}"
+        ));
+    }
+
+    Ok(before.started_unix_ms)
+}
+
+/// The hosts of an experiment.
+struct Runner<'a> {
+    spec: &'a LabSpec,
+    target: TargetServer,
+    link: Option<Link>,
+    /// Most bytes of payload in a segment.
+    mss_bytes: Option<u32>,
+    watch: Watch,
+    stop: Stop,
+    progress: ExperimentProgress,
+    record: Record,
+    bytes_max: Option<u64>,
+    begun: Instant,
+    is_server_gone: bool,
+    /// Takes a trial of every run.
+    kept: Option<HistoryRecord>,
+}
+
+impl CellRunner for Runner<'_> {
+    type Error = Error;
+
+    fn path_not_clean(&self, defects: &[String]) -> Error {
+        let defects = defects.join("; ");
+        let text = format!(
+            "the path is not clean: {defects}; `linerate doctor` may say why, --force goes on"
+        );
+        Error::new(Outcome::CheckFailed, text)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn is_stopped(&mut self) -> bool {
+        self.stop.is_wanted()
+    }
+
+    fn test_tcp(&mut self, test: &PlannedTest) -> Result<Option<Baseline>, String> {
+        self.progress.running("TCP alone");
+        let port = self.tcp_port();
+        match self.baseline(test, port) {
+            Ok(found) => {
+                self.progress.line(&tcp_baseline::text(&found));
+                Ok(Some(found))
+            }
+            Err(failure) if failure.kind == FailureKind::Interrupted => {
+                self.stop.note();
+                Ok(None)
+            }
+            Err(failure) => Err(format!(
+                "{failure} (an iperf3 server is expected at port {port}, for example that of \
+                 `linerate http serve --tcp`)"
+            )),
+        }
+    }
+
+    fn download(&mut self) -> Result<Option<Baseline>, String> {
+        self.short_baseline()
+    }
+
+    fn loss_without_load(&mut self, goodput_bps: f64) -> Option<LossWithoutLoad> {
+        if !self.target.has_sizes || !self.spec.protocol.is_plain_http1() {
+            return None;
+        }
+
+        let key = CellKey::new(
+            Phase::Matrix,
+            tcp_baseline::SMALL_BODY_BYTES,
+            tcp_baseline::SMALL_CONNECTIONS,
+        );
+        let load = self.load_spec(&PlannedRun { key, repeat: 0 }).ok()?;
+        let load = tcp_baseline::trickle(&load, goodput_bps);
+        let pool = self.pool(&load).ok()?;
+        let mark = CellMark::named(tcp_baseline::ID);
+        let mut silent = tcp_baseline::Silent;
+
+        let hosts = Observed::new(
+            &self.watch,
+            self.target.server.as_mut(),
+            &mut self.stop,
+            &mut silent,
+            mark,
+        );
+        let (_, stats) = hosts
+            .run(load, &pool, Breaker::new(true, self.bytes_max))
+            .ok()?;
+        let counters = stats.server?.counters;
+
+        Some(LossWithoutLoad::new(
+            counters.out_segs?,
+            counters.retrans_segs?,
+        ))
+    }
+
+    fn rest(&mut self, least: Duration) -> bool {
+        self.progress.begin_runs();
+        cooldown::rest(least, &mut self.target, &self.watch, &mut self.stop)
+    }
+
+    fn run(&mut self, planned: &PlannedRun) -> Result<CellRun, Error> {
+        if planned.key.phase == Phase::Idle
+            && let Some(side) = &mut self.target.server
+        {
+            side.restart_workers();
+        }
+
+        let plan = &self.spec.plan;
+        let (window, expected) = (
+            estimate::window(plan, &planned.key),
+            estimate::run_time(plan, &planned.key),
+        );
+        self.progress
+            .begin(*planned, plan.defaults.warmup, window, expected);
+
+        self.load(planned)
+    }
+
+    fn keep_baseline(&mut self, baseline: &[Baseline]) -> Result<(), Error> {
+        self.record.keep_baseline(baseline)
+    }
+
+    fn keep_run(&mut self, planned: &PlannedRun, run: &CellRun) -> Result<(), Error> {
+        self.progress.finished(run);
+        self.keep_trial(run);
+        self.record.keep_run(planned, run)
+    }
+
+    fn runs_added(&mut self, count: u32) {
+        self.progress.add(count);
+    }
+}
+
+impl Runner<'_> {
+    fn keep_trial(&mut self, run: &CellRun) {
+        if let Some(kept) = &mut self.kept {
+            kept.add(run, self.link.as_ref());
+        }
+    }
+
+    /// The load of a cell, with both hosts watched.
+    fn load(&mut self, planned: &PlannedRun) -> Result<CellRun, Error> {
+        let load = self.load_spec(planned)?;
+        let pool = match self.pool(&load) {
+            Ok(pool) => pool,
+            Err(reason) => return Ok(skipped(planned, clock::unix_ms(), &reason.to_string())),
+        };
+        let breaker = Breaker::new(
+            self.spec.tolerates_failures || self.target.claims.is_ours,
+            self.bytes_max,
+        );
+        let started_unix_ms = clock::unix_ms();
+        let mark = self.mark(planned);
+        let side = self.target.server.as_mut();
+        let hosts = Observed::new(&self.watch, side, &mut self.stop, &mut self.progress, mark);
+        let (result, stats) = hosts.run(load, &pool, breaker)?;
+
+        Ok(self.cell_run(planned, started_unix_ms, result, stats))
+    }
+
+    /// A test against the iperf3 server beside the one under test.
+    fn baseline(&self, planned: &PlannedTest, port: u16) -> Result<Baseline, Failure> {
+        let flow = planned.direction;
+        let mut spec = TestSpec::default();
+        spec.direction = match flow {
+            Flow::Forward => Direction::Forward,
+            Flow::Reverse => Direction::Reverse,
+        };
+        spec.end = EndCondition::Duration(self.spec.plan.tcp.duration);
+        spec.streams = planned.streams;
+        spec.omit = OMITTED;
+
+        let host = self.target.address().ip().to_string();
+        let result = tcp_baseline::iperf3_test(&host, port, spec, self.stop.signals());
+        result.outcome?;
+
+        let (summary, link) = (result.summary.unwrap_or_default(), self.link.as_ref());
+        let goodput_bps =
+            measure::received(&summary, flow).map_or(0.0, |received| received.bits_per_second());
+        let retransmits = measure::retransmits(&summary, flow);
+        let retransmit_share = || {
+            let sent = measure::sent(&summary, flow)?;
+            measure::retransmit_share(retransmits?, sent.bytes, self.mss_bytes?)
+        };
+        let mut baseline = Baseline::default();
+        baseline.is_reverse = flow == Flow::Reverse;
+        baseline.streams = planned.streams;
+        baseline.goodput_bps = goodput_bps;
+        baseline.of_theory = link
+            .and_then(Link::goodput_bps)
+            .map(|most| goodput_bps / most);
+        baseline.retransmits = retransmits;
+        baseline.retransmit_share = retransmit_share();
+        baseline.client_cpus = summary.cpu_local.map(measure::cpus);
+        baseline.server_cpus = summary.cpu_remote.map(measure::cpus);
+
+        Ok(baseline)
+    }
+
+    /// TCP alone by a download from the server under test.
+    fn short_baseline(&mut self) -> Result<Option<Baseline>, String> {
+        if !self.target.has_sizes || !self.spec.protocol.is_plain_http1() {
+            return Err("the server has no payloads of linerate's in plain HTTP/1.1".to_owned());
+        }
+
+        let key = CellKey::new(
+            Phase::Matrix,
+            tcp_baseline::BODY_BYTES,
+            tcp_baseline::CONNECTIONS,
+        );
+        let planned = PlannedRun { key, repeat: 0 };
+        let text = |error: Error| error.to_string();
+        let load = self.load_spec(&planned).map_err(text)?;
+        let load = tcp_baseline::download(&load, load.request.clone(), tcp_baseline::OF_STUDY);
+        let pool = self.pool(&load).map_err(text)?;
+        let mark = CellMark {
+            id: tcp_baseline::ID.to_owned(),
+            ..self.mark(&planned)
+        };
+        let mut silent = tcp_baseline::Silent;
+
+        let hosts = Observed::new(
+            &self.watch,
+            self.target.server.as_mut(),
+            &mut self.stop,
+            &mut silent,
+            mark,
+        );
+        let found = tcp_baseline::measure(hosts, load, &pool, self.bytes_max)?;
+        if let Some(found) = &found {
+            self.progress.line(&tcp_baseline::text(found));
+        }
+
+        Ok(found)
+    }
+
+    /// Threads and processes for a load, or why this host cannot make it.
+    fn pool(&self, load: &LoadSpec) -> Result<WorkerPool, Error> {
+        let too_many = too_many_connections(load.connections, load.streams);
+        if let Some(why) = too_many.filter(|_| !load.protocol.is_plain_http1()) {
+            return Err(Error::failed(why));
+        }
+
+        let threads = generator::threads(
+            self.target.is_local(),
+            self.spec.plan.defaults.explicit_threads(),
+        );
+        generator::worker_pool(load.connections, threads, None)
+    }
+
+    fn cell_run(
+        &mut self,
+        planned: &PlannedRun,
+        started_unix_ms: u64,
+        result: LoadResult,
+        stats: BothSides,
+    ) -> CellRun {
+        let mut flags = run_flags(&result);
+        let is_lost = self
+            .target
+            .server
+            .as_mut()
+            .is_some_and(|side| side.take_loss());
+        flags.extend(is_lost.then_some(Flag::ControlLost));
+
+        let interrupted = flags
+            .contains(&Flag::Interrupted)
+            .then(|| "interrupted".to_owned());
+        let reason = result.outage.clone().or(interrupted);
+        self.is_server_gone = result.outage.is_some();
+
+        let state = if reason.is_some() {
+            RunState::Aborted
+        } else {
+            RunState::Done
+        };
+        let mut run = CellRun::new(planned.key, planned.repeat, state);
+        run.reason = reason;
+        run.started_unix_ms = started_unix_ms;
+        run.load = Some(result);
+        run.client = stats.client.unwrap_or_default();
+        run.server = stats.server;
+        run.flags = flags;
+
+        run
+    }
+
+    fn tcp_port(&self) -> u16 {
+        let reported = self.target.server.as_ref().and_then(|side| {
+            let capabilities = side.info.capabilities.iter();
+            capabilities
+                .filter_map(|word| word.strip_prefix(TCP_CAPABILITY)?.parse().ok())
+                .next()
+        });
+        reported.unwrap_or(TCP_PORT)
+    }
+
+    fn mark(&self, planned: &PlannedRun) -> CellMark {
+        CellMark {
+            peer: self.target.client,
+            ..CellMark::named(format!("{}-r{}", planned.key.name(), planned.repeat))
+        }
+    }
+
+    fn load_spec(&self, planned: &PlannedRun) -> Result<LoadSpec, Error> {
+        let (plan, key) = (&self.spec.plan, &planned.key);
+        let is_idle = key.phase == Phase::Idle;
+        let is_ours = self.target.claims.is_ours;
+        Ok(LoadSpec {
+            destinations: self.target.destinations.clone(),
+            sources: plan.source.addresses.clone(),
+            ports: plan.source.ports,
+            request: self.target.request(key.payload_bytes)?,
+            is_head: false,
+            protocol: self.spec.protocol.clone(),
+            streams: plan.protocol.streams,
+            mode: cells::mode(plan, key),
+            connections: key.connections,
+            sends_first_request: is_idle && plan.c10k.idle.touch,
+            ramp_per_s: plan.defaults.ramp_per_s,
+            connects_in_flight: CONNECTS_IN_FLIGHT,
+            connect_timeout_ns: CONNECT_TIMEOUT_NS,
+            timeout_ns: nanoseconds(plan.defaults.timeout),
+            warmup_ns: if is_idle {
+                0
+            } else {
+                nanoseconds(plan.defaults.warmup)
+            },
+            duration_ns: nanoseconds(estimate::window(plan, key)),
+            reconnects_max: RECONNECTS_MAX,
+            resets_at_end: match plan.source.close {
+                Close::Auto => is_ours,
+                Close::Reset => true,
+                Close::Fin => false,
+            },
+            verifies: false,
+            spins: false,
+            tcp_keepalive_s: None,
+            seed: plan.seed,
+            port_range: generator::port_range(),
+            ports_skipped: generator::reserved_ports(),
+        })
+    }
+}
+
+fn introduction(target: &TargetServer, time: Duration) -> String {
+    let protocol = protocol_name(&target.answer.protocol);
+    let whose = match (&target.server, target.claims.is_ours) {
+        (Some(side), true) => format!("linerate {}", side.info.version),
+        (Some(_), false) => "watched by an agent".to_owned(),
+        (None, _) => "nothing is known of its host".to_owned(),
+    };
+    format!(
+        "{} at {}: {protocol}status {}, {whose}; about {} in all",
+        target.url,
+        target.address(),
+        target.answer.status,
+        linerate_model::numbers::clock(time.as_secs_f64()),
+    )
+}
+
+/// Asks the user whether to continue; without a terminal the command line is the answer.
+pub(in crate::run) fn is_wanted() -> Result<bool, Error> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(true);
+    }
+
+    let error = |error: io::Error| Error::failed(format!("cannot ask: {error}"));
+    write!(io::stderr(), "Start the load? [y/N] ").map_err(error)?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).map_err(error)?;
+
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Slow start is not part of what the path carries.
+const OMITTED: Duration = Duration::from_secs(1);
+const CONNECTS_IN_FLIGHT: u32 = 256;
+const CONNECT_TIMEOUT_NS: u64 = 3_000_000_000;
+const RECONNECTS_MAX: u8 = 3;
+/// Where iperf3 servers are.
+const TCP_PORT: u16 = 5201;

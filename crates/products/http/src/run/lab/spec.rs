@@ -1,0 +1,101 @@
+//! The specification of an experiment.
+
+use std::path::PathBuf;
+
+use linerate_history::run::record::RecordOptions;
+
+use crate::plan::Plan;
+use crate::plan::cells::Phases;
+use crate::protocol::Protocol;
+use crate::run::Output;
+use crate::run::server_side::ControlPath;
+use crate::safety_limits::TargetOwnership;
+use crate::target::Target;
+
+/// The plan in a directory of runs.
+pub const PLAN_FILE: &str = "plan.toml";
+
+/// An experiment, resolved.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LabSpec {
+    /// The server and the path.
+    pub target: Target,
+    /// HTTP/1.1 or HTTP/2, with or without TLS.
+    pub protocol: Protocol,
+    /// What is varied, how often and for how long.
+    pub plan: Plan,
+    /// The selected parts.
+    pub phases: Phases,
+    /// Access to the control channel of the server.
+    pub control: ControlPath,
+    /// Statements about the ownership of the server.
+    pub claims: TargetOwnership,
+    /// Whether the user confirms a load on a foreign server.
+    pub asks_first: bool,
+    /// Whether a load continues although the server fails.
+    pub tolerates_failures: bool,
+    /// How far the experiment goes.
+    pub stage: Stage,
+    /// Whether failed checks and a changed environment are accepted.
+    pub is_forced: bool,
+    /// Whether a missed service level is the outcome.
+    pub asserts: bool,
+    /// Where runs are kept.
+    pub directory: Directory,
+    /// Form of the output.
+    pub output: Output,
+    /// Where the record goes.
+    pub record: RecordOptions,
+    /// File for an HTML report.
+    pub html: Option<PathBuf>,
+}
+
+impl LabSpec {
+    /// All phases of `plan` in a new directory, without a record, a confirmation or claims of
+    /// ownership.
+    #[must_use]
+    pub fn new(target: Target, protocol: Protocol, plan: Plan, stage: Stage) -> Self {
+        Self {
+            target,
+            protocol,
+            plan,
+            phases: Phases::ALL,
+            control: ControlPath::default(),
+            claims: TargetOwnership::default(),
+            asks_first: false,
+            tolerates_failures: false,
+            stage,
+            is_forced: false,
+            asserts: false,
+            directory: Directory::New(None),
+            output: Output::default(),
+            record: RecordOptions::default(),
+            html: None,
+        }
+    }
+}
+
+/// How far it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stage {
+    /// The plan is written as a file.
+    PrintPlan,
+    /// What would be run is shown.
+    ShowPlan,
+    /// The hosts are looked at.
+    Check,
+    /// Everything.
+    Run,
+}
+
+/// Where runs are kept.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Directory {
+    /// In a new one; absent for a name with the date.
+    New(Option<PathBuf>),
+    /// In one that holds the beginning of this experiment.
+    Resumed(PathBuf),
+}

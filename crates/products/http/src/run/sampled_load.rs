@@ -1,0 +1,143 @@
+//! A load with both hosts sampled while it is recorded.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use linerate_model::http::{EndpointStats, LoadResult, Mode, Reading};
+use linerate_model::outcome::Error;
+
+use super::requests::CellMark;
+use super::server_side::{LiveSamples, ServerSide};
+use super::signals::Stop;
+use super::watch::{STEP, STEP_LONG, Watch};
+use crate::load::{self, Breaker, LoadSpec, Observer, SecondPart, WorkerPool};
+
+/// Shows the progress of a load.
+pub(super) trait LoadProgress {
+    /// Its connections are open.
+    fn ramped(&mut self, opened: u64, wanted: u64);
+
+    /// Whether the seconds are shown.
+    fn is_shown(&self) -> bool;
+
+    /// A second is over; the last samples of client and server.
+    fn second(&mut self, second: &SecondPart, ends: [Option<Reading>; 2]);
+}
+
+/// Begins and ends the statistics of both hosts with the window of a load.
+pub(super) struct Observed<'a> {
+    watch: &'a Watch,
+    side: Option<&'a mut ServerSide>,
+    stop: &'a mut Stop,
+    progress: &'a mut dyn LoadProgress,
+    /// What is sent to the server's host.
+    mark: CellMark,
+    server: Option<IpAddr>,
+    /// Time between two samples of this host.
+    step: Duration,
+    stats: BothSides,
+    live: Option<LiveSamples>,
+}
+
+impl<'a> Observed<'a> {
+    pub(super) fn new(
+        watch: &'a Watch,
+        side: Option<&'a mut ServerSide>,
+        stop: &'a mut Stop,
+        progress: &'a mut dyn LoadProgress,
+        mark: CellMark,
+    ) -> Self {
+        let live = side
+            .as_ref()
+            .filter(|_| progress.is_shown())
+            .map(|side| side.live());
+        Self {
+            watch,
+            side,
+            stop,
+            progress,
+            mark,
+            server: None,
+            step: STEP,
+            stats: BothSides::default(),
+            live,
+        }
+    }
+
+    /// Runs a load.
+    ///
+    /// # Errors
+    /// The generator's.
+    pub(super) fn run(
+        mut self,
+        load: LoadSpec,
+        pool: &WorkerPool,
+        breaker: Breaker,
+    ) -> Result<(LoadResult, BothSides), Error> {
+        self.mark.expected_ms = Some(load.duration_ns / 1_000_000);
+        self.server = load.destinations.first().map(SocketAddr::ip);
+        self.step = step_of(&load);
+        let result = load::run(load, pool, Some(breaker), &mut self).map_err(Error::failed)?;
+        Ok((result, self.stats))
+    }
+}
+
+/// What a load cost both hosts.
+#[derive(Debug, Default)]
+pub(super) struct BothSides {
+    pub(super) client: Option<EndpointStats>,
+    pub(super) server: Option<EndpointStats>,
+}
+
+impl Observer for Observed<'_> {
+    fn started(&mut self, process_ids: &[u32]) {
+        self.watch.count_in(process_ids);
+    }
+
+    fn ramped(&mut self, opened: u64, wanted: u64) {
+        self.progress.ramped(opened, wanted);
+    }
+
+    fn load_begins(&mut self) {
+        self.watch.prepare(self.server, self.step);
+        if let Some(side) = &mut self.side {
+            side.prepare(&self.mark);
+        }
+    }
+
+    fn window_opened(&mut self) {
+        self.watch.begin(self.server, self.step);
+        if let Some(side) = &mut self.side {
+            side.begin(&self.mark);
+        }
+    }
+
+    fn second(&mut self, second: &SecondPart) {
+        let server = self.live.as_ref().and_then(LiveSamples::last);
+        self.progress
+            .second(second, [self.watch.last_reading(), server]);
+    }
+
+    fn window_closed(&mut self) {
+        self.stats.client = self.watch.end();
+        // They end with the run.
+        self.watch.count_in(&[]);
+        self.stats.server = self.side.as_mut().and_then(|side| side.end(&self.mark.id));
+    }
+
+    fn is_stopped(&mut self) -> bool {
+        self.stop.is_wanted()
+    }
+}
+
+/// Time between two samples of this host under such a load. Samples are most of the cost of idle
+/// connections.
+fn step_of(load: &LoadSpec) -> Duration {
+    if matches!(load.mode, Mode::Idle { .. }) || Duration::from_nanos(load.duration_ns) > LONG {
+        STEP_LONG
+    } else {
+        STEP
+    }
+}
+
+const LONG: Duration = Duration::from_secs(60);

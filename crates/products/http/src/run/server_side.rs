@@ -1,0 +1,252 @@
+//! Measurements of the server's host over the control channel.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use linerate_engine::StopHandle;
+use linerate_engine::dialect::native::client::{NativeError, Target};
+use linerate_model::http::{EndpointStats, Reading};
+use linerate_model::outcome::{Error, Outcome};
+
+use super::control_client::{
+    CONNECT_TIMEOUT, ControlClient, ControlError, ControlSession, Request,
+};
+use super::embedding::{ControlIdentity, Embedding};
+use super::host_text;
+use super::idle_check::{REST_WINDOW, Rest, rest_of};
+use super::requests::{
+    BEGIN_CELL, CellMark, END_CELL, INFO, Info, LAST_READING, RESTART_CAPABILITY, RESTART_WORKERS,
+};
+use crate::safety_limits::TargetOwnership;
+
+/// A way to a control channel.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ControlPath {
+    /// The channel, `HOST` or `HOST:PORT`; absent for the default.
+    pub server: Option<String>,
+    /// File of a token that both ends prove.
+    pub token_file: Option<PathBuf>,
+}
+
+/// A control channel that answered.
+#[derive(Debug)]
+pub(super) struct ServerSide {
+    client: ControlClient,
+    identity: ControlIdentity,
+    pub(super) info: Info,
+    /// How far the clocks may be apart.
+    pub(super) clock_error_ns: Option<u64>,
+    /// What the user should know about the key of the server.
+    pub(super) remarks: Vec<String>,
+    /// It did not answer once.
+    pub(super) is_lost: bool,
+}
+
+impl ServerSide {
+    /// Identifies the server. Without a named channel, no response within `wait_max` means a
+    /// foreign server.
+    ///
+    /// # Errors
+    /// A channel that was named, or for which there is a token, and does not answer; one whose key
+    /// has changed.
+    pub(super) fn contact(
+        server: SocketAddr,
+        path: &ControlPath,
+        wait_max: Duration,
+        embedding: Embedding,
+    ) -> Result<Option<Self>, Error> {
+        let is_wanted = path.server.is_some() || path.token_file.is_some();
+        let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
+        let named = path
+            .server
+            .as_deref()
+            .map(|text| (embedding.host_and_port)(text, port))
+            .transpose();
+        let (host, port) = named
+            .map_err(Error::usage)?
+            .unwrap_or_else(|| (host_text(server), port));
+        let target = Target::new(host, port, CONNECT_TIMEOUT);
+        let identity = ControlIdentity {
+            token_file: path.token_file.clone(),
+            embedding,
+        };
+
+        // A token that cannot be used is an error of the command line.
+        identity.demand(&target)?;
+        match Self::identify(target, identity, (!is_wanted).then_some(wait_max)) {
+            Ok(side) => Ok(Some(side)),
+            Err(error) if is_wanted || has_wrong_key(&error) => {
+                Err(Error::new(Outcome::Unreachable, error))
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// With `wait_max` the channel may not exist, so one attempt is made.
+    fn identify(
+        target: Target,
+        identity: ControlIdentity,
+        wait_max: Option<Duration>,
+    ) -> Result<Self, ControlError> {
+        let client = ControlClient::start(target, identity.clone())?;
+        let request = Request::new(INFO, &());
+        let info = match wait_max {
+            Some(wait_max) => client.request_within(request.once(), wait_max)?,
+            None => client.request(request)?,
+        };
+        let found =
+            client.run(|session| (session.round_trip(), std::mem::take(&mut session.remarks)));
+        let (round_trip, remarks) = found.unwrap_or_default();
+        let clock_error_ns =
+            round_trip.map(|round_trip| linerate_sys::clock::as_ns(round_trip) / 2);
+
+        Ok(Self {
+            client,
+            identity,
+            info,
+            clock_error_ns,
+            remarks,
+            is_lost: false,
+        })
+    }
+
+    /// The user's statements about the server at `address`, which is theirs where this is its own
+    /// channel.
+    pub(super) fn ownership(
+        side: Option<&Self>,
+        address: SocketAddr,
+        claims: TargetOwnership,
+    ) -> TargetOwnership {
+        // Who knows the token of the channel beside this very port is the user's own.
+        TargetOwnership {
+            is_ours: side.is_some_and(|side| side.info.port == Some(address.port())),
+            ..claims
+        }
+    }
+
+    /// A load begins; what it costs does not count yet.
+    pub(super) fn prepare(&mut self, mark: &CellMark) {
+        let mark = CellMark {
+            is_warm_up: true,
+            ..mark.clone()
+        };
+        self.is_lost |= self.begin_cell(&mark).is_err();
+    }
+
+    /// Statistics count from here.
+    pub(super) fn begin(&mut self, mark: &CellMark) {
+        // A channel that was lost would only keep the load waiting once more.
+        self.is_lost = self.is_lost || self.begin_cell(mark).is_err();
+    }
+
+    /// The statistics since [`Self::begin`]; absent when the channel was lost.
+    pub(super) fn end(&mut self, id: &str) -> Option<EndpointStats> {
+        let stats = self.end_cell(id);
+        self.is_lost |= stats.is_err();
+        stats.ok()
+    }
+
+    /// Requests the server's samples while they are shown.
+    pub(super) fn live(&self) -> LiveSamples {
+        LiveSamples::start(self.client.server().clone(), self.identity.clone())
+    }
+
+    /// The CPUs' busy share and the connections, over a moment.
+    pub(super) fn rest(&mut self) -> Option<Rest> {
+        let mark = CellMark::named("rest");
+        self.begin_cell(&mark).ok()?;
+        thread::sleep(REST_WINDOW);
+        let stats = self.end_cell(&mark.id).ok()?;
+        Some(rest_of(&stats))
+    }
+
+    /// Its threads as if newly started, so that memory is measured from the same beginning.
+    pub(super) fn restart_workers(&mut self) {
+        if self.info.can(RESTART_CAPABILITY) {
+            // Without it, the memory of the last step is part of the next one's, which its
+            // regression shows.
+            let _ = self
+                .client
+                .request::<()>(Request::new(RESTART_WORKERS, &()));
+        }
+    }
+
+    /// Forgets that it was lost once.
+    pub(super) fn take_loss(&mut self) -> bool {
+        std::mem::take(&mut self.is_lost)
+    }
+
+    fn begin_cell(&self, mark: &CellMark) -> Result<(), ControlError> {
+        self.client.request(Request::new(BEGIN_CELL, mark))
+    }
+
+    fn end_cell(&self, id: &str) -> Result<EndpointStats, ControlError> {
+        self.client.request(Request::new(END_CELL, &id))
+    }
+}
+
+/// The server at the address is another one than before, or does not prove the token.
+fn has_wrong_key(error: &ControlError) -> bool {
+    matches!(
+        error,
+        ControlError::Refused {
+            reason: NativeError::Identity(_),
+            ..
+        }
+    )
+}
+
+/// The server's last sample, requested every second over a session and a thread of its own: a
+/// channel that does not respond must not hold the load up. Dropping it ends the requests.
+pub(super) struct LiveSamples {
+    last: Arc<Mutex<Option<Reading>>>,
+    _is_shown: Sender<()>,
+}
+
+impl LiveSamples {
+    fn start(server: Target, identity: ControlIdentity) -> Self {
+        let (is_shown, end) = channel::<()>();
+        let last = Arc::new(Mutex::new(None));
+        let shared = Arc::clone(&last);
+
+        let requests = move || {
+            let Ok(interrupts) = StopHandle::new() else {
+                return;
+            };
+            let mut session = ControlSession::new(server, identity, interrupts);
+
+            while end.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+                let sample =
+                    session.request::<Option<Reading>>(&Request::new(LAST_READING, &()).once());
+                let is_lost = sample.is_err();
+                *shared.lock().unwrap_or_else(PoisonError::into_inner) = sample.ok().flatten();
+
+                if is_lost {
+                    break;
+                }
+            }
+
+            session.close();
+        };
+        // Without a thread nothing is shown of the server.
+        let _ = thread::Builder::new()
+            .name("lr-live".into())
+            .spawn(requests);
+        Self {
+            last,
+            _is_shown: is_shown,
+        }
+    }
+
+    pub(super) fn last(&self) -> Option<Reading> {
+        self.last
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
