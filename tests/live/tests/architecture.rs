@@ -14,8 +14,8 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ("linerate-sys", &[]),
     // Files of keys are read there, and only where their owner and mode keep others out.
     ("linerate-trust", &["linerate-sys"]),
-    ("linerate-iperf3", &["linerate-model"]),
-    ("linerate-iperf2", &["linerate-model"]),
+    ("linerate-iperf3", DIALECT),
+    ("linerate-iperf2", DIALECT),
     ("linerate-native", &["linerate-model"]),
     ("linerate-fleet", &["linerate-model"]),
     ("linerate-carrier", &["linerate-fleet", "linerate-sys"]),
@@ -29,6 +29,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-store",
             "linerate-document",
             "linerate-doctor",
+            "linerate-iperf3",
         ],
     ),
     ("linerate-store", &["linerate-model", "linerate-sys"]),
@@ -93,6 +94,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate",
             "linerate-model",
             "linerate-sys",
+            "linerate-iperf2",
             "linerate-iperf3",
             "linerate-document",
             "linerate-history",
@@ -107,6 +109,9 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     // host.
     ("linerate-interop", &["linerate-sys", "linerate-trust"]),
 ];
+
+/// A dialect has writers, and options that read files and the terminal.
+const DIALECT: &[&str] = &["linerate-model", "linerate-document", "linerate-sys"];
 
 /// What a library for programs in C may use.
 const C_LIBRARY: &[&str] = &[

@@ -1,12 +1,10 @@
-//! Writers: they turn the events of a test into the text and JSON of a dialect.
+//! Writers: they turn results into text, JSON and HTML.
 //!
 //! Nothing here measures, connects or decides; events of [`linerate_model`] or finished results go
 //! in, text comes out.
 //!
 //! * [`sparkline`]: points over time as characters
 //! * [`doctor`]: a diagnosis as text, JSON and script
-//! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.22 prints them
-//! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
 //! * [`service`]: logs and numbers of a server
 //! * [`fleet`]: a run of many hosts as text, JSON, comma-separated values and HTML, and its
 //!   progress
@@ -24,8 +22,6 @@ pub mod chart;
 pub mod doctor;
 pub mod expected;
 pub mod fleet;
-pub mod iperf2;
-pub mod iperf3;
 pub mod live;
 pub mod log_rate_limit;
 pub mod number;

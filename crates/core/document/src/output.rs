@@ -129,8 +129,12 @@ impl Output {
         self.send(Message::Reopen)
     }
 
-    /// Writes report text. It quotes peers, files and devices.
-    pub(crate) fn report(&self, text: impl AsRef<str>) -> io::Result<()> {
+    /// Writes report text. Control characters in it, which peers, files and devices may have put
+    /// there, are made visible.
+    ///
+    /// # Errors
+    /// When the text cannot be written.
+    pub fn report(&self, text: impl AsRef<str>) -> io::Result<()> {
         self.send(Message::Report(printable_lines(text.as_ref())))
     }
 

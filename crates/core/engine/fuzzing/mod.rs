@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::framing::frame;
-use linerate_iperf3::server::{Policy, ServerAction, ServerInput, ServerSetup};
-use linerate_iperf3::{Cookie, ErrorCode, Params, Results, State};
+use linerate_iperf3::wire::framing::frame;
+use linerate_iperf3::wire::server::{Policy, ServerAction, ServerInput, ServerSetup};
+use linerate_iperf3::wire::{Cookie, ErrorCode, Params, Results, State};
 use linerate_model::policy::{self, ServerPolicy};
 use linerate_model::{CpuUsage, Transport};
 

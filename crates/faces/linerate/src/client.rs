@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use linerate_document::iperf3::TestReport;
 use linerate_engine::Interrupts;
 pub use linerate_engine::dialect::iperf2::client::run as run_iperf2;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult};
+use linerate_iperf3::report::TestReport;
 use linerate_model::finding::Diagnosis;
 use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::{EventSink, Failure, TestSpec};

@@ -1,6 +1,6 @@
 //! Runs of a store, and the reports of other programs that are written from them.
 
-use linerate_document::{Output, Style, iperf2, iperf3};
+use linerate_document::{Output, Style};
 pub use linerate_history::run::history::{
     Filter, History, Keep, Label, ListForm, RunForm, Sort, by_name, local_time, parse_label, since,
 };
@@ -47,19 +47,25 @@ pub fn replay(history: &History, names: &[String], dialect: Dialect) -> Result<(
 fn sink(endpoint: Endpoint, dialect: Dialect) -> Box<dyn EventSink> {
     let style = match dialect {
         Dialect::Iperf2 => {
-            let options = iperf2::Options {
+            let options = linerate_iperf2::report::Options {
                 endpoint,
                 ..Default::default()
             };
-            return Box::new(iperf2::client_sink(options, Output::standard()));
+            return Box::new(linerate_iperf2::report::client_sink(
+                options,
+                Output::standard(),
+            ));
         }
-        Dialect::Iperf3Json => iperf3::Style::Json,
-        Dialect::Iperf3 => iperf3::Style::Text,
+        Dialect::Iperf3Json => linerate_iperf3::report::Style::Json,
+        Dialect::Iperf3 => linerate_iperf3::report::Style::Text,
     };
 
-    let options = iperf3::Options {
+    let options = linerate_iperf3::report::Options {
         style,
-        ..iperf3::Options::new(endpoint, program_version(), system_line())
+        ..linerate_iperf3::report::Options::new(endpoint, program_version(), system_line())
     };
-    Box::new(iperf3::client_sink(options, Output::standard()))
+    Box::new(linerate_iperf3::report::client_sink(
+        options,
+        Output::standard(),
+    ))
 }

@@ -24,7 +24,7 @@ pub mod fuzzing {
 
 use linerate_model::TestSpec;
 use linerate_model::spec::LocalOptions;
-use linerate_native::hex;
+use linerate_native::wire::hex;
 
 use crate::data::run::RunSettings;
 

@@ -10,8 +10,9 @@ use std::rc::Rc;
 use linerate::command_line::iperf3::OutputOptions;
 use linerate::{Client, StopHandle, server};
 use linerate_boundary::{CFile, Stderr, Stdout, guard, run_apart, stdout_file};
-use linerate_document::{MemoryOutput, Output, iperf3};
-use linerate_iperf3::ErrorCode;
+use linerate_document::{MemoryOutput, Output};
+use linerate_iperf3::report;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::sink::{Forward, Tee};
 use linerate_model::{Event, EventSink, Failure, SinkError};
@@ -70,7 +71,7 @@ fn run(test: Option<&Test>, work: Work) -> c_int {
 fn run_client(settings: &Settings, output: Output, stop: &StopHandle) -> Result<(), Failure> {
     let spec = settings.client().map_err(|code| code.failure(None))?;
     let options = settings.output();
-    let mut report = iperf3::client_sink(options.report_options(Endpoint::Client), output);
+    let mut report = report::client_sink(options.report_options(Endpoint::Client), output);
     Client::new(spec)
         .report(&mut *report, options.verbose, stop)
         .outcome
@@ -81,7 +82,7 @@ fn run_server(settings: &Settings, output: Output, stop: &StopHandle) -> Result<
     let options = settings.output().report_options(Endpoint::Server);
     let failed: Rc<RefCell<Option<Failure>>> = Rc::default();
     let ended = Rc::clone(&failed);
-    let reporter = iperf3::server_reporter(options.clone(), output);
+    let reporter = report::server_reporter(options.clone(), output);
     let observed = move |sink: Box<dyn EventSink>| -> Box<dyn EventSink> {
         Box::new(Tee(sink, LastFailure(Rc::clone(&ended))))
     };

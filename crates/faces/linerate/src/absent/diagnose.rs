@@ -1,17 +1,15 @@
 //! Diagnosis of tests in a build without the feature `doctor`: requests are refused.
 
-use linerate_model::TestSpec;
-
 use crate::Error;
 
 /// Refuses a test with a diagnosis.
-pub(crate) fn request_facts(_: &mut TestSpec) -> Result<(), Error> {
+pub(crate) fn check_doctor() -> Result<(), Error> {
     Err(Error::absent("the doctor"))
 }
 
 pub(crate) mod observed_test {
-    use linerate_document::iperf3::TestReport;
     use linerate_engine::Interrupts;
+    use linerate_iperf3::report::TestReport;
     use linerate_model::sink::CollectorFactory;
     use linerate_model::spec::ClientSpec;
 

@@ -20,7 +20,6 @@ use linerate_doctor::{Observed, catalogue, compare};
 use linerate_history::readers::decode;
 use linerate_host::import::{Imported, TEXT_BYTES_MAX};
 use linerate_host::{Request, collect};
-use linerate_model::TestSpec;
 use linerate_model::finding::Diagnosis;
 use linerate_model::record::{Body, RunKind, RunState, Trial};
 use linerate_model::snapshot::Snapshot;
@@ -85,12 +84,11 @@ impl Query {
     }
 }
 
-/// Makes `test` one that is diagnosed.
+/// This build can diagnose a test.
 ///
 /// # Errors
 /// In a build without the doctor.
-pub(crate) fn request_facts(test: &mut TestSpec) -> Result<(), Error> {
-    test.want_peer_facts = true;
+pub(crate) fn check_doctor() -> Result<(), Error> {
     Ok(())
 }
 

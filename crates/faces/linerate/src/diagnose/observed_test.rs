@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use linerate_doctor::observation::{EndpointObservation, diagnose_test};
 use linerate_doctor::{Observed, TestTimeline};
-use linerate_document::iperf3::{Appendix, TestReport};
 use linerate_document::{Style, doctor};
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult};
 use linerate_host::Request;
+use linerate_iperf3::report::{Appendix, TestReport};
 use linerate_model::event::Endpoint;
 use linerate_model::finding::Diagnosis;
 use linerate_model::path::HostDropsReader;

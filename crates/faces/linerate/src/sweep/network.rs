@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use linerate_doctor::observation::EndpointObservation;
 use linerate_document::sweep::{self as report, clock};
 use linerate_engine::dialect::iperf3::client::ClientResult;
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_lab::sweep::{
     Hosts, Objective, Provenance, Run, RunLength, RunLog, RunMetrics, SettingSpace, SweepSpec,
     metrics, run_time,

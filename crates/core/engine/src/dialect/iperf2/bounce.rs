@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::bounceback::{Reply, Requester, Responder, RoundTrip};
-use linerate_iperf2::settings::bounce_head;
+use linerate_iperf2::wire::bounceback::{Reply, Requester, Responder, RoundTrip};
+use linerate_iperf2::wire::settings::bounce_head;
 use linerate_model::TestSpec;
 use linerate_model::metrics::HistogramKind;
 use linerate_model::workload::BounceBack;

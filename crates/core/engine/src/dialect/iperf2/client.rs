@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::server::{FlowServer, Policy, StreamServer};
-use linerate_iperf2::settings::client_header;
-use linerate_iperf2::{Header, Timestamp, Version};
+use linerate_iperf2::wire::server::{FlowServer, Policy, StreamServer};
+use linerate_iperf2::wire::settings::client_header;
+use linerate_iperf2::wire::{Header, Timestamp, Version};
 use linerate_model::event::{DelayedStart, Endpoint};
 use linerate_model::spec::ClientSpec;
 use linerate_model::spec::working_load;

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use linerate_iperf2::datagram::NumberWidth;
-use linerate_iperf2::server::AcceptedTest;
-use linerate_iperf2::{DatagramHead, FinalReport, Header, Version};
+use linerate_iperf2::wire::datagram::NumberWidth;
+use linerate_iperf2::wire::server::AcceptedTest;
+use linerate_iperf2::wire::{DatagramHead, FinalReport, Header, Version};
 use linerate_model::metrics::HistogramKind;
 use linerate_model::workload::{HistogramSpec, Pairing, Release, Shape};
 use linerate_model::{Direction, Failure, Flow, Stream, StreamId, StreamRole, TestSpec, Transport};
@@ -387,8 +387,12 @@ impl Connection {
     }
 
     fn datagram(&self) -> Vec<u8> {
-        let len = (self.spec.block_len_bytes as usize).max(linerate_iperf2::datagram::HEAD_LEN);
-        linerate_iperf2::datagram::template(self.header.as_ref().filter(|_| !self.is_back), len)
+        let len =
+            (self.spec.block_len_bytes as usize).max(linerate_iperf2::wire::datagram::HEAD_LEN);
+        linerate_iperf2::wire::datagram::template(
+            self.header.as_ref().filter(|_| !self.is_back),
+            len,
+        )
     }
 
     /// A first datagram that has to be longer than the others leaves from here.
@@ -399,7 +403,7 @@ impl Connection {
             return false;
         }
 
-        let mut first = linerate_iperf2::datagram::template(header, min);
+        let mut first = linerate_iperf2::wire::datagram::template(header, min);
         DatagramHead {
             number: 1,
             sent: wall(),

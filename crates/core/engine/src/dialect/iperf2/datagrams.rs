@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_iperf2::datagram::NumberWidth;
-use linerate_iperf2::frame::FrameWords;
-use linerate_iperf2::{DatagramHead, SequenceTracker, Timestamp, Version};
+use linerate_iperf2::wire::datagram::NumberWidth;
+use linerate_iperf2::wire::frame::FrameWords;
+use linerate_iperf2::wire::{DatagramHead, SequenceTracker, Timestamp, Version};
 use linerate_model::metrics::{FrameCounts, HistogramKind};
 use linerate_model::spread::Spread;
 use linerate_sys::clock::{self, RealtimeOffset};

@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use linerate_iperf2::frame::FrameWords;
-use linerate_iperf2::{Timestamp, Version};
+use linerate_iperf2::wire::frame::FrameWords;
+use linerate_iperf2::wire::{Timestamp, Version};
 use linerate_model::metrics::FrameCounts;
 use linerate_model::workload::Isochronous;
 use linerate_sys::clock::{self, RealtimeOffset};

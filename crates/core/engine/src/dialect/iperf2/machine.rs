@@ -2,16 +2,16 @@
 
 use std::time::Instant;
 
-use linerate_iperf2::ack::{ClockCheck, ServerAck};
-use linerate_iperf2::client::{
+use linerate_iperf2::wire::ack::{ClockCheck, ServerAck};
+use linerate_iperf2::wire::client::{
     FlowClientAction, FlowClientInput, FlowClientSetup, StreamClientAction, StreamClientInput,
     StreamClientSetup,
 };
-use linerate_iperf2::server::{
+use linerate_iperf2::wire::server::{
     AcceptedTest, ConnectBack, FlowServerAction, FlowServerInput, StreamServerAction,
     StreamServerInput,
 };
-use linerate_iperf2::{
+use linerate_iperf2::wire::{
     FinalReport, FlowClient, FlowServer, Header, StreamClient, StreamServer, Timestamp,
 };
 use linerate_model::{Failure, TestSpec, Transport};

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use linerate_iperf2::Version;
-use linerate_iperf2::datagram::NumberWidth;
+use linerate_iperf2::wire::Version;
+use linerate_iperf2::wire::datagram::NumberWidth;
 use linerate_model::workload::Shape;
 use linerate_model::{EndCondition, TestSpec};
 use linerate_sys::OsError;

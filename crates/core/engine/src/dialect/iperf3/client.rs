@@ -13,9 +13,9 @@ mod streams;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::client::{Client as Machine, ClientAction, ClientInput, ClientSetup};
-use linerate_iperf3::results::Results;
-use linerate_iperf3::{Cookie, ErrorCode, State};
+use linerate_iperf3::wire::client::{Client as Machine, ClientAction, ClientInput, ClientSetup};
+use linerate_iperf3::wire::results::Results;
+use linerate_iperf3::wire::{Cookie, ErrorCode, State};
 use linerate_model::event::{ControlConnected, Endpoint, TestHeader};
 use linerate_model::path::LoadControl;
 use linerate_model::spec::ClientSpec;
@@ -520,7 +520,7 @@ impl<'a> Client<'a> {
 
         if let Some(results) = self.peer_results.take() {
             // The machine has checked the stream ids before it passed the results on.
-            let _ = linerate_iperf3::results::merge_peer(
+            let _ = linerate_iperf3::wire::results::merge_peer(
                 &mut summary,
                 &self.spec.test,
                 Endpoint::Client,

@@ -19,8 +19,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::server::{ServerAction, ServerInput};
-use linerate_iperf3::{COOKIE_WIRE_LEN, ErrorCode, State, udp_header};
+use linerate_iperf3::wire::server::{ServerAction, ServerInput};
+use linerate_iperf3::wire::{COOKIE_WIRE_LEN, ErrorCode, State, udp_header};
 use linerate_model::service::RefusalReason;
 use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use linerate_model::path::{EndpointPhase, PathDirection, PhaseKind, PhaseSpec};
 use linerate_model::spec::{LocalOptions, Segmentation};
 use linerate_model::{EndCondition, Flow, StreamId, StreamRole, TestSpec, Transport};
-use linerate_native::datagram::{Feedback, HEAD_LEN};
+use linerate_native::wire::datagram::{Feedback, HEAD_LEN};
 use linerate_sys::{clock, socket, sockopt};
 
 use crate::data::pacing::Schedule;

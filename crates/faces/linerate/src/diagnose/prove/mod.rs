@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use linerate_document::sweep::clock;
 use linerate_host::{Request, collect};
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_lab::proof::{Effect, PROOF_SCHEMA, Proof, ProofPlan};
 use linerate_lab::sweep::{HostChoices, SettingSpace, SweepSpec};
 use linerate_lab::{Runner, Setting};

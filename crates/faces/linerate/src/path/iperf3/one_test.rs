@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult, Handshake, RunOptions};
 use linerate_engine::dialect::native::client::Established;
-use linerate_iperf3::Cookie;
+use linerate_iperf3::wire::Cookie;
 use linerate_lab::path::LoadPlan;
 use linerate_model::path::{
     LoadControl, LoadDecision, LoadSample, PathDirection, PhaseKind, PhaseResult, PhaseSpec,

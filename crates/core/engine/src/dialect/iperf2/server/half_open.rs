@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use linerate_sys::clock::as_ns;
 
-use linerate_iperf2::DatagramHead;
-use linerate_iperf2::datagram::{FlowOpening, NumberWidth};
+use linerate_iperf2::wire::DatagramHead;
+use linerate_iperf2::wire::datagram::{FlowOpening, NumberWidth};
 
 use crate::server::limits::pending_limit::{PendingBounds, PendingLimit};
 
@@ -162,7 +162,7 @@ impl HalfOpen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_iperf2::Timestamp;
+    use linerate_iperf2::wire::Timestamp;
 
     const S: u64 = 1_000_000_000;
 

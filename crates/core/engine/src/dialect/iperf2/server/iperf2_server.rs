@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::Header;
-use linerate_iperf2::opening::{self, OPENING_LEN, Opening};
-use linerate_iperf2::server::{AcceptedTest, FlowRefusal, Policy};
+use linerate_iperf2::wire::Header;
+use linerate_iperf2::wire::opening::{self, OPENING_LEN, Opening};
+use linerate_iperf2::wire::server::{AcceptedTest, FlowRefusal, Policy};
 use linerate_model::event::Endpoint;
 use linerate_model::network::Network;
 use linerate_model::service::{HandshakeCause, RefusalReason};

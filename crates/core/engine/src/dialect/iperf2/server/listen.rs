@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::Version;
-use linerate_iperf2::server::{Policy, UdpReverse};
+use linerate_iperf2::wire::Version;
+use linerate_iperf2::wire::server::{Policy, UdpReverse};
 use linerate_model::spec::Iperf2Defaults;
 use linerate_model::spec::{AddressFamily, ServerSpec};
 use linerate_model::stream::ListenerFacts;

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use linerate_iperf2::StreamServer;
-use linerate_iperf2::server::{AcceptedTest, Policy};
+use linerate_iperf2::wire::StreamServer;
+use linerate_iperf2::wire::server::{AcceptedTest, Policy};
 use linerate_model::Failure;
 use linerate_sys::error::io_text;
 use linerate_sys::{clock, stream_io};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_iperf2::FinalReport;
+use linerate_iperf2::wire::FinalReport;
 
 use crate::dialect::iperf2::connection::Connection;
 use crate::dialect::iperf2::datagrams::{self, transit_of};

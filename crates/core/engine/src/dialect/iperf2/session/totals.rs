@@ -1,6 +1,6 @@
 //! The totals of a session, and those of its flows for their clients.
 
-use linerate_iperf2::FinalReport;
+use linerate_iperf2::wire::FinalReport;
 use linerate_model::metrics::StreamMetrics;
 use linerate_model::summary::{EndpointTotals, UdpTotals};
 use linerate_model::{Event, Failure};

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use linerate_iperf3::{Cookie, ErrorCode};
+use linerate_iperf3::wire::{Cookie, ErrorCode};
 use linerate_model::spec::{BindSpec, ClientSpec};
 use linerate_model::{Failure, FailureKind};
 use linerate_sys::socket::{self, Family, Protocol, ResolveError};

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use linerate_iperf3::client::{Client as Machine, ClientAction, ClientSetup};
-use linerate_iperf3::{Cookie, ErrorCode, Params, auth};
+use linerate_iperf3::wire::client::{Client as Machine, ClientAction, ClientSetup};
+use linerate_iperf3::wire::{Cookie, ErrorCode, Params, auth};
 use linerate_model::spec::{ClientSpec, Segmentation};
 use linerate_model::{Direction, Event, Failure, Transport};
 use linerate_sys::error::io_text;

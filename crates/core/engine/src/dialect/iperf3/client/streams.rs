@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::{Cookie, ErrorCode, udp_header};
+use linerate_iperf3::wire::{Cookie, ErrorCode, udp_header};
 use linerate_model::path::absent;
 use linerate_model::spec::ClientSpec;
 use linerate_model::workload::Start;

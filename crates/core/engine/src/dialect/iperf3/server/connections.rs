@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
-use linerate_iperf3::{Cookie, ErrorCode};
+use linerate_iperf3::wire::{Cookie, ErrorCode};
 use linerate_model::Failure;
 use linerate_sys::{OsError, udp};
 

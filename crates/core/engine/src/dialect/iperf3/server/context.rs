@@ -1,8 +1,10 @@
 //! Settings all sessions of a server share.
 
-use linerate_iperf3::auth::Authenticator;
-use linerate_iperf3::server::{AcceptedTest, HANDSHAKE_TIMEOUT, OVERTIME, Policy, ServerSetup};
-use linerate_iperf3::{Cookie, ErrorCode};
+use linerate_iperf3::wire::auth::Authenticator;
+use linerate_iperf3::wire::server::{
+    AcceptedTest, HANDSHAKE_TIMEOUT, OVERTIME, Policy, ServerSetup,
+};
+use linerate_iperf3::wire::{Cookie, ErrorCode};
 use linerate_model::Failure;
 use linerate_model::policy::FactsAccess;
 use linerate_model::sink::PeerRequests;

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::udp_header;
+use linerate_iperf3::wire::udp_header;
 use linerate_model::{Stream, StreamId, StreamRole};
 use linerate_sys::poll::Epoll;
 use linerate_sys::{socket, udp};

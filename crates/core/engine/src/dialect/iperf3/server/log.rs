@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::service::HandshakeCause;
 use linerate_model::{Event, Failure, FailureKind, ServerEvent};
 

@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use linerate_iperf3::auth::Refusal;
-use linerate_iperf3::server::{
+use linerate_iperf3::wire::auth::Refusal;
+use linerate_iperf3::wire::server::{
     AcceptedTest, Server as Machine, ServerAction, ServerInput, ServerSetup,
 };
-use linerate_iperf3::{Cookie, ErrorCode, State};
+use linerate_iperf3::wire::{Cookie, ErrorCode, State};
 use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
 use linerate_model::{Failure, FailureKind, Transport};

@@ -3,8 +3,8 @@ use std::time::Duration;
 use super::turn_times::UDP_TURN;
 use super::*;
 
-use linerate_iperf3::framing::frame;
-use linerate_iperf3::server::Policy;
+use linerate_iperf3::wire::framing::frame;
+use linerate_iperf3::wire::server::Policy;
 use linerate_model::policy::{self, Limits, ServerPolicy};
 use proptest::prelude::*;
 

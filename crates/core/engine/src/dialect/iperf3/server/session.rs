@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::server::{AcceptedTest, ServerAction, ServerInput};
-use linerate_iperf3::{Cookie, ErrorCode, Results, State, udp_header};
+use linerate_iperf3::wire::server::{AcceptedTest, ServerAction, ServerInput};
+use linerate_iperf3::wire::{Cookie, ErrorCode, Results, State, udp_header};
 use linerate_model::event::Endpoint;
 use linerate_model::service::RefusalReason;
 use linerate_model::{Event, EventSink, Failure, Summary, Transport};

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use linerate_iperf3::Results;
-use linerate_iperf3::auth::Authenticator;
-use linerate_iperf3::server::{LoginAttempt, ServerInput};
+use linerate_iperf3::wire::Results;
+use linerate_iperf3::wire::auth::Authenticator;
+use linerate_iperf3::wire::server::{LoginAttempt, ServerInput};
 
 use crate::server::access::read_text;
 

@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use linerate_model::path::Identity;
-use linerate_native::message::SPLIT_ADDRESS;
-use linerate_native::opening::{self, Answer, COOKIE_WIRE_LEN};
+use linerate_native::wire::message::SPLIT_ADDRESS;
+use linerate_native::wire::opening::{self, Answer, COOKIE_WIRE_LEN};
 use linerate_sys::socket;
 use linerate_trust::{ClientConfig, random};
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_model::path::{EndpointPhase, HostDropsReader, PhaseSpec};
-use linerate_native::client::{Action, Input, Machine, ProtocolFailure};
-use linerate_native::hex;
-use linerate_native::message::{Hello, Ready, TokenProof, Welcome};
+use linerate_native::wire::client::{Action, Input, Machine, ProtocolFailure};
+use linerate_native::wire::hex;
+use linerate_native::wire::message::{Hello, Ready, TokenProof, Welcome};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::{clock, sockopt};
 use linerate_trust::{ClientConfig, Role, Token, proof, resume_proof};

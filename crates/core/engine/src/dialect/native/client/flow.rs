@@ -9,7 +9,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_model::spec::BindSpec;
-use linerate_native::datagram::{DatagramHead, DatagramType, HEAD_LEN, KNOCK_LEN_MIN, Knock};
+use linerate_native::wire::datagram::{
+    DatagramHead, DatagramType, FLOW_OPEN_LEN_MIN, FlowOpen, HEAD_LEN,
+};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{clock, udp};
@@ -105,7 +107,7 @@ impl Opening {
             let _ = udp::send(&self.fd, &knock(self.granted, 0));
         }
 
-        let mut buffer = [0; 2 * KNOCK_LEN_MIN];
+        let mut buffer = [0; 2 * FLOW_OPEN_LEN_MIN];
         let Ok(len) = udp::recv(&self.fd, &mut buffer) else {
             return false;
         };
@@ -162,10 +164,10 @@ pub(super) fn close(fd: &OwnedFd, flow: u32, tag: u64) {
 }
 
 /// A knock; `proof` is that of a challenge, or 0.
-fn knock(granted: Granted, proof: u64) -> [u8; KNOCK_LEN_MIN] {
-    let mut datagram = [0; KNOCK_LEN_MIN];
+fn knock(granted: Granted, proof: u64) -> [u8; FLOW_OPEN_LEN_MIN] {
+    let mut datagram = [0; FLOW_OPEN_LEN_MIN];
     let head = DatagramHead {
-        datagram_type: DatagramType::Knock,
+        datagram_type: DatagramType::FlowOpen,
         flags: 0,
         flow: granted.flow,
         tag: proof,
@@ -173,7 +175,7 @@ fn knock(granted: Granted, proof: u64) -> [u8; KNOCK_LEN_MIN] {
         stamp: clock::monotonic_ns(),
     };
     head.encode_into(&mut datagram);
-    Knock {
+    FlowOpen {
         token: granted.token,
     }
     .encode_into(&mut datagram);
@@ -183,7 +185,7 @@ fn knock(granted: Granted, proof: u64) -> [u8; KNOCK_LEN_MIN] {
 
 fn is_opened(fd: &OwnedFd, granted: Granted) -> bool {
     let end = Instant::now() + KNOCK_PERIOD;
-    let mut buffer = [0; 2 * KNOCK_LEN_MIN];
+    let mut buffer = [0; 2 * FLOW_OPEN_LEN_MIN];
 
     loop {
         let left = end.saturating_duration_since(Instant::now());

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_native::opening::{self, Answer, COOKIE_WIRE_LEN};
+use linerate_native::wire::opening::{self, Answer, COOKIE_WIRE_LEN};
 use linerate_sys::poll::Interest;
 use linerate_sys::stream_io;
 use linerate_trust::{ClientConfig, ClientSession, random};

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use linerate_model::path::{PathDirection, SizeResult, SizeSignal};
-use linerate_native::datagram::{
+use linerate_native::wire::datagram::{
     DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN,
     SizeAnswer, TOS_UNKNOWN,
 };

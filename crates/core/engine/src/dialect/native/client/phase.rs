@@ -7,8 +7,8 @@ use linerate_model::path::{
     ConcurrentProbes, EndpointPhase, PathDirection, PhaseKind, PhaseResult, PhaseSpec, absent,
 };
 use linerate_model::units::ns_to_s;
-use linerate_native::hex;
-use linerate_native::message::Ready;
+use linerate_native::wire::hex;
+use linerate_native::wire::message::Ready;
 use linerate_sys::clock;
 use linerate_sys::poll::{self, Interest};
 

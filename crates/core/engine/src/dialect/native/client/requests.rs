@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use linerate_native::client::{Action, Input};
-use linerate_native::message::{JsonText, REQUESTS};
+use linerate_native::wire::client::{Action, Input};
+use linerate_native::wire::message::{JsonText, REQUESTS};
 use linerate_sys::clock;
 
 use super::NativeError;

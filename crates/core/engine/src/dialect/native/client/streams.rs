@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_model::path::{PathDirection, PhaseTransport};
-use linerate_native::stream_head::{ANSWER_LEN, FLAG_DOWN, StreamAnswer, StreamHead, StreamKind};
+use linerate_native::wire::stream_head::{
+    ANSWER_LEN, FLAG_DOWN, StreamAnswer, StreamHead, StreamKind,
+};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::socket::{self, Connect, Protocol};
 use linerate_sys::{clock, sockopt, stream_io};

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_model::path::{PhaseKind, PhaseSpec, ProbeSample, TransactionSpec};
-use linerate_native::stream_head::{ANSWER_LEN, StreamHead, StreamKind};
+use linerate_native::wire::stream_head::{ANSWER_LEN, StreamHead, StreamKind};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{clock, sockopt, stream_io};

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_native::datagram::{DatagramHead, DatagramType, Feedback};
+use linerate_native::wire::datagram::{DatagramHead, DatagramType, Feedback};
 use linerate_sys::{errno, udp};
 
 use super::flow_id::FlowId;

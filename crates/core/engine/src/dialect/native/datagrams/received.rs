@@ -4,7 +4,9 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::path::EndpointPhase;
-use linerate_native::datagram::{DatagramHead, DatagramType, Feedback, HEAD_LEN, ReceivedSequence};
+use linerate_native::wire::datagram::{
+    DatagramHead, DatagramType, Feedback, HEAD_LEN, ReceivedSequence,
+};
 use linerate_sys::{clock, udp};
 
 use super::flow_id::FlowId;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_native::datagram::{DatagramHead, DatagramType};
+use linerate_native::wire::datagram::{DatagramHead, DatagramType};
 
 use super::flow_id::FlowId;
 use super::samples::VALUES_MAX;

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_native::stream_frame::{DATA_MAX, FrameHead, FrameType, HEAD_LEN};
+use linerate_native::wire::stream_frame::{DATA_MAX, FrameHead, FrameType, HEAD_LEN};
 use linerate_sys::page_buffer::PAGE_ALIGNMENT;
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::{PageBuffer, Result as OsResult, sockopt};

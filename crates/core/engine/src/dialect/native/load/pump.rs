@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use linerate_native::stream_frame::{Frame, FrameReader};
+use linerate_native::wire::stream_frame::{Frame, FrameReader};
 use linerate_sys::{OsError, clock};
 
 use super::frame_writer::{FrameWriter, WriteResult};

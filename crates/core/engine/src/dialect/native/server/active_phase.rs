@@ -8,7 +8,7 @@ use linerate_model::event::Endpoint;
 use linerate_model::path::{
     EndpointPhase, HostDropsReader, PathDirection, PhaseKind, PhaseSpec, PhaseTransport,
 };
-use linerate_native::stream_head::{FLAG_DOWN, StreamAnswer, StreamHead, StreamKind};
+use linerate_native::wire::stream_head::{FLAG_DOWN, StreamAnswer, StreamHead, StreamKind};
 use linerate_sys::{clock, socket, stream_io};
 use linerate_trust::{ServerConfig, ServerSession};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use linerate_iperf3::auth::{Refusal, check_password};
+use linerate_iperf3::wire::auth::{Refusal, check_password};
 
 use crate::server::access::read_text;
 

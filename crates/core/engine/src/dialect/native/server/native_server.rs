@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::auth::Refusal;
+use linerate_iperf3::wire::auth::Refusal;
 use linerate_model::network::Network;
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::{Failure, ServerEvent};
-use linerate_native::datagram::{DatagramHead, DatagramType, HEAD_LEN, Knock, is_native};
-use linerate_native::message::Resume;
-use linerate_native::opening::{self, Opening};
-use linerate_native::stream_head::{LEN as STREAM_HEAD_LEN, StreamHead};
+use linerate_native::wire::datagram::{DatagramHead, DatagramType, FlowOpen, HEAD_LEN, is_native};
+use linerate_native::wire::message::Resume;
+use linerate_native::wire::opening::{self, Opening};
+use linerate_native::wire::stream_head::{LEN as STREAM_HEAD_LEN, StreamHead};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{sockopt, udp};
 use linerate_trust::{Fingerprint, FlowOpener, flow_tag};
@@ -173,8 +173,8 @@ impl NativeServer {
     /// A knock with a token opens a flow. Nothing is answered to any other datagram.
     fn on_knock(&mut self, datagram: &FirstDatagram, server: &mut ServerContext<'_>) -> Option<()> {
         let head = DatagramHead::decode(&datagram.bytes)?;
-        let knock =
-            Knock::decode(&datagram.bytes).filter(|_| head.datagram_type == DatagramType::Knock)?;
+        let knock = FlowOpen::decode(&datagram.bytes)
+            .filter(|_| head.datagram_type == DatagramType::FlowOpen)?;
         let now = Instant::now();
 
         if let Some(session) =

@@ -6,11 +6,11 @@ use linerate_model::network::Network;
 use linerate_model::path::PhaseKind;
 use linerate_model::policy::FactsAccess;
 use linerate_model::service::RefusalReason;
-use linerate_native::hex;
-use linerate_native::message::{
+use linerate_native::wire::hex;
+use linerate_native::wire::message::{
     Hello, Limits, MINOR, REQUESTS, SPLIT_ADDRESS, TRANSACTION_STREAMS_MAX, Welcome,
 };
-use linerate_native::server::{Input, TURN_SPACING};
+use linerate_native::wire::server::{Input, TURN_SPACING};
 use linerate_sys::clock;
 
 use super::context::Context;

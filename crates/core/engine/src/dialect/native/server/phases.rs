@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use linerate_model::path::{PhaseKind, PhaseSpec};
-use linerate_native::hex;
-use linerate_native::message::{FlowGrant, Ready};
-use linerate_native::server::{Action, Input};
-use linerate_native::stream_head::StreamKind;
+use linerate_native::wire::hex;
+use linerate_native::wire::message::{FlowGrant, Ready};
+use linerate_native::wire::server::{Action, Input};
+use linerate_native::wire::stream_head::StreamKind;
 use linerate_sys::clock;
 use linerate_sys::poll::{Epoll, Interest};
 

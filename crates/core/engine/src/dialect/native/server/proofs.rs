@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::auth::Refusal;
+use linerate_iperf3::wire::auth::Refusal;
 use linerate_model::ServerEvent;
 use linerate_model::network::Network;
-use linerate_native::server::Input;
+use linerate_native::wire::server::Input;
 use linerate_trust::{Role, Token, Tokens, proof};
 
 use super::context::{Context, Shared};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
-use linerate_native::server::Input;
+use linerate_native::wire::server::Input;
 use linerate_sys::poll::EventFd;
 
 /// Handles the requests of clients of the native dialect. Called from several threads.

@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use linerate_model::path::TransactionSpec;
-use linerate_native::stream_head::StreamHead;
+use linerate_native::wire::stream_head::StreamHead;
 use linerate_sys::poll::{Epoll, EventFd, Interest};
 use linerate_sys::{clock, scheduling};
 use linerate_trust::ServerConfig;

@@ -10,11 +10,11 @@ use linerate_model::{
     EndCondition, EndpointTotals, Failure, FailureKind, Flow, ServerEvent, StreamId, StreamRole,
     StreamSummary, Summary, TestSpec,
 };
-use linerate_native::hex;
-use linerate_native::message::{Hello, Resume};
-use linerate_native::opening::ACCEPTED;
-use linerate_native::server::{CloseReason, Input, Machine};
-use linerate_native::stream_head::{StreamHead, StreamKind};
+use linerate_native::wire::hex;
+use linerate_native::wire::message::{Hello, Resume};
+use linerate_native::wire::opening::ACCEPTED;
+use linerate_native::wire::server::{CloseReason, Input, Machine};
+use linerate_native::wire::stream_head::{StreamHead, StreamKind};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::sockopt;
 use linerate_trust::{ServerSession, random, verify_resume};
@@ -353,7 +353,7 @@ impl Session {
     /// Sends what waits, as far as there is room.
     pub(super) fn flush(&mut self) {
         while let Some(action) = self.machine.poll_action() {
-            if let linerate_native::server::Action::Send(bytes) = action {
+            if let linerate_native::wire::server::Action::Send(bytes) = action {
                 self.send(&bytes);
             }
         }

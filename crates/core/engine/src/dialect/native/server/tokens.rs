@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use linerate_native::stream_head::StreamKind;
+use linerate_native::wire::stream_head::StreamKind;
 
 use super::address_counts::AddressCounts;
 

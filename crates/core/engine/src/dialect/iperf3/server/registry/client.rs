@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::auth::Refusal;
-use linerate_iperf3::server::{AcceptedTest, Server as Machine, ServerAction, ServerInput};
-use linerate_iperf3::{Cookie, State};
+use linerate_iperf3::wire::auth::Refusal;
+use linerate_iperf3::wire::server::{AcceptedTest, Server as Machine, ServerAction, ServerInput};
+use linerate_iperf3::wire::{Cookie, State};
 use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
 use linerate_model::{Direction, Failure, Transport};

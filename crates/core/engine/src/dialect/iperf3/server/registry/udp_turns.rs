@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Instant;
 
-use linerate_iperf3::ErrorCode;
-use linerate_iperf3::server::ServerInput;
+use linerate_iperf3::wire::ErrorCode;
+use linerate_iperf3::wire::server::ServerInput;
 
 use super::SessionRegistry;
 use super::client::Client;

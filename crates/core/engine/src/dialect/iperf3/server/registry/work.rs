@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use linerate_iperf3::auth::Refusal;
-use linerate_iperf3::server::ServerInput;
+use linerate_iperf3::wire::auth::Refusal;
+use linerate_iperf3::wire::server::ServerInput;
 
 use super::SessionRegistry;
 use crate::dialect::iperf3::server::work::Work;

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use linerate_iperf3::server::{AcceptedTest, ServerInput};
+use linerate_iperf3::wire::server::{AcceptedTest, ServerInput};
 use linerate_model::event::Endpoint;
 use linerate_model::{Event, StreamId, Transport};
 use linerate_sys::errno;

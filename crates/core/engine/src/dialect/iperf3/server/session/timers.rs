@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::ErrorCode;
-use linerate_iperf3::server::ServerInput;
+use linerate_iperf3::wire::ErrorCode;
+use linerate_iperf3::wire::server::ServerInput;
 use linerate_model::service::RefusalReason;
 use linerate_model::{Event, StreamId};
 use linerate_sys::clock;

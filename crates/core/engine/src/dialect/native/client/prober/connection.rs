@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linerate_model::path::{ConcurrentProbes, ProbeSample};
-use linerate_native::stream_head::{ANSWER_LEN, StreamHead, StreamKind};
+use linerate_native::wire::stream_head::{ANSWER_LEN, StreamHead, StreamKind};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{clock, sockopt};

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linerate_model::path::ProbeSample;
-use linerate_native::datagram::{
+use linerate_native::wire::datagram::{
     DatagramHead, DatagramType, PROBE_LEN_MIN, ReplyBody, TOS_UNKNOWN,
 };
 use linerate_sys::clock::{self, RealtimeOffset};

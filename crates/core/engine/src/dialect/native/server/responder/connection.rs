@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use linerate_model::path::TransactionSpec;
-use linerate_native::stream_head::{StreamAnswer, StreamHead};
+use linerate_native::wire::stream_head::{StreamAnswer, StreamHead};
 use linerate_sys::poll::Interest;
 use linerate_sys::{clock, sockopt};
 use linerate_trust::{ServerConfig, ServerSession};

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use linerate_native::datagram::{
+use linerate_native::wire::datagram::{
     DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN,
     ReceivedSequence, ReplyBody, SizeAnswer, TOS_UNKNOWN,
 };
@@ -140,8 +140,8 @@ impl ProbeFlow {
     fn answer_one(&mut self, message: &Message<'_>, read: &mut FlowRead) {
         let received_ns = message.arrival_ns(self.offset, clock::monotonic_ns());
         let known = DatagramHead::decode(message.data).filter(|head| head.flow == self.flow);
-        let Some(head) =
-            known.filter(|head| head.tag == self.tag || head.datagram_type == DatagramType::Knock)
+        let Some(head) = known
+            .filter(|head| head.tag == self.tag || head.datagram_type == DatagramType::FlowOpen)
         else {
             read.foreign += 1;
             return;
@@ -158,7 +158,7 @@ impl ProbeFlow {
             }
             DatagramType::SizeProbe => self.confirm_size(message, &head),
             // Its answer was lost.
-            DatagramType::Knock => {
+            DatagramType::FlowOpen => {
                 self.send(
                     &DatagramHead {
                         datagram_type: DatagramType::Open,
