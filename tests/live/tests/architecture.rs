@@ -17,9 +17,22 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ("linerate-iperf3", DIALECT),
     ("linerate-iperf2", DIALECT),
     ("linerate-native", &["linerate-model"]),
-    ("linerate-fleet", &["linerate-model"]),
-    ("linerate-carrier", &["linerate-fleet", "linerate-sys"]),
+    ("linerate-fleet", &["linerate-model", "linerate-sys"]),
     ("linerate-lab", &["linerate-model"]),
+    (
+        "linerate-path",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-iperf3",
+            "linerate-trust",
+            "linerate-document",
+            "linerate-engine",
+            "linerate-host",
+            "linerate-store",
+            "linerate-doctor",
+        ],
+    ),
     (
         "linerate-history",
         &[
@@ -48,13 +61,28 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ),
     (
         "linerate-document",
-        &["linerate-model", "linerate-lab", "linerate-sys"],
+        &[
+            "linerate-model",
+            "linerate-fleet",
+            "linerate-lab",
+            "linerate-sys",
+        ],
     ),
     (
         "linerate-tui",
         &["linerate-model", "linerate-document", "linerate-http"],
     ),
-    ("linerate-doctor", &["linerate-model"]),
+    (
+        "linerate-doctor",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-iperf3",
+            "linerate-document",
+            "linerate-engine",
+            "linerate-host",
+        ],
+    ),
     ("linerate-host", &["linerate-model", "linerate-sys"]),
     (
         "linerate-engine",
@@ -76,13 +104,13 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-iperf2",
             "linerate-document",
             "linerate-engine",
-            "linerate-carrier",
             "linerate-doctor",
             "linerate-fleet",
             "linerate-host",
             "linerate-lab",
             "linerate-http",
             "linerate-history",
+            "linerate-path",
             "linerate-store",
             "linerate-trust",
             "linerate-tui",
@@ -200,8 +228,8 @@ const RESERVED: [(&str, &[&str]); 19] = [
     ("io-uring", &["linerate-sys"]),
     ("clap", &["linerate-cli"]),
     ("tracing-subscriber", &["linerate-cli"]),
-    ("tokio", &["linerate-http", "linerate-carrier"]),
-    ("async-nats", &["linerate-carrier"]),
+    ("tokio", &["linerate-http", "linerate-fleet"]),
+    ("async-nats", &["linerate-fleet"]),
     ("hyper", &["linerate-http"]),
     ("rustls", &["linerate-http", "linerate-trust"]),
     ("httparse", &["linerate-http"]),
@@ -253,6 +281,48 @@ fn crates_depend_in_the_allowed_directions_only() {
     }
 
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Products whose modules but `run` compute only.
+const PURE_PRODUCTS: [&str; 2] = ["doctor", "path"];
+
+/// Names of files, sockets, threads and clocks. An address is a value.
+const IMPURE: [&str; 9] = [
+    "std::fs",
+    "std::thread",
+    "TcpListener",
+    "TcpStream",
+    "ToSocketAddrs",
+    "UdpSocket",
+    "Instant::now",
+    "SystemTime",
+    "linerate_sys",
+];
+
+#[test]
+fn only_the_runner_of_a_product_has_files_sockets_threads_and_clocks() {
+    let root = root();
+    let mut found = Vec::new();
+    let mut read = 0;
+
+    for file in tracked_files(&root) {
+        let is_pure = PURE_PRODUCTS.iter().any(|product| {
+            let source = Path::new("crates/products").join(product).join("src");
+            let inside = file.strip_prefix(source);
+            inside.is_ok_and(|file| !file.starts_with("run") && file != Path::new("run.rs"))
+        });
+        if !is_pure {
+            continue;
+        }
+
+        read += 1;
+        let text = text_of(&root, &file);
+        for name in IMPURE.iter().filter(|name| text.contains(**name)) {
+            found.push(format!("{}: {name}", file.display()));
+        }
+    }
+
+    assert!(found.is_empty() && read > 50, "{read} files: {found:#?}");
 }
 
 #[test]

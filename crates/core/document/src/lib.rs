@@ -9,7 +9,6 @@
 //! * [`fleet`]: a run of many hosts as text, JSON, comma-separated values and HTML, and its
 //!   progress
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
-//! * [`path`]: a test of a path as text, JSON and HTML, and its progress
 //! * [`record`]: records of runs as HTML, text and Markdown
 //! * [`trial`]: the closing line of `linerate try`
 //! * [`Output`]: where lines go, shared by all writers of a process
@@ -26,7 +25,6 @@ pub mod live;
 pub mod log_rate_limit;
 pub mod number;
 pub mod page;
-pub mod path;
 pub mod plot;
 pub mod pretty;
 pub mod progress;

@@ -4,12 +4,12 @@ use linerate_document::{Output, Style};
 pub use linerate_history::run::history::{
     Filter, History, Keep, Label, ListForm, RunForm, Sort, by_name, local_time, parse_label, since,
 };
-use linerate_http::report::record_blocks;
 use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
 
 use crate::Error;
 use crate::command_line::iperf3::{program_version, system_line};
+use crate::report::record_blocks;
 
 /// A report of another program, written from a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

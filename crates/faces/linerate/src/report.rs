@@ -1,11 +1,11 @@
 //! `linerate report`: reads runs and writes one report of them.
 
 use linerate_document::Style;
+use linerate_document::blocks::Block;
 use linerate_document::record;
 pub use linerate_document::record::Stretch;
 use linerate_history::report::export;
 use linerate_history::run::named::load_named;
-use linerate_http::report::record_blocks;
 use linerate_model::outcome::Error;
 use linerate_model::record::RunRecord;
 use linerate_store::Place;
@@ -80,4 +80,10 @@ fn load(spec: &ReportSpec) -> Result<Vec<RunRecord>, Error> {
         .iter()
         .map(|name| load_named(place.as_ref(), name));
     Ok(runs.collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// The report of what the product of a record measured.
+pub(crate) fn record_blocks(record: &RunRecord, has_charts: bool) -> Option<Vec<Block>> {
+    linerate_http::report::record_blocks(record)
+        .or_else(|| linerate_path::report::record_blocks(record, has_charts))
 }

@@ -7,22 +7,14 @@
 //! The unit of replication is the run. Intervals within a run share its connection, its route and
 //! its neighbours, so that their number is no measure of confidence.
 //!
-//! Plans and runs may be of anything. [`sweep`] applies them to network tests, [`proof`] compares a
-//! setting of a host with a fix of it, and [`path`] plans and judges the examination of a path.
-//! [`fleet`] measures many hosts as one system.
+//! Plans and runs may be of anything. [`sweep`] applies them to network tests.
 
 #![forbid(unsafe_code)]
 
 mod explore;
 mod factor;
 mod findings;
-pub mod fleet;
-#[cfg(any(test, fuzzing))]
-#[path = "../fuzzing/mod.rs"]
-pub mod fuzzing;
-pub mod path;
 mod plan;
-pub mod proof;
 mod runner;
 mod setting;
 pub mod sweep;

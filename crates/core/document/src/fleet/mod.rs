@@ -21,8 +21,9 @@ pub(crate) mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use linerate_lab::fleet::trials::with_trials;
-use linerate_lab::fleet::{FleetEnd, FleetOutcome, FleetPlan, Topology};
+use linerate_fleet::conclude::trials::with_trials;
+use linerate_fleet::conclude::{FleetEnd, FleetOutcome};
+use linerate_fleet::plan::{FleetPlan, Topology};
 use linerate_model::fleet::{
     FleetHeader, FleetHost, FleetReport, FleetRun, FleetTopology, HostId, NotRun, NotRunReason,
 };
@@ -52,7 +53,7 @@ pub struct RunFacts {
 /// The report of a run.
 #[must_use]
 pub fn report(plan: &FleetPlan, outcome: FleetOutcome, facts: RunFacts) -> FleetReport {
-    let host = |host: &linerate_lab::fleet::PlanHost| {
+    let host = |host: &linerate_fleet::plan::PlanHost| {
         let mut shown = FleetHost::new(host.id.clone());
         shown.rack = host.rack.clone();
         shown.link_bps = facts.links_bps.get(&host.id).copied();

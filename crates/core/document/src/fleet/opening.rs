@@ -1,6 +1,6 @@
 //! What precedes the cells: what qualifies the whole run, and its findings.
 
-use linerate_lab::fleet::analysis::{NO_FINDING, headline};
+use linerate_fleet::conclude::{NO_FINDING, headline};
 use linerate_model::finding::{Confidence, Finding};
 use linerate_model::fleet::{FleetHeader, FleetReport};
 use linerate_model::stored_name;

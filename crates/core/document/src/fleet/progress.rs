@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use linerate_lab::fleet::schedule::Estimate;
-use linerate_lab::fleet::{FleetPlan, FleetProgress, Topology};
+use linerate_fleet::conclude::FleetProgress;
+use linerate_fleet::plan::Estimate;
+use linerate_fleet::plan::{FleetPlan, Topology};
 use linerate_model::fleet::{HostId, PairDirection};
 
 use super::footer::mode;

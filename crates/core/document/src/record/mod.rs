@@ -18,9 +18,9 @@ pub use page::{RUNS_MAX, quoted};
 use crate::blocks::Block;
 use crate::style::Style;
 
-/// The report of what a product measured, as a part of the report of its record; `None` of a record
-/// of another kind.
-pub type ProductReport = fn(&RunRecord) -> Option<Vec<Block>>;
+/// The report of what a product measured, as a part of the report of its record, with charts or
+/// without; `None` of a record of another kind.
+pub type ProductReport = fn(&RunRecord, bool) -> Option<Vec<Block>>;
 
 /// A part of the time of each trial, in ns since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,7 +17,6 @@ use super::{ProductReport, Stretch, charts, hosts};
 use crate::blocks::{Block, Document, Download};
 use crate::number::counted;
 use crate::numbers::{MISSING, digits};
-use crate::path::Depth;
 use crate::table::Table;
 use crate::{fleet, sweep};
 
@@ -132,7 +131,7 @@ fn title(record: &RunRecord) -> String {
     let what = match &record.body {
         Body::Sweep(_) => "sweep".to_owned(),
         Body::Test | Body::Session(_) => match (path(record), test(record)) {
-            (Some((report, _)), _) => format!("path test, profile {}", stored_name(report.profile)),
+            (Some(report), _) => format!("path test, profile {}", stored_name(report.profile)),
             (None, Some(detail)) => test_name(detail),
             (None, None) => "throughput test".to_owned(),
         },
@@ -163,35 +162,12 @@ fn test(record: &RunRecord) -> Option<&TestDetail> {
     })
 }
 
-/// What the first test of a path found, and how many there are.
-fn path(record: &RunRecord) -> Option<(&PathReport, usize)> {
-    let mut reports = record
-        .trials
-        .iter()
-        .filter_map(|trial| match &trial.detail {
-            Some(Detail::Path(report)) => Some(&**report),
-            _ => None,
-        });
-    Some((reports.next()?, 1 + reports.count()))
-}
-
-/// The report of a test of a path.
-fn path_blocks(record: &RunRecord, has_charts: bool) -> Vec<Block> {
-    let Some((report, count)) = path(record) else {
-        return Vec::new();
-    };
-    let several =
-        (count > 1).then(|| Block::Remark(format!("The first of {count} tests of the path.")));
-
-    let depth = if has_charts {
-        Depth::Page
-    } else {
-        Depth::Short
-    };
-    several
-        .into_iter()
-        .chain(crate::path::blocks(report, None, depth))
-        .collect()
+/// The report of the first test of a path.
+fn path(record: &RunRecord) -> Option<&PathReport> {
+    record.trials.iter().find_map(|trial| match &trial.detail {
+        Some(Detail::Path(report)) => Some(&**report),
+        _ => None,
+    })
 }
 
 /// `TCP, 4 streams, server to client`
@@ -252,7 +228,7 @@ fn run(
             blocks.extend(sweep::blocks(found, &recorded_runs(found, &record.trials)));
         }
         Body::Fleet(run) => blocks.extend(fleet::record_blocks(run, &record.trials, has_charts)),
-        _ => blocks.extend(product(record).unwrap_or_else(|| path_blocks(record, has_charts))),
+        _ => blocks.extend(product(record, has_charts).unwrap_or_default()),
     }
 
     if has_charts {

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use base64::Engine as _;
-use linerate_lab::fleet::trials;
+use linerate_fleet::conclude::trials;
 use linerate_model::event::TestHeader;
 use linerate_model::fleet::FleetRun;
 use linerate_model::measure::MeasureName;
@@ -18,11 +18,11 @@ use super::*;
 
 /// The page of kinds that no product reports.
 fn html(records: &[RunRecord], stretch: Stretch) -> String {
-    super::html(records, stretch, |_| None)
+    super::html(records, stretch, |_, _| None)
 }
 
 fn text(records: &[RunRecord], stretch: Stretch, style: Style) -> String {
-    super::text(records, stretch, |_| None, style)
+    super::text(records, stretch, |_, _| None, style)
 }
 
 /// One stream: 940 Mbit/s, one retransmission in second 4, and the time limited by the receive

@@ -156,7 +156,6 @@ enum Command {
     /// of a record.
     History(Box<HistoryArgs>),
     /// Measure many hosts as one system
-    #[command(hide = true)]
     Fleet(FleetArgs),
     /// Serve, load and measure HTTP: requests per second, latency, ten thousand connections
     Http(HttpArgs),

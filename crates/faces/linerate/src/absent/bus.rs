@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use linerate_carrier::Carrier;
+use linerate_fleet::run::carrier::Carrier;
 use linerate_model::record::RunId;
 use linerate_sys::signal::Signals;
 

@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 
-use linerate_carrier::Carrier;
-use linerate_carrier::bus::{BusAgents, BusCarrier, BusError, BusSetup, Standing};
+use linerate_fleet::run::carrier::Carrier;
+use linerate_fleet::run::carrier::bus::{BusAgents, BusCarrier, BusError, BusSetup, LeaseState};
 use linerate_model::record::RunId;
 use linerate_sys::poll::{Interest, wait_fds};
 use linerate_sys::signal::Signals;
 
-pub use linerate_carrier::bus::BusOptions;
+pub use linerate_fleet::run::carrier::bus::BusOptions;
 
 use super::connect::{Charge, FleetHosts, SITE_DEFAULT};
 use crate::{Error, Outcome};
@@ -41,14 +41,14 @@ pub(super) fn take_charge(
     let mut has_waited = false;
 
     loop {
-        match carrier.standing() {
+        match carrier.lease_state() {
             None => {}
-            Some(Standing::Standby) => {
+            Some(LeaseState::Standby) => {
                 has_waited = true;
                 note("another coordinator is in charge; standing by");
             }
-            Some(Standing::Failed(error)) => return Err(error_of(error)),
-            Some(Standing::Held(term)) => {
+            Some(LeaseState::Failed(error)) => return Err(error_of(error)),
+            Some(LeaseState::Held(term)) => {
                 if has_waited {
                     note("in charge");
                 }

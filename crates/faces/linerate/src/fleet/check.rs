@@ -1,11 +1,11 @@
 //! `linerate fleet check`: connects to all hosts and to every planned port of a test, without load.
 
-use linerate_carrier::Carrier;
 use linerate_document::fleet::{CheckReport, CheckRow, CheckState};
-use linerate_fleet::clock::Estimate;
+use linerate_fleet::conclude::hosts::HostFindings;
 use linerate_fleet::inventory::{Host, Reach};
-use linerate_fleet::message::{Caps, Hello, ProbeReport};
-use linerate_lab::fleet::analysis::hosts::HostFindings;
+use linerate_fleet::protocol::clock::Estimate;
+use linerate_fleet::protocol::message::{Caps, Hello, ProbeReport};
+use linerate_fleet::run::carrier::Carrier;
 use linerate_model::finding::Finding;
 use linerate_model::record::RunId;
 use linerate_sys::clock::{monotonic_ns, unix_ns};

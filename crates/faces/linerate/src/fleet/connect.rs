@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use linerate_carrier::Carrier;
-use linerate_carrier::ssh::{AgentProgram, Remote, SshCarrier, SshOptions};
-use linerate_fleet::coordinator::{Coordinator, Settings};
 use linerate_fleet::inventory::{Control as ControlPath, Host, Inventory, Reach};
+use linerate_fleet::protocol::coordinator::{Coordinator, Settings};
+use linerate_fleet::run::carrier::Carrier;
+use linerate_fleet::run::carrier::ssh::{AgentProgram, Remote, SshCarrier, SshOptions};
 use linerate_model::fleet::{HostId, PlanHash};
 use linerate_model::record::RunId;
 use linerate_sys::clock::monotonic_ns;

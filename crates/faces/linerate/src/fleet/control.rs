@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_carrier::{Carrier, HostEvent};
-use linerate_fleet::coordinator::{Action, Coordinator, Input};
+use linerate_fleet::protocol::coordinator::{Action, Coordinator, Input};
+use linerate_fleet::run::carrier::{Carrier, HostEvent};
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::poll::{Interest, wait_fds};
 use linerate_sys::signal::Signals;

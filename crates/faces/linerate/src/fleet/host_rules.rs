@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use linerate_carrier::Carrier;
+use linerate_fleet::conclude::hosts::{Attachment, HostFacts, HostFindings, PathRoute, findings};
+use linerate_fleet::conclude::shared_slot::{Forwarder, Port};
 use linerate_fleet::inventory::{Host, Inventory};
-use linerate_fleet::message::{Hello, ProbeReport};
-use linerate_lab::fleet::analysis::hosts::{
-    Attachment, HostFacts, HostFindings, PathRoute, findings,
-};
-use linerate_lab::fleet::analysis::shared_slot::{Forwarder, Port};
+use linerate_fleet::protocol::message::{Hello, ProbeReport};
+use linerate_fleet::run::carrier::Carrier;
 use linerate_model::fleet::HostId;
 use linerate_sys::clock::monotonic_ns;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use linerate_fleet::inventory::Host;
-use linerate_fleet::message::{Preflighted, ProbeOutcome, ProbeReport};
+use linerate_fleet::protocol::message::{Preflighted, ProbeOutcome, ProbeReport};
 use linerate_model::fleet::HostId;
 use linerate_model::snapshot::{Snapshot, Value};
 

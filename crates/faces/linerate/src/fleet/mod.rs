@@ -34,3 +34,4 @@ pub mod fuzzing {
 
 pub use bus::BusOptions;
 pub use connect::{FleetHosts, SITE_DEFAULT};
+pub use linerate_fleet::plan::Topology;

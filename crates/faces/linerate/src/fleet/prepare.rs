@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use linerate_carrier::Carrier;
-use linerate_fleet::coordinator::{Action, DropReason, Input, Step};
 use linerate_fleet::inventory::{Control as ControlPath, Host, Inventory};
-use linerate_fleet::message::{
+use linerate_fleet::protocol::coordinator::{Action, DropReason, Input, Step};
+use linerate_fleet::protocol::message::{
     AddressRange, Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, ProbeTarget,
 };
+use linerate_fleet::run::carrier::Carrier;
 
 use super::connect::{FleetHosts, hello_timeout_ns};
 use super::control::{Control, Ended};

@@ -17,7 +17,7 @@ use linerate_iperf3::report;
 use linerate_iperf3::wire::ErrorCode;
 use std::time::Duration;
 
-use crate::diagnose::observed_test;
+use crate::diagnose::{drops_for_clients, facts_for_clients};
 use crate::record::SessionRecords;
 pub use linerate_engine::dialect::iperf2::server::run as run_iperf2;
 use linerate_engine::dialect::iperf3::server;
@@ -67,8 +67,8 @@ pub fn serve_iperf3(
 fn peer_requests(options: report::Options) -> PeerRequests {
     let mut requests = PeerRequests::default();
     requests.report = Some(report::peer_report(options));
-    requests.facts = observed_test::facts_for_clients();
-    requests.drops = observed_test::drops_for_clients();
+    requests.facts = facts_for_clients();
+    requests.drops = drops_for_clients();
     requests
 }
 

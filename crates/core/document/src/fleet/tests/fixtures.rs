@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use linerate_lab::fleet::{
-    FleetPlan, FleetProgress, PlanHost, RoundError, RoundRunner, Topology, explore,
-};
+use linerate_fleet::conclude::{FleetProgress, RoundError, RoundRunner, explore};
+use linerate_fleet::plan::{FleetPlan, PlanHost, Topology};
 use linerate_model::fleet::{
     Cell, CellOutcome, FleetMode, FleetReport, HostId, Measurement, PairDirection, Round,
     StartTimes, Task,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use linerate_lab::fleet::FleetProgress;
-use linerate_lab::fleet::schedule::estimate;
+use linerate_fleet::conclude::FleetProgress;
+use linerate_fleet::plan::estimate;
 use linerate_model::fleet::{PairDirection, Round};
 
 use super::fixtures::{host, hosts, incast, mesh};
@@ -17,7 +17,7 @@ use crate::style::Style;
 
 #[test]
 fn announcement_has_amount_and_time() {
-    let line = |plan: &linerate_lab::fleet::FleetPlan, bytes_max| {
+    let line = |plan: &linerate_fleet::plan::FleetPlan, bytes_max| {
         let alive = plan.hosts.iter().map(|host| host.id.clone()).collect();
         let estimate = estimate(plan, &plan.tasks(), &alive);
         let test_time = Duration::from_secs(2);

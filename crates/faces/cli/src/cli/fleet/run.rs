@@ -5,9 +5,9 @@ mod options;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use linerate::fleet::Topology;
 use linerate::fleet::run::{dry_run, run};
 use linerate::{Error, Outcome};
-use linerate_lab::fleet::Topology;
 use linerate_model::fleet::{FleetMode, HostId};
 
 use crate::cli::{complain, doctor, print};

@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use linerate_fleet::message::PathAddress;
+use linerate_fleet::protocol::message::PathAddress;
 
 /// Checks that every address is this host's. A socket that can be bound decides, because a loopback
 /// network has more addresses than its device.

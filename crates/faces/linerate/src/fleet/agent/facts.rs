@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use linerate_fleet::message::{FactsDepth, JsonText};
+use linerate_fleet::protocol::message::{FactsDepth, JsonText};
 use linerate_host::{Request, collect};
 use linerate_model::snapshot::Snapshot;
 use linerate_sys::interfaces::device_of;

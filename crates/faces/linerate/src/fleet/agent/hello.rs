@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::net::IpAddr;
 
 use aws_lc_rs::digest::{Context, SHA256};
-use linerate_fleet::message::{Address, Hello, VERSION, Versions};
+use linerate_fleet::protocol::message::{Address, Hello, VERSION, Versions};
 use linerate_history::run::record::host_key;
 use linerate_host::attachment;
 use linerate_store::keys;

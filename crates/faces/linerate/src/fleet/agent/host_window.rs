@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use linerate_fleet::message::JsonText;
+use linerate_fleet::protocol::message::JsonText;
 use linerate_host::{Depth, Sampler, Tested, Watched};
 use linerate_model::snapshot::Snapshot;
 use serde_json::{Map, Value, json};

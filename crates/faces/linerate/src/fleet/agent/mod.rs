@@ -15,10 +15,10 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
-use linerate_carrier::stdio::StdioCarrier;
-use linerate_carrier::{Carrier, HostEvent};
-use linerate_fleet::agent::{Action, Agent, Input, LeaveReason, Service};
-use linerate_fleet::message::{AddressRange, Plan, Sample};
+use linerate_fleet::protocol::agent::{Action, Agent, Input, LeaveReason, Service};
+use linerate_fleet::protocol::message::{AddressRange, Plan, Sample};
+use linerate_fleet::run::carrier::stdio::StdioCarrier;
+use linerate_fleet::run::carrier::{Carrier, HostEvent};
 use linerate_sys::poll::{Epoll, Interest, Ready, wait_fd};
 use linerate_sys::{OsError, clock, errno, process};
 

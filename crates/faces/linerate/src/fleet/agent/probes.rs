@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 
-use linerate_fleet::message::{
+use linerate_fleet::protocol::message::{
     BridgePort, JsonText, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget,
 };
 use linerate_host::{bridge_port, routes};

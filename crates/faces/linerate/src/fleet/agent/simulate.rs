@@ -3,13 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use linerate_carrier::{Carrier, HostEvent};
 use linerate_fleet::TaskId;
-use linerate_fleet::agent::{Action, Agent, Finish, Input, Service};
-use linerate_fleet::message::{
+use linerate_fleet::protocol::agent::{Action, Agent, Finish, Input, Service};
+use linerate_fleet::protocol::message::{
     Done, Hello, Outcome, Preflight, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget, TaskEnd,
     VERSION, Versions,
 };
+use linerate_fleet::run::carrier::{Carrier, HostEvent};
 use linerate_sys::clock;
 use linerate_sys::poll::{Interest, wait_fd};
 

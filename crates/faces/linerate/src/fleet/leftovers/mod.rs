@@ -9,10 +9,10 @@ mod here;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_carrier::{Carrier, HostEvent};
 use linerate_document::Style;
 use linerate_document::fleet::{LeftoverRow, leftovers_text};
-use linerate_fleet::message::PREAMBLE;
+use linerate_fleet::protocol::message::PREAMBLE;
+use linerate_fleet::run::carrier::{Carrier, HostEvent};
 use linerate_history::run::named::one;
 use linerate_model::fleet::HostId;
 use linerate_model::record::RunId;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use linerate_fleet::TaskId;
-use linerate_fleet::coordinator::{HostResult, NotRun as Reason};
-use linerate_fleet::message::{FailCode, Outcome, Role, TaskEnd};
-use linerate_lab::fleet::analysis::period::{ByteInterval, Period, TestIntervals, common};
+use linerate_fleet::conclude::period::{ByteInterval, Period, TestIntervals, common};
+use linerate_fleet::protocol::coordinator::{HostResult, NotRun as Reason};
+use linerate_fleet::protocol::message::{FailCode, Outcome, Role, TaskEnd};
 use linerate_model::fleet::{
     Cell, CellFlag, CellOutcome, FleetMode, Measurement, NotRun, NotRunReason, StartTimes, Task,
 };

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use linerate_carrier::Carrier;
 use linerate_document::fleet::{RunFacts, report};
+use linerate_fleet::conclude::hosts::HostFindings;
+use linerate_fleet::conclude::ranked;
+use linerate_fleet::conclude::shared_slot::{self, Forwarder};
+use linerate_fleet::conclude::{FleetOutcome, explore};
 use linerate_fleet::inventory::Host;
-use linerate_lab::fleet::analysis::hosts::HostFindings;
-use linerate_lab::fleet::analysis::ranked;
-use linerate_lab::fleet::analysis::shared_slot::{self, Forwarder};
-use linerate_lab::fleet::{FleetOutcome, FleetPlan, explore};
+use linerate_fleet::plan::FleetPlan;
+use linerate_fleet::run::carrier::Carrier;
 use linerate_model::finding::Finding;
 use linerate_model::fleet::{Cell, CellOutcome, FleetReport, HostId, NotRun, NotRunReason, Task};
 use linerate_model::printable::printable;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use linerate_fleet::TaskId;
-use linerate_fleet::coordinator::HostResult;
-use linerate_fleet::message::{Outcome, Role, TaskEnd};
+use linerate_fleet::protocol::coordinator::HostResult;
+use linerate_fleet::protocol::message::{Outcome, Role, TaskEnd};
 use linerate_history::run::record::head;
 use linerate_model::fleet::{FleetMode, Task};
 use linerate_model::record::{Body, RunKind, Series, SeriesOf, Times, Trial, Way};

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use linerate_carrier::Carrier;
 use linerate_fleet::TaskId;
-use linerate_fleet::coordinator::{HostResult, KeptResult, is_plausible, kept_results};
-use linerate_fleet::message::Role;
-use linerate_lab::fleet::schedule::task_id;
-use linerate_lab::fleet::{FleetPlan, RoundRunner};
+use linerate_fleet::conclude::RoundRunner;
+use linerate_fleet::plan::FleetPlan;
+use linerate_fleet::plan::task_id;
+use linerate_fleet::protocol::coordinator::{HostResult, KeptResult, is_plausible, kept_results};
+use linerate_fleet::protocol::message::Role;
+use linerate_fleet::run::carrier::Carrier;
 use linerate_model::fleet::{Cell, Task};
 use linerate_sys::clock::monotonic_ns;
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use linerate_lab::fleet::trials;
+use linerate_fleet::conclude::trials;
 use linerate_model::fleet::{Cell, FleetReport, FleetRun, HostId, NotRunReason, PlanHash};
 use linerate_model::record::{Body, HostPart, RunId, RunKind, RunState, Trial};
 use linerate_store::keys;

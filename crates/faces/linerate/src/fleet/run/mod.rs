@@ -14,8 +14,8 @@ mod rounds;
 use std::time::Duration;
 
 use linerate_fleet::inventory::Reach;
-use linerate_fleet::message::Caps;
-use linerate_lab::fleet::Topology;
+use linerate_fleet::plan::Topology;
+use linerate_fleet::protocol::message::Caps;
 use linerate_model::fleet::{FleetMode, FleetReport, NotRunReason, PairDirection, PlanHash};
 use linerate_sys::signal::Signals;
 use serde::{Deserialize, Serialize};

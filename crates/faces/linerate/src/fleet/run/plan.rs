@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use linerate_document::fleet::{Announced, announcement};
 use linerate_fleet::inventory::{Host, Reach};
-use linerate_lab::fleet::schedule::{Estimate, estimate};
-use linerate_lab::fleet::{FleetPlan, PlanHost};
+use linerate_fleet::plan::{Estimate, estimate};
+use linerate_fleet::plan::{FleetPlan, PlanHost};
 use linerate_model::fleet::{FleetMode, HostId, Task};
 use linerate_model::numbers::bytes;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_fleet::TaskId;
-use linerate_fleet::coordinator::{Action, Coordinator, NotRun};
+use linerate_fleet::protocol::coordinator::{Action, Coordinator, NotRun};
 use linerate_model::printable::printable;
 use linerate_sys::clock::monotonic_ns;
 

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use linerate_fleet::conclude::trials;
 use linerate_fleet::inventory::checked;
 use linerate_history::run::named::load_named;
-use linerate_lab::fleet::trials;
 use linerate_model::fleet::FleetRun;
 use linerate_model::record::{Body, RunRecord, RunState};
 use linerate_sys::signal::Signals;

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use linerate_carrier::Carrier;
 use linerate_doctor::separating;
 use linerate_document::fleet::{FleetLive, progress_line};
-use linerate_fleet::coordinator::{End, Input, RoundPlan, RoundTask};
+use linerate_fleet::conclude::{FleetProgress, RoundError, RoundRunner};
 use linerate_fleet::inventory::Host;
-use linerate_fleet::message::{ArmTask, Role};
-use linerate_lab::fleet::schedule::task_id;
-use linerate_lab::fleet::{FleetProgress, RoundError, RoundRunner};
+use linerate_fleet::plan::task_id;
+use linerate_fleet::protocol::coordinator::{End, Input, RoundPlan, RoundTask};
+use linerate_fleet::protocol::message::{ArmTask, Role};
+use linerate_fleet::run::carrier::Carrier;
 use linerate_model::fleet::{Cell, FleetMode, HostId, PlanHash, Round, Task};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::{Direction, Transport};

@@ -2,7 +2,7 @@
 //! and fuzzing.
 
 use linerate_fleet::TaskId;
-use linerate_fleet::message::LINE_MAX_BYTES;
+use linerate_fleet::protocol::message::LINE_MAX_BYTES;
 use linerate_sys::clock;
 use serde_json::{Value, json};
 

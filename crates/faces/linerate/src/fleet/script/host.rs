@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use linerate_fleet::TaskId;
-use linerate_fleet::agent::{Action, Agent, Finish, Input, Service};
-use linerate_fleet::message::{
+use linerate_fleet::protocol::agent::{Action, Agent, Finish, Input, Service};
+use linerate_fleet::protocol::message::{
     ArmTask, Done, Ended, Hello, JsonText, Outcome, Plan, Preflighted, Role, TaskEnd, VERSION,
     Versions,
 };

@@ -12,7 +12,7 @@ mod shell;
 
 use std::os::fd::BorrowedFd;
 
-use linerate_carrier::{Carrier, HostEvent};
+use linerate_fleet::run::carrier::{Carrier, HostEvent};
 
 use host::{Outgoing, ScriptHost};
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use linerate_fleet::TaskId;
-use linerate_fleet::message::ArmTask;
+use linerate_fleet::protocol::message::ArmTask;
 use linerate_model::record::RunId;
 use linerate_model::{Direction, Transport};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_fleet::message::ArmTask;
+use linerate_fleet::protocol::message::ArmTask;
 use linerate_model::record::RunId;
 use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::workload::Start;
@@ -97,7 +97,7 @@ fn test_spec(task: &ArmTask) -> TestSpec {
 #[cfg(test)]
 mod tests {
     use linerate_fleet::TaskId;
-    use linerate_fleet::message::Role;
+    use linerate_fleet::protocol::message::Role;
     use linerate_model::Direction;
 
     use super::*;

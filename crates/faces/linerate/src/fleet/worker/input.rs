@@ -7,9 +7,9 @@ use std::io::{self, Stdin};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use linerate_carrier::pipe::{LineInput, Received};
-use linerate_carrier::stdio;
 use linerate_engine::Interrupts;
+use linerate_fleet::run::carrier::pipe::{LineInput, Received};
+use linerate_fleet::run::carrier::stdio;
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::{OsError, clock};
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use linerate_fleet::TaskId;
-use linerate_fleet::message::{ArmTask, Ports, TaskEnd};
+use linerate_fleet::protocol::message::{ArmTask, Ports, TaskEnd};
 use serde::{Deserialize, Serialize};
 
 /// Longest piece of a record in bytes. As a string of JSON it has at most twice as many, since JSON

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use linerate_engine::dialect::iperf3::server;
 use linerate_fleet::TaskId;
-use linerate_fleet::message::ArmTask;
+use linerate_fleet::protocol::message::ArmTask;
 use linerate_model::event::TestHeader;
 use linerate_model::policy::{AccessRules, AccessSource, FactsAccess, Liveness};
 use linerate_model::record::RunId;
@@ -274,7 +274,7 @@ fn refused() -> SinkError {
 
 #[cfg(test)]
 mod tests {
-    use linerate_fleet::message::Role;
+    use linerate_fleet::protocol::message::Role;
     use linerate_model::{Direction, Transport};
 
     use super::*;

@@ -1,6 +1,6 @@
 //! Events of a test as lines of a worker: start, rates, record, end.
 
-use linerate_fleet::message::{ArmTask, Outcome, TaskEnd};
+use linerate_fleet::protocol::message::{ArmTask, Outcome, TaskEnd};
 use linerate_history::run::record::{head, host_key};
 use linerate_model::record::{Body, HostPart, RunId, RunKind, RunRecord, RunState, Trial};
 use linerate_model::workload::Start;

@@ -1,9 +1,9 @@
 //! What workers do: lines, failures, ends.
 
-use linerate_carrier::children::{ChildEvent, ChildId};
 use linerate_fleet::TaskId;
-use linerate_fleet::agent::{Finish, Input};
-use linerate_fleet::message::{Ended, Outcome, TaskEnd};
+use linerate_fleet::protocol::agent::{Finish, Input};
+use linerate_fleet::protocol::message::{Ended, Outcome, TaskEnd};
+use linerate_fleet::run::carrier::children::{ChildEvent, ChildId};
 use linerate_sys::clock;
 
 use super::{Server, Task, Workers};

@@ -8,10 +8,10 @@ use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use linerate_carrier::children::{ChildId, Children};
 use linerate_fleet::TaskId;
-use linerate_fleet::agent::Input;
-use linerate_fleet::message::{ArmTask, Done, Plan, TaskRate};
+use linerate_fleet::protocol::agent::Input;
+use linerate_fleet::protocol::message::{ArmTask, Done, Plan, TaskRate};
+use linerate_fleet::run::carrier::children::{ChildId, Children};
 use linerate_model::record::RunId;
 use linerate_sys::clock;
 use linerate_sys::poll::Epoll;

@@ -1,0 +1,3 @@
+//! Runs a fleet: control connections, and what reads clocks and starts processes.
+
+pub mod carrier;
