@@ -65,7 +65,7 @@ impl Link {
     pub(crate) fn record_facts(&self, snapshot: &mut Snapshot, all: &[Self]) {
         let nic = format!("nic.{}", self.name);
         let number = |kind| u32_of(&self.body, kind);
-        // `IFF_UP` alone is the administrator's wish; `IFF_LOWER_UP` is the carrier.
+        // `IFF_UP` alone is the administrator's setting; `IFF_LOWER_UP` is the carrier.
         snapshot.set(format!("{nic}.link.up"), self.up && self.carrier, SRC);
 
         let facts = [

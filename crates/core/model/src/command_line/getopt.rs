@@ -206,7 +206,7 @@ pub enum GetoptError {
     Ambiguous {
         /// Everything after the dashes.
         typed: Vec<u8>,
-        /// The names it may stand for.
+        /// The names it may represent.
         candidates: Vec<&'static str>,
     },
     /// `--server=1`.
@@ -228,7 +228,7 @@ pub struct Quoting {
     pub close: &'static str,
     /// Around a letter.
     pub letter: &'static str,
-    /// An ambiguous abbreviation is followed by what it may stand for.
+    /// An ambiguous abbreviation is followed by what it may represent.
     pub names_candidates: bool,
 }
 

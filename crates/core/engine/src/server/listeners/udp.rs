@@ -154,7 +154,7 @@ impl UdpListener {
             Connect::Done | Connect::InProgress => {}
         }
 
-        // Datagrams that arrived before connect(2) stay in the queue whoever sent them; the filter
+        // Datagrams that arrived before connect(2) stay in the queue, of any sender; the filter
         // of a connected socket applies to later ones only.
         self.waiting.extend(
             read(fd.as_fd())
