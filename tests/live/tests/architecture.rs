@@ -17,7 +17,19 @@ const ALLOWED: [(&str, &[&str]); 22] = [
     ("linerate-iperf3", &["linerate-model"]),
     ("linerate-iperf2", &["linerate-model"]),
     ("linerate-native", &["linerate-model"]),
-    ("linerate-fleet", &["linerate-model", "linerate-sys"]),
+    (
+        "linerate-fleet",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-engine",
+            "linerate-host",
+            "linerate-store",
+            "linerate-document",
+            "linerate-doctor",
+            "linerate-history",
+        ],
+    ),
     ("linerate-lab", &["linerate-model"]),
     (
         "linerate-history",
@@ -48,7 +60,6 @@ const ALLOWED: [(&str, &[&str]); 22] = [
         "linerate-document",
         &[
             "linerate-model",
-            "linerate-fleet",
             "linerate-lab",
             "linerate-sys",
         ],

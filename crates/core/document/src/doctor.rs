@@ -101,12 +101,13 @@ fn verbatim(label: &str, text: &str) -> Block {
 }
 
 /// Text that is wrapped within its column.
-pub(crate) fn wrapped(label: &str, text: impl Into<String>) -> Block {
+/// A labelled paragraph.
+pub fn wrapped(label: &str, text: impl Into<String>) -> Block {
     Block::entry(label, COLUMN, text)
 }
 
 /// Wrapped text under a label that has the colour of a severity.
-pub(crate) fn graded(label: &str, severity: Severity, text: &str) -> Block {
+pub fn graded(label: &str, severity: Severity, text: &str) -> Block {
     let label = format!("{label:<COLUMN$}");
     let status = label.trim_end().to_owned();
     let padding = label[status.len()..].to_owned();
@@ -228,7 +229,7 @@ fn place(finding: &Finding) -> &str {
 }
 
 /// Commands, the way back, and advice. `all` has the finding to which it may refer.
-pub(crate) fn steps(finding: &Finding, all: &[Finding], verbose: bool) -> Vec<Block> {
+pub fn steps(finding: &Finding, all: &[Finding], verbose: bool) -> Vec<Block> {
     let there = |command: &String| command.clone() + &place_of_commands(finding);
     let commands = |commands: &[String]| commands.iter().map(there).collect::<Vec<_>>();
     let mut blocks = labelled("  do", &commands(&finding.remedy));

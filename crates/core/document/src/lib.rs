@@ -8,8 +8,6 @@
 //! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.22 prints them
 //! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
 //! * [`service`]: logs and numbers of a server
-//! * [`fleet`]: a run of many hosts as text, JSON, comma-separated values and HTML, and its
-//!   progress
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
 //! * [`path`]: a test of a path as text, JSON and HTML, and its progress
 //! * [`record`]: records of runs as HTML, text and Markdown
@@ -23,7 +21,6 @@ pub mod chart;
 pub mod curve;
 pub mod doctor;
 pub mod expected;
-pub mod fleet;
 pub mod flood;
 mod glyphs;
 pub mod iperf2;

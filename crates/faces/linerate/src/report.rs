@@ -2,13 +2,22 @@
 
 use linerate_document::Style;
 use linerate_document::record;
+use linerate_document::record::ProductReport;
 pub use linerate_document::record::Stretch;
+use linerate_fleet::report::RECORDS;
 use linerate_history::report::export;
 use linerate_history::run::named::load_named;
 use linerate_http::report::record_blocks;
 use linerate_model::outcome::Error;
 use linerate_model::record::RunRecord;
 use linerate_store::Place;
+
+/// Records of all products.
+pub(crate) const PRODUCTS: ProductReport = ProductReport {
+    name: RECORDS.name,
+    answers: RECORDS.answers,
+    blocks: |record, is_page| (RECORDS.blocks)(record, is_page).or_else(|| record_blocks(record)),
+};
 
 /// Which runs are reported, and how.
 #[derive(Debug, Clone)]
@@ -67,9 +76,9 @@ pub fn report(spec: &ReportSpec) -> Result<String, Error> {
     }
 
     Ok(match spec.form {
-        Form::Html => record::html(&records, spec.stretch, record_blocks),
+        Form::Html => record::html(&records, spec.stretch, PRODUCTS),
         Form::Markdown => export::markdown::document(&records),
-        Form::Text => record::text(&records, spec.stretch, record_blocks, spec.style),
+        Form::Text => record::text(&records, spec.stretch, PRODUCTS, spec.style),
     })
 }
 

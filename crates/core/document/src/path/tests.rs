@@ -409,7 +409,7 @@ fn a_stored_test_is_shown_as_when_it_ended() {
     let shown = record::text(
         std::slice::from_ref(&record),
         record::Stretch::default(),
-        |_| None,
+        record::ProductReport::NONE,
         Style::PLAIN,
     );
     assert!(
@@ -426,14 +426,14 @@ fn a_stored_test_is_shown_as_when_it_ended() {
     let page = record::html(
         std::slice::from_ref(&record),
         record::Stretch::default(),
-        |_| None,
+        record::ProductReport::NONE,
     );
     assert!(page.contains("Load down over time") && !page.contains("No charts"));
     let anonymous = record::anonymized(&record);
     let shown = record::text(
         &[anonymous],
         record::Stretch::default(),
-        |_| None,
+        record::ProductReport::NONE,
         Style::PLAIN,
     );
 

@@ -18,8 +18,8 @@ use crate::plan::Plan;
 use crate::plan::cells::Phases;
 use cells::JudgedCells;
 
-pub use cells::refinements;
-pub use sentences::{path_defects, slow_tests};
+pub(crate) use cells::refinements;
+pub(crate) use sentences::{path_defects, slow_tests};
 
 /// Share of invalid cells above which the experiment is invalid.
 const INVALID_MAX: f64 = 0.2;

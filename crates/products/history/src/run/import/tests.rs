@@ -200,10 +200,11 @@ fn a_page_of_a_run_imports_the_run() {
         .join("run.html")
         .to_string_lossy()
         .into_owned();
-    let page =
-        linerate_document::record::html(std::slice::from_ref(&record), Stretch::default(), |_| {
-            None
-        });
+    let page = linerate_document::record::html(
+        std::slice::from_ref(&record),
+        Stretch::default(),
+        linerate_document::record::ProductReport::NONE,
+    );
     fs::write(&file, page).expect("written");
     assert_eq!(counts(&import_file(Some(&path), &file, &[])), (1, 0, 0));
     fs::write(&file, serde_json::to_string(&record).expect("JSON")).expect("written");
