@@ -17,7 +17,19 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ("linerate-iperf3", DIALECT),
     ("linerate-iperf2", DIALECT),
     ("linerate-native", &["linerate-model"]),
-    ("linerate-fleet", &["linerate-model", "linerate-sys"]),
+    (
+        "linerate-fleet",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-engine",
+            "linerate-host",
+            "linerate-store",
+            "linerate-document",
+            "linerate-doctor",
+            "linerate-history",
+        ],
+    ),
     ("linerate-lab", &["linerate-model"]),
     (
         "linerate-path",
@@ -61,12 +73,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ),
     (
         "linerate-document",
-        &[
-            "linerate-model",
-            "linerate-fleet",
-            "linerate-lab",
-            "linerate-sys",
-        ],
+        &["linerate-model", "linerate-lab", "linerate-sys"],
     ),
     (
         "linerate-tui",

@@ -6,8 +6,6 @@
 //! * [`sparkline`]: points over time as characters
 //! * [`doctor`]: a diagnosis as text, JSON and script
 //! * [`service`]: logs and numbers of a server
-//! * [`fleet`]: a run of many hosts as text, JSON, comma-separated values and HTML, and its
-//!   progress
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
 //! * [`record`]: records of runs as HTML, text and Markdown
 //! * [`trial`]: the closing line of `linerate try`
@@ -20,7 +18,6 @@ mod charset;
 pub mod chart;
 pub mod doctor;
 pub mod expected;
-pub mod fleet;
 pub mod live;
 pub mod log_rate_limit;
 pub mod number;

@@ -9,7 +9,7 @@ use linerate_model::event::Endpoint;
 
 use crate::Error;
 use crate::command_line::iperf3::{program_version, system_line};
-use crate::report::record_blocks;
+use crate::report::PRODUCTS;
 
 /// A report of another program, written from a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub fn show(
     form: RunForm,
     style: Style,
 ) -> Result<String, Error> {
-    history.show(names, form, record_blocks, style)
+    history.show(names, form, PRODUCTS, style)
 }
 
 /// Plays throughput tests back into the report of another program on the standard output.

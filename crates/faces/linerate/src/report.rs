@@ -1,14 +1,26 @@
 //! `linerate report`: reads runs and writes one report of them.
 
 use linerate_document::Style;
-use linerate_document::blocks::Block;
 use linerate_document::record;
+use linerate_document::record::ProductReport;
 pub use linerate_document::record::Stretch;
+use linerate_fleet::report::RECORDS;
 use linerate_history::report::export;
 use linerate_history::run::named::load_named;
 use linerate_model::outcome::Error;
 use linerate_model::record::RunRecord;
 use linerate_store::Place;
+
+/// Records of all products.
+pub(crate) const PRODUCTS: ProductReport = ProductReport {
+    name: RECORDS.name,
+    answers: RECORDS.answers,
+    blocks: |record, is_page| {
+        (RECORDS.blocks)(record, is_page)
+            .or_else(|| linerate_http::report::record_blocks(record))
+            .or_else(|| linerate_path::report::record_blocks(record, is_page))
+    },
+};
 
 /// Which runs are reported, and how.
 #[derive(Debug, Clone)]
@@ -67,9 +79,9 @@ pub fn report(spec: &ReportSpec) -> Result<String, Error> {
     }
 
     Ok(match spec.form {
-        Form::Html => record::html(&records, spec.stretch, record_blocks),
+        Form::Html => record::html(&records, spec.stretch, PRODUCTS),
         Form::Markdown => export::markdown::document(&records),
-        Form::Text => record::text(&records, spec.stretch, record_blocks, spec.style),
+        Form::Text => record::text(&records, spec.stretch, PRODUCTS, spec.style),
     })
 }
 
@@ -80,10 +92,4 @@ fn load(spec: &ReportSpec) -> Result<Vec<RunRecord>, Error> {
         .iter()
         .map(|name| load_named(place.as_ref(), name));
     Ok(runs.collect::<Result<Vec<_>, _>>()?.concat())
-}
-
-/// The report of what the product of a record measured.
-pub(crate) fn record_blocks(record: &RunRecord, has_charts: bool) -> Option<Vec<Block>> {
-    linerate_http::report::record_blocks(record)
-        .or_else(|| linerate_path::report::record_blocks(record, has_charts))
 }

@@ -5,6 +5,7 @@
 //! * [`protocol`] holds the machines of coordinator and agent, and their messages.
 //! * [`conclude`] runs a plan over a [`RoundRunner`](conclude::RoundRunner) and makes findings out
 //!   of its cells.
+//! * [`report`] writes findings and cells as text, JSON, comma-separated values and HTML.
 //! * [`run`] joins them with hosts: control connections, clocks, processes.
 //!
 //! All but [`run`] are functions of their input: they open no socket, read no clock and start no
@@ -18,6 +19,7 @@ mod fixtures;
 pub mod inventory;
 pub mod plan;
 pub mod protocol;
+pub mod report;
 pub mod run;
 
 pub use linerate_model::fleet::{HostId, TaskId};

@@ -18,9 +18,26 @@ pub use page::{RUNS_MAX, quoted};
 use crate::blocks::Block;
 use crate::style::Style;
 
-/// The report of what a product measured, as a part of the report of its record, with charts or
-/// without; `None` of a record of another kind.
-pub type ProductReport = fn(&RunRecord, bool) -> Option<Vec<Block>>;
+/// The report of what a product measured, as parts of the report of its record. Each is `None` of a
+/// record of another kind.
+#[derive(Debug, Clone, Copy)]
+pub struct ProductReport {
+    /// The kind of the run for its title.
+    pub name: fn(&RunRecord) -> Option<String>,
+    /// The answers.
+    pub answers: fn(&RunRecord) -> Option<Vec<String>>,
+    /// The report but its title; the second argument is true for a page with charts.
+    pub blocks: fn(&RunRecord, bool) -> Option<Vec<Block>>,
+}
+
+impl ProductReport {
+    /// Of no product.
+    pub const NONE: Self = Self {
+        name: |_| None,
+        answers: |_| None,
+        blocks: |_, _| None,
+    };
+}
 
 /// A part of the time of each trial, in ns since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

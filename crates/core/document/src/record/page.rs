@@ -17,8 +17,8 @@ use super::{ProductReport, Stretch, charts, hosts};
 use crate::blocks::{Block, Document, Download};
 use crate::number::counted;
 use crate::numbers::{MISSING, digits};
+use crate::sweep;
 use crate::table::Table;
-use crate::{fleet, sweep};
 
 /// Most runs of one report.
 pub const RUNS_MAX: usize = 200;
@@ -33,7 +33,7 @@ const RECORDS_BYTES_MAX: usize = 180_000;
 pub(super) fn page(records: &[RunRecord], stretch: Stretch, product: ProductReport) -> String {
     let mut document = Document {
         name: "linerate report",
-        blocks: overview(records),
+        blocks: overview(records, product),
     };
     let shown = shown(records);
     document
@@ -47,7 +47,7 @@ pub(super) fn page(records: &[RunRecord], stretch: Stretch, product: ProductRepo
 
 /// The page without charts and files.
 pub(super) fn summary(records: &[RunRecord], stretch: Stretch, product: ProductReport) -> Document {
-    let mut blocks = overview(records);
+    let mut blocks = overview(records, product);
     blocks.extend(runs(records, stretch, product, false));
     Document {
         name: "linerate report",
@@ -76,13 +76,14 @@ fn runs(
 
     let runs = shown(records).iter();
     runs.flat_map(|record| {
-        std::iter::once(head(title(record))).chain(run(record, stretch, product, has_charts))
+        std::iter::once(head(title(record, product)))
+            .chain(run(record, stretch, product, has_charts))
     })
     .collect()
 }
 
 /// One row per run, where there are several.
-fn overview(records: &[RunRecord]) -> Vec<Block> {
+fn overview(records: &[RunRecord], product: ProductReport) -> Vec<Block> {
     if records.len() < 2 {
         return Vec::new();
     }
@@ -103,7 +104,7 @@ fn overview(records: &[RunRecord]) -> Vec<Block> {
     let table = Table::of("", "", &rows)
         .text("run", |record| record.run_id.short())
         .text("started", |record| record.started_at.clone())
-        .text("what", |record| title(record))
+        .text("what", |record| title(record, product))
         .text("state", |record| record.state.words().to_owned())
         .text("result", |record| result(record));
 
@@ -127,7 +128,7 @@ fn overview(records: &[RunRecord]) -> Vec<Block> {
 }
 
 /// Title given by the user, or what was run.
-fn title(record: &RunRecord) -> String {
+fn title(record: &RunRecord, product: ProductReport) -> String {
     let what = match &record.body {
         Body::Sweep(_) => "sweep".to_owned(),
         Body::Test | Body::Session(_) => match (path(record), test(record)) {
@@ -138,8 +139,7 @@ fn title(record: &RunRecord) -> String {
         Body::HttpLoad(_) => "HTTP load".to_owned(),
         Body::HttpLab(_) => "HTTP lab".to_owned(),
         Body::Doctor => "diagnosis".to_owned(),
-        Body::Fleet(run) => fleet::name(run),
-        _ => stored_name(record.kind),
+        _ => (product.name)(record).unwrap_or_else(|| stored_name(record.kind)),
     };
     let ends = match (&record.path.client, &record.path.server) {
         (Some(client), Some(server)) => format!("{client} to {server}: "),
@@ -198,7 +198,7 @@ fn run(
     has_charts: bool,
 ) -> Vec<Block> {
     let measures = measures::all(record);
-    let mut blocks: Vec<Block> = answers(record, &measures)
+    let mut blocks: Vec<Block> = answers(record, &measures, product)
         .into_iter()
         .map(Block::Answer)
         .collect();
@@ -227,8 +227,7 @@ fn run(
         Body::Sweep(Some(found)) => {
             blocks.extend(sweep::blocks(found, &recorded_runs(found, &record.trials)));
         }
-        Body::Fleet(run) => blocks.extend(fleet::record_blocks(run, &record.trials, has_charts)),
-        _ => blocks.extend(product(record, has_charts).unwrap_or_default()),
+        _ => blocks.extend((product.blocks)(record, has_charts).unwrap_or_default()),
     }
 
     if has_charts {
@@ -269,7 +268,7 @@ fn run(
 }
 
 /// What the run found; of a run without a result why there is none.
-fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
+fn answers(record: &RunRecord, measures: &[Values<'_>], product: ProductReport) -> Vec<String> {
     let reason = record
         .reason
         .as_ref()
@@ -289,13 +288,14 @@ fn answers(record: &RunRecord, measures: &[Values<'_>]) -> Vec<String> {
 
     let answers: Vec<String> = match &record.body {
         Body::Sweep(Some(found)) => vec![sweep::verdict(found)],
-        Body::Fleet(run) if run.report.is_some() => fleet::answer(run, &record.trials),
         // Its cells have no common value.
         Body::HttpLab(Some(_)) => Vec::new(),
-        _ => measures::primary(measures)
-            .into_iter()
-            .filter_map(Values::best)
-            .collect(),
+        _ => (product.answers)(record).unwrap_or_else(|| {
+            measures::primary(measures)
+                .into_iter()
+                .filter_map(Values::best)
+                .collect()
+        }),
     };
     let loss = measures
         .iter()

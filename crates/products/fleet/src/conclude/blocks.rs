@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::clearance::Clearance;
 use super::discovery::Gates;
+use super::known_good::KnownGood;
 use super::matrix::{Entry, Matrix};
 use linerate_model::stats::median;
 
@@ -31,7 +31,7 @@ pub(super) type Racks<'a> = (Option<&'a str>, Option<&'a str>);
 /// explains them; it needs two other racks.
 pub(super) fn slow_uplinks(
     matrix: &Matrix,
-    clearance: &Clearance,
+    clearance: &KnownGood,
     racks: &[Option<&str>],
     reference: f64,
     gates: &Gates,
@@ -128,7 +128,7 @@ fn guilty<'a>(
 /// Cells between cleared ends by the racks of source and sink.
 pub(super) fn by_block<'a>(
     matrix: &Matrix,
-    clearance: &Clearance,
+    clearance: &KnownGood,
     racks: &[Option<&'a str>],
 ) -> BTreeMap<Racks<'a>, Vec<f64>> {
     let rack = |host: usize| racks.get(host).copied().flatten();

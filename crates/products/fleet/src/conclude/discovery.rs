@@ -1,6 +1,6 @@
 //! Which effects are no chance: two gates, and a limit on the share of false discoveries.
 
-use super::clearance::TOLERANCE_LN;
+use super::known_good::TOLERANCE_LN;
 use linerate_model::stats::{adjusted, normal_below};
 
 /// Effects that are slow enough to matter and stand out of the spread.

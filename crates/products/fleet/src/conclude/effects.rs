@@ -7,8 +7,8 @@ use linerate_model::fleet::{
 };
 
 use super::blocks::{SlowUplink, slow_uplinks};
-use super::clearance::Clearance;
 use super::discovery::{Candidate, Gates, slow};
+use super::known_good::KnownGood;
 use super::matrix::{Entry, Matrix};
 use super::reference::{Reference, scale};
 use linerate_model::stats::median;
@@ -38,7 +38,7 @@ pub fn analyse(cells: &[&Cell], racks: &BTreeMap<HostId, String>) -> Option<Anal
         .map(|host| racks.get(host).map(String::as_str))
         .collect();
 
-    let clearance = Clearance::of(&matrix)?;
+    let clearance = KnownGood::of(&matrix)?;
     let reference = Reference::of(&matrix, &clearance, &racks);
     let fit = Fit::new(&matrix, &clearance, reference.rate);
     let scale = fit.scale(&reference, &racks);
@@ -60,7 +60,7 @@ pub fn analyse(cells: &[&Cell], racks: &BTreeMap<HostId, String>) -> Option<Anal
 /// Effects of both directions of each host, in the logarithm.
 struct Fit<'a> {
     matrix: &'a Matrix,
-    clearance: &'a Clearance,
+    clearance: &'a KnownGood,
     reference: f64,
     sends: Vec<End>,
     receives: Vec<End>,
@@ -76,7 +76,7 @@ struct End {
 }
 
 impl<'a> Fit<'a> {
-    fn new(matrix: &'a Matrix, clearance: &'a Clearance, reference: f64) -> Self {
+    fn new(matrix: &'a Matrix, clearance: &'a KnownGood, reference: f64) -> Self {
         let hosts = matrix.hosts.len();
         let (mut sent, mut received) = (vec![Vec::new(); hosts], vec![Vec::new(); hosts]);
 

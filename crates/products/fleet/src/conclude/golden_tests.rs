@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use linerate_model::finding::Confidence;
 use linerate_model::fleet::Cell;
 
-use super::collision::{estimate, occupied, probability};
 use super::fairness::jain;
+use super::hash_collision::{estimate, occupied, probability};
 use super::{analyse, findings, groups};
 use crate::fixtures::{cell, host, pair_cells};
 

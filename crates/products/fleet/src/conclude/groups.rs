@@ -5,8 +5,8 @@ use linerate_model::fleet::{Cell, HostId};
 use linerate_model::numbers::change;
 use serde::Serialize;
 
-use super::clearance::Clearance;
 use super::findings::{self, because};
+use super::known_good::KnownGood;
 use super::matrix::Matrix;
 use linerate_model::stats::{median, median_deviation};
 
@@ -165,7 +165,7 @@ fn groups_of(cells: &[&Cell], hub: Option<&HostId>) -> Option<Groups> {
 
 /// Logarithms of the rates of each host that count for it.
 fn host_rates(matrix: &Matrix, hub: Option<&HostId>) -> Option<Vec<Vec<f64>>> {
-    let clearance = Clearance::of(matrix)?;
+    let clearance = KnownGood::of(matrix)?;
     let is_hub = |at: usize| matrix.hosts.get(at) == hub;
     let mut rates = vec![Vec::new(); matrix.hosts.len()];
 

@@ -7,10 +7,10 @@ pub use linerate_model::fleet::LadderRow;
 use linerate_model::fleet::{Cell, HostId, LadderDirection, Measurement, Task};
 use linerate_model::numbers::rate;
 
-use super::collision::{self, QueueEstimate, occupied};
 use super::fairness::jain;
 use super::findings::{self, because, read};
-use super::poison::{self, Poisoning};
+use super::hash_collision::{self, QueueEstimate, occupied};
+use super::interference::{self, Poisoning};
 use crate::plan::ladder::Step;
 use linerate_model::stats::median;
 
@@ -103,7 +103,7 @@ fn measured<'a>(step: &Step, cells: &'a Cells) -> Measured<'a> {
 pub fn suspects(rows: &[LadderRow]) -> BTreeSet<(LadderDirection, HostId)> {
     let of_row = |row: &LadderRow| {
         let rates: Vec<f64> = row.hosts_bps.iter().map(|(_, rate)| *rate).collect();
-        let slow = poison::suspects(&rates).into_iter();
+        let slow = interference::suspects(&rates).into_iter();
         let named = slow
             .filter_map(|at| row.hosts_bps.get(at))
             .map(|(host, _)| (row.direction, host.clone()));
@@ -145,7 +145,7 @@ pub fn poisoning(
         }
     }
 
-    let found = poison::compare(&with, &without, &own)?;
+    let found = interference::compare(&with, &without, &own)?;
     let finding = found.is_found().then(|| poison_finding(&found, suspect));
     Some((found, finding))
 }
@@ -257,7 +257,7 @@ fn unfair(hub: &HostId, alone: &LadderRow, all: &LadderRow) -> Option<Finding> {
 #[must_use]
 pub fn queues(all: &LadderRow, alone: &LadderRow) -> Option<QueueEstimate> {
     let rates: Vec<f64> = alone.hosts_bps.iter().map(|(_, rate)| *rate).collect();
-    collision::estimate(
+    hash_collision::estimate(
         &all.sums_bps,
         median(&rates)?,
         u32::try_from(all.level).ok()?,

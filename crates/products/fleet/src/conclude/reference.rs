@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::blocks::{BLOCK_CELLS_MIN, Racks, by_block};
-use super::clearance::Clearance;
+use super::known_good::KnownGood;
 use super::matrix::Matrix;
 use linerate_model::stats::{median, median_deviation};
 
@@ -20,7 +20,7 @@ pub(super) struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    pub(super) fn of(matrix: &Matrix, clearance: &Clearance, racks: &[Option<&'a str>]) -> Self {
+    pub(super) fn of(matrix: &Matrix, clearance: &KnownGood, racks: &[Option<&'a str>]) -> Self {
         let blocks = by_block(matrix, clearance, racks);
         let limit = 2.0 * clearance.tolerance;
         let is_good = |cell: &f64| *cell >= clearance.reference + limit;

@@ -16,8 +16,8 @@
 //! makes all others but CANCEL unfit.
 
 mod command;
+mod dedup;
 mod local;
-mod order;
 mod outcome;
 mod record_parts;
 mod round;
@@ -36,7 +36,7 @@ use crate::protocol::message::{
     PREAMBLE, Plan, Preflight, Preflighted, Sample, TaskEnd, encode,
 };
 use crate::{MS_NS, SECOND_NS};
-use order::Commands;
+use dedup::Commands;
 use round::Round;
 
 /// Longest wait of an agent on a byte stream for its PLAN.

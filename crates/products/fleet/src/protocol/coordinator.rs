@@ -10,15 +10,15 @@
 //! what keeps it.
 
 mod clocks;
+mod dispatch;
 mod finish;
 mod host;
-mod intake;
-mod kept;
 mod not_run;
-mod parts;
-mod plausible;
+mod reassembly;
+mod replayed_results;
 mod round;
 mod round_intake;
+mod sanity;
 mod step;
 
 use std::collections::{HashMap, VecDeque};
@@ -32,11 +32,11 @@ use crate::protocol::message::{
     Preflighted, Role, Sample, TaskEnd, encode,
 };
 use crate::{HostId, SECOND_NS, TaskId};
-use host::{Host, Presence};
-pub use kept::{KeptResult, kept_results};
+use host::{Host, HostState};
 pub use not_run::{DropReason, NotRun};
-pub use plausible::is_plausible;
+pub use replayed_results::{KeptResult, kept_results};
 use round::Round;
+pub use sanity::is_plausible;
 use step::Barrier;
 pub use step::Step;
 
@@ -223,7 +223,7 @@ pub struct HostResult {
     pub host: usize,
     /// The task.
     pub task: TaskId,
-    /// Part of the host in it.
+    /// RoundHost of the host in it.
     pub role: Role,
     /// How it ended.
     pub end: TaskEnd,
@@ -344,7 +344,7 @@ impl Coordinator {
     pub fn is_planned(&self, host: usize) -> bool {
         self.hosts
             .get(host)
-            .is_some_and(|host| host.presence == Presence::Planned)
+            .is_some_and(|host| host.presence == HostState::Planned)
     }
 
     /// Name of a host.

@@ -19,11 +19,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use agent::{
-    Address, AgentMessage, AgentState, Armed, Beat, Clocked, Done, Ended, Hello, Outcome, Planned,
-    Sample, Started, TaskEnd, TaskRate, TaskResult, Versions,
+    Address, AgentMessage, AgentState, Armed, Clocked, Done, Ended, Heartbeat, Hello, Outcome,
+    Planned, Sample, Started, TaskEnd, TaskRate, TaskResult, Versions,
 };
 pub use coordinator::{
-    Arm, Cancel, Clock, CoordinatorMessage, FactsDepth, Go, Plan, Preflight, ProbeTarget, Solicit,
+    Cancel, Clock, CoordinatorMessage, FactsDepth, Plan, Preflight, PrepareRound, ProbeTarget,
+    Solicit, StartRound,
 };
 pub use delivery::{Delivery, delivery};
 pub(crate) use fail::shortened;

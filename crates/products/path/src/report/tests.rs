@@ -16,6 +16,12 @@ use super::*;
 
 const MS: i64 = 1_000_000;
 
+/// Records of tests of a path alone.
+const PRODUCT: record::ProductReport = record::ProductReport {
+    blocks: record_blocks,
+    ..record::ProductReport::NONE
+};
+
 /// All percentiles around a median, in ms.
 fn delay(n: u64, lost: u64, p50: f64, p95: f64, p99: f64) -> Value {
     let ns = |ms: f64| (ms * MS as f64) as i64;
@@ -409,7 +415,7 @@ fn a_stored_test_is_shown_as_when_it_ended() {
     let shown = record::text(
         std::slice::from_ref(&record),
         record::Stretch::default(),
-        record_blocks,
+        PRODUCT,
         Style::PLAIN,
     );
     assert!(
@@ -426,14 +432,14 @@ fn a_stored_test_is_shown_as_when_it_ended() {
     let page = record::html(
         std::slice::from_ref(&record),
         record::Stretch::default(),
-        record_blocks,
+        PRODUCT,
     );
     assert!(page.contains("Load down over time") && !page.contains("No charts"));
     let anonymous = record::anonymized(&record);
     let shown = record::text(
         &[anonymous],
         record::Stretch::default(),
-        record_blocks,
+        PRODUCT,
         Style::PLAIN,
     );
 

@@ -2,7 +2,7 @@
 
 use linerate_model::record::RunId;
 
-use super::order::Standing;
+use super::dedup::SequenceCheck;
 use super::{Action, Agent, Pending, State, Stop, StopReason};
 use crate::protocol::lease::Lease;
 use crate::protocol::line::TooLong;
@@ -87,15 +87,15 @@ impl Agent {
     /// Commands that are executed once.
     fn handle_command(&mut self, now_ns: u64, id: (RunId, u64, u64), command: CoordinatorMessage) {
         let (run, epoch, seq) = id;
-        match self.commands.standing(run, epoch, seq) {
-            Standing::Pending => {}
-            Standing::Answered(line) => self.actions.push_back(Action::Send(line)),
-            Standing::Old => self.fail(Refusal::new(
+        match self.commands.check_sequence(run, epoch, seq) {
+            SequenceCheck::Pending => {}
+            SequenceCheck::Answered(line) => self.actions.push_back(Action::Send(line)),
+            SequenceCheck::Old => self.fail(Refusal::new(
                 FailCode::Order,
                 Some(seq),
                 "a later command was executed",
             )),
-            Standing::New => {
+            SequenceCheck::New => {
                 self.epoch = epoch;
                 self.commands.begin(run, epoch, seq);
                 self.renew(now_ns);

@@ -7,7 +7,7 @@ use crate::protocol::message::{AgentMessage, JsonText, TaskEnd, TaskResult};
 
 /// A result that waits for the counters of the host.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct PendingResult {
     finish: Finish,
     pub(super) until_ns: u64,
 }
@@ -32,7 +32,7 @@ impl Agent {
             return self.send_result(number, finish, None);
         }
 
-        round.held = Some(Held {
+        round.held = Some(PendingResult {
             finish,
             until_ns: now_ns.saturating_add(HOST_WINDOW_TIMEOUT_NS),
         });

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::outcome::Held;
+use super::outcome::PendingResult;
 use super::{
     Action, Agent, GO_TIMEOUT_NS, OVERTIME_NS, Pending, START_AHEAD_MAX_NS, State, StopReason,
 };
 use crate::TaskId;
-use crate::protocol::message::{AddressRange, Arm, ArmTask, FailCode, Go};
+use crate::protocol::message::{AddressRange, ArmTask, FailCode, PrepareRound, StartRound};
 
 /// Tasks of this host in a round.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Round {
     offset_ns: i64,
     pub(super) tasks: Vec<RunTask>,
     /// The last result, which waits for the counters of the host.
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<PendingResult>,
 }
 
 /// A task in a round.
@@ -62,10 +62,10 @@ impl Agent {
         &mut self,
         now_ns: u64,
         seq: u64,
-        arm: Arm,
+        arm: PrepareRound,
     ) -> Result<(), (FailCode, String)> {
         self.check_arm(&arm)?;
-        let Arm {
+        let PrepareRound {
             round: number,
             offset_ns,
             tasks,
@@ -104,7 +104,7 @@ impl Agent {
         Ok(())
     }
 
-    fn check_arm(&self, arm: &Arm) -> Result<(), (FailCode, String)> {
+    fn check_arm(&self, arm: &PrepareRound) -> Result<(), (FailCode, String)> {
         if arm.round <= self.last_round {
             return Err((
                 FailCode::Late,
@@ -141,7 +141,7 @@ impl Agent {
         }
     }
 
-    pub(super) fn go(&mut self, now_ns: u64, go: &Go) -> Result<(), (FailCode, String)> {
+    pub(super) fn go(&mut self, now_ns: u64, go: &StartRound) -> Result<(), (FailCode, String)> {
         let State::Armed(round) = &mut self.state else {
             return Ok(());
         };

@@ -2,7 +2,7 @@
 
 use super::{Agent, BEAT_DEFAULT_MS, LeaveReason, Pending, State, StopReason};
 use crate::MS_NS;
-use crate::protocol::message::{AgentMessage, Beat};
+use crate::protocol::message::{AgentMessage, Heartbeat};
 
 /// Bounds of the period of BEAT.
 const BEAT_MIN_MS: u64 = 100;
@@ -36,7 +36,7 @@ impl Agent {
         self.end_late_tasks(now_ns);
         if now_ns >= self.next_beat_ns && !self.is_closed() {
             self.next_beat_ns = now_ns.saturating_add(self.beat_period_ns());
-            self.send(AgentMessage::Beat(Beat {
+            self.send(AgentMessage::Beat(Heartbeat {
                 state: Some(self.state()),
             }));
         }

@@ -1,6 +1,6 @@
 //! Exchanges of clock readings.
 
-use super::{Action, CLOCKED_TIMEOUT_NS, Coordinator, Presence, Step};
+use super::{Action, CLOCKED_TIMEOUT_NS, Coordinator, HostState, Step};
 use crate::MS_NS;
 use crate::protocol::clock::Exchange;
 use crate::protocol::message::{Clock, Clocked, CoordinatorMessage};
@@ -15,7 +15,7 @@ const AWAITED_MAX: usize = 64;
 
 impl Coordinator {
     pub(super) fn begin_clocks(&mut self, now_ns: u64, exchanges: u32) {
-        let planned = self.hosts_where(|host| host.presence == Presence::Planned);
+        let planned = self.hosts_where(|host| host.presence == HostState::Planned);
         for index in &planned {
             if let Some(host) = self.host_mut(*index) {
                 host.exchanges_left = exchanges.max(1);
@@ -35,8 +35,9 @@ impl Coordinator {
 
     /// Begins exchanges with hosts that wait for theirs.
     fn send_due_clocks(&mut self, now_ns: u64) {
-        let is_awaited =
-            |host: &super::Host| host.clock_sent_ns.is_some() && host.presence == Presence::Planned;
+        let is_awaited = |host: &super::Host| {
+            host.clock_sent_ns.is_some() && host.presence == HostState::Planned
+        };
         let awaited = self
             .hosts
             .iter()
@@ -98,7 +99,7 @@ impl Coordinator {
             let is_stale =
                 host.clock.rtt_p99_ns().is_some() && host.clock.needs_refresh(now_ns, budget_ns);
             let is_lost = host.has_lost_clock(now_ns);
-            host.presence == Presence::Planned
+            host.presence == HostState::Planned
                 && (is_lost || is_stale && host.clock_sent_ns.is_none())
         };
         let mut due = self.hosts_where(is_due);

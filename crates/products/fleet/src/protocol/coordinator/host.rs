@@ -1,7 +1,7 @@
 //! State of one host at the coordinator.
 
 use super::CLOCKED_TIMEOUT_NS;
-use super::parts::Parts;
+use super::reassembly::Parts;
 use crate::HostId;
 use crate::protocol::clock::Estimator;
 use crate::protocol::message::Hello;
@@ -10,7 +10,7 @@ use crate::protocol::message::Hello;
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) id: HostId,
-    pub(super) presence: Presence,
+    pub(super) presence: HostState,
     pub(super) hello: Option<Box<Hello>>,
     /// Number of its last PLAN or PREFLIGHT.
     pub(super) command_seq: Option<u64>,
@@ -32,7 +32,7 @@ pub(super) struct Host {
 
 /// How far a host is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Presence {
+pub(super) enum HostState {
     /// Its HELLO is awaited.
     Awaited,
     /// It has not confirmed a plan.
@@ -47,7 +47,7 @@ impl Host {
     pub(super) fn new(now_ns: u64, id: HostId) -> Self {
         Self {
             id,
-            presence: Presence::Awaited,
+            presence: HostState::Awaited,
             hello: None,
             command_seq: None,
             ports: Vec::new(),
@@ -70,11 +70,11 @@ impl Host {
 
     /// It has received a plan and not answered it.
     pub(super) fn has_open_plan(&self) -> bool {
-        self.presence == Presence::Greeted && self.command_seq.is_some()
+        self.presence == HostState::Greeted && self.command_seq.is_some()
     }
 
     /// Its agent answered and is not dropped.
     pub(super) fn is_connected(&self) -> bool {
-        matches!(self.presence, Presence::Greeted | Presence::Planned)
+        matches!(self.presence, HostState::Greeted | HostState::Planned)
     }
 }

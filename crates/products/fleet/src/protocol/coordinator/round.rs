@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    ARMED_TIMEOUT_NS, Action, Coordinator, DONE_TIMEOUT_NS, NotRun, Presence, RoundPlan, RoundTask,
-    Step,
+    ARMED_TIMEOUT_NS, Action, Coordinator, DONE_TIMEOUT_NS, HostState, NotRun, RoundPlan,
+    RoundTask, Step,
 };
 use crate::protocol::clock::{LEAD_MAX_NS, lead_ns};
-use crate::protocol::message::{Arm, ArmTask, Cancel, CoordinatorMessage, FailCode, Go};
+use crate::protocol::message::{
+    ArmTask, Cancel, CoordinatorMessage, FailCode, PrepareRound, StartRound,
+};
 use crate::{MS_NS, TaskId};
 
 /// How long servers may report after the last client.
@@ -18,9 +20,9 @@ const GRACE_NS: u64 = 500 * MS_NS;
 pub(super) struct Round {
     pub(super) number: u32,
     phase: Phase,
-    pub(super) tasks: Vec<Progress>,
+    pub(super) tasks: Vec<TaskState>,
     /// Hosts that received ARM.
-    pub(super) hosts: BTreeMap<usize, Part>,
+    pub(super) hosts: BTreeMap<usize, RoundHost>,
     data_rtt_ns: u64,
     /// Time between GO and the start.
     lead_ns: u64,
@@ -43,7 +45,7 @@ enum Phase {
 
 /// A task of the round.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct TaskState {
     pub(super) plan: RoundTask,
     /// It has a result, or comes back as not run.
     pub(super) is_settled: bool,
@@ -51,7 +53,7 @@ pub(super) struct Progress {
 
 /// A host in the round.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct RoundHost {
     pub(super) arm_seq: Option<u64>,
     pub(super) go_seq: Option<u64>,
     pub(super) is_armed: bool,
@@ -62,13 +64,13 @@ pub(super) struct Part {
     cancelled_ns: Option<u64>,
 }
 
-impl Part {
+impl RoundHost {
     fn is_through(&self) -> bool {
         self.is_ended || self.go_seq.is_some() && self.open.is_empty()
     }
 }
 
-impl Progress {
+impl TaskState {
     fn hosts(&self) -> impl Iterator<Item = usize> {
         [Some(&self.plan.client), self.plan.server.as_ref()]
             .into_iter()
@@ -130,7 +132,7 @@ impl Coordinator {
                     .filter_map(|end| self.hosts.get(end.host))
             };
             let lacking = match () {
-                () if hosts().any(|host| host.presence != Presence::Planned) => {
+                () if hosts().any(|host| host.presence != HostState::Planned) => {
                     Some(NotRun::HostOut)
                 }
                 () if hosts().any(|host| host.open_round.is_some()) => Some(NotRun::SlowControl),
@@ -146,7 +148,7 @@ impl Coordinator {
                 task: plan.task,
                 reason,
             }));
-            progress.push(Progress {
+            progress.push(TaskState {
                 plan,
                 is_settled: lacking.is_some(),
             });
@@ -184,12 +186,12 @@ impl Coordinator {
             .for_each(|host| self.refuse_arm(host, FailCode::Limit));
     }
 
-    fn arm(&mut self, now_ns: u64, round: u32, host: usize, tasks: Vec<ArmTask>) -> Part {
+    fn arm(&mut self, now_ns: u64, round: u32, host: usize, tasks: Vec<ArmTask>) -> RoundHost {
         let open = tasks.iter().map(|task| task.task).collect();
         let servers = tasks.iter().filter(|task| !task.is_client());
         let admit: BTreeSet<_> = servers.map(|task| task.peer).collect();
         let estimate = self.clock(host, now_ns);
-        let arm = Arm {
+        let arm = PrepareRound {
             round,
             offset_ns: estimate.map_or(0, |estimate| estimate.offset_ns),
             uncertainty_ns: estimate.map_or(0, |estimate| estimate.uncertainty_ns),
@@ -198,10 +200,10 @@ impl Coordinator {
         };
         let arm_seq = self.send(vec![host], CoordinatorMessage::Arm(Box::new(arm)));
 
-        Part {
+        RoundHost {
             arm_seq,
             open,
-            ..Part::default()
+            ..RoundHost::default()
         }
     }
 
@@ -251,7 +253,7 @@ impl Coordinator {
             if skip.is_empty() {
                 together.push(*host);
             } else {
-                let go = Go {
+                let go = StartRound {
                     round: round.number,
                     t0_ns,
                     skip,
@@ -260,7 +262,7 @@ impl Coordinator {
             }
         }
 
-        let go = Go {
+        let go = StartRound {
             round: round.number,
             t0_ns,
             skip: Vec::new(),
@@ -302,7 +304,7 @@ impl Coordinator {
                 round.until_ns = now_ns.saturating_add(GRACE_NS);
             }
             Phase::Running if is_due => {
-                let is_open = |task: &&Progress| !task.is_settled;
+                let is_open = |task: &&TaskState| !task.is_settled;
                 let open: Vec<TaskId> = round
                     .tasks
                     .iter()
@@ -312,7 +314,7 @@ impl Coordinator {
                 open.into_iter()
                     .for_each(|task| self.settle(task, NotRun::NoResult));
             }
-            Phase::Grace if is_due || round.hosts.values().all(Part::is_through) => {
+            Phase::Grace if is_due || round.hosts.values().all(RoundHost::is_through) => {
                 self.close_round(now_ns);
             }
             _ => return false,
@@ -340,7 +342,7 @@ impl Coordinator {
     }
 
     /// Sends CANCEL to the hosts of the round that are not through and have not received it.
-    fn cancel_round(&mut self, now_ns: u64, which: impl Fn(&Part) -> bool) {
+    fn cancel_round(&mut self, now_ns: u64, which: impl Fn(&RoundHost) -> bool) {
         let Some(round) = &mut self.round else { return };
         let number = round.number;
 
@@ -381,7 +383,7 @@ impl Coordinator {
     /// while they were away.
     pub(super) fn repeat_cancel(&mut self) {
         let mut open: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for index in self.hosts_where(|host| host.presence == Presence::Planned) {
+        for index in self.hosts_where(|host| host.presence == HostState::Planned) {
             if let Some(round) = self.hosts.get(index).and_then(|host| host.open_round) {
                 open.entry(round).or_default().push(index);
             }
@@ -421,7 +423,7 @@ impl Coordinator {
                 .clamp(self.lead_min_ns, LEAD_MAX_NS);
         }
 
-        let is_own = |task: &&Progress| task.plan.client.host == host;
+        let is_own = |task: &&TaskState| task.plan.client.host == host;
         let own: Vec<TaskId> = round
             .tasks
             .iter()
@@ -435,7 +437,7 @@ impl Coordinator {
     /// Tasks of a host that have no result come back.
     pub(super) fn settle_tasks_of(&mut self, host: usize, reason: NotRun) {
         let Some(round) = &self.round else { return };
-        let is_open = |task: &&Progress| !task.is_settled && task.hosts().any(|end| end == host);
+        let is_open = |task: &&TaskState| !task.is_settled && task.hosts().any(|end| end == host);
         let open: Vec<TaskId> = round
             .tasks
             .iter()

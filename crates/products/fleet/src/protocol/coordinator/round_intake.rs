@@ -1,6 +1,6 @@
 //! What hosts report about the tasks of a round.
 
-use super::plausible::is_plausible;
+use super::sanity::is_plausible;
 use super::{Action, Coordinator, DropReason, HostResult, NotRun, Step};
 use crate::TaskId;
 use crate::protocol::message::{FailCode, Role, Sample, Started, TaskResult};
@@ -80,7 +80,7 @@ impl Coordinator {
             return;
         }
 
-        let super::parts::Whole {
+        let super::reassembly::ReassembledResult {
             end,
             host_window,
             record,

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Action, Coordinator, DropReason, PLANNED_TIMEOUT_NS, PREFLIGHTED_TIMEOUT_NS, Presence,
+    Action, Coordinator, DropReason, HostState, PLANNED_TIMEOUT_NS, PREFLIGHTED_TIMEOUT_NS,
     RESULT_TIMEOUT_NS,
 };
-use crate::protocol::message::{Beat, CoordinatorMessage, FailCode, Plan, Preflight, Solicit};
+use crate::protocol::message::{CoordinatorMessage, FailCode, Heartbeat, Plan, Preflight, Solicit};
 
 /// A step of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,9 +65,9 @@ impl Coordinator {
             self.next_beat_ns = now_ns.saturating_add(self.settings.beat_ns.max(1));
             self.drop_silent(now_ns);
             // The lease begins with the plan, not with its answer.
-            let leased =
-                self.hosts_where(|host| host.presence == Presence::Planned || host.has_open_plan());
-            self.send(leased, CoordinatorMessage::Beat(Beat::default()));
+            let leased = self
+                .hosts_where(|host| host.presence == HostState::Planned || host.has_open_plan());
+            self.send(leased, CoordinatorMessage::Beat(Heartbeat::default()));
             self.refresh_clocks(now_ns);
             self.solicit();
             self.repeat_cancel();
@@ -98,7 +98,7 @@ impl Coordinator {
     /// A host receives one plan.
     pub(super) fn send_plan(&mut self, index: usize, plan: Box<Plan>) {
         let is_ready =
-            |host: &super::Host| host.presence == Presence::Greeted && !host.has_open_plan();
+            |host: &super::Host| host.presence == HostState::Greeted && !host.has_open_plan();
         if self.hosts.get(index).is_some_and(is_ready) {
             self.send_command(index, CoordinatorMessage::Plan(plan));
         }
@@ -216,11 +216,11 @@ impl Coordinator {
         let Some(host) = self.host_mut(index) else {
             return;
         };
-        if host.presence == Presence::Out {
+        if host.presence == HostState::Out {
             return;
         }
 
-        host.presence = Presence::Out;
+        host.presence = HostState::Out;
         host.parts.clear();
 
         if let Some(barrier) = &mut self.barrier {

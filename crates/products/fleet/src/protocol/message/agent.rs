@@ -30,7 +30,7 @@ pub enum AgentMessage {
     /// A round or the run was ended early.
     Done(Done),
     /// The agent is alive.
-    Beat(Beat),
+    Beat(Heartbeat),
     /// A command was not executed.
     Fail(Fail),
 }
@@ -284,7 +284,7 @@ pub struct Ended {
 
 /// The sender is alive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Beat {
+pub struct Heartbeat {
     /// State of the agent; absent from the coordinator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<AgentState>,

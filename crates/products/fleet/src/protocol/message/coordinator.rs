@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AddressRange, ArmTask, Beat, Caps, Fail, Message, PathAddress, Ports};
+use super::{AddressRange, ArmTask, Caps, Fail, Heartbeat, Message, PathAddress, Ports};
 use crate::TaskId;
 
 /// A message of the coordinator.
@@ -18,13 +18,13 @@ pub enum CoordinatorMessage {
     /// Read the clock. Answer: CLOCKED.
     Clock(Clock),
     /// Prepare the tasks of a round. Answer: ARMED.
-    Arm(Box<Arm>),
+    Arm(Box<PrepareRound>),
     /// Start the round. Answer: STARTED of each task as client.
-    Go(Go),
+    Go(StartRound),
     /// End the round or the run. Answer: DONE.
     Cancel(Cancel),
     /// Renews the lease.
-    Beat(Beat),
+    Beat(Heartbeat),
     /// On a bus, where agents are there first: send HELLO. Answer: HELLO, which names the run of a
     /// busy agent.
     Solicit(Solicit),
@@ -100,7 +100,7 @@ pub struct Clock {
 
 /// Tasks of a round.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Arm {
+pub struct PrepareRound {
     /// Number of the round, ascending.
     pub round: u32,
     /// Agent's clock minus coordinator's clock.
@@ -118,7 +118,7 @@ pub struct Arm {
 
 /// Starts a round.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Go {
+pub struct StartRound {
     /// Number of the round.
     pub round: u32,
     /// Start on the coordinator's monotonic clock.
@@ -182,7 +182,7 @@ impl Message for CoordinatorMessage {
     }
 }
 
-impl Arm {
+impl PrepareRound {
     fn check(&self) -> Result<(), String> {
         let clients = self.tasks.iter().filter(|task| task.is_client()).count();
         if self.tasks.len() > super::TASKS_MAX {

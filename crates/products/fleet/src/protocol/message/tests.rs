@@ -55,7 +55,7 @@ fn messages_survive_their_line() {
             .parse()
             .expect("a run"),
     );
-    let arm = Arm {
+    let arm = PrepareRound {
         round: 3,
         offset_ns: -12,
         uncertainty_ns: 40,
@@ -66,13 +66,13 @@ fn messages_survive_their_line() {
     for message in [
         CoordinatorMessage::Plan(Box::new(plan())),
         CoordinatorMessage::Arm(Box::new(arm)),
-        CoordinatorMessage::Go(Go {
+        CoordinatorMessage::Go(StartRound {
             round: 3,
             t0_ns: 5,
             skip: vec![TaskId(2)],
         }),
         CoordinatorMessage::Cancel(Cancel::default()),
-        CoordinatorMessage::Beat(Beat::default()),
+        CoordinatorMessage::Beat(Heartbeat::default()),
     ] {
         let envelope = Envelope {
             run,

@@ -203,7 +203,7 @@ fn a_page_of_a_run_imports_the_run() {
     let page = linerate_document::record::html(
         std::slice::from_ref(&record),
         Stretch::default(),
-        |_, _| None,
+        linerate_document::record::ProductReport::NONE,
     );
     fs::write(&file, page).expect("written");
     assert_eq!(counts(&import_file(Some(&path), &file, &[])), (1, 0, 0));

@@ -101,13 +101,13 @@ impl BusCarrier {
         let (commands, to_send) = mpsc::unbounded_channel();
         let (state, of_owner) = sync::channel();
 
-        let duty = Duty {
+        let task = BusTask {
             setup: setup.clone(),
             names: names.clone(),
             hosts: Hosts::new(&tokens, events),
             state,
         };
-        run(duty.serve(to_send)).map_err(failed)?;
+        run(task.serve(to_send)).map_err(failed)?;
         let hosts = tokens.into_iter().map(Some).collect();
 
         Ok(Self {
@@ -182,7 +182,7 @@ impl Carrier for BusCarrier {
 }
 
 /// What the executor does.
-struct Duty {
+struct BusTask {
     setup: BusSetup,
     names: Names,
     hosts: Hosts,
@@ -196,7 +196,7 @@ struct Stores {
     leases: Store,
 }
 
-impl Duty {
+impl BusTask {
     async fn serve(self, commands: mpsc::UnboundedReceiver<(String, String)>) {
         if let Err(error) = self.coordinate(commands).await {
             self.announce(LeaseState::Failed(error));
