@@ -13,7 +13,7 @@ pub trait LiveView {
 }
 
 /// Parses `HOST` or `HOST:PORT` with a default port.
-pub type HostAndPort = fn(&str, u16) -> Result<(String, u16), String>;
+pub(crate) type HostAndPort = fn(&str, u16) -> Result<(String, u16), String>;
 
 /// Functions of the program that runs a load or an experiment.
 #[derive(Debug, Clone, Copy)]
