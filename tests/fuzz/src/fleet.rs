@@ -425,7 +425,7 @@ fn lead(coordinator: &mut Coordinator, step: usize) {
         (0..3).for_each(|host| coordinator.handle_line(1, host, line.as_bytes()));
     };
     let done = |result: Result<(), linerate_fleet::protocol::coordinator::Busy>| {
-        assert_eq!(result, Ok(()))
+        assert_eq!(result, Ok(()));
     };
 
     match step {

@@ -48,8 +48,8 @@ pub fn report(figure: &str) {
     eprintln!("{figure}");
 }
 
-/// Reports that a test does not run, because this host lacks a program, rights or a setting that
-/// whoever runs the tests can give it.
+/// Reports that a test does not run, because this host is missing a program, rights or a setting
+/// that its administrator can provide.
 ///
 /// # Panics
 ///
