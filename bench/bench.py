@@ -13,7 +13,7 @@ of the ratio within a round, and its 95 % interval (bootstrap).
                  setting on this machine; run in the same round, on loopback
 
 Most rows compare two ends of ours with two ends of the peer's. In rows with "to the peer" or "from the peer" one end of
-ours works with the peer's other end. Where ours is given an option that the peer lacks, the row's name says so.
+ours works with the peer's other end. Where ours is given an option that the peer does not have, the row's name says so.
 
 The notes name how long a cache line took from CPU to CPU before each test (bench/transfer.c), where that varied: a host
 may move the CPUs of a guest, and two ends on one machine are as fast as their caches are near.
@@ -109,7 +109,7 @@ FLOOR_SETTINGS = ("-c 8", "-c 8 -p 30", "-c 32")
 GIB = 2**30
 # What connecting, exchanging results and leaving may take beyond the test itself.
 OVERTIME_S = 3
-# A server that has not told of all it received by then never will.
+# Longest wait for the report of a server.
 SETTLING_S = 2
 
 

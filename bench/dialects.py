@@ -10,19 +10,19 @@ from places import Failed
 UNREACHED_RATE = "100g"
 
 
-# A client that runs so many times longer than its streams did not run them all at once.
+# A client that runs this many times longer than its streams did not run them all at once.
 LATE_SHARE = 1.5
 
 
 class Iperf3:
-    """iperf3: the client tells everything, the server of one test ends by itself."""
+    """iperf3: the client reports everything, the server of one test ends by itself."""
 
     name = "iperf3"
     ending = None
 
     @staticmethod
     def is_served(_server_report):
-        """Whether the server is through with all that the client sent."""
+        """The server has read all that the client sent."""
         return True
 
     @staticmethod
@@ -53,7 +53,7 @@ class Iperf3:
 
 
 class Iperf2:
-    """iperf 2: the server tells what arrived, and ends when it is interrupted."""
+    """iperf 2: the server reports what arrived, and ends when it is interrupted."""
 
     name = "iperf"
     ending = signal.SIGINT
@@ -70,7 +70,7 @@ class Iperf2:
 
     @staticmethod
     def seconds(reported, wall):
-        """Each stream reports its own seconds. With 100 streams 2.2.1 starts the last ones when the first are over."""
+        """Each stream reports its own seconds. With 100 streams 2.2.1 starts the last ones when the first have ended."""
         return wall if wall > LATE_SHARE * reported else reported
 
     @classmethod

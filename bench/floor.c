@@ -5,7 +5,7 @@
  *
  * One thread sends, on the first CPU, COPIES blocks of 128 KiB per call; another process receives, on the second one, up
  * to READ_KIB per call, and sleeps PAUSE_US microseconds when it has emptied the queues; 0 waits for every segment. The
- * buffers begin SEND_OFFSET and RECEIVE_OFFSET bytes behind a page boundary: on some CPUs `rep movs` is several times
+ * buffers begin SEND_OFFSET and RECEIVE_OFFSET bytes after a page boundary: on some CPUs `rep movs` is several times
  * slower when the destination lies slightly ahead of the source modulo the page size. With -u it is UDP instead: as many
  * datagrams per call as fit into 64 KiB, segmented and coalesced by the kernel (UDP_SEGMENT and UDP_GRO, udp(7)). With -T
  * the receiver discards what arrives without a copy (MSG_TRUNC, tcp(7)). Prints Gbit/s and CPU seconds per GiB of both
@@ -63,7 +63,7 @@ static void pin(int cpu)
 		warn("CPU %d", cpu);
 }
 
-/* Memory that begins `offset` bytes behind a page boundary. */
+/* Memory that begins `offset` bytes after a page boundary. */
 static char *allocate(size_t size, size_t offset)
 {
 	char *pages = aligned_alloc(PAGE, (size + offset + PAGE - 1) / PAGE * PAGE);
@@ -188,7 +188,7 @@ static void receive(int listener)
 	exit(0);
 }
 
-/* Sends on every stream in turn until the time is over; returns the bytes. */
+/* Sends on every stream in turn until the time has passed; returns the bytes. */
 static double transmit(double until)
 {
 	char *block = allocate(BLOCK, send_offset);

@@ -7,7 +7,7 @@ with its 95 % interval (bootstrap).
 
     server rows       wrk asks the server; CPU is the server's from the first connection to the last, without its start
     generator rows    the generator asks linerate's server; answers per second of the generator's CPU, start included
-    open loop, idle   ours alone, CPU while the load goes on; memory is what a connection adds to the resident size
+    open loop, idle   ours alone, CPU during the load; memory is what a connection adds to the resident size
 
 A program is not taken at its word: payload it reports may not exceed what the kernel counted as received IP octets,
 nothing may fail, and a run may not take longer than asked. Rows that break this are marked and the exit code is 1.
@@ -125,7 +125,7 @@ class Bench:
 
     @contextmanager
     def serving(self, server):
-        """A server that is through with its start, and its port."""
+        """A server that has started, and its port."""
         port = free_port()
         with tempfile.TemporaryFile() as file:
             command = [*self.place.prefix(1), *server.command(self.place.server_host, port)]

@@ -69,7 +69,7 @@ class Server:
 
     @staticmethod
     def is_ready(report):
-        """What it measures at its start is over then."""
+        """Its measurements at start have finished then."""
         return "Listening on" in report
 
 
@@ -121,7 +121,7 @@ class Wrk:
 
 
 class Ab:
-    """ab, which speaks HTTP/1.0 and keeps its connections."""
+    """ab, which uses HTTP/1.0 and keeps its connections."""
 
     name = "ab"
     version_option = "-V"

@@ -1,4 +1,100 @@
-# Packages of the static programs and their tests. Architectures have the names of Debian and of Go.
+# Static programs, libraries and packages, and their tests. Architectures have the names of Debian and of Go.
+
+# Target of the static programs; one of glibc is static with LINK_FLAGS="-C target-feature=+crt-static".
+DIST_TARGET ?= x86_64-unknown-linux-musl
+# Their folder.
+DIST ?= $(if $(filter aarch64-%,$(DIST_TARGET)),dist/arm64,dist)
+# Features of the program of the packages.
+PACKAGED_FEATURES := $(FULL_FEATURES),bus
+DIST_TOOLS := musl-gcc=musl-tools
+CROSS_TOOLS := qemu-aarch64-static=qemu-user-static
+.PHONY: dist packaged dist-deps libs header
+
+# Programs of the other architecture: zig, which has a compiler and the headers of musl, compiles their C parts; the
+# linker of the toolchain links them; an emulator starts them.
+CROSS := $(if $(filter aarch64-%,$(DIST_TARGET)),$(filter-out aarch64,$(shell uname -m)))
+ifeq ($(CROSS),)
+comma := ,
+LINKER_OPTION := -C link-arg=-Wl$(comma)
+else
+LINKER_OPTION := -C link-arg=
+RUN := qemu-aarch64-static
+export CC_aarch64_unknown_linux_musl := $(CURDIR)/packaging/zig-cc
+export AR_aarch64_unknown_linux_musl := $(CURDIR)/packaging/zig-ar
+export ZIG := $(TOOLS)/ziglang/zig
+endif
+
+# Packed relocations save a quarter of a megabyte. The C library of older toolchains cannot read them: the program then
+# does not start, and LINK_FLAGS= builds without them.
+LINK_FLAGS ?= $(LINKER_OPTION)-zpack-relative-relocs
+
+# Outlining of repeated instructions, and folding of identical functions where the toolchain has lld: 5 % of the size.
+SIZE_FLAGS := -C llvm-args=-enable-machine-outliner -C llvm-args=-machine-outliner-reruns=2
+LLD := $(firstword $(wildcard $(shell rustc --print sysroot)/lib/rustlib/*/bin/gcc-ld))
+ifneq ($(CROSS),)
+SIZE_FLAGS += -C linker=rust-lld $(LINKER_OPTION)--icf=all
+else ifneq ($(LLD),)
+SIZE_FLAGS += -C link-arg=-fuse-ld=lld -C link-arg=-B$(LLD) $(LINKER_OPTION)--icf=all
+endif
+
+# Unwinding tables take most of a megabyte. The compiler emits them as long as one function of the standard library has
+# some, so the linker discards them. Cargo starts the linker in this folder. Paths of sources are remapped, so the program
+# has the same bytes wherever it is built.
+REGISTRY := $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+DIST_RUSTFLAGS = $(LINK_FLAGS) $(SIZE_FLAGS) $(LINKER_OPTION)--script=packaging/static.ld \
+	--remap-path-prefix=$(REGISTRY)=/registry
+VERSION := $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
+
+# Name, features, and the size in bytes that it may have.
+define static_program
+	LINERATE_VERSION="$(VERSION)$(COMMIT:%= (%))" $(CARGO) build --release --locked --target $(DIST_TARGET) \
+		-p linerate-cli $(2) --config "target.$(DIST_TARGET).rustflags='$(DIST_RUSTFLAGS)'"
+	mkdir -p $(dir $(DIST)/$(1))
+	cp $(TARGET_DIR)/$(DIST_TARGET)/release/linerate $(DIST)/$(1)
+	ldd $(DIST)/$(1) 2>&1 | grep -q -E 'statically linked|not a dynamic executable'
+	@echo "$(DIST)/$(1): $$(stat -c %s $(DIST)/$(1)) of $(3) bytes"
+	@test "$$(stat -c %s $(DIST)/$(1))" -le $(3)
+	$(RUN) $(DIST)/$(1) --version
+endef
+
+dist: dist-deps ## the static programs dist/linerate and dist/linerate-iperf, and their sizes
+	$(call static_program,linerate,$(FULL_FEATURES),12582912)
+	$(call static_program,linerate-iperf,$(IPERF_FEATURES),4194304)
+
+# The program of packages has the bus as well, which linerate-agent.service and the manifests need.
+packaged: dist-deps ## the static programs of packages and images, below dist/packaged
+	$(call static_program,packaged/linerate,$(PACKAGED_FEATURES),14680064)
+	$(call static_program,packaged/linerate-iperf,$(IPERF_FEATURES),4194304)
+
+# Libraries for programs in C: file names end in the version, links in the number of the soname.
+define library
+	install -m 644 $(TARGET_DIR)/libs/$(1) dist/lib/$(2).$(3)
+	ln -sf $(2).$(3) dist/lib/$(2)
+endef
+
+libs: ## dist/lib/liblinerate.so.0 and dist/lib/libiperf.so.0, and the header dist/include/linerate.h
+	$(CARGO) build --profile libs --locked -p linerate-capi -p linerate-libiperf \
+		--config "target.$(HOST).rustflags='--remap-path-prefix=$(REGISTRY)=/registry'"
+	mkdir -p dist/lib dist/include
+	$(call library,liblinerate_capi.so,liblinerate.so.0,1.0)
+	$(call library,libiperf.so,libiperf.so.0,0.0)
+	ln -sf liblinerate.so.0 dist/lib/liblinerate.so
+	install -m 644 crates/faces/capi/include/linerate.h dist/include/linerate.h
+	@stat -c '%n: %s bytes' dist/lib/*.so.0.*
+
+# cbindgen takes minutes to build, so `make test` compares the names alone.
+header: ## write the header of liblinerate.so by cbindgen
+	@test -x $(TOOLS)/bin/cbindgen || $(CARGO) install --locked --version 0.29.4 --root $(TOOLS) cbindgen
+	$(TOOLS)/bin/cbindgen --quiet --config crates/faces/capi/cbindgen.toml --output crates/faces/capi/include/linerate.h \
+		crates/faces/capi
+
+dist-deps: ## install the programs that dist needs
+	@.ci/tools $(if $(CROSS),$(CROSS_TOOLS),$(DIST_TOOLS))
+	@$(if $(CROSS),.ci/zig $(TOOLS))
+	rustup target add $(DIST_TARGET)
+
 
 ARCHES ?= amd64 arm64
 TARGET_amd64 := x86_64-unknown-linux-musl
@@ -6,7 +102,7 @@ TARGET_arm64 := aarch64-unknown-linux-musl
 PROGRAMS_amd64 := dist/packaged
 PROGRAMS_arm64 := dist/arm64/packaged
 RUN_arm64 := $(if $(filter-out aarch64,$(shell uname -m)),qemu-aarch64-static)
-# Revision of the packages: raised where the same version is packed anew.
+# Revision of the packages: raised where the same version is packed again.
 REVISION ?= 1
 # All files have the time of the commit.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
@@ -87,8 +183,8 @@ artefacts: deb tarball libs-tarball image rpm sbom
 release: ## all artefacts, built twice with the same bytes, in dist/release
 	packaging/release
 
-# Both dialects, the native test and the HTTP server. qemu-user 7.2 has neither SO_MAX_PACING_RATE nor TCP_INFO, which two of
-# these tests assert.
+# Both dialects, the native test and the HTTP server. qemu-user 7.2 has neither SO_MAX_PACING_RATE nor TCP_INFO, which two
+# of these tests assert.
 SMOKE := test(/^(iperf3::(auth|options|whole_blocks)|iperf2::(options|streams)|path::modes|http::server)::/) \
 	- test(fq_rate_lets_the_kernel_pace) - test(what_is_in_flight_is_shown_in_the_newer_layout)
 

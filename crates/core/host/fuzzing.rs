@@ -40,7 +40,7 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
         let _ = filters.add(payload);
 
         classes.extend(shapers::class(payload));
-        let _ = config_space::express(payload);
+        let _ = config_space::pcie_link(payload);
     }
 
     for class in classes.keys() {

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| linerate::fleet::fuzzing::script(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| linerate_fleet::run::fuzzing::script(data));

@@ -3,13 +3,15 @@
 
 use std::fmt::Debug;
 
-use linerate_fleet::agent::{Action as AgentAction, Agent, Finish, Input as AgentInput, Service};
-use linerate_fleet::coordinator::{
+use linerate_fleet::protocol::agent::{
+    Action as AgentAction, Agent, Finish, Input as AgentInput, Service,
+};
+use linerate_fleet::protocol::coordinator::{
     Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings,
     kept_results,
 };
-use linerate_fleet::line::{LineReader, OpeningReader};
-use linerate_fleet::message::{
+use linerate_fleet::protocol::line::{LineReader, OpeningReader};
+use linerate_fleet::protocol::message::{
     AgentMessage, ArmTask, CoordinatorMessage, Done, FAIL_TEXT_MAX_BYTES, FactsDepth, Hello,
     JsonText, LINE_MAX_BYTES, Message, Plan, Preflight, Preflighted, Sample, TaskEnd, Versions,
     decode, encode,
@@ -40,7 +42,6 @@ pub fn lines(cuts: &[u8], bytes: &[u8]) {
 pub fn inventories(text: &str) {
     for read in [
         inventory::from_toml,
-        inventory::from_ansible_ini,
         inventory::from_ansible_json,
         inventory::parse,
     ] {
@@ -286,7 +287,9 @@ impl Watch {
                     self.dropped.push(host);
                 }
                 Action::NotRun { task, .. } => self.settle(task),
-                Action::Result(result) if result.role == linerate_fleet::message::Role::Client => {
+                Action::Result(result)
+                    if result.role == linerate_fleet::protocol::message::Role::Client =>
+                {
                     self.settle(result.task);
                 }
                 Action::Finished { .. } => self.has_finished = true,
@@ -421,7 +424,9 @@ fn lead(coordinator: &mut Coordinator, step: usize) {
     let everyone = |coordinator: &mut Coordinator, line: &str| {
         (0..3).for_each(|host| coordinator.handle_line(1, host, line.as_bytes()));
     };
-    let done = |result: Result<(), linerate_fleet::coordinator::Busy>| assert_eq!(result, Ok(()));
+    let done = |result: Result<(), linerate_fleet::protocol::coordinator::Busy>| {
+        assert_eq!(result, Ok(()));
+    };
 
     match step {
         0 => everyone(

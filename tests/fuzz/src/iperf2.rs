@@ -5,27 +5,27 @@ use std::time::{Duration, Instant};
 
 use linerate_model::EndCondition;
 
-use linerate_iperf2::ack::ServerAck;
-use linerate_iperf2::amount::Amount;
-use linerate_iperf2::bounceback::{BounceHead, MESSAGE_LEN_MAX, Reply, Responder};
-use linerate_iperf2::burst::BurstReader;
-use linerate_iperf2::client::{
+use linerate_iperf2::wire::ack::ServerAck;
+use linerate_iperf2::wire::amount::Amount;
+use linerate_iperf2::wire::bounceback::{BounceHead, MESSAGE_LEN_MAX, Reply, Responder};
+use linerate_iperf2::wire::burst::BurstReader;
+use linerate_iperf2::wire::client::{
     FlowClient, FlowClientAction, FlowClientInput, FlowClientSetup, StreamClient,
     StreamClientAction, StreamClientInput, StreamClientSetup,
 };
-use linerate_iperf2::datagram::{DatagramHead, FlowOpening, NumberWidth};
-use linerate_iperf2::frame::FrameWords;
-use linerate_iperf2::header::{
+use linerate_iperf2::wire::datagram::{DatagramHead, FlowOpening, NumberWidth};
+use linerate_iperf2::wire::frame::FrameWords;
+use linerate_iperf2::wire::header::{
     Header, Mode, TCP_HEADER_LEN_MAX, TcpHeaderReader, parse_tcp, parse_udp,
 };
-use linerate_iperf2::report::FinalReport;
-use linerate_iperf2::server::{
+use linerate_iperf2::wire::report::FinalReport;
+use linerate_iperf2::wire::server::{
     FlowServer, FlowServerAction, FlowServerInput, Policy, StreamServer, StreamServerAction,
     StreamServerInput,
 };
-use linerate_iperf2::settings::{BLOCK_LEN_MAX_BYTES, DATAGRAM_LEN_MAX_BYTES, server_spec};
-use linerate_iperf2::stamp::Timestamp;
-use linerate_iperf2::version::Version;
+use linerate_iperf2::wire::settings::{BLOCK_LEN_MAX_BYTES, DATAGRAM_LEN_MAX_BYTES, server_spec};
+use linerate_iperf2::wire::stamp::Timestamp;
+use linerate_iperf2::wire::version::Version;
 
 use super::script::{Op, drive, failure, start};
 

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use linerate_model::CpuUsage;
 
-use linerate_iperf3::auth::Refusal;
-use linerate_iperf3::client::{Client, ClientAction, ClientInput, ClientSetup};
-use linerate_iperf3::cookie::Cookie;
-use linerate_iperf3::error_code::ErrorCode;
-use linerate_iperf3::framing::frame;
-use linerate_iperf3::params::Params;
-use linerate_iperf3::results::{Results, StreamResult};
-use linerate_iperf3::server::{Policy, Server, ServerAction, ServerInput, ServerSetup};
-use linerate_iperf3::state::State;
+use linerate_iperf3::wire::auth::Refusal;
+use linerate_iperf3::wire::client::{Client, ClientAction, ClientInput, ClientSetup};
+use linerate_iperf3::wire::cookie::Cookie;
+use linerate_iperf3::wire::error_code::ErrorCode;
+use linerate_iperf3::wire::framing::frame;
+use linerate_iperf3::wire::params::Params;
+use linerate_iperf3::wire::results::{Results, StreamResult};
+use linerate_iperf3::wire::server::{Policy, Server, ServerAction, ServerInput, ServerSetup};
+use linerate_iperf3::wire::state::State;
 
 use super::script::{Op, drive, failure, start};
 

@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 
 use linerate_model::path::{EndpointPhase, LoadSample, PhaseKind, PhaseSpec, PhaseTransport};
 
-use linerate_native::datagram::{
-    DatagramHead, Feedback, HEAD_LEN, Knock, ReceivedSequence, ReplyBody, SizeAnswer,
+use linerate_native::wire::datagram::{
+    DatagramHead, Feedback, FlowOpen, HEAD_LEN, ReceivedSequence, ReplyBody, SizeAnswer,
 };
-use linerate_native::message::{
+use linerate_native::wire::message::{
     CLIENT_MESSAGE_MAX_BYTES, ClientMessage, Envelope, FrameReader, Hello, JsonText, Message,
     Ready, Resume, SERVER_MESSAGE_MAX_BYTES, ServerMessage, TokenProof, Welcome, decode, encode,
 };
-use linerate_native::opening::{self, Opening};
-use linerate_native::stream_frame::{Frame, FrameError};
-use linerate_native::stream_head::{ANSWER_LEN, LEN, StreamAnswer, StreamHead};
-use linerate_native::{client, server, stream_frame};
+use linerate_native::wire::opening::{self, Opening};
+use linerate_native::wire::stream_frame::{Frame, FrameError};
+use linerate_native::wire::stream_head::{ANSWER_LEN, LEN, StreamAnswer, StreamHead};
+use linerate_native::wire::{client, server, stream_frame};
 
 use super::script::{Op, drive, start};
 
@@ -123,7 +123,7 @@ pub fn datagram(bytes: &[u8]) {
         head.encode_into(&mut again);
         assert_eq!(again, bytes);
 
-        let _ = Knock::decode(bytes);
+        let _ = FlowOpen::decode(bytes);
         if let Some(feedback) = Feedback::decode(bytes) {
             feedback.encode_into(&mut again);
         }

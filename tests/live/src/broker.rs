@@ -180,14 +180,19 @@ fn authorization(site: &str, agents: &[&str], login: impl Fn(&str) -> String) ->
 }
 
 /// Nothing can be tested here.
+/// The tests of the fleet include this file, so it has a report of its own.
 #[allow(
     clippy::print_stderr,
     reason = "the reader of the test log must see what was not tested"
 )]
 fn skip() -> Option<Broker> {
-    eprintln!(
-        "skipped: no nats-server; .ci/nats-server prints the path of one for NATS_SERVER_BIN"
+    const REASON: &str =
+        "no nats-server; .ci/nats-server prints the path of one for NATS_SERVER_BIN";
+    assert!(
+        env::var_os("LINERATE_NO_SKIPS").is_none(),
+        "not tested: {REASON}"
     );
+    eprintln!("skipped: {REASON}");
     None
 }
 

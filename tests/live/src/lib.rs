@@ -51,7 +51,7 @@ mod wire;
 pub use attacker::{Attacker, give_way};
 pub use broker::{Broker, BrokerTls};
 pub use busy_cpus::BusyCpus;
-pub use cases::{each_case, report, skip};
+pub use cases::{each_case, report, skip, unsupported};
 pub use certificate::Certificate;
 pub use certificates::Certificates;
 pub use control_group::ControlGroup;

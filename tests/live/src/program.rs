@@ -59,7 +59,7 @@ impl Program {
 macro_rules! ours_only {
     ($reason:literal) => {{
         if $crate::ours().is_original() {
-            return $crate::skip($reason);
+            return $crate::unsupported($reason);
         }
         $crate::ours()
     }};

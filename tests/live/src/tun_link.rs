@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::namespaces::{DEVICE, Net};
-use crate::{Process, Signal, skip};
+use crate::{Process, Signal, unsupported};
 
 /// The link. It ends when this goes, before its namespaces do.
 pub struct TunLink {
@@ -34,7 +34,7 @@ impl TunLink {
     /// cannot be made.
     pub fn new(up: &Value, down: &Value) -> Option<Self> {
         if !Path::new("/dev/net/tun").exists() {
-            skip("this host has no /dev/net/tun");
+            unsupported("this host has no /dev/net/tun");
             return None;
         }
 

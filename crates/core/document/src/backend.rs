@@ -89,13 +89,13 @@ fn units((x, y): BackendCoord) -> (f64, f64) {
 }
 
 /// An element at places of a chart.
-pub(super) struct Mark<'a> {
+pub(super) struct PlacedShape<'a> {
     pub class: String,
     pub shape: Shape<'a>,
     pub points: Vec<(f64, f64)>,
 }
 
-impl<'a> PointCollection<'a, (f64, f64)> for &'a Mark<'_> {
+impl<'a> PointCollection<'a, (f64, f64)> for &'a PlacedShape<'_> {
     type Point = &'a (f64, f64);
     type IntoIter = std::slice::Iter<'a, (f64, f64)>;
 
@@ -104,7 +104,7 @@ impl<'a> PointCollection<'a, (f64, f64)> for &'a Mark<'_> {
     }
 }
 
-impl Drawable<SvgBackend<'_>> for Mark<'_> {
+impl Drawable<SvgBackend<'_>> for PlacedShape<'_> {
     fn draw<I: Iterator<Item = BackendCoord>>(
         &self,
         at: I,
@@ -117,7 +117,7 @@ impl Drawable<SvgBackend<'_>> for Mark<'_> {
     }
 }
 
-/// What is drawn at the points of an element.
+/// Shape at the points of an element.
 pub(super) enum Shape<'a> {
     /// From each point to the next.
     Line,

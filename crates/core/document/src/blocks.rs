@@ -32,7 +32,7 @@ pub enum Block {
     Answer(String),
     /// A sentence of its own.
     Paragraph(String),
-    /// What qualifies an answer.
+    /// Qualification of an answer.
     Remark(String),
     /// Sentences, one on a line.
     List(Vec<String>),
@@ -56,7 +56,7 @@ pub enum Block {
 pub struct Download {
     /// Name of the file.
     pub name: String,
-    /// What it is, as the text of the link.
+    /// Text of the link.
     pub label: String,
     /// Its media type.
     pub media_type: &'static str,
@@ -126,7 +126,7 @@ impl Document {
         page::begin(self.name) + &self.elements() + page::END
     }
 
-    /// What is between the frame of a page.
+    /// Content of a page inside its frame.
     pub fn elements(&self) -> String {
         let mut out = String::new();
         for block in &self.blocks {

@@ -17,7 +17,7 @@ pub struct Chart {
     /// In the order of the legend.
     pub series: Vec<Series>,
     /// Shaded stretches of the left-to-right axis.
-    pub bands: Vec<Band>,
+    pub bands: Vec<ShadedRange>,
     /// Height in units of which the width has 800.
     pub height: u32,
     /// Text shows a bar for each point; it does not show other charts.
@@ -28,7 +28,7 @@ pub struct Chart {
 pub struct Axis {
     /// What, in which unit.
     pub label: Cow<'static, str>,
-    /// How values lie on it.
+    /// Scale of its values.
     pub scale: Scale,
     /// A value with its unit.
     pub text: Box<dyn Fn(f64) -> String>,
@@ -38,8 +38,8 @@ pub struct Axis {
     pub range: Option<(f64, f64)>,
 }
 
-/// A shaded stretch.
-pub struct Band {
+/// A shaded range along the horizontal axis.
+pub struct ShadedRange {
     /// Lower end, in the unit of the axis.
     pub from: f64,
     /// Upper end.
@@ -48,7 +48,7 @@ pub struct Band {
     pub hue: usize,
 }
 
-/// How values lie on an axis.
+/// Scale of an axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     /// From 0.
@@ -61,7 +61,7 @@ pub enum Scale {
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// How it is drawn.
+    /// Style of its line.
     pub line_style: LineStyle,
     /// Series of one hue concern the same thing.
     pub hue: usize,
@@ -69,14 +69,14 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
-/// How a series is drawn.
+/// Style of a series.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum LineStyle {
-    /// What was measured.
+    /// Measured values.
     Main,
-    /// What was measured as well.
+    /// Further measured values.
     Thin,
-    /// What was computed.
+    /// Computed values.
     Limit,
     /// From 0.
     Bars,
@@ -97,7 +97,7 @@ pub struct Point {
     pub y: f64,
     /// Text beside it.
     pub label: Option<String>,
-    /// Whether it has a ring.
+    /// It has a ring.
     pub is_marked: bool,
     /// Interval in which the value lies.
     pub interval: Option<(f64, f64)>,
@@ -269,7 +269,7 @@ impl Chart {
         self.series.iter().any(Series::is_measured).then_some(self)
     }
 
-    /// Whether some measured series has the points of a curve.
+    /// True if some measured series has the points of a curve.
     pub fn has_curve(&self) -> bool {
         let mut series = self.series.iter();
         series.any(|series| {

@@ -1,25 +1,22 @@
-//! Reports of a diagnosis: text for a terminal, JSON for a program, a shell script of the fixes;
-//! and of the proof of a fix.
+//! Reports of a diagnosis: text for a terminal, JSON for a program, a shell script of the fixes.
 
 mod areas;
 mod checks;
 mod fixes;
 mod periods;
 mod placement;
-mod proof;
 mod words;
 
 use std::collections::BTreeSet;
 
 use crate::blocks::{Block, Document, Entry};
 use crate::style::Style;
-pub(crate) use checks::checks;
+pub use checks::checks;
 pub use fixes::fix_script;
 use linerate_model::finding::{
     Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, ReadTest, Severity, Verdict,
 };
 use linerate_model::stored_name;
-pub use proof::{proof, proof_json};
 
 /// Its advice has a line of its own.
 const PLACEMENT_RULE: &str = "CPU-10";
@@ -54,14 +51,14 @@ fn document(diagnosis: &Diagnosis, verbose: bool) -> Document {
 }
 
 /// The parts of the report.
-pub(crate) fn blocks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
+pub fn blocks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     let mut blocks = findings(diagnosis, verbose);
     blocks.extend(checks(diagnosis, verbose));
     blocks
 }
 
 /// The limit, what to do about it, and other findings.
-pub(crate) fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
+pub fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     let limit = |shown: usize| if verbose { usize::MAX } else { shown };
     let named = named(diagnosis);
     let mut blocks: Vec<Block> = verbose
@@ -96,17 +93,17 @@ pub(crate) fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
 }
 
 /// A line that is never wrapped, so that commands can be copied.
-fn verbatim(label: &str, text: &str) -> Block {
+pub fn verbatim(label: &str, text: &str) -> Block {
     Block::verbatim(label, COLUMN, one_line(text))
 }
 
 /// Text that is wrapped within its column.
-pub(crate) fn wrapped(label: &str, text: impl Into<String>) -> Block {
+pub fn wrapped(label: &str, text: impl Into<String>) -> Block {
     Block::entry(label, COLUMN, text)
 }
 
 /// Wrapped text under a label that has the colour of a severity.
-pub(crate) fn graded(label: &str, severity: Severity, text: &str) -> Block {
+pub fn graded(label: &str, severity: Severity, text: &str) -> Block {
     let label = format!("{label:<COLUMN$}");
     let status = label.trim_end().to_owned();
     let padding = label[status.len()..].to_owned();
@@ -228,7 +225,7 @@ fn place(finding: &Finding) -> &str {
 }
 
 /// Commands, the way back, and advice. `all` has the finding to which it may refer.
-pub(crate) fn steps(finding: &Finding, all: &[Finding], verbose: bool) -> Vec<Block> {
+pub fn steps(finding: &Finding, all: &[Finding], verbose: bool) -> Vec<Block> {
     let there = |command: &String| command.clone() + &place_of_commands(finding);
     let commands = |commands: &[String]| commands.iter().map(there).collect::<Vec<_>>();
     let mut blocks = labelled("  do", &commands(&finding.remedy));

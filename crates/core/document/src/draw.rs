@@ -10,7 +10,7 @@ use plotters::coord::ranged1d::{BoldPoints, DefaultFormatting, KeyPointHint, Ran
 use plotters::coord::types::RangedCoordf64;
 use plotters::drawing::{DrawingAreaErrorKind, IntoDrawingArea};
 
-use crate::backend::{CHAR, Mark, Shape, SvgBackend, TENTHS};
+use crate::backend::{CHAR, PlacedShape, Shape, SvgBackend, TENTHS};
 use crate::chart::{Axis, Chart, LineStyle, Point, SLOTS_MAX, Scale, Series};
 use crate::page::escaped;
 use crate::style::shortened;
@@ -28,12 +28,12 @@ const LEGEND_STEP: u32 = 18;
 const HUES: usize = 6;
 /// Points of a series beyond which markers would hide the line.
 const DENSE: usize = 40;
-/// What the legend has room for.
+/// Room of the legend.
 const NAME_CHARS_MAX: usize = 22;
 /// Places with a text of their own under the pointer; more would be too narrow to point at.
 const HOVER_MAX: usize = 100;
 
-type Canvas<'a, 'b> = ChartContext<'a, SvgBackend<'b>, Cartesian2d<Ruler, Ruler>>;
+type Canvas<'a, 'b> = ChartContext<'a, SvgBackend<'b>, Cartesian2d<AxisTicks, AxisTicks>>;
 type Drawn = Result<(), DrawingAreaErrorKind<Infallible>>;
 
 /// Draws a chart of a plot of this title; `label` describes it.
@@ -75,13 +75,13 @@ fn draw(out: &mut String, chart: &Chart, height: u32) -> Drawn {
         .max()
         .unwrap_or(0);
     let gap = X_GAP.max((longest + 1) as f64 * CHAR);
-    let x = Ruler::new(
+    let x = AxisTicks::new(
         &chart.x,
         chart.x_range(),
         gap / f64::from(WIDTH - LEFT - RIGHT),
     );
 
-    let y = Ruler::new(
+    let y = AxisTicks::new(
         &chart.y,
         chart.y_range(),
         Y_GAP / f64::from(height - TOP - BOTTOM),
@@ -130,7 +130,7 @@ fn mark(
     shape: Shape<'_>,
     points: Vec<(f64, f64)>,
 ) -> Drawn {
-    canvas.plotting_area().draw(&Mark {
+    canvas.plotting_area().draw(&PlacedShape {
         class,
         shape,
         points,
@@ -363,14 +363,14 @@ fn table(out: &mut String, chart: &Chart, name: &str) {
 }
 
 /// An axis with its ends and the values that are written at it.
-struct Ruler {
+struct AxisTicks {
     scale: Scale,
     low: f64,
     high: f64,
     ticks: Vec<f64>,
 }
 
-impl Ruler {
+impl AxisTicks {
     /// Labels are at least the share `gap` of the axis apart.
     fn new(axis: &Axis, values: (f64, f64), gap: f64) -> Self {
         let (low, high) = match (axis.range, axis.scale) {
@@ -423,7 +423,7 @@ impl Ruler {
     }
 }
 
-impl Ranged for Ruler {
+impl Ranged for AxisTicks {
     type FormatOption = DefaultFormatting;
     type ValueType = f64;
 
@@ -466,7 +466,7 @@ mod tests {
     use super::*;
 
     fn ticks(axis: &Axis, values: (f64, f64), gap: f64) -> Vec<String> {
-        Ruler::new(axis, values, gap)
+        AxisTicks::new(axis, values, gap)
             .ticks
             .into_iter()
             .map(&axis.text)

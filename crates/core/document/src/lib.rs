@@ -1,16 +1,11 @@
-//! Writers: they turn the events of a test into the text and JSON of a dialect.
+//! Writers: they turn results into text, JSON and HTML.
 //!
 //! Nothing here measures, connects or decides; events of [`linerate_model`] or finished results go
 //! in, text comes out.
 //!
-//! * [`curve`]: points over time as characters
+//! * [`sparkline`]: points over time as characters
 //! * [`doctor`]: a diagnosis as text, JSON and script
-//! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.22 prints them
-//! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
 //! * [`service`]: logs and numbers of a server
-//! * [`fleet`]: a run of many hosts as text, JSON, comma-separated values and HTML, and its
-//!   progress
-//! * [`path`]: a test of a path as text, JSON and HTML, and its progress
 //! * [`record`]: records of runs as HTML, text and Markdown
 //! * [`trial`]: the closing line of `linerate try`
 //! * [`Output`]: where lines go, shared by all writers of a process
@@ -18,40 +13,36 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+mod charset;
 pub mod chart;
-pub mod curve;
 pub mod doctor;
 pub mod expected;
-pub mod fleet;
-pub mod flood;
-mod glyphs;
-pub mod iperf2;
-pub mod iperf3;
 pub mod live;
+pub mod log_rate_limit;
 pub mod number;
 pub mod page;
-pub mod path;
 pub mod plot;
 pub mod pretty;
 pub mod progress;
 pub mod record;
 pub mod service;
+pub mod sparkline;
 pub mod style;
 pub mod table;
 pub mod trial;
 pub mod wrap;
 
 mod backend;
-mod captured;
 mod draw;
+mod memory_output;
 mod output;
 mod write_queue;
 
 pub use blocks::{Block, Document, Download, Entry};
-pub use captured::Captured;
-pub use glyphs::Glyphs;
+pub use charset::Glyphs;
 use linerate_model::numbers;
 use linerate_model::printable::printable_json;
+pub use memory_output::MemoryOutput;
 pub use output::{DroppedNotice, Output};
 pub use style::Style;
 

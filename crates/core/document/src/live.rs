@@ -44,7 +44,7 @@ pub fn page(state: &LiveState, now_ns: u64) -> String {
     )
 }
 
-/// What an event replaces.
+/// Part of the page that an event replaces.
 #[must_use]
 pub fn content(state: &LiveState, now_ns: u64) -> String {
     let mut blocks = vec![Block::Title("linerate serve".to_owned())];
@@ -60,7 +60,7 @@ pub fn content(state: &LiveState, now_ns: u64) -> String {
     .elements()
 }
 
-/// What an event of the stream carries: the content as one JSON string.
+/// Data of an event of the stream: the content as one JSON string.
 #[must_use]
 pub fn event(state: &LiveState, now_ns: u64) -> String {
     let content = serde_json::Value::from(content(state, now_ns));

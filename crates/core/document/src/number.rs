@@ -87,7 +87,7 @@ pub fn counted(number: usize, noun: &str) -> String {
     }
 }
 
-/// How cJSON compares: closer than one unit in the last place of the larger value.
+/// Comparison of cJSON: closer than one unit in the last place of the larger value.
 fn is_same(a: f64, b: f64) -> bool {
     a.is_finite() && (a - b).abs() <= a.abs().max(b.abs()) * f64::EPSILON
 }

@@ -17,18 +17,18 @@ use crate::write_queue::{DropNotice, Message, WriteQueue};
 /// lines, never inside one, and a reader of a pipe sees each report when it happens.
 #[derive(Clone)]
 pub struct Output {
-    way: Way,
+    route: Route,
 }
 
 #[derive(Clone)]
-enum Way {
+enum Route {
     /// The caller writes, and learns of failures.
     Direct(Arc<Mutex<Streams>>),
     /// A thread of its own writes.
     Queued(WriteQueue),
 }
 
-/// How dropped lines are announced.
+/// Announcement of dropped lines.
 pub struct DroppedNotice(DropNotice);
 
 impl DroppedNotice {
@@ -116,11 +116,11 @@ impl Output {
     fn queue(mut streams: Streams, notice: DroppedNotice) -> io::Result<Self> {
         let queue = WriteQueue::start(Box::new(move |message| streams.write(message)), notice.0)?;
         Ok(Self {
-            way: Way::Queued(queue),
+            route: Route::Queued(queue),
         })
     }
 
-    /// Opens the log file anew, so that it can be rotated between tests. Does nothing for other
+    /// Reopens the log file, so that it can be rotated between tests. Does nothing for other
     /// outputs.
     ///
     /// # Errors
@@ -129,8 +129,12 @@ impl Output {
         self.send(Message::Reopen)
     }
 
-    /// Writes report text. It quotes peers, files and devices.
-    pub(crate) fn report(&self, text: impl AsRef<str>) -> io::Result<()> {
+    /// Writes report text. Control characters in it, which peers, files and devices may have put
+    /// there, are made visible.
+    ///
+    /// # Errors
+    /// When the text cannot be written.
+    pub fn report(&self, text: impl AsRef<str>) -> io::Result<()> {
         self.send(Message::Report(printable_lines(text.as_ref())))
     }
 
@@ -140,9 +144,9 @@ impl Output {
     }
 
     fn send(&self, message: Message) -> io::Result<()> {
-        match &self.way {
-            Way::Direct(streams) => lock(streams).write(&message),
-            Way::Queued(queue) => {
+        match &self.route {
+            Route::Direct(streams) => lock(streams).write(&message),
+            Route::Queued(queue) => {
                 queue.push(message);
                 Ok(())
             }
@@ -151,14 +155,14 @@ impl Output {
 
     /// Waits until everything is written, or until nothing was written for `timeout`.
     pub fn flush(&self, timeout: Duration) {
-        if let Way::Queued(queue) = &self.way {
+        if let Route::Queued(queue) = &self.route {
             queue.flush(timeout);
         }
     }
 
     fn direct(streams: Streams) -> Self {
         Self {
-            way: Way::Direct(Arc::new(Mutex::new(streams))),
+            route: Route::Direct(Arc::new(Mutex::new(streams))),
         }
     }
 }
@@ -190,7 +194,7 @@ impl Streams {
         }
     }
 
-    /// What a log file does not take goes to standard error.
+    /// Lines that a log file refuses go to standard error.
     fn error(&mut self, text: &str) -> io::Result<()> {
         match &mut self.errors {
             Some(errors) => errors.write_whole(text),

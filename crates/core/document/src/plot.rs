@@ -11,9 +11,9 @@ use crate::wrap::{LINE_CHARS, wrapped};
 
 /// Drawings that belong together.
 pub struct Plot {
-    /// What it shows.
+    /// Subject.
     pub title: String,
-    /// What its lines and marks mean.
+    /// Meaning of its lines and marks.
     pub key: &'static str,
     /// Over how many runs, and what a reader must know.
     pub note: String,

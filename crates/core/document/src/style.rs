@@ -1,17 +1,17 @@
-//! How a report may look where it is shown.
+//! Style of a report at the place where it is shown.
 
 use linerate_model::finding::Severity;
 use linerate_model::printable::printable_start;
 
-use crate::glyphs::Glyphs;
+use crate::charset::Glyphs;
 use crate::wrap::LINE_CHARS;
 
-/// How a report may look where it is shown.
+/// Style of a report at the place where it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Characters it may use.
     pub glyphs: Glyphs,
-    /// Whether escape sequences may be sent: standard output is a terminal, and `NO_COLOR` is not
+    /// Escape sequences may be sent: standard output is a terminal, and `NO_COLOR` is not
     /// set.
     pub is_coloured: bool,
     /// Longest line of wrapped text.
@@ -19,7 +19,7 @@ pub struct Style {
 }
 
 impl Style {
-    /// What every terminal and file can take.
+    /// Style for every terminal and file.
     pub const PLAIN: Self = Self {
         glyphs: Glyphs::Ascii,
         is_coloured: false,

@@ -11,13 +11,13 @@ use crate::wrap::{LINE_CHARS, wrapped};
 pub struct Table {
     /// Its number, for instance `T2`.
     pub id: &'static str,
-    /// What it shows.
+    /// Subject.
     pub title: String,
     /// Its columns.
     pub columns: Vec<Column>,
     /// Its rows, each with as many cells as there are columns.
     pub rows: Vec<Vec<Cell>>,
-    /// What a reader must know.
+    /// Remarks for readers.
     pub notes: Vec<String>,
 }
 

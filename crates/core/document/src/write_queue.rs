@@ -43,16 +43,16 @@ struct State {
 /// Writes a message; called by the writing thread only.
 pub(crate) type WriteMessage = Box<dyn FnMut(&Message) -> io::Result<()> + Send>;
 
-/// Makes the text about so many dropped lines.
+/// Makes the text about a number of dropped lines.
 pub(crate) type DropNotice = Box<dyn Fn(u64) -> Message + Send>;
 
-/// What the writing thread does next.
+/// Next step of the writing thread.
 pub(crate) enum Message {
     /// Report text.
     Report(String),
     /// Error text.
     Error(String),
-    /// The log file is opened anew.
+    /// The log file is reopened.
     Reopen,
 }
 
@@ -166,7 +166,7 @@ impl Shared {
         }
     }
 
-    /// Whether there was something to announce, and it was written.
+    /// True if there was something to announce, and it was written.
     fn announce_dropped(&self, write: &mut WriteMessage, notice: &DropNotice) -> bool {
         let lines = std::mem::take(&mut self.lock().dropped_lines);
         let is_announced = lines > 0 && write(&notice(lines)).is_ok();

@@ -1,6 +1,7 @@
 //! Goal: logs and metrics of a server report its events in forms programs can read. Method: a list
 //! of events.
 
+#[path = "support/recorded_reports.rs"]
 mod support;
 
 use std::net::SocketAddr;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::net::SocketAddr;
 
-use linerate_iperf2::{DatagramHead, Timestamp};
+use linerate_iperf2::wire::{DatagramHead, Timestamp};
 use linerate_model::network::Network;
 
 use crate::dialect::iperf2::server::half_open::{HalfOpenFlows, Step};

@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::framing::frame;
-use linerate_iperf3::server::{Policy, ServerAction, ServerInput, ServerSetup};
-use linerate_iperf3::{Cookie, ErrorCode, Params, Results, State};
+use linerate_iperf3::wire::framing::frame;
+use linerate_iperf3::wire::server::{Policy, ServerAction, ServerInput, ServerSetup};
+use linerate_iperf3::wire::{Cookie, ErrorCode, Params, Results, State};
 use linerate_model::policy::{self, ServerPolicy};
 use linerate_model::{CpuUsage, Transport};
 
@@ -365,7 +365,7 @@ impl Harness {
             self.take_actions();
         }
 
-        // Answers to failed logins and waits in the queue are over by then.
+        // Answers to failed logins and waits in the queue have ended by then.
         self.now += Duration::from_secs(3600);
         self.registry.handle_timeout(self.now);
         self.take_actions();

@@ -13,7 +13,7 @@ use crate::dialect::native::intake::OF_CLIENTS;
 const STEP_BYTES: usize = 32 << 10;
 
 /// Whatever the client of a server sends, in records of any length and also invalid ones: a turn
-/// returns no more plaintext than it reads, nothing stays behind, and a connection brings no more
+/// returns no more plaintext than it reads, nothing remains, and a connection delivers no more
 /// than its limits before it ends. Returns the plaintext that arrived.
 ///
 /// # Panics

@@ -38,7 +38,7 @@ pub(crate) enum EngineError {
     Refused(RefusalReason),
 }
 
-/// What the operating system was asked to do.
+/// Failed operation of the operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Operation {
     #[error("accept stream connection")]

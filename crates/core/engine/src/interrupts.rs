@@ -1,4 +1,4 @@
-//! What makes a test stop from outside.
+//! Interrupts of a test from outside.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub trait Interrupts {
     fn fd(&self) -> BorrowedFd<'_>;
     /// The next request, as text such as `Interrupt(2)`.
     fn take(&self) -> Option<String>;
-    /// Whether the lists a server reads from files are to be read again; looked at after
+    /// True if the lists a server reads from files are to be read again; read after
     /// [`Interrupts::take`].
     fn take_reload(&self) -> bool {
         false

@@ -17,7 +17,7 @@ use crate::tc;
 
 const SOFTIRQS: &str = "/proc/softirqs";
 
-/// What to collect.
+/// Facts to collect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
     /// Names of interfaces; empty means the one to the peer, or else all that are switched on.
@@ -45,6 +45,7 @@ pub fn collect(request: &Request) -> Snapshot {
     }
 
     let chosen = chosen(request, &snapshot, &all);
+    // Read once for all interfaces: with hundreds of CPUs the file has megabytes.
     let text = fs::read_to_string("/proc/interrupts").unwrap_or_default();
     let interrupts = procfs::interrupts(&text);
 

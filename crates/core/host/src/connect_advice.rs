@@ -10,7 +10,7 @@ use linerate_model::link_local::scope_advice;
 pub struct Expected {
     /// Commands that start it.
     program: &'static str,
-    /// Whether its tests use UDP as well.
+    /// Its tests use UDP as well.
     uses_udp: bool,
 }
 

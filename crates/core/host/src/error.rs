@@ -66,7 +66,7 @@ impl From<OsError> for ReadError {
     }
 }
 
-/// What an error number of the kernel means for a fact.
+/// Absence of a fact that an error number of the kernel means.
 pub(crate) fn absence(errno: i32) -> Absence {
     use linerate_sys::errno::{EACCES, ENODEV, ENOENT, EOPNOTSUPP, EPERM, ESRCH};
 

@@ -24,7 +24,7 @@ use crate::short_file;
 const SOCKETS_FEW: u64 = 5_000;
 const SOCK_DIAG: &str = "sock_diag";
 
-/// What is sampled.
+/// Objects that are sampled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watched {
     /// Ids of the processes, which are added up.
@@ -33,7 +33,7 @@ pub struct Watched {
     pub tested: Tested,
 }
 
-/// How much work a sample may be.
+/// Depth of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// Cheap values: for every step of a period.
@@ -46,8 +46,8 @@ pub enum Depth {
 #[derive(Debug)]
 pub struct Sampler {
     watched: Watched,
-    /// What every sample repeats: identity of the host, the limit of TIME_WAIT, the device of the
-    /// route.
+    /// Facts that every sample repeats: identity of the host, the limit of TIME_WAIT, the device of
+    /// the route.
     constant: Snapshot,
     counters: HostCounters,
     processes: Processes,
@@ -75,13 +75,14 @@ impl Sampler {
             watched,
         };
         if let Tested::Client { server, .. } = sampler.watched.tested {
+            // A server learns its peer with the first connection, a client knows it from the start.
             sampler.set_peer(server.ip());
         }
 
         sampler
     }
 
-    /// What it samples.
+    /// Objects that it samples.
     #[must_use]
     pub fn watched(&self) -> &Watched {
         &self.watched
@@ -111,6 +112,7 @@ impl Sampler {
         self.group.record(&mut sample, &mut self.buffer);
 
         let is_own = self.watched.pids.contains(&std::process::id());
+        // A program that samples itself would report its own overhead as that of the test.
         let own_ns = if is_own { self.spent_ns } else { 0 };
         let is_full = depth == Depth::Full;
         self.processes
@@ -157,6 +159,8 @@ impl Sampler {
 
         let counts = ["sock.tcp.inuse", "sock.tcp6.inuse", "sock.tcp.tw"]
             .map(|key| sample.whole(key).unwrap_or(0));
+        // `tcp.inuse` of /proc/net/sockstat is one read of a counter; a dump copies each socket
+        // under a lock of the hash table.
         let are_few =
             sample.whole("sock.tcp.inuse").is_some() && counts.iter().sum::<u64>() < SOCKETS_FEW;
         if depth == Depth::Full || are_few {
@@ -167,6 +171,8 @@ impl Sampler {
             }
         }
 
+        // `TCP_INFO` of every connection takes the lock of each socket, which the sampled program
+        // needs too.
         if depth == Depth::Full
             && let Some(bytes) = sockets.mss_bytes(tested)?
         {
@@ -177,7 +183,7 @@ impl Sampler {
     }
 }
 
-/// What does not change from sample to sample.
+/// Facts that do not change from sample to sample.
 fn constant() -> Snapshot {
     let mut snapshot = identity();
     let limit = short_file::read_number("/proc/sys/net/ipv4/tcp_max_tw_buckets");
@@ -229,6 +235,7 @@ impl Device {
     fn record(&mut self, snapshot: &mut Snapshot) -> Result<(), ReadError> {
         // `struct ifinfomsg`: the index is its second 32-bit field.
         let mut body = [0_u8; 16];
+        // By index and not by name: a device may be renamed while a test runs.
         body[4..8].copy_from_slice(&self.index.to_ne_bytes());
         let response = self.client.get(GET_LINK, &body)?;
         let link: Link = links::link(&response)

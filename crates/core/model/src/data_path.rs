@@ -1,10 +1,10 @@
-//! How the data of a test moves between memory and the network.
+//! Data path of a test between memory and the network.
 
 use serde::{Deserialize, Serialize};
 
 use crate::stream::StreamRole;
 
-/// How the streams of one role move their data: the same for all of them, chosen before the test
+/// Data path of the streams of one role: the same for all of them, chosen before the test
 /// starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -14,7 +14,7 @@ pub struct DataPath {
     pub role: StreamRole,
     /// The method.
     pub method: Method,
-    /// What one system call hands over at most; `None` where the kernel decides.
+    /// Largest number of bytes of one system call; `None` where the kernel decides.
     pub per_call: Option<PerCall>,
     /// The same and what it means, as one line for a person.
     pub description: String,

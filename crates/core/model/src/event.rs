@@ -46,7 +46,7 @@ pub enum Event {
     Warning(String),
     /// The same, where the original of the dialect has nothing to report.
     Notice(String),
-    /// How the data of one role will move; before `TestStarted`.
+    /// Data path of one role; before `TestStarted`.
     DataPath(DataPath),
     /// A fact for verbose reports; one line.
     Detail(String),
@@ -71,7 +71,7 @@ pub enum Event {
     ConnectTimes(ConnectTimes),
     /// The test is complete.
     Finished,
-    /// The test is over and not complete.
+    /// The test has ended and is not complete.
     Failed(Failure),
 }
 
@@ -148,7 +148,7 @@ pub struct TestHeader {
     pub listener: Option<ListenerFacts>,
 }
 
-/// What a server's response contains about the two clocks.
+/// Data of a server's response about the two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

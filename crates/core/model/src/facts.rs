@@ -3,13 +3,13 @@
 /// A key, or a pattern of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FactKey {
-    /// The key; `*` stands for a name or number, `?` for one character.
+    /// The key; `*` matches a name or number, `?` one character.
     pub pattern: &'static str,
     /// Unit or kind of the value.
     pub unit: &'static str,
     /// Where the kernel has it: file, request or command, as their man pages name them.
     pub source: &'static str,
-    /// What the value is.
+    /// Meaning of the value.
     pub meaning: &'static str,
     /// Words for a report with `{}` in the place of the value; `-` for what is no metric.
     pub phrase: Option<&'static str>,

@@ -34,7 +34,7 @@ pub enum FailureKind {
 pub struct Failure {
     /// Whose doing it was.
     pub kind: FailureKind,
-    /// What failed and why, in the words of the dialect.
+    /// Operation and reason, in the wording of the dialect.
     pub message: String,
     /// The dialect's number for it (iperf3: IE code).
     pub code: Option<i32>,

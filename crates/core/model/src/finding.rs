@@ -10,7 +10,7 @@ use crate::placement::Placement;
 /// Schema name of a [`Diagnosis`] on disk.
 pub const DOCTOR_SCHEMA: &str = "linerate.doctor/1";
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -27,7 +27,7 @@ pub enum Severity {
     Blocker,
 }
 
-/// How sure a finding is.
+/// Confidence of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -50,7 +50,7 @@ pub struct Evidence {
     pub fact: String,
     /// Its value; empty where `fact` is a whole statement.
     pub value: String,
-    /// What it was compared with, in words; empty where its presence alone counts.
+    /// Description of the comparison; empty where its presence alone counts.
     pub threshold: String,
 }
 
@@ -135,21 +135,21 @@ pub(crate) mod evidence_texts {
 pub struct Finding {
     /// Stable name of the rule: `NIC-01`.
     pub id: String,
-    /// How much it matters here.
+    /// Its severity here.
     pub severity: Severity,
-    /// How sure it is here.
+    /// Its confidence here.
     pub confidence: Confidence,
-    /// What it is about: host and interface, a run, a comparison.
+    /// Subject: host and interface, a run, a comparison.
     pub subject: String,
     /// The rule's title.
     pub title: String,
-    /// What was read, and what it was compared with.
+    /// Value that was read, and the one it was compared with.
     pub evidence: Vec<Evidence>,
     /// Why this matters, in two sentences.
     pub explanation: String,
     /// Commands that change it, ready to paste. Empty where no command helps.
     pub remedy: Vec<String>,
-    /// What to do where a command is not enough.
+    /// Advice where a command is not enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
     /// Commands that restore what was found.
@@ -157,7 +157,7 @@ pub struct Finding {
     /// The host that the commands are for, where it is not the host of `subject`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy_host: Option<String>,
-    /// How to keep the change over a reboot.
+    /// Way to keep the change over a reboot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persist: Option<String>,
     /// The right or the disturbance the commands need: `CAP_NET_ADMIN`, `link flap of about 2 s`.
@@ -206,11 +206,11 @@ impl Finding {
 pub struct RuledOut {
     /// Stable name of the rule.
     pub id: String,
-    /// What it is about.
+    /// Its subject.
     pub subject: String,
     /// Which facts speak against it.
     pub reason: String,
-    /// What the rule does not apply to; `None` for a rule that applies and was checked.
+    /// Scope that the rule does not apply to; `None` for a rule that applies and was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inapplicable: Option<Inapplicable>,
 }
@@ -232,7 +232,7 @@ impl RuledOut {
     }
 }
 
-/// What a rule does not apply to.
+/// Scope that a rule does not apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -255,13 +255,13 @@ pub enum Inapplicable {
 pub struct NotEvaluated {
     /// Stable name of the rule.
     pub id: String,
-    /// What it is about.
+    /// Its subject.
     pub subject: String,
     /// Keys of the facts it would need.
     pub missing: Vec<String>,
     /// Why they are missing, in the order of `missing`.
     pub reasons: Vec<String>,
-    /// What the known facts already suggest.
+    /// Indications of the known facts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspicion: Option<String>,
 }
@@ -317,7 +317,7 @@ impl Difference {
     }
 }
 
-/// What differs between two hosts or two moments.
+/// Differences between two hosts or two moments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -328,13 +328,13 @@ pub struct Comparison {
     pub rules_only_b: Vec<String>,
     /// Rules that fire on both and so explain no difference.
     pub rules_both: Vec<String>,
-    /// What differs, strongest effect first.
+    /// Differences, strongest effect first.
     pub changed: Vec<Difference>,
     /// Keys only the first knows.
     pub only_a: Vec<String>,
     /// Keys only the second knows.
     pub only_b: Vec<String>,
-    /// How many keys are equal.
+    /// Number of equal keys.
     pub same_count: usize,
 }
 
@@ -378,7 +378,7 @@ pub struct Verdict {
     pub verdict: String,
     /// The same as a sentence.
     pub sentence: String,
-    /// How sure it is.
+    /// Its confidence.
     pub confidence: Confidence,
     /// The next best explanation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -390,7 +390,7 @@ pub struct Verdict {
     /// intervals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_of_time_percent: Option<u32>,
-    /// What limited over time, in order.
+    /// Limits over time, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<LimitPeriod>,
 }
@@ -429,7 +429,7 @@ impl LimitPeriod {
 pub struct LossSplit {
     /// Which test and direction.
     pub label: String,
-    /// What the receiver missed.
+    /// Data that the receiver missed.
     pub lost: u64,
     /// Refused by the sender's own socket or queueing discipline.
     pub sender: Option<u64>,
@@ -481,11 +481,11 @@ pub struct Diagnosis {
     pub hosts: Vec<String>,
     /// The one sentence.
     pub verdict: Verdict,
-    /// What was found, strongest first.
+    /// Findings, strongest first.
     pub findings: Vec<Finding>,
-    /// What was checked and is not the explanation, in the order of the phases.
+    /// Checks that excluded an explanation, in the order of the phases.
     pub ruled_out: Vec<RuledOut>,
-    /// What could not be checked.
+    /// Checks that were not possible.
     pub not_evaluated: Vec<NotEvaluated>,
     /// Where the datagrams of a UDP test were lost, one entry per direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -496,7 +496,7 @@ pub struct Diagnosis {
     /// On which CPUs each end of a test ran, where that was observed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placement: Vec<Placement>,
-    /// What differs between two snapshots, when two were compared.
+    /// Differences between two snapshots, when two were compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<Vec<Difference>>,
     /// The whole comparison.
@@ -505,7 +505,7 @@ pub struct Diagnosis {
     /// Unknown lines of an import, with their number; of very many the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
-    /// How many lines of an import are unknown; 0 where nothing was imported.
+    /// Number of unknown lines of an import; 0 where nothing was imported.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unread_count: usize,
     /// Prefixes of the rules that unknown lines concern: `QD`. Of nothing that these rules check is

@@ -7,14 +7,14 @@ const PRIME_64: u64 = 0x0000_0100_0000_01b3;
 const BASIS_128: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const PRIME_128: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
-/// Of 64 bits.
+/// Hash of 64 bits.
 pub fn fnv64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(BASIS_64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(PRIME_64)
     })
 }
 
-/// Of 128 bits, over several values.
+/// Hash of 128 bits, over several values.
 pub struct Fnv128(u128);
 
 impl Default for Fnv128 {

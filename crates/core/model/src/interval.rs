@@ -28,7 +28,7 @@ pub struct IntervalReport {
 pub struct StreamInterval {
     /// The stream.
     pub id: StreamId,
-    /// What this end does on it.
+    /// Role of this end on it.
     pub role: StreamRole,
     /// Its direction.
     pub flow: Flow,
@@ -108,7 +108,7 @@ impl UdpInterval {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct IntervalSum {
-    /// What this end does on these streams.
+    /// Role of this end on these streams.
     pub role: StreamRole,
     /// Boundaries of the first stream.
     pub start_ns: u64,

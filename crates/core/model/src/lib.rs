@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod command_line;
 pub mod data_path;
 pub mod event;
 pub mod facts;
@@ -15,6 +16,7 @@ pub mod fleet;
 pub mod fnv;
 pub mod http;
 pub mod interval;
+pub mod json_path;
 pub mod limit;
 pub mod link_local;
 pub mod live;

@@ -1,11 +1,11 @@
-//! What is measured of a stream beyond bytes: calls, delays, round trips, frames. Each group is
+//! Metrics of a stream beyond bytes: calls, delays, round trips, frames. Each group is
 //! optional; a dialect or an option decides which ones exist.
 
 use serde::{Deserialize, Serialize};
 
 use crate::tcp_interval::TcpInterval;
 
-/// What was measured of a stream over an interval or over the whole test.
+/// Metrics of a stream over an interval or over the whole test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -85,7 +85,7 @@ pub struct ReadCounts {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Distribution {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// Mean.
     pub mean: f64,
@@ -131,7 +131,7 @@ pub struct FrameCounts {
     pub slips: u64,
 }
 
-/// What a distribution is of.
+/// Subject of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -157,7 +157,7 @@ pub enum HistogramKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Histogram {
-    /// What it is of.
+    /// Its subject.
     pub kind: HistogramKind,
     /// Width of a bin in µs.
     pub bin_width_us: u32,

@@ -28,7 +28,7 @@ const QUOTED_CHARS_MAX: usize = 64;
 impl Network {
     /// The range of all addresses that share the first `prefix_len` bits; `None` when the address
     /// has fewer. A range of IPv4-mapped addresses (RFC 4291 section 2.5.5.2) is the IPv4 range it
-    /// stands for; `None` when its prefix is shorter than that of all mapped addresses, because it
+    /// represents; `None` when its prefix is shorter than that of all mapped addresses, because it
     /// would be neither of the two.
     #[must_use]
     pub fn new(address: IpAddr, prefix_len: u8) -> Option<Self> {
@@ -59,7 +59,7 @@ impl Network {
         }
     }
 
-    /// Whether the address is in the range. IPv4-mapped IPv6 addresses count as IPv4.
+    /// True if the address is in the range. IPv4-mapped IPv6 addresses count as IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -67,7 +67,7 @@ impl Network {
     }
 }
 
-/// Whether a kind of interface consists of software only, so that no wire limits it and its speed
+/// True if a kind of interface consists of software only, so that no wire limits it and its speed
 /// is a constant of the kernel.
 #[must_use]
 pub fn is_software_kind(kind: &str) -> bool {

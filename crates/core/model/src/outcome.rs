@@ -1,10 +1,10 @@
-//! How a run ends, and why it fails.
+//! Outcomes of a run, and reasons of failures.
 
 use std::fmt;
 
 use crate::{Failure, FailureKind};
 
-/// How a run ended; the program has an exit code for each.
+/// Outcome of a run; the program has an exit code for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -36,7 +36,7 @@ pub enum Outcome {
 /// A failure: a text for the user, without a line end, and the outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// What kind of failure it is.
+    /// Kind of failure.
     pub outcome: Outcome,
     text: String,
 }

@@ -27,7 +27,7 @@ pub struct Placement {
     pub shared: Vec<SharedCpus>,
 }
 
-/// How work was distributed over CPUs.
+/// Distribution of work over CPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

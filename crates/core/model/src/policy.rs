@@ -15,7 +15,7 @@ pub struct ServerPolicy {
     pub liveness: Liveness,
     /// Which addresses may connect.
     pub access: AccessRules,
-    /// What one test, one client and all together may use.
+    /// Quotas of one test, one client and all together.
     pub limits: ServerLimits,
     /// Longest time of a test whose client has not logged in; `None` for no such bound.
     pub anonymous_time_max: Option<Duration>,

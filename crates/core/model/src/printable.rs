@@ -59,7 +59,7 @@ pub fn printable_json(json: &str) -> String {
     out
 }
 
-/// Whether a character acts on what shows it instead of being seen: control characters (C0, DEL,
+/// True if a character acts on what shows it instead of being seen: control characters (C0, DEL,
 /// C1), with which text drives a terminal, and the characters of direction and format (Unicode,
 /// category Cf), with which it passes for other text.
 #[must_use]

@@ -24,10 +24,10 @@ pub enum ServerEvent {
     },
     /// A test began.
     TestStarted(TestFacts),
-    /// What all running tests did since the last event of this kind, and what all tests did in
+    /// Totals of all running tests since the last event of this kind, and of all tests in
     /// total.
     Progress(Progress),
-    /// A test that had begun is over.
+    /// A test that had begun has ended.
     TestEnded(TestRecord),
     /// A client was refused by the rules.
     Refused {
@@ -49,9 +49,9 @@ pub enum ServerEvent {
     HandshakeFailed {
         /// The client.
         peer: SocketAddr,
-        /// How far it came.
+        /// Its progress.
         cause: HandshakeCause,
-        /// What failed, in words.
+        /// Description of the failure.
         explanation: String,
     },
     /// The lists of addresses were read again.
@@ -104,11 +104,11 @@ impl TestFacts {
     }
 }
 
-/// A test that is over.
+/// A test that has ended.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TestRecord {
-    /// What was agreed.
+    /// Agreed parameters.
     pub facts: TestFacts,
     /// Name of the test that both ends share.
     pub cookie: String,
@@ -118,7 +118,7 @@ pub struct TestRecord {
     pub sent_bytes: u64,
     /// Length of the measured part in ns.
     pub duration_ns: u64,
-    /// How it ended.
+    /// Its end state.
     pub outcome: Outcome,
     /// Most other tests that ran at the same time.
     pub ran_beside_max: u32,
@@ -140,7 +140,7 @@ impl TestRecord {
     }
 }
 
-/// How a test that had begun ended.
+/// End state of a test that had begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "outcome")]
@@ -154,7 +154,7 @@ pub enum Outcome {
     },
 }
 
-/// What the running tests do.
+/// State of the running tests.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Progress {
@@ -201,7 +201,7 @@ impl ClientProgress {
     }
 }
 
-/// What all tests over one transport moved, warm-ups included.
+/// Bytes of all tests over one transport, warm-ups included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransportTotal {
@@ -285,7 +285,7 @@ impl fmt::Display for RefusalReason {
     }
 }
 
-/// How far a connection came that never became a test.
+/// Progress of a connection that never became a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -71,7 +71,7 @@ pub trait Collector<T>: EventSink {
 /// Makes a collector for each test whose client requests its value.
 pub type CollectorFactory<T> = Rc<dyn Fn() -> Box<dyn Collector<T>>>;
 
-/// What a server can send to a client besides the results of the test. Absent values are never
+/// Data that a server can send to a client besides the results of the test. Absent values are never
 /// sent.
 #[derive(Clone, Default)]
 #[non_exhaustive]
@@ -119,7 +119,7 @@ pub trait ServerReporter {
         Ok(())
     }
 
-    /// What happened, for logs and metrics; the reports of tests do not depend on it.
+    /// Event for logs and metrics; the reports of tests do not depend on it.
     fn server_event(&mut self, _event: &ServerEvent) {}
 }
 

@@ -1,4 +1,4 @@
-//! What is known about a host at an instant: flat, dotted facts, each a value or an absence with
+//! Facts of a host at an instant: flat, dotted facts, each a value or an absence with
 //! its reason.
 //!
 //! Flat keys make comparing, importing and quoting trivial: `nic.eth0.ring.rx.cur`,
@@ -35,7 +35,7 @@ pub struct Snapshot {
     /// Release of the kernel, `uname -r`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Whether it was collected with the rights of root. `None` for imports.
+    /// It was collected with the rights of root. `None` for imports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub privileged: Option<bool>,
     /// Where the facts come from.
@@ -71,7 +71,7 @@ pub enum Fact {
         /// Its unit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         u: Option<String>,
-        /// How far to trust it, when that is less than fully.
+        /// Confidence, when that is less than full.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quality: Option<Quality>,
         /// Where it was read: `ethtool-nl:RINGS_GET`, a file, or `import:` and the command.
@@ -89,7 +89,7 @@ pub enum Fact {
     },
 }
 
-/// How far to trust a value.
+/// Confidence of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -491,7 +491,7 @@ impl Snapshot {
     }
 }
 
-/// What keys about interfaces begin with.
+/// Prefix of keys about interfaces.
 const NIC: &str = "nic.";
 
 /// The interface of a key without its prefix. Names of interfaces may contain dots, so the name
@@ -501,7 +501,7 @@ fn interface_of(rest: &str) -> Option<&str> {
     dots.find(|at| is_group(&rest[*at..])).map(|at| &rest[..at])
 }
 
-/// Whether a known group begins here, behind a dot.
+/// True if a known group begins here, after a dot.
 fn is_group(rest: &str) -> bool {
     let group = rest
         .strip_prefix('.')

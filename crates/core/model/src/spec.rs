@@ -1,4 +1,4 @@
-//! What a test is to do, resolved: no text left to parse, no option left to interpret.
+//! Specification of a test, resolved: no text left to parse, no option left to interpret.
 
 mod ends;
 
@@ -40,7 +40,7 @@ pub enum Direction {
     Bidirectional,
 }
 
-/// What ends the measured part of a test.
+/// End condition of the measured part of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -82,7 +82,7 @@ pub struct TestSpec {
     pub direction: Direction,
     /// Streams per direction, at least 1.
     pub streams: u32,
-    /// What ends the measured part.
+    /// End condition of the measured part.
     pub end: EndCondition,
     /// Warm-up that is reported but not counted.
     #[serde(rename = "omit_ns", with = "crate::units::whole_ns")]
@@ -96,9 +96,9 @@ pub struct TestSpec {
     pub pacing: Pacing,
     /// Socket options of the data streams.
     pub socket: SocketTuning,
-    /// What the blocks contain.
+    /// Content of the blocks.
     pub payload: Payload,
-    /// How senders of a byte stream hand their bytes to the kernel.
+    /// System call by which senders of a byte stream hand their bytes to the kernel.
     pub send_path: SendPath,
     /// Blocks of an explicit length may share a write.
     pub coalesce: bool,
@@ -115,7 +115,7 @@ pub struct TestSpec {
     /// The client requests facts of the server's host. Receivers then keep to one datagram per
     /// buffer, so that the kernel's counters of drops count datagrams.
     pub want_peer_facts: bool,
-    /// What only some dialects can express; all of it off by default.
+    /// Options that only some dialects can express; all off by default.
     pub workload: Workload,
 }
 
@@ -148,7 +148,7 @@ impl Default for TestSpec {
 }
 
 impl TestSpec {
-    /// Whether receivers report each burst or frame instead of intervals.
+    /// True if receivers report each burst or frame instead of intervals.
     #[must_use]
     pub fn reports_bursts(&self) -> bool {
         match self.workload.shape {
@@ -170,7 +170,7 @@ impl TestSpec {
 
 /// Block length of the streams of a working load.
 const LOAD_BLOCK_LEN_BYTES: u32 = 128 * 1024;
-/// What such a stream holds unsent in the releases that limit it: a queue in the sender is none of
+/// Unsent bytes of such a stream in the releases that limit it: a queue in the sender is none of
 /// the path.
 const LOAD_UNSENT_LIMIT_BYTES: u32 = 256 * 1024;
 
@@ -253,13 +253,13 @@ pub struct SocketTuning {
     pub sctp_bind: Vec<String>,
 }
 
-/// How a sender of a byte stream hands its bytes to the kernel.
+/// System call by which a sender of a byte stream hands its bytes to the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SendPath {
-    /// What is known to be fastest among those that copy, as an application would.
+    /// Fastest known way among those that copy, as an application would.
     #[default]
     Auto,
     /// The kernel copies from the program's memory (`sendmsg(2)`).
@@ -308,12 +308,12 @@ pub enum SequenceCheck {
     /// The header of every datagram is read; loss and order are exact.
     #[default]
     EveryDatagram,
-    /// Of datagrams that the kernel joined (`UDP_GRO`) only the first header is copied and read.
-    /// Loss stays exact; the order inside such a burst is not looked at.
+    /// Only the first header of datagrams that the kernel joined (`UDP_GRO`) is copied and read.
+    /// Loss stays exact; the order inside such a burst is not checked.
     FirstOfBurst,
 }
 
-/// What a block contains.
+/// Content of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -336,7 +336,7 @@ pub struct UdpOptions {
     pub gso: Option<Segmentation>,
     /// Receive coalescing requested by the user (`UDP_GRO`, udp(7)).
     pub gro: Option<Segmentation>,
-    /// Which datagrams receivers look at.
+    /// Datagrams whose heads receivers read.
     pub check: SequenceCheck,
 }
 

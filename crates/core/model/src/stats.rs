@@ -124,7 +124,7 @@ pub fn trend_p(samples: &[Vec<f64>]) -> f64 {
     }
 }
 
-/// How many times as high as `other` a candidate is, as [`shift_interval`] has it. Values are above
+/// Ratio of a candidate to `other`, as [`shift_interval`] has it. Values are above
 /// 0; `None` of too few.
 #[must_use]
 pub fn ratio_interval(
@@ -137,7 +137,7 @@ pub fn ratio_interval(
     Some((middle, interval?))
 }
 
-/// How far a candidate is from `other`: the median of the effects of all pairs, and the interval
+/// Shift of a candidate from `other`: the median of the effects of all pairs, and the interval
 /// that holds the true effect with this confidence, by the rank-sum test (Hodges and Lehmann,
 /// 1963); `None` of too few values for it. `effect` grows with its first value and falls with its
 /// second.
@@ -353,7 +353,7 @@ mod tests {
                 let expected = if runs < 6 { 0 } else { SAMPLES };
                 assert_eq!(held.len(), expected, "{runs} runs");
 
-                // Four standard deviations of so many samples are 1.4 %.
+                // Four standard deviations of this number of samples are 1.4 %.
                 let share = held.iter().sum::<usize>() as f64 / SAMPLES as f64;
                 assert!(runs < 6 || share > 0.936, "{share} of {runs} runs");
             }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamId(pub u32);
 
-/// What this end does on a stream.
+/// Role of this end on a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -42,7 +42,7 @@ pub enum Flow {
 pub struct Stream {
     /// Its position in the test.
     pub id: StreamId,
-    /// What this end does on it.
+    /// Role of this end on it.
     pub role: StreamRole,
     /// Its direction.
     pub flow: Flow,
@@ -50,9 +50,9 @@ pub struct Stream {
     pub local: SocketAddr,
     /// Remote address, IPv4-mapped addresses already unmapped.
     pub remote: SocketAddr,
-    /// What the kernel granted.
+    /// Values that the kernel granted.
     pub effective: EffectiveOptions,
-    /// What else is known of its connection; dialects that show it.
+    /// Further facts of its connection; dialects that show it.
     pub facts: Option<Box<StreamFacts>>,
 }
 

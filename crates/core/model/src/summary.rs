@@ -24,7 +24,7 @@ pub struct Summary {
     /// Congestion control at the receiving end.
     pub receiver_congestion: Option<String>,
     /// Times a full receive buffer of a UDP stream made this end's kernel drop what had arrived;
-    /// `None` when unknown. Each stands for at least one lost datagram that the network did
+    /// `None` when unknown. Each represents at least one lost datagram that the network did
     /// deliver.
     pub overflows_local: Option<u64>,
     /// The same of the peer, as it reported it.
@@ -74,15 +74,15 @@ impl CpuUsage {
 pub struct StreamSummary {
     /// The stream.
     pub id: StreamId,
-    /// What this end did on it.
+    /// Role of this end on it.
     pub role: StreamRole,
     /// Its direction.
     pub flow: Flow,
-    /// What the sending end counted; `None` when it is the peer and did not report.
+    /// Counts of the sending end; `None` when it is the peer and did not report.
     pub sender: Option<EndpointTotals>,
-    /// What the receiving end counted; `None` when it is the peer and did not report.
+    /// Counts of the receiving end; `None` when it is the peer and did not report.
     pub receiver: Option<EndpointTotals>,
-    /// What reached the receiving end between the start and the end of the measured time, as this
+    /// Data that reached the receiving end between start and end of the measured time, as this
     /// end saw it: without what arrived later. A sender knows it from acknowledgements (TCP), a
     /// receiver from its own counters. `None` where neither is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +91,7 @@ pub struct StreamSummary {
     pub tcp: Option<TcpSummary>,
     /// File that was read or written on this end.
     pub file: Option<FileSummary>,
-    /// What else this end measured.
+    /// Further measures of this end.
     pub local_metrics: Option<Box<StreamMetrics>>,
     /// The same of the peer, as it reported it.
     pub peer_metrics: Option<Box<StreamMetrics>>,
@@ -217,7 +217,8 @@ pub struct TcpSummary {
     pub min_rtt_us: Option<u32>,
     /// Mean of the smoothed round-trip times in µs.
     pub mean_rtt_us: Option<u32>,
-    /// What held the stream back in the measured part; only the sending end itself knows it.
+    /// Times limited by receiver or buffer in the measured part; only the sending end itself knows
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<TcpLimits>,
 }

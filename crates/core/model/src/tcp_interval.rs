@@ -29,11 +29,11 @@ pub struct TcpInterval {
     pub mss_bytes: u32,
     /// Smallest round-trip time since the stream began in µs; `None` on kernels before 4.6.
     pub min_rtt_us: Option<u32>,
-    /// What held the stream back; `None` on kernels before 4.10.
+    /// Times limited by the receiver or the buffer; `None` on kernels before 4.10.
     pub limits: Option<TcpLimits>,
 }
 
-/// How a sender spent an interval, in µs. The kernel counts in ticks of some ms.
+/// Times of a sender in an interval, in µs. The kernel counts in ticks of some ms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -1,4 +1,4 @@
-//! What a test does beyond moving blocks one way as fast as it may: shapes of traffic, shared
+//! Workloads beyond moving blocks one way as fast as possible: shapes of traffic, shared
 //! connections, and measurements that need the sender's clock in the data.
 //!
 //! Everything here is off by default. A dialect that cannot express a field leaves it alone.
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Workload {
-    /// How the two directions share connections.
+    /// Pairing of the two directions.
     pub pairing: Pairing,
     /// When and how much a sender writes.
     pub shape: Shape,
@@ -48,7 +48,7 @@ pub struct Workload {
     pub multicast_ttl: Option<u8>,
     /// Never through a gateway (`SO_DONTROUTE`, socket(7)).
     pub without_routing: bool,
-    /// What distinguishes the addresses of parallel streams.
+    /// Part of the address that differs between parallel streams.
     pub fan_out: FanOut,
     /// Port on which a client awaits connections back, if it is not the server's.
     pub back_port: Option<u16>,
@@ -75,7 +75,7 @@ pub enum Release {
     V2_2,
 }
 
-/// How the two directions of a bidirectional test share connections.
+/// Pairing of the two directions of a bidirectional test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

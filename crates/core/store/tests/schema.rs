@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 const PATH: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../docs/schema/linerate.run.1.json"
+    "/../../../docs/schema/linerate.run.1.json"
 );
 
 /// With `UPDATE_SNAPSHOTS` set, the file is written.

@@ -13,10 +13,11 @@ pub type Result<T, E = OsError> = std::result::Result<T, E>;
 /// Displays as `connect 10.0.0.2:5201: Connection refused`.
 #[derive(Debug)]
 pub struct OsError {
-    /// What was tried: the system call, with the option's name where it is one
+    /// The failed operation: the system call, with the option's name where it is one
     /// (`setsockopt TCP_CONGESTION`).
     pub operation: &'static str,
-    /// What it was tried on: an address, a value, a file. Empty when the operation alone is enough.
+    /// The object of the operation: an address, a value, a file. Empty when the operation alone is
+    /// enough.
     pub object: String,
     /// Why it failed.
     pub source: io::Error,
@@ -44,7 +45,7 @@ impl OsError {
         io_text(&self.source)
     }
 
-    /// Whether this kernel or this kind of socket lacks the feature, as opposed to refusing the
+    /// True if this kernel or this kind of socket lacks the feature, as opposed to refusing the
     /// value or the user.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {

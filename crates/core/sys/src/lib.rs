@@ -11,44 +11,27 @@
 // `linerate-boundary`. Every other crate of the workspace is free of `unsafe`.
 #![allow(unsafe_code)]
 
-pub mod caps;
-pub mod child;
-pub mod clock;
-pub mod cpu;
 pub mod errno;
 pub mod error;
-pub mod ethtool;
-pub mod file_access;
-pub mod file_system;
-pub mod icmp;
-pub mod interfaces;
-pub mod memory;
-pub mod mptcp;
-pub mod netlink;
-pub mod other_process;
 pub mod page_buffer;
 pub mod poll;
-pub mod privileges;
-pub mod process;
-pub mod process_mark;
-pub mod random;
-pub mod scheduling;
-pub mod sd_notify;
-pub mod sendfile_source;
-pub mod signal;
-pub mod socket;
-pub mod sockopt;
-pub mod stream_io;
-pub mod tcp_info;
-pub mod terminal;
-pub mod timer;
-pub mod udp;
-pub mod xtables;
-pub mod zerocopy;
 
 mod errno_text;
+mod host;
+mod network;
 mod option;
+mod processes;
+mod sockets;
 mod syscall;
 
 pub use error::{OsError, Result};
+pub use host::{clock, cpu, file_access, file_system, memory, random, timer};
+pub use network::{ethtool, interfaces, netlink, xtables};
 pub use page_buffer::PageBuffer;
+pub use processes::{
+    child, other_process, privileges, process, process_mark, scheduling, sd_notify, signal,
+    terminal,
+};
+pub use sockets::{
+    caps, icmp, mptcp, sendfile_source, socket, sockopt, stream_io, tcp_info, udp, zerocopy,
+};

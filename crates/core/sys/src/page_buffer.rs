@@ -5,7 +5,7 @@
 //! destination lies slightly ahead of the source modulo 4096: in 1 to 63 or to 128 (page aliasing
 //! of string moves). Pages of a socket begin at offset 0, memory from the heap begins 16 bytes
 //! behind a page boundary, so a receiver that reads into the heap meets exactly that case. Memory
-//! that begins at a page boundary avoids it on every CPU that was measured; `make bench-floor`
+//! that begins at a page boundary avoids it on every CPU that was measured; `make bench KIND=floor`
 //! sweeps the offsets.
 
 use std::alloc::{self, Layout};
@@ -58,7 +58,7 @@ impl PageBuffer {
         Ok(Self { start, len, layout })
     }
 
-    /// `content` so many times, one behind the other without a gap.
+    /// `content` repeated, without gaps.
     ///
     /// # Errors
     /// As [`PageBuffer::zeroed`].

@@ -10,7 +10,7 @@ use libc::{c_int, c_short};
 use crate::error::{During, Result};
 use crate::syscall::{syscall, syscall_len};
 
-/// What to wait for. Errors and hang-ups are always reported.
+/// Readiness to wait for. Errors and hang-ups are always reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Interest {
     /// Wake when a read would not wait.

@@ -19,7 +19,7 @@ fn descriptors_are_counted_and_their_limit_raised() {
     let line = limits
         .lines()
         .find(|line| line.starts_with("Max open files"))
-        .expect("the kernel tells");
+        .expect("the kernel reports it");
     let fields: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(fields[3], raised.to_string(), "soft limit");
     assert_eq!(fields[3], fields[4], "soft and hard limit");

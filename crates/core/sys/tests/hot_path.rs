@@ -446,7 +446,7 @@ fn a_datagram_arrives_when_the_kernel_received_it_however_late_it_is_read() {
     assert_eq!(
         batch.message(0).arrival_ns(offset, 7),
         7,
-        "the read stands in for it"
+        "the read replaces it"
     );
     sockopt::SO_TIMESTAMPNS
         .set(&receiver, true)

@@ -17,7 +17,7 @@ pub enum FileError {
     /// The operating system refuses.
     #[error("{operation} {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The failed operation.
         operation: &'static str,
         /// The file.
         path: PathBuf,

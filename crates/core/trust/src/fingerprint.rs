@@ -21,7 +21,7 @@ pub struct Fingerprint([u8; 32]);
 pub struct BadFingerprint;
 
 impl Fingerprint {
-    /// Of a key in the form `SubjectPublicKeyInfo`.
+    /// Fingerprint of a key in the form `SubjectPublicKeyInfo`.
     pub(crate) fn of(public_key_info: &[u8]) -> Self {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(digest::digest(&digest::SHA256, public_key_info).as_ref());

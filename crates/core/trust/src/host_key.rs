@@ -16,7 +16,7 @@ use rustls::sign::CertifiedKey;
 use crate::files::{self, FileError};
 use crate::fingerprint::Fingerprint;
 
-/// Upper bound of a file with a key, with room for remarks around it.
+/// Upper bound of a file with a key, with room for comments around it.
 const FILE_BYTES_MAX: u64 = 16 * 1024;
 
 /// Label of a key with a passphrase (RFC 7468, section 11).

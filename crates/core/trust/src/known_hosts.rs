@@ -13,7 +13,7 @@ use crate::fingerprint::Fingerprint;
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The file `known_hosts`: a line `HOST:PORT FINGERPRINT` per server, IPv6 addresses in brackets,
-/// `#` begins a remark.
+/// `#` starts a comment.
 ///
 /// A server whose line is damaged, or has lines that contradict each other, is unknown; so are all
 /// servers while others may change the file.

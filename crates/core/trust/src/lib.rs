@@ -29,12 +29,10 @@ pub use files::FileError;
 pub use fingerprint::{BadFingerprint, Fingerprint};
 pub use host_key::{HostKey, KeyError};
 pub use known_hosts::{KnownHosts, KnownHostsError, KnownHostsWarning};
-pub use proof::{
-    FlowOpener, Role, address_proof, digest, flow_tag, proof, resume_proof, verify, verify_resume,
-};
+pub use proof::{FlowOpener, address_proof, digest, flow_tag, resume_proof, verify_resume};
 pub use random::random;
 pub use tls::{
     ALPN, CHANNEL_BINDING, ClientConfig, ClientSession, HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX,
     ServerConfig, ServerSession, TlsError,
 };
-pub use token::{BadToken, Token, TokenError, Tokens};
+pub use token::{BadToken, Role, Token, TokenError, Tokens, proof, verify};

@@ -2,46 +2,12 @@
 //!
 //! The exporter of a session (RFC 8446, 7.5) differs between any two sessions, so an attacker who
 //! terminates TLS towards both ends cannot pass a proof on. A proof that an impostor obtains
-//! permits guessing at leisure: tokens must be long, and a server proves a token only to a client
+//! permits offline guessing: tokens must be long, and a server proves a token only to a client
 //! that has proved it.
 
 use std::net::{IpAddr, SocketAddr};
 
 use aws_lc_rs::hmac;
-
-use crate::token::Token;
-
-/// End of a session that proves that it holds a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The end that connected.
-    Client,
-    /// The end that accepted.
-    Server,
-}
-
-impl Role {
-    /// Differs between the ends, so that no end can send back the other's proof. Both have the same
-    /// length.
-    const fn label(self) -> &'static [u8] {
-        match self {
-            Self::Client => b"linerate/1 client proof\0",
-            Self::Server => b"linerate/1 server proof\0",
-        }
-    }
-}
-
-/// Proof of a token by one end. `exporter` is that of the session for [`crate::CHANNEL_BINDING`].
-#[must_use]
-pub fn proof(token: &Token, exporter: &[u8; 32], role: Role) -> [u8; 32] {
-    sign(token.secret(), &[role.label(), exporter])
-}
-
-/// Whether `proof` is the one of `role`, in constant time.
-#[must_use]
-pub fn verify(token: &Token, exporter: &[u8; 32], role: Role, proof: &[u8]) -> bool {
-    is_signed(token.secret(), &[role.label(), exporter], proof)
-}
 
 /// Proof of a client that it resumes its own session on a new connection.
 ///
@@ -66,7 +32,7 @@ pub fn resume_proof(
     )
 }
 
-/// Whether `proof` is [`resume_proof`], in constant time.
+/// True if `proof` is [`resume_proof`], in constant time.
 #[must_use]
 pub fn verify_resume(
     secret: &[u8; 32],
@@ -136,7 +102,7 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
     digest
 }
 
-fn sign(secret: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+pub(crate) fn sign(secret: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
     let mut context = hmac::Context::with_key(&key);
 
@@ -149,13 +115,14 @@ fn sign(secret: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     bytes
 }
 
-fn is_signed(secret: &[u8], parts: &[&[u8]], proof: &[u8]) -> bool {
+pub(crate) fn is_signed(secret: &[u8], parts: &[&[u8]], proof: &[u8]) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(&sign(secret, parts), proof).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::token::{Role, Token, proof, verify};
 
     fn token(secret: &str) -> Token {
         Token::new(secret).expect("a token")

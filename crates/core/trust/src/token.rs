@@ -1,14 +1,14 @@
-//! Tokens: secrets that both ends hold.
+//! Tokens: secrets that both ends hold, and proofs of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::files::{self, FileError};
-use crate::proof::{Role, verify};
+use crate::proof::{is_signed, sign};
 use crate::random::random_digits;
 
-/// 128 bits in Base64: a proof permits guessing at leisure, so that a shorter token is none.
+/// 128 bits in Base64: a proof permits offline guessing, so that a shorter token is none.
 const SECRET_LENGTH_MIN: usize = 22;
 /// Upper bound.
 const SECRET_LENGTH_MAX: usize = 256;
@@ -70,7 +70,7 @@ pub enum TokenError {
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// What is invalid.
+        /// The defect.
         reason: BadToken,
     },
     /// It contains no token.
@@ -242,6 +242,38 @@ fn has_token(line: &str) -> bool {
     !line.is_empty() && line != "#" && !line.starts_with("# ")
 }
 
+/// End of a session that proves that it holds a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The end that connected.
+    Client,
+    /// The end that accepted.
+    Server,
+}
+
+impl Role {
+    /// Differs between the ends, so that no end can send back the other's proof. Both have the same
+    /// length.
+    const fn label(self) -> &'static [u8] {
+        match self {
+            Self::Client => b"linerate/1 client proof\0",
+            Self::Server => b"linerate/1 server proof\0",
+        }
+    }
+}
+
+/// Proof of a token by one end. `exporter` is that of the session for [`crate::CHANNEL_BINDING`].
+#[must_use]
+pub fn proof(token: &Token, exporter: &[u8; 32], role: Role) -> [u8; 32] {
+    sign(token.secret(), &[role.label(), exporter])
+}
+
+/// True if `proof` is the one of `role`, compared in constant time.
+#[must_use]
+pub fn verify(token: &Token, exporter: &[u8; 32], role: Role, proof: &[u8]) -> bool {
+    is_signed(token.secret(), &[role.label(), exporter], proof)
+}
+
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Token({}, secret)", self.name)
@@ -254,7 +286,6 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::proof::proof;
 
     const SECRET: &str = "0123456789abcdef012345";
 

@@ -1,39 +1,11 @@
-//! The iperf 2 protocol without I/O: stream headers, UDP datagrams, final reports, bounce-back and
-//! burst framing.
+//! The iperf 2 dialect.
 //!
-//! Nothing here opens a socket, reads a clock or starts a thread. There is no control connection:
-//! every TCP connection and every UDP flow is a session of its own, with one machine at each end
-//! ([`client`], [`server`]). Machines are fed with bytes, local events and the current time, and
-//! are polled for actions; everything else is a parser, an emitter or a table. Whatever comes from
-//! the peer is bounded before it is stored and never leads to a panic.
+//! * [`wire`]: the protocol without I/O
+//! * [`options`]: its command line
+//! * [`report`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
 
 #![forbid(unsafe_code)]
 
-pub mod ack;
-pub mod amount;
-pub mod bounceback;
-pub mod burst;
-pub mod client;
-pub mod datagram;
-mod flags;
-pub mod frame;
-pub mod header;
-pub mod opening;
+pub mod options;
 pub mod report;
-pub mod sequence;
-pub mod server;
-pub mod settings;
-pub mod stamp;
-pub mod version;
-mod wire;
-
-pub use client::{FlowClient, StreamClient};
-pub use datagram::DatagramHead;
-pub use header::{Header, Mode};
-pub use opening::{Opening, recognise};
-pub use report::FinalReport;
-pub use sequence::SequenceTracker;
-pub use server::{FlowServer, Policy, StreamServer};
-pub use stamp::Timestamp;
-pub use version::Version;
-pub use wire::fill_pattern;
+pub mod wire;

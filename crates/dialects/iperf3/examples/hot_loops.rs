@@ -1,9 +1,9 @@
-//! What every UDP datagram costs in this crate, for counting instructions: `bench/instructions`.
+//! Cost of a UDP datagram in this crate, for counting instructions: `bench/instructions`.
 
 use std::hint::black_box;
 
-use linerate_iperf3::sequence::SequenceTracker;
-use linerate_iperf3::udp_header::UdpHeader;
+use linerate_iperf3::wire::sequence::SequenceTracker;
+use linerate_iperf3::wire::udp_header::UdpHeader;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);

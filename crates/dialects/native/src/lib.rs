@@ -1,23 +1,8 @@
-//! The native protocol without I/O: recognition on the shared port, control messages, heads of
-//! streams and datagrams.
+//! The native dialect.
 //!
-//! Nothing here opens a socket, reads a clock or starts a thread. The machines of [`client`] and
-//! [`server`] take bytes of the control connection, local inputs and the current time, and are
-//! polled for actions; everything else is a parser, an emitter or a counter. Input from the peer is
-//! bounded before it is stored and never leads to a panic.
-//!
-//! All integers on the wire are big-endian.
+//! * [`wire`]: the protocol without I/O. Its command line is `linerate test`, its report that of a
+//!   path.
 
 #![forbid(unsafe_code)]
 
-pub mod client;
-pub mod datagram;
-mod exchange;
-pub mod hex;
-pub mod message;
-pub mod opening;
-mod sequence;
-pub mod server;
-pub mod stream_frame;
-pub mod stream_head;
-mod wire;
+pub mod wire;

@@ -4,12 +4,12 @@ use std::ffi::{OsString, c_char, c_int};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use linerate::command_line::iperf3::{Command, Request, read_words};
+use linerate::command_line::iperf3::{Command, Request, read_args};
 use linerate::{Client, Interrupts, StopHandle, server};
 use linerate_boundary::{Callback, Kept, run_apart};
-use linerate_document::iperf3::{self, Options, Style};
-use linerate_document::{Captured, Output};
-use linerate_iperf3::ErrorCode;
+use linerate_document::{MemoryOutput, Output};
+use linerate_iperf3::report::{self, Options, Style};
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::sink::{Forward, Tee};
 use linerate_model::{EventSink, Failure, FailureKind, ServerEvent};
@@ -67,12 +67,12 @@ impl Test {
     pub(crate) fn run(&self) -> c_int {
         let (report, outcome) = match self.begin() {
             Ok(stop) => {
-                let report = Captured::default();
+                let report = MemoryOutput::default();
                 let outcome = self.run_until(&report, &stop);
                 lock(&self.running).handle = None;
                 (report, outcome)
             }
-            Err(failure) => (Captured::default(), Err(failure)),
+            Err(failure) => (MemoryOutput::default(), Err(failure)),
         };
         let mut last = lock(&self.last);
         last.result.set(report.text().as_deref());
@@ -111,10 +111,10 @@ impl Test {
         Ok(stop)
     }
 
-    fn run_until(&self, report: &Captured, stop: &StopHandle) -> Result<(), Failure> {
+    fn run_until(&self, report: &MemoryOutput, stop: &StopHandle) -> Result<(), Failure> {
         let words = lock(&self.words).clone();
         let events = Events::new(*lock(&self.callback));
-        let ended = run_apart(move || match read_words(&words)? {
+        let ended = run_apart(move || match read_args(&words)? {
             Request::Run(command, warnings) => {
                 for warning in warnings {
                     events.warning(warning);
@@ -143,7 +143,7 @@ impl Test {
 fn run(
     command: Command,
     events: &Events,
-    report: &Captured,
+    report: &MemoryOutput,
     stop: &dyn Interrupts,
 ) -> Result<(), Failure> {
     let styled = |options: Options| {
@@ -162,13 +162,13 @@ fn run(
     match command {
         Command::Client { spec, output, .. } => {
             let (stream, document) = styled(output.report_options(Endpoint::Client));
-            let stream = iperf3::client_sink(stream, events.output());
-            let mut sink = Tee(stream, iperf3::client_sink(document, in_memory(report)));
+            let stream = report::client_sink(stream, events.output());
+            let mut sink = Tee(stream, report::client_sink(document, in_memory(report)));
             Client::new(*spec).observe(&mut sink, stop).outcome
         }
         Command::Server { spec, output, .. } => {
             let (stream, document) = styled(output.report_options(Endpoint::Server));
-            let reporter = iperf3::server_reporter(stream.clone(), events.output());
+            let reporter = report::server_reporter(stream.clone(), events.output());
 
             let listening = |event: &ServerEvent| {
                 if let ServerEvent::Listening { address } = event {
@@ -179,7 +179,7 @@ fn run(
             let documented = move |sink: Box<dyn EventSink>| -> Box<dyn EventSink> {
                 Box::new(Tee(
                     sink,
-                    iperf3::client_sink(document.clone(), in_memory(&report)),
+                    report::client_sink(document.clone(), in_memory(&report)),
                 ))
             };
             let mut reporter = Forward::new(reporter, listening).wrapping(documented);
@@ -190,7 +190,7 @@ fn run(
 }
 
 /// Keeps documents; what is no JSON is among the events.
-fn in_memory(report: &Captured) -> Output {
+fn in_memory(report: &MemoryOutput) -> Output {
     Output::new(Box::new(report.clone()), Box::new(io::sink()))
 }
 

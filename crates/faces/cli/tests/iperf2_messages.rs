@@ -49,7 +49,7 @@ struct Recorded {
 }
 
 fn recorded(release: &str, case: &str) -> Recorded {
-    let name = format!("../../fixtures/iperf2/text-{release}/err_{case}.txt");
+    let name = format!("../../../fixtures/iperf2/text-{release}/err_{case}.txt");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     let text = std::fs::read_to_string(&path).expect("a fixture for every case");
     let line = |start: &str| {

@@ -106,7 +106,7 @@ fn unused_port() -> String {
 }
 
 fn assert_recorded(case: &str, output: &Output) {
-    let name = format!("../../fixtures/iperf3/err-{case}.c321.client.stderr.txt");
+    let name = format!("../../../fixtures/iperf3/err-{case}.c321.client.stderr.txt");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     let expected = std::fs::read_to_string(&path).expect("a fixture for every case");
     assert_eq!(stderr(output), expected, "{case}");

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use linerate_boundary::Panicked;
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::{Failure, FailureKind};
 
 /// Number of the last failure of any test of the process, 0 before the first; a plain `int` to C.

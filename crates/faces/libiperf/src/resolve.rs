@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use linerate::command_line::iperf3::{Command, OutputOptions};
 use linerate::command_line::values::split_device;
 use linerate_boundary::Kept;
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::spec::{
     AcceptedPadding, ClientSpec, Credentials, LocalOptions, Pacing, Payload, SendPath, ServerAuth,
     ServerSpec, SocketTuning, TestSpec,

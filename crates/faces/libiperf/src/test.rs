@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linerate::StopHandle;
 use linerate_boundary::{Kept, guard};
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::Failure;
 
 use crate::settings::Settings;

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use linerate_document::iperf3::TestReport;
 use linerate_engine::Interrupts;
 pub use linerate_engine::dialect::iperf2::client::run as run_iperf2;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult};
+use linerate_iperf3::report::TestReport;
 use linerate_model::finding::Diagnosis;
 use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::{EventSink, Failure, TestSpec};
 
-use crate::diagnose::observed_test;
+use crate::diagnose::run_client;
 
 /// Longest time to set up the control connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -69,7 +69,8 @@ impl Client {
         interrupts: &dyn Interrupts,
     ) -> Reported {
         if self.spec.test.want_peer_facts {
-            observed_test::run_client(&self.spec, report, interrupts, is_verbose)
+            let (outcome, diagnosis) = run_client(&self.spec, report, interrupts, is_verbose);
+            Reported { outcome, diagnosis }
         } else {
             let outcome = traced(client::run(&self.spec, &mut *report, interrupts)).outcome;
             Reported {

@@ -1,6 +1,6 @@
 //! Runs of a store, and the reports of other programs that are written from them.
 
-use linerate_document::{Output, Style, iperf2, iperf3};
+use linerate_document::{Output, Style};
 pub use linerate_history::run::history::{
     Filter, History, Keep, Label, ListForm, RunForm, Sort, by_name, local_time, parse_label, since,
 };
@@ -9,7 +9,7 @@ use linerate_model::event::Endpoint;
 
 use crate::Error;
 use crate::command_line::iperf3::{program_version, system_line};
-use crate::report::product_part;
+use crate::report::PRODUCTS;
 
 /// A report of another program, written from a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub fn show(
     form: RunForm,
     style: Style,
 ) -> Result<String, Error> {
-    history.show(names, form, product_part, style)
+    history.show(names, form, PRODUCTS, style)
 }
 
 /// Plays throughput tests back into the report of another program on the standard output.
@@ -47,19 +47,25 @@ pub fn replay(history: &History, names: &[String], dialect: Dialect) -> Result<(
 fn sink(endpoint: Endpoint, dialect: Dialect) -> Box<dyn EventSink> {
     let style = match dialect {
         Dialect::Iperf2 => {
-            let options = iperf2::Options {
+            let options = linerate_iperf2::report::Options {
                 endpoint,
                 ..Default::default()
             };
-            return Box::new(iperf2::client_sink(options, Output::standard()));
+            return Box::new(linerate_iperf2::report::client_sink(
+                options,
+                Output::standard(),
+            ));
         }
-        Dialect::Iperf3Json => iperf3::Style::Json,
-        Dialect::Iperf3 => iperf3::Style::Text,
+        Dialect::Iperf3Json => linerate_iperf3::report::Style::Json,
+        Dialect::Iperf3 => linerate_iperf3::report::Style::Text,
     };
 
-    let options = iperf3::Options {
+    let options = linerate_iperf3::report::Options {
         style,
-        ..iperf3::Options::new(endpoint, program_version(), system_line())
+        ..linerate_iperf3::report::Options::new(endpoint, program_version(), system_line())
     };
-    Box::new(iperf3::client_sink(options, Output::standard()))
+    Box::new(linerate_iperf3::report::client_sink(
+        options,
+        Output::standard(),
+    ))
 }

@@ -1,13 +1,28 @@
 //! `linerate report`: reads runs and writes one report of them.
 
 use linerate_document::Style;
+use linerate_document::record;
+use linerate_document::record::ProductReport;
 pub use linerate_document::record::Stretch;
-use linerate_document::record::{self, ProductPart};
 use linerate_history::report::export;
 use linerate_history::run::named::load_named;
 use linerate_model::outcome::Error;
 use linerate_model::record::RunRecord;
 use linerate_store::Place;
+
+/// Records of all products.
+pub(crate) const PRODUCTS: ProductReport = ProductReport {
+    name: FLEET.name,
+    answers: |record| (FLEET.answers)(record).or_else(|| (SWEEP.answers)(record)),
+    blocks: |record, has_charts| {
+        (FLEET.blocks)(record, has_charts)
+            .or_else(|| (SWEEP.blocks)(record, has_charts))
+            .or_else(|| linerate_http::report::record_blocks(record))
+            .or_else(|| linerate_path::report::record_blocks(record, has_charts))
+    },
+};
+const FLEET: ProductReport = linerate_fleet::report::RECORDS;
+const SWEEP: ProductReport = linerate_sweep::report::RECORDS;
 
 /// Which runs are reported, and how.
 #[derive(Debug, Clone)]
@@ -66,9 +81,9 @@ pub fn report(spec: &ReportSpec) -> Result<String, Error> {
     }
 
     Ok(match spec.form {
-        Form::Html => record::html(&records, spec.stretch, product_part),
+        Form::Html => record::html(&records, spec.stretch, PRODUCTS),
         Form::Markdown => export::markdown::document(&records),
-        Form::Text => record::text(&records, spec.stretch, product_part, spec.style),
+        Form::Text => record::text(&records, spec.stretch, PRODUCTS, spec.style),
     })
 }
 
@@ -79,15 +94,4 @@ fn load(spec: &ReportSpec) -> Result<Vec<RunRecord>, Error> {
         .iter()
         .map(|name| load_named(place.as_ref(), name));
     Ok(runs.collect::<Result<Vec<_>, _>>()?.concat())
-}
-
-/// The part of the product that made a record in the report of it.
-pub(crate) fn product_part(record: &RunRecord) -> Option<ProductPart> {
-    let of_http = |blocks| ProductPart {
-        answer: None,
-        blocks,
-    };
-    linerate_http::report::record_blocks(record)
-        .map(of_http)
-        .or_else(|| linerate_sweep::report::record_part(record))
 }

@@ -4,8 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use linerate_document::Output;
-use linerate_document::iperf3::{self, Options};
 use linerate_document::trial::Received;
+use linerate_iperf3::report::{self, Options};
 use linerate_model::event::Endpoint;
 use linerate_model::{Direction, EndCondition, Failure, Summary, TestSpec, Transport, measure};
 use linerate_sys::signal::Signals;
@@ -89,7 +89,7 @@ pub fn run(
 
 fn run_trial(test: TestSpec, port: u16, signals: &Signals) -> Result<Received, Failure> {
     let options = Options::new(Endpoint::Client, program_version(), system_line());
-    let mut report = iperf3::client_sink(options, Output::standard());
+    let mut report = report::client_sink(options, Output::standard());
     let result = Client::to(LOOPBACK, port, test).observe(&mut report, signals);
     result.outcome?;
     received(result.summary.as_ref()).map_err(|text| failure(&text))

@@ -6,7 +6,7 @@ use linerate_model::numbers::clock;
 
 use crate::page::{Page, Tone};
 use crate::sweep::levels;
-use linerate_document::curve;
+use linerate_document::sparkline;
 
 pub(crate) fn draw(page: &mut Page, http: &LiveHttp) {
     let mut pieces = vec![
@@ -46,7 +46,7 @@ pub(crate) fn draw(page: &mut Page, http: &LiveHttp) {
         page.word(format!("{} open", http.open)),
         page.piece(
             Tone::Curve,
-            curve::row(http.ok_per_s.values(), page.width() / 3, page.view.glyphs),
+            sparkline::row(http.ok_per_s.values(), page.width() / 3, page.view.glyphs),
         ),
     ];
     page.flow(pieces);

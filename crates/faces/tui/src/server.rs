@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_document::curve;
+use linerate_document::sparkline;
 use linerate_model::live::{LiveHost, LiveServer, LiveSession};
 use linerate_model::numbers::{MISSING, clock, rate};
 use linerate_model::spec::{Direction, EndCondition, Transport};
@@ -171,7 +171,7 @@ fn totals(page: &mut Page, server: &LiveServer) {
         .values()
         .zip(server.sent.values())
         .map(|(received, sent)| received + sent);
-    let curve = curve::row(
+    let curve = sparkline::row(
         both,
         page.width().saturating_sub(used).min(60),
         page.view.glyphs,
@@ -186,14 +186,14 @@ fn totals(page: &mut Page, server: &LiveServer) {
 
 /// The CPUs and what the kernel dropped.
 pub(crate) fn host(page: &Page, host: &LiveHost) -> Vec<Span<'static>> {
-    let busiest = curve::maximum(&host.cpus_busy) * 100.0;
+    let busiest = sparkline::maximum(&host.cpus_busy) * 100.0;
     let busy: f64 = host.cpus_busy.iter().sum();
 
     let cores: String = host
         .cpus_busy
         .iter()
         .take(64)
-        .map(|share| curve::level(*share, page.view.glyphs))
+        .map(|share| sparkline::level(*share, page.view.glyphs))
         .collect();
     let mut pieces = vec![
         page.word(format!("CPUs {busy:.1} of {} busy", host.cpus_busy.len())),
@@ -238,7 +238,7 @@ fn row(page: &Page, session: &LiveSession) -> Row {
     let (line, glyphs) = (session.rate.clone(), page.view.glyphs);
     (
         cells,
-        Box::new(move |width| curve::row(line.values(), width, glyphs)),
+        Box::new(move |width| sparkline::row(line.values(), width, glyphs)),
     )
 }
 

@@ -1,6 +1,6 @@
 //! A sweep: how far it is, the run that goes on, and every setting so far.
 
-use linerate_document::curve;
+use linerate_document::sparkline;
 use linerate_model::live::{LiveLevel, LiveSweep, LiveTest};
 use linerate_model::numbers::{MISSING, clock, rate};
 
@@ -27,7 +27,7 @@ pub(crate) fn draw(page: &mut Page, sweep: &LiveSweep, test: Option<&LiveTest>) 
         };
         (
             both.last(),
-            curve::row(both.values(), page.width() / 3, page.view.glyphs),
+            sparkline::row(both.values(), page.width() / 3, page.view.glyphs),
         )
     });
     let (now, points) = line.unwrap_or_default();

@@ -1,6 +1,6 @@
 //! A test of a client: its goodput, and a row for every stream.
 
-use linerate_document::curve;
+use linerate_document::sparkline;
 use linerate_model::live::{LiveHost, LiveLine, LivePhase, LiveStream, LiveTest};
 use linerate_model::numbers::{MISSING, bytes, digits, rate};
 use linerate_model::spec::Direction;
@@ -178,7 +178,7 @@ fn chart(page: &mut Page, test: &LiveTest) {
 
     for (name, line) in lines {
         let width = page.width();
-        let highest = curve::maximum(&line.values().rev().take(width).collect::<Vec<_>>());
+        let highest = sparkline::maximum(&line.values().rev().take(width).collect::<Vec<_>>());
         page.blank();
 
         let head = page.word(format!(
@@ -187,7 +187,7 @@ fn chart(page: &mut Page, test: &LiveTest) {
         ));
         page.line(vec![head]);
 
-        for text in curve::rows(line.values(), width, height, page.view.glyphs) {
+        for text in sparkline::rows(line.values(), width, height, page.view.glyphs) {
             let piece = page.piece(Tone::Curve, text);
             page.line(vec![piece]);
         }
@@ -221,6 +221,6 @@ fn row(page: &Page, stream: &LiveStream) -> Row {
     let (line, glyphs) = (stream.rate.clone(), page.view.glyphs);
     (
         cells,
-        Box::new(move |width| curve::row(line.values(), width, glyphs)),
+        Box::new(move |width| sparkline::row(line.values(), width, glyphs)),
     )
 }

@@ -158,6 +158,12 @@ pub const COMMON_SPEEDS_MBPS: [f64; 9] = [
     10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 100_000.0,
 ];
 
+/// Counters stay far below 2^53 over a period; a total that does not is rounded.
+#[expect(clippy::cast_precision_loss, reason = "rounding is harmless here")]
+pub(crate) const fn to_f64(value: u64) -> f64 {
+    value as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -264,7 +264,7 @@ fn rates(comparison: &mut Comparison, a: &Snapshot, b: &Snapshot) {
             Difference::new(key, impact, "counter that grew between the two moments");
         difference.b = Some(format!(
             "+{:.1}/s",
-            crate::scope::to_f64(delta.value) / period.seconds
+            crate::arithmetic::to_f64(delta.value) / period.seconds
         ));
         comparison.changed.push(difference);
     }

@@ -4,9 +4,10 @@
 
 use linerate_model::placement::cpu_list;
 
+use crate::arithmetic::to_f64;
 use crate::limit;
 use crate::period::TICKS_PER_SECOND;
-use crate::scope::{Host, Run, Scope, to_f64};
+use crate::scope::{Host, Run, Scope};
 
 /// A thread that runs for this share of the time has no time left.
 const THREAD_FULL: f64 = 0.9;

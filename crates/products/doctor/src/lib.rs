@@ -1,9 +1,9 @@
-//! What holds a link back: pure functions from facts about hosts to explained findings.
+//! Limits of a link: explained findings from facts about hosts.
 //!
-//! This crate reads no file, queries no kernel and changes nothing. Facts come from
-//! `linerate-host`, live or from pasted text; counters over a [`Period`] come from several
-//! snapshots of one host; a test, if there was one, is in the snapshot as facts under `run.N.` (see
-//! [`runs`]).
+//! The rules are pure functions; only [`run`] reads files, queries the kernel or changes anything.
+//! Facts come from `linerate-host`, live or from pasted text; counters over a [`Period`] come from
+//! several snapshots of one host; a test, if there was one, is in the snapshot as facts under
+//! `run.N.` (see [`runs`]).
 //!
 //! * [`diagnose`]: all rules of the [`catalogue`] on one or more hosts
 //! * [`compare`]: two hosts or two points in time
@@ -13,6 +13,9 @@
 //! * [`path::diagnose_path`]: an examined path, phase by phase
 //! * [`sweep_reasons`]: why a setting of a sweep is worse than another
 //! * [`http`]: what limited the cells of the HTTP lab, and what its plans need
+//! * [`run`]: this host or saved facts, tests that are diagnosed, and the proof of a fix
+//! * [`proof`]: the statistics of that proof
+//! * [`report`]: rules, ceilings and proofs as text
 
 #![forbid(unsafe_code)]
 
@@ -20,6 +23,9 @@ pub mod arithmetic;
 pub mod classes;
 pub mod observation;
 pub mod path;
+pub mod proof;
+pub mod report;
+pub mod run;
 pub mod timeline;
 
 mod command;
@@ -35,6 +41,7 @@ mod placement;
 mod read_tests;
 mod rule;
 mod rules;
+mod ruling;
 mod scope;
 mod setting;
 mod slices;

@@ -8,13 +8,14 @@ use linerate_model::printable::acts;
 use linerate_model::snapshot::{Snapshot, Value};
 use serde::{Deserialize, Serialize};
 
+use crate::arithmetic::to_f64;
 use crate::classes::Class;
 use crate::derive::derive;
 use crate::judge::{diagnose_with, scope};
 use crate::observed::Observed;
 use crate::period::Period;
 use crate::runs;
-use crate::scope::{Host, to_f64};
+use crate::scope::Host;
 use crate::slices::slices;
 use crate::timeline::{RunFacts, TestInterval};
 
@@ -763,8 +764,8 @@ mod tests {
     /// Intervals of one second each with what was received in them.
     fn intervals(rates_bps: &[f64]) -> Vec<TestInterval> {
         let interval = |(second, rate): (usize, &f64)| TestInterval {
-            start_s: crate::scope::to_f64(second as u64),
-            end_s: crate::scope::to_f64(second as u64 + 1),
+            start_s: crate::arithmetic::to_f64(second as u64),
+            end_s: crate::arithmetic::to_f64(second as u64 + 1),
             facts: [("received_bps".to_owned(), (*rate).into())].into(),
         };
         rates_bps.iter().enumerate().map(interval).collect()

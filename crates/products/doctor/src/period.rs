@@ -161,7 +161,7 @@ impl Period {
     /// Mean length of a queue over the readings; `None` where it was not read.
     pub(crate) fn level(&self, key: &str) -> Option<f64> {
         let level = self.levels.get(key).filter(|level| level.readings > 0)?;
-        Some(crate::scope::to_f64(level.sum) / crate::scope::to_f64(level.readings))
+        Some(crate::arithmetic::to_f64(level.sum) / crate::arithmetic::to_f64(level.readings))
     }
 
     /// All counters that were read, in the order of their keys.

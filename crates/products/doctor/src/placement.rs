@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use linerate_model::placement::{CpuShare, CpuShares, Placement, SharedCpus, cpu_list};
 use linerate_model::snapshot::Value;
 
-use crate::rule::{NoMatch, unknown};
-use crate::scope::{Host, Nic, Scope, to_f64};
+use crate::arithmetic::to_f64;
+use crate::ruling::{NoMatch, unknown};
+use crate::scope::{Host, Nic, Scope};
 
 /// Groups of CPUs that are looked at.
 const GROUPS_MAX: usize = 512;

@@ -5,7 +5,7 @@
 use linerate_model::snapshot::Value;
 
 use crate::command::{Command, assignment, command, token_or};
-use crate::rule::Match;
+use crate::ruling::Match;
 use crate::scope::{Host, Nic};
 
 /// A command and the one that restores the former state.

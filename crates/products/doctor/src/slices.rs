@@ -118,11 +118,11 @@ fn threads(snapshot: &mut Snapshot, step: &Period) {
     let shares = [
         (
             "cpu",
-            most(".ticks").map(|ticks| share(crate::scope::to_f64(ticks) / TICKS_PER_SECOND)),
+            most(".ticks").map(|ticks| share(crate::arithmetic::to_f64(ticks) / TICKS_PER_SECOND)),
         ),
         (
             "wait",
-            most(".wait_ns").map(|ns| share(crate::scope::to_f64(ns) / 1e9)),
+            most(".wait_ns").map(|ns| share(crate::arithmetic::to_f64(ns) / 1e9)),
         ),
     ];
 

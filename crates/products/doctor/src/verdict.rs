@@ -5,8 +5,9 @@ use linerate_model::limit::limit_sentence;
 
 use crate::elimination;
 use crate::limit::{self, Limit};
-use crate::rule::{Layer, NoMatch};
+use crate::rule::Layer;
 use crate::rules::{narrowest_hop, socket_took_the_loss};
+use crate::ruling::NoMatch;
 use crate::scope::{Host, Run, Scope};
 
 /// There was load, and nothing explains it.

@@ -1,23 +1,26 @@
-//! The protocol of `linerate fleet` without I/O: inventories, messages in lines of JSON, and the
-//! machines of both ends.
+//! `linerate fleet`: many hosts measured as one system.
 //!
-//! Nothing here opens a socket, reads a clock or starts a thread. The machines of [`agent`] and
-//! [`coordinator`] take lines of the control path, local inputs and the current time, and are
-//! polled for actions. Input from the peer is bounded before it is stored and never leads to a
-//! panic.
+//! * [`inventory`] reads the hosts of a fleet.
+//! * [`plan`] makes rounds of tests out of a specification: which pairs run at the same time.
+//! * [`protocol`] holds the machines of coordinator and agent, and their messages.
+//! * [`conclude`] runs a plan over a [`RoundRunner`](conclude::RoundRunner) and makes findings out
+//!   of its cells.
+//! * [`report`] writes findings and cells as text, JSON, comma-separated values and HTML.
+//! * [`run`] joins them with hosts: control connections, clocks, processes.
 //!
-//! Times are ns of the monotonic clock of the host that runs the machine, unless the name of a
-//! value states another one.
+//! All but [`run`] are functions of their input: they open no socket, read no clock and start no
+//! thread, and the same plan, seed and cells give the same rounds and the same findings.
 
 #![forbid(unsafe_code)]
 
-pub mod agent;
-pub mod clock;
-pub mod coordinator;
+pub mod conclude;
+#[cfg(test)]
+mod fixtures;
 pub mod inventory;
-pub mod lease;
-pub mod line;
-pub mod message;
+pub mod plan;
+pub mod protocol;
+pub mod report;
+pub mod run;
 
 pub use linerate_model::fleet::{HostId, TaskId};
 

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use linerate_model::http::Mode;
 
+use crate::load::LoadSpec;
 use crate::server::local_networks;
 
 /// Location of a server.
@@ -36,6 +37,18 @@ pub struct Demand {
     pub mode: Mode,
     /// Warm-up and window together.
     pub duration_ns: u64,
+}
+
+impl Demand {
+    /// The size of `load`, its warm-up included.
+    #[must_use]
+    pub fn of(load: &LoadSpec) -> Self {
+        Self {
+            connections: load.connections,
+            mode: load.mode,
+            duration_ns: load.duration_ns.saturating_add(load.warmup_ns),
+        }
+    }
 }
 
 /// The user's statements about the server.

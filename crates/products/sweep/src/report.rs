@@ -9,24 +9,31 @@ mod values;
 mod tests;
 
 pub use linerate_document::Glyphs;
-use linerate_document::record::ProductPart;
+use linerate_document::record::ProductReport;
 pub use linerate_model::numbers::clock;
 use linerate_model::record::{Body, RunRecord};
+use linerate_model::sweep::Sweep;
 
 use crate::recorded_runs;
 pub use document::{csv, html, text};
 pub use values::value;
 
-/// The part of a sweep in the report of its record; `None` of a record of another kind, or of a
-/// sweep without a result.
-#[must_use]
-pub fn record_part(record: &RunRecord) -> Option<ProductPart> {
-    let Body::Sweep(Some(found)) = &record.body else {
-        return None;
-    };
+/// Records of sweeps that have a result.
+pub const RECORDS: ProductReport = ProductReport {
+    answers: |record| Some(vec![sentences::verdict(found(record)?)]),
+    blocks: |record, _| {
+        let found = found(record)?;
+        Some(document::blocks(
+            found,
+            &recorded_runs(found, &record.trials),
+        ))
+    },
+    ..ProductReport::NONE
+};
 
-    Some(ProductPart {
-        answer: Some(sentences::verdict(found)),
-        blocks: document::blocks(found, &recorded_runs(found, &record.trials)),
-    })
+fn found(record: &RunRecord) -> Option<&Sweep> {
+    match &record.body {
+        Body::Sweep(found) => found.as_deref(),
+        _ => None,
+    }
 }

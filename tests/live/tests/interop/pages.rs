@@ -1,4 +1,5 @@
-//! Reports of runs in Chromium: they load nothing and run nothing. `make reports` runs them.
+//! Reports of runs in Chromium: they load nothing and run nothing. `make live SUITE=reports` runs
+//! them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -64,7 +65,7 @@ fn browse(directory: &Path, url: &str) -> Option<(String, String)> {
 }
 
 #[test]
-#[ignore = "needs Chromium: make reports"]
+#[ignore = "needs Chromium: make live SUITE=reports"]
 fn pages_load_nothing_and_run_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let control = directory.path().join("control.html");
@@ -187,7 +188,7 @@ fn run_everything(store: &str) {
 }
 
 #[test]
-#[ignore = "needs Chromium: make reports"]
+#[ignore = "needs Chromium: make live SUITE=reports"]
 fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
     let directory = tempfile::tempdir().expect("a directory");
     if browse(directory.path(), "about:blank").is_none() {
@@ -292,7 +293,7 @@ fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
 }
 
 #[test]
-#[ignore = "needs Chromium: make reports"]
+#[ignore = "needs Chromium: make live SUITE=reports"]
 fn the_live_page_runs_its_own_script_only() {
     let directory = tempfile::tempdir().expect("a directory");
     let service = Service::start(&["--web", "127.0.0.1:0"]);

@@ -680,7 +680,7 @@ fn timed_tests_of_a_server_are_right_while_its_store_is_locked() {
 }
 
 #[test]
-#[ignore = "makes two hundred tests at once: make history"]
+#[ignore = "makes two hundred tests at once: make live SUITE=history"]
 fn timed_two_hundred_tests_while_the_store_is_locked_for_ten_seconds() {
     locked_for(200, Duration::from_secs(8), 0.05);
 }

@@ -367,7 +367,10 @@ fn a_load_and_an_experiment_show_their_seconds_and_cells() {
     terminal.expect_end("130");
 
     let text = fs::read_to_string(&report).expect("a report");
-    assert!(text.contains("responses/s") && !text.contains('\u{1b}'), "{text}");
+    assert!(
+        text.contains("responses/s") && !text.contains('\u{1b}'),
+        "{text}"
+    );
 
     let terminal = Terminal::open(120, 24).expect("a second terminal");
     let plan = lab.plan(
@@ -485,7 +488,7 @@ fn least_seen(folder: &Path) -> u64 {
     reason = "the reader of the test log must see the share"
 )]
 #[test]
-#[ignore = "pairs of tests take twenty seconds: make reports"]
+#[ignore = "pairs of tests take twenty seconds: make live SUITE=reports"]
 fn timed_viewers_of_the_page_leave_a_test_its_goodput() {
     let Some(net) = Net::new() else { return };
     run(&format!(

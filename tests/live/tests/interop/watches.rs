@@ -2,8 +2,8 @@
 //! to the path. Method: two hosts in namespaces; the server is started anew, later the path is cut
 //! off, and the watch itself goes on in a second process.
 //!
-//! `LINERATE_WATCH_RUNS` is the number of runs, one every five seconds; `make history` sets it to
-//! 60.
+//! `LINERATE_WATCH_RUNS` is the number of runs, one every five seconds; `make live SUITE=history`
+//! sets it to 60.
 
 use std::env;
 use std::fs;

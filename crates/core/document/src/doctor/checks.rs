@@ -7,7 +7,7 @@ use crate::blocks::Block;
 
 /// A line for each area, or with `verbose` for each rule; lines of an import that were not
 /// understood.
-pub(crate) fn checks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
+pub fn checks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     let mut blocks = Vec::new();
     if verbose {
         blocks.extend(ruled_out(diagnosis));

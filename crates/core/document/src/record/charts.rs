@@ -7,7 +7,7 @@ use super::intervals::{Value, by_interval, merged, streams, sum, values, warm_up
 use super::measures::{Values, value, way};
 use super::page::has_own_trials;
 use super::{Stretch, measures};
-use crate::chart::{Axis, Band, Chart, LineStyle, Point, SERIES_MAX, Series, from_zero};
+use crate::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series, ShadedRange, from_zero};
 use crate::number::percent;
 use crate::numbers::{clock, digits, rate};
 use crate::plot::Plot;
@@ -66,7 +66,7 @@ pub(super) fn plots(record: &RunRecord, measures: &[Values<'_>], stretch: Stretc
         .flatten()
         .filter_map(|(name, y, height, series)| {
             let bands = if warm_up > first {
-                vec![Band {
+                vec![ShadedRange {
                     from: first,
                     to: warm_up.min(last),
                     hue: 0,

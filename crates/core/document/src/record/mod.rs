@@ -18,16 +18,25 @@ pub use page::{RUNS_MAX, quoted};
 use crate::blocks::Block;
 use crate::style::Style;
 
-/// Finds the part of a product in the report of a record; `None` of a record of another kind.
-pub type ProductReport = fn(&RunRecord) -> Option<ProductPart>;
+/// The report of what a product measured, as parts of the report of its record. Each is `None` of a
+/// record of another kind.
+#[derive(Debug, Clone, Copy)]
+pub struct ProductReport {
+    /// The kind of the run for its title.
+    pub name: fn(&RunRecord) -> Option<String>,
+    /// The answers.
+    pub answers: fn(&RunRecord) -> Option<Vec<String>>,
+    /// The report but its title; the second argument is true for a page with charts.
+    pub blocks: fn(&RunRecord, bool) -> Option<Vec<Block>>,
+}
 
-/// What a product measured, as a part of the report of its record.
-#[derive(Debug)]
-pub struct ProductPart {
-    /// What was found, as a sentence; `None` where the primary measure is the answer.
-    pub answer: Option<String>,
-    /// Everything else, without a title.
-    pub blocks: Vec<Block>,
+impl ProductReport {
+    /// Of no product.
+    pub const NONE: Self = Self {
+        name: |_| None,
+        answers: |_| None,
+        blocks: |_, _| None,
+    };
 }
 
 /// A part of the time of each trial, in ns since its start.

@@ -12,12 +12,10 @@ use linerate_model::spec::{Direction, Transport};
 use linerate_model::stored_name;
 
 use super::measures::{self, Values, value};
-use super::{ProductPart, ProductReport, Stretch, charts, hosts};
+use super::{ProductReport, Stretch, charts, hosts};
 use crate::blocks::{Block, Document, Download};
-use crate::fleet;
 use crate::number::counted;
 use crate::numbers::{MISSING, digits};
-use crate::path::Depth;
 use crate::table::Table;
 
 /// Most runs of one report.
@@ -33,7 +31,7 @@ const RECORDS_BYTES_MAX: usize = 180_000;
 pub(super) fn page(records: &[RunRecord], stretch: Stretch, product: ProductReport) -> String {
     let mut document = Document {
         name: "linerate report",
-        blocks: overview(records),
+        blocks: overview(records, product),
     };
     let shown = shown(records);
     document
@@ -47,7 +45,7 @@ pub(super) fn page(records: &[RunRecord], stretch: Stretch, product: ProductRepo
 
 /// The page without charts and files.
 pub(super) fn summary(records: &[RunRecord], stretch: Stretch, product: ProductReport) -> Document {
-    let mut blocks = overview(records);
+    let mut blocks = overview(records, product);
     blocks.extend(runs(records, stretch, product, false));
     Document {
         name: "linerate report",
@@ -76,13 +74,14 @@ fn runs(
 
     let runs = shown(records).iter();
     runs.flat_map(|record| {
-        std::iter::once(head(title(record))).chain(run(record, stretch, product, has_charts))
+        std::iter::once(head(title(record, product)))
+            .chain(run(record, stretch, product, has_charts))
     })
     .collect()
 }
 
 /// One row per run, where there are several.
-fn overview(records: &[RunRecord]) -> Vec<Block> {
+fn overview(records: &[RunRecord], product: ProductReport) -> Vec<Block> {
     if records.len() < 2 {
         return Vec::new();
     }
@@ -103,7 +102,7 @@ fn overview(records: &[RunRecord]) -> Vec<Block> {
     let table = Table::of("", "", &rows)
         .text("run", |record| record.run_id.short())
         .text("started", |record| record.started_at.clone())
-        .text("what", |record| title(record))
+        .text("what", |record| title(record, product))
         .text("state", |record| record.state.words().to_owned())
         .text("result", |record| result(record));
 
@@ -127,19 +126,18 @@ fn overview(records: &[RunRecord]) -> Vec<Block> {
 }
 
 /// Title given by the user, or what was run.
-fn title(record: &RunRecord) -> String {
+fn title(record: &RunRecord, product: ProductReport) -> String {
     let what = match &record.body {
         Body::Sweep(_) => "sweep".to_owned(),
         Body::Test | Body::Session(_) => match (path(record), test(record)) {
-            (Some((report, _)), _) => format!("path test, profile {}", stored_name(report.profile)),
+            (Some(report), _) => format!("path test, profile {}", stored_name(report.profile)),
             (None, Some(detail)) => test_name(detail),
             (None, None) => "throughput test".to_owned(),
         },
         Body::HttpLoad(_) => "HTTP load".to_owned(),
         Body::HttpLab(_) => "HTTP lab".to_owned(),
         Body::Doctor => "diagnosis".to_owned(),
-        Body::Fleet(run) => fleet::name(run),
-        _ => stored_name(record.kind),
+        _ => (product.name)(record).unwrap_or_else(|| stored_name(record.kind)),
     };
     let ends = match (&record.path.client, &record.path.server) {
         (Some(client), Some(server)) => format!("{client} to {server}: "),
@@ -162,35 +160,12 @@ fn test(record: &RunRecord) -> Option<&TestDetail> {
     })
 }
 
-/// What the first test of a path found, and how many there are.
-fn path(record: &RunRecord) -> Option<(&PathReport, usize)> {
-    let mut reports = record
-        .trials
-        .iter()
-        .filter_map(|trial| match &trial.detail {
-            Some(Detail::Path(report)) => Some(&**report),
-            _ => None,
-        });
-    Some((reports.next()?, 1 + reports.count()))
-}
-
-/// The report of a test of a path.
-fn path_blocks(record: &RunRecord, has_charts: bool) -> Vec<Block> {
-    let Some((report, count)) = path(record) else {
-        return Vec::new();
-    };
-    let several =
-        (count > 1).then(|| Block::Remark(format!("The first of {count} tests of the path.")));
-
-    let depth = if has_charts {
-        Depth::Page
-    } else {
-        Depth::Short
-    };
-    several
-        .into_iter()
-        .chain(crate::path::blocks(report, None, depth))
-        .collect()
+/// The report of the first test of a path.
+fn path(record: &RunRecord) -> Option<&PathReport> {
+    record.trials.iter().find_map(|trial| match &trial.detail {
+        Some(Detail::Path(report)) => Some(&**report),
+        _ => None,
+    })
 }
 
 /// `TCP, 4 streams, server to client`
@@ -221,9 +196,7 @@ fn run(
     has_charts: bool,
 ) -> Vec<Block> {
     let measures = measures::all(record);
-    let part = product(record);
-    let answer = part.as_ref().and_then(|part| part.answer.clone());
-    let mut blocks: Vec<Block> = answers(record, answer, &measures)
+    let mut blocks: Vec<Block> = answers(record, &measures, product)
         .into_iter()
         .map(Block::Answer)
         .collect();
@@ -249,11 +222,7 @@ fn run(
     }
 
     match &record.body {
-        Body::Fleet(run) => blocks.extend(fleet::record_blocks(run, &record.trials, has_charts)),
-        _ => match part {
-            Some(ProductPart { blocks: part, .. }) => blocks.extend(part),
-            None => blocks.extend(path_blocks(record, has_charts)),
-        },
+        _ => blocks.extend((product.blocks)(record, has_charts).unwrap_or_default()),
     }
 
     if has_charts {
@@ -293,8 +262,8 @@ fn run(
     blocks
 }
 
-/// What the run found, `answer` or its primary measure; of a run without a result why there is none.
-fn answers(record: &RunRecord, answer: Option<String>, measures: &[Values<'_>]) -> Vec<String> {
+/// What the run found; of a run without a result why there is none.
+fn answers(record: &RunRecord, measures: &[Values<'_>], product: ProductReport) -> Vec<String> {
     let reason = record
         .reason
         .as_ref()
@@ -313,16 +282,14 @@ fn answers(record: &RunRecord, answer: Option<String>, measures: &[Values<'_>]) 
     };
 
     let answers: Vec<String> = match &record.body {
-        Body::Fleet(run) if run.report.is_some() => fleet::answer(run, &record.trials),
         // Its cells have no common value.
         Body::HttpLab(Some(_)) => Vec::new(),
-        _ => match answer {
-            Some(answer) => vec![answer],
-            None => measures::primary(measures)
+        _ => (product.answers)(record).unwrap_or_else(|| {
+            measures::primary(measures)
                 .into_iter()
                 .filter_map(Values::best)
-                .collect(),
-        },
+                .collect()
+        }),
     };
     let loss = measures
         .iter()

@@ -4,9 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use base64::Engine as _;
-use linerate_lab::fleet::trials;
 use linerate_model::event::TestHeader;
-use linerate_model::fleet::FleetRun;
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{
     Body, Detail, HostPart, Measure, RunId, RunKind, RunRecord, RunState, Series, SeriesOf,
@@ -18,11 +16,11 @@ use super::*;
 
 /// The page of kinds that no product reports.
 fn html(records: &[RunRecord], stretch: Stretch) -> String {
-    super::html(records, stretch, |_| None)
+    super::html(records, stretch, ProductReport::NONE)
 }
 
 fn text(records: &[RunRecord], stretch: Stretch, style: Style) -> String {
-    super::text(records, stretch, |_| None, style)
+    super::text(records, stretch, ProductReport::NONE, style)
 }
 
 /// One stream: 940 Mbit/s, one retransmission in second 4, and the time limited by the receive
@@ -374,51 +372,6 @@ fn anonymous_record_has_roles_and_addresses_for_documentation() {
         anonymous.notes[0]
     );
     assert_eq!(anonymous.trials[0].measures, record.trials[0].measures);
-}
-
-#[test]
-fn record_of_a_fleet_has_its_report_and_an_anonymous_one_no_names() {
-    let report = crate::fleet::tests::slow_host();
-    let trials = report.cells.iter().filter_map(trials::trial).collect();
-    let inputs = serde_json::json!({ "reach": { "ssh": "admin@secret.mgmt" } });
-    let mut run = FleetRun::new(report.header.plan, inputs);
-    run.report = Some(Box::new(trials::without_trials(&report)));
-
-    let host = |id: &str, name: &str| HostPart::new(id, name.to_owned());
-    let hosts = vec![host("h3", "pc3.example.net"), host("h4", "h4")];
-    let mut record = record(trials);
-    record.kind = RunKind::Fleet;
-    record.body = Body::Fleet(Box::new(run));
-    record.hosts = hosts;
-
-    let shown = text(
-        std::slice::from_ref(&record),
-        Stretch::default(),
-        Style::PLAIN,
-    );
-    for part in [
-        "fleet, mesh, both ways",
-        "FLT-01  h3",
-        "12 of 12 cells",
-        "h3: pc3.example.net",
-    ] {
-        assert!(shown.contains(part), "{part}: {shown}");
-    }
-
-    assert!(page(&record).contains("FLT-01"));
-
-    let anonymous = anonymized(&record);
-    let json = serde_json::to_string(&anonymous).expect("JSON");
-
-    for secret in ["\"h3\"", "h3:", "pc3", "secret", "admin"] {
-        assert!(!json.contains(secret), "{secret}: {json}");
-    }
-
-    let shown = text(&[anonymous], Stretch::default(), Style::PLAIN);
-    assert!(
-        shown.contains("FLT-01  host3") && shown.contains("12 of 12 cells"),
-        "{shown}"
-    );
 }
 
 #[test]

@@ -11,11 +11,11 @@ use linerate_model::{Event, EventSink, ServerEvent, ServerReporter, SinkError, s
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::flood::FloodGate;
+use crate::log_rate_limit::LogRateLimit;
 use crate::number::counted;
 use crate::{DroppedNotice, Output, members, pretty};
 
-/// How important a line is.
+/// Severity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -23,13 +23,13 @@ pub enum Level {
     Error,
     /// Something is not as it should be.
     Warn,
-    /// What an operator wants to know afterwards.
+    /// Facts that an operator needs afterwards.
     Info,
-    /// What helps to find a fault.
+    /// Details that help to find a fault.
     Debug,
 }
 
-/// How lines look.
+/// Format of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Time, level, sentence.
@@ -38,18 +38,18 @@ pub enum Format {
     Json,
 }
 
-/// What is logged, and how.
+/// Selection and format of the log.
 #[derive(Debug, Clone, Copy)]
 pub struct LogOptions {
     /// The least important level that is written.
     pub level: Level,
-    /// How lines look.
+    /// Format of lines.
     pub format: Format,
     /// Time between two lines about running tests.
     pub progress_interval: Duration,
 }
 
-/// How the log announces its lines that were dropped.
+/// Announcement of dropped lines of the log.
 #[must_use]
 pub fn dropped_notice(options: LogOptions) -> DroppedNotice {
     DroppedNotice::report(move |lines| {
@@ -68,8 +68,8 @@ pub fn dropped_notice(options: LogOptions) -> DroppedNotice {
 pub fn log_reporter(options: LogOptions, output: Output) -> Box<dyn ServerReporter> {
     Box::new(LogReporter {
         log: Log { options, output },
-        flood: FloodGate::new(),
-        warnings: FloodGate::new(),
+        flood: LogRateLimit::new(),
+        warnings: LogRateLimit::new(),
         progress: Progress::default(),
     })
 }
@@ -82,9 +82,9 @@ struct Log {
 
 struct LogReporter {
     log: Log,
-    flood: FloodGate,
-    warnings: FloodGate,
-    /// What happened since the last line about it.
+    flood: LogRateLimit,
+    warnings: LogRateLimit,
+    /// Events since the last line about it.
     progress: Progress,
 }
 
@@ -122,7 +122,7 @@ impl ServerReporter for LogReporter {
 impl LogReporter {
     /// Strangers decide how often these happen. Refusals and warnings are counted apart, so that
     /// neither hides the other.
-    fn write_if_rare(&mut self, line: Line, gate: impl Fn(&mut Self) -> &mut FloodGate) {
+    fn write_if_rare(&mut self, line: Line, gate: impl Fn(&mut Self) -> &mut LogRateLimit) {
         let now = Instant::now();
         if let Some(number) = gate(self).take_held_back(now) {
             let what = if line.event == "warning" {

@@ -176,7 +176,7 @@ impl Metrics {
             ),
             (
                 "linerate_tests_finished_total",
-                "Tests that had begun and are over.",
+                "Tests that had begun and have ended.",
                 &counts.finished,
             ),
             (
@@ -342,7 +342,7 @@ impl Page {
         self.head(
             NAME,
             "histogram",
-            "Payload per second of tests that are over, both directions together.",
+            "Payload per second of finished tests, both directions together.",
         );
         for (protocol, histogram) in rates {
             let protocol = label("protocol", protocol);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub(crate) struct Budget {
     unit: Unit,
-    /// What is left, in bytes or blocks; `UNARMED` while nothing is counted.
+    /// Remaining amount, in bytes or blocks; `UNARMED` while nothing is counted.
     left: AtomicU64,
     amount: u64,
 }

@@ -31,7 +31,7 @@ impl Schedule {
             .saturating_add(u64::try_from(after).unwrap_or(u64::MAX))
     }
 
-    /// How many bytes in total are due at `now_ns`: the first byte after them is not.
+    /// Number of bytes in total due at `now_ns`: the first byte after them is not.
     pub(crate) fn allowed_bytes(&self, now_ns: u64) -> u64 {
         let elapsed = u128::from(now_ns.saturating_sub(self.start_ns));
         let bytes = (elapsed * u128::from(self.rate_bps)) / (8 * NS_PER_S);

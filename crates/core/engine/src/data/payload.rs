@@ -1,4 +1,4 @@
-//! What the blocks contain.
+//! Content of the blocks.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,7 +8,7 @@ use linerate_sys::{PageBuffer, Result};
 
 use crate::random::Sequence;
 
-/// One block of payload. All streams of a test send the same one: the content is never looked at,
+/// One block of payload. All streams of a test send the same one: the content is never examined,
 /// and a shared block stays in the CPU's cache.
 ///
 /// # Errors

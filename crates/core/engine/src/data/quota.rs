@@ -1,4 +1,4 @@
-//! What a server lets a test move: rates that its tests share, and an amount.
+//! Limits of a server on the bytes of a test: rates that its tests share, and an amount.
 //!
 //! Workers ask before they read or write and charge afterwards, so a limit holds from the first
 //! byte. A sender waits; a receiver does not read, which closes the window of a TCP sender and lets
@@ -15,7 +15,7 @@ pub(crate) struct Quota {
     amount: Option<Arc<AtomicU64>>,
 }
 
-/// What may be moved now.
+/// Bytes that may be moved now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grant {
     /// This many bytes.
@@ -88,6 +88,7 @@ impl Quota {
             .iter()
             .map(|rate| rate.paid_until_ns(traffic).load(Ordering::Relaxed));
         match paid_until_ns.max() {
+            // The strictest of all rates decides: each has its own time until which it is paid.
             Some(t) if t > now_ns => Grant::NotBefore(t),
             _ => {
                 let portion = self.rates.iter().map(|rate| rate.portion_bytes()).min();
@@ -143,6 +144,8 @@ impl SharedRate {
         let pay = |paid_until_ns: u64| {
             Some(
                 paid_until_ns
+                    // Unused time is worth little: a test that paused may not catch up with a
+                    // burst.
                     .max(now_ns.saturating_sub(CREDIT_NS))
                     .saturating_add(cost_ns),
             )

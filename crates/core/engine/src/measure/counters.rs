@@ -1,9 +1,9 @@
 //! Counters of a stream, published by its worker.
 //!
 //! One cache line pair per stream, written by its worker alone (plain load and store, no locked
-//! instruction) and read by the sampler. Relaxed ordering is enough: every figure stands for
-//! itself, and the final reading happens after the worker acknowledged the stop through a channel
-//! that orders memory.
+//! instruction) and read by the sampler. Relaxed ordering is enough: no value depends on another
+//! one, and the final reading happens after the worker acknowledged the stop through a channel that
+//! orders memory.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -20,7 +20,7 @@ pub(crate) struct StreamCounters {
     out_of_order: AtomicU64,
     jitter_bits: AtomicU64,
     jitter_resets: AtomicU64,
-    /// What is not counted, but worth knowing.
+    /// Observations that are not counters.
     pub(crate) observations: Observations,
 }
 

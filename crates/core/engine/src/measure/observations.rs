@@ -1,4 +1,4 @@
-//! What a worker noticed about its own work besides what it counted: for verbose reports, never for
+//! Observations of a worker about its own work beside its counters: for verbose reports, never for
 //! results of a test.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 /// Observations on one stream, written by its worker alone.
 #[derive(Debug, Default)]
 pub(crate) struct Observations {
-    /// How late paced portions left; only for streams with a rate.
+    /// Lateness of paced portions; only for streams with a rate.
     pub(crate) lateness: Option<Histogram>,
     zerocopy_calls: AtomicU64,
     copied_calls: AtomicU64,
@@ -27,7 +27,7 @@ impl Observations {
         }
     }
 
-    /// Worker only: send calls whose lent memory came back, and whether the kernel had copied it
+    /// Worker only: zero-copy send calls that completed, and whether the kernel had copied them
     /// after all.
     pub(crate) fn note_completions(&self, calls: u32, copied: bool) {
         let counter = if copied {

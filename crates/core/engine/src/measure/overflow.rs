@@ -17,7 +17,7 @@ pub(crate) fn count<'a>(sockets: impl Iterator<Item = BorrowedFd<'a>>) -> Option
         .flatten()
 }
 
-/// What the user should know about it: the network is not to blame for this loss.
+/// Remark for the user: the network is not to blame for this loss.
 pub(crate) fn warning(host: &str, overflows: Option<u64>) -> Option<String> {
     let overflows = overflows.filter(|n| *n > 0)?;
     Some(format!(

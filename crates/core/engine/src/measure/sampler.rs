@@ -17,19 +17,19 @@ use crate::measure::stream_stats::StreamStats;
 
 /// Follows the streams of one test.
 pub(crate) struct Sampler {
-    tracks: Vec<Track>,
+    streams: Vec<SampledStream>,
     transport: Transport,
     /// Start of the warm-up, later of the measured part: origin of all interval times.
     origin_ns: u64,
 }
 
 /// One stream as the sampler sees it.
-struct Track {
+struct SampledStream {
     stream: Stream,
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
     stats: Option<Arc<StreamStats>>,
-    life: Life,
+    state: StreamState,
     /// When the measured part began.
     base: Sample,
     /// When the current interval began.
@@ -38,7 +38,7 @@ struct Track {
     timed_end: Option<Sample>,
     rtt: RttRange,
     tcp: Option<TcpInfo>,
-    /// What held the stream back, up to the end of the interval before.
+    /// Times limited by the receiver or the buffer, up to the end of the previous interval.
     limits: TcpLimits,
     /// The same when the measured part began.
     limits_before: TcpLimits,
@@ -48,9 +48,9 @@ struct Track {
 
 /// State of a stream.
 #[derive(Debug, Clone, Copy)]
-enum Life {
+enum StreamState {
     Running,
-    /// It is through; this is its last reading, which no interval has shown yet.
+    /// Finished; its last reading, not yet reported.
     Ending(Sample),
     Ended,
 }
@@ -61,8 +61,8 @@ struct Sample {
     at_ns: u64,
     counts: Counts,
     repeated: Repeated,
-    /// What has reached the receiving end since the stream began; `None` where this end cannot
-    /// know.
+    /// Bytes that have reached the receiving end since the stream began; `None` where this end
+    /// cannot know.
     delivered_bytes: Option<u64>,
 }
 
@@ -78,7 +78,7 @@ struct RttRange {
 impl Sampler {
     pub(crate) fn new(transport: Transport) -> Self {
         Self {
-            tracks: Vec::new(),
+            streams: Vec::new(),
             transport,
             origin_ns: 0,
         }
@@ -97,12 +97,12 @@ impl Sampler {
             at_ns: self.origin_ns,
             ..Sample::default()
         };
-        self.tracks.push(Track {
+        self.streams.push(SampledStream {
             stream,
             fd,
             counters,
             stats,
-            life: Life::Running,
+            state: StreamState::Running,
             base: start,
             last: start,
             timed_end: None,
@@ -118,49 +118,52 @@ impl Sampler {
     /// Begins the warm-up or the measured part; what was counted so far is left out from here on.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         self.origin_ns = now_ns;
-        for track in &mut self.tracks {
-            let mut sample = track.read(self.transport);
+        for stream in &mut self.streams {
+            let mut sample = stream.read(self.transport);
             sample.at_ns = now_ns;
-            track.base = sample;
-            track.last = sample;
-            track.rtt = RttRange::default();
-            track.limits = track.tcp.as_ref().and_then(limits).unwrap_or_default();
-            track.limits_before = track.limits;
-            track.timed_end = None;
-            (track.max_cwnd_bytes, track.max_wnd_bytes) = (0, None);
-            track.counters.request_jitter_reset();
+            stream.base = sample;
+            stream.last = sample;
+            stream.rtt = RttRange::default();
+            stream.limits = stream.tcp.as_ref().and_then(limits).unwrap_or_default();
+            stream.limits_before = stream.limits;
+            stream.timed_end = None;
+            (stream.max_cwnd_bytes, stream.max_wnd_bytes) = (0, None);
+            stream.counters.request_jitter_reset();
         }
     }
 
     /// Ends the current interval of all streams at one moment and begins the next.
     pub(crate) fn close_interval(&mut self, omitted: bool, last: bool) -> IntervalReport {
         let (transport, origin_ns) = (self.transport, self.origin_ns);
-        let mut streams = Vec::with_capacity(self.tracks.len());
+        let mut streams = Vec::with_capacity(self.streams.len());
         // Before the first system call: with hundreds of streams those take milliseconds.
         let at_ns = clock::monotonic_ns();
 
         let counts: Vec<Counts> = self
-            .tracks
+            .streams
             .iter()
-            .map(|track| track.counters.read())
+            .map(|stream| stream.counters.read())
             .collect();
         let open = self
-            .tracks
+            .streams
             .iter_mut()
             .zip(counts)
-            .filter(|(track, _)| !matches!(track.life, Life::Ended));
-        for (track, counts) in open {
-            let blocks = track.last.counts.blocks;
-            let taken = track.stats.as_ref().map(|stats| stats.take_interval(at_ns));
+            .filter(|(stream, _)| !matches!(stream.state, StreamState::Ended));
+        for (stream, counts) in open {
+            let blocks = stream.last.counts.blocks;
+            let taken = stream
+                .stats
+                .as_ref()
+                .map(|stats| stats.take_interval(at_ns));
             let counts = taken
                 .as_ref()
                 .and_then(|(_, counts)| *counts)
                 .unwrap_or(counts);
-            let mut row = track.close_interval(transport, origin_ns, at_ns, counts);
+            let mut row = stream.close_interval(transport, origin_ns, at_ns, counts);
             row.metrics = taken.map(|(mut metrics, _)| {
-                track.complete(
+                stream.complete(
                     &mut metrics,
-                    track.last.counts.blocks.saturating_sub(blocks),
+                    stream.last.counts.blocks.saturating_sub(blocks),
                 );
                 Box::new(metrics)
             });
@@ -177,33 +180,34 @@ impl Sampler {
     /// is the last one that shows it.
     pub(crate) fn end_stream(&mut self, id: StreamId) {
         let transport = self.transport;
-        let running = |t: &&mut Track| t.stream.id == id && matches!(t.life, Life::Running);
-        if let Some(track) = self.tracks.iter_mut().find(running) {
-            track.life = Life::Ending(track.read(transport));
+        let running =
+            |t: &&mut SampledStream| t.stream.id == id && matches!(t.state, StreamState::Running);
+        if let Some(stream) = self.streams.iter_mut().find(running) {
+            stream.state = StreamState::Ending(stream.read(transport));
         }
     }
 
-    /// The measured time is over: what receivers count from here on arrived late.
+    /// The measured time has ended: data that receivers count from here on arrived late.
     pub(crate) fn end_time(&mut self) {
         let transport = self.transport;
-        for track in self
-            .tracks
+        for stream in self
+            .streams
             .iter_mut()
-            .filter(|track| matches!(track.life, Life::Running))
+            .filter(|stream| matches!(stream.state, StreamState::Running))
         {
-            track.timed_end = Some(track.read(transport));
+            stream.timed_end = Some(stream.read(transport));
         }
     }
 
     /// Payload bytes of all streams since they were opened, both directions.
     pub(crate) fn total_bytes(&self) -> u64 {
-        self.tracks.iter().map(|t| t.counters.read().bytes).sum()
+        self.streams.iter().map(|t| t.counters.read().bytes).sum()
     }
 
     /// The same, receiving streams only.
     pub(crate) fn received_bytes(&self) -> u64 {
         let receivers = self
-            .tracks
+            .streams
             .iter()
             .filter(|t| t.stream.role == StreamRole::Receiver);
         receivers.map(|t| t.counters.read().bytes).sum()
@@ -220,35 +224,35 @@ impl Sampler {
             u64::from(info.retransmits_total) + info.out_of_order_total.map_or(0, u64::from)
         };
         let infos = self
-            .tracks
+            .streams
             .iter()
             .filter_map(|t| tcp_info(t.fd.as_fd()).ok());
         infos.map(disturbed).sum()
     }
 
-    /// What this end counted and measured of every stream up to the last closed interval.
+    /// Totals of this end of every stream up to the last closed interval.
     pub(crate) fn totals(&self) -> impl Iterator<Item = StreamTotals<'_>> {
-        self.tracks.iter().map(|track| StreamTotals {
-            stream: &track.stream,
-            counted: track.totals(self.transport),
-            delivered: track.delivered(),
-            tcp: track.tcp_summary(),
-            metrics: track.metrics(),
+        self.streams.iter().map(|sampled| StreamTotals {
+            stream: &sampled.stream,
+            counted: sampled.totals(self.transport),
+            delivered: sampled.delivered(),
+            tcp: sampled.tcp_summary(),
+            metrics: sampled.metrics(),
         })
     }
 }
 
-/// What this end counted and measured of a stream.
+/// Totals of this end of a stream.
 pub(crate) struct StreamTotals<'a> {
     pub(crate) stream: &'a Stream,
     pub(crate) counted: EndpointTotals,
-    /// What reached the receiving end in the measured time; `None` where this end cannot know.
+    /// Data that reached the receiving end in the measured time; `None` where this end cannot know.
     pub(crate) delivered: Option<EndpointTotals>,
     pub(crate) tcp: Option<TcpSummary>,
     pub(crate) metrics: Option<StreamMetrics>,
 }
 
-impl Track {
+impl SampledStream {
     fn read(&mut self, transport: Transport) -> Sample {
         let (at_ns, counts) = (clock::monotonic_ns(), self.counters.read());
         self.sample(transport, at_ns, counts)
@@ -283,12 +287,12 @@ impl Track {
         at_ns: u64,
         counts: Counts,
     ) -> StreamInterval {
-        let now = match self.life {
-            Life::Ending(last) => {
-                self.life = Life::Ended;
+        let now = match self.state {
+            StreamState::Ending(last) => {
+                self.state = StreamState::Ended;
                 last
             }
-            Life::Running | Life::Ended => self.sample(transport, at_ns, counts),
+            StreamState::Running | StreamState::Ended => self.sample(transport, at_ns, counts),
         };
         let before = std::mem::replace(&mut self.last, now);
         let held_before = self.limits;
@@ -320,7 +324,7 @@ impl Track {
         interval
     }
 
-    /// What the worker measured since the stream began; `None` if it measures nothing beyond bytes.
+    /// Metrics of the worker since the stream began; `None` if it measures nothing beyond bytes.
     fn metrics(&self) -> Option<StreamMetrics> {
         let mut metrics = self.stats.as_ref()?.total();
         self.complete(
@@ -376,8 +380,8 @@ impl Track {
         EndpointTotals::new(bytes, now.at_ns.saturating_sub(base.at_ns), udp)
     }
 
-    /// Of a receiver only where the measured time ended here: otherwise its counters hold what
-    /// arrived late, too.
+    /// Present of a receiver only where the measured time ended here: otherwise its counters hold
+    /// what arrived late, too.
     fn delivered(&self) -> Option<EndpointTotals> {
         let end = match self.stream.role {
             StreamRole::Sender => self.timed_end.unwrap_or(self.last),
@@ -467,7 +471,7 @@ impl Repeated {
     }
 }
 
-/// What held a connection back since it began.
+/// Times that a connection was limited by the receiver or the buffer since it began.
 fn limits(info: &TcpInfo) -> Option<TcpLimits> {
     Some(TcpLimits::new(
         info.busy_us?,

@@ -1,4 +1,4 @@
-//! What workers measure of a stream beyond bytes: sizes of reads, delays, frames, round trips.
+//! Metrics of a stream beyond bytes: sizes of reads, delays, frames, round trips.
 //!
 //! One instance per stream, written by its worker once per call or batch and read by the sampler.
 //! Both hold the lock for a few additions, so that it is practically never contended.
@@ -20,26 +20,26 @@ use crate::measure::counters::{Counts, StreamCounters};
 /// Samples of one stream, since the last interval ended and since it began.
 #[derive(Debug, Default)]
 pub(crate) struct StreamStats {
-    both: Mutex<Both>,
+    both: Mutex<IntervalAndTotal>,
 }
 
 #[derive(Debug, Default)]
-struct Both {
+struct IntervalAndTotal {
     interval: Samples,
     total: Samples,
-    grid: Option<Grid>,
+    interval_ends: Option<IntervalEnds>,
     /// The interval that has ended and is not reported yet: what was measured and counted in it.
     ended: Option<(Samples, Counts)>,
 }
 
 /// When intervals end, on the monotonic clock.
 #[derive(Debug, Clone, Copy)]
-struct Grid {
+struct IntervalEnds {
     next_ns: u64,
     interval_ns: u64,
 }
 
-/// What was read. `None` and empty series were not measured.
+/// Samples of reads. `None` and empty series were not measured.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Samples {
     pub(crate) reads: Option<ReadCounts>,
@@ -61,12 +61,12 @@ pub(crate) struct Samples {
     pub(crate) received_bytes: u64,
     pub(crate) frames: Option<FrameCounts>,
     pub(crate) frame_delay: Spread,
-    pub(crate) bins: Vec<Bins>,
+    pub(crate) bins: Vec<HistogramBins>,
 }
 
-/// A distribution in the making.
+/// Counts per bin of a histogram that is being filled.
 #[derive(Debug, Clone)]
-pub(crate) struct Bins {
+pub(crate) struct HistogramBins {
     kind: HistogramKind,
     spec: HistogramSpec,
     counts: BTreeMap<u32, u64>,
@@ -79,7 +79,12 @@ impl StreamStats {
     /// With distributions, reported in this order.
     pub(crate) fn with_histograms(kinds: &[HistogramKind], spec: Option<HistogramSpec>) -> Self {
         let stats = Self::default();
-        let bins = |spec| kinds.iter().map(|kind| Bins::new(*kind, spec)).collect();
+        let bins = |spec| {
+            kinds
+                .iter()
+                .map(|kind| HistogramBins::new(*kind, spec))
+                .collect()
+        };
         stats.update(|samples| samples.bins = spec.map(bins).unwrap_or_default());
         stats
     }
@@ -93,20 +98,22 @@ impl StreamStats {
 
     /// Intervals end every `interval` after `start_ns`, so that
     /// [`StreamStats::end_interval_before`] knows where.
-    pub(crate) fn set_grid(&self, start_ns: u64, interval: Duration) {
+    pub(crate) fn set_interval_ends(&self, start_ns: u64, interval: Duration) {
         let interval_ns = as_ns(interval).max(1);
-        self.lock().grid = Some(Grid {
+        self.lock().interval_ends = Some(IntervalEnds {
             next_ns: start_ns.saturating_add(interval_ns),
             interval_ns,
         });
     }
 
-    /// What is counted from here on began at `now_ns`: if an interval ended before and the sampler
+    /// Counts from here on began at `now_ns`: if an interval ended before and the sampler
     /// has not come yet, its readings are put aside. The sampler comes late by the time it takes to
-    /// wake up, in which a burst is over.
+    /// wake up, in which a burst ends.
     pub(crate) fn end_interval_before(&self, now_ns: u64, counters: &StreamCounters) {
         let mut both = self.lock();
-        let has_ended = both.grid.is_some_and(|grid| grid.next_ns <= now_ns);
+        let has_ended = both
+            .interval_ends
+            .is_some_and(|interval_ends| interval_ends.next_ns <= now_ns);
         if has_ended && both.ended.is_none() {
             let fresh = both.interval.emptied();
             both.ended = Some((
@@ -116,17 +123,17 @@ impl StreamStats {
         }
     }
 
-    /// What was measured since the last call, and what was counted up to the end of that interval
+    /// Metrics since the last call, and the counts up to the end of that interval
     /// if the worker has gone on since.
     pub(crate) fn take_interval(&self, now_ns: u64) -> (StreamMetrics, Option<Counts>) {
         let mut both = self.lock();
-        if let Some(grid) = &mut both.grid
-            && grid.next_ns <= now_ns
+        if let Some(interval_ends) = &mut both.interval_ends
+            && interval_ends.next_ns <= now_ns
         {
-            let passed = (now_ns - grid.next_ns) / grid.interval_ns + 1;
-            grid.next_ns = grid
+            let passed = (now_ns - interval_ends.next_ns) / interval_ends.interval_ns + 1;
+            interval_ends.next_ns = interval_ends
                 .next_ns
-                .saturating_add(passed.saturating_mul(grid.interval_ns));
+                .saturating_add(passed.saturating_mul(interval_ends.interval_ns));
         }
 
         if let Some((samples, counts)) = both.ended.take() {
@@ -140,7 +147,7 @@ impl StreamStats {
         )
     }
 
-    /// What was measured since the stream began.
+    /// Metrics since the stream began.
     pub(crate) fn total(&self) -> StreamMetrics {
         self.lock().total.clone().measured(true)
     }
@@ -150,7 +157,7 @@ impl StreamStats {
         self.lock().total.one_way
     }
 
-    fn lock(&self) -> MutexGuard<'_, Both> {
+    fn lock(&self) -> MutexGuard<'_, IntervalAndTotal> {
         self.both.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -166,7 +173,7 @@ impl Samples {
             bins: self
                 .bins
                 .iter()
-                .map(|bins| Bins::new(bins.kind, bins.spec))
+                .map(|bins| HistogramBins::new(bins.kind, bins.spec))
                 .collect(),
             ..Self::default()
         }
@@ -212,7 +219,7 @@ impl Samples {
             .bins
             .into_iter()
             .filter(|bins| is_total || !bins.counts.is_empty())
-            .map(Bins::histogram)
+            .map(HistogramBins::histogram)
             .collect();
 
         metrics
@@ -237,7 +244,7 @@ pub(crate) fn distribution(spread: &Spread) -> Distribution {
 /// Percentage in the middle that is always named.
 const THREE_SIGMA_PERCENT: f64 = 99.7;
 
-impl Bins {
+impl HistogramBins {
     fn new(kind: HistogramKind, spec: HistogramSpec) -> Self {
         Self {
             kind,
@@ -332,7 +339,7 @@ mod tests {
     #[test]
     fn what_begins_behind_the_end_of_an_interval_belongs_to_the_next() {
         let (stats, counters) = (StreamStats::default(), StreamCounters::default());
-        stats.set_grid(1000, Duration::from_nanos(100));
+        stats.set_interval_ends(1000, Duration::from_nanos(100));
 
         let move_one = |now_ns| {
             stats.end_interval_before(now_ns, &counters);

@@ -23,7 +23,7 @@ pub(crate) struct Timeline {
     keeps_grid: bool,
 }
 
-/// What is due.
+/// Event that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     /// An interval of the reporting grid ended.
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(
             t.next_ns(),
             Some(3 * S + S / 2),
-            "a peer that goes on is still reported"
+            "a peer that continues is still reported"
         );
     }
 }

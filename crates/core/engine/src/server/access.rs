@@ -51,6 +51,7 @@ impl AccessList {
 
     pub(crate) fn admits(&self, address: IpAddr) -> bool {
         let within = |list: &[Network]| list.iter().any(|n| n.contains(address));
+        // A denied range wins over an allowed one, so that `--deny` can cut a hole into `--allow`.
         self.allow.as_deref().is_none_or(within) && !within(&self.deny)
     }
 }
@@ -92,6 +93,7 @@ fn add_file(
         if range.is_empty() {
             continue;
         }
+        // Each connection walks the list.
         if networks.len() >= RANGES_MAX {
             return Err(AccessError::TooMany {
                 path: path.to_owned(),
@@ -174,11 +176,11 @@ mod tests {
         assert!(missing.is_err());
     }
 
-    /// What lies behind a bound would be admitted.
+    /// Text behind a bound would be admitted unread.
     #[test]
     fn a_list_beyond_its_bounds_is_an_error_that_names_file_and_bound() {
         let file = || AccessSource::File("list".into());
-        let lines = |count: usize| "# remark\n".repeat(5) + &"192.0.2.1\n".repeat(count);
+        let lines = |count: usize| "# comment\n".repeat(5) + &"192.0.2.1\n".repeat(count);
 
         let loaded = |sources: Vec<AccessSource>, text: &str| {
             AccessList::load(&AccessRules::new(Vec::new(), sources), |_| {

@@ -20,7 +20,7 @@ pub(crate) struct Admission {
     queue: AdmissionQueue,
     /// Clients of all dialects that negotiate or run a test.
     active: BTreeMap<u64, TestTime>,
-    /// Of a server with one place.
+    /// State of a server with one place.
     turns: FairTurns,
     /// The last time a client was refused because there was no place.
     refused_at: Option<Instant>,
@@ -29,7 +29,7 @@ pub(crate) struct Admission {
 /// Time in which a client that found no place comes again.
 const COMES_AGAIN: Duration = Duration::from_secs(60);
 
-/// How long a place is taken. `None` where that is unknown.
+/// Time for which a place is taken. `None` where that is unknown.
 #[derive(Debug, Clone, Copy)]
 enum TestTime {
     /// The test has not begun; its length.
@@ -51,7 +51,7 @@ impl TestTime {
 #[cfg(feature = "native")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// Clients in front of it.
+    /// Clients before it.
     pub(crate) ahead: usize,
     /// Expected wait.
     pub(crate) wait: Duration,

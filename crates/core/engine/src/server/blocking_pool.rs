@@ -57,6 +57,7 @@ impl<W: Send + 'static, O: Send + 'static> BlockingPool<W, O> {
 
     /// Begins with a client's work. Where no thread can be created, the control thread does it.
     pub(crate) fn begin(&mut self, id: u64, work: W) {
+        // Started on demand: most servers check no password and parse no large result.
         if self.threads == self.under_way && self.start_thread().is_ok() {
             self.threads += 1;
         }
@@ -66,12 +67,14 @@ impl<W: Send + 'static, O: Send + 'static> BlockingPool<W, O> {
             // The pool holds the other end.
             let _ = self.work.send((id, work));
         } else {
+            // The system has no thread left: done here, so that the client gets its answer, if
+            // late.
             let _ = self.done.send((id, (self.run)(work)));
             self.notice.signal();
         }
     }
 
-    /// What is done: for whom, and what came of it.
+    /// Takes finished work: owner and result.
     pub(crate) fn take_outcomes(&mut self) -> Vec<(u64, O)> {
         self.notice.drain();
         let outcomes: Vec<_> = self.outcomes.try_iter().collect();

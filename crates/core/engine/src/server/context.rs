@@ -1,4 +1,4 @@
-//! What all dialects of a server share: access list, admission, listeners, statistics, log.
+//! State that all dialects of a server share: access list, admission, listeners, statistics, log.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,7 +18,7 @@ use super::listeners::Listeners;
 use super::listeners::closing::ClosingConnections;
 use super::listeners::udp::UdpListener;
 use super::server_stats::{ByteTotals, ServerStats, record};
-use super::{CLOSING, UDP_LISTENER};
+use super::tokens::{CLOSING, UDP_LISTENER};
 use crate::error::{EngineError, Operation};
 
 /// Lent to a dialect whenever it acts.
@@ -121,7 +121,7 @@ impl<'a> ServerContext<'a> {
         self.out.server_event(&ServerEvent::TestStarted(facts));
     }
 
-    /// A session is over. False if its test had not begun.
+    /// A session has ended. False if its test had not begun.
     pub(crate) fn end_test(
         &mut self,
         id: u64,

@@ -14,13 +14,13 @@ use linerate_sys::{OsError, clock, scheduling};
 
 use super::access::{AccessList, read_text};
 use super::context::ServerContext;
+use super::dialect::{ServerDialect, Session, Stopped};
+use super::intake::Intake;
 use super::limits::quotas::CHECK_NS;
 use super::listeners::accept_pause::AcceptPause;
-use super::listeners::acceptor::{Accepted, Acceptor, Progress};
-use super::{
-    CLOSING, DIALECT, INTERRUPT, Intake, KINDS, LISTENER, PENDING, ServerDialect, Session, Stopped,
-    UDP_LISTENER,
-};
+use super::listeners::accepted::Accepted;
+use super::listeners::acceptor::{Acceptor, Progress};
+use super::tokens::{CLOSING, DIALECT, INTERRUPT, KINDS, LISTENER, PENDING, UDP_LISTENER};
 use crate::error::{EngineError, Operation, failure};
 use crate::interrupts::Interrupts;
 
@@ -58,6 +58,8 @@ impl<'a> Server<'a> {
         interrupts: &'a dyn Interrupts,
     ) -> Result<Self, EngineError> {
         let context = ServerContext::new(spec, out)?;
+        // In the same epoll as all sockets: a signal ends a wait at once, and no handler runs
+        // beside the loop.
         let watched = context
             .epoll
             .add(interrupts.fd(), INTERRUPT, Interest::READ);
@@ -87,7 +89,7 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    /// What was specified, with the port of the shared listener.
+    /// The specification, with the port of the shared listener.
     pub(crate) fn spec(&self) -> &ServerSpec {
         &self.spec
     }
@@ -106,15 +108,18 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    /// Serves until all dialects are over, or until a signal; calls `opened` before the first
+    /// Serves until all dialects have ended, or until a signal; calls `opened` before the first
     /// client is accepted.
     pub(crate) fn run(
         mut self,
         opened: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        // Clients wait for answers of this thread while hundreds of others move data; without the
-        // favour they wait longer. It needs a privilege that `opened` may give up.
+        // Clients wait for answers of this thread while hundreds of others move data; without
+        // raised priority they wait tenths of a second. It needs a privilege that `opened` may
+        // drop.
         let _ = scheduling::wake_soon();
+        // After the listeners are bound and before the first accept: privileges that end here have
+        // never met input of a client.
         opened()?;
 
         for dialect in &mut self.dialects {
@@ -126,6 +131,8 @@ impl<'a> Server<'a> {
 
         loop {
             self.next_heartbeat = self.interrupts.alive();
+            // Before each wait, since what a dialect admits depends on the events just handled. A
+            // listener that is not watched leaves new connections in the kernel's backlog.
             self.watch_listeners();
             self.wait(&mut events)?;
 
@@ -135,6 +142,7 @@ impl<'a> Server<'a> {
                 }
             }
 
+            // After the events: a byte that arrived just before a deadline counts.
             self.on_time()?;
             for dialect in &mut self.dialects {
                 dialect.advance(&mut self.context)?;
@@ -190,6 +198,7 @@ impl<'a> Server<'a> {
             .filter_map(|d| d.deadline())
             .chain(turn);
         let nearest = dialects.chain(others.into_iter().flatten()).min();
+        // A bound for kernels before 5.11, where the timeout of epoll_wait(2) is an int of ms.
         let timeout = nearest.map(|t| t.saturating_duration_since(Instant::now()).min(WAIT_MAX));
 
         self.context.epoll.wait(events, timeout).map_err(|error| {
@@ -230,8 +239,8 @@ impl<'a> Server<'a> {
                 }
             }
 
-            // Datagrams may come to light while another flow is accepted; nothing else would
-            // announce them.
+            // Accepting a flow may reveal queued datagrams while another flow is accepted; nothing
+            // else would announce them.
             if !self.context.udp.has_waiting() {
                 return;
             }
@@ -266,6 +275,7 @@ impl<'a> Server<'a> {
                 .warning(&format!("unable to accept a connection: {error}"));
         }
 
+        // Their messages are sent; they keep descriptors only for the peer's FIN.
         self.context.closing.close_all();
         if let Some(victim) = self.context.pending_limit.oldest_of_largest_source() {
             self.evict(victim);
@@ -291,6 +301,7 @@ impl<'a> Server<'a> {
             _ => None,
         };
         if let Some(reason) = refused {
+            // A place is not reserved for addresses that are never admitted.
             if reason != RefusalReason::Address {
                 self.context
                     .admission
@@ -303,6 +314,8 @@ impl<'a> Server<'a> {
         }
 
         let id = self.context.new_id();
+        // The oldest of the largest source, so that a flood from one address evicts its own
+        // connections.
         if let Some(victim) = self.context.pending_limit.enter(id, peer.ip(), dialect) {
             self.evict(victim);
         }
@@ -321,7 +334,7 @@ impl<'a> Server<'a> {
         self.pass_on(connection, dialect)
     }
 
-    /// A client that finds the server busy ends a test without a sign of life; it is over before
+    /// A client that finds the server busy ends a test without a sign of life; that one ends before
     /// the client's first bytes are read. True if there was one.
     fn make_room(&mut self, dialect: usize) -> bool {
         let admission = &mut self.context.admission;
@@ -401,6 +414,8 @@ impl<'a> Server<'a> {
                 self.acceptor.take(id, &self.context.epoll),
                 self.dialects.first_mut(),
             ) {
+                // The first dialect answers: a stock iperf3 client that was silent understands no
+                // other message.
                 let message = dialect.header_timeout(connection.peer, &mut self.context)?;
                 self.context.close_with(connection.fd, &message);
             }

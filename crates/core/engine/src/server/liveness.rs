@@ -51,12 +51,14 @@ impl Liveness {
     ) -> Option<Duration> {
         // A server that was stopped has not seen what its client did.
         let gap_ns = now_ns.saturating_sub(self.checked_ns);
+        // SIGSTOP or a suspended machine: the time counts for neither end.
         if gap_ns > CHECK_GAP_MAX_NS {
             self.changed_ns = self.changed_ns.saturating_add(gap_ns);
         }
 
         self.checked_ns = self.checked_ns.max(now_ns);
 
+        // More than a byte: a client could otherwise keep a place with a byte per period.
         if progress_bytes >= self.progress_bytes.saturating_add(self.progress_bytes_min) {
             self.progress_bytes = progress_bytes;
             self.changed_ns = self.changed_ns.max(now_ns);
@@ -77,15 +79,15 @@ fn agreed_bps(spec: &TestSpec) -> Option<u64> {
     rates.into_iter().flatten().filter(|r| *r > 0).min()
 }
 
-/// What a test must move in the time it may be silent: a tenth of what was agreed, and never more
-/// than a path of 800 bit/s allows. A client that trickles keeps no place.
+/// Bytes that a test must move in the time it may be silent: a tenth of what was agreed, and never
+/// more than a path of 800 bit/s allows. A client that trickles keeps no place.
 pub(crate) fn progress_bytes_min(spec: &TestSpec, timeout: Duration) -> u64 {
     let rate_bps = agreed_bps(spec).map_or(LEAST_BPS, |rate| (rate / 10).min(LEAST_BPS));
     let bits = u128::from(rate_bps) * timeout.as_millis() / 1000;
     u64::try_from(bits / 8).unwrap_or(u64::MAX).max(1)
 }
 
-/// How long a healthy test of this kind may be silent.
+/// Longest silence of a healthy test of this kind.
 pub(crate) fn limits_of(spec: &TestSpec, liveness: policy::Liveness) -> policy::Liveness {
     let Some(rate_bps) = agreed_bps(spec) else {
         return liveness;

@@ -1,4 +1,4 @@
-//! What all tests of a server have moved.
+//! Bytes that all tests of a server have moved.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -68,6 +68,7 @@ impl ServerStats {
         facts.number = self.started;
         facts.running_beside = u32::try_from(self.running.len()).unwrap_or(u32::MAX);
 
+        // Kept per test, since the record names the most tests that ran beside it at any time.
         for other in self.running.values_mut() {
             other.concurrent_max = other.concurrent_max.max(facts.running_beside);
         }
@@ -92,6 +93,7 @@ impl ServerStats {
             .saturating_sub(entry.counted.received_bytes);
         let sent_bytes = moved.sent_bytes.saturating_sub(entry.counted.sent_bytes);
 
+        // Sessions report cumulative totals; the difference is what is new since the last call.
         entry.counted = moved;
         let position = TRANSPORTS.iter().position(|t| *t == entry.facts.transport);
         let total = position.and_then(|p| self.totals.get_mut(p));
@@ -108,7 +110,7 @@ impl ServerStats {
             .map_or(0, |entry| entry.concurrent_max)
     }
 
-    /// A test is over; what it was, if it had begun.
+    /// Ends a test; its facts, if it had begun.
     pub(crate) fn end(&mut self, id: u64) -> Option<TestFacts> {
         self.running.remove(&id).map(|entry| entry.facts)
     }
@@ -122,7 +124,7 @@ impl ServerStats {
         self.running.is_empty()
     }
 
-    /// What happened since the last call.
+    /// Events since the last call.
     pub(crate) fn progress(&mut self, now: Instant) -> Progress {
         let elapsed: Duration = now.saturating_duration_since(self.since);
         self.since = now;

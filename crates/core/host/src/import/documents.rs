@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::blocks::Block;
+use super::sections::Block;
 
 /// JSON objects among the lines of a block.
 pub(super) struct Documents {

@@ -2,9 +2,9 @@
 
 use linerate_model::snapshot::{Absence, Snapshot, Value};
 
-use super::blocks::Block;
 use super::ethtool_headings::{HEADINGS, Kind};
 use super::lines::{field, indent, leading_number, switch};
+use super::sections::Block;
 
 /// Reads the output of one ethtool command line by line.
 pub(super) struct Reader<'a> {
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         kind == Kind::Statistics
     }
 
-    /// What the driver or the kernel refused.
+    /// Request that the driver or the kernel refused.
     fn refusal(&self, snapshot: &mut Snapshot, line: &str) -> bool {
         let text = line.trim();
         let Some((option, device)) = self.command else {

@@ -1,6 +1,6 @@
 //! Kinds of output of ethtool and the words with which they begin.
 
-/// What an output describes.
+/// Subject of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Link,
@@ -12,7 +12,7 @@ pub(super) enum Kind {
     Statistics,
     Driver,
     Eee,
-    /// Understood and of no use to a rule.
+    /// Understood, and used by no rule.
     Other,
 }
 

@@ -3,9 +3,9 @@
 use linerate_model::snapshot::Snapshot;
 use serde_json::Value;
 
-use super::LineReader;
-use super::blocks::Block;
+use super::line_reader::LineReader;
 use super::lines::leading_number;
+use super::sections::Block;
 
 /// More than the field for the number of hops of a packet allows.
 const HOPS_MAX: usize = 256;

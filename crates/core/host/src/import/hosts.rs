@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use linerate_model::runs;
 use linerate_model::snapshot::{Fact, Snapshot};
 
-use super::blocks::Block;
-use super::{Draft, ReadTests, read_block};
+use super::draft::{Draft, read_block};
+use super::reports::ReadTests;
+use super::sections::Block;
 
 /// The host of the lines of each text that name none; a text is the name of a file and its blocks.
 pub(super) fn of(texts: &[(&str, Vec<Block<'_>>)], read_tests: ReadTests<'_>) -> Vec<String> {
@@ -118,7 +119,7 @@ fn role(name: &str) -> Option<&str> {
     .then_some(word)
 }
 
-/// Whether two sets of facts cannot be of one host: a setting differs, or each has another end of
+/// True if two sets of facts cannot be of one host: a setting differs, or each has another end of
 /// one path.
 fn contradict(a: &Snapshot, b: &Snapshot) -> bool {
     let is_setting = |key: &str| {

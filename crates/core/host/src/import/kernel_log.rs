@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use linerate_model::snapshot::{Snapshot, Value};
 
-use super::LineReader;
-use super::blocks::Block;
+use super::line_reader::LineReader;
 use super::lines::leading_number;
+use super::sections::Block;
 
 const SRC: &str = "import:dmesg";
 /// Speeds of one link that are kept.
 const SPEEDS_MAX: usize = 16;
 
-/// What the log has about one link.
+/// Events of one link in the log.
 #[derive(Debug, Default)]
 struct Link {
     downs: u64,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use linerate_model::snapshot::Snapshot;
 
-use super::LineReader;
-use super::blocks::Block;
+use super::line_reader::LineReader;
 use super::lines::leading_number;
+use super::sections::Block;
 
 /// Samples that are kept, each of one CPU or of all.
 const SAMPLES_MAX: usize = 65_536;

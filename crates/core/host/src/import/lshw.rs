@@ -2,9 +2,9 @@
 
 use linerate_model::snapshot::{Snapshot, Value};
 
-use super::LineReader;
-use super::blocks::Block;
+use super::line_reader::LineReader;
 use super::lines::{field, leading_number};
+use super::sections::Block;
 
 const SRC: &str = "import:lshw";
 

@@ -1,8 +1,8 @@
 //! Output of `lspci -vv`, and attributes of a device in sysfs written as `name=value`.
 
-use super::blocks::Block;
-use super::join::Loose;
+use super::attribute::UnattributedFacts;
 use super::lines::{after, field, leading_number};
+use super::sections::Block;
 
 const SRC: &str = "import:lspci -vv";
 const SYSFS: &str = "import:sysfs";
@@ -22,7 +22,7 @@ impl Reader {
         }
     }
 
-    pub(super) fn line(&mut self, loose: &mut Loose, line: &str) -> bool {
+    pub(super) fn line(&mut self, loose: &mut UnattributedFacts, line: &str) -> bool {
         if let Some(address) = device_line(line) {
             self.address = Some(address);
             return true;
@@ -65,7 +65,7 @@ fn full_address(text: &str) -> Option<String> {
 }
 
 /// `LnkCap: Port #0, Speed 2.5GT/s, Width x1, ASPM L0s` and its kin.
-fn capability(loose: &mut Loose, address: &str, line: &str) -> bool {
+fn capability(loose: &mut UnattributedFacts, address: &str, line: &str) -> bool {
     let Some((key, value)) = field(line) else {
         return line.starts_with(char::is_whitespace) && sizes(loose, address, line);
     };
@@ -107,7 +107,7 @@ fn capability(loose: &mut Loose, address: &str, line: &str) -> bool {
 }
 
 /// `MaxPayload 128 bytes, MaxReadReq 512 bytes`
-fn sizes(loose: &mut Loose, address: &str, line: &str) -> bool {
+fn sizes(loose: &mut UnattributedFacts, address: &str, line: &str) -> bool {
     let mut read = |words: &str, fact| {
         line.split_once(words)
             .is_some_and(|(_, rest)| payload(loose, address, fact, rest))
@@ -116,7 +116,7 @@ fn sizes(loose: &mut Loose, address: &str, line: &str) -> bool {
 }
 
 /// `ASPM L1 Enabled; RCB 64 bytes`, `ASPM L0s L1 Enabled`, `ASPM Disabled`
-fn power_saving(loose: &mut Loose, address: &str, value: &str) {
+fn power_saving(loose: &mut UnattributedFacts, address: &str, value: &str) {
     let words = value
         .strip_prefix("ASPM ")
         .and_then(|rest| rest.split(';').next())
@@ -132,7 +132,7 @@ fn power_saving(loose: &mut Loose, address: &str, value: &str) {
     }
 }
 
-fn payload(loose: &mut Loose, address: &str, fact: &str, rest: &str) -> bool {
+fn payload(loose: &mut UnattributedFacts, address: &str, fact: &str, rest: &str) -> bool {
     let size = leading_number(rest);
     if let Some(size) = size {
         loose.pci(address, fact, size, SRC);
@@ -141,7 +141,7 @@ fn payload(loose: &mut Loose, address: &str, fact: &str, rest: &str) -> bool {
 }
 
 /// `current_link_speed=2.5 GT/s PCIe`, `parent max_link_width=1`, `numa_node=-1`.
-fn attribute(loose: &mut Loose, address: &str, line: &str) -> bool {
+fn attribute(loose: &mut UnattributedFacts, address: &str, line: &str) -> bool {
     let Some((name, value)) = line.split_once('=') else {
         return false;
     };

@@ -3,7 +3,7 @@
 
 use linerate_model::snapshot::Snapshot;
 
-use super::LineReader;
+use super::line_reader::LineReader;
 
 /// Reads lines of netstat.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use linerate_model::snapshot::Snapshot;
 
-use super::LineReader;
+use super::line_reader::LineReader;
 
 const SRC: &str = "import:numactl";
 

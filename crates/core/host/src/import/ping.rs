@@ -3,9 +3,9 @@
 
 use linerate_model::snapshot::Snapshot;
 
-use super::LineReader;
-use super::blocks::Block;
+use super::line_reader::LineReader;
 use super::lines::{after, leading_number};
+use super::sections::Block;
 
 const SRC: &str = "import:ping";
 /// ICMP and IP headers around the payload of an echo.
@@ -37,8 +37,10 @@ impl<'a> Reader<'a> {
         let words: Vec<&str> = block.words().collect();
         let is_ping = matches!(block.program(), "ping" | "ping6");
         let number = |option| after(&words, option).and_then(|word| word.parse::<f64>().ok());
+        // On Linux `-f` is a flood and `-l` a preload, which need root and are rarely pasted.
         let is_windows = number("-l").is_some() || words.contains(&"-f");
         let is_whole = matches!(after(&words, "-M"), Some("do" | "probe"))
+            // DF is `-M do` on Linux, `-D` on macOS and the BSDs, `-f` on Windows.
             || block.has("-D")
             || block.has("-f");
 
@@ -104,7 +106,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// What says that packets of this size do not pass.
+    /// Evidence that packets of this size do not pass.
     fn refusal(&mut self, line: &str) -> bool {
         const REFUSALS: [&str; 4] = [
             "Frag needed and DF set",
@@ -228,12 +230,16 @@ impl<'a> Reader<'a> {
             snapshot.number("path.passed_bytes"),
             snapshot.number("path.failed_bytes"),
         );
+        // One reply is enough: a size that passes once passes the path, and the others were lost
+        // for another reason.
         let is_failed =
             self.received == 0.0 && (self.sent.is_some_and(|sent| sent > 0.0) || self.is_refused);
 
         if self.received > 0.0 {
             snapshot.set_in(
                 "path.passed_bytes",
+                // Several pings of one paste are steps of a search; the largest that passed and the
+                // smallest that failed are its result.
                 passed.map_or(bytes, |known| known.max(bytes)),
                 "bytes",
                 SRC,

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::runs;
 use linerate_model::snapshot::{Quality, Snapshot, Value};
 
-use super::blocks::Block;
+use super::sections::Block;
 
 /// Reads the tests in the output of a command: the command, empty where it is not known, and the
 /// lines of its output.
 pub type ReadTests<'a> = &'a dyn Fn(&str, &[&str]) -> TestOutput;
 
-/// What the output of a command has of tests.
+/// Tests in the output of a command.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TestOutput {
     /// Each direction of each test.

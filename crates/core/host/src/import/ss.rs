@@ -24,6 +24,7 @@ impl Reader {
     pub(super) fn line(&mut self, line: &str) -> bool {
         let words: Vec<&str> = line
             .split_whitespace()
+            // Without `-t` ss prints the column `Netid`.
             .skip_while(|word| ["Netid", "tcp"].contains(word))
             .collect();
         let is_connection =
@@ -119,6 +120,8 @@ fn state(words: &[&str]) -> Option<State> {
         words.iter().position(|word| word.starts_with("rto:"))?,
         us("rtt")?,
     );
+    // The name of the congestion control has no key; it precedes `wscale:`, or `rto:` where windows
+    // are not scaled.
     let options = words
         .iter()
         .position(|word| word.starts_with("wscale:"))
@@ -139,6 +142,7 @@ fn state(words: &[&str]) -> Option<State> {
         min_rtt_us: us("minrtt"),
         snd_wnd_bytes: number("snd_wnd").map(|bytes| bytes as u32),
         dsack_segments: Some(small("dsack_dups")),
+        // ss prints it only where it differs from the default of 3 (`TCP_FASTRETRANS_THRESH`).
         reordering_segments: small("reordering").max(3),
         reorder_seen: Some(small("reord_seen")),
         ecn_negotiated: words.contains(&"ecn"),

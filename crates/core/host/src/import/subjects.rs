@@ -1,7 +1,7 @@
-//! What a line is about that was not understood, so that nothing is called fine of which a part was
+//! Subject of a line that was not understood, so that nothing is called fine of which a part was
 //! not read.
 
-use super::blocks::Block;
+use super::sections::Block;
 
 /// Prefixes of the rules that need the output of a program.
 type Subjects = &'static [&'static str];
@@ -71,7 +71,7 @@ fn of_file(path: &str) -> Subjects {
         .map_or(&[], |(_, subjects)| *subjects)
 }
 
-/// Of output without its command.
+/// Subjects of output without its command.
 fn of_text(line: &str) -> Subjects {
     const BEGINNINGS: [(&str, Subjects); 4] = [
         ("qdisc ", &["QD"]),

@@ -3,8 +3,8 @@
 
 use linerate_model::snapshot::{Absence, Snapshot};
 
-use super::LineReader;
-use super::blocks::Block;
+use super::line_reader::LineReader;
+use super::sections::Block;
 
 const SRC: &str = "import:sysfs";
 

@@ -2,9 +2,9 @@
 
 use linerate_model::snapshot::Snapshot;
 
-use super::blocks::Block;
-use super::join::Loose;
+use super::attribute::UnattributedFacts;
 use super::lines::{field, leading_number};
+use super::sections::Block;
 use crate::kernel::procfs;
 
 /// Reads lines about the system; tables are collected and read at the end of the block.
@@ -32,7 +32,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn line(&mut self, snapshot: &mut Snapshot, _: &mut Loose, line: &'a str) -> bool {
+    pub(super) fn line(
+        &mut self,
+        snapshot: &mut Snapshot,
+        _: &mut UnattributedFacts,
+        line: &'a str,
+    ) -> bool {
         self.interrupt(line)
             || connection_tracking(snapshot, line)
             || self.table(line)
@@ -150,7 +155,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn finish(self, snapshot: &mut Snapshot, loose: &mut Loose) {
+    pub(super) fn finish(self, snapshot: &mut Snapshot, loose: &mut UnattributedFacts) {
         let searched = self.block.words().last().filter(|_| self.block.has("grep"));
         for interrupt in procfs::interrupts(&self.interrupts) {
             loose.interrupt(searched, interrupt);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use linerate_model::snapshot::{Absence, Quality, Snapshot, Value};
 
-use super::blocks::Block;
 use super::lines::{after, leading_number, tc_rate_bps};
+use super::sections::Block;
 
 /// Reads lines of tc.
 pub(super) struct Reader<'a> {
@@ -59,6 +59,7 @@ impl<'a> Reader<'a> {
             .and_then(tc_rate_bps);
         snapshot.set_known_in(format!("{key}.rate_bps"), rate_bps, "bit/s", src);
 
+        // cake prints `bandwidth unlimited`.
         if *kind == "cake" && rate_bps.is_none() {
             snapshot.set_absent(
                 format!("{key}.rate_bps"),
@@ -84,6 +85,7 @@ impl<'a> Reader<'a> {
                 .join(" ");
             let command = format!(
                 "tc qdisc replace dev {device} root handle {handle} tbf {}",
+                // tc prints `lat` and reads `latency` (tc-tbf(8)).
                 parameters.replace(" lat ", " latency ")
             );
             snapshot.set(format!("{key}.command"), command, src);
@@ -93,7 +95,8 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// `class htb 1:12 parent 1:1 leaf 120: prio 2 rate 1333Kbit ceil 7984Kbit burst 1600b cburst 1600b`
+    /// `class htb 1:12 parent 1:1 leaf 120: prio 2 rate 1333Kbit ceil 7984Kbit burst 1600b cburst
+    /// 1600b`
     fn class(&mut self, snapshot: &mut Snapshot, line: &str) -> Option<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (["class", kind, id, rest @ ..], false) =
@@ -303,8 +306,11 @@ fn hierarchy(snapshot: &mut Snapshot, name: &str) {
     let default = snapshot
         .value(&format!("{root}.default"))
         .map(ToString::to_string);
+    // htb prints the default class as a minor number in hexadecimal, without the major of the
+    // discipline.
     let default = default.map(|minor| format!("{major}_{}", minor.trim_start_matches("0x")));
     let default = default.filter(|id| classes.contains_key(id));
+    // Only leaves hold packets; inner classes count what their leaves sent.
     let is_leaf = |id: &&String| !classes.values().any(|class| class.parent == **id);
     let busiest = || {
         classes
@@ -357,7 +363,7 @@ fn classes(snapshot: &Snapshot, prefix: &str) -> BTreeMap<String, Class> {
     .collect()
 }
 
-/// What a class and all above it let through, bit/s; `None` when nothing limits it.
+/// Rate limit of a class and all above it, bit/s; `None` when nothing limits it.
 fn ceiling(classes: &BTreeMap<String, Class>, from: &str) -> Option<f64> {
     // The kernel allows eight levels.
     const LEVELS_MAX: usize = 16;

@@ -81,6 +81,7 @@ impl Group {
                 throttled_ns(text),
             ];
             for (sum, value) in sums.iter_mut().zip(values) {
+                // Throttling by a group above counts as well: its quota stops this process too.
                 *sum = value
                     .map(|value| sum.unwrap_or(0).saturating_add(value))
                     .or(*sum);
@@ -154,6 +155,7 @@ fn limited(
     v1: [&str; 2],
 ) -> Result<[KernelFile; 2], ReadError> {
     let (path, is_v2) = directory(groups, controller)?;
+    // The root group has no files of limits (cgroups(7)).
     if path.ends_with('/') {
         return Err(ReadError::missing(
             "the process is in the root of all control groups",
@@ -173,6 +175,8 @@ fn directory(groups: &str, controller: &str) -> Result<(String, bool), ReadError
             .filter_map(|line| line.split_once(':')?.1.split_once(':'))
     };
     let v1 = lines().find(|(controllers, _)| controllers.split(',').any(|name| name == controller));
+    // With both versions mounted a controller belongs to one of them (cgroups(7)); the line of
+    // version 2 has an empty list.
     let found = v1.or_else(|| lines().find(|(controllers, _)| controllers.is_empty()));
 
     // A path from outside the namespace of control groups leads nowhere here.

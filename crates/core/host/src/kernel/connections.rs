@@ -16,7 +16,7 @@ use crate::nic::{links, route};
 
 /// Connections that are kept.
 const CONNECTIONS_MAX: usize = 65_536;
-/// Of these, the busiest first, the first over the wanted interface is a run.
+/// The busiest of these first; the first over the wanted interface is a run.
 const CANDIDATES: usize = 16;
 /// Connections of the same peer that move less than this part of the busiest are not counted as
 /// streams.
@@ -45,6 +45,7 @@ impl Connections {
     pub fn read() -> Result<Self, ReadError> {
         let mut established = BTreeMap::new();
         Sockets::open()?.established(|socket| {
+            // Bounded: a proxy may have a million connections.
             if let Some(info) = socket.info.filter(|_| established.len() < CONNECTIONS_MAX) {
                 established.insert(
                     (socket.local, socket.remote),
@@ -143,7 +144,7 @@ pub(crate) fn printed(
     ))
 }
 
-/// What one connection did in a period.
+/// Activity of one connection in a period.
 #[derive(Debug, Clone)]
 struct Growth<'a> {
     local: SocketAddr,
@@ -184,6 +185,8 @@ impl<'a> Growth<'a> {
             local,
             remote,
             seconds,
+            // `tcpi_bytes_acked` and `tcpi_bytes_received` exist since Linux 4.1; without them both
+            // are 0 and the connection is no candidate.
             sends: acked >= received,
             bytes: acked.max(received),
             retransmits: grown(|info| Some(info.retransmits_total.into())),
@@ -340,7 +343,7 @@ fn sender(streams: &[Growth<'_>], bytes: u64) -> Vec<(&'static str, Value)> {
         .collect()
 }
 
-/// What the senders waited for, of the time they had data to send; and how much of the period that
+/// Causes of the senders' waits, of the time they had data to send; and how much of the period that
 /// was.
 fn limits(streams: &[Growth<'_>]) -> Vec<(&'static str, Value)> {
     let Some(busy_us) = streams
@@ -388,7 +391,7 @@ mod tests {
 
     use super::*;
 
-    /// A connection from port to port after so many bytes were acknowledged and received.
+    /// A connection from port to port after these numbers of acknowledged and received bytes.
     fn connection(ports: (u16, u16), acked: u64, received: u64) -> (Addresses, State) {
         let info = TcpInfo {
             bytes_acked: Some(acked),

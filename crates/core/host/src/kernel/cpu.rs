@@ -26,6 +26,7 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
     snapshot.set("numa.nodes", nodes, SRC);
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let is_guest = text.lines().any(|line| {
+        // CPUID leaf 1, ECX bit 31, which hypervisors set for their guests.
         line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor")
     });
     snapshot.set("cpu.virt", is_guest, "procfs:cpuinfo");
@@ -37,6 +38,7 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
 /// shares with no other is left out.
 fn shared(snapshot: &mut Snapshot, root: &Path, cpus: &[u32]) {
     let cpu = |number: &u32| root.join(format!("cpu/cpu{number}"));
+    // The index of a level is the same for all CPUs of a host, so one CPU is read for it.
     let Some(caches) = cpus.first().map(|first| cpu(first).join("cache")) else {
         return;
     };
@@ -170,6 +172,8 @@ pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
         let schedstat = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
         snapshot.count_known(
             format!("self.thread.{number}.wait_ns"),
+            // The second number is the time on a run queue, in ns
+            // (Documentation/scheduler/sched-stats.rst).
             number_at(&schedstat, 1),
         );
         let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
@@ -188,6 +192,7 @@ pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
 /// anything.
 pub(crate) fn thread_ticks(text: &str) -> Option<u64> {
     let (_, columns) = text.rsplit_once(')')?;
+    // `utime` and `stime` are columns 14 and 15 of the line (proc_pid_stat(5)).
     let mut columns = columns.split_whitespace().skip(11);
     let mut next = || columns.next()?.parse::<u64>().ok();
     next()?.checked_add(next()?)

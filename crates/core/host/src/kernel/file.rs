@@ -56,7 +56,10 @@ fn read_all(file: &File, buffer: &mut Buffer) -> io::Result<usize> {
         }
 
         let rest = buffer.get_mut(length..).unwrap_or_default();
+        // pread(2) from the start: files of /proc are generated for each read at offset 0, so the
+        // file stays open.
         match file.read_at(rest, u64::try_from(length).unwrap_or(u64::MAX)) {
+            // Only a read of 0 is the end: seq_file returns short reads in between.
             Ok(0) => return Ok(length),
             Ok(read) => length += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

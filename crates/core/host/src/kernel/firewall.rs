@@ -77,6 +77,8 @@ fn older_tables() -> Result<Vec<(bool, String)>, ReadError> {
                 text.split_whitespace()
                     .map(|name| (is_ipv6, name.to_owned())),
             ),
+            // Absent files mean that the older firewall is not loaded; a refusal means that its
+            // rules are unknown.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 return Err(ReadError::file(file, &error));
             }
@@ -102,6 +104,7 @@ fn rules() -> Result<Rules, ReadError> {
     // All families, version 0, no resource.
     let all = |kind| match dump(Family::Netfilter, kind, &[0; 4]) {
         (found, None) => Ok(found),
+        // A partial list would claim that nothing drops.
         (_, Some(why)) => Err(why),
     };
     for rule in all(GET_RULE)? {
@@ -115,11 +118,11 @@ fn rules() -> Result<Rules, ReadError> {
     Ok(rules)
 }
 
-/// What the firewall drops.
+/// Drops of the firewall.
 #[derive(Debug, Default)]
 struct Rules {
     count: usize,
-    /// What each rule or policy with a counter dropped.
+    /// Drops of each rule or policy with a counter.
     dropped: Vec<(String, Dropped)>,
     has_uncounted: bool,
 }
@@ -184,6 +187,7 @@ fn drops_of_rule(payload: &[u8]) -> Option<Drops> {
 
     let body = payload.get(4..)?;
     let dropped = dropped(attribute(body, EXPRESSIONS)?)?;
+    // nf_tables attributes are in network byte order (linux/netfilter/nf_tables.h).
     let handle = u64::from_be(u64_of(body, HANDLE)?);
     Some((
         format!("{} handle {handle}", place(payload, CHAIN)?),
@@ -226,7 +230,7 @@ fn place(payload: &[u8], chain: u16) -> Option<String> {
 /// `NF_DROP`, the same in either order of bytes.
 const DROP: u32 = 0;
 
-/// Whether a rule ends with a drop, and its last counter, unless a condition follows the counter.
+/// True if a rule ends with a drop, and its last counter, unless a condition follows the counter.
 #[expect(
     clippy::option_option,
     reason = "a rule that drops may have no counter"
@@ -239,6 +243,8 @@ fn dropped(expressions: &[u8]) -> Option<Option<Dropped>> {
     for (_, expression) in attributes(expressions) {
         let data = attribute(expression, DATA).unwrap_or_default();
         match text(attribute(expression, NAME)?).as_str() {
+            // Counts packets that reached this place: a condition behind it lets some of them pass,
+            // so the counter is void then.
             "counter" => last = counted(data),
             "log" => {}
             "reject" => return Some(last),
@@ -258,7 +264,7 @@ fn dropped(expressions: &[u8]) -> Option<Option<Dropped>> {
     None
 }
 
-/// What a counter counted.
+/// Values of a counter.
 fn counted(counter: &[u8]) -> Option<Dropped> {
     const BYTES: u16 = 1;
     const PACKETS: u16 = 2;
@@ -270,7 +276,7 @@ fn counted(counter: &[u8]) -> Option<Dropped> {
     })
 }
 
-/// Whether an expression puts the verdict to drop into its register.
+/// True if an expression puts the verdict to drop into its register.
 fn is_drop(immediate: &[u8]) -> Option<bool> {
     const REGISTER: u16 = 1;
     const VERDICT_REGISTER: u32 = 0;

@@ -12,7 +12,7 @@ pub(crate) struct Dropped {
     pub(crate) bytes: u64,
 }
 
-/// What the rules and policies of a table drop.
+/// Drops by the rules and policies of a table.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
     pub(crate) count: usize,
@@ -43,6 +43,7 @@ pub(crate) fn table(is_ipv6: bool, name: &str, info: &[u8], entries: &[u8]) -> R
         let (Some(target), Some(next)) = (offset(offsets_at), offset(offsets_at + 2)) else {
             break;
         };
+        // Offsets come from the kernel, but the parser is fuzzed with any bytes.
         let Some(target) = entry.get(target..next) else {
             break;
         };
@@ -51,6 +52,7 @@ pub(crate) fn table(is_ipv6: bool, name: &str, info: &[u8], entries: &[u8]) -> R
             (chain, number) = (begins.to_owned(), 0);
         }
 
+        // The policy of a built-in chain is its last entry (`underflow` of `struct ipt_getinfo`).
         let is_policy = hook_at(info, POLICIES, at).is_some();
         number += 1;
         rules.count += usize::from(!is_policy);

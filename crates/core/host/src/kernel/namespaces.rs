@@ -16,10 +16,11 @@ const TABLES: [&str; 4] = ["tcp", "tcp6", "udp", "udp6"];
 
 /// True where a socket in another network namespace of this machine is connected to this address,
 /// as the other end of a test between two containers of one machine is. Namespaces of processes
-/// that this user may not look at are left out.
+/// that this user may not read are left out.
 #[must_use]
 pub fn is_peer_in_other_namespace(own: SocketAddr) -> bool {
     let own = SocketAddr::new(own.ip().to_canonical(), own.port());
+    // The link names the inode of the namespace, equal for all processes in it (namespaces(7)).
     let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
     let mut seen: BTreeSet<PathBuf> = namespace("self").into_iter().collect();
 
@@ -27,6 +28,7 @@ pub fn is_peer_in_other_namespace(own: SocketAddr) -> bool {
         let Some(namespace) = namespace(&pid.to_string()) else {
             continue;
         };
+        // One process per namespace is enough: /proc/PID/net shows the tables of its namespace.
         if !seen.insert(namespace) {
             continue;
         }
@@ -69,6 +71,8 @@ fn address(text: &str) -> Option<SocketAddr> {
     let words: Option<Vec<u8>> = (0..address.len() / 8)
         .map(|word| u32::from_str_radix(address.get(word * 8..word * 8 + 8)?, 16).ok())
         .try_fold(Vec::new(), |mut bytes, word| {
+            // The kernel prints each 32-bit word in the order of the host (`%08X` of
+            // `tcp4_seq_show`).
             bytes.extend(word?.to_ne_bytes());
             Some(bytes)
         });

@@ -1,4 +1,4 @@
-//! What processes use: CPU time, memory, descriptors.
+//! Resources that processes use: CPU time, memory, descriptors.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -52,6 +52,8 @@ impl Processes {
         buffer: &mut Buffer,
     ) {
         let now_ns = snapshot.monotonic_ns.unwrap_or(0);
+        // A walk over `/proc/PID/task` costs more than all samples of a second, and servers start
+        // threads rarely.
         if is_full || now_ns.saturating_sub(self.rescanned_ns) >= RESCAN_EVERY_NS {
             self.readers.iter_mut().for_each(ProcessReader::rescan);
             self.rescanned_ns = now_ns;
@@ -92,6 +94,8 @@ impl Processes {
             high_water,
             "procfs:status",
         );
+        // Walks all page tables of the process (proc_pid_smaps(5)), so only at the ends of a
+        // period.
         let pss = self.sum(|process| process.line_bytes("smaps_rollup", "Pss"));
         record(snapshot, "process.pss_bytes", pss, "procfs:smaps_rollup");
 
@@ -109,6 +113,8 @@ impl Processes {
         threads: BTreeMap<u32, u64>,
     ) {
         if let Some((before_ns, before)) = &self.before {
+            // The CPU of a thread is known for the instant of the sample only: a thread that hardly
+            // ran may have run elsewhere.
             let least_ns = now_ns.saturating_sub(*before_ns) / MIN_SHARE;
             for (thread, ns) in &threads {
                 let ran_ns = ns.saturating_sub(before.get(thread).copied().unwrap_or(*ns));
@@ -211,6 +217,7 @@ impl ProcessReader {
 
         for thread in alive {
             let file = || KernelFile::open(self.root.join(format!("task/{thread}/schedstat")));
+            // Kept open, since schedstat is read in each sample.
             self.threads.entry(thread).or_insert_with(file);
         }
 
@@ -225,6 +232,8 @@ impl ProcessReader {
 
     /// CPU time of all its threads, those that ended included.
     fn cpu_ns(&self) -> Result<u64, ReadError> {
+        // The clock of the process (clock_getcpuclockid(3)) in ns; /proc/PID/stat counts in ticks
+        // of 10 ms.
         Ok(cpu::time_of_process_ns(self.pid)?)
     }
 
@@ -254,7 +263,7 @@ impl ProcessReader {
     /// The CPU one of its threads runs on, or ran on last; `None` for a thread of another process.
     fn cpu_of(&self, thread: u32) -> Option<u32> {
         self.threads.get(&thread)?;
-        // Opened anew: few threads are busy, and a descriptor for each of all would be many.
+        // Opened again: few threads are busy, and a descriptor for each of all would be many.
         cpu_of_task(&fs::read(self.root.join(format!("task/{thread}/stat"))).ok()?)
     }
 
@@ -304,6 +313,7 @@ pub(crate) fn number_at(text: &str, column: usize) -> Option<u64> {
 pub(crate) fn cpu_of_task(bytes: &[u8]) -> Option<u32> {
     /// Columns between the name and the one of the CPU (proc_pid_stat(5)).
     const BETWEEN: usize = 36;
+    // From the last parenthesis: the name may contain blanks and parentheses.
     let columns = std::str::from_utf8(bytes.rsplit(|byte| *byte == b')').next()?).ok()?;
     columns.split_ascii_whitespace().nth(BETWEEN)?.parse().ok()
 }
@@ -343,11 +353,12 @@ pub(crate) fn decode_anything(bytes: &[u8]) {
 pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
     let mut inodes = Vec::new();
     Sockets::open()?.listeners(port, |socket| {
+        // The form of the links in /proc/PID/fd (proc_pid_fd(5)).
         inodes.push(format!("socket:[{}]", socket.inode));
     })?;
     if inodes.is_empty() {
         return Err(ReadError::missing(format!(
-            "nobody listens on TCP port {port} here"
+            "no process listens on TCP port {port}"
         )));
     }
 
@@ -356,8 +367,8 @@ pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
 
     if owners.is_empty() {
         let text = format!(
-            "whoever listens on TCP port {port} may not be looked at by this user; become root, or \
-             name the process"
+            "cannot inspect the process listening on TCP port {port}: permission denied; run as \
+             root or name the process"
         );
         return Err(ReadError::System { text, errno: None });
     }
@@ -454,7 +465,8 @@ mod tests {
         assert_eq!(listening_processes(port), Ok(vec![std::process::id()]));
         drop(listener);
         assert!(
-            listening_processes(port).is_err_and(|why| why.to_string().contains("nobody listens"))
+            listening_processes(port)
+                .is_err_and(|why| why.to_string().contains("no process listens"))
         );
     }
 

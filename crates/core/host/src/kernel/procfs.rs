@@ -9,7 +9,7 @@ pub(crate) struct Interrupt {
     pub(crate) number: String,
     /// Interrupts each CPU took.
     pub(crate) per_cpu: Vec<(u32, u64)>,
-    /// What follows the counts: controller, hardware number and the names of the handlers.
+    /// Fields after the counts: controller, hardware number and the names of the handlers.
     pub(crate) description: String,
 }
 
@@ -22,6 +22,7 @@ const CPUS_MAX: usize = 8192;
 pub(crate) fn interrupts(text: &str) -> Vec<Interrupt> {
     let header = text
         .lines()
+        // The header names the columns: CPUs that are offline have none.
         .find(|line| line.trim_start().starts_with("CPU"));
     let cpus: Option<Vec<u32>> = header.map(|line| {
         let numbers = line
@@ -45,6 +46,7 @@ fn interrupt(line: &str, cpus: Option<&[u32]>) -> Option<Interrupt> {
 
     for column in 0..cpus.map_or(CPUS_MAX, <[u32]>::len) {
         let word = rest.split_whitespace().next().unwrap_or_default();
+        // Lines such as `ERR` and `MIS` have fewer columns than CPUs.
         let Ok(count) = word.parse::<u64>() else {
             break;
         };
@@ -87,6 +89,7 @@ pub(crate) fn softnet(snapshot: &mut Snapshot, text: &str) {
         }
 
         for (sum, column) in sums.get_or_insert_default().iter_mut().zip(columns) {
+            // One line per CPU that is online; a loss on one of them is a loss of the host.
             *sum = sum.saturating_add(u64::from_str_radix(column, 16).unwrap_or(0));
         }
     }
@@ -99,7 +102,7 @@ pub(crate) fn softnet(snapshot: &mut Snapshot, text: &str) {
     }
 }
 
-/// Whether words are a line of `/proc/net/softnet_stat`.
+/// True if words are a line of `/proc/net/softnet_stat`.
 #[must_use]
 pub(crate) fn is_softnet_line(columns: &[&str]) -> bool {
     columns.len() >= 9
@@ -224,6 +227,8 @@ pub(crate) fn connection_tracking(snapshot: &mut Snapshot, text: &str) {
             .filter_map(|row| u64::from_str_radix(row.get(column)?, 16).ok());
         snapshot.count_known(
             format!("conntrack.{name}"),
+            // The counters are per CPU; `entries` alone is repeated in each line, and is not among
+            // them.
             of_cpus.reduce(u64::saturating_add),
         );
     }

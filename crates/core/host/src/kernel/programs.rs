@@ -64,6 +64,7 @@ impl ProcessTimes {
             .filter(|(pid, _)| **pid != std::process::id());
         for (pid, (ticks, name)) in others.filter(|(_, (_, name))| !name.starts_with("ksoftirqd/"))
         {
+            // A process that began in between has used all its time since then.
             let before = earlier.ticks.get(pid).map_or(0, |(ticks, _)| *ticks);
             *programs.entry(name).or_default() += ticks.saturating_sub(before);
         }

@@ -83,9 +83,9 @@ pub(crate) struct TcpSocket {
     pub(crate) local: SocketAddr,
     /// Address of the other end.
     pub(crate) remote: SocketAddr,
-    /// Of a listener: connections that wait to be accepted. Otherwise: bytes that wait to be read.
+    /// Connections that wait to be accepted of a listener, otherwise bytes that wait to be read.
     pub(crate) receive_queue: u32,
-    /// Of a listener: its backlog. Otherwise: bytes that wait to be acknowledged.
+    /// Backlog of a listener, otherwise bytes that wait to be acknowledged.
     pub(crate) send_queue: u32,
     /// Number by which `/proc/*/fd` names it; 0 for one that no process has.
     pub(crate) inode: u32,
@@ -124,6 +124,8 @@ pub(crate) fn socket(payload: &[u8]) -> Option<TcpSocket> {
 fn address(family: u8, bytes: &[u8]) -> Option<IpAddr> {
     match family {
         2 => Some(Ipv4Addr::from(*bytes.first_chunk::<4>()?).into()),
+        // A dual-stack socket has IPv4 peers as mapped addresses; reports compare them with plain
+        // ones.
         10 => Some(Ipv6Addr::from(*bytes.first_chunk::<16>()?).to_canonical()),
         _ => None,
     }
@@ -138,6 +140,7 @@ fn request(
 ) -> Vec<u8> {
     let mut body = vec![family, TCP, extensions, 0];
     body.extend(states.to_ne_bytes());
+    // Ports are in network byte order, all else in that of the host (sock_diag(7)).
     body.extend(local_port.to_be_bytes());
     body.extend(remote_port.to_be_bytes());
     body.resize(48, 0);
@@ -240,6 +243,7 @@ impl Sockets {
     pub(crate) fn established(&mut self, each: impl FnMut(&TcpSocket)) -> Result<(), ReadError> {
         self.dump(
             1 << ESTABLISHED,
+            // The mask has a bit per extension, counted from 1 (sock_diag(7), `idiag_ext`).
             1 << (INFO - 1) | 1 << (CONGESTION - 1),
             (0, 0),
             each,
@@ -278,6 +282,8 @@ impl Sockets {
                 }
             },
         )?;
+        // The most frequent one: connections of other networks on the same port may have another
+        // MSS.
         let most = counts.into_iter().max_by_key(|(_, count)| *count);
 
         Ok(most.map(|(bytes, _)| bytes))
@@ -320,6 +326,8 @@ pub(crate) fn record_own_udp(snapshot: &mut Snapshot) {
         .collect();
 
     for file in ["/proc/net/udp", "/proc/net/udp6"] {
+        // The last column of `/proc/net/udp` has the drops of each socket; sock_diag reports them
+        // only with `INET_DIAG_SKMEMINFO`.
         let text = fs::read_to_string(file).unwrap_or_default();
         for (inode, drops) in
             udp_drops(&text).filter(|(inode, _)| own.contains(&format!("socket:[{inode}]")))

@@ -64,6 +64,8 @@ impl Period {
         let change = Change::between(&self.first, &self.last);
         let all = change.all;
         let busiest = change.busiest_cpu();
+        // Only the samples at the ends of a period have the values that need a walk over all pages
+        // or sockets.
         let at_ends = |key: &str| self.last.whole(key).or_else(|| self.first.whole(key));
         let share_of_busiest =
             |ticks: fn(&Ticks) -> u64| busiest.as_ref().and_then(|(_, cpu)| cpu.share(ticks(cpu)));
@@ -79,6 +81,8 @@ impl Period {
         stats.cpu_softirq = all.share(all.softirq);
         stats.cpu_steal = all.share(all.steal);
         stats.busiest_cpu = busiest.as_ref().map(|(cpu, _)| *cpu);
+        // A mean over many CPUs hides one that is saturated by a single thread or by the interrupts
+        // of a NIC.
         stats.busiest_cpu_busy = share_of_busiest(Ticks::busy);
         stats.busiest_cpu_softirq = share_of_busiest(|ticks| ticks.softirq);
         stats.busiest_cpu_own = busiest
@@ -103,6 +107,8 @@ impl Period {
 
     /// Largest number of sockets of the test in each state.
     fn states(&self) -> Option<BTreeMap<String, u64>> {
+        // States without a socket are left out of a sample; without the total no dump was made at
+        // all.
         self.peaks.get("test.sockets.total")?;
         let states = self.peaks.iter().filter_map(|(key, count)| {
             let state = key
@@ -175,11 +181,12 @@ pub fn reading(sequence: u64, before: &Snapshot, now: &Snapshot) -> Reading {
     reading
 }
 
-/// What an absent fact is, and why; `None` where nothing of that kind exists.
+/// Name of an absent fact and the reason; `None` where nothing of that kind exists.
 pub(crate) fn missing(key: &str, fact: &Fact) -> Option<String> {
     let Fact::Absent { absent, errno, src } = fact else {
         return None;
     };
+    // Such a fact exists on no host of this kind, so its absence is no gap.
     if *absent == Absence::NotApplicableToKind {
         return None;
     }
@@ -325,6 +332,7 @@ impl<'a> Change<'a> {
 
         self.before.counters_under(THREADS).next()?;
         let grown = self.after.counters_under(THREADS).map(|(thread, after)| {
+            // A thread that began in the period has run for 0 before.
             let before = self.before.counters.get(&format!("{THREADS}{thread}"));
             after.v.saturating_sub(before.map_or(0, |before| before.v))
         });
@@ -339,6 +347,7 @@ impl<'a> Change<'a> {
         let device = self
             .after
             .text(DEVICE)
+            // A route that changed in between would give the difference of two devices.
             .filter(|device| self.before.text(DEVICE) == Some(*device))?;
         let nic = format!("nic.{device}");
         let growth = |name: &str| self.growth(&format!("{nic}.stats64.{name}"));
@@ -383,6 +392,7 @@ impl<'a> Change<'a> {
 /// Speed of a link; absent where the device does not report it, or is software and reports a
 /// constant.
 pub(crate) fn link_bps(sample: &Snapshot, nic: &str) -> Option<u64> {
+    // The speed of software devices is a constant of their driver, 10 Gbit/s for veth.
     let is_wire = !sample
         .text(&format!("{nic}.net.kind"))
         .is_some_and(is_software_kind);

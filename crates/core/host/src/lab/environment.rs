@@ -24,7 +24,7 @@ const TICKS_MIN: u64 = 2;
 const TUNNELS: &str =
     "tun wireguard gre gretap ip6gre ip6gretap ipip ip6tnl sit vti vti6 xfrm vxlan geneve";
 
-/// What to read.
+/// Facts to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EnvironmentQuery<'a> {
     /// Version of linerate.
@@ -35,7 +35,7 @@ pub struct EnvironmentQuery<'a> {
     pub port: Option<u16>,
     /// The other end.
     pub peer: Option<IpAddr>,
-    /// How long other load is observed. The program under test must be idle.
+    /// Time for which other load is observed. The program under test must be idle.
     pub period: Duration,
 }
 
@@ -164,7 +164,7 @@ const RELEVANT: [&str; 13] = [
     "process.cpu_ns",
 ];
 
-/// Exactly so many numbers.
+/// Exactly `N` numbers.
 fn numbers<T: FromStr, const N: usize>(text: &str) -> Option<[T; N]> {
     let numbers: Option<Vec<T>> = text
         .split_ascii_whitespace()

@@ -68,6 +68,7 @@ impl NetlinkClient {
         loop {
             let datagram = self.socket.receive(&mut self.buffer)?;
             for message in
+                // Messages of an earlier request that was given up may still be in the queue.
                 nl::messages(datagram).filter(|message| message.sequence == self.sequence)
             {
                 match message.kind {

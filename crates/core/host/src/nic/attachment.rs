@@ -11,7 +11,7 @@ const DEPTH_MAX: usize = 8;
 /// Ports of one device.
 const PORTS_MAX: usize = 64;
 
-/// What is below a device.
+/// Devices below a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attachment {
     /// Devices without another one below; the device itself where it is one.
@@ -20,8 +20,8 @@ pub struct Attachment {
     pub has_vlan: bool,
 }
 
-/// What a device of this network namespace sends through. VLAN, bridge, bond and macvlan have links
-/// to the devices below them (`lower_*` of sysfs).
+/// Lower device that a device of this network namespace sends through. VLAN, bridge, bond and
+/// macvlan have links to the devices below them (`lower_*` of sysfs).
 #[must_use]
 pub fn attachment(device: &str) -> Attachment {
     let mut found = Attachment::default();
@@ -62,6 +62,7 @@ fn descend(name: &str, depth: usize, read: &impl Fn(&str) -> Device, found: &mut
         found.ports.insert(name.to_owned());
     }
 
+    // Bounded: names may change between two reads and form a loop.
     if depth > 0 {
         device
             .below

@@ -28,11 +28,13 @@ pub fn bridge_port(device: &str, neighbour: IpAddr) -> Option<BridgePort> {
     let root = Path::new("/sys/class/net").join(device);
     // Other devices have no such file.
     let table = fs::read(root.join("brforward")).ok()?;
+    // The bridge knows hardware addresses alone.
     let arp = read("/proc/net/arp")?;
     let number = port_number(&table, mac_of(&arp, neighbour, device)?)?;
     let ports = fs::read_dir(root.join("brif")).ok()?.flatten();
     let port = ports
         .map(|port| port.path())
+        // sysfs prints the number in hexadecimal (`show_port_no`).
         .find(|port| read(port.join("port_no")) == Some(format!("{number:#x}")))?;
     let name = port.file_name()?.to_str()?.to_owned();
     let device = pci::device(&Path::new("/sys/class/net").join(&name));

@@ -1,8 +1,8 @@
 //! The PCI Express capability in the configuration space of a device (`pci_regs.h`). Only bytes in.
 
-/// What a device and its driver agreed on.
+/// Settings that a device and its driver agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Express {
+pub(crate) struct PcieLink {
     /// Largest payload of a packet the device can take, bytes.
     pub(crate) payload_supported_bytes: u32,
     /// Largest payload it uses, bytes.
@@ -16,7 +16,7 @@ pub(crate) struct Express {
 
 /// Why there is no capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoExpress {
+pub(crate) enum NoPcieCapability {
     /// Without rights the kernel shows the first 64 bytes only.
     Hidden,
     /// Conventional PCI, or a device inside the root complex without the capability.
@@ -26,30 +26,30 @@ pub(crate) enum NoExpress {
 /// Kinds of devices inside the root complex: an endpoint, and a collector of events.
 const WITHOUT_LINK: [u16; 2] = [9, 10];
 
-/// What the kernel shows to everybody.
+/// Length that the kernel shows to every user.
 const HEADER_BYTES: usize = 64;
 
 /// Finds the capability.
-pub(crate) fn express(config: &[u8]) -> Result<Express, NoExpress> {
+pub(crate) fn pcie_link(config: &[u8]) -> Result<PcieLink, NoPcieCapability> {
     if config.len() <= HEADER_BYTES {
-        return Err(NoExpress::Hidden);
+        return Err(NoPcieCapability::Hidden);
     }
 
-    let at = capability(config).ok_or(NoExpress::NotExpress)?;
+    let at = capability(config).ok_or(NoPcieCapability::NotExpress)?;
     let registers = || {
         let supported = u32_at(config, at + 4)?;
         let control = u16_at(config, at + 8)?;
         let kind = u16_at(config, at + 2)? >> 4 & 0xf;
         let link = u16_at(config, at + 16).filter(|_| !WITHOUT_LINK.contains(&kind));
 
-        Some(Express {
+        Some(PcieLink {
             payload_supported_bytes: size(supported),
             payload_bytes: size(u32::from(control) >> 5),
             read_request_bytes: size(u32::from(control) >> 12),
             aspm: link.and_then(|control| u8::try_from(control & 3).ok()),
         })
     };
-    registers().ok_or(NoExpress::NotExpress)
+    registers().ok_or(NoPcieCapability::NotExpress)
 }
 
 /// Sizes are encoded as powers of two from 128 bytes on.
@@ -122,18 +122,18 @@ mod tests {
 
     #[test]
     fn sizes_are_found_behind_other_capabilities() {
-        let expected = Express {
+        let expected = PcieLink {
             payload_supported_bytes: 512,
             payload_bytes: 256,
             read_request_bytes: 512,
             aspm: Some(2),
         };
-        assert_eq!(express(&device()), Ok(expected));
+        assert_eq!(pcie_link(&device()), Ok(expected));
         let mut inside = device();
         inside[0x52] = 0x92;
         assert_eq!(
-            express(&inside),
-            Ok(Express {
+            pcie_link(&inside),
+            Ok(PcieLink {
                 aspm: None,
                 ..expected
             })
@@ -142,18 +142,21 @@ mod tests {
 
     #[test]
     fn hidden_fact_is_distinguished_from_absent_one() {
-        assert_eq!(express(&device()[..64]), Err(NoExpress::Hidden));
-        assert_eq!(express(&[]), Err(NoExpress::Hidden));
-        assert_eq!(express(&[0; 256]), Err(NoExpress::NotExpress));
+        assert_eq!(pcie_link(&device()[..64]), Err(NoPcieCapability::Hidden));
+        assert_eq!(pcie_link(&[]), Err(NoPcieCapability::Hidden));
+        assert_eq!(pcie_link(&[0; 256]), Err(NoPcieCapability::NotExpress));
         assert_eq!(
-            express(&[255; 256]),
-            Err(NoExpress::NotExpress),
+            pcie_link(&[255; 256]),
+            Err(NoPcieCapability::NotExpress),
             "a device that is gone"
         );
 
         let mut circle = device();
         circle[0x41] = 0x40;
-        assert_eq!(express(&circle), Err(NoExpress::NotExpress));
-        assert_eq!(express(&device()[..0x56]), Err(NoExpress::NotExpress));
+        assert_eq!(pcie_link(&circle), Err(NoPcieCapability::NotExpress));
+        assert_eq!(
+            pcie_link(&device()[..0x56]),
+            Err(NoPcieCapability::NotExpress)
+        );
     }
 }

@@ -64,6 +64,8 @@ impl EthtoolQuery {
     pub(crate) fn open() -> Self {
         let netlink = NetlinkClient::open(Family::Generic)
             .ok()
+            // Generic netlink numbers its families at run time (genl_ctrl), so the id is resolved
+            // by name.
             .and_then(|mut client| {
                 let id = resolve(&mut client)?;
                 Some((client, id))

@@ -65,6 +65,7 @@ impl Link {
     pub(crate) fn record_facts(&self, snapshot: &mut Snapshot, all: &[Self]) {
         let nic = format!("nic.{}", self.name);
         let number = |kind| u32_of(&self.body, kind);
+        // `IFF_UP` alone is the administrator's setting; `IFF_LOWER_UP` is the carrier.
         snapshot.set(format!("{nic}.link.up"), self.up && self.carrier, SRC);
 
         let facts = [
@@ -91,6 +92,8 @@ impl Link {
             snapshot.set_known(format!("{nic}.net.master_kind"), master.kind(), SRC);
         }
 
+        // `IFLA_XDP_ATTACHED` of `linux/if_link.h`: 1 is the driver's hook, 2 the generic one
+        // behind the socket buffer, 3 the NIC itself.
         let attached =
             attribute(&self.body, 43).and_then(|xdp| attribute(xdp, 2)?.first().copied());
         let mode = match attached {
@@ -118,7 +121,7 @@ impl Link {
             .map(text)
     }
 
-    /// Whether its frames carry the tag of a VLAN: it is a VLAN device, or a bridge or bond all of
+    /// True if its frames carry the tag of a VLAN: it is a VLAN device, or a bridge or bond all of
     /// whose ports are.
     pub(crate) fn is_tagged(&self, all: &[Self]) -> bool {
         const MASTER: u16 = 10;

@@ -1,5 +1,5 @@
-//! The PCI Express link of an interface, from its device to the root of the bus, and the IOMMU in
-//! front of it.
+//! The PCI Express link of an interface, from its device to the root of the bus, and the
+//! IOMMU before it.
 
 use std::fs;
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::snapshot::{Absence, Snapshot};
 
-use crate::nic::config_space::{Express, NoExpress, express};
+use crate::nic::config_space::{NoPcieCapability, PcieLink, pcie_link};
 use crate::short_file::read;
 
 const SRC: &str = "sysfs";
@@ -147,7 +147,7 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     match ports.as_deref() {
         Err(absence) => snapshot.set_absent(key("mps_supported_bytes"), *absence, None, CONFIG),
         Ok(ports) => {
-            let least = |size: fn(&Express) -> u32| ports.iter().map(size).min();
+            let least = |size: fn(&PcieLink) -> u32| ports.iter().map(size).min();
             let sizes = [
                 ("mps_bytes", least(|port| port.payload_bytes)),
                 (
@@ -167,29 +167,33 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
 fn ports(device: &Path) -> impl Iterator<Item = PathBuf> {
     let above = device.ancestors().skip(1);
     above
+        // The directories above the root port, such as `pci0000:00`, are no devices.
         .take_while(|path| path.join("vendor").exists())
         .map(Path::to_path_buf)
 }
 
-fn configuration(device: &Path) -> Result<Express, Absence> {
+fn configuration(device: &Path) -> Result<PcieLink, Absence> {
     // The extended space begins behind; nothing of it is needed.
     const BYTES: u64 = 256;
 
     let mut config = Vec::new();
     let file = fs::File::open(device.join("config")).map_err(|_| Absence::NotReported)?;
+    // Reads beyond 64 bytes need CAP_SYS_ADMIN: the kernel shows the rest to root alone
+    // (pci-sysfs.c).
     file.take(BYTES)
         .read_to_end(&mut config)
         .map_err(|_| Absence::NotReported)?;
 
-    express(&config).map_err(|reason| match reason {
-        NoExpress::Hidden => Absence::Permission,
-        NoExpress::NotExpress => Absence::NotApplicableToKind,
+    pcie_link(&config).map_err(|reason| match reason {
+        NoPcieCapability::Hidden => Absence::Permission,
+        NoPcieCapability::NotExpress => Absence::NotApplicableToKind,
     })
 }
 
-/// How the IOMMU treats the buffers of a device.
+/// Treatment of the buffers of a device by the IOMMU.
 fn translation(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     let key = format!("{nic}.pci.iommu");
+    // `iommu_group/type` exists since Linux 5.11.
     let mode = match (
         read(device.join("iommu_group/type")),
         device.join("iommu_group").exists(),

@@ -21,6 +21,7 @@ pub(crate) fn record(snapshot: &mut Snapshot, peer: IpAddr, links: &[Link]) {
         Some(response) => {
             response_facts(snapshot, &response, links);
             let next_hop =
+                // Without a gateway the peer is on the link itself.
                 attribute(&response, GATEWAY).map_or_else(|| octets(peer), <[u8]>::to_vec);
             let address =
                 u32_of(&response, DEVICE).and_then(|index| link_layer_address(&next_hop, index));
@@ -30,7 +31,7 @@ pub(crate) fn record(snapshot: &mut Snapshot, peer: IpAddr, links: &[Link]) {
     }
 }
 
-/// How the kernel reaches a peer.
+/// Route of the kernel to a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// Interface.
@@ -84,6 +85,8 @@ pub(crate) fn device_index(peer: IpAddr) -> Option<u32> {
 
 fn route(peer: IpAddr) -> Option<Vec<u8>> {
     let address = octets(peer);
+    // A full prefix asks for the route that the kernel would take, as `ip route get` does
+    // (rtnetlink(7)).
     let bits = u8::try_from(address.len() * 8).unwrap_or(128);
     get(
         GET_ROUTE,

@@ -1,4 +1,4 @@
-//! How a NIC spreads received packets over its queues: table, key, function, and the fields that
+//! Receive-side scaling of a NIC: table, key, function, and the fields that
 //! are hashed.
 
 use std::collections::BTreeMap;
@@ -18,6 +18,7 @@ pub(crate) fn response(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &st
     const TABLE: u16 = 4;
     const KEY: u16 = 5;
 
+    // The table has one 32-bit queue number per bucket (ethtool-netlink, `ETHTOOL_A_RSS_INDIR`).
     let words = attribute(body, TABLE).unwrap_or_default().chunks_exact(4);
     let hash = ReceiveHash {
         table: words.filter_map(|word| u32_at(word, 0)).collect(),
@@ -30,6 +31,7 @@ pub(crate) fn response(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &st
 
 /// Reads by ioctl what netlink lacks, and everything where netlink did not respond.
 pub(crate) fn by_ioctl(snapshot: &mut Snapshot, ioctl: &Ethtool, device: &str, nic: &str) {
+    // `ETHTOOL_MSG_RSS_GET` exists since Linux 6.3; the ioctl is older than netlink.
     if snapshot.absence(&format!("{nic}.rss")).is_some() {
         let src = "ioctl:GRSSH";
         match ioctl.receive_hash(device) {

@@ -94,6 +94,8 @@ fn own_interrupts(
     devices: &[PathBuf],
     interrupts: &[Interrupt],
 ) {
+    // `msi_irqs` exists for devices with message-signalled interrupts (sysfs-bus-pci); others and
+    // virtual ones have names only.
     let listed: Vec<String> = devices
         .iter()
         .flat_map(|device| {

@@ -9,7 +9,7 @@ use crate::tc::shapers;
 
 const SRC: &str = "rtnetlink:GETTFILTER";
 
-/// What the filters of one interface amount to.
+/// Summary of the filters of one interface.
 #[derive(Debug, Default)]
 pub(crate) struct Filters {
     count: usize,

@@ -1,4 +1,4 @@
-//! What shapers let through: token buckets, cake, and hierarchies of classes (`linux/pkt_sched.h`).
+//! Rates of shapers: token buckets, cake, and hierarchies of classes (`linux/pkt_sched.h`).
 
 use std::collections::BTreeMap;
 
@@ -151,7 +151,7 @@ pub(crate) fn class(payload: &[u8]) -> Option<(u32, (u32, Option<f64>))> {
     ))
 }
 
-/// What a class and all above it let through, bit/s; `None` when nothing limits it, or it does not
+/// Rate limit of a class and all above it, bit/s; `None` when nothing limits it, or it does not
 /// exist.
 pub(crate) fn ceiling(classes: &Classes, from: u32) -> Option<f64> {
     // The kernel allows eight levels.

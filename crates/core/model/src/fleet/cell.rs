@@ -9,12 +9,12 @@ use super::{FleetMode, Task};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Cell {
-    /// What was to be measured.
+    /// The planned measurement.
     pub task: Task,
-    /// What ran at the same time.
+    /// Concurrent tests.
     #[serde(default)]
     pub mode: FleetMode,
-    /// What was measured, or why nothing was.
+    /// The result, or the reason why there is none.
     pub outcome: CellOutcome,
 }
 
@@ -61,7 +61,7 @@ pub enum CellOutcome {
     NotRun(NotRun),
 }
 
-/// What one test measured.
+/// Result of one test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -179,6 +179,6 @@ pub enum NotRunReason {
     Failed,
     /// The user cancelled the run.
     Cancelled,
-    /// The time of the run was over.
+    /// The time of the run had ended.
     Budget,
 }

@@ -12,12 +12,12 @@ use super::HostId;
 pub struct FleetEffects {
     /// Name of the path.
     pub path: String,
-    /// What was varied; empty where nothing was.
+    /// Factor; empty without one.
     #[serde(default)]
     pub variant: String,
     /// Reference rate: bit/s, or the share of the nominal rate where that is known of all cells.
     pub reference: f64,
-    /// Whether the reference is a share of the nominal rate.
+    /// The reference is a share of the nominal rate.
     pub is_relative: bool,
     /// Spread of what the effects do not explain, as a share of the rate: 0.005 or more.
     pub scale: f64,
@@ -83,7 +83,7 @@ pub struct PairEffect {
     pub sink: HostId,
     /// Its rate against what both ends allow.
     pub effect: f64,
-    /// What explains it.
+    /// Its explanation.
     pub suspect: PairSuspect,
 }
 
@@ -100,7 +100,7 @@ impl PairEffect {
     }
 }
 
-/// What explains a slow pair.
+/// Explanation of a slow pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

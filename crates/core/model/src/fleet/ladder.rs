@@ -28,7 +28,7 @@ pub struct LadderRow {
     pub direction: LadderDirection,
     /// Name of the path.
     pub path: String,
-    /// What the plan varies; empty where nothing is.
+    /// Factor of the plan; empty without one.
     #[serde(default)]
     pub variant: String,
     /// Hosts at the same time.
@@ -83,7 +83,7 @@ pub struct Poisoning {
     pub without_bps: f64,
     /// Median rate of the suspect among the others, in bit/s.
     pub own_bps: f64,
-    /// What the others gain without the suspect, in bit/s.
+    /// Gain of the others without the suspect, in bit/s.
     pub gain_bps: f64,
     /// Largest gain that its absence alone and the spread of the repetitions explain, in bit/s.
     pub gain_explained_bps: f64,
@@ -103,7 +103,7 @@ impl Poisoning {
         }
     }
 
-    /// Whether the others gain more than the share of the suspect.
+    /// True if the others gain more than the share of the suspect.
     #[must_use]
     pub fn is_found(&self) -> bool {
         self.gain_bps > self.gain_explained_bps

@@ -1,4 +1,4 @@
-//! Everything a fleet run brought, as it is stored.
+//! All results of a fleet run, as they are stored.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub const FLEET_SCHEMA: &str = "linerate.fleet/1";
 pub struct FleetReport {
     /// Always [`FLEET_SCHEMA`].
     pub schema: String,
-    /// What was run.
+    /// The plan that was run.
     pub header: FleetHeader,
     /// A cell of every task, with a result or a reason.
     pub cells: Vec<Cell>,
@@ -28,7 +28,7 @@ pub struct FleetReport {
     /// Rows of a ladder.
     #[serde(default)]
     pub ladder: Vec<LadderRow>,
-    /// What each suspect of a ladder does to the others.
+    /// Effect of each suspect of a ladder on the others.
     #[serde(default)]
     pub poisonings: Vec<HostPoisoning>,
     /// Findings, strongest first.
@@ -51,7 +51,7 @@ impl FleetReport {
     }
 }
 
-/// What a fleet run was.
+/// Description of a fleet run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -67,7 +67,7 @@ pub struct FleetHeader {
     pub topology: FleetTopology,
     /// Which tests run at the same time.
     pub mode: FleetMode,
-    /// Whether the two directions of a pair do.
+    /// Treatment of the two directions of a pair.
     pub direction: PairDirection,
     /// Control connections use the network under test, or it is not known that they do not.
     pub is_control_shared: bool,
@@ -152,7 +152,7 @@ pub enum FleetTopology {
     IncastAndFanout(HostId),
 }
 
-/// What a host does to the others of a ladder.
+/// Effect of a host on the others of a ladder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

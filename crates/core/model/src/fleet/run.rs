@@ -5,16 +5,16 @@ use serde_json::Value;
 
 use super::{FleetReport, HostId, PlanHash};
 
-/// What only a run of a fleet has. Its cells with a result are trials.
+/// Data of a fleet run only. Its cells with a result are trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct FleetRun {
     /// Identity of the plan.
     pub plan: PlanHash,
-    /// What the plan is computed from: the hosts, and the options of the command line.
+    /// Inputs of the plan: the hosts, and the options of the command line.
     pub inputs: Value,
-    /// What was found, and the cells without a result; absent of a run that did not end.
+    /// Result, and the cells without one; absent of a run that did not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Box<FleetReport>>,
     /// Hosts that did not confirm the end of their tests.

@@ -1,4 +1,4 @@
-//! What a fleet run measures: tasks, and rounds of tasks that run at the same time.
+//! Measurements of a fleet run: tasks, and rounds of tasks that run at the same time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ pub struct Task {
     pub sink: HostId,
     /// Name of the path in the inventory: `phys`.
     pub path: Arc<str>,
-    /// What is varied, and its level: `cc=bbr`, `senders=4`; empty where nothing is.
+    /// Factor and level: `cc=bbr`, `senders=4`; empty without one.
     #[serde(default)]
     pub variant: Arc<str>,
     /// Which repetition, from 0.
@@ -53,7 +53,7 @@ impl Task {
 pub struct Round {
     /// Its tests.
     pub tasks: Vec<Task>,
-    /// How it was chosen.
+    /// Reason of its choice.
     pub mode: FleetMode,
 }
 
@@ -86,7 +86,7 @@ pub enum FleetMode {
     Ladder,
 }
 
-/// Whether the two directions of a pair run at the same time.
+/// True if the two directions of a pair run at the same time.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

@@ -63,7 +63,7 @@ impl CellKey {
     }
 }
 
-/// How a run ended.
+/// End state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -85,19 +85,19 @@ pub struct CellRun {
     pub key: CellKey,
     /// Which of its repeats, from 1.
     pub repeat: u32,
-    /// How it ended.
+    /// Its end state.
     pub state: RunState,
     /// Why it was skipped or aborted.
     pub reason: Option<String>,
     /// Start, wall clock of the client.
     pub started_unix_ms: u64,
-    /// What the generator found; absent when skipped.
+    /// Result of the generator; absent when skipped.
     pub load: Option<LoadResult>,
-    /// What it cost the client.
+    /// Resource usage of the client.
     pub client: EndpointStats,
-    /// What it cost the server; absent without an agent there.
+    /// Resource usage of the server; absent without an agent there.
     pub server: Option<EndpointStats>,
-    /// What limits the trust in it, those of [`LoadResult::flags`] included.
+    /// Reservations about it, those of [`LoadResult::flags`] included.
     pub flags: Vec<Flag>,
 }
 
@@ -174,7 +174,7 @@ pub struct Cell {
     /// Answers per second the network allows for this payload; absent where that cannot be
     /// computed.
     pub ceiling_per_s: Option<f64>,
-    /// What held it back.
+    /// Its limit.
     pub verdict: CellVerdict,
 }
 

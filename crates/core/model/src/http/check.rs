@@ -41,16 +41,16 @@ pub struct Check {
     pub side: Side,
     /// Outcome.
     pub status: CheckStatus,
-    /// What was found, with its unit.
+    /// The value found, with its unit.
     pub have: String,
-    /// What the plan needs.
+    /// Requirement of the plan.
     pub need: String,
     /// Commands that change it, each with its undo; empty without.
     pub fix: Vec<String>,
     /// Commands that restore the former state, in this order.
     #[serde(default)]
     pub undo: Vec<String>,
-    /// What else helps; empty without.
+    /// Further advice; empty without.
     #[serde(default)]
     pub advice: String,
     /// Cells it concerns, in words; empty for all.

@@ -14,7 +14,7 @@ pub type Share = f64;
 pub struct Peak {
     /// Largest value seen.
     pub peak: u64,
-    /// What it may reach; absent without a limit.
+    /// Upper bound; absent without a limit.
     pub limit: Option<u64>,
 }
 
@@ -195,7 +195,7 @@ pub struct EndpointStats {
     /// [`LoadResult::seconds`](super::LoadResult); empty where that was not kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seconds: Vec<EndpointSecond>,
-    /// What could not be measured, and why.
+    /// Measures that are missing, with the reason.
     pub missing: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What makes two hosts comparable to themselves on another day, and what the checks before an
+//! Environment that makes a host comparable to itself on another day, and what the checks before an
 //! experiment need.
 
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ pub struct Environment {
     pub is_throttled: Option<bool>,
     /// Errors of the NIC since boot.
     pub nic_errors: Option<u64>,
-    /// What could not be read, and why.
+    /// Facts that could not be read, with the reason.
     pub missing: Vec<String>,
 }
 

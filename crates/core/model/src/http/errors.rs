@@ -51,14 +51,14 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// Whether the client's host is the limit, not the server or the path.
+    /// True if the client's host is the limit, not the server or the path.
     #[must_use]
     pub fn is_client_limit(self) -> bool {
         matches!(self, Self::AddrNotAvail | Self::FdLimit | Self::NoBuffers)
     }
 }
 
-/// How often one kind of failure happened.
+/// Count of one kind of failure.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

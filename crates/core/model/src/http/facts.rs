@@ -1,4 +1,4 @@
-//! What rules read about one cell: medians of its runs, sums of their errors, and both endpoints.
+//! Facts of one cell for rules: medians of its runs, sums of their errors, and both endpoints.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ pub struct EndpointFacts {
     pub tcp_memory_pressures: Option<u64>,
 }
 
-/// What is known of a cell. What could not be measured is absent.
+/// Facts of a cell; absent where they could not be measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -124,7 +124,7 @@ pub struct CellFacts {
     pub answered_share: Option<Share>,
     /// Requests that ended, failures included.
     pub ended: u64,
-    /// Whether the path lost segments without load; absent where that was not measured.
+    /// The path lost segments without load; absent where that was not measured.
     #[serde(default)]
     pub is_lossy_without_load: Option<bool>,
     /// Failures of all runs.
@@ -163,7 +163,7 @@ impl CellFacts {
         }
     }
 
-    /// Whether at least half of the runs have this flag, so that the median run may.
+    /// True if at least half of the runs have this flag, so that the median run may.
     #[must_use]
     pub fn is_mostly(&self, flag: Flag) -> bool {
         let flagged = self.flagged(flag);

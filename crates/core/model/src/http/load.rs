@@ -1,4 +1,4 @@
-//! What one run of the load generator found.
+//! Result of one run of the load generator.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub enum Mode {
     Open {
         /// Requests per second over all connections.
         rate_per_s: f64,
-        /// How due times are spread.
+        /// Distribution of due times.
         arrivals: Arrivals,
     },
     /// Connections are held; at most heartbeats are sent.
@@ -54,7 +54,7 @@ pub enum Arrivals {
     Poisson,
 }
 
-/// What became of the connections of a run.
+/// Outcome of the connections of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -65,8 +65,9 @@ pub struct Connections {
     pub opened: u64,
     /// Open at the end of the window.
     pub open_at_end: u64,
-    /// Of these, connections on which the server has responded since they were opened. One without
-    /// a response may wait in the server's listen queue. Absent in runs of earlier versions.
+    /// Connections among these on which the server has responded since they were opened. One
+    /// without a response may wait in the server's listen queue. Absent in runs of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_at_end: Option<u64>,
     /// Opened once more after they were lost.
@@ -163,7 +164,7 @@ pub enum Flag {
     ServerGone,
 }
 
-/// What the load generator found in one run, all threads and processes together.
+/// Result of the load generator in one run, all threads and processes together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -173,13 +174,13 @@ pub struct LoadResult {
     pub protocol: Option<NegotiatedProtocol>,
     /// When requests were sent.
     pub mode: Mode,
-    /// What became of the connections.
+    /// Outcome of the connections.
     pub connections: Connections,
     /// Length of the measured window.
     pub window_ns: u64,
     /// Requests due (open loop) or sent (closed loop) in the window.
     pub requests: u64,
-    /// Of these, complete 2xx responses.
+    /// Complete 2xx responses among these.
     pub ok: u64,
     /// Bytes of the bodies of these responses.
     pub payload_bytes: u64,
@@ -209,9 +210,9 @@ pub struct LoadResult {
     pub seconds: Vec<Second>,
     /// Seconds of these that belong to the warm-up.
     pub warmup_seconds: u32,
-    /// What limits the trust in it.
+    /// Reservations about it.
     pub flags: Vec<Flag>,
-    /// What failed from which second on when the server was gone; absent where it answered until
+    /// Failures since the second when the server disappeared; absent where it answered until
     /// the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<String>,

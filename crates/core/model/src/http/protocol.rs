@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct NegotiatedProtocol {
     /// Version of HTTP.
     pub http: HttpVersion,
-    /// What encrypts it; absent in plain text.
+    /// Encryption; absent in plain text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<NegotiatedTls>,
 }
@@ -71,7 +71,7 @@ pub struct NegotiatedTls {
 }
 
 impl NegotiatedProtocol {
-    /// Whether it is HTTP/1.1 in plain text, whose bytes on the wire are those of heads and bodies.
+    /// True if it is HTTP/1.1 in plain text, whose bytes on the wire are those of heads and bodies.
     #[must_use]
     pub fn is_plain_http1(&self) -> bool {
         *self == Self::default()

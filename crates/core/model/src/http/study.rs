@@ -82,7 +82,7 @@ pub struct Row {
     pub payload_bytes: u64,
     /// Most responses per second of any valid cell.
     pub best_per_s: Option<f64>,
-    /// What counts as equal, as a share.
+    /// Difference that counts as equal, as a share.
     pub tolerance: f64,
     /// Fewest connections that reach the best within the tolerance.
     pub knee_connections: Option<u32>,
@@ -189,7 +189,7 @@ pub struct Idle {
     pub client_user: Option<MemoryLine>,
 }
 
-/// What the network allows for a payload.
+/// Bound of the network for a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -225,7 +225,7 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// Whether `what` is met; `None` when it is unknown.
+    /// True if `what` is met; `None` when it is unknown.
     #[must_use]
     pub fn new(what: impl Into<String>, is_met: Option<bool>, evidence: impl Into<String>) -> Self {
         Self {
@@ -256,9 +256,9 @@ pub struct Study {
     /// Negotiated protocols of its runs, each once; empty where no connection was established.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protocol: Vec<NegotiatedProtocol>,
-    /// Whether it came to its end.
+    /// It ran to its end.
     pub is_complete: bool,
-    /// What was seen before it.
+    /// Observations before it.
     pub checks: Vec<Check>,
     /// The client's host.
     pub client: Environment,
@@ -276,16 +276,16 @@ pub struct Study {
     /// one, or none was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_missing: Option<String>,
-    /// What each payload's cells say together.
+    /// Conclusion from the cells of each payload.
     pub rows: Vec<Row>,
     /// Idle connections.
     pub idle: Option<Idle>,
-    /// What a C10K or a wanted latency demands.
+    /// Requirements of a C10K or of a wanted latency.
     pub passes: Vec<Pass>,
     /// One sentence for each chapter: baseline, isolation, whole picture; absent for one that was
     /// not run.
     pub sentences: [Option<String>; 3],
-    /// What else must be known, for instance that two environments are mixed.
+    /// Further remarks, for instance that two environments are mixed.
     pub notes: Vec<String>,
 }
 

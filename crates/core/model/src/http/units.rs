@@ -41,7 +41,7 @@ pub fn payload_bytes(name: &str) -> Result<u64, UnitError> {
         .ok_or_else(|| UnitError::Payload(shown(name)))
 }
 
-/// The shortest name of so many bytes of a body.
+/// The shortest name of a number of bytes of a body.
 #[must_use]
 pub fn payload_name(bytes: u64) -> String {
     match bytes {
@@ -166,7 +166,7 @@ pub fn rounded(value: f64) -> String {
     }
 }
 
-/// What a user wrote, fit for a line of a message: short and without control characters.
+/// Text of a user for a line of a message: short and without control characters.
 #[must_use]
 pub fn shown(text: &str) -> String {
     const CHARS_MAX: usize = 40;

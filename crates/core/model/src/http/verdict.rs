@@ -1,4 +1,4 @@
-//! What held a cell back.
+//! Limit of a cell.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub enum VerdictClass {
     ServerInternal,
     /// Nothing was at its limit; the offered rate was met.
     NotSaturated,
-    /// What would decide it is not known.
+    /// The deciding facts are unknown.
     Unknown,
 }
 
@@ -45,11 +45,11 @@ pub enum VerdictClass {
 pub struct Judgement {
     /// The class.
     pub class: VerdictClass,
-    /// What it rests on; in JSON one `text` each.
+    /// Evidence; in JSON one `text` each.
     #[serde(with = "evidence_texts")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<evidence_texts::Text>"))]
     pub evidence: Vec<Evidence>,
-    /// What to do, or why there is nothing to do.
+    /// Advice, or the reason why there is nothing to do.
     pub advice: String,
 }
 
@@ -65,7 +65,7 @@ impl Judgement {
     }
 }
 
-/// What held a cell back: the first class that fits, and the later ones.
+/// Limit of a cell: the first class that fits, and the later ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -74,7 +74,7 @@ pub struct CellVerdict {
     pub primary: Judgement,
     /// Others that fit as well.
     pub contributing: Vec<Judgement>,
-    /// How sure the first is: [`Confidence::Low`] within 3 points of a threshold,
+    /// Confidence of the first: [`Confidence::Low`] within 3 points of a threshold,
     /// [`Confidence::Medium`] within 10.
     pub confidence: Confidence,
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use super::{LiveLevel, LiveLine};
 use crate::http::{CellKey, Reading};
 
-/// The run that goes on and the cells so far.
+/// The current run and the cells so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct LiveHttp {
     /// The server.
     pub target: String,
-    /// What runs now in words; empty before the first run.
+    /// Description of the current run; empty before the first run.
     pub running: String,
     /// Number of the run, from 1; 0 before the first one and in a load.
     pub run: u32,

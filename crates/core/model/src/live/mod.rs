@@ -1,4 +1,4 @@
-//! What runs now, for a view that is drawn while it runs: a server, a test, a sweep, an HTTP load
+//! Live state, for a view that is drawn while it changes: a server, a test, a sweep, an HTTP load
 //! or experiment, and this host.
 //!
 //! A [`LiveState`] takes events with the time of each, in ns since the view began. It keeps the
@@ -24,13 +24,13 @@ pub const POINTS_MAX: usize = 300;
 pub struct LiveState {
     /// Grows with every change.
     pub version: u64,
-    /// Of a server.
+    /// State of a server.
     pub server: Option<LiveServer>,
-    /// Of a client: its test.
+    /// State of a client's test.
     pub test: Option<LiveTest>,
-    /// Of a sweep.
+    /// State of a sweep.
     pub sweep: Option<LiveSweep>,
-    /// Of an HTTP load or experiment.
+    /// State of an HTTP load or experiment.
     pub http: Option<LiveHttp>,
     /// This host; `None` before two samples.
     pub host: Option<LiveHost>,
@@ -70,7 +70,7 @@ impl LiveLine {
 pub struct LiveSweep {
     /// The server.
     pub host: String,
-    /// Runs that are over.
+    /// Runs that have ended.
     pub runs_done: u64,
     /// Runs in all, as planned now.
     pub runs_planned: u64,

@@ -35,7 +35,7 @@ pub struct LiveServer {
     pub records: Option<(u64, u64)>,
     /// By what it was requested to end.
     pub stopping: Option<String>,
-    /// What tests agreed on before the server reported that they began.
+    /// Parameters of tests before the server reported that they began.
     announced: VecDeque<(String, u16, EndCondition)>,
 }
 
@@ -43,11 +43,11 @@ pub struct LiveServer {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LiveSession {
-    /// What was agreed.
+    /// Agreed parameters.
     pub facts: TestFacts,
     /// When it began, in ns since the view began.
     pub started_ns: u64,
-    /// What ends it; `None` when unknown.
+    /// End condition; `None` when unknown.
     pub end: Option<EndCondition>,
     /// Payload of both directions in bit/s per interval.
     pub rate: LiveLine,

@@ -14,9 +14,9 @@ const STREAMS_MAX: usize = 256;
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct LiveTest {
-    /// How far it is.
+    /// Its progress.
     pub phase: LivePhase,
-    /// What was agreed; `None` before.
+    /// Agreed parameters; `None` before.
     pub agreed: Option<(Transport, Direction, EndCondition)>,
     /// The server as the user named it.
     pub host: String,
@@ -42,11 +42,11 @@ pub struct LiveTest {
     pub lost: Option<i64>,
     /// Datagrams that were expected, when they are known.
     pub expected: Option<u64>,
-    /// What the user should know.
+    /// Remarks for the user.
     pub warnings: Vec<String>,
 }
 
-/// How far a test is.
+/// Progress of a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum LivePhase {
     /// The server has not answered yet.
@@ -60,7 +60,7 @@ pub enum LivePhase {
     Running,
     /// The test is complete.
     Done,
-    /// It is over and not complete.
+    /// It has ended and is not complete.
     Failed(String),
 }
 
@@ -70,7 +70,7 @@ pub enum LivePhase {
 pub struct LiveStream {
     /// Its position in the test.
     pub id: StreamId,
-    /// What this end does on it.
+    /// Role of this end on it.
     pub role: StreamRole,
     /// Its direction.
     pub flow: Flow,

@@ -164,7 +164,7 @@ pub enum Better {
     Neither,
 }
 
-/// How two values of a measure are compared.
+/// Comparison of two values of a measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Comparison {
     /// By their ratio. Differences below `floor`, in the unit of the measure, have no meaning.
@@ -179,7 +179,7 @@ pub enum Comparison {
     },
 }
 
-/// What is known of a measure.
+/// Facts of a measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasureInfo {
     /// The measure.
@@ -188,13 +188,13 @@ pub struct MeasureInfo {
     pub name: &'static str,
     /// Its short name on command lines.
     pub short: Option<&'static str>,
-    /// What it is, for help texts and tables.
+    /// Meaning, for help texts and tables.
     pub meaning: &'static str,
     /// Its unit.
     pub unit: Unit,
     /// Which way is better.
     pub better: Better,
-    /// How two values are compared.
+    /// Comparison of two values.
     pub comparison: Comparison,
 }
 
@@ -306,7 +306,7 @@ impl MeasureName {
         ALL.into_iter()
     }
 
-    /// What is known of it.
+    /// Its facts.
     #[must_use]
     pub fn info(self) -> MeasureInfo {
         ALL[self as usize]

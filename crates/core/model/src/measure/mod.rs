@@ -12,21 +12,21 @@ pub use of_path::{of_path, path_names, path_target, why_absent};
 use crate::stream::{Flow, StreamRole};
 use crate::summary::{CpuUsage, EndpointTotals, StreamSummary, Summary, UdpTotals};
 
-/// What the sending end counted in a direction. Its rate is that of all bytes over the longest
+/// Counts of the sending end in a direction. Its rate is that of all bytes over the longest
 /// duration.
 #[must_use]
 pub fn sent(summary: &Summary, flow: Flow) -> Option<EndpointTotals> {
     all(summary, flow, |stream| stream.sender).and_then(sum)
 }
 
-/// What the receiving end counted in a direction. Its rate is that of all bytes over the longest
+/// Counts of the receiving end in a direction. Its rate is that of all bytes over the longest
 /// duration.
 #[must_use]
 pub fn received(summary: &Summary, flow: Flow) -> Option<EndpointTotals> {
     all(summary, flow, |stream| stream.receiver).and_then(sum)
 }
 
-/// What this end counted in one role.
+/// Counts of this end in one role.
 #[must_use]
 pub fn counted_here(summary: &Summary, role: StreamRole) -> Option<EndpointTotals> {
     let streams = summary.streams.iter().filter(|stream| stream.role == role);

@@ -221,7 +221,7 @@ pub fn path_names() -> impl Iterator<Item = &'static str> {
     NAMES.into_iter().map(|(name, ..)| name)
 }
 
-/// The measure and the direction that a name stands for in a test of a path: `p99`, `down.p99`,
+/// The measure and the direction that a name denotes in a test of a path: `p99`, `down.p99`,
 /// `rpm.up`, `loss`. Without a direction every one that was measured is meant. `None` for an
 /// unknown name.
 #[must_use]
@@ -315,7 +315,7 @@ fn keys(measure: M, way: Option<Way>) -> Vec<&'static str> {
     }
 }
 
-/// Of a percentile that its samples do not determine.
+/// Reason of a percentile that its samples do not determine.
 fn why_no_percentile(report: &PathReport, measure: M, way: Option<Way>) -> Option<String> {
     let of_phase = |phase: &&LoadPhase| match way {
         Some(Way::Forward) => phase.kind == PhaseKind::Up,

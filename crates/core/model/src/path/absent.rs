@@ -5,7 +5,7 @@
 pub const GOODPUT: &str = "goodput";
 /// Payload rate of one stream.
 pub const SINGLE_STREAM: &str = "rate of one stream";
-/// What the rate cannot exceed.
+/// Upper bound of the rate.
 pub const CEILING: &str = "ceiling of the rate";
 /// Retransmitted segments.
 pub const RETRANSMITS: &str = "retransmitted segments";
@@ -27,7 +27,7 @@ pub const CALL: &str = "call quality";
 pub const MTU_UP: &str = "MTU up";
 /// Largest packet from server to client.
 pub const MTU_DOWN: &str = "MTU down";
-/// What becomes of DSCP and ECN.
+/// Treatment of DSCP and ECN on the path.
 pub const MARKS: &str = "DSCP and ECN";
 /// Paced datagrams.
 pub const DATAGRAMS: &str = "datagrams";

@@ -1,4 +1,4 @@
-//! What a host drops while datagrams or new connections pass through it.
+//! Drops of a host while datagrams or new connections pass through it.
 
 use std::net::IpAddr;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What happens while a path is examined, for programs that follow it: `linerate.event/1`.
+//! Events while a path is examined, for programs that follow it: `linerate.event/1`.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub enum PathEvent<'a> {
         repeat: u32,
         /// The server.
         target: &'a PathTarget,
-        /// What was asked for.
+        /// The request.
         spec: &'a PathSpec,
         /// Longest time of all phases.
         seconds_max: u64,
@@ -37,10 +37,10 @@ pub enum PathEvent<'a> {
     Trial {
         /// Number of the repetition, from 0.
         repeat: u32,
-        /// What was found.
+        /// The result.
         report: &'a PathReport,
     },
-    /// What limits the path; the last event.
+    /// Limit of the path; the last event.
     Verdict {
         /// Exit code of the program.
         exit_code: u8,

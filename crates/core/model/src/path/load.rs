@@ -13,18 +13,18 @@ pub trait LoadControl {
     fn sample(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) -> LoadDecision;
 }
 
-/// What becomes of a running load.
+/// Decision on a running load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadDecision {
     /// It continues.
     Continue,
-    /// So many streams join it, per direction.
+    /// A number of streams per direction joins it.
     AddStreams(u32),
     /// It ends.
     End,
 }
 
-/// What a receiver of datagrams counted since its previous report.
+/// Counts of a receiver of datagrams since its previous report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CapacityFeedback {
     /// Time that it covers, ns.
@@ -47,11 +47,11 @@ pub trait RateControl {
     fn take(&mut self, feedback: Option<&CapacityFeedback>);
 }
 
-/// How a load was steered, and which part of it counts.
+/// Control of a load, and the part of it that counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadOutcome {
-    /// How far its rate and delays can be trusted.
+    /// Confidence of its rate and delays.
     pub confidence: Confidence,
     /// Why it ended.
     pub ended_by: LoadEnd,
@@ -74,7 +74,7 @@ pub struct LoadOutcome {
 pub enum LoadEnd {
     /// Rate and responsiveness were stable.
     Stable,
-    /// Its time was over.
+    /// Its time had ended.
     Time,
     /// It moved as many bytes as it was allowed.
     Bytes,

@@ -6,31 +6,37 @@
 
 pub mod absent;
 mod arrivals;
+mod clock;
 mod delay;
 mod drops;
 mod event;
 mod load;
+mod load_phase;
+mod other_phases;
+mod packets;
 mod phase;
 mod report;
 mod samples;
 mod spec;
+mod target;
 
 pub use arrivals::{gaps, jitter_ns, longest_train};
+pub use clock::{ClockEstimate, ClockMethod};
 pub use delay::{Delay, percentile, trimmed_mean};
 pub use drops::{HostDrops, HostDropsReader};
 pub use event::{EVENT_SCHEMA, FinishedPhase, LoadInterval, PathEvent};
 pub use load::{
     CapacityFeedback, LoadControl, LoadDecision, LoadEnd, LoadOutcome, LoadWindow, RateControl,
 };
+pub use load_phase::{Confidence, LoadPhase, RateCeiling, SubflowRow};
+pub use other_phases::{Datagrams, RateLadder, Transactions};
+pub use packets::{EcnTreatment, Marks, PathMtu};
 pub use phase::{
     ConcurrentProbes, EndpointPhase, LoadSample, LossByPlace, PathDirection, PhaseKind,
     PhaseResult, PhaseSpec, PhaseTransport, ProbeSample, SizeResult, SizeSignal, StreamTotals,
     TransactionSpec,
 };
-pub use report::{
-    ClockEstimate, ClockMethod, Confidence, Datagrams, Dialect, EcnTreatment, Grade, Identity,
-    IdleDelays, LoadPhase, Marks, PATH_SCHEMA, PathMtu, PathReport, PathState, PathTarget,
-    ProbeKind, RateCeiling, RateLadder, SubflowRow, Transactions, Voice,
-};
+pub use report::{Grade, IdleDelays, PATH_SCHEMA, PathReport, PathState, ProbeKind, Voice};
 pub use samples::{SampleKind, SampleSeries};
 pub use spec::{PathSpec, Profile};
+pub use target::{Dialect, Identity, PathTarget};

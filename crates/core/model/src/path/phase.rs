@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::interval::TcpInterval;
 
-/// What a phase measures.
+/// Subject of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -108,11 +108,11 @@ pub enum PhaseTransport {
     Udp,
 }
 
-/// What both ends agree on before a phase; sent to the server.
+/// Parameters of a phase that both ends agree on; sent to the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseSpec {
-    /// What is measured.
+    /// Subject of the measurement.
     pub kind: PhaseKind,
     /// Direction of the datagrams of `datagrams`, `pps`, `pace` and `capacity`; absent for other
     /// kinds, whose name is their direction.
@@ -170,7 +170,7 @@ pub struct TransactionSpec {
 pub struct ProbeSample {
     /// When the probe left this end (t1).
     pub sent_ns: u64,
-    /// When it arrived at the other end (t2); absent where the other end does not tell.
+    /// When it arrived at the other end (t2); absent where the other end does not report it.
     pub peer_received_ns: Option<u64>,
     /// When the reply left the other end (t3).
     pub peer_sent_ns: Option<u64>,
@@ -222,7 +222,7 @@ pub struct LoadSample {
     pub streams: u32,
 }
 
-/// What one stream moved.
+/// Bytes of one stream.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -275,7 +275,7 @@ pub struct LossByPlace {
     pub exact: Vec<String>,
 }
 
-/// What one end measured in a phase.
+/// Measurements of one end in a phase.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndpointPhase {
@@ -353,12 +353,12 @@ pub struct EndpointPhase {
     /// CPU time of this process meanwhile, ns.
     #[serde(default)]
     pub cpu_ns: u64,
-    /// What went wrong with a part of it, one sentence each.
+    /// Failures of parts of it, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// What became of datagrams of one size.
+/// Outcome of datagrams of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -380,7 +380,7 @@ pub enum SizeSignal {
 pub struct SizeResult {
     /// In bytes with the IP header.
     pub mtu: u32,
-    /// How the limit is known.
+    /// Evidence of the limit.
     pub how: SizeSignal,
 }
 
@@ -392,19 +392,19 @@ impl SizeResult {
     }
 }
 
-/// What a phase brought, both ends together, before it is judged.
+/// Result of a phase, both ends together, before it is judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhaseResult {
-    /// What was agreed.
+    /// Agreed parameters.
     pub spec: PhaseSpec,
     /// When the phase started: monotonic clock of this end in ns, as in [`ProbeSample::sent_ns`].
     /// For a phase with load the moment from which [`LoadSample::at_ns`] counts.
     #[serde(default)]
     pub started_ns: u64,
-    /// How its load was steered; absent without load.
+    /// Control of its load; absent without load.
     #[serde(default)]
     pub load: Option<super::LoadOutcome>,
-    /// Whether the queue of the load was empty before the next phase; absent without probes.
+    /// The queue of the load was empty before the next phase; absent without probes.
     #[serde(default)]
     pub is_drained: Option<bool>,
     /// This end.
@@ -433,7 +433,7 @@ pub struct PhaseResult {
 }
 
 impl PhaseResult {
-    /// Of a phase that begins.
+    /// Result of a phase that begins.
     #[must_use]
     pub fn of(spec: PhaseSpec) -> Self {
         Self {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::PhaseKind;
 
-/// What a probe was.
+/// Kind of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -30,7 +30,7 @@ pub enum SampleKind {
 pub struct SampleSeries {
     /// The phase.
     pub phase: PhaseKind,
-    /// What the probes were.
+    /// Kind of the probes.
     pub kind: SampleKind,
     /// DSCP of further probe flows; absent of the first one.
     #[serde(skip_serializing_if = "Option::is_none")]

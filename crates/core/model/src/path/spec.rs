@@ -1,4 +1,4 @@
-//! What a user asks about a path.
+//! Questions of a user about a path.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::phase::{PhaseKind, PhaseTransport};
 
-/// How much time and data an examination may take.
+/// Bounds of an examination in time and data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

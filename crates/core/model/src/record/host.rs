@@ -37,7 +37,7 @@ pub struct Import {
     /// Equal for every report of one test by one end, also when it is cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What was not read, and why.
+    /// Facts that were not read, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -95,7 +95,7 @@ pub struct HostPart {
     /// Its settings and counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Box<Snapshot>>,
-    /// Whether the other end runs on the same host.
+    /// The other end runs on the same host.
     #[serde(default)]
     pub is_same_host: bool,
 }

@@ -31,7 +31,7 @@ use crate::sweep::Sweep;
 /// Schema name of a [`RunRecord`].
 pub const RUN_SCHEMA: &str = "linerate.run/1";
 
-/// What one command line produced.
+/// Results of one command line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -40,9 +40,9 @@ pub struct RunRecord {
     pub schema: String,
     /// Identity of the run.
     pub run_id: RunId,
-    /// What it was.
+    /// Kind of run.
     pub kind: RunKind,
-    /// Whether it reached its end.
+    /// Its end state.
     pub state: RunState,
     /// Why it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,17 +60,17 @@ pub struct RunRecord {
     pub origin: Origin,
     /// Between which hosts.
     pub path: RunPath,
-    /// What is known of these hosts.
+    /// Facts of these hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostPart>,
     /// The repetitions, in the order of their starts.
     pub trials: Vec<Trial>,
-    /// What only this kind of run has.
+    /// Data of this kind of run only.
     pub body: Body,
-    /// What limited it.
+    /// Its limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<Box<Diagnosis>>,
-    /// What a reader should know, one sentence each.
+    /// Remarks for readers, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Labels given by the user. Stores keep them apart from the record, which never changes.
@@ -152,7 +152,7 @@ impl RunRecord {
             .chain(of_fleet)
     }
 
-    /// The measure that stands for the run in lists, and its median over the complete trials:
+    /// The measure that represents the run in lists, and its median over the complete trials:
     /// received bits per second of a test, successful responses per second of a load. `None` where
     /// no trial has it.
     #[must_use]
@@ -163,7 +163,7 @@ impl RunRecord {
     }
 }
 
-/// What a run was.
+/// Kind of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -185,7 +185,7 @@ pub enum RunKind {
     Fleet,
 }
 
-/// Whether a run reached its end.
+/// End state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -247,30 +247,30 @@ impl RunState {
         }
     }
 
-    /// Whether it ended without values.
+    /// True if it ended without values.
     #[must_use]
     pub const fn has_failed(self) -> bool {
         matches!(self, Self::Failed | Self::Refused | Self::NoAnswer)
     }
 }
 
-/// What only one kind of run has.
+/// Data of one kind of run only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Body {
-    /// Everything of a test stands in its trials.
+    /// All data of a test are in its trials.
     Test,
-    /// What a sweep found; absent of one that did not end. Its runs are trials, their settings the
+    /// Result of a sweep; absent of one that did not end. Its runs are trials, their settings the
     /// factors of these.
     Sweep(Option<Box<Sweep>>),
-    /// A load. What was measured stands in its trial.
+    /// A load. Its measurements are in its trial.
     HttpLoad(HttpLoad),
     /// An experiment without the runs of its cells, which are trials; absent of one that did not
     /// end.
     HttpLab(Option<Box<Study>>),
-    /// Everything of a diagnosis stands in the hosts and in the diagnosis.
+    /// All data of a diagnosis are in the hosts and in the diagnosis.
     Doctor,
     /// A test of a server.
     Session(Session),
@@ -278,14 +278,14 @@ pub enum Body {
     Fleet(Box<FleetRun>),
 }
 
-/// What was asked of a server, and what limited it.
+/// Load on a server, and its limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct HttpLoad {
     /// The URL without secrets.
     pub target: String,
-    /// What limited the load; absent where that is not judged.
+    /// Limit of the load; absent where that is not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Box<CellVerdict>>,
 }
@@ -301,7 +301,7 @@ impl HttpLoad {
     }
 }
 
-/// What a server knows of a test.
+/// Facts of a test that a server has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -321,7 +321,7 @@ pub struct Session {
     pub streams: u32,
     /// Most tests of the server at the same time, this one not counted.
     pub ran_beside_max: u32,
-    /// How it ended.
+    /// Its end state.
     pub outcome: Outcome,
 }
 
@@ -364,7 +364,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// Whether it belongs to no other run.
+    /// True if it belongs to no other run.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

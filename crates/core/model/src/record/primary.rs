@@ -1,4 +1,4 @@
-//! The measure that stands for a run in lists.
+//! The measure that represents a run in lists.
 
 use super::{RunState, Trial, Way};
 use crate::measure::MeasureName;

@@ -12,9 +12,9 @@ use crate::measure::MeasureName;
 pub struct RunRow {
     /// Identity.
     pub run_id: RunId,
-    /// What it was.
+    /// Kind of run.
     pub kind: RunKind,
-    /// Whether it reached its end.
+    /// Its end state.
     pub state: RunState,
     /// Why it did not.
     pub reason: Option<String>,
@@ -32,7 +32,7 @@ pub struct RunRow {
     pub watch: Option<String>,
     /// Number of trials.
     pub trials: u32,
-    /// The measure that stands for the run, and its median over the trials.
+    /// The measure that represents the run, and its median over the trials.
     pub primary: Option<(MeasureName, f64)>,
     /// Medians of that measure from client to server and from server to client, of a test that
     /// measured both; absent where they were not asked for.

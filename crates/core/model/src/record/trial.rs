@@ -25,13 +25,13 @@ pub struct Trial {
     /// Which repetition of its factors it is, from 0.
     #[serde(default)]
     pub repeat: u32,
-    /// What was varied, and its level: `streams`, `4`.
+    /// Factor and level: `streams`, `4`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub factors: BTreeMap<String, String>,
     /// It is not compared.
     #[serde(default)]
     pub is_warm_up: bool,
-    /// Whether it reached its end.
+    /// Its end state.
     pub state: RunState,
     /// Why it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ impl Trial {
 pub struct Measure {
     /// Which.
     pub name: MeasureName,
-    /// Of which direction.
+    /// Its direction.
     pub way: Way,
     /// Its value in the unit of the measure.
     pub value: f64,
@@ -151,9 +151,9 @@ pub struct Series {
     /// Its name with its unit: `bytes`, `retransmits`, `snd_cwnd_bytes`, `rtt_us`. Of a series
     /// `NAME` that is thinned, `min.NAME` and `max.NAME` are the extremes of the merged neighbours.
     pub name: String,
-    /// Of what.
+    /// Its subject.
     pub of: SeriesOf,
-    /// Of which direction.
+    /// Its direction.
     pub way: Way,
     /// When each value was read, in ns since the start of the trial.
     pub times: Times,
@@ -193,9 +193,9 @@ struct StoredSeries<'a> {
     /// Its name with its unit: `bytes`, `retransmits`, `snd_cwnd_bytes`, `rtt_us`. Of a series
     /// `NAME` that is thinned, `min.NAME` and `max.NAME` are the extremes of the merged neighbours.
     name: Cow<'a, str>,
-    /// Of what.
+    /// Its subject.
     of: Cow<'a, SeriesOf>,
-    /// Of which direction.
+    /// Its direction.
     way: Way,
     /// Start of the first interval in ns since the start of the trial.
     t0_ns: u64,
@@ -265,7 +265,7 @@ impl Serialize for Series {
     }
 }
 
-/// Of what a series is.
+/// Subject of a series.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -323,10 +323,10 @@ pub struct TestDetail {
     /// The streams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<Stream>,
-    /// How the data moved.
+    /// Data paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_paths: Vec<DataPath>,
-    /// What each end counted; absent of a test that failed before its end.
+    /// Counts of each end; absent of a test that failed before its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
     /// Its events in order; those that are members of the trial by reference.
@@ -348,7 +348,7 @@ pub enum TestStep {
     DataPath,
     /// The next intervals of the series.
     Intervals {
-        /// How many.
+        /// Their number.
         count: u32,
         /// They belong to the warm-up.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -1,4 +1,4 @@
-//! What one end of a test is to do beside the test: a client or a server.
+//! Specification of one end beside the test: a client or a server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -85,9 +85,9 @@ pub struct LocalOptions {
     pub cpu: Option<u32>,
     /// File that is sent, or that receives what arrives.
     pub file: Option<PathBuf>,
-    /// How byte streams are written and read; `None` lets the test find out while it runs.
+    /// Strategy of byte streams; `None` lets the test find out while it runs.
     pub io_strategy: Option<IoStrategy>,
-    /// What only some dialects have; all of it off by default.
+    /// Options of some dialects only; all off by default.
     pub end: EndOptions,
 }
 
@@ -110,16 +110,16 @@ impl Default for LocalOptions {
     }
 }
 
-/// How the workers of one end write and read byte streams where the user left it open.
+/// Strategy of the workers of one end for byte streams where the user left it open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IoStrategy {
     /// Blocks that one send call submits, 1 to 64.
     pub blocks_per_call: u16,
-    /// What a worker does while the receive queues of all its streams are empty.
+    /// Wait of a worker while the receive queues of all its streams are empty.
     pub receive_wait: ReceiveWait,
 }
 
-/// How a worker waits for data while the receive queues of all its streams are empty.
+/// Wait of a worker for data while the receive queues of all its streams are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiveWait {
     /// It sleeps until data arrives (epoll_wait(2)).
@@ -152,23 +152,23 @@ pub struct EndOptions {
     pub realtime: bool,
     /// Last of a range of ports, `None` for a single one.
     pub last_port: Option<u16>,
-    /// What is sent comes from the standard input.
+    /// Payload is read from the standard input.
     pub from_stdin: bool,
     /// Only this source of a multicast group.
     pub multicast_source: Option<String>,
     /// Network device of the peer's address (`SO_BINDTODEVICE`, socket(7)).
     pub peer_device: Option<String>,
-    /// How long a client insists on connecting.
+    /// Retries of a client's connect.
     pub connect_retry: Option<ConnectRetry>,
     /// The report of a sender ends with its last write and not with the peer's good-bye.
     pub without_shutdown_wait: bool,
     /// Time every sent segment is held back in the kernel (`TCP_TX_DELAY`, tcp(7)).
     pub send_delay: Option<Duration>,
-    /// What a server applies to every test.
+    /// Settings that a server applies to every test.
     pub defaults: Option<Box<Iperf2Defaults>>,
 }
 
-/// How long a client insists on connecting.
+/// Retries of a client's connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectRetry {
@@ -192,7 +192,7 @@ impl ConnectRetry {
     }
 }
 
-/// What a server of a dialect without negotiation applies to every test.
+/// Settings that a server of a dialect without negotiation applies to every test.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Iperf2Defaults {
@@ -247,7 +247,7 @@ impl ClientSpec {
     }
 }
 
-/// What a client proves its identity with.
+/// Credentials of a client.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Credentials {
@@ -304,7 +304,7 @@ pub struct ServerSpec {
     pub auth: Option<ServerAuth>,
     /// Listener and data sockets use Multipath TCP even if the client did not request it.
     pub mptcp: bool,
-    /// How the server is shared among its clients.
+    /// Policy by which clients share the server.
     pub policy: ServerPolicy,
 }
 
@@ -326,7 +326,7 @@ impl BitrateLimit {
     }
 }
 
-/// What a server checks clients with.
+/// Key and users by which a server checks clients.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerAuth {

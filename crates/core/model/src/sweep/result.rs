@@ -1,4 +1,4 @@
-//! What a sweep found: every figure its reports show but those of its runs, which are trials of the
+//! Result of a sweep: every value its reports show but those of its runs, which are trials of the
 //! record.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub type SettingLevels = BTreeMap<String, String>;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Sweep {
-    /// What was to be run.
+    /// The plan.
     pub plan: SweepPlan,
     /// When it was run, and between which hosts.
     pub provenance: Provenance,
@@ -26,7 +26,7 @@ pub struct Sweep {
     pub is_client_cpu_only: bool,
     /// Estimated beforehand.
     pub estimate: Cost,
-    /// What it took.
+    /// Time and data that it took.
     pub cost: Cost,
     /// Cores the client may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ impl Sweep {
     }
 }
 
-/// What was to be run, and against whom.
+/// The plan and the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -92,9 +92,9 @@ pub struct SweepPlan {
     pub is_udp: bool,
     /// The server sends.
     pub is_reverse: bool,
-    /// What is looked for; it defines the unit of the values.
+    /// Objective; it defines the unit of the values.
     pub objective: Objective,
-    /// What was to be varied, in order.
+    /// Factors, in order.
     pub factors: Vec<PlannedFactor>,
     /// Order of the runs.
     pub seed: u64,
@@ -106,7 +106,7 @@ pub struct SweepPlan {
     pub omit_s: u32,
     /// Time for all runs in ns.
     pub budget_ns: u64,
-    /// How sure an answer must be, 0 to 1.
+    /// Confidence that an answer must have, 0 to 1.
     pub confidence: f64,
     /// Settings this close to the best one are as good, 0 to 1.
     pub tolerance: f64,
@@ -140,7 +140,7 @@ impl SweepPlan {
     }
 }
 
-/// What was to be varied.
+/// A factor and its levels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -162,7 +162,7 @@ impl PlannedFactor {
     }
 }
 
-/// What is looked for.
+/// Objective of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -179,7 +179,7 @@ pub enum Objective {
 }
 
 impl Objective {
-    /// Whether a setting is better the higher its value is.
+    /// True if a setting is better the higher its value is.
     #[must_use]
     pub const fn is_higher_better(self) -> bool {
         match self {
@@ -327,7 +327,7 @@ impl Leader {
     }
 }
 
-/// What was found about one factor, with the others held.
+/// Result of one factor, with the others constant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -360,7 +360,7 @@ pub struct FactorResult {
     pub excess_max: Option<f64>,
     /// Confidence that no other level is better by more than twice the tolerance, 0 to 1.
     pub confidence: f64,
-    /// Levels that were not run, because doubling twice had brought nothing.
+    /// Levels that were not run, because doubling twice had gained nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spared: Vec<String>,
     /// Levels at which every run failed, each with the reason of the first.
@@ -368,7 +368,7 @@ pub struct FactorResult {
     /// Place of the level that `limits` are about: the advised one, and of rates the last one of
     /// the plateau.
     pub limited: usize,
-    /// What limits that level, as far as it is known.
+    /// Limit of that level, as far as it is known.
     pub limits: Vec<Reason>,
     /// Levels that are clearly worse.
     pub degradations: Vec<Degradation>,
@@ -516,7 +516,7 @@ pub struct Degradation {
     pub edge: usize,
     /// Place of the worst level on this side.
     pub worst: usize,
-    /// How the worst one differs from the best, in percent of the best; negative is less.
+    /// Difference of the worst one from the best, in percent of the best; negative is less.
     pub change_percent: f64,
     /// Why.
     pub reasons: Vec<Reason>,

@@ -1,4 +1,4 @@
-//! A store of 100,000 runs: run by `make history`.
+//! A store of 100,000 runs: run by `make live SUITE=history`.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -23,14 +23,14 @@ struct Line {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Content {
-    /// Blank, or a remark.
+    /// Blank, or a comment.
     Remark,
-    /// What no host name can be read from.
+    /// A host name that cannot be parsed.
     Unreadable,
     Host(HostName, Result<Fingerprint, BadFingerprint>),
 }
 
-/// What is wrong with a line.
+/// Defect of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Damage {
     #[error("no `HOST:PORT FINGERPRINT`")]

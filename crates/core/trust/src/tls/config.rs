@@ -12,11 +12,11 @@ use super::ALPN;
 use super::verifier::AnyKey;
 use crate::host_key::HostKey;
 
-/// What the sessions of a server have in common. Cheap to clone.
+/// Configuration that the sessions of a server share. Cheap to clone.
 #[derive(Clone)]
 pub struct ServerConfig(pub(super) Arc<rustls::ServerConfig>);
 
-/// What the sessions of a client have in common. Cheap to clone.
+/// Configuration that the sessions of a client share. Cheap to clone.
 #[derive(Clone)]
 pub struct ClientConfig(pub(super) Arc<rustls::ClientConfig>);
 

@@ -2,10 +2,10 @@
 
 use rustls::{AlertDescription, CertificateError, Error};
 
-use super::session::{HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX};
+use super::limits::{HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX};
 
-/// Why a TLS session cannot go on. The peer is at fault, but for [`TlsError::SendLimit`] and
-/// [`TlsError::Closed`].
+/// Reason why a TLS session cannot continue. The peer is at fault, but for [`TlsError::SendLimit`]
+/// and [`TlsError::Closed`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -27,7 +27,7 @@ pub enum TlsError {
     /// The owner took less than the peer sent.
     #[error("more than {PLAINTEXT_BYTES_MAX} bytes received and not taken")]
     ReceiveLimit,
-    /// The owner sends more than a session keeps. Nothing is sent, and the session goes on.
+    /// The owner sends more than a session keeps. Nothing is sent, and the session continues.
     #[error("more than {PLAINTEXT_BYTES_MAX} bytes sent and not taken")]
     SendLimit,
     /// The peer ended the session.

@@ -11,15 +11,9 @@ use rustls::{ClientConnection, Connection, ServerConnection};
 use super::ALPN;
 use super::config::{ClientConfig, ServerConfig};
 use super::error::TlsError;
+use super::limits::{HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX};
 use super::records::RecordCounter;
 use crate::fingerprint::Fingerprint;
-
-/// Bytes that a peer may send in one flight of its handshake: its ClientHello, or what the server
-/// answers to it. Those of this crate have less than 1 KiB.
-pub const HANDSHAKE_BYTES_MAX: usize = 16 * 1024;
-
-/// Plaintext that a session keeps in each direction: a message of 1 MiB, and short ones beside it.
-pub const PLAINTEXT_BYTES_MAX: usize = 1024 * 1024 + 4 * 1024;
 
 /// Ciphertext that is processed at once. What it exceeds a limit by is bounded thereby.
 const PIECE_BYTES: usize = 4096;
@@ -63,7 +57,7 @@ impl ServerSession {
     }
 }
 
-/// What both ends have.
+/// Methods of both ends.
 macro_rules! session {
     ($session:ident) => {
         impl $session {
@@ -71,7 +65,7 @@ macro_rules! session {
             /// peer, also after an error.
             ///
             /// # Errors
-            /// What ends the session; every later call returns the same.
+            /// The error that ended the session; every later call returns the same.
             pub fn receive(&mut self, ciphertext: &[u8]) -> Result<(), TlsError> {
                 self.0.receive(ciphertext)
             }
@@ -106,13 +100,13 @@ macro_rules! session {
                 self.0.records
             }
 
-            /// Whether the handshake is incomplete.
+            /// True if the handshake is incomplete.
             #[must_use]
             pub fn is_handshaking(&self) -> bool {
                 self.0.connection.is_handshaking()
             }
 
-            /// Whether the peer closed the session in order (`close_notify`). The end of a
+            /// True if the peer closed the session in order (`close_notify`). The end of a
             /// connection without it may be the work of others.
             #[must_use]
             pub fn is_closed_by_peer(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What a client verifies: possession of the key.
+//! Verification by a client: possession of the key.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};

@@ -24,7 +24,7 @@ pub(crate) struct Call {
 }
 
 impl Capture {
-    /// What one side sent, in order.
+    /// Bytes of one side, in order.
     pub(crate) fn sent(calls: &[Call]) -> impl Iterator<Item = &Call> {
         calls.iter().filter(|call| call.is_sent && call.len > 0)
     }
@@ -115,7 +115,7 @@ fn call(line: &str) -> Option<Call> {
     })
 }
 
-/// A line of a dump, or the asterisk that stands for lines like the one before.
+/// A line of a dump, or the asterisk in place of lines like the one before.
 fn read_dump(dump: &str, call: &mut Call, repeats: &mut bool) {
     if dump.trim() == "*" {
         *repeats = true;

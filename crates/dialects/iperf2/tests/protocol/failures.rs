@@ -1,9 +1,9 @@
 //! Peers that vanish, fall silent or speak another language.
 
-use linerate_iperf2::Mode;
-use linerate_iperf2::Policy;
-use linerate_iperf2::client::{HEADER_TIMEOUT, StreamClientAction};
-use linerate_iperf2::server::{StreamServerAction, StreamServerInput};
+use linerate_iperf2::wire::Mode;
+use linerate_iperf2::wire::Policy;
+use linerate_iperf2::wire::client::{HEADER_TIMEOUT, StreamClientAction};
+use linerate_iperf2::wire::server::{StreamServerAction, StreamServerInput};
 use linerate_model::{Failure, FailureKind};
 
 use crate::streams::{Pair, clock, header};
@@ -127,7 +127,7 @@ fn terminated_server_reports_it_once() {
 
 #[test]
 fn a_client_does_not_wait_for_ever_for_framed_data() {
-    let header = linerate_iperf2::Header {
+    let header = linerate_iperf2::wire::Header {
         trip_times: true,
         start: Some(clock()),
         ..header(Mode::Reverse)

@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::client::{
+use linerate_iperf2::wire::client::{
     FIRST_DATAGRAMS_MAX, FlowClient, FlowClientAction, FlowClientInput, FlowClientSetup,
     LAST_DATAGRAMS_MAX, REPORT_WAIT,
 };
-use linerate_iperf2::datagram::NumberWidth;
-use linerate_iperf2::server::{
+use linerate_iperf2::wire::datagram::NumberWidth;
+use linerate_iperf2::wire::server::{
     FlowServer, FlowServerAction, FlowServerInput, REPORT_SILENCE, REPORTS_MAX,
 };
-use linerate_iperf2::{DatagramHead, Mode, Policy};
+use linerate_iperf2::wire::{DatagramHead, Mode, Policy};
 use linerate_model::FailureKind;
 
 use crate::streams::{clock, header};

@@ -1,19 +1,19 @@
-//! Recorded dialogues of real programs: our machines understand them, and say what theirs said.
+//! Recorded dialogues of real programs: our machines accept them and send what theirs sent.
 
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::ack::ServerAck;
-use linerate_iperf2::bounceback::{BounceHead, HEAD_LEN, Reply, Responder};
-use linerate_iperf2::burst::{BURST_HEAD_LEN, BurstHead, BurstReader};
-use linerate_iperf2::client::{
+use linerate_iperf2::wire::ack::ServerAck;
+use linerate_iperf2::wire::bounceback::{BounceHead, HEAD_LEN, Reply, Responder};
+use linerate_iperf2::wire::burst::{BURST_HEAD_LEN, BurstHead, BurstReader};
+use linerate_iperf2::wire::client::{
     StreamClient, StreamClientAction, StreamClientInput, StreamClientSetup,
 };
-use linerate_iperf2::datagram::{FlowOpening, NumberWidth};
-use linerate_iperf2::frame::FrameWords;
-use linerate_iperf2::header::{Rate, parse_tcp, parse_udp};
-use linerate_iperf2::server::{StreamServer, StreamServerAction};
-use linerate_iperf2::settings::{client_header, server_spec};
-use linerate_iperf2::{
+use linerate_iperf2::wire::datagram::{FlowOpening, NumberWidth};
+use linerate_iperf2::wire::frame::FrameWords;
+use linerate_iperf2::wire::header::{Rate, parse_tcp, parse_udp};
+use linerate_iperf2::wire::server::{StreamServer, StreamServerAction};
+use linerate_iperf2::wire::settings::{client_header, server_spec};
+use linerate_iperf2::wire::{
     DatagramHead, FinalReport, Header, Mode, Opening, Policy, Timestamp, Version, recognise,
 };
 use linerate_model::spec::{ClientSpec, LocalOptions};
@@ -227,7 +227,7 @@ fn our_client_sends_the_recorded_bytes() {
     assert_eq!(replayed, 2 * 22);
 }
 
-/// What the recorded server sent to this client, and how a test ends.
+/// Bytes of the recorded server to this client, and the end of a test.
 fn play_server(capture: &Capture, header: &Header, client: &mut StreamClient) {
     let (now, clock) = (
         Instant::now(),

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::amount::Amount;
-use linerate_iperf2::client::{
+use linerate_iperf2::wire::amount::Amount;
+use linerate_iperf2::wire::client::{
     ACK_TIMEOUT, DRAIN_TIMEOUT, StreamClientAction, StreamClientInput, StreamClientSetup,
 };
-use linerate_iperf2::server::{StreamServerAction, StreamServerInput};
-use linerate_iperf2::{Header, Mode, Policy, StreamClient, StreamServer, Timestamp, Version};
+use linerate_iperf2::wire::server::{StreamServerAction, StreamServerInput};
+use linerate_iperf2::wire::{Header, Mode, Policy, StreamClient, StreamServer, Timestamp, Version};
 use linerate_model::Failure;
 use proptest::prelude::*;
 
@@ -179,7 +179,7 @@ fn a_reverse_test_ends_with_the_server() {
     assert!(!pair.client_did(|a| *a == StreamClientAction::StartSending));
     assert!(
         !pair.server_did(|a| matches!(a, StreamServerAction::Send(_))),
-        "no answer in front of data"
+        "no answer before data"
     );
     assert_eq!(pair.client.wanted(), None);
     assert_eq!(
@@ -414,7 +414,7 @@ fn bounce_back_is_handed_over_with_its_first_head() {
     bounce.quick_ack = true;
 
     let head =
-        linerate_iperf2::settings::bounce_head(&bounce, &linerate_model::TestSpec::default());
+        linerate_iperf2::wire::settings::bounce_head(&bounce, &linerate_model::TestSpec::default());
     let request = head.message(100);
     let mut pair = Pair::new(None, Policy::default());
     let rest = pair.server.handle_bytes(clock(), &request).to_vec();

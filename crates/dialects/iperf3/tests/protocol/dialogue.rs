@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_iperf3::{
+use linerate_iperf3::wire::{
     Client, ClientAction, ClientInput, ClientSetup, Cookie, Params, Server, ServerInput,
 };
 use linerate_model::FailureKind;
@@ -43,7 +43,7 @@ fn a_whole_test_follows_the_table() {
     );
 }
 
-/// The cookie of a client that goes on with a connection is at the server: its parameters are the
+/// The cookie of a client that continues with a connection is at the server: its parameters are the
 /// first bytes.
 #[test]
 fn an_introduced_client_sends_its_parameters_first() {

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::auth::Refusal;
-use linerate_iperf3::framing::frame;
-use linerate_iperf3::server::OVERTIME;
-use linerate_iperf3::{
+use linerate_iperf3::wire::auth::Refusal;
+use linerate_iperf3::wire::framing::frame;
+use linerate_iperf3::wire::server::OVERTIME;
+use linerate_iperf3::wire::{
     ClientAction, ClientInput, Cookie, ErrorCode, Policy, Results, Server, ServerAction,
     ServerInput, ServerSetup, State,
 };

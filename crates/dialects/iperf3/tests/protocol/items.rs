@@ -11,7 +11,7 @@ pub(crate) enum Item {
     State(i8),
     /// A text with its length in front.
     Json(Vec<u8>),
-    /// What follows a server error, complete or not.
+    /// Numbers after a server error, complete or not.
     Words(Vec<u8>),
     /// The end.
     Eof,
@@ -23,7 +23,7 @@ impl Item {
         match self {
             Self::Cookie(text) => [text.as_slice(), &[0]].concat(),
             Self::State(state) => vec![state.cast_unsigned()],
-            Self::Json(text) => linerate_iperf3::framing::frame(text),
+            Self::Json(text) => linerate_iperf3::wire::framing::frame(text),
             Self::Words(bytes) => bytes.clone(),
             Self::Eof => Vec::new(),
         }

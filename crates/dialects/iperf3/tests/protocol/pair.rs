@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::{
+use linerate_iperf3::wire::{
     Client, ClientAction, ClientInput, ClientSetup, Cookie, Params, Policy, Results, Server,
     ServerAction, ServerInput, ServerSetup,
 };
@@ -23,7 +23,7 @@ pub(crate) struct Pair {
     /// All bytes of each side.
     pub(crate) client_sent: Vec<u8>,
     pub(crate) server_sent: Vec<u8>,
-    /// How much of that has arrived.
+    /// Part of it that has arrived.
     pub(crate) server_received: usize,
     pub(crate) client_received: usize,
     /// Bytes that arrive at once.
@@ -32,7 +32,7 @@ pub(crate) struct Pair {
     pub(crate) server_actions: Vec<String>,
     pub(crate) client_outcome: Option<Outcome>,
     pub(crate) server_outcome: Option<Outcome>,
-    /// What the engines counted.
+    /// Counters of the engines.
     pub(crate) client_results: Results,
     pub(crate) server_results: Results,
     /// The engines do their part.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_iperf3::{ErrorCode, Params};
+use linerate_iperf3::wire::{ErrorCode, Params};
 use linerate_model::spec::{ClientSpec, Segmentation, SendPath, SequenceCheck};
 use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 use proptest::prelude::*;

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::udp_header::{is_hello, is_reply};
-use linerate_iperf3::{
+use linerate_iperf3::wire::udp_header::{is_hello, is_reply};
+use linerate_iperf3::wire::{
     Client, ClientAction, ClientInput, ClientSetup, Cookie, ErrorCode, Params, Policy, Results,
     Server, ServerAction, ServerInput, ServerSetup, UdpHeader,
 };
@@ -411,7 +411,7 @@ fn compare_server(capture: &Capture, sent: &[u8]) {
     let failed = [Item::State(-2), Item::Words(vec![0, 0, 0, 27, 0, 0, 0, 0])];
 
     if name.contains("bitrate-limit-refused") && !capture.new_release_server() {
-        // 3.12 finds out only when the streams stand.
+        // 3.12 finds out only when the streams are open.
         assert_eq!(theirs.pop(), Some(Item::State(10)));
         theirs.extend(failed);
     } else if name.contains("bitrate-limit-exceeded") {

@@ -1,8 +1,8 @@
-//! What peers send, what we send, and what becomes of it.
+//! Results of peers, our results, and their merge.
 
 use std::time::Duration;
 
-use linerate_iperf3::{ErrorCode, Results, StreamResult, merge_peer, stream_id, wire_id};
+use linerate_iperf3::wire::{ErrorCode, Results, StreamResult, merge_peer, stream_id, wire_id};
 use linerate_model::event::{Endpoint, ServerOutput};
 use linerate_model::summary::{StreamSummary, TcpSummary, UdpTotals};
 use linerate_model::{

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use linerate_model::path::PhaseSpec;
-use linerate_native::message::{Hello, JsonText, TokenProof};
-use linerate_native::server::{CloseReason, PHASES_MAX};
-use linerate_native::{client, server};
+use linerate_native::wire::message::{Hello, JsonText, TokenProof};
+use linerate_native::wire::server::{CloseReason, PHASES_MAX};
+use linerate_native::wire::{client, server};
 use proptest::prelude::*;
 
 use crate::fuzzing::{hello, spec};
@@ -17,7 +17,7 @@ pub(crate) const SERVER: &str =
     "Admit, OpenPhase 1, Start 1, Stop 1, SendFacts, OpenPhase 2, Start 2, Stop 2";
 
 fn with_token(proof: u8) -> Hello {
-    let proof = linerate_native::hex::encode(&[proof; 32]);
+    let proof = linerate_native::wire::hex::encode(&[proof; 32]);
     Hello {
         token: Some(TokenProof {
             name: "lab".to_owned(),

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use linerate_native::message::{
+use linerate_native::wire::message::{
     ClientMessage, Envelope, Fault, JsonText, Message, ServerMessage, encode,
 };
-use linerate_native::server::CloseReason;
-use linerate_native::{client, server};
+use linerate_native::wire::server::CloseReason;
+use linerate_native::wire::{client, server};
 
 use crate::fuzzing::{hello, ready, spec, welcome};
 use crate::pair::Pair;

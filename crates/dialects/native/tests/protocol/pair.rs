@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use linerate_model::path::{EndpointPhase, LoadSample};
-use linerate_native::message::Hello;
-use linerate_native::server::CloseReason;
-use linerate_native::{client, server};
+use linerate_native::wire::message::Hello;
+use linerate_native::wire::server::CloseReason;
+use linerate_native::wire::{client, server};
 
 use crate::fuzzing::{ready, spec, welcome};
 
@@ -25,7 +25,7 @@ pub(crate) struct Pair {
     to_client: Vec<u8>,
     /// Bytes that arrive at once.
     pub(crate) segment: usize,
-    /// What happened at each end, in the order of the actions; sent bytes are left out.
+    /// Actions at each end, in the order of the actions; sent bytes are left out.
     pub(crate) client_log: Vec<String>,
     pub(crate) server_log: Vec<String>,
     /// Messages of the server.
@@ -325,7 +325,8 @@ impl Pair {
         };
         match action {
             server::Action::Resume(resume) => {
-                let wanted = linerate_native::hex::encode(&proof(resume.number, resume.received));
+                let wanted =
+                    linerate_native::wire::hex::encode(&proof(resume.number, resume.received));
                 let is_proven = resume.session == "s1" && resume.proof == wanted;
                 if is_proven && self.server.resume(self.now, &resume).is_ok() {
                     incoming.handle_local(self.now, server::Input::HandedOver);
@@ -348,7 +349,7 @@ impl Pair {
     }
 }
 
-/// Stands for the keyed hash.
+/// Replacement of the keyed hash.
 fn proof(number: u64, received: u64) -> [u8; 32] {
     [(number as u8).wrapping_mul(7) ^ received as u8; 32]
 }

@@ -1,4 +1,4 @@
-//! What the fuzz targets check, on random input.
+//! The checks of the fuzz targets, on random input.
 
 use proptest::prelude::*;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_native::message::{ClientMessage, JsonText, Resume};
-use linerate_native::server::{CloseReason, ResumeError};
-use linerate_native::{client, server};
+use linerate_native::wire::message::{ClientMessage, JsonText, Resume};
+use linerate_native::wire::server::{CloseReason, ResumeError};
+use linerate_native::wire::{client, server};
 
 use crate::dialogue::{CLIENT, SERVER};
 use crate::fuzzing::{hello, spec};
@@ -279,14 +279,14 @@ fn a_second_hello_on_a_new_connection_does_not_touch_the_session() {
     let mut pair = running();
     let mut other = server::Machine::new(pair.now);
 
-    let keep = linerate_native::message::Envelope {
+    let keep = linerate_native::wire::message::Envelope {
         number: 0,
         received: 0,
         message: ClientMessage::Keep,
     };
     other.handle_bytes(
         pair.now,
-        &linerate_native::message::encode(&keep).expect("short"),
+        &linerate_native::wire::message::encode(&keep).expect("short"),
     );
     assert!(other.poll_action().is_none());
     other.handle_timeout(pair.now + server::HELLO_TIMEOUT);

@@ -71,7 +71,7 @@ pub(crate) mod expect {
 }
 
 pub(crate) mod record {
-    use linerate::record::{Labels, RecordOptions};
+    use linerate::record::RecordOptions;
 
     use super::*;
 
@@ -92,7 +92,7 @@ pub(crate) mod record {
         }
     }
 
-    pub(crate) fn of_drop_in(_: Option<&Labels>) -> Option<RecordOptions> {
+    pub(crate) fn of_drop_in(_: Option<&str>) -> Option<RecordOptions> {
         None
     }
 

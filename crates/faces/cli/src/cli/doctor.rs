@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate::diagnose::{
-    ProofSpec, Query, Source, ceilings, diagnose, diagnose_recorded, explanation, prove,
+    ProofSpec, Query, Source, ceilings, diagnose, diagnose_recorded, explanation, proof_json,
+    proof_text, prove,
 };
 use linerate::progress::style;
 use linerate::{Error, Outcome, Progress};
@@ -161,8 +162,8 @@ fn prove_fix(args: &DoctorArgs, id: &str, server: &str) -> Outcome {
         Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
     };
     match prove(&spec, &signals, Progress::new(false)) {
-        Ok(proof) if args.json => print(&report::proof_json(&proof)),
-        Ok(proof) => print(&report::proof(&proof, style())),
+        Ok(proof) if args.json => print(&proof_json(&proof)),
+        Ok(proof) => print(&proof_text(&proof, style())),
         Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
     }
 }

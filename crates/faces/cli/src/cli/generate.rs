@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Command, Subcommand, ValueEnum};
 use clap_complete::{Shell, generate};
-use linerate_iperf3::auth;
+use linerate_iperf3::wire::auth;
 use linerate_sys::error::io_text;
 use linerate_sys::process;
 

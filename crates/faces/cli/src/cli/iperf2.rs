@@ -6,13 +6,15 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 
+use linerate::command_line;
 use linerate::command_line::iperf2::{Command, Message, OutputOptions, Request, parse};
 use linerate::expect::LimitedTest;
 use linerate::live::Live;
 use linerate::record::{SessionRecords, TestRecording};
 use linerate::view::View;
 use linerate::{client, server};
-use linerate_document::{DroppedNotice, Output, iperf2};
+use linerate_document::{DroppedNotice, Output};
+use linerate_iperf2::report;
 use linerate_model::FailureKind;
 use linerate_model::event::Endpoint;
 use linerate_model::sink::Tee;
@@ -23,10 +25,10 @@ use linerate_sys::signal::{Signal, Signals};
 use super::{complain, expect, record};
 use linerate::Outcome;
 
-/// Carries out an iperf 2 command line. `program` is how the user called it, `words` is what
+/// Carries out an iperf 2 command line. `program` is how the user called it, `args` is what
 /// followed.
-pub(crate) fn main(program: &OsStr, words: &[OsString]) -> Outcome {
-    let parsed = parse(program, words);
+pub(crate) fn main(program: &OsStr, args: &[OsString]) -> Outcome {
+    let parsed = parse(program, args);
     show(&parsed.messages);
 
     match parsed.request {
@@ -88,10 +90,11 @@ fn run_client(spec: &ClientSpec, output: &OutputOptions) -> Outcome {
         .filter(|_| output.file.is_none())
         .map_or(stream, View::output);
     let mut sink =
-        iperf2::client_sink(output.report_options(Endpoint::Client, &spec.local), stream);
+        report::client_sink(output.report_options(Endpoint::Client, &spec.local), stream);
     let mut recording =
-        record::of_drop_in(output.record.as_ref()).map(|to| TestRecording::begin(to, spec));
-    let mut limited = output.expect.clone().map(LimitedTest::new);
+        record::of_drop_in(output.record.as_deref()).map(|to| TestRecording::begin(to, spec));
+    let limits = command_line::limits(output.expect.as_deref());
+    let mut limited = limits.clone().map(LimitedTest::new);
     let mut shown = view.as_ref().and(live.as_ref()).map(Live::sink);
     let mut observers = Tee(Tee(recording.as_mut(), limited.as_mut()), shown.as_mut());
     let result = client::run_iperf2(spec, &mut Tee(&mut observers, &mut *sink), &signals);
@@ -110,7 +113,7 @@ fn run_client(spec: &ClientSpec, output: &OutputOptions) -> Outcome {
         Err(failure) if failure.code.is_some() => Outcome::NotCompleted,
         _ => Outcome::Done,
     };
-    expect::missed_by_test("iperf", output.expect.as_ref(), limited, outcome)
+    expect::missed_by_test("iperf", limits.as_ref(), limited, outcome)
 }
 
 /// Serves clients.
@@ -128,11 +131,11 @@ fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> Outcom
         Ok(started) => started,
         Err(text) => return refuse(&text),
     };
-    let reporter = iperf2::server_reporter(
+    let reporter = report::server_reporter(
         output.report_options(Endpoint::Server, &spec.local),
         stream.clone(),
     );
-    let records = record::of_drop_in(output.record.as_ref()).map(SessionRecords::new);
+    let records = record::of_drop_in(output.record.as_deref()).map(SessionRecords::new);
     let mut reporter = SessionRecords::observe(records.as_ref(), reporter);
     let outcome = server::run_iperf2(spec, &mut *reporter, &signals);
     if let Err(failure) = &outcome

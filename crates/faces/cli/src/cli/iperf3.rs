@@ -8,14 +8,16 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 
 use linerate::client::{Client, Reported};
+use linerate::command_line;
 use linerate::command_line::iperf3::{Command, OutputOptions, ProcessOptions, Request, parse};
 use linerate::expect::LimitedTest;
 use linerate::live::Live;
 use linerate::record::{SessionRecords, TestRecording};
 use linerate::server;
 use linerate::view::View;
-use linerate_document::{DroppedNotice, Output, iperf3};
-use linerate_iperf3::ErrorCode;
+use linerate_document::{DroppedNotice, Output};
+use linerate_iperf3::report;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::sink::Tee;
 use linerate_model::spec::{ClientSpec, ServerSpec};
@@ -27,11 +29,11 @@ use super::{complain, expect, record};
 use linerate::Outcome;
 use pidfile::Pidfile;
 
-/// Carries out an iperf3 command line. `program` is how the user called it, `words` is what
+/// Carries out an iperf3 command line. `program` is how the user called it, `args` is what
 /// followed.
-pub(crate) fn main(program: &OsStr, words: &[OsString]) -> Outcome {
+pub(crate) fn main(program: &OsStr, args: &[OsString]) -> Outcome {
     // There is nowhere left to complain if a stream is gone.
-    match parse(program, words) {
+    match parse(program, args) {
         Ok(Request::Run(command, warnings)) => {
             for warning in warnings {
                 let _ = writeln!(io::stderr(), "{warning}");
@@ -86,8 +88,9 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
         .map_or(stream, View::output);
     let mut recording =
         record::of_drop_in(process.record.as_deref()).map(|to| TestRecording::begin(to, spec));
-    let mut report = iperf3::client_sink(output.report_options(Endpoint::Client), stream);
-    let mut limited = process.expect.clone().map(LimitedTest::new);
+    let mut report = report::client_sink(output.report_options(Endpoint::Client), stream);
+    let limits = command_line::limits(process.expect.as_deref());
+    let mut limited = limits.clone().map(LimitedTest::new);
     let mut shown = view.as_ref().and(live.as_ref()).map(Live::sink);
     let mut report = Tee(
         Tee(Tee(recording.as_mut(), limited.as_mut()), shown.as_mut()),
@@ -107,12 +110,7 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
         recording
             .and_then(|recording| recording.finish(is_interrupted(&result), diagnosis).message),
     );
-    expect::missed_by_test(
-        "iperf3",
-        process.expect.as_ref(),
-        limited,
-        outcome_of(&result),
-    )
+    expect::missed_by_test("iperf3", limits.as_ref(), limited, outcome_of(&result))
 }
 
 /// Serves clients.
@@ -150,7 +148,7 @@ fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOption
     );
     if let Err(failure) = &outcome {
         // Nothing is left to be done when the report of the end cannot be written.
-        let _ = iperf3::report_failure(options, stream.clone(), failure);
+        let _ = report::report_failure(options, stream.clone(), failure);
         if failure.kind == FailureKind::Error {
             stream.error("iperf3: exiting\n");
         }

@@ -1,6 +1,7 @@
 //! Options of commands whose runs are recorded, and what the user reads about a record.
 
 use clap::Args;
+use linerate::command_line;
 use linerate::record::{self, Labels, RecordOptions};
 
 use super::warn;
@@ -60,8 +61,8 @@ impl RecordArgs {
 }
 
 /// The record that `--lr-record` requests.
-pub(crate) fn of_drop_in(labels: Option<&Labels>) -> Option<RecordOptions> {
-    let options = placed(None, None, labels?.clone());
+pub(crate) fn of_drop_in(typed: Option<&str>) -> Option<RecordOptions> {
+    let options = placed(None, None, command_line::labels(typed)?);
     options.place.is_some().then_some(options)
 }
 

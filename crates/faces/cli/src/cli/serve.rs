@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_document::service::{Format, Level, LogOptions};
-use linerate_iperf3::auth::Authenticator;
+use linerate_iperf3::wire::auth::Authenticator;
 use linerate_model::policy::{
     AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, LIST_BYTES_MAX, Liveness,
     NativePolicy, ServerLimits,

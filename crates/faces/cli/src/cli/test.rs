@@ -6,16 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate::expect::missed_by_run;
-use linerate::path::{
-    IdentityOptions, Login, Observers, PathResult, PathTest, SideProbe, Target, forget,
-    host_and_port, test_path,
-};
-use linerate::progress::style;
-use linerate::{Outcome, Progress};
-use linerate_document::path as report;
 use linerate_history::conclude::expect::{Expectations, Missed};
-use linerate_lab::path::{Offer, plan};
 use linerate_model::path::{PathEvent, PathSpec, PhaseKind, PhaseTransport, Profile};
 use linerate_model::spec::{AddressFamily, BindSpec};
 use linerate_sweep::spec::grammar;
@@ -26,6 +17,14 @@ use linerate_sys::{process, sockopt};
 use super::expect::missed;
 use super::record::RecordArgs;
 use super::{check_files, complain, exit_code, print, record};
+use linerate::expect::missed_by_run;
+use linerate::path::report;
+use linerate::path::{
+    IdentityOptions, Login, Observers, Offer, PathResult, PathTest, SideProbe, Target, forget,
+    host_and_port, plan, test_path,
+};
+use linerate::progress::style;
+use linerate::{Outcome, Progress};
 
 const COMMAND: &str = "linerate test";
 const PORT: u16 = 5201;
@@ -112,7 +111,7 @@ impl JsonLines {
 /// Longest time of all repetitions against a native server; `None` where nothing is examined.
 pub(crate) fn run_length(args: TestArgs) -> Option<Duration> {
     let (repeat, is_examined) = (args.repeat, !args.identity.forget);
-    let once = Duration::from_secs(plan(&args.spec(), &Offer::native()).seconds());
+    let once = Duration::from_secs(plan(&args.spec(), &Offer::native()).estimate_s);
     is_examined.then(|| once * repeat)
 }
 

@@ -4,9 +4,9 @@ use std::ffi::c_int;
 use std::io::Write;
 use std::path::PathBuf;
 
-use linerate::command_line::iperf3::{Request, read_words};
+use linerate::command_line::iperf3::{Request, read_args};
 use linerate_boundary::{Stderr, Stdout, Text, Words, guard};
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 
 use crate::error::{fail, fail_with};
 use crate::functions::run::open_log;
@@ -18,7 +18,7 @@ use crate::test::{Test, change, read};
 extern "C" fn iperf_parse_arguments(test: Option<&Test>, count: c_int, words: Words) -> c_int {
     guard(-1, || {
         let words = words.read(count);
-        match read_words(words.get(1..).unwrap_or_default()) {
+        match read_args(words.get(1..).unwrap_or_default()) {
             Ok(Request::Run(command, warnings)) => {
                 for warning in warnings {
                     // A program without a standard error has no reader of warnings.

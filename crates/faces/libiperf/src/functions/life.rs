@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use linerate_boundary::guard;
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 
 use crate::error::fail_with;
 use crate::settings::{SCTP, Settings, TCP, UDP};

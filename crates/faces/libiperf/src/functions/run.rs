@@ -10,8 +10,9 @@ use std::rc::Rc;
 use linerate::command_line::iperf3::OutputOptions;
 use linerate::{Client, StopHandle, server};
 use linerate_boundary::{CFile, Stderr, Stdout, guard, run_apart, stdout_file};
-use linerate_document::{Captured, Output, iperf3};
-use linerate_iperf3::ErrorCode;
+use linerate_document::{MemoryOutput, Output};
+use linerate_iperf3::report;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::sink::{Forward, Tee};
 use linerate_model::{Event, EventSink, Failure, SinkError};
@@ -57,7 +58,7 @@ fn run(test: Option<&Test>, work: Work) -> c_int {
             return fail_with(ErrorCode::NewTest);
         };
         let outcome = test.run(|settings, stop| {
-            let report = Captured::default();
+            let report = MemoryOutput::default();
             let output = output(&settings.output(), &report)?;
             let ended = run_apart(|| work(settings, output, stop));
             test.report().set(report.text().as_deref());
@@ -70,7 +71,7 @@ fn run(test: Option<&Test>, work: Work) -> c_int {
 fn run_client(settings: &Settings, output: Output, stop: &StopHandle) -> Result<(), Failure> {
     let spec = settings.client().map_err(|code| code.failure(None))?;
     let options = settings.output();
-    let mut report = iperf3::client_sink(options.report_options(Endpoint::Client), output);
+    let mut report = report::client_sink(options.report_options(Endpoint::Client), output);
     Client::new(spec)
         .report(&mut *report, options.verbose, stop)
         .outcome
@@ -81,7 +82,7 @@ fn run_server(settings: &Settings, output: Output, stop: &StopHandle) -> Result<
     let options = settings.output().report_options(Endpoint::Server);
     let failed: Rc<RefCell<Option<Failure>>> = Rc::default();
     let ended = Rc::clone(&failed);
-    let reporter = iperf3::server_reporter(options.clone(), output);
+    let reporter = report::server_reporter(options.clone(), output);
     let observed = move |sink: Box<dyn EventSink>| -> Box<dyn EventSink> {
         Box::new(Tee(sink, LastFailure(Rc::clone(&ended))))
     };
@@ -109,7 +110,7 @@ impl EventSink for LastFailure {
 
 /// Reports go to the standard output of the program, or to a file, and those in JSON to `copy` as
 /// well.
-fn output(options: &OutputOptions, copy: &Captured) -> Result<Output, Failure> {
+fn output(options: &OutputOptions, copy: &MemoryOutput) -> Result<Output, Failure> {
     let copy = options.json.then(|| copy.clone());
     Ok(match options.logfile.as_deref() {
         Some(path) => {
@@ -137,7 +138,7 @@ fn log_failure(error: &io::Error) -> Failure {
 /// Writes to a stream and to a copy.
 struct Copying<W> {
     to: W,
-    copy: Option<Captured>,
+    copy: Option<MemoryOutput>,
 }
 
 impl<W: Write> Write for Copying<W> {

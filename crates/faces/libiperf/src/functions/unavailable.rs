@@ -5,7 +5,7 @@
 use std::ffi::{c_double, c_int, c_long, c_void};
 
 use linerate_boundary::guard;
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 
 use crate::error::fail_with;
 

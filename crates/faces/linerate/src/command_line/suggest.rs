@@ -1,18 +1,20 @@
-//! Options of the dialects typed without their subcommand: which command line was probably meant.
+//! Options of the dialects typed without their subcommand: the command line that was probably
+//! meant.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use super::getopt::{Getopt, GetoptError, Grammar};
-use super::{iperf2, iperf3};
+use linerate_iperf2::options as iperf2;
+use linerate_iperf3::options as iperf3;
 
-/// A command line that linerate stands in for.
+/// A dialect whose options may have been typed.
 struct Dialect {
     /// The subcommand.
     command: &'static str,
     /// The name in sentences.
     name: &'static str,
-    grammar: fn() -> Grammar<usize>,
+    /// All options of a command line are its own.
+    knows: fn(&[OsString]) -> bool,
 }
 
 /// The dialects in the order in which they are suggested.
@@ -20,28 +22,24 @@ const DIALECTS: [Dialect; 2] = [
     Dialect {
         command: "iperf3",
         name: "iperf3",
-        grammar: iperf3::grammar,
+        knows: iperf3::are_known,
     },
     Dialect {
         command: "iperf2",
         name: "iperf 2",
-        grammar: iperf2::grammar,
+        knows: iperf2::are_known,
     },
 ];
 
 /// The error text for a command line that begins with an option of a dialect; `None` for any other.
-pub fn misplaced_options(words: &[OsString]) -> Option<String> {
-    let first = words.first().filter(|word| is_option(word))?;
-    let understands = |words: &[OsString]| {
-        DIALECTS
-            .iter()
-            .find(|dialect| is_understood(&(dialect.grammar)(), words))
-    };
-    let Dialect { command, name, .. } = understands(words).or_else(|| understands(&words[..1]))?;
-    let typed: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+pub fn misplaced_options(args: &[OsString]) -> Option<String> {
+    let first = args.first().filter(|arg| is_option(arg))?;
+    let knowing = |args: &[OsString]| DIALECTS.iter().find(|dialect| (dialect.knows)(args));
+    let Dialect { command, name, .. } = knowing(args).or_else(|| knowing(&args[..1]))?;
+    let typed: Vec<String> = args.iter().map(|arg| quoted(arg)).collect();
     let first = quoted(first);
 
-    let serve = if serves(words) {
+    let serve = if serves(args) {
         "\n  tip: `linerate serve` serves the same clients as a service, with a log and limits\n"
     } else {
         ""
@@ -53,28 +51,17 @@ pub fn misplaced_options(words: &[OsString]) -> Option<String> {
     ))
 }
 
-fn is_option(word: &OsStr) -> bool {
-    matches!(word.as_bytes(), [b'-', second, ..] if word != "--" && *second != b' ')
+fn is_option(arg: &OsStr) -> bool {
+    matches!(arg.as_bytes(), [b'-', second, ..] if arg != "--" && *second != b' ')
 }
 
-/// Whether the dialect knows every option. A missing value or an ambiguous abbreviation still names
-/// an option of it.
-fn is_understood(grammar: &Grammar<usize>, words: &[OsString]) -> bool {
-    !Getopt::new(grammar, words).any(|found| {
-        matches!(
-            found,
-            Err(GetoptError::Unrecognized(_) | GetoptError::InvalidLetter(_))
-        )
-    })
+fn serves(args: &[OsString]) -> bool {
+    args.iter().any(|arg| arg == "-s" || arg == "--server")
 }
 
-fn serves(words: &[OsString]) -> bool {
-    words.iter().any(|word| word == "-s" || word == "--server")
-}
-
-/// A word as a shell would need it.
-fn quoted(word: &OsStr) -> String {
-    let text = word.to_string_lossy();
+/// An argument quoted for a shell.
+fn quoted(arg: &OsStr) -> String {
+    let text = arg.to_string_lossy();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         text.into_owned()
@@ -87,9 +74,9 @@ fn quoted(word: &OsStr) -> String {
 mod tests {
     use super::*;
 
-    fn suggested(words: &[&str]) -> Option<String> {
-        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        let text = misplaced_options(&words)?;
+    fn suggested(args: &[&str]) -> Option<String> {
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        let text = misplaced_options(&args)?;
         let (_, rest) = text.split_once('`')?;
         Some(rest.split_once('`')?.0.to_owned())
     }
@@ -116,14 +103,14 @@ mod tests {
                 r"linerate iperf3 -c h -T 'a b'\''s'",
             ),
         ];
-        for (words, expected) in rows {
-            assert_eq!(suggested(words).as_deref(), Some(expected), "{words:?}");
+        for (args, expected) in rows {
+            assert_eq!(suggested(args).as_deref(), Some(expected), "{args:?}");
         }
     }
 
     #[test]
     fn other_command_lines_suggest_nothing() {
-        for words in [
+        for args in [
             &[][..],
             &["nosuch"],
             &["--nosuch"],
@@ -131,7 +118,7 @@ mod tests {
             &["--"],
             &["192.0.2.7", "-c"],
         ] {
-            assert_eq!(suggested(words), None, "{words:?}");
+            assert_eq!(suggested(args), None, "{args:?}");
         }
     }
 }

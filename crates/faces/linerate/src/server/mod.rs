@@ -11,12 +11,13 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use linerate_document::{Output, iperf3};
+use linerate_document::Output;
 use linerate_engine::{Interrupts, StopHandle};
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::report;
+use linerate_iperf3::wire::ErrorCode;
 use std::time::Duration;
 
-use crate::diagnose::observed_test;
+use crate::diagnose::{drops_for_clients, facts_for_clients};
 use crate::record::SessionRecords;
 pub use linerate_engine::dialect::iperf2::server::run as run_iperf2;
 use linerate_engine::dialect::iperf3::server;
@@ -33,13 +34,13 @@ use linerate_model::{EventSink, Failure, FailureKind, ServerEvent, ServerReporte
 /// What ended the server; also a signal.
 pub fn run_iperf3(
     spec: &ServerSpec,
-    options: iperf3::Options,
+    options: report::Options,
     output: Output,
     metrics: Option<SocketAddr>,
     records: Option<&SessionRecords>,
     interrupts: &dyn Interrupts,
 ) -> Result<(), Failure> {
-    let mut reporter = iperf3::server_reporter(options.clone(), output);
+    let mut reporter = report::server_reporter(options.clone(), output);
     if let Some(address) = metrics {
         reporter = metrics::offer(reporter, address, records.and_then(SessionRecords::metrics))
             .map_err(|e| Failure::error(ErrorCode::InitTest.number(), e.to_string()))?;
@@ -55,7 +56,7 @@ pub fn run_iperf3(
 /// What ended the server; also an interrupt.
 pub fn serve_iperf3(
     spec: &ServerSpec,
-    options: iperf3::Options,
+    options: report::Options,
     reporter: &mut dyn ServerReporter,
     interrupts: &dyn Interrupts,
 ) -> Result<(), Failure> {
@@ -63,11 +64,11 @@ pub fn serve_iperf3(
 }
 
 /// Sends clients that ask for them the server's report and facts about this host.
-fn peer_requests(options: iperf3::Options) -> PeerRequests {
+fn peer_requests(options: report::Options) -> PeerRequests {
     let mut requests = PeerRequests::default();
-    requests.report = Some(iperf3::peer_report(options));
-    requests.facts = observed_test::facts_for_clients();
-    requests.drops = observed_test::drops_for_clients();
+    requests.report = Some(report::peer_report(options));
+    requests.facts = facts_for_clients();
+    requests.drops = drops_for_clients();
     requests
 }
 

@@ -8,10 +8,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use linerate_document::{Output, iperf3, service};
+use linerate_document::{Output, service};
 use linerate_engine::Interrupts;
 use linerate_engine::dialect;
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::report;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::{AccessSource, Iperf2Listener};
 use linerate_model::sink::Forward;
@@ -173,7 +174,7 @@ fn serve_clients(
     let output = output.map_err(|e| failure(&e))?;
     let mut reporter = service::log_reporter(what.log, output.clone());
 
-    let requests = super::peer_requests(iperf3::Options::new(
+    let requests = super::peer_requests(report::Options::new(
         Endpoint::Server,
         program_version(),
         system_line(),

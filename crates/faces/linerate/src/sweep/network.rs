@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use linerate_doctor::observation::EndpointObservation;
 use linerate_engine::dialect::iperf3::client::ClientResult;
 use linerate_host::connect_advice::{TEST_SERVER, connect_failure};
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::record::Trial;
 use linerate_model::sink::Tee;
 use linerate_model::snapshot::Snapshot;

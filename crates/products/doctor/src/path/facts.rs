@@ -9,8 +9,8 @@ use linerate_model::path::{
 use linerate_model::snapshot::{Snapshot, Value};
 use linerate_model::units::{ns_to_s, rate_bps};
 
+use crate::arithmetic::to_f64;
 use crate::period::{Period, STEPS_MAX, TICKS_PER_SECOND};
-use crate::scope::to_f64;
 use crate::timeline::{RunFacts, TestInterval, added_up, insert, median, shares};
 
 const SRC: &str = "test";

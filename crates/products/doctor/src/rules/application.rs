@@ -5,7 +5,8 @@ use linerate_model::finding::{Confidence, Inapplicable, Severity};
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
 use crate::command::assignment;
 use crate::limit;
-use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
+use crate::rule::Rule;
+use crate::ruling::{NoMatch, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, Scope};
 
 pub(super) const RULES: &[Rule] = &[

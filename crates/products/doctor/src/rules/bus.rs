@@ -3,7 +3,8 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::{pcie_generation, pcie_usable_bps};
-use crate::rule::{NoMatch, Rule, Ruling, Suspect, matched, require, unknown};
+use crate::rule::Rule;
+use crate::ruling::{NoMatch, Ruling, Suspect, matched, require, unknown};
 use crate::scope::{Host, Nic, Reading, Scope};
 
 pub(super) const RULES: &[Rule] = &[

@@ -3,11 +3,13 @@
 use linerate_model::finding::{Confidence, Severity};
 use linerate_model::placement::cpu_list;
 
+use crate::arithmetic::to_f64;
 use crate::command::{Command, command};
 use crate::limit;
 use crate::placement::worker_shares;
-use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Host, Run, to_f64};
+use crate::rule::Rule;
+use crate::ruling::{NoMatch, Ruling, Suspect, clear, matched, require, unknown};
+use crate::scope::{Host, Run};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::run(

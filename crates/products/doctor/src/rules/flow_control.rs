@@ -6,7 +6,8 @@ use linerate_model::snapshot::Value;
 use super::link::losses_behind_step;
 use crate::arithmetic::tcp_ceiling;
 use crate::classes::Class;
-use crate::rule::{Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::rule::Rule;
+use crate::ruling::{Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Scope};
 use crate::setting::Change;
 

@@ -3,7 +3,8 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::command::Command;
-use crate::rule::{Match, NoMatch, Rule, Ruling, clear, matched, require, unknown};
+use crate::rule::Rule;
+use crate::ruling::{Match, NoMatch, Ruling, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Reading, Run};
 use crate::setting::Change;
 

@@ -2,11 +2,12 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use crate::arithmetic::tcp_ceiling;
+use crate::arithmetic::{tcp_ceiling, to_f64};
 use crate::classes::Class;
 use crate::command::command;
-use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Growth, Host, Nic, Reading, Run, Scope, to_f64};
+use crate::rule::Rule;
+use crate::ruling::{Match, NoMatch, Ruling, Suspect, clear, matched, require, unknown};
+use crate::scope::{Growth, Host, Nic, Reading, Run, Scope};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[

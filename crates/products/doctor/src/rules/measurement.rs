@@ -4,8 +4,10 @@ use linerate_model::finding::{Inapplicable, Severity};
 use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::{Quality, Value};
 
-use crate::rule::{Rule, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
-use crate::scope::{Host, Nic, Reading, Run, to_f64};
+use crate::arithmetic::to_f64;
+use crate::rule::Rule;
+use crate::ruling::{Ruling, Suspect, clear, inapplicable, matched, require, unknown};
+use crate::scope::{Host, Nic, Reading, Run};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::run(
@@ -214,7 +216,7 @@ pub(super) fn version_number(text: &str) -> Option<(u32, u32)> {
 }
 
 /// A run of another tool over the same two addresses that was much faster.
-fn faster_tool(run: &Run<'_>) -> Result<Option<(String, f64)>, crate::rule::NoMatch> {
+fn faster_tool(run: &Run<'_>) -> Result<Option<(String, f64)>, crate::ruling::NoMatch> {
     let ours = run.goodput_bps()?;
     let path = run.text("path")?;
     let others = run.host.runs().filter(|other| {
@@ -550,13 +552,13 @@ fn meta_02(host: &Host<'_>) -> Ruling {
 }
 
 /// Whether per-packet statistics of a virtual switch may be judged at all.
-pub(super) fn under_load(host: &Host<'_>) -> Result<(), crate::rule::NoMatch> {
+pub(super) fn under_load(host: &Host<'_>) -> Result<(), crate::ruling::NoMatch> {
     match meta_02(host) {
         Ok(_) => unknown(
             "ovs.pmd.* under load",
             "META-02: the sample was taken without load",
         ),
-        Err(missing @ crate::rule::NoMatch::Unknown(_)) => Err(missing),
+        Err(missing @ crate::ruling::NoMatch::Unknown(_)) => Err(missing),
         Err(_) => Ok(()),
     }
 }

@@ -4,11 +4,12 @@ use linerate_model::finding::{Confidence, Inapplicable, Severity};
 use linerate_model::snapshot::Source;
 
 use super::link::pace_command;
-use crate::arithmetic::ring_time_us;
+use crate::arithmetic::{ring_time_us, to_f64};
 use crate::classes::Class;
 use crate::command::command;
-use crate::rule::{Rule, Ruling, inapplicable, matched, require};
-use crate::scope::{Nic, Reading, to_f64};
+use crate::rule::Rule;
+use crate::ruling::{Ruling, inapplicable, matched, require};
+use crate::scope::{Nic, Reading};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
@@ -228,7 +229,7 @@ fn nic_05(nic: &Nic<'_>) -> Ruling {
 
 fn nic_06(nic: &Nic<'_>) -> Ruling {
     let shaped = match nic.growth(Class::Shaped) {
-        Err(crate::rule::NoMatch::Unknown(_))
+        Err(crate::ruling::NoMatch::Unknown(_))
             if nic.host.snapshot.source == Source::Live
                 && nic
                     .host

@@ -6,7 +6,8 @@ use linerate_model::snapshot::Source;
 use super::cpu::thread_or_cpu_load;
 use crate::command::command;
 use crate::limit;
-use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, matched, require};
+use crate::rule::Rule;
+use crate::ruling::{Match, NoMatch, Ruling, Suspect, matched, require};
 use crate::scope::Nic;
 use crate::setting::Change;
 

@@ -3,7 +3,8 @@
 use linerate_model::finding::{Confidence, Inapplicable, Severity};
 
 use crate::command::{Command, command, token_or};
-use crate::rule::{Match, Rule, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
+use crate::rule::Rule;
+use crate::ruling::{Match, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Host, Nic, Reading, Run, Scope};
 use crate::setting::Change;
 

@@ -4,7 +4,8 @@ use linerate_model::finding::Severity;
 use linerate_model::placement::cpu_list;
 
 use crate::placement::{other_end, share, softirq_shares, worker_shares};
-use crate::rule::{NoMatch, Rule, Ruling, clear, matched, require, unknown};
+use crate::rule::Rule;
+use crate::ruling::{NoMatch, Ruling, clear, matched, require, unknown};
 use crate::scope::{CpuLoad, Host, Run};
 
 pub(super) const RULES: &[Rule] = &[Rule::host(

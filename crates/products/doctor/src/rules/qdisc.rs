@@ -3,11 +3,12 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use super::measurement::version_number;
-use crate::arithmetic::shaper_payload;
+use crate::arithmetic::{shaper_payload, to_f64};
 use crate::command::command;
 use crate::limit::CONFIGURED_RATE;
-use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Nic, Qdisc, Run, to_f64};
+use crate::rule::Rule;
+use crate::ruling::{NoMatch, Ruling, Suspect, clear, matched, require, unknown};
+use crate::scope::{Nic, Qdisc, Run};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[

@@ -5,13 +5,14 @@ use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::{Absence, Source};
 
 use crate::arithmetic::{
-    COMMON_SPEEDS_MBPS, Network, Transport, expected_queues, goodput_ceiling, tcp_ceiling,
+    COMMON_SPEEDS_MBPS, Network, Transport, expected_queues, goodput_ceiling, tcp_ceiling, to_f64,
 };
 use crate::classes::Class;
 use crate::command::command;
 use crate::placement::irq_shares;
-use crate::rule::{Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Growth, Host, Nic, Reading, Scope, to_f64};
+use crate::rule::Rule;
+use crate::ruling::{Match, NoMatch, Ruling, Suspect, clear, matched, require, unknown};
+use crate::scope::{Growth, Host, Nic, Reading, Scope};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::nic(

@@ -1,7 +1,7 @@
 //! Words and settings that lift limits of a host, for checks before an experiment and for cells of
 //! it.
 
-use crate::rule::Match;
+use crate::ruling::Match;
 
 /// Descriptors that are enough for every plan of usual size.
 const NOFILE_USUAL: u64 = 200_000;

@@ -5,7 +5,7 @@ use linerate_model::finding::Evidence;
 use linerate_model::numbers::{bytes, rate};
 use linerate_model::sweep::{Hosts, Reason, ReasonName, SettingFacts, WindowDeficit};
 
-use crate::rule::{NoMatch, Ruling, clear, matched, require, unknown};
+use crate::ruling::{NoMatch, Ruling, clear, matched, require, unknown};
 
 /// From here on a CPU is saturated, in percent: a program never gets all of it.
 const CORE_FULL_PERCENT: f64 = 95.0;

@@ -4,7 +4,8 @@ use linerate_model::finding::{Confidence, Severity};
 
 use super::measurement::under_load;
 use super::offload::feature;
-use crate::rule::{Match, Rule, Ruling, clear, matched, require, unknown};
+use crate::rule::Rule;
+use crate::ruling::{Match, Ruling, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Scope};
 
 pub(super) const RULES: &[Rule] = &[

@@ -2,10 +2,11 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use crate::arithmetic::{bdp_bytes, buffer_bytes, tcp_ceiling, window_ceiling_bps};
+use crate::arithmetic::{bdp_bytes, buffer_bytes, tcp_ceiling, to_f64, window_ceiling_bps};
 use crate::limit;
-use crate::rule::{NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Host, Reading, Run, to_f64};
+use crate::rule::Rule;
+use crate::ruling::{NoMatch, Ruling, Suspect, clear, matched, require, unknown};
+use crate::scope::{Host, Reading, Run};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::run(

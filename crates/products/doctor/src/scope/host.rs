@@ -4,9 +4,10 @@ use linerate_model::finding::Inapplicable;
 use linerate_model::snapshot::{Absence, Fact, Quality, Snapshot, Source, Value};
 use linerate_model::stored_name;
 
-use super::reading::{Growth, Reading, to_f64};
+use super::reading::{Growth, Reading};
+use crate::arithmetic::to_f64;
 use crate::period::Period;
-use crate::rule::{NoMatch, unknown};
+use crate::ruling::{NoMatch, unknown};
 
 /// One host.
 #[derive(Debug, Clone, Copy)]

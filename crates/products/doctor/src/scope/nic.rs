@@ -7,7 +7,7 @@ use linerate_model::snapshot::{Absence, Fact, Quality, Value};
 use super::host::Host;
 use super::reading::{Growth, Reading};
 use crate::classes::{Class, classify};
-use crate::rule::{NoMatch, inapplicable, unknown};
+use crate::ruling::{NoMatch, inapplicable, unknown};
 
 /// One interface of a host.
 #[derive(Debug, Clone, Copy)]

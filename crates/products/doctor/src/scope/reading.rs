@@ -3,8 +3,9 @@
 use linerate_model::finding::{Confidence, Evidence};
 use linerate_model::snapshot::Value;
 
+use crate::arithmetic::to_f64;
 use crate::period::{Delta, Period};
-use crate::rule::{Match, NoMatch, Suspect, require, unknown};
+use crate::ruling::{Match, NoMatch, Suspect, require, unknown};
 
 /// A value with the key it was read from.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,10 +123,4 @@ impl Growth {
                 .push(Evidence::new(key, value.to_string(), threshold));
         }
     }
-}
-
-/// Counters stay far below 2^53 over a period; a total that does not is rounded.
-#[expect(clippy::cast_precision_loss, reason = "rounding is harmless here")]
-pub(crate) const fn to_f64(value: u64) -> f64 {
-    value as f64
 }

@@ -5,7 +5,7 @@ use linerate_model::finding::Inapplicable;
 use super::host::Host;
 use super::nic::Nic;
 use super::reading::Reading;
-use crate::rule::{NoMatch, clear, inapplicable, require, unknown};
+use crate::ruling::{NoMatch, clear, inapplicable, require, unknown};
 
 /// A round trip that grows this many times under load shows a queue, unless it is shorter than what
 /// schedulers add.

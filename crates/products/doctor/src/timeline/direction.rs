@@ -237,8 +237,8 @@ impl DirectionStats {
 
         if self.rates_bps.len() > 1 {
             let stalls = self.rates_bps.iter().filter(|rate| **rate == 0.0).count();
-            let share = crate::scope::to_f64(stalls as u64)
-                / crate::scope::to_f64(self.rates_bps.len() as u64);
+            let share = crate::arithmetic::to_f64(stalls as u64)
+                / crate::arithmetic::to_f64(self.rates_bps.len() as u64);
             facts.insert("stalled_share".into(), share.into());
         }
 
@@ -325,7 +325,8 @@ fn datagrams(facts: &mut RunFacts, rows: &[&StreamInterval]) {
 
 /// Datagrams lost, of all; absent without any.
 fn loss_share(lost: u64, packets: u64) -> Option<Value> {
-    (packets > 0).then(|| Value::from(crate::scope::to_f64(lost) / crate::scope::to_f64(packets)))
+    (packets > 0)
+        .then(|| Value::from(crate::arithmetic::to_f64(lost) / crate::arithmetic::to_f64(packets)))
 }
 
 /// The middle value, of an even number the higher one.

@@ -1,5 +1,4 @@
-//! Inventories of Ansible: hosts, groups and connection variables, and the JSON of
-//! `ansible-inventory --list`.
+//! The JSON of `ansible-inventory --list`: hosts, groups and connection variables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,15 +13,15 @@ const GROUP_LABEL: &str = "group.";
 
 /// How a host is connected, as far as Ansible's variables state it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Connection {
-    pub(super) host: Option<String>,
-    pub(super) user: Option<String>,
-    pub(super) port: Option<String>,
+struct Connection {
+    host: Option<String>,
+    user: Option<String>,
+    port: Option<String>,
 }
 
 impl Connection {
     /// Takes a variable; those that do not concern the connection are passed over.
-    pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let place = match name {
             "ansible_host" | "ansible_ssh_host" => &mut self.host,
             "ansible_user" | "ansible_ssh_user" => &mut self.user,
@@ -37,16 +36,6 @@ impl Connection {
 
         *place = Some(value.to_owned());
         Ok(())
-    }
-
-    /// The variables of this one, then those of the other.
-    pub(super) fn or(&self, other: &Self) -> Self {
-        let either = |a: &Option<String>, b: &Option<String>| a.clone().or_else(|| b.clone());
-        Self {
-            host: either(&self.host, &other.host),
-            user: either(&self.user, &other.user),
-            port: either(&self.port, &other.port),
-        }
     }
 
     /// Destination of ssh(1); a port makes it an URI.
@@ -66,20 +55,19 @@ impl Connection {
 }
 
 /// A host of an inventory with its groups as labels.
-pub(super) fn host(
+fn host(
     name: &str,
-    line: Option<usize>,
     connection: &Connection,
     groups: &BTreeSet<&str>,
 ) -> Result<Host, InventoryError> {
-    let mut host = Host::named(name, line)?;
+    let mut host = Host::named(name, None)?;
     if let Some(port) = connection
         .port
         .as_ref()
         .filter(|port| port.parse::<u16>().is_err())
     {
         return Err(InventoryError::new(
-            line,
+            None,
             format!("host {name}: {port:?} is no port"),
         ));
     }
@@ -138,9 +126,7 @@ pub fn from_json(text: &str) -> Result<Inventory, InventoryError> {
                 .map_err(|text| InventoryError::new(None, format!("host {name}: {text}")))?;
         }
 
-        inventory
-            .hosts
-            .push(host(name, None, &connection, &groups)?);
+        inventory.hosts.push(host(name, &connection, &groups)?);
     }
 
     check::inventory(inventory)

@@ -137,7 +137,7 @@ fn host(host: &Host) -> Result<(), InventoryError> {
     match host
         .paths
         .keys()
-        .find(|path| !crate::message::is_name(path, 32))
+        .find(|path| !crate::protocol::message::is_name(path, 32))
     {
         Some(path) => wrong(format!(
             "{path:?} is no name of a path: 1 to 32 of A-Z a-z 0-9 _ -"

@@ -12,7 +12,7 @@ use super::{
     Control, HOSTS_MAX, Host, Inventory, InventoryError, PORTS_DEFAULT, Rack, Reach, check,
     check_size,
 };
-use crate::message::Ports;
+use crate::protocol::message::Ports;
 
 /// Reads an inventory.
 ///

@@ -6,8 +6,6 @@ use serde::Deserialize;
 
 /// Most groups of an inventory.
 pub(super) const GROUPS_MAX: usize = 4096;
-/// Most groups within each other.
-pub(super) const DEPTH_MAX: usize = 16;
 
 /// A group.
 #[derive(Debug, Default, Deserialize)]
@@ -37,30 +35,6 @@ impl Groups {
         }
 
         of_hosts
-    }
-
-    /// Distance of each group from the outermost one around it; `None` when groups contain each
-    /// other, or deeper than [`DEPTH_MAX`].
-    pub(super) fn depths(&self) -> Option<BTreeMap<&str, usize>> {
-        let mut depths: BTreeMap<&str, usize> =
-            self.0.keys().map(|name| (name.as_str(), 0)).collect();
-        for _ in 0..=DEPTH_MAX {
-            let mut has_changed = false;
-            for (name, group) in &self.0 {
-                let below = depths.get(name.as_str()).map_or(0, |depth| depth + 1);
-                for child in &group.children {
-                    let depth = depths.entry(child).or_default();
-                    has_changed |= *depth < below;
-                    *depth = below.max(*depth);
-                }
-            }
-
-            if !has_changed {
-                return Some(depths);
-            }
-        }
-
-        None
     }
 
     /// The group and all groups in it, each once.

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use linerate_fleet::TaskId;
-use linerate_fleet::agent::{Action, Agent, Finish, Input, Service};
-use linerate_fleet::message::{
+use linerate_fleet::protocol::agent::{Action, Agent, Finish, Input, Service};
+use linerate_fleet::protocol::message::{
     Done, Ended, Hello, JsonText, LINE_MAX_BYTES, Outcome, Preflighted, ProbeOutcome, ProbeReport,
     Sample, TaskEnd, TaskRate, Versions,
 };
@@ -314,8 +314,8 @@ fn window() -> Option<JsonText> {
     JsonText::new("{\"cpu\":1}".to_owned())
 }
 
-fn report(peers: &[linerate_fleet::message::ProbeTarget]) -> Preflighted {
-    let probed = |target: &linerate_fleet::message::ProbeTarget| ProbeReport {
+fn report(peers: &[linerate_fleet::protocol::message::ProbeTarget]) -> Preflighted {
+    let probed = |target: &linerate_fleet::protocol::message::ProbeTarget| ProbeReport {
         peer: target.peer,
         port: target.port,
         outcome: ProbeOutcome::Ok,

@@ -1,10 +1,10 @@
 //! Commands that no message can hold.
 
 use linerate_fleet::TaskId;
-use linerate_fleet::coordinator::{
+use linerate_fleet::protocol::coordinator::{
     Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings, Step,
 };
-use linerate_fleet::message::{ArmTask, FailCode, PathAddress, Plan};
+use linerate_fleet::protocol::message::{ArmTask, FailCode, PathAddress, Plan};
 
 use crate::dialogue::{parse, run_id, task};
 

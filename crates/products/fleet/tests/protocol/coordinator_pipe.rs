@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 
 use linerate_fleet::TaskId;
-use linerate_fleet::coordinator::{
+use linerate_fleet::protocol::coordinator::{
     Action, Coordinator, End, Input, RoundPlan, RoundTask, Settings,
 };
-use linerate_fleet::message::{ArmTask, FactsDepth, Plan, Preflight};
+use linerate_fleet::protocol::message::{ArmTask, FactsDepth, Plan, Preflight};
 use serde_json::{Value, json};
 
 use crate::dialogue::{run_id, task};

@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 
 use linerate_fleet::TaskId;
-use linerate_fleet::agent::{Action as AgentAction, Agent, Finish, Input as AgentInput, Service};
-use linerate_fleet::coordinator::{
+use linerate_fleet::protocol::agent::{
+    Action as AgentAction, Agent, Finish, Input as AgentInput, Service,
+};
+use linerate_fleet::protocol::coordinator::{
     Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings, Step,
 };
-use linerate_fleet::message::{
+use linerate_fleet::protocol::message::{
     ArmTask, Done, FactsDepth, Hello, JsonText, Outcome, PREAMBLE, Plan, Preflight, Preflighted,
     TaskEnd, Versions,
 };
@@ -228,7 +230,9 @@ impl Fleet {
 
     fn results(&self) -> Vec<(TaskId, Outcome, bool)> {
         let result = |(_, action): &(u64, Action)| match action {
-            Action::Result(result) if result.role == linerate_fleet::message::Role::Client => {
+            Action::Result(result)
+                if result.role == linerate_fleet::protocol::message::Role::Client =>
+            {
                 Some((result.task, result.end.outcome, result.is_plausible))
             }
             _ => None,

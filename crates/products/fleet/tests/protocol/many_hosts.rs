@@ -1,6 +1,6 @@
 //! A fleet of many hosts: what a coordinator sends them at the same time.
 
-use linerate_fleet::coordinator::{Action, Coordinator, Input};
+use linerate_fleet::protocol::coordinator::{Action, Coordinator, Input};
 
 use super::fuzzing::{line, plan, settings};
 

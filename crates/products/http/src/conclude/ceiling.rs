@@ -20,11 +20,11 @@ const TCP_BYTES: u32 = 20;
 const TIMESTAMPS_BYTES: u32 = 12;
 /// From here on acknowledgements and requests may slow down the answers where the directions share
 /// or differ.
-pub const OPPOSITE_SHARE_WARNING: f64 = 0.8;
+pub(crate) const OPPOSITE_SHARE_WARNING: f64 = 0.8;
 
 /// An Ethernet link and what TCP puts on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Link {
+pub(crate) struct Link {
     /// Speed in bit/s.
     pub bps: f64,
     /// Largest packet in bytes.
@@ -44,7 +44,7 @@ pub struct Link {
 impl Link {
     /// A link of this speed with the usual rest: MTU 1500, IPv4, timestamps, no VLAN.
     #[must_use]
-    pub fn of_speed(bps: f64) -> Self {
+    pub(crate) fn of_speed(bps: f64) -> Self {
         Self {
             bps,
             mtu_bytes: 1500,
@@ -59,7 +59,7 @@ impl Link {
     /// two; `bps` instead of the speed where it is given. `None` on one host, and where neither
     /// speed nor packet size are known.
     #[must_use]
-    pub fn between(
+    pub(crate) fn between(
         client: &Environment,
         server: Option<&Environment>,
         is_ipv6: bool,
@@ -89,7 +89,7 @@ impl Link {
 
     /// The same link, with the segments that these runs had.
     #[must_use]
-    pub fn with_segments_of(self, runs: &[CellRun]) -> Self {
+    pub(crate) fn with_segments_of(self, runs: &[CellRun]) -> Self {
         let ends = runs
             .iter()
             .flat_map(|run| std::iter::once(&run.client).chain(&run.server));
@@ -104,7 +104,7 @@ impl Link {
 
     /// Most bytes of payload in a segment; `None` when the headers alone fill the packet.
     #[must_use]
-    pub fn mss_bytes(&self) -> Option<u32> {
+    pub(crate) fn mss_bytes(&self) -> Option<u32> {
         let most = self
             .mtu_bytes
             .checked_sub(self.header_bytes())
@@ -117,7 +117,7 @@ impl Link {
 
     /// Bytes on the wire of a frame that is full.
     #[must_use]
-    pub fn full_frame_bytes(&self) -> u32 {
+    pub(crate) fn full_frame_bytes(&self) -> u32 {
         let packet_bytes = self.mss_bytes().map(|mss| mss + self.header_bytes());
         packet_bytes
             .unwrap_or(self.mtu_bytes)
@@ -126,20 +126,20 @@ impl Link {
 
     /// Bytes on the wire of every frame beside the payload of TCP.
     #[must_use]
-    pub fn overhead_bytes(&self) -> u32 {
+    pub(crate) fn overhead_bytes(&self) -> u32 {
         self.framing_bytes() + self.header_bytes()
     }
 
     /// Payload of TCP in bit/s when every frame is full; `None` where no payload fits.
     #[must_use]
-    pub fn goodput_bps(&self) -> Option<f64> {
+    pub(crate) fn goodput_bps(&self) -> Option<f64> {
         Some(self.bps * f64::from(self.mss_bytes()?) / f64::from(self.full_frame_bytes()))
     }
 
     /// Bits per second on the wire of so many bytes per second of HTTP, at least: when every frame
     /// is full.
     #[must_use]
-    pub fn wire_bps_of(&self, http_bytes_per_s: f64) -> Option<f64> {
+    pub(crate) fn wire_bps_of(&self, http_bytes_per_s: f64) -> Option<f64> {
         Some(
             8.0 * http_bytes_per_s * f64::from(self.full_frame_bytes())
                 / f64::from(self.mss_bytes()?),
@@ -164,7 +164,7 @@ impl Link {
 /// Most that TCP alone reached in the direction of the answers, in bit/s of payload; 0 without such
 /// a test.
 #[must_use]
-pub fn reached_bps(baseline: &[Baseline]) -> f64 {
+pub(crate) fn reached_bps(baseline: &[Baseline]) -> f64 {
     baseline
         .iter()
         .filter(|test| test.is_reverse)
@@ -175,7 +175,7 @@ pub fn reached_bps(baseline: &[Baseline]) -> f64 {
 /// Share of the link that TCP alone reached in the direction of the answers, at most 1; 1 without
 /// such a test.
 #[must_use]
-pub fn reached_share(baseline: &[Baseline], link: &Link) -> f64 {
+pub(crate) fn reached_share(baseline: &[Baseline], link: &Link) -> f64 {
     let reached = reached_bps(baseline);
     match link.goodput_bps() {
         Some(theory) if reached > 0.0 && theory > 0.0 => (reached / theory).min(1.0),
@@ -185,7 +185,7 @@ pub fn reached_share(baseline: &[Baseline], link: &Link) -> f64 {
 
 /// Whether an answer may share a segment with the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Segments {
+pub(crate) enum Segments {
     /// Every answer begins one: one request at a time on a connection.
     Own,
     /// Answers follow each other without a gap: pipelining, HTTP/2.
@@ -194,7 +194,7 @@ pub enum Segments {
 
 /// How much of a link answers of one kind may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ceiling {
+pub(crate) struct Ceiling {
     link: Link,
     mss_bytes: u64,
     reached: f64,
@@ -205,7 +205,7 @@ impl Ceiling {
     /// The ceiling of a link of which TCP alone reaches this share (see [`reached_share`]). `None`
     /// where no payload fits into a packet.
     #[must_use]
-    pub fn new(link: Link, reached: f64, segments: Segments) -> Option<Self> {
+    pub(crate) fn new(link: Link, reached: f64, segments: Segments) -> Option<Self> {
         Some(Self {
             link,
             mss_bytes: u64::from(link.mss_bytes()?),
@@ -216,13 +216,13 @@ impl Ceiling {
 
     /// Most answers per second. The bytes of the head are those measured, not assumed.
     #[must_use]
-    pub fn responses_per_s(&self, header_bytes: u64, payload_bytes: u64) -> f64 {
+    pub(crate) fn responses_per_s(&self, header_bytes: u64, payload_bytes: u64) -> f64 {
         self.reached * self.link.bps / self.bits_per_response(header_bytes, payload_bytes)
     }
 
     /// Bits on the wire of an answer, with all headers and the frames around them.
     #[must_use]
-    pub fn bits_per_response(&self, header_bytes: u64, payload_bytes: u64) -> f64 {
+    pub(crate) fn bits_per_response(&self, header_bytes: u64, payload_bytes: u64) -> f64 {
         let answer = header_bytes.saturating_add(payload_bytes).max(1);
         8.0 * self.wire_bytes(answer, self.segments)
     }
@@ -231,7 +231,7 @@ impl Ceiling {
     /// requests themselves, and one acknowledgement for two segments of an answer. Receive offload
     /// lowers it.
     #[must_use]
-    pub fn opposite_share(
+    pub(crate) fn opposite_share(
         &self,
         responses_per_s: f64,
         request_bytes: u64,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Both hosts at the start of an experiment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct StartRecord {
+pub(crate) struct StartRecord {
     /// Start, wall clock of the client.
     pub started_unix_ms: u64,
     /// The negotiated protocol; absent in older directories.
@@ -20,7 +20,7 @@ pub struct StartRecord {
 impl StartRecord {
     /// Changes since an earlier start that make runs of both hard to compare, in words.
     #[must_use]
-    pub fn changes_since(&self, before: &Self) -> Vec<String> {
+    pub(crate) fn changes_since(&self, before: &Self) -> Vec<String> {
         let mut changed = changes(&before.client, &self.client);
         match (&before.server, &self.server) {
             (Some(before), Some(now)) => changed.extend(changes(before, now)),
@@ -42,7 +42,7 @@ impl StartRecord {
 /// entry for each change, in words; empty for the same host. What either side could not read is no
 /// change.
 #[must_use]
-pub fn changes(before: &Environment, after: &Environment) -> Vec<String> {
+pub(crate) fn changes(before: &Environment, after: &Environment) -> Vec<String> {
     [
         change("linerate", &Some(&before.version), &Some(&after.version)),
         change("kernel", &before.kernel, &after.kernel),

@@ -18,15 +18,15 @@ use crate::plan::Plan;
 use crate::plan::cells::Phases;
 use cells::JudgedCells;
 
-pub use cells::refinements;
-pub use sentences::{path_defects, slow_tests};
+pub(crate) use cells::refinements;
+pub(crate) use sentences::{path_defects, slow_tests};
 
 /// Share of invalid cells above which the experiment is invalid.
 const INVALID_MAX: f64 = 0.2;
 
 /// The inputs of an experiment that do not change while it runs.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub(crate) struct Setup {
     /// The server, as the user wrote it.
     pub target: String,
     /// Port of the server.
@@ -52,20 +52,20 @@ pub struct Setup {
 impl Setup {
     /// The link between both hosts; see [`Link::between`].
     #[must_use]
-    pub fn link(&self) -> Option<Link> {
+    pub(crate) fn link(&self) -> Option<Link> {
         self.link_of(self.plan.line_rate_bps)
     }
 
     /// The same with this rate instead of the known one.
     #[must_use]
-    pub fn link_of(&self, bps: Option<f64>) -> Option<Link> {
+    pub(crate) fn link_of(&self, bps: Option<f64>) -> Option<Link> {
         Link::between(&self.client, self.server.as_ref(), self.is_ipv6, bps)
     }
 }
 
 /// What an experiment brought so far.
 #[derive(Debug, Clone, Default)]
-pub struct Kept {
+pub(crate) struct Kept {
     /// TCP alone.
     pub baseline: Vec<Baseline>,
     /// Runs of all phases in the order they were made, with their flags.
@@ -76,7 +76,7 @@ pub struct Kept {
 
 /// What a study is made from.
 #[derive(Debug, Clone, Copy)]
-pub struct StudyInput<'a> {
+pub(crate) struct StudyInput<'a> {
     /// The fixed inputs.
     pub setup: &'a Setup,
     /// Time all of it took.
@@ -110,7 +110,7 @@ impl StudyInput<'_> {
 
 /// Judges an experiment.
 #[must_use]
-pub fn study(input: &StudyInput<'_>) -> Study {
+pub(crate) fn study(input: &StudyInput<'_>) -> Study {
     let (setup, kept) = (input.setup, input.kept);
     let judged = JudgedCells::of(input);
     let idle = c10k::idle(&kept.runs);
@@ -157,7 +157,7 @@ fn protocol(runs: &[CellRun]) -> Vec<NegotiatedProtocol> {
 
 /// How an experiment came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub(crate) enum Ending {
     /// It is complete enough.
     Done,
     /// Something that was wanted is missed.
@@ -170,7 +170,7 @@ pub enum Ending {
 
 /// How an experiment came out; the objective counts only with `--assert`.
 #[must_use]
-pub fn ending(study: &Study, is_asserted: bool) -> Ending {
+pub(crate) fn ending(study: &Study, is_asserted: bool) -> Ending {
     if invalid_share(study).is_some_and(|share| share > INVALID_MAX) {
         Ending::TooManyInvalid
     } else if is_asserted && study.passes.iter().any(|pass| pass.is_met == Some(false)) {
@@ -189,7 +189,7 @@ fn is_all_skipped(study: &Study) -> bool {
 
 /// Invalid cells as a share of those that were run; `None` where none was.
 #[must_use]
-pub fn invalid_share(study: &Study) -> Option<f64> {
+pub(crate) fn invalid_share(study: &Study) -> Option<f64> {
     let run: Vec<_> = study
         .cells
         .iter()

@@ -13,7 +13,7 @@ use super::medians::{cpu_ns_per_request, cpus, wire_bps};
 
 /// A run as a trial. Its number and its start are those of the run it belongs to, and set there.
 #[must_use]
-pub fn trial(run: &CellRun, link: Option<&Link>) -> Trial {
+pub(crate) fn trial(run: &CellRun, link: Option<&Link>) -> Trial {
     let state = state(run);
     let key = &run.key;
     let mut factors = vec![
@@ -44,14 +44,14 @@ pub fn trial(run: &CellRun, link: Option<&Link>) -> Trial {
 
 /// The study with its runs once, which are trials of the record.
 #[must_use]
-pub fn without_runs(mut study: Study) -> Study {
+pub(crate) fn without_runs(mut study: Study) -> Study {
     study.cells.iter_mut().for_each(|cell| cell.runs.clear());
     study
 }
 
 /// The study with the runs of its cells, which a record has as trials.
 #[must_use]
-pub fn with_runs(study: &Study, trials: &[Trial]) -> Study {
+pub(crate) fn with_runs(study: &Study, trials: &[Trial]) -> Study {
     let mut study = study.clone();
     let runs = trials.iter().filter_map(|trial| match &trial.detail {
         Some(Detail::Cell(run)) => Some(&**run),

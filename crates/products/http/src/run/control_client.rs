@@ -241,7 +241,7 @@ impl ControlSession {
             .min()
     }
 
-    fn keep(&mut self) {
+    fn keep_alive(&mut self) {
         if self
             .client
             .as_mut()
@@ -266,7 +266,7 @@ fn serve(tasks: &Receiver<Task>, mut session: ControlSession) {
     loop {
         match tasks.recv_timeout(KEEP_PERIOD) {
             Ok(task) => task(&mut session),
-            Err(RecvTimeoutError::Timeout) => session.keep(),
+            Err(RecvTimeoutError::Timeout) => session.keep_alive(),
             Err(RecvTimeoutError::Disconnected) => return session.close(),
         }
     }

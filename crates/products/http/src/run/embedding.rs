@@ -12,13 +12,16 @@ pub trait LiveView {
     fn update(&self, change: &mut dyn FnMut(&mut LiveState));
 }
 
+/// Parses `HOST` or `HOST:PORT` with a default port.
+pub(crate) type HostAndPort = fn(&str, u16) -> Result<(String, u16), String>;
+
 /// Functions of the program that runs a load or an experiment.
 #[derive(Debug, Clone, Copy)]
 pub struct Embedding {
     /// Opens a view on the terminal; `None` where there is no terminal that can show it.
     pub open_view: fn() -> Option<Box<dyn LiveView>>,
     /// Host and port of `HOST` or `HOST:PORT` with this default port.
-    pub host_and_port: fn(&str, u16) -> Result<(String, u16), String>,
+    pub host_and_port: HostAndPort,
     /// The identity that a server has to prove, with the token of this file.
     pub identity_demand: fn(Option<&Path>, &Target) -> Result<IdentityDemand, Error>,
     /// Keeps the key of a server that was met for the first time; remarks for the user.

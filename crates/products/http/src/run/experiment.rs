@@ -19,7 +19,7 @@ const REFINEMENT_ROUNDS_MAX: u32 = 2;
 const VAIN_REPEATS_MAX: u32 = 2;
 
 /// The hosts under test, as an experiment uses them.
-pub trait CellRunner {
+pub(super) trait CellRunner {
     /// Why the experiment cannot continue.
     type Error;
 
@@ -80,7 +80,7 @@ pub trait CellRunner {
 ///
 /// # Errors
 /// The runner's.
-pub fn run<R: CellRunner>(
+pub(super) fn run<R: CellRunner>(
     setup: &Setup,
     is_forced: bool,
     kept: Kept,
@@ -330,7 +330,7 @@ fn is_isolated(phase: Phase) -> bool {
 
 /// A run that was not made.
 #[must_use]
-pub fn skipped(planned: &PlannedRun, started_unix_ms: u64, reason: &str) -> CellRun {
+pub(super) fn skipped(planned: &PlannedRun, started_unix_ms: u64, reason: &str) -> CellRun {
     let mut run = CellRun::new(planned.key, planned.repeat, RunState::Skipped);
     run.reason = Some(reason.to_owned());
     run.started_unix_ms = started_unix_ms;

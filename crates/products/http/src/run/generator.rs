@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
 
 use linerate_doctor::http::{descriptors_for, worker_processes};
 use linerate_host::{Tested, Watched};
@@ -10,9 +11,11 @@ use linerate_model::outcome::Error;
 use linerate_sys::socket::{self, Family};
 use linerate_sys::{cpu, interfaces, process};
 
+use super::probe_error;
 use super::watch::{Watch, cannot_watch};
 use crate::load::ports::parse_reserved;
-use crate::load::{Local, Processes, WorkerPool};
+use crate::load::{LoadSpec, Local, Processes, WorkerPool};
+use crate::probe::{self, ProbeResult, ProbeTarget};
 use crate::target::Target;
 
 /// What the command line leaves to this host.
@@ -55,6 +58,48 @@ impl Resolved {
             address,
         }
     }
+}
+
+/// A load with what this host and the resolver know: addresses of the server and of the device, and
+/// ports.
+///
+/// # Errors
+/// A name or a device without an address.
+pub(super) fn completed(
+    mut load: LoadSpec,
+    target: &Target,
+    opening: &Opening,
+) -> Result<LoadSpec, Error> {
+    load.sources
+        .extend(addresses_of_device(opening.source_device.as_deref())?);
+    load.destinations = addresses(target, &opening.resolved, opening.only_v6)?;
+    load.resets_at_end = opening.resets_at_end.unwrap_or(are_local(&load));
+    load.port_range = port_range();
+    load.ports_skipped = reserved_ports();
+
+    Ok(load)
+}
+
+/// Whether all addresses of the server are of this host.
+pub(super) fn are_local(load: &LoadSpec) -> bool {
+    let mut addresses = load.destinations.iter();
+    addresses.all(|address| interfaces::is_local(address.ip()))
+}
+
+/// Sends the request of a load once.
+///
+/// # Errors
+/// A server that does not answer, or an invalid request.
+pub(super) fn probe_server(load: &LoadSpec, address: SocketAddr) -> Result<ProbeResult, Error> {
+    let local = local_end(address, &load.sources, load.ports, &load.ports_skipped);
+    let target = ProbeTarget {
+        address,
+        local,
+        protocol: &load.protocol,
+        connect_timeout: Duration::from_nanos(load.connect_timeout_ns),
+        timeout: Duration::from_nanos(load.timeout_ns),
+    };
+    probe::send(target, &load.request, load.is_head).map_err(probe_error)
 }
 
 /// The addresses of a server: one of its host, with every port.
@@ -100,7 +145,7 @@ pub(super) fn addresses(
 ///
 /// # Errors
 /// A device without an address.
-pub(super) fn addresses_of_device(device: Option<&str>) -> Result<Vec<IpAddr>, Error> {
+fn addresses_of_device(device: Option<&str>) -> Result<Vec<IpAddr>, Error> {
     let Some(device) = device else {
         return Ok(Vec::new());
     };

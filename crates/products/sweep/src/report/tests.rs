@@ -465,11 +465,7 @@ fn page_of_a_record_has_its_answer_and_its_reports() {
     record.state = RunState::Complete;
     record.trials = (0..2).map(of).collect();
 
-    let page = record_html(
-        std::slice::from_ref(&record),
-        Stretch::default(),
-        record_part,
-    );
+    let page = record_html(std::slice::from_ref(&record), Stretch::default(), RECORDS);
     assert!(
         page.contains("Use 10 streams: received 288 Gbit/s"),
         "{page}"
@@ -480,7 +476,7 @@ fn page_of_a_record_has_its_answer_and_its_reports() {
     );
     assert!(!page.contains("best of 2 settings"), "{page}");
 
-    let anonymous = record_html(&[anonymized(&record)], Stretch::default(), record_part);
+    let anonymous = record_html(&[anonymized(&record)], Stretch::default(), RECORDS);
     assert!(
         !anonymous.contains("192.0.2.7") && anonymous.contains("Use 10 streams"),
         "{anonymous}"

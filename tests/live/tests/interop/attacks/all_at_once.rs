@@ -1,4 +1,4 @@
-//! Every attack on one server at the same time. `make attacks` takes five minutes.
+//! Every attack on one server at the same time. `make live SUITE=attacks` takes five minutes.
 
 use super::attacked::{Attack, AttackedServer};
 use super::{

@@ -2,7 +2,7 @@
 //! and calls equal paths worse as rarely as its statistics promise. Method: records as files;
 //! recorded tests through a shaper between two namespaces, whose rate and settings are changed.
 //!
-//! `make compare` sets `LINERATE_COMPARISONS` to 40.
+//! `make live SUITE=compare` sets `LINERATE_COMPARISONS` to 40.
 
 use std::env;
 use std::fs;
@@ -333,7 +333,7 @@ impl Path1G {
 }
 
 /// Comparisons of equal paths, each with the one before; one of four is also with a slower shaper.
-/// `make compare` makes more.
+/// `make live SUITE=compare` makes more.
 fn comparisons() -> usize {
     env::var("LINERATE_COMPARISONS").map_or(2, |count| {
         count.parse().expect("LINERATE_COMPARISONS is a number")

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::Command;
 
 use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run, try_run};
-use linerate_interop::{Process, TIMEOUT, linerate, original, ours, skip, wait_until, words};
+use linerate_interop::{
+    Process, TIMEOUT, linerate, original, ours, skip, unsupported, wait_until, words,
+};
 use serde_json::Value;
 
 fn ids(diagnosis: &Value) -> Vec<&str> {
@@ -330,7 +332,7 @@ fn own_device() -> Option<String> {
     let mut with_device = interfaces.filter(|entry| entry.path().join("device").exists());
     let found = with_device.find_map(|entry| entry.file_name().into_string().ok());
     if found.is_none() {
-        skip("no interface of this machine has a device");
+        unsupported("no interface of this machine has a device");
     }
     found
 }
@@ -389,7 +391,7 @@ fn facts_of_the_bus_agree_with_lspci() {
     let live = facts(&[&device], &file("live.json"));
     let key = |fact: &str| format!("nic.{device}.pci.{fact}");
     let Some(address) = live[key("addr")]["v"].as_str() else {
-        skip("the device is not on the PCI bus");
+        unsupported("the device is not on the PCI bus");
         return;
     };
     let output = std::process::Command::new("lspci")
@@ -579,7 +581,7 @@ fn filters_and_rules_of_the_firewall_are_counted() {
         ran.is_ok_and(|ran| ran.status.success())
     };
     if !nft(&["add", "table", "inet", "lr"]) {
-        skip("nft is not installed, or the kernel has no nf_tables");
+        unsupported("nft is not installed, or the kernel has no nf_tables");
         return;
     }
 

@@ -5,7 +5,7 @@
 use std::thread::available_parallelism;
 
 use linerate_interop::namespaces::{DEVICE, Net, run};
-use linerate_interop::{Keys, Server, original, ours, skip};
+use linerate_interop::{Keys, Server, original, ours, unsupported};
 use serde_json::Value;
 
 /// Findings that this machine may add to any test: its default congestion control paces, its two
@@ -142,7 +142,7 @@ fn idle_and_all_ticks() -> Vec<[u64; 2]> {
 #[test]
 fn timed_placement_that_is_advised_has_no_finding() {
     if available_parallelism().map_or(1, usize::from) < 2 {
-        return skip("needs two CPUs");
+        return unsupported("needs two CPUs");
     }
 
     let Some(net) = Net::new() else { return };
@@ -164,7 +164,7 @@ fn timed_placement_that_is_advised_has_no_finding() {
         .zip(idle_and_all_ticks())
         .map(|(before, after)| [0, 1].map(|at| after[at] - before[at]));
     if !during.any(|[idle, all]| idle * 10 > all * 8) {
-        return skip("other programs use the other CPUs");
+        return unsupported("other programs use the other CPUs");
     }
 
     let advised = advice(&bound).unwrap_or_else(|| panic!("no CPU-10: {bound:#}"));

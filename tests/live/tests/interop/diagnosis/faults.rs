@@ -2,8 +2,9 @@
 //! and in no other. Method: one fault in network namespaces of our own, at one of the two hosts or
 //! at a bridge between them.
 //!
-//! Each test is of one fault, or of one end, of its kind. `make faults` sets `LINERATE_FAULT_RUNS`:
-//! every fault at every end is tested that often, and one wrong verdict in twenty is allowed.
+//! Each test is of one fault, or of one end, of its kind. `make live SUITE=faults` sets
+//! `LINERATE_FAULT_RUNS`: every fault at every end is tested that often, and one wrong verdict in
+//! twenty is allowed.
 
 use std::env;
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::process::Command;
 use std::thread::available_parallelism;
 
 use linerate_interop::namespaces::{Net, SERVER, inside, try_run};
-use linerate_interop::{ControlGroup, Process, original, ours, skip, words};
+use linerate_interop::{ControlGroup, Process, original, ours, skip, unsupported, words};
 use serde_json::Value;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -76,7 +77,7 @@ impl Fault {
             .output()
             .expect("sh");
         if !made.status.success() {
-            skip(&format!(
+            unsupported(&format!(
                 "{}: {}",
                 self.made_by,
                 String::from_utf8_lossy(&made.stderr).trim()
@@ -365,7 +366,7 @@ fn busy_programs(cpu: &str, count: usize) -> Vec<Process> {
 #[test]
 fn programs_that_use_the_cpu_of_one_end_are_named() {
     if available_parallelism().map_or(1, usize::from) < 2 || !try_run("taskset -c 1 true") {
-        return skip("needs CPUs 0 and 1");
+        return unsupported("needs CPUs 0 and 1");
     }
 
     let ends = [("0", 3), ("1", 2)];
@@ -384,7 +385,7 @@ fn programs_that_use_the_cpu_of_one_end_are_named() {
 #[test]
 fn a_program_that_uses_one_cpu_beside_the_test_is_named() {
     if available_parallelism().map_or(1, usize::from) != 2 {
-        return skip("needs two CPUs, of which a program uses one");
+        return unsupported("needs two CPUs, of which a program uses one");
     }
 
     let _program = busy_programs("1", 1);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use linerate_interop::namespaces::{DEVICE, Net, inside, run};
-use linerate_interop::{skip, words};
+use linerate_interop::{unsupported, words};
 use serde_json::Value;
 
 /// A fault at one end, and the rule whose finding has the fix.
@@ -119,7 +119,7 @@ fn follow(faults: &[Fault]) {
         let (slow, finding, diagnosis) = tested(&net, words, rule);
 
         if *rule == "QD-02" && dropped(host) == 0 {
-            skip(
+            unsupported(
                 "the veth pair of this kernel takes every packet at once, so nothing queues before \
                  it",
             );
@@ -166,7 +166,7 @@ fn dropped(host: &str) -> u64 {
 }
 
 #[test]
-#[ignore = "each pair of commands is two tests: make faults"]
+#[ignore = "each pair of commands is two tests: make live SUITE=faults"]
 fn variables_of_tcp() {
     follow(&[
         server("sysctl -qw 'net.ipv4.tcp_rmem=4096 16384 16384'", "WIN-01"),
@@ -191,7 +191,7 @@ const fn queue(made_by: &'static str) -> Fault {
 }
 
 #[test]
-#[ignore = "each pair of commands is two tests: make faults"]
+#[ignore = "each pair of commands is two tests: make live SUITE=faults"]
 fn disciplines_of_the_queue() {
     follow(&[
         client(
@@ -204,7 +204,7 @@ fn disciplines_of_the_queue() {
 }
 
 #[test]
-#[ignore = "each pair of commands is two tests: make faults"]
+#[ignore = "each pair of commands is two tests: make live SUITE=faults"]
 fn offloads() {
     follow(&[
         client("ethtool -K lr0 tso off gso off tx off sg off", "OFF-01"),

@@ -74,7 +74,7 @@ fn result(finished: &Finished) -> Value {
 }
 
 #[test]
-#[ignore = "half a minute: make faults"]
+#[ignore = "half a minute: make live SUITE=faults"]
 fn fix_that_helps_is_measured_and_undone() {
     let Some(net) = shaped() else { return };
     let before = qdiscs(&net);
@@ -95,7 +95,7 @@ fn fix_that_helps_is_measured_and_undone() {
 }
 
 #[test]
-#[ignore = "half a minute: make faults"]
+#[ignore = "half a minute: make live SUITE=faults"]
 fn fix_without_effect_makes_no_difference() {
     let Some(net) = Net::bridged() else { return };
     let middle = net.middle.as_deref().unwrap_or_default();
@@ -118,7 +118,7 @@ fn fix_without_effect_makes_no_difference() {
 type End = fn(&Net, &Process, Process);
 
 #[test]
-#[ignore = "half a minute: make faults"]
+#[ignore = "half a minute: make live SUITE=faults"]
 fn former_settings_return_however_it_ends() {
     let ends: [(End, i32); 3] = [
         (|_, running, _server| running.signal(Signal::Terminate), 130),

@@ -1,7 +1,7 @@
 //! Goal: the answer of `linerate sweep` is right on the paths that users have. Method: two hosts of
 //! our own behind a shaper with a queue, a firewall that drops, or a link with a delay. Few levels
 //! and short runs: which levels are run and what their values mean has tests with simulated paths
-//! in `linerate-lab`.
+//! in `linerate-sweep`.
 
 use std::path::Path;
 

@@ -341,7 +341,7 @@ fn with_standby(start: impl Fn() -> Process) -> (Process, Process) {
 }
 
 #[test]
-#[ignore = "a lease of 10 s: make fleet"]
+#[ignore = "a lease of 10 s: make live SUITE=fleet"]
 fn run_of_a_killed_coordinator_is_completed_by_the_standby() {
     let Some(fleet) = BusFleet::new(6) else {
         return;
@@ -361,7 +361,7 @@ fn run_of_a_killed_coordinator_is_completed_by_the_standby() {
 }
 
 #[test]
-#[ignore = "a lease of 10 s: make fleet"]
+#[ignore = "a lease of 10 s: make live SUITE=fleet"]
 fn coordinator_that_was_frozen_is_deposed_and_the_run_is_complete() {
     let Some(broker) = Broker::start() else {
         return;
@@ -392,7 +392,7 @@ fn coordinator_that_was_frozen_is_deposed_and_the_run_is_complete() {
 }
 
 #[test]
-#[ignore = "3,000 connections for minutes: make fleet"]
+#[ignore = "3,000 connections for minutes: make live SUITE=fleet"]
 fn three_thousand_agents_are_done_and_no_result_is_lost() {
     const HOSTS: usize = 3_000;
     const ROUNDS: usize = 20;

@@ -62,7 +62,7 @@ fn expect_others_measured(finished: &Finished) -> Value {
 }
 
 #[test]
-#[ignore = "waits for leases and timeouts of ssh: make fleet"]
+#[ignore = "waits for leases and timeouts of ssh: make live SUITE=fleet"]
 fn control_link_that_is_cut_ends_the_tests_of_its_host_by_the_lease() {
     let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else {
         return;
@@ -83,7 +83,7 @@ fn control_link_that_is_cut_ends_the_tests_of_its_host_by_the_lease() {
 }
 
 #[test]
-#[ignore = "waits for leases and timeouts of ssh: make fleet"]
+#[ignore = "waits for leases and timeouts of ssh: make live SUITE=fleet"]
 fn host_that_vanishes_in_a_round_frees_its_partner_and_the_others_are_measured() {
     let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else {
         return;
@@ -99,7 +99,7 @@ fn host_that_vanishes_in_a_round_frees_its_partner_and_the_others_are_measured()
 }
 
 #[test]
-#[ignore = "a quarter of a minute: make fleet"]
+#[ignore = "a quarter of a minute: make live SUITE=fleet"]
 fn agent_that_is_killed_leaves_nothing_and_the_others_are_measured() {
     let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else {
         return;
@@ -119,7 +119,7 @@ fn agent_that_is_killed_leaves_nothing_and_the_others_are_measured() {
 }
 
 #[test]
-#[ignore = "half a minute: make fleet"]
+#[ignore = "half a minute: make live SUITE=fleet"]
 fn frozen_host_is_skipped_and_ends_everything_when_it_goes_on() {
     let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else {
         return;
@@ -138,7 +138,7 @@ fn frozen_host_is_skipped_and_ends_everything_when_it_goes_on() {
 }
 
 #[test]
-#[ignore = "a quarter of a minute: make fleet"]
+#[ignore = "a quarter of a minute: make live SUITE=fleet"]
 fn worker_that_hangs_is_killed_at_its_deadline_and_the_next_rounds_run() {
     let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else {
         return;
@@ -164,7 +164,7 @@ fn worker_that_hangs_is_killed_at_its_deadline_and_the_next_rounds_run() {
 }
 
 #[test]
-#[ignore = "mounts a file system: make fleet"]
+#[ignore = "mounts a file system: make live SUITE=fleet"]
 fn full_disk_of_the_coordinator_loses_the_record_and_leaves_no_half_report() {
     let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 2]) else {
         return;

@@ -81,7 +81,7 @@ fn ladder_around_an_unknown_host_and_a_run_beyond_its_data_connect_to_no_host() 
 }
 
 #[test]
-#[ignore = "takes a minute: make fleet"]
+#[ignore = "takes a minute: make live SUITE=fleet"]
 fn timed_incast_of_seven_into_four_gigabit_is_full_beside_a_slow_sender() {
     let mut links = [HostLink::Gigabit; 8];
     (links[0], links[3]) = (HostLink::Fast, HostLink::Slow);
@@ -121,7 +121,7 @@ fn timed_incast_of_seven_into_four_gigabit_is_full_beside_a_slow_sender() {
 }
 
 #[test]
-#[ignore = "takes half a minute: make fleet"]
+#[ignore = "takes half a minute: make live SUITE=fleet"]
 fn timed_both_ladders_of_a_host_start_their_tests_one_after_another() {
     let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 4]) else {
         return;

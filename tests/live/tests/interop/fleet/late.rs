@@ -28,7 +28,7 @@ fn measured(finished: &Finished) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "a third of a minute: make fleet"]
+#[ignore = "a third of a minute: make live SUITE=fleet"]
 fn host_whose_shell_is_late_is_tested_with_the_others() {
     let Some(shells) = Shells::new(&[0, LATE_S]) else {
         return;
@@ -39,7 +39,7 @@ fn host_whose_shell_is_late_is_tested_with_the_others() {
 }
 
 #[test]
-#[ignore = "half a minute: make fleet"]
+#[ignore = "half a minute: make live SUITE=fleet"]
 fn host_whose_shell_never_begins_is_left_out_by_name_and_the_others_are_tested() {
     let Some(shells) = Shells::new(&[0, TOO_LATE_S, 0, LATE_S]) else {
         return;

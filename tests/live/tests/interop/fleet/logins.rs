@@ -23,7 +23,7 @@ fn expect_complete(lab: &FleetLab, hosts: usize) {
 }
 
 #[test]
-#[ignore = "a tenth of a minute: make fleet"]
+#[ignore = "a tenth of a minute: make live SUITE=fleet"]
 fn text_of_a_login_is_skipped() {
     let Some(mut lab) = FleetLab::new(&[HostLink::Gigabit; 2]) else {
         return;
@@ -34,7 +34,7 @@ fn text_of_a_login_is_skipped() {
 }
 
 #[test]
-#[ignore = "a tenth of a minute: make fleet"]
+#[ignore = "a tenth of a minute: make live SUITE=fleet"]
 fn shared_connections_of_the_user_leave_no_process() {
     let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 2]) else {
         return;
@@ -59,7 +59,7 @@ fn shared_connections_of_the_user_leave_no_process() {
 }
 
 #[test]
-#[ignore = "half a minute: make fleet"]
+#[ignore = "half a minute: make live SUITE=fleet"]
 fn hosts_behind_a_jump_host_that_drops_logins_are_all_reached() {
     let Some(mut lab) = FleetLab::new(&[HostLink::Gigabit; 1 + BEHIND_JUMP]) else {
         return;

@@ -7,7 +7,7 @@ use linerate_interop::{FleetLab, HostLink, Process};
 use super::report::{GIGABIT_MBPS, cells, expect_nothing_left, findings, mbps};
 
 #[test]
-#[ignore = "a fifth of a minute: make fleet"]
+#[ignore = "a fifth of a minute: make live SUITE=fleet"]
 fn timed_matrix_measures_each_path_as_it_is() {
     let Some(mut lab) = FleetLab::new(&[HostLink::Gigabit; 2]) else {
         return;
@@ -44,7 +44,7 @@ fn timed_matrix_measures_each_path_as_it_is() {
 }
 
 #[test]
-#[ignore = "a fifth of a minute: make fleet"]
+#[ignore = "a fifth of a minute: make live SUITE=fleet"]
 fn congestion_control_of_a_variant_is_that_of_its_tests() {
     let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 2]) else {
         return;

@@ -123,7 +123,7 @@ fn killed_run_is_resumed_with_the_tests_that_have_no_result() {
 }
 
 #[test]
-#[ignore = "eight hosts for half a minute: make fleet"]
+#[ignore = "eight hosts for half a minute: make live SUITE=fleet"]
 fn run_of_seven_rounds_killed_in_the_fourth_is_resumed() {
     resume_after_kill(8, 4);
 }

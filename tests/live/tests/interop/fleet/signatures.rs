@@ -48,7 +48,7 @@ fn gigabit_but(number: usize, link: HostLink) -> [HostLink; 6] {
 }
 
 #[test]
-#[ignore = "takes half a minute: make fleet"]
+#[ignore = "takes half a minute: make live SUITE=fleet"]
 fn timed_slow_host_is_named() {
     let Some(lab) = FleetLab::new(&gigabit_but(3, HostLink::Slow)) else {
         return;
@@ -57,7 +57,7 @@ fn timed_slow_host_is_named() {
 }
 
 #[test]
-#[ignore = "takes a minute: make fleet"]
+#[ignore = "takes a minute: make live SUITE=fleet"]
 fn timed_healthy_fleet_has_a_finding_in_one_of_twenty_runs_at_most() {
     let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 6]) else {
         return;
@@ -97,7 +97,7 @@ fn timed_healthy_fleet_has_a_finding_in_one_of_twenty_runs_at_most() {
 
 // Both ways at once, acknowledgements of the good direction wait in the full queue of the slow one.
 #[test]
-#[ignore = "takes half a minute: make fleet"]
+#[ignore = "takes half a minute: make live SUITE=fleet"]
 fn timed_host_that_receives_slowly_is_named() {
     let Some(lab) = FleetLab::new(&gigabit_but(2, HostLink::SlowToReceive)) else {
         return;
@@ -106,7 +106,7 @@ fn timed_host_that_receives_slowly_is_named() {
 }
 
 #[test]
-#[ignore = "takes half a minute: make fleet"]
+#[ignore = "takes half a minute: make live SUITE=fleet"]
 fn timed_host_that_sends_slowly_is_named() {
     let Some(lab) = FleetLab::new(&gigabit_but(4, HostLink::SlowToSend)) else {
         return;
@@ -115,7 +115,7 @@ fn timed_host_that_sends_slowly_is_named() {
 }
 
 #[test]
-#[ignore = "takes half a minute: make fleet"]
+#[ignore = "takes half a minute: make live SUITE=fleet"]
 fn timed_pair_behind_a_filter_is_named() {
     let Some(lab) = FleetLab::new(&[HostLink::Gigabit; 6]) else {
         return;
@@ -125,7 +125,7 @@ fn timed_pair_behind_a_filter_is_named() {
 }
 
 #[test]
-#[ignore = "takes two minutes: make fleet"]
+#[ignore = "takes two minutes: make live SUITE=fleet"]
 fn timed_uplink_of_two_racks_is_named_unless_the_rounds_respect_it() {
     let Some(mut lab) = FleetLab::new(&[HostLink::Gigabit; 8]) else {
         return;
@@ -147,7 +147,7 @@ fn timed_uplink_of_two_racks_is_named_unless_the_rounds_respect_it() {
 }
 
 #[test]
-#[ignore = "takes half a minute: make fleet"]
+#[ignore = "takes half a minute: make live SUITE=fleet"]
 fn timed_group_with_another_mtu_is_named_with_the_mtu() {
     let mut links = [HostLink::Gigabit; 6];
     (links[2], links[4]) = (HostLink::Narrow, HostLink::Narrow);

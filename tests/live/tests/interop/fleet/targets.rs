@@ -67,7 +67,7 @@ fn timed_mesh_with_a_server_without_an_agent_is_complete_and_recorded() {
 }
 
 #[test]
-#[ignore = "half a minute: make fleet"]
+#[ignore = "half a minute: make live SUITE=fleet"]
 fn timed_mesh_over_shells_with_a_server_without_an_agent_is_complete() {
     let Some(lab) = lab(4) else { return };
     let report = lab.report(&["mesh", "-t", "2", "-O", "0", "--carrier", "script"]);
@@ -77,7 +77,7 @@ fn timed_mesh_over_shells_with_a_server_without_an_agent_is_complete() {
 }
 
 #[test]
-#[ignore = "half a minute: make fleet"]
+#[ignore = "half a minute: make live SUITE=fleet"]
 fn timed_server_without_an_agent_sends_and_receives_in_pairs_stress_and_ladders() {
     let Some(lab) = lab(4) else { return };
     expect_rates(

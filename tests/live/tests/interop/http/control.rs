@@ -562,7 +562,7 @@ fn get_zero(data: SocketAddr) -> TcpStream {
 fn unreadable_process_is_reported_at_once() {
     let port = free_port().to_string();
     for (words, part) in [
-        (format!("agent --listen-port {port}"), "nobody listens"),
+        (format!("agent --listen-port {port}"), "no process listens"),
         ("agent --pid 1073741823".to_owned(), "no such process"),
     ] {
         let refused = linerate(&format!("http {words}")).finish();

@@ -4,7 +4,7 @@
 //! compared with the arithmetic.
 
 use linerate_interop::namespaces::{CLIENT, DEVICE, Net, SERVER, run, try_run};
-use linerate_interop::{HttpLab, HttpStudy, skip};
+use linerate_interop::{HttpLab, HttpStudy, unsupported};
 use serde_json::Value;
 
 /// Head and body of the answers of the cell, 4 connections with 1 KiB.
@@ -151,7 +151,7 @@ fn the_tag_of_a_vlan_is_a_part_of_every_frame() {
         if !try_run(&format!(
             "ip -n {namespace} link add link {DEVICE} name lr7 type vlan id 7"
         )) {
-            return skip("this kernel has no VLAN devices");
+            return unsupported("this kernel has no VLAN devices");
         }
 
         run(&format!("ip -n {namespace} addr add {address}/24 dev lr7"));

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use linerate_interop::namespaces::{DEVICE, Net, SERVER, run, try_run};
 use linerate_interop::{
-    BusyCpus, HttpLab, HttpLoad, HttpServer, HttpStudy, Nginx, RawServer, Then, send_text, skip,
+    BusyCpus, HttpLab, HttpLoad, HttpServer, HttpStudy, Nginx, RawServer, Then, send_text,
+    unsupported,
 };
 use serde_json::Value;
 
@@ -118,7 +119,7 @@ fn a_quick_matrix_fills_a_gigabit_with_every_payload() {
 }
 
 #[test]
-#[ignore = "minutes, and the machine for itself: make http-lab"]
+#[ignore = "minutes, and the machine for itself: make live SUITE=http"]
 fn all_phases_of_a_quick_experiment_fill_a_gigabit_with_every_payload() {
     let plan = "[phase2]\nconnections = [16, 64]\nrefine_knee = false\n[phase3.idle]\nsteps = \
                 [1000, 10000]\n";
@@ -126,7 +127,7 @@ fn all_phases_of_a_quick_experiment_fill_a_gigabit_with_every_payload() {
 }
 
 #[test]
-#[ignore = "minutes, and the machine for itself: make http-lab"]
+#[ignore = "minutes, and the machine for itself: make live SUITE=http"]
 fn the_default_plan_fills_a_gigabit_with_every_payload() {
     gigabit_lab("0-3", "");
 }
@@ -219,7 +220,7 @@ fn path_that_loses_without_load_ends_the_experiment() {
         net.b
     ));
     if !is_lossy {
-        return skip("this kernel has no netem");
+        return unsupported("this kernel has no netem");
     }
 
     let lab = HttpLab::in_net(&net, &[]);
@@ -285,7 +286,7 @@ fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let list = list.unwrap_or_default().trim();
     if !list.contains([',', '-']) {
-        return skip("one CPU is all of them");
+        return unsupported("one CPU is all of them");
     }
 
     let core: String = list.chars().take_while(char::is_ascii_digit).collect();

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use linerate_interop::namespaces::{Net, SERVER, inside};
 use linerate_interop::{
-    HttpLab, HttpLoad, HttpServer, Process, Status, TIMEOUT, free_port_run, linerate, ours, skip,
-    wait_for, words,
+    HttpLab, HttpLoad, HttpServer, Process, Status, TIMEOUT, free_port_run, linerate, ours,
+    unsupported, wait_for, words,
 };
 
 const LONG: Duration = Duration::from_secs(120);
@@ -104,7 +104,7 @@ fn fifty_thousand_connections_leave_from_one_address_without_a_setting() {
     const CONNECTIONS: u64 = 50_000;
 
     if descriptors_allowed() < 19_000 {
-        return skip("three servers need 17,000 descriptors each");
+        return unsupported("three servers need 17,000 descriptors each");
     }
 
     let first = free_port_run(3);
@@ -189,7 +189,7 @@ fn ten_thousand_idle_connections_are_held_for_a_few_bytes_each() {
     const CONNECTIONS: u64 = 10_000;
 
     if descriptors_allowed() < 12_000 {
-        return skip("10,000 connections need more descriptors than are allowed");
+        return unsupported("10,000 connections need more descriptors than are allowed");
     }
 
     let server = HttpServer::start(&["--threads", "1"]);

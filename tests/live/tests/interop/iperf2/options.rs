@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use linerate_interop::iperf2::{
     Iperf2, Iperf2Server, Line, PAIRINGS, amounts, lines, run_iperf2, run_iperf2_at, totals,
 };
-use linerate_interop::{Finished, Process, Signal, each_case, has_ipv6, skip};
+use linerate_interop::{Finished, Process, Signal, each_case, has_ipv6, unsupported};
 
 /// Bytes of the header that precedes the data.
 const HEADER_BYTES: usize = 60;
@@ -63,7 +63,7 @@ fn a_file_arrives_as_it_is() {
 #[test]
 fn ipv6_works_and_a_server_for_it_takes_both() {
     if !has_ipv6() {
-        return skip("this host has no IPv6");
+        return unsupported("this host has no IPv6");
     }
 
     each_case(&PAIRINGS, |pairing| {

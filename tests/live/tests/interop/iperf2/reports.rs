@@ -1,5 +1,5 @@
-//! The commands of the reports this program answers, in full and at their own ports. `make reports`
-//! runs them.
+//! The commands of the reports this program answers, in full and at their own ports. `make live
+//! SUITE=reports` runs them.
 
 #![allow(clippy::print_stdout, reason = "what was reached is the result")]
 
@@ -13,7 +13,7 @@ use linerate_interop::{Finished, Process};
 const OVERTIME: Duration = Duration::from_secs(60);
 
 #[test]
-#[ignore = "three minutes at full load: make reports"]
+#[ignore = "three minutes at full load: make live SUITE=reports"]
 fn the_commands_of_the_reports_run_in_full() {
     let Some(net) = Net::new() else { return };
     for (client, server) in PAIRINGS {
@@ -41,7 +41,7 @@ fn the_commands_of_the_reports_run_in_full() {
 }
 
 #[test]
-#[ignore = "a quarter of a minute at full load: make reports"]
+#[ignore = "a quarter of a minute at full load: make live SUITE=reports"]
 fn ten_clients_of_the_original_run_in_full_at_once() {
     let Some(net) = Net::new() else { return };
     let server = Iperf2Server::start_inside(&net.b, Iperf2::Ours, 5001, "-w 1M -f B");

@@ -63,7 +63,7 @@ fn both_ends_name_the_path() {
         (&["-k", "20", "-Z"], "Send path: pages of a file (sendfile)"),
         (
             &["-k", "20", "--lr-path", "zerocopy"],
-            "Zero copy: the kernel copied 100 % of the lent memory after all",
+            "Zero copy: the kernel copied 100 % anyway",
         ),
         (&["-k", "20", "-R"], "Receive path: copied to memory"),
         (

@@ -2,7 +2,7 @@
 //! and against ourselves: both ends must succeed in silence, and their reports must agree with each
 //! other and with the rate asked.
 
-use linerate_interop::{Pair, Pairing, Report, each_case, has_ipv6, run_pair_at, skip};
+use linerate_interop::{Pair, Pairing, Report, each_case, has_ipv6, run_pair_at, unsupported};
 
 /// Per stream. Low enough that a slow host keeps it with four streams both ways.
 const RATE_BPS: f64 = 5_000_000.0;
@@ -53,7 +53,7 @@ fn cases(transport: Transport, direction: Direction) -> Vec<Case> {
     if has_ipv6() {
         hosts.push("::1");
     } else {
-        skip("no IPv6 loopback on this host: IPv6 rows of the matrix");
+        unsupported("no IPv6 loopback on this host: IPv6 rows of the matrix");
     }
 
     let of = |pairing, streams, host| Case {

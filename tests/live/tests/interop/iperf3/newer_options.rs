@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use linerate_interop::{
-    Process, Report, Server, Status, TIMEOUT, established, original, ours_only, run_pair, skip,
-    wait_until, words,
+    Process, Report, Server, Status, TIMEOUT, established, original, ours_only, run_pair,
+    unsupported, wait_until, words,
 };
 use serde_json::Value;
 
@@ -132,7 +132,7 @@ fn multipath_tcp_falls_back_or_works() {
         pair.client.expect_clean();
         pair.server.expect_clean();
     } else {
-        skip("this kernel has no Multipath TCP");
+        unsupported("this kernel has no Multipath TCP");
     }
 }
 

@@ -1,6 +1,6 @@
 //! One test per option that changes what a test does: the effect must show in the reports.
 
-use linerate_interop::{Pairing, Report, each_case, has_ipv6, run_pair_at, skip, words};
+use linerate_interop::{Pairing, Report, each_case, has_ipv6, run_pair_at, unsupported, words};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -133,7 +133,7 @@ fn b_binds_the_server() {
 #[test]
 fn ipv6_is_used_and_takes_a_type_of_service() {
     if !has_ipv6() {
-        return skip("this host has no IPv6");
+        return unsupported("this host has no IPv6");
     }
 
     in_all_pairings("::1", "-6 -S 0x20 -n 1M", "-6", |client, server, _| {

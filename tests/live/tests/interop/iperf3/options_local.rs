@@ -6,7 +6,7 @@ use std::process::Command;
 
 use linerate_interop::{
     Pairing, Process, Report, Server, TIMEOUT, each_case, established, free_port, free_port_run,
-    listens, original, ours, ours_only, run_pair, skip, traced, wait_until, words,
+    listens, original, ours, ours_only, run_pair, skip, traced, unsupported, wait_until, words,
 };
 
 #[test]
@@ -130,7 +130,7 @@ fn senders_hold_little_unsent_unless_bbr_paces_or_options_decide_how_they_write(
         ("-C reno -R", false),
     ] {
         if options.ends_with("bbr") && !available.contains("bbr") {
-            skip("this kernel has no BBR");
+            unsupported("this kernel has no BBR");
             continue;
         }
 

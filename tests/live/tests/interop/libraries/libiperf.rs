@@ -572,7 +572,7 @@ fn the_library_exports_its_interface_alone() {
 
 /// valgrind runs both ends twenty times slower.
 #[test]
-#[ignore = "make libs-memory"]
+#[ignore = "make live SUITE=libraries"]
 fn tests_leak_no_memory() {
     let lab = Lab::new();
     for settings in [

@@ -202,7 +202,7 @@ fn header() -> PathBuf {
 
 /// valgrind runs both ends twenty times slower.
 #[test]
-#[ignore = "make libs-memory"]
+#[ignore = "make live SUITE=libraries"]
 fn programs_leak_no_memory() {
     let program = compiled();
     for what in ["pair", "stop", "fail"] {

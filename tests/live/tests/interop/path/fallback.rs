@@ -58,7 +58,7 @@ fn stock() -> Server {
 /// All phases run, without and with connections to the busy server; the server logs no error and
 /// serves the next client.
 #[test]
-#[ignore = "all phases take forty seconds: make path"]
+#[ignore = "all phases take forty seconds: make live SUITE=path"]
 fn original_server_serves_all_phases_and_the_next_client() {
     for side_probe in ["none", "busy"] {
         let server = stock();
@@ -221,7 +221,7 @@ fn goodput_is_that_of_the_shaper_and_icmp_shows_its_queue() {
             "tc -n {namespace} qdisc add dev {DEVICE} root tbf rate 50mbit burst 32kB limit 312500"
         );
         if !try_run(&shaper) {
-            return linerate_interop::skip("the kernel has no tbf");
+            return linerate_interop::unsupported("the kernel has no tbf");
         }
 
         run(&format!(

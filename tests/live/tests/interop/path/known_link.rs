@@ -2,7 +2,7 @@
 //! them exactly, and counts what it does.
 
 use linerate_interop::namespaces::SERVER;
-use linerate_interop::{LinkReport, NativeHost, Service, TIMEOUT, TunLink, ours, skip};
+use linerate_interop::{LinkReport, NativeHost, Service, TIMEOUT, TunLink, ours, unsupported};
 use serde_json::{Value, json};
 
 /// Datagrams of the load: 1,400 bytes with the headers of IP and UDP. Probes are shorter.
@@ -47,7 +47,7 @@ fn plain(host: &NativeHost) -> Service {
 /// 100 ms are 600 round trips per minute. An echo in the load waits in addition for what its sender
 /// has written before it: what leaves within 5 ms, and the frame after that.
 #[test]
-#[ignore = "twenty seconds: make path"]
+#[ignore = "twenty seconds: make live SUITE=path"]
 fn timed_responsiveness_is_that_of_the_round_trip() {
     let Some(link) = TunLink::new(&json!({ "delay_ms": 50 }), &json!({ "delay_ms": 50 })) else {
         return;
@@ -147,7 +147,7 @@ fn timed_delays_are_those_of_their_direction() {
 fn timed_delays_are_the_same_with_an_unrelated_clock() {
     let Some(link) = unequal() else { return };
     if !std::path::Path::new("/proc/self/ns/time").exists() {
-        return skip("this kernel has no time namespaces");
+        return unsupported("this kernel has no time namespaces");
     }
 
     let serve = |host: &NativeHost| {

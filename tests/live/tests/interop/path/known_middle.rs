@@ -23,7 +23,7 @@ fn p50_ms(delay: &Value) -> f64 {
 /// Connections of fewer than 30 packets have a class of their own; the others share a queue of 100
 /// ms.
 #[test]
-#[ignore = "twenty seconds: make path"]
+#[ignore = "twenty seconds: make live SUITE=path"]
 fn timed_queue_that_new_connections_pass_is_per_flow() {
     let Some(net) = Net::routed() else { return };
     net.in_middle(
@@ -107,7 +107,7 @@ fn receive_buffer_errors(namespace: &str) -> u64 {
 /// A receiver that does not read for 200 ms of each second: what its socket has no room for is lost
 /// there. 40 Mbit/s are 700 datagrams in 200 ms, and the default buffer holds some hundred.
 #[test]
-#[ignore = "a quarter of a minute: make path"]
+#[ignore = "a quarter of a minute: make live SUITE=path"]
 fn timed_datagrams_of_a_stopped_receiver_are_lost_in_its_socket() {
     let Some(net) = Net::routed() else { return };
     let (client, server) = NativeHost::both(&net);

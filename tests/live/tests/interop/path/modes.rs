@@ -2,7 +2,7 @@
 //! properties yields.
 
 use linerate_interop::namespaces::{CLIENT, DEVICE, Net, SERVER, inside, run, try_run};
-use linerate_interop::{Finished, NativeHost, Process, ours, skip, traced};
+use linerate_interop::{Finished, NativeHost, Process, ours, skip, traced, unsupported};
 use serde_json::Value;
 
 /// A native server in a namespace, ready for clients.
@@ -87,7 +87,7 @@ fn two_links() -> Option<Net> {
         if !try_run(&format!(
             "ip -n {namespace} mptcp limits set subflow 4 add_addr_accepted 4"
         )) {
-            skip("this kernel has no Multipath TCP");
+            unsupported("this kernel has no Multipath TCP");
             return None;
         }
     }
@@ -243,7 +243,7 @@ fn all_streams_of_the_command_line_run_from_the_start() {
 
 /// The sender's own queue drops what exceeds 10 Mbit/s: frames of 74 bytes, 16,892 per second.
 #[test]
-#[ignore = "a quarter of a minute: make path"]
+#[ignore = "a quarter of a minute: make live SUITE=path"]
 fn timed_datagrams_above_the_rate_of_the_own_queue_are_lost_in_the_sending_host() {
     let Some(net) = Net::new() else { return };
     shape(&net, DEVICE, "10mbit", 12_000);
@@ -280,7 +280,7 @@ fn timed_datagrams_above_the_rate_of_the_own_queue_are_lost_in_the_sending_host(
 
 /// 50 Mbit/s of Ethernet frames of 1,264 bytes carry 49.45 Mbit/s of IP packets of 1,250 bytes.
 #[test]
-#[ignore = "twenty seconds: make path"]
+#[ignore = "twenty seconds: make live SUITE=path"]
 fn timed_capacity_is_the_rate_of_the_shaper_in_ip_packets() {
     let Some(net) = Net::new() else { return };
     shape(&net, DEVICE, "50mbit", 600_000);

@@ -136,7 +136,7 @@ fn shaper_of_a_tested_host_is_its_configured_rate() {
 
 /// A test takes less time than its profile allows, and its probes a small part of what it moves.
 #[test]
-#[ignore = "a minute at full length: make path"]
+#[ignore = "a minute at full length: make live SUITE=path"]
 fn default_profile_keeps_to_its_time_and_its_share_of_probes() {
     for (rate, seconds) in [("100mbit", 30.0), ("1mbit", 30.0)] {
         let Some(net) =

@@ -1,5 +1,5 @@
-//! What has happened to iperf3 and must not happen here: the tests that SECURITY.md names and that
-//! have no other home.
+//! What has happened to iperf3 and must not happen here: the tests that docs/security-tests.md names
+//! and that have no other home.
 
 use std::fs;
 

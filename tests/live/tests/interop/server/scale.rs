@@ -1,5 +1,5 @@
-//! Two hundred clients of one server, on two hosts. `make scale` runs it; `SCALE_CLIENTS` sets
-//! their number and `SCALE_RATE` the rate of each.
+//! Two hundred clients of one server, on two hosts. `make live SUITE=scale` runs it;
+//! `SCALE_CLIENTS` sets their number and `SCALE_RATE` the rate of each.
 
 #![allow(clippy::print_stdout, reason = "the table is the result")]
 
@@ -31,7 +31,7 @@ for _ in range(int(sys.argv[2])):
 const PROBES: usize = 50;
 
 #[test]
-#[ignore = "a load test of a minute: make scale"]
+#[ignore = "a load test of a minute: make live SUITE=scale"]
 fn two_hundred_clients_share_one_server() {
     let clients: usize = number("SCALE_CLIENTS", 200);
     let rate = env::var("SCALE_RATE").unwrap_or_else(|_| "10M".to_owned());

@@ -1,5 +1,5 @@
 //! Random tests from eight clients with random ends, for a long time: nothing piles up and nothing
-//! is lost from the record. `make soak` runs it; `SOAK_SECONDS` sets its length.
+//! is lost from the record. `make live SUITE=soak` runs it; `SOAK_SECONDS` sets its length.
 
 #![allow(clippy::print_stdout, reason = "the table is the result")]
 
@@ -44,7 +44,7 @@ struct Fate {
 }
 
 #[test]
-#[ignore = "a soak test of forty minutes: make soak"]
+#[ignore = "a soak test of forty minutes: make live SUITE=soak"]
 fn random_clients_with_random_ends_leave_nothing_behind() {
     let seconds = env::var("SOAK_SECONDS")
         .ok()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use linerate_model::{EndCondition, Transport};
 
-use super::RunSettings;
+use super::settings::RunSettings;
 use crate::data::budget::{Budget, Unit};
 use crate::data::worker::RunControl;
 use crate::data::worker::Target;

@@ -7,11 +7,11 @@ use linerate_model::spec::{IoStrategy, ReceiveWait, SendPath, SequenceCheck};
 use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::zerocopy;
 
-use super::OpenStream;
+use super::open_stream::OpenStream;
 use crate::data::worker::{datagrams_per_call, is_adjustable, may_pause, usual_call_bytes};
 use crate::measure::observations::Histogram;
 
-/// How byte streams were written and read at the end of a test.
+/// Strategy of byte streams at the end of a test.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StrategyUsed {
     pub(super) strategy: IoStrategy,
@@ -45,7 +45,7 @@ impl ThreadsUsed {
     }
 }
 
-/// How the data of these streams moved, one path per role.
+/// Data paths of these streams, one per role.
 pub(super) fn paths(
     spec: &TestSpec,
     streams: &[OpenStream],
@@ -72,7 +72,7 @@ pub(super) fn paths(
 fn bytes_out(spec: &TestSpec, used: StrategyUsed) -> DataPath {
     let (method, how) = match spec.send_path {
         SendPath::SendFile => (Method::SendFile, "pages of a file (sendfile)"),
-        SendPath::ZeroCopy => (Method::ZeroCopy, "memory lent to the kernel (MSG_ZEROCOPY)"),
+        SendPath::ZeroCopy => (Method::ZeroCopy, "zero copy (MSG_ZEROCOPY)"),
         _ => (Method::Copy, "copied from memory"),
     };
     let block = spec.block_len_bytes as usize;
@@ -127,7 +127,7 @@ fn bytes_in(spec: &TestSpec, used: StrategyUsed) -> DataPath {
     )
 }
 
-/// What a receiver does when its queue is empty.
+/// Wait of a receiver whose queue is empty.
 fn waiting(spec: &TestSpec, used: StrategyUsed, unit: &str) -> String {
     let may_pause = may_pause(spec);
     let note = used
@@ -181,12 +181,12 @@ fn received(method: Method, how: &str) -> DataPath {
     DataPath::new(StreamRole::Receiver, method, format!("Receive path: {how}"))
 }
 
-/// What is worth saying once the data has stopped.
+/// Remarks for the report once the data has stopped.
 pub(super) fn remarks(streams: &[OpenStream]) -> impl Iterator<Item = String> {
     [pacing(streams), copies(streams)].into_iter().flatten()
 }
 
-/// How well the rate was kept: a portion that leaves late makes a gap and then a burst.
+/// Accuracy of the rate: a portion that leaves late makes a gap and then a burst.
 fn pacing(streams: &[OpenStream]) -> Option<String> {
     let lateness = Histogram::default();
     streams
@@ -205,7 +205,7 @@ fn pacing(streams: &[OpenStream]) -> Option<String> {
 }
 
 fn copies(streams: &[OpenStream]) -> Option<String> {
-    // What came back after the last call; the workers are through.
+    // Completions after the last call; the workers have finished.
     for stream in streams
         .iter()
         .filter(|s| s.stream.role == StreamRole::Sender)
@@ -223,10 +223,6 @@ fn copies(streams: &[OpenStream]) -> Option<String> {
         .filter_map(|s| s.counters.observations.copied_share())
         .collect();
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-    (!shares.is_empty()).then(|| {
-        format!(
-            "Zero copy: the kernel copied {:.0} % of the lent memory after all",
-            mean * 100.0
-        )
-    })
+    (!shares.is_empty())
+        .then(|| format!("Zero copy: the kernel copied {:.0} % anyway", mean * 100.0))
 }

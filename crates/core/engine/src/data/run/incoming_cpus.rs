@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use linerate_model::StreamRole;
 use linerate_sys::sockopt;
 
-use super::OpenStream;
+use super::open_stream::OpenStream;
 
-/// Streams that are looked at: a sample of them is enough, and each costs a system call.
+/// Streams that are read: a sample of them is enough, and each costs a system call.
 const SAMPLED_STREAMS: usize = 64;
 
 /// The CPUs on which segments or datagrams of the streams of this role arrive; none where that is

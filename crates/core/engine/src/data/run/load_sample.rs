@@ -1,4 +1,4 @@
-//! What trials know about the load of one end.
+//! Load of one end, as trials read it.
 
 /// Cumulative totals of one end of a test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(super) struct LoadSample {
     pub(super) bytes: u64,
     /// CPU time of the workers.
     pub(super) cpu_ns: u64,
-    /// How often workers had nothing to do: they have slept, paused or polled.
+    /// Number of times that workers had nothing to do: they have slept, paused or polled.
     pub(super) waits: u64,
     /// Segments that were sent again or received out of order.
     pub(super) disturbed_segments: u64,
@@ -16,5 +16,5 @@ pub(super) struct LoadSample {
     pub(super) receivers: usize,
     /// A receiver that polls takes the CPU from what delivers the data, or from other receivers:
     /// data arrives on the only CPU of the workers, or there are more receivers than CPUs.
-    pub(super) do_polls_compete: bool,
+    pub(super) polling_competes: bool,
 }

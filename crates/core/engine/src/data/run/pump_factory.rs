@@ -9,7 +9,8 @@ use linerate_sys::sendfile_source::SourceFile;
 use linerate_sys::{PageBuffer, zerocopy};
 
 use super::amount::Amount;
-use super::{OpenStream, PumpInputs, RunSettings};
+use super::open_stream::OpenStream;
+use super::settings::{PumpInputs, RunSettings};
 use crate::data::files;
 use crate::data::payload;
 use crate::data::quota::Quota;
@@ -20,7 +21,7 @@ use crate::data::worker::{
 };
 use crate::error::{EngineError, Operation};
 
-/// What the pumps of one test share.
+/// Resources that the pumps of one test share.
 pub(super) struct PumpFactory<'a> {
     settings: &'a RunSettings,
     amount: &'a Amount,
@@ -168,7 +169,7 @@ impl<'a> PumpFactory<'a> {
         Ok(RepeatedBlock::new(memory, len))
     }
 
-    /// What a stream sender reads from; `fd` is its socket.
+    /// Source of a stream sender; `fd` is its socket.
     fn source(&mut self, fd: BorrowedFd<'_>) -> Result<Source, EngineError> {
         let spec = &self.settings.spec;
         if let Some(path) = &self.settings.local.file {

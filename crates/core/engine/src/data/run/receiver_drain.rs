@@ -60,7 +60,7 @@ impl ReceiverDrain {
         self.poll_ns
     }
 
-    /// The wait is over.
+    /// The wait has ended.
     pub(crate) fn is_over(&mut self, now_ns: u64, received_bytes: u64) -> bool {
         if received_bytes != self.seen_bytes {
             self.seen_bytes = received_bytes;

@@ -6,7 +6,7 @@ use super::load_sample::LoadSample;
 pub(super) const PAIRS_MIN: usize = 5;
 /// Pairs after which there is a decision.
 pub(super) const PAIRS_MAX: usize = 16;
-/// How many Walsh averages lie outside of either end of a one-sided 95 % interval, by number of
+/// Number of Walsh averages outside of either end of a one-sided 95 % interval, by number of
 /// pairs from [`PAIRS_MIN`] on (critical values of the signed-rank statistic).
 const RANKS_OUTSIDE: [usize; PAIRS_MAX - PAIRS_MIN + 1] =
     [0, 2, 3, 5, 8, 10, 13, 17, 21, 25, 30, 35];
@@ -20,7 +20,7 @@ const CPU_MARGIN: f64 = 0.1;
 /// more than a wrong rejection, which the next trial corrects.
 const EARLY_REJECTION: f64 = -0.15;
 
-/// What happened in one slot.
+/// Measurement of one slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     bytes_per_s: f64,
@@ -57,7 +57,7 @@ impl Pair {
     }
 }
 
-/// Whether the challenger is better; `None` while undecided.
+/// True if the challenger is better; `None` while undecided.
 pub(super) fn is_better(pairs: &[Pair]) -> Option<bool> {
     if pairs.len() >= 2 && pairs.iter().all(|pair| pair.rate < EARLY_REJECTION) {
         return Some(false);

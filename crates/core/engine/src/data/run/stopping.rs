@@ -8,7 +8,8 @@ use linerate_model::{StreamRole, Transport};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::{clock, sockopt, stream_io};
 
-use super::{End, OpenStream, ReceiverDrain, RunEvent, STOP_TIMEOUT_NS, Stop, TestRun};
+use super::open_stream::OpenStream;
+use super::{End, ReceiverDrain, RunEvent, STOP_TIMEOUT_NS, Stop, TestRun};
 use crate::data::worker::WorkerPool;
 use crate::reporter::Reporter;
 

@@ -1,6 +1,6 @@
 //! Chooses how streams are written and read by comparing candidates while the test runs.
 //!
-//! How many blocks a send call should submit, how much a socket should hold unsent, whether a
+//! Trials of settings at run time. The best number of blocks per send call, bytes unsent, whether a
 //! receiver should pause between two reads, and how many threads should receive, depends on the
 //! CPU, its caches, the placement of both ends and what else runs; constants of one machine are
 //! wrong on the next. So the current strategy is compared with one challenger at a time in pairs of
@@ -22,7 +22,7 @@ use super::load_sample::LoadSample;
 use super::slot_pairs::{PAIRS_MAX, PAIRS_MIN, Pair, Slot, is_better};
 use crate::random::Sequence;
 
-/// What is in force at a time.
+/// Setting in force at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Setting {
     pub(super) io: IoStrategy,
@@ -32,17 +32,17 @@ pub(super) struct Setting {
     pub(super) limits_unsent: bool,
 }
 
-/// What the user left open.
+/// Settings that the user left open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Adjustable {
     /// The number of blocks per send call.
     pub(super) blocks: bool,
-    /// How receivers may wait, in the order of the trials.
+    /// Waits of receivers in the order of the trials.
     pub(super) receive_waits: &'static [ReceiveWait],
     /// Workers that receive at first, and the most that may.
     pub(super) receivers: usize,
     pub(super) receivers_max: usize,
-    /// Whether sockets hold little that is not sent yet.
+    /// Sockets may be limited to little unsent data.
     pub(super) unsent_limit: bool,
 }
 
@@ -124,23 +124,23 @@ fn receiver_counts(initial: usize, max: usize) -> Vec<Option<usize>> {
 
 /// Blocks per call that are compared, in the order of their trials; one is plain.
 const BLOCKS: [u16; 3] = [8, 1, 32];
-/// What a test begins with: the send call that was fastest in most measurements, and no pause,
-/// which is right for slow paths.
+/// Strategy that a test begins with: the send call that was fastest in most measurements, and no
+/// pause, which is right for slow paths.
 pub(super) const INITIAL: IoStrategy = IoStrategy {
     blocks_per_call: 8,
     receive_wait: ReceiveWait::Event,
 };
 
-/// What frequent sleeps lead to. Each spares the sender an interrupt of another CPU, which costs
+/// Strategy after frequent sleeps. Each spares the sender an interrupt of another CPU, which costs
 /// most in a virtual machine, and tests too short for a trial gain too: 10 µs were never much
 /// behind the best pause, a longer one sometimes was.
 const PRESUMED: ReceiveWait = ReceiveWait::Pause(10);
 /// The same where it is a candidate. The sooner one of several streams is read, the more of its
 /// pages are still cached when its sender writes to them again, and a sleep ends late.
 const PRESUMED_OF_SEVERAL: ReceiveWait = ReceiveWait::Spin;
-/// What they lead to where little has arrived after each: every small write pays for a wake-up
-/// then, on an only CPU too. 32-byte writes were a quarter to a half faster with this pause than
-/// with polls.
+/// Strategy after frequent sleeps where little has arrived after each: every small write pays for a
+/// wake-up then, on an only CPU too. 32-byte writes were a quarter to a half faster with this pause
+/// than with polls.
 const PRESUMED_OF_SMALL_READS: ReceiveWait = ReceiveWait::Pause(100);
 /// Less than this for each wait is little.
 const LITTLE_PER_WAIT_BYTES: u64 = 4096;
@@ -158,7 +158,7 @@ const SLOT_MIN_NS: u64 = 10_000_000;
 /// beginning; what differs is a part of them.
 const SLOT_PER_STREAM_NS: u64 = 1_000_000;
 const SLOT_MAX_NS: u64 = 200_000_000;
-/// How many times as long as a rejected trial the current strategy is in force before the next one,
+/// Multiple of a rejected trial for which the current strategy is in force before the next one,
 /// and the part of the payload that its challenger may have cost by then.
 const TRIALS_HELD: u64 = 3;
 const TRIAL_COST: f64 = 0.01;
@@ -271,7 +271,7 @@ impl StrategyTrials {
         }
     }
 
-    /// What has won so far.
+    /// Best setting so far.
     pub(super) fn current(&self) -> Setting {
         self.candidates[self.current].setting
     }
@@ -305,7 +305,7 @@ impl StrategyTrials {
         self.in_force()
     }
 
-    /// What the workers do now.
+    /// Setting of the workers now.
     pub(super) fn in_force(&self) -> Setting {
         match &self.state {
             State::Comparing(trial) if trial.is_challenger_first == trial.first.is_none() => {
@@ -392,7 +392,7 @@ impl StrategyTrials {
 
     /// Sets what frequent waits lead to. False if that is nothing.
     fn presume_wait(&mut self, since: LoadSample, now: LoadSample) -> bool {
-        if !now.do_polls_compete {
+        if !now.polling_competes {
             self.set_wait(PRESUMED);
             self.set_wait(PRESUMED_OF_SEVERAL);
         }
@@ -406,7 +406,7 @@ impl StrategyTrials {
             self.set_wait(PRESUMED_OF_SMALL_READS);
         }
 
-        reads_little || !now.do_polls_compete
+        reads_little || !now.polling_competes
     }
 
     /// The shortest trial would be over before the end of the test: otherwise it could only cost.
@@ -459,7 +459,7 @@ impl StrategyTrials {
             let can_spare_wake_ups = receive_wait == ReceiveWait::Event
                 || current.io.receive_wait != ReceiveWait::Event
                 || waits_per_s >= WAITS_PER_S_PAUSE;
-            let may_poll = receive_wait != ReceiveWait::Spin || !now.do_polls_compete;
+            let may_poll = receive_wait != ReceiveWait::Spin || !now.polling_competes;
             differences.iter().filter(|differs| **differs).count() == 1
                 && can_spare_wake_ups
                 && may_poll
@@ -554,7 +554,7 @@ impl StrategyTrials {
 }
 
 impl Trial {
-    /// How long the current strategy is in force after this rejected trial, half of which the
+    /// Time for which the current strategy is in force after this rejected trial, half of which the
     /// challenger had.
     fn hold_ns(&self, now_ns: u64) -> u64 {
         let trial_ns = now_ns.saturating_sub(self.since_ns);
@@ -564,7 +564,7 @@ impl Trial {
     }
 }
 
-/// Whether congestion control may have set the rate between two samples.
+/// True if congestion control may have set the rate between two samples.
 fn is_disturbed(begin: LoadSample, end: LoadSample) -> bool {
     let segments = end
         .disturbed_segments

@@ -20,7 +20,7 @@ const BOTH: Adjustable = Adjustable {
     receivers_max: 1,
     unsent_limit: false,
 };
-/// What trials begin with where sleeps are frequent.
+/// Setting that trials begin with where sleeps are frequent.
 const WITH_PAUSE: IoStrategy = IoStrategy {
     receive_wait: PRESUMED,
     ..INITIAL
@@ -206,13 +206,13 @@ fn challengers_cost_little_however_slow_they_are() {
     assert!(of_best > 0.98, "{of_best}");
 }
 
-/// How receivers wait after the first check, when a worker slept every `wait_ns`.
-fn after_first_check(adjustable: &Adjustable, wait_ns: u64, do_polls_compete: bool) -> ReceiveWait {
+/// Wait of receivers after the first check, when a worker slept every `wait_ns`.
+fn after_first_check(adjustable: &Adjustable, wait_ns: u64, polling_competes: bool) -> ReceiveWait {
     after_first_check_of(
         8 * LITTLE_PER_WAIT_BYTES,
         adjustable,
         wait_ns,
-        do_polls_compete,
+        polling_competes,
     )
 }
 
@@ -221,7 +221,7 @@ fn after_first_check_of(
     bytes_per_wait: u64,
     adjustable: &Adjustable,
     wait_ns: u64,
-    do_polls_compete: bool,
+    polling_competes: bool,
 ) -> ReceiveWait {
     let trials = StrategyTrials::new(adjustable, 64, 0, None, Sequence::new(4));
     let mut trials = trials.expect("something is adjustable");
@@ -233,7 +233,7 @@ fn after_first_check_of(
         bytes,
         cpu_ns: at_ns,
         waits,
-        do_polls_compete,
+        polling_competes,
         ..LoadSample::default()
     };
 
@@ -267,13 +267,13 @@ fn frequent_sleeps_lead_to_a_short_pause_before_any_trial() {
 
 #[test]
 fn frequent_sleeps_for_little_lead_to_a_long_pause_also_where_polls_compete() {
-    for do_polls_compete in [false, true] {
+    for polling_competes in [false, true] {
         assert_eq!(
-            after_first_check_of(320, &BOTH, 100_000, do_polls_compete),
+            after_first_check_of(320, &BOTH, 100_000, polling_competes),
             ReceiveWait::Pause(100)
         );
         assert_eq!(
-            after_first_check_of(320, &BOTH, 1_000_000, do_polls_compete),
+            after_first_check_of(320, &BOTH, 1_000_000, polling_competes),
             ReceiveWait::Event
         );
     }
@@ -354,7 +354,7 @@ fn a_receiver_never_spins_where_polls_compete() {
     let mut trials = trials.expect("something is adjustable");
 
     let mut now = LoadSample {
-        do_polls_compete: true,
+        polling_competes: true,
         ..LoadSample::default()
     };
     while now.at_ns < 10_000_000_000 {
@@ -450,7 +450,7 @@ fn pause_ends_when_data_becomes_rare() {
     assert_eq!(trials.current().io.receive_wait, ReceiveWait::Event);
 }
 
-/// What is in force after 10 s with this number of disturbed segments in each slot of a trial, and
+/// Setting in force after 10 s with this number of disturbed segments in each slot of a trial, and
 /// trials that were decided. The challenger would win.
 fn disturbed(segments: u64) -> (IoStrategy, u32) {
     let mut trials =

@@ -7,7 +7,7 @@ use linerate_model::{Event, Flow, StreamRole, Transport};
 use std::os::fd::AsFd;
 
 use super::TestRun;
-use super::adjusting::UNSENT_LIMIT_BYTES;
+use super::adjustable::UNSENT_LIMIT_BYTES;
 use super::data_path::{self, StrategyUsed, ThreadsUsed};
 use super::strategy_trials::{self, StrategyTrials};
 use crate::measure::overflow;

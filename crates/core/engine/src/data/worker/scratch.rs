@@ -5,9 +5,9 @@ use std::io;
 use linerate_sys::PageBuffer;
 use linerate_sys::udp::RecvBatch;
 
-use super::read_place::PLACES_BYTES;
+use super::receivers::read_place::PLACES_BYTES;
 
-/// What the streams of one worker share: memory, and how far the current one may go.
+/// State that the streams of one worker share: memory, and the room of the current one.
 pub(crate) struct Scratch {
     bytes: Option<PageBuffer>,
     datagrams: Option<RecvBatch>,

@@ -1,4 +1,4 @@
-//! What a dialect writes into its datagrams and reads from them.
+//! Headers of datagrams, which dialects write and read.
 
 use linerate_model::TestSpec;
 use linerate_model::spec::SequenceCheck;
@@ -15,11 +15,11 @@ pub(crate) trait SequenceWriter: Send {
 pub(crate) trait SequenceReader: Send {
     /// A datagram that arrived at `arrival_ns` of the monotonic clock.
     fn take(&mut self, datagram: &[u8], arrival_ns: u64) -> DatagramKind;
-    /// Which datagrams are looked at.
+    /// Datagrams whose heads are read.
     fn check(&self) -> SequenceCheck {
         SequenceCheck::EveryDatagram
     }
-    /// The first of several datagrams in a row, of which the others are not looked at.
+    /// The first of several datagrams in a row, of which the others are not read.
     fn take_burst(&mut self, first: &[u8], _datagrams: u64, arrival_ns: u64) -> DatagramKind {
         self.take(first, arrival_ns)
     }
@@ -29,7 +29,7 @@ pub(crate) trait SequenceReader: Send {
     fn reset_jitter(&mut self);
 }
 
-/// What a datagram is.
+/// Kind of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DatagramKind {
     /// Payload.

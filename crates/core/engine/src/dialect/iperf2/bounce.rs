@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::bounceback::{Reply, Requester, Responder, RoundTrip};
-use linerate_iperf2::settings::bounce_head;
+use linerate_iperf2::wire::bounceback::{Reply, Requester, Responder, RoundTrip};
+use linerate_iperf2::wire::settings::bounce_head;
 use linerate_model::TestSpec;
 use linerate_model::metrics::HistogramKind;
 use linerate_model::workload::BounceBack;
@@ -26,7 +26,7 @@ struct Line {
     unsent: Vec<u8>,
     sent: usize,
     quick_ack: bool,
-    /// What is read are requests.
+    /// Received messages are requests.
     answers: bool,
     /// The message ends the test and is no part of its amount.
     is_last: bool,

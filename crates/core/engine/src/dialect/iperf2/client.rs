@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::server::{FlowServer, Policy, StreamServer};
-use linerate_iperf2::settings::client_header;
-use linerate_iperf2::{Header, Timestamp, Version};
+use linerate_iperf2::wire::server::{FlowServer, Policy, StreamServer};
+use linerate_iperf2::wire::settings::client_header;
+use linerate_iperf2::wire::{Header, Timestamp, Version};
 use linerate_model::event::{DelayedStart, Endpoint};
 use linerate_model::spec::ClientSpec;
 use linerate_model::spec::working_load;
@@ -31,8 +31,8 @@ use crate::reporter::{Reporter, test_header};
 /// Runs one test and reports it to `sink`.
 ///
 /// # Errors
-/// What went wrong; it has been reported as [`Event::Failed`], or as a warning where the test went
-/// on.
+/// The failure, which has been reported as [`Event::Failed`], or as a warning where the test
+/// continued.
 pub fn run(
     spec: &ClientSpec,
     sink: &mut dyn EventSink,

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use linerate_iperf2::datagram::NumberWidth;
-use linerate_iperf2::server::AcceptedTest;
-use linerate_iperf2::{DatagramHead, FinalReport, Header, Version};
+use linerate_iperf2::wire::datagram::NumberWidth;
+use linerate_iperf2::wire::server::AcceptedTest;
+use linerate_iperf2::wire::{DatagramHead, FinalReport, Header, Version};
 use linerate_model::metrics::HistogramKind;
 use linerate_model::workload::{HistogramSpec, Pairing, Release, Shape};
 use linerate_model::{Direction, Failure, Flow, Stream, StreamId, StreamRole, TestSpec, Transport};
@@ -50,10 +50,10 @@ pub(super) struct Connection {
     /// Its streams were announced.
     pub(super) is_open: bool,
     pub(super) flow_totals: Option<SharedFlowTotals>,
-    /// What the server counted.
+    /// Counts of the server.
     pub(super) report: Option<FinalReport>,
     pub(super) closed: Option<Result<(), Failure>>,
-    /// Data that arrived when it was last looked at.
+    /// Data that had arrived at the last check.
     pub(super) seen_datagrams: u64,
     /// The first request of a bounce-back test began with these bytes.
     bounce: Option<Vec<u8>>,
@@ -289,6 +289,7 @@ impl Connection {
                 continue;
             }
 
+            // Once the header is read: it may ask for options of this direction.
             sockets::tune(self.fd.as_fd(), &self.spec, role);
             let (build_pump, moved) = match role {
                 StreamRole::Sender => self.make_sender(),
@@ -386,8 +387,12 @@ impl Connection {
     }
 
     fn datagram(&self) -> Vec<u8> {
-        let len = (self.spec.block_len_bytes as usize).max(linerate_iperf2::datagram::HEAD_LEN);
-        linerate_iperf2::datagram::template(self.header.as_ref().filter(|_| !self.is_back), len)
+        let len =
+            (self.spec.block_len_bytes as usize).max(linerate_iperf2::wire::datagram::HEAD_LEN);
+        linerate_iperf2::wire::datagram::template(
+            self.header.as_ref().filter(|_| !self.is_back),
+            len,
+        )
     }
 
     /// A first datagram that has to be longer than the others leaves from here.
@@ -398,7 +403,7 @@ impl Connection {
             return false;
         }
 
-        let mut first = linerate_iperf2::datagram::template(header, min);
+        let mut first = linerate_iperf2::wire::datagram::template(header, min);
         DatagramHead {
             number: 1,
             sent: wall(),
@@ -418,6 +423,8 @@ impl Connection {
         for copy in 1..=LAST_COPIES {
             let number = i64::try_from(datagrams.saturating_add(copy)).unwrap_or(i64::MAX);
             DatagramHead {
+                // A negative number marks the end of a flow (`packetID` in iperf 2's Client.cpp and
+                // Server.cpp).
                 number: -number,
                 sent: wall(),
             }

@@ -7,7 +7,7 @@ use linerate_sys::OsError;
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::udp::RecvBatch;
 
-/// What arrived at a socket.
+/// Datagrams that arrived at a socket.
 pub(super) struct ReceivedDatagram {
     pub(super) datagram: Vec<u8>,
     pub(super) from: SocketAddr,
@@ -15,7 +15,7 @@ pub(super) struct ReceivedDatagram {
     pub(super) at_ns: u64,
 }
 
-/// Datagrams that are taken in one turn, so that a flood leaves others theirs.
+/// Limit of datagrams taken in one turn, for fairness to the other sockets.
 const DATAGRAMS_PER_TURN: usize = 4096;
 /// Datagrams of one call.
 const SLOTS: usize = 4;

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_iperf2::datagram::NumberWidth;
-use linerate_iperf2::frame::FrameWords;
-use linerate_iperf2::{DatagramHead, SequenceTracker, Timestamp, Version};
+use linerate_iperf2::wire::datagram::NumberWidth;
+use linerate_iperf2::wire::frame::FrameWords;
+use linerate_iperf2::wire::{DatagramHead, SequenceTracker, Timestamp, Version};
 use linerate_model::metrics::{FrameCounts, HistogramKind};
 use linerate_model::spread::Spread;
 use linerate_sys::clock::{self, RealtimeOffset};
@@ -37,7 +37,7 @@ impl SequenceWriter for HeadWriter {
     }
 }
 
-/// What a receiver leaves behind for the final report.
+/// Counts of a receiver for the final report.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FlowTotals {
     pub(super) datagrams: u64,
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(
             reader.take(&datagram(-9), now_ns),
             DatagramKind::Foreign,
-            "the flow is over"
+            "the flow has ended"
         );
         reader.publish(&counters);
 

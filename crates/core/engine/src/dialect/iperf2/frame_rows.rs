@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use linerate_iperf2::SequenceTracker;
+use linerate_iperf2::wire::SequenceTracker;
 use linerate_model::UdpInterval;
 use linerate_model::metrics::ReadCounts;
 use linerate_model::spread::Spread;

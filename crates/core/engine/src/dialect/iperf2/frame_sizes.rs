@@ -1,6 +1,6 @@
 //! Sizes of frames, drawn from a lognormal distribution.
 
-use linerate_iperf2::burst::BURST_LEN_MAX;
+use linerate_iperf2::wire::burst::BURST_LEN_MAX;
 use linerate_model::workload::Isochronous;
 
 use crate::random::Sequence;

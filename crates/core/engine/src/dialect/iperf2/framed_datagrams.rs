@@ -4,16 +4,16 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use linerate_iperf2::frame::FrameWords;
-use linerate_iperf2::{Timestamp, Version};
+use linerate_iperf2::wire::frame::FrameWords;
+use linerate_iperf2::wire::{Timestamp, Version};
 use linerate_model::metrics::FrameCounts;
 use linerate_model::workload::Isochronous;
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::{OsError, PageBuffer, errno, udp};
 
+use super::burst_sender::note_frame;
 use super::datagrams::HeadWriter;
 use super::frame_sizes::FrameSizes;
-use super::shaped::note_frame;
 use crate::data::budget::Budget;
 use crate::data::run::PumpInputs;
 use crate::data::worker::{Ended, Pump, Pumped, Scratch, SequenceWriter};

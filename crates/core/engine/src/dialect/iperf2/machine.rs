@@ -2,16 +2,16 @@
 
 use std::time::Instant;
 
-use linerate_iperf2::ack::{ClockCheck, ServerAck};
-use linerate_iperf2::client::{
+use linerate_iperf2::wire::ack::{ClockCheck, ServerAck};
+use linerate_iperf2::wire::client::{
     FlowClientAction, FlowClientInput, FlowClientSetup, StreamClientAction, StreamClientInput,
     StreamClientSetup,
 };
-use linerate_iperf2::server::{
+use linerate_iperf2::wire::server::{
     AcceptedTest, ConnectBack, FlowServerAction, FlowServerInput, StreamServerAction,
     StreamServerInput,
 };
-use linerate_iperf2::{
+use linerate_iperf2::wire::{
     FinalReport, FlowClient, FlowServer, Header, StreamClient, StreamServer, Timestamp,
 };
 use linerate_model::{Failure, TestSpec, Transport};
@@ -27,7 +27,7 @@ pub(super) enum Machine {
     FlowServer(FlowServer),
 }
 
-/// What is to be done.
+/// Action of the machine.
 pub(super) enum Action {
     /// The client's test is known.
     Accepted(Box<AcceptedTest>),
@@ -36,7 +36,7 @@ pub(super) enum Action {
     /// Send these bytes; they are part of the payload.
     SendPayload(Vec<u8>),
     StartSending,
-    /// So many bytes of the data have been taken already.
+    /// Bytes of the data that have been taken already.
     StartReceiving(usize),
     /// Requests follow, the first of which began with these bytes.
     StartBouncing(Vec<u8>),
@@ -47,7 +47,7 @@ pub(super) enum Action {
     StopReceiving,
     ServerAck(ServerAck),
     ClockCheck(ClockCheck),
-    /// What the server counted.
+    /// Counts of the server.
     Report(Box<FinalReport>),
     /// The server sent no report.
     NoReport,
@@ -61,7 +61,7 @@ pub(super) enum Action {
 pub(super) enum ReadMode {
     /// A worker, or none.
     None,
-    /// The control thread, at most so many bytes.
+    /// The control thread, at most this number of bytes.
     Bytes(usize),
     /// The control thread, datagram by datagram.
     Datagrams,

@@ -4,19 +4,19 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use linerate_iperf2::Version;
-use linerate_iperf2::datagram::NumberWidth;
+use linerate_iperf2::wire::Version;
+use linerate_iperf2::wire::datagram::NumberWidth;
 use linerate_model::workload::Shape;
 use linerate_model::{EndCondition, TestSpec};
 use linerate_sys::OsError;
 
 use super::bounce::{BounceClient, BounceServer};
+use super::burst_sender::ShapedSender;
 use super::datagrams::{HeadReader, HeadWriter, SharedFlowTotals};
 use super::frame_rows::FrameRows;
 use super::framed_datagrams::FramedDatagrams;
 use super::read_observer::ReadWatcher;
 use super::received_bursts::BurstQueue;
-use super::shaped::ShapedSender;
 use crate::data::budget::{Budget, Unit};
 use crate::data::files;
 use crate::data::payload;
@@ -50,7 +50,7 @@ impl Origin {
     }
 }
 
-/// The amount of one stream, of which so many bytes are sent already.
+/// The amount of one stream, of which this number of bytes is sent already.
 fn budget(end: EndCondition, unit: Unit, sent: u64) -> Option<Arc<Budget>> {
     let EndCondition::Bytes(bytes) = end else {
         return None;

@@ -1,8 +1,8 @@
-//! What is seen in received TCP data: the sizes of reads, and the heads of bursts.
+//! Observations of received TCP data: the sizes of reads, and the heads of bursts.
 
 use std::sync::Arc;
 
-use linerate_iperf2::burst::{Burst, BurstReader};
+use linerate_iperf2::wire::burst::{Burst, BurstReader};
 use linerate_model::TestSpec;
 use linerate_model::metrics::{HistogramKind, ReadCounts};
 use linerate_model::workload::Shape;
@@ -146,8 +146,8 @@ fn count_read(reads: &mut ReadCounts, bin: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_iperf2::Timestamp;
-    use linerate_iperf2::burst::BurstHead;
+    use linerate_iperf2::wire::Timestamp;
+    use linerate_iperf2::wire::burst::BurstHead;
 
     #[test]
     fn reads_are_sorted_by_size_and_bursts_are_timed() {

@@ -19,7 +19,7 @@ pub(super) struct ReceivedBurst {
     /// Time from one burst to the next in s, 0 if the sender does not name it.
     pub(super) period_s: f64,
     pub(super) reads: ReadCounts,
-    /// What only frames over UDP have.
+    /// State of frames over UDP only.
     pub(super) frame: Option<UdpFrame>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct UdpFrame {
 }
 
 impl ReceivedBurst {
-    /// What a row shows beyond times and bytes.
+    /// Columns of a row beyond times and bytes.
     pub(super) fn measured(&self) -> StreamMetrics {
         let transfer_s = self.ended_ns.saturating_sub(self.began_ns) as f64 / 1e9;
         let mut transfer = Spread::default();

@@ -4,13 +4,14 @@
 //! A session has a descriptor that becomes readable when it has something to do, and a deadline.
 //! Its owner calls [`Session::advance`] then and gets back what only an owner can do.
 
+mod final_report;
 mod totals;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::server::ConnectBack;
+use linerate_iperf2::wire::server::ConnectBack;
 use linerate_model::event::ClockCheck;
 use linerate_model::spec::LocalOptions;
 use linerate_model::workload::{Shape, Start};
@@ -28,7 +29,7 @@ use super::sockets::{self, DeviceCache};
 use crate::data::quota::Quota;
 use crate::data::run::{RunEvent, RunSettings, TestRun};
 use crate::reporter::Reporter;
-use totals::final_report;
+use final_report::final_report;
 
 /// Data on one clock.
 pub(super) struct Session {
@@ -139,6 +140,7 @@ impl Session {
     pub(super) fn add(&mut self, mut connection: Connection, reporter: &mut Reporter<'_>) {
         connection.create_directions(self.is_client, self.next_id);
         self.next_id += connection.directions().count() as u32;
+        // The line of the report names the peer's version, which its acknowledgement has.
         let waits_for_ack =
             self.is_client && connection.spec.workload.detect_peer && !connection.is_back;
         if !waits_for_ack {
@@ -148,7 +150,7 @@ impl Session {
         self.connections.push(connection);
     }
 
-    /// All connections are through.
+    /// All connections have finished.
     pub(super) fn is_over(&self) -> bool {
         self.connections
             .iter()
@@ -158,6 +160,7 @@ impl Session {
     pub(super) fn deadline(&self) -> Option<Instant> {
         let open = || self.connections.iter().filter(|c| c.closed.is_none());
         let machines = open().filter_map(|c| c.machine.deadline());
+        // Polled: datagrams of a flow are counted by its worker, which has no event for this loop.
         let look = open()
             .any(|c| c.machine.awaits_data())
             .then(|| Instant::now() + POLL);
@@ -181,6 +184,8 @@ impl Session {
     /// Does what is to be done now.
     pub(super) fn advance(&mut self, reporter: &mut Reporter<'_>) -> Vec<Request> {
         let mut requests = Vec::new();
+        // An action may lead to an event of another connection of the session; bounded, so that
+        // other sessions get their turn.
         for _ in 0..TURNS_MAX {
             let mut events: Vec<Ready> = Vec::new();
             // An interrupted wait is repeated by the owner.
@@ -201,7 +206,7 @@ impl Session {
             burst_reports::report(&self.connections, &self.run, reporter);
 
             let happened = self.on_run(reporter);
-            let done = self.carry_out(reporter, &mut requests);
+            let done = self.execute_actions(reporter, &mut requests);
             let started = self.start_ready(reporter);
 
             for (token, connection) in self.connections.iter_mut().enumerate() {
@@ -351,7 +356,11 @@ impl Session {
     }
 
     /// Executes the actions of the machines; true if there were any.
-    fn carry_out(&mut self, reporter: &mut Reporter<'_>, requests: &mut Vec<Request>) -> bool {
+    fn execute_actions(
+        &mut self,
+        reporter: &mut Reporter<'_>,
+        requests: &mut Vec<Request>,
+    ) -> bool {
         let mut any = false;
         for connection in &mut self.connections {
             while let Some(action) = connection.machine.next() {
@@ -417,6 +426,8 @@ impl Session {
         let is_early = self.not_before.is_some_and(|t| Instant::now() < t);
         let is_first = !self.run.has_started();
         let open = || self.connections.iter().filter(|c| c.closed.is_none());
+        // Streams of `-P` begin at one instant, as in iperf 2: a first stream that begins alone
+        // would have the path for itself.
         let is_together = !self.is_client || !is_first || open().all(Connection::is_ready);
         if is_early || !is_together || !open().any(Connection::is_ready) {
             return false;
@@ -457,7 +468,7 @@ impl Session {
                     && let (Some(start_ns), Some(interval)) =
                         (self.run.start_ns(), self.run.interval())
                 {
-                    stats.set_grid(start_ns, interval);
+                    stats.set_interval_ends(start_ns, interval);
                 }
 
                 joined.push(stream.id);
@@ -484,7 +495,7 @@ impl Session {
         true
     }
 
-    /// Ends the test: senders finish as if their time were over.
+    /// Ends the test: senders finish as if their time had ended.
     pub(super) fn interrupt(&mut self) {
         self.run.stop_senders();
         let without_sender =

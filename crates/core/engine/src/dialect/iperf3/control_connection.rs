@@ -18,7 +18,7 @@ pub(crate) struct ControlConnection {
     position: usize,
 }
 
-/// What a read of the control connection brought.
+/// Result of a read of the control connection.
 #[derive(Debug)]
 pub(crate) enum Received<'a> {
     Bytes(&'a [u8]),

@@ -1,7 +1,7 @@
 //! Codes and messages of iperf3 for errors of the engine.
 
-use linerate_iperf3::ErrorCode;
-use linerate_iperf3::server::ServerInput;
+use linerate_iperf3::wire::ErrorCode;
+use linerate_iperf3::wire::server::ServerInput;
 use linerate_model::Failure;
 use linerate_model::service::RefusalReason;
 use linerate_sys::OsError;

@@ -1,7 +1,7 @@
 //! Numbers and times in the datagrams of a test.
 
-use linerate_iperf3::sequence::SequenceTracker;
-use linerate_iperf3::udp_header::UdpHeader;
+use linerate_iperf3::wire::sequence::SequenceTracker;
+use linerate_iperf3::wire::udp_header::UdpHeader;
 use linerate_model::spec::SequenceCheck;
 
 use crate::data::worker::{DatagramFormat, DatagramKind, SequenceReader, SequenceWriter};

@@ -1,10 +1,10 @@
-//! Bound on what one connection may bring: bytes per turn of its event loop, and records over time.
+//! Bound on the input of one connection: bytes per turn of its event loop, and records over time.
 
 use std::time::{Duration, Instant};
 
 use crate::server::limits::requirements::TURN_BYTES;
 
-/// What one end accepts of a connection with messages.
+/// Bounds of one end on a connection with messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IntakeLimits {
     /// Ciphertext of one turn, so that the other connections of the event loop have theirs.
@@ -16,15 +16,15 @@ pub(super) struct IntakeLimits {
     pub(super) burst_units: u32,
 }
 
-/// Of a server, per connection: a message of 16 KiB, and eight of them per second. Clients send
-/// some ten short messages per phase, and one record per probe.
+/// Limits of a server, per connection: a message of 16 KiB, and eight of them per second. Clients
+/// send some ten short messages per phase, and one record per probe.
 pub(super) const OF_CLIENTS: IntakeLimits = IntakeLimits {
     turn_bytes: TURN_BYTES,
     units_per_s: 128,
     burst_units: 256,
 };
 
-/// Of a client: results of up to 1 MiB.
+/// Limits of a client: results of up to 1 MiB.
 pub(super) const OF_SERVER: IntakeLimits = IntakeLimits {
     turn_bytes: 64 << 10,
     units_per_s: 4096,
@@ -50,7 +50,7 @@ impl IntakeRate {
         }
     }
 
-    /// Charges what has arrived; false when it is more than the connection may bring.
+    /// Charges what has arrived; false when it exceeds the bound of the connection.
     pub(super) fn charge(&mut self, now: Instant, records: u64, bytes: u64) -> bool {
         let units = records.max(bytes / UNIT_BYTES);
         let spacing = Duration::from_secs(1) / self.limits.units_per_s;

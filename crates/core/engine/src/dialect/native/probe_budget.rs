@@ -1,4 +1,4 @@
-//! How often probes may be sent beside a load: at most 5 % of its rate, as
+//! Rate limit of probes beside a load: at most 5 % of its rate, as
 //! draft-ietf-ippm-responsiveness has it.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -11,13 +11,13 @@ use super::intake::{IntakeLimits, IntakeRate, OF_CLIENTS, OF_SERVER};
 
 #[cfg(any(test, fuzzing))]
 #[path = "../../../fuzzing/tls_stream.rs"]
-pub(in crate::dialect) mod fuzzing;
+pub(crate) mod fuzzing;
 
 /// One end of a session, with what is read and not yet taken, and what is encrypted and not yet
 /// sent.
 pub(super) struct TlsStream {
     session: Session,
-    /// Of messages, [`Self::receive`].
+    /// Bound of [`Self::receive`], for messages.
     limits: IntakeLimits,
     rate: IntakeRate,
     received: Vec<u8>,
@@ -75,7 +75,7 @@ impl TlsStream {
         self.outgoing.extend_from_slice(bytes);
     }
 
-    /// So many bytes of the peer precede the session; they are not looked at.
+    /// Bytes of the peer that precede the session; they are skipped.
     pub(super) fn skip_before(&mut self, bytes: usize) {
         self.skipped = bytes;
     }

@@ -1,4 +1,4 @@
-//! What clients wait for, round robin over their addresses.
+//! Queue of clients' work, round robin over their addresses.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -17,7 +17,7 @@ pub(crate) struct FairTurns {
     refusals: HashMap<Network, Instant>,
 }
 
-/// How long the free place is kept for those who found it taken.
+/// Time for which the free place is kept for clients that were refused.
 const KEPT_FOR: Duration = Duration::from_secs(3);
 /// A client that was refused comes again within this time, or has given up.
 const COMES_AGAIN: Duration = Duration::from_secs(10);
@@ -27,7 +27,7 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 const ADDRESSES_MAX: usize = 4096;
 
 impl FairTurns {
-    /// Whether the free place is for this address: no other one, whose last turn is longer ago, was
+    /// True if the free place is for this address: no other one, whose last turn is longer ago, was
     /// refused a moment ago.
     pub(crate) fn admits(&self, address: Network, now: Instant) -> bool {
         let is_kept = self

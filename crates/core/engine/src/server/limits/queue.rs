@@ -58,7 +58,7 @@ impl AdmissionQueue {
         self.waiting.front().map(|(id, _)| *id)
     }
 
-    /// Clients in front of this one, and its expected wait.
+    /// Clients before this one, and its expected wait.
     #[cfg(feature = "native")]
     pub(crate) fn turn(
         &self,
@@ -71,7 +71,7 @@ impl AdmissionQueue {
     }
 }
 
-/// How long a new client waits if `ahead` others go first. A test without a known end may end at
+/// Wait of a new client behind `ahead` others. A test without a known end may end at
 /// any moment.
 fn expected_wait(
     remaining: impl Iterator<Item = Option<Duration>>,
@@ -79,6 +79,7 @@ fn expected_wait(
     places: usize,
 ) -> Duration {
     let mut ends: Vec<Duration> = remaining.map(Option::unwrap_or_default).collect();
+    // A place without a test is free at once.
     ends.resize(ends.len().max(places), Duration::ZERO);
 
     for _ in 0..ahead {

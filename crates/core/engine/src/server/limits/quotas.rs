@@ -1,4 +1,4 @@
-//! What one test, one client address, one user and all clients together may use.
+//! Quotas of one test, one client address, one user and all clients together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,12 +26,13 @@ pub(crate) struct QuotaRequest {
     pub(crate) duration: Option<Duration>,
     /// Bytes that end the test, 0 for none.
     pub(crate) bytes: u64,
-    /// What one block more on each stream adds to `bytes`: senders notice the end between blocks.
+    /// Bytes of one more block on each stream, added to `bytes`: senders notice the end between
+    /// blocks.
     pub(crate) last_blocks_bytes: u64,
     /// Rate of all streams together, bit/s; 0 when it is not announced, `u64::MAX` for all there
     /// is.
     pub(crate) rate_bps: u64,
-    /// What it takes of this host.
+    /// Resources of this host that it takes.
     pub(crate) requirements: Requirements,
 }
 
@@ -51,7 +52,7 @@ struct Entry {
     rates: Rates,
     /// Most bytes the test may move.
     bytes_max: Option<u64>,
-    /// When it was looked at first.
+    /// Time of the first check.
     began_ns: Option<u64>,
 }
 
@@ -94,7 +95,7 @@ impl Quotas {
         self
     }
 
-    /// Whether the address may start one more test, before its parameters are known.
+    /// True if the address may start one more test, before its parameters are known.
     pub(crate) fn has_room(&self, address: Network) -> Result<(), RefusalReason> {
         check_count(
             self.limits.server.tests,
@@ -129,6 +130,8 @@ impl Quotas {
         let rates = self.shared_rates(&request);
         let bytes_max =
             smallest(&self.limits, &request, |l| l.bytes).map(|max| match request.bytes {
+                // The allowance for last blocks is for senders that count whole blocks; a test
+                // without an amount has no last block.
                 0 => max,
                 _ => max.saturating_add(request.last_blocks_bytes.min(max)),
             });
@@ -194,7 +197,7 @@ impl Quotas {
         }
     }
 
-    /// What the workers of a test keep to.
+    /// Limits that the workers of a test keep to.
     pub(crate) fn quota(&self, id: u64) -> Quota {
         let Some(entry) = self.entries.get(&id) else {
             return Quota::default();
@@ -216,6 +219,8 @@ impl Quotas {
                       covers: &dyn Fn(&QuotaRequest) -> bool,
                       rate: fn(&Rates) -> &Option<Arc<SharedRate>>| {
             let rate_bps = limits.rate_bps?;
+            // One shared counter for all tests of the scope: counters per test would allow the rate
+            // to each.
             let running = self.entries.values().find(|e| covers(&e.request));
             let running = running.and_then(|e| rate(&e.rates).clone());
             Some(running.unwrap_or_else(|| Arc::new(SharedRate::new(rate_bps))))
@@ -246,7 +251,7 @@ impl Quotas {
         self.entries.remove(&id);
     }
 
-    /// Whether [`Quotas::check`] is needed.
+    /// True if [`Quotas::check`] is needed.
     pub(crate) fn needs_checks(&self) -> bool {
         let ServerLimits {
             server,
@@ -322,9 +327,11 @@ impl Quotas {
         Ok(())
     }
 
-    /// What was announced must fit; who announces nothing is slowed down.
+    /// An announced amount must fit; a client that announces none is slowed down.
     fn check_rate(&self, request: &QuotaRequest) -> Result<(), RefusalReason> {
         let fits = |(limits, covers): Scope<'_>| {
+            // The sum of announcements, not the measured rate: admission does not depend on what
+            // the path lets through now.
             let announced = self
                 .entries
                 .values()

@@ -11,15 +11,15 @@
 //! | test of iperf3 or iperf 2 | [`DESCRIPTORS_PER_TEST`], its streams, two per worker | [`BYTES_PER_TEST`], [`BYTES_PER_WORKER`], its blocks | a worker per stream at most |
 //! | session of the native dialect | the same, and [`Requirements::allotted`] | [`BYTES_PER_SESSION`], [`BYTES_PER_WORKER`], those of its probes | its workers and a responder |
 //!
-//! A connection of strangers brings at most [`TURN_BYTES`] in one turn of an event loop that others
-//! share.
+//! A connection of strangers delivers at most [`TURN_BYTES`] in one turn of an event loop that
+//! others share.
 
 use linerate_model::workload::Shape;
 use linerate_model::{Direction, TestSpec, Transport};
 
 use crate::data::worker;
 
-/// What one test needs, at most.
+/// Upper bound of the resources of one test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Requirements {
     pub(crate) descriptors: u64,
@@ -46,8 +46,8 @@ pub(crate) struct SessionNeeds {
     pub(crate) flows: u32,
 }
 
-/// Bytes that one connection of a stranger brings in one turn at most. 178 TLS records of one byte
-/// fit in them, which take a quarter of a millisecond.
+/// Largest number of bytes that one connection of a stranger delivers in one turn. 178 TLS records
+/// of one byte fit in them, which take a quarter of a millisecond.
 #[cfg(feature = "native")]
 pub(crate) const TURN_BYTES: usize = 4096;
 /// Bytes of a pending connection at most: a TLS session with a record of 16 KiB that is not
@@ -60,7 +60,7 @@ const DESCRIPTORS_PER_TEST: u64 = 3;
 const DESCRIPTORS_PER_WORKER: u64 = 2;
 /// Room for receiving and the part of a worker's stack that is used.
 const BYTES_PER_WORKER: u64 = (256 + 64) << 10;
-/// What a test has beside its workers: protocol, report, counters.
+/// Memory of a test beside its workers: protocol, report, counters.
 const BYTES_PER_TEST: u64 = 64 << 10;
 /// Descriptors of a session beside those of its load: the event loop of the responder, what wakes
 /// it, and the notice of a request.
@@ -83,7 +83,7 @@ const BYTES_PER_FLOW: u64 = 12 << 10;
 const CONNECTIONS_SPARE: u64 = 16;
 
 impl Requirements {
-    /// What a test with so many streams needs here.
+    /// Resources that a test with `streams` streams needs here.
     pub(crate) fn of(spec: &TestSpec, streams: u32) -> Self {
         let streams = u64::from(streams.max(1));
         let workers = worker::threads_max(usize::try_from(streams).unwrap_or(usize::MAX)) as u64;
@@ -108,8 +108,8 @@ impl Requirements {
         }
     }
 
-    /// What a session of the native dialect needs: the load of its largest phase, and all that its
-    /// other phases open.
+    /// Resources of a session of the native dialect: the load of its largest phase, and all that
+    /// its other phases open.
     #[cfg(feature = "native")]
     pub(crate) fn of_session(spec: &TestSpec, needs: SessionNeeds) -> Self {
         let load = Self::of(spec, needs.streams);

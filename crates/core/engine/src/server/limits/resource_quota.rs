@@ -1,4 +1,4 @@
-//! What this host can give to tests: descriptors, memory, and places for flows whose address
+//! Resources of this host for tests: descriptors, memory, and places for flows whose address
 //! nothing proves. Every test takes its share when it is admitted, so that what remains serves the
 //! control connections.
 
@@ -10,7 +10,7 @@ use linerate_sys::{memory, process};
 
 use super::requirements::Requirements;
 
-/// What all tests may have together; `u64::MAX` for no bound.
+/// Bounds of all tests together; `u64::MAX` for no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Capacity {
     pub(crate) descriptors: u64,
@@ -50,7 +50,10 @@ impl Capacity {
     pub(crate) fn of_host(tests_max: u32) -> Self {
         // Raising the limit again returns the limit in force.
         let descriptors = process::raise_fd_limit().unwrap_or(1024);
+        // Socket buffers are charged to the control group as well (cgroups v2, `memory.stat` sock),
+        // so tests get a quarter of its limit.
         let memory_bytes = memory::limit_bytes().map_or(u64::MAX, |bytes| bytes / 4);
+        // A quarter stays for pending connections and those that wait for their peer to close.
         let descriptors = (descriptors / 4)
             .saturating_mul(3)
             .saturating_sub(DESCRIPTORS_OF_SERVER);
@@ -77,7 +80,7 @@ impl ResourceQuota {
     /// Takes what a test needs.
     ///
     /// # Errors
-    /// What there is not enough of; then nothing is taken.
+    /// The exhausted resource; then nothing is taken.
     pub(crate) fn take(
         &mut self,
         id: u64,
@@ -89,6 +92,8 @@ impl ResourceQuota {
         let all = self.reserved();
         let (_, own) = self.sum(|a, _| a == address);
         let (unproven_tests, unproven) = self.sum(|_, n| n.is_unproven);
+        // Sources of UDP can be forged: what they may hold is bounded apart, so that they cannot
+        // exhaust the places of others.
         if requirements.is_unproven
             && !(fits(unproven_tests, 1, capacity.unproven_tests)
                 && fits(
@@ -146,7 +151,7 @@ impl ResourceQuota {
         self.taken.values().copied()
     }
 
-    /// How many tests `covers` names, and what they have taken.
+    /// Number of tests that `covers` selects, and the resources they have taken.
     fn sum(&self, covers: impl Fn(Network, Requirements) -> bool) -> (u64, Requirements) {
         let covered = self
             .taken

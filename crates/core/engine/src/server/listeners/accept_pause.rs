@@ -29,7 +29,7 @@ impl AcceptPause {
         is_due
     }
 
-    /// True once when the pause is over.
+    /// True once when the pause has ended.
     pub(crate) fn ends(&mut self, now: Instant) -> bool {
         self.until.take_if(|t| *t <= now).is_some()
     }

@@ -2,24 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
-use std::time::Instant;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::stream_io;
 
-use crate::server::{HEADER_TIMEOUT, KINDS, PENDING, Recognised, ServerDialect};
+use super::accepted::Accepted;
+use crate::server::dialect::{Recognised, ServerDialect};
+use crate::server::tokens::{KINDS, PENDING};
 
-/// A connection for its dialect.
-#[derive(Debug)]
-pub(crate) struct Accepted {
-    pub(crate) id: u64,
-    pub(crate) fd: OwnedFd,
-    pub(crate) peer: SocketAddr,
-    /// Read from it already; empty for a listener of the dialect's own.
-    pub(crate) first_bytes: Vec<u8>,
-}
+/// Longest wait for the bytes by which a connection is recognised; progress does not extend it.
+pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads the first bytes of connections until a dialect recognises them.
 #[derive(Debug, Default)]
@@ -28,7 +22,7 @@ pub(in crate::server) struct Acceptor {
     pending: BTreeMap<u64, (Accepted, Instant)>,
 }
 
-/// What a read brought.
+/// Result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) enum Progress {
     Incomplete,
@@ -49,6 +43,7 @@ impl Acceptor {
         let token = connection.id * KINDS + PENDING;
         // Without an event the deadline ends it.
         let _ = epoll.add(connection.fd.as_fd(), token, Interest::READ);
+        // Absolute: a client that sends a byte from time to time does not extend it.
         let deadline = Instant::now() + HEADER_TIMEOUT;
         self.pending.insert(connection.id, (connection, deadline));
     }
@@ -72,6 +67,8 @@ impl Acceptor {
                 Err(len) if len > bytes.len() => (len - bytes.len()).min(READ_BYTES),
                 Err(_) => return Progress::Closed,
             };
+            // Consumed, not peeked: with MSG_PEEK a level-triggered event would repeat until the
+            // header is complete.
             match stream_io::recv(connection.fd.as_fd(), &mut buffer[..wanted]) {
                 Ok(0) => return Progress::Closed,
                 Ok(n) => bytes.extend_from_slice(&buffer[..n]),
@@ -86,6 +83,7 @@ impl Acceptor {
     /// Takes a connection out of the event loop. It still counts against the limit.
     pub(in crate::server) fn take(&mut self, id: u64, epoll: &Epoll) -> Option<Accepted> {
         let (connection, _) = self.pending.remove(&id)?;
+        // The dialect watches it in an epoll of its own.
         let _ = epoll.remove(connection.fd.as_fd());
         Some(connection)
     }

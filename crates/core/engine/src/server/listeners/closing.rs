@@ -28,7 +28,7 @@ struct Closing {
     deadline: Instant,
 }
 
-/// How long a peer may take to close its side.
+/// Longest time for a peer to close its side.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Poll period; nothing waits for these connections.
 const LOOK: Duration = Duration::from_millis(100);
@@ -58,6 +58,7 @@ impl ClosingConnections {
         epoll: &Epoll,
         token: u64,
     ) {
+        // More than the bound are closed at once: strangers decide how many there are.
         if self.closing.len() < self.closing_max && socket::shutdown_write(fd.as_fd()).is_ok() {
             // Without the event it is noticed at the next poll.
             let _ = epoll.add(fd.as_fd(), token, Interest::READ);
@@ -96,6 +97,8 @@ impl ClosingConnections {
     pub(crate) fn look(&mut self, now: Instant) {
         let mut buffer = [0; DISCARD_BYTES];
         self.closing
+            // The read also empties the receive queue: close(2) with unread bytes sends a reset
+            // (RFC 2525 section 2.17).
             .retain(|l| l.deadline > now && !peer_has_closed(&l.fd, &mut buffer));
         self.next_look = (!self.closing.is_empty()).then(|| now + LOOK);
     }

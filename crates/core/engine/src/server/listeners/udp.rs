@@ -113,6 +113,7 @@ impl UdpListener {
 
         let mut seen: Vec<FirstDatagram> = Vec::with_capacity(datagrams.len());
         for datagram in datagrams {
+            // A doubled first datagram would open a second flow for the same sender.
             if !seen.contains(&datagram) {
                 seen.push(datagram);
             }
@@ -132,6 +133,8 @@ impl UdpListener {
             )));
         };
         match self.bind(&local, address) {
+            // Bound before the old socket is connected: at no moment the port is without a socket,
+            // so no datagram meets an ICMP port unreachable.
             Ok(next) => {
                 self.socket = Some(Socket {
                     fd: next,
@@ -145,11 +148,14 @@ impl UdpListener {
             }
         }
 
+        // Its data belong to a worker from here on.
         let _ = self.epoll.remove(fd.as_fd());
         match socket::connect(fd.as_fd(), &first.raw).map_err(&fail)? {
             Connect::Done | Connect::InProgress => {}
         }
 
+        // Datagrams that arrived before connect(2) stay in the queue, of any sender; the filter
+        // of a connected socket applies to later ones only.
         self.waiting.extend(
             read(fd.as_fd())
                 .into_iter()

@@ -10,9 +10,8 @@ use rustls::version::TLS13;
 
 use super::*;
 use crate::host_key::HostKey;
-use crate::proof::{Role, proof, verify};
 use crate::tls::CHANNEL_BINDING;
-use crate::token::Token;
+use crate::token::{Role, Token, proof, verify};
 
 fn key() -> HostKey {
     HostKey::ephemeral().expect("a key")

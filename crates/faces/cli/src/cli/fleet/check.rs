@@ -2,9 +2,9 @@
 
 use clap::Args;
 use linerate::fleet::check::check;
+use linerate::fleet::report::check_text;
 use linerate::progress::style;
 use linerate::{Error, Outcome};
-use linerate_document::fleet::check_text;
 use linerate_sys::signal::{Signal, Signals};
 
 use super::hosts::HostArgs;

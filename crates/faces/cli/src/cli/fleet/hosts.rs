@@ -12,7 +12,7 @@ use super::bus::BusArgs;
 /// Where the hosts are named.
 #[derive(Debug, Args)]
 pub(super) struct HostArgs {
-    /// Inventory: TOML, or INI or JSON of Ansible; - for the standard input
+    /// Inventory: TOML, or JSON of ansible-inventory --list; - for the standard input
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
     /// Names that ssh understands, for example 'h[1-8],nas'

@@ -5,9 +5,9 @@ mod options;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use linerate::fleet::Topology;
 use linerate::fleet::run::{dry_run, run};
 use linerate::{Error, Outcome};
-use linerate_lab::fleet::Topology;
 use linerate_model::fleet::{FleetMode, HostId};
 
 use crate::cli::{complain, doctor, print};
@@ -37,16 +37,34 @@ pub(super) struct RunArgs {
 #[derive(Debug, Subcommand)]
 enum KindArgs {
     /// Each host with each other, in rounds of pairs that have no host in common
+    #[command(
+        after_help = "Examples:\n  linerate fleet run mesh -i lab.toml    each host with each other"
+    )]
     Mesh(MeshArgs),
     /// A list of pairs, in both directions
+    #[command(
+        after_help = "Examples:\n  linerate fleet run pairs -i lab.toml --pairs h1:h2,h3:h4    two pairs, both directions"
+    )]
     Pairs(PairsArgs),
     /// A mesh or pairs over several paths, or with several settings, one beside the other
+    #[command(
+        after_help = "Examples:\n  linerate fleet run matrix -i lab.toml --vary cc=cubic,bbr    each pair with both congestion controls"
+    )]
     Matrix(MatrixArgs),
     /// One, two, four ... all hosts send to one
+    #[command(
+        after_help = "Examples:\n  linerate fleet run incast -i lab.toml --sink h1    1, 2, 4 hosts send to h1"
+    )]
     Incast(IncastArgs),
     /// One host sends to one, two, four ... all others
+    #[command(
+        after_help = "Examples:\n  linerate fleet run fanout -i lab.toml --source h1    h1 sends to 1, 2, 4 hosts"
+    )]
     Fanout(FanoutArgs),
     /// Each host with three others, five times: what later runs are compared with
+    #[command(
+        after_help = "Examples:\n  linerate fleet run baseline -i lab.toml    stored in the history for later runs"
+    )]
     Baseline(CommonArgs),
 }
 

@@ -77,7 +77,7 @@ enum HttpCommand {
 #[derive(Debug, Args)]
 struct ReplacedArgs {
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    words: Vec<OsString>,
+    _args: Vec<OsString>,
 }
 
 /// What is written to standard output and standard error.
@@ -139,8 +139,7 @@ pub(crate) fn main(args: &HttpArgs) -> Outcome {
 impl ReplacedArgs {
     /// The command to use instead of `linerate http NAME`, whatever its arguments are.
     fn replaced_by(&self, name: &str, command: &str) -> String {
-        let _ = &self.words;
-        format!("`linerate http {name}` is now `linerate {command}`")
+        format!("http {name} is now: linerate {command}")
     }
 }
 

@@ -5,8 +5,8 @@ use linerate_model::http::{CellFacts, ErrorClass, Flag, Side};
 use super::attribution::CpuAttribution;
 use super::condition::{Condition, any, at_least, happened, less_than};
 use super::{flow, fullness, network};
-use crate::rule::{NoMatch, Ruling, clear, require};
 use crate::rules::remedies::{self, MORE_PORTS};
+use crate::ruling::{NoMatch, Ruling, clear, require};
 
 /// Descriptors are all in use from here on, as a share of the limit.
 pub(super) const FDS_FULL: f64 = 0.98;

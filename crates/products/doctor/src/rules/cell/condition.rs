@@ -4,7 +4,7 @@
 use linerate_model::finding::{Confidence, Evidence};
 use linerate_model::http::units::{grouped, rounded};
 
-use crate::rule::{Match, Ruling, clear, matched};
+use crate::ruling::{Match, Ruling, clear, matched};
 
 /// Values this close to a threshold could as well lie on its other side.
 const LOW: f64 = 0.03;

@@ -6,7 +6,7 @@ use linerate_model::http::{CellFacts, EndpointFacts, Side};
 use super::attribution::CpuAttribution;
 use super::condition::{Condition, any, at_least, less_than};
 use super::{SERVER_CPUS, endpoint, flow, name, network};
-use crate::rule::{Match, NoMatch, Ruling, clear, matched, require, unknown};
+use crate::ruling::{Match, NoMatch, Ruling, clear, matched, require, unknown};
 
 /// All CPUs together are busy from here on.
 const TOTAL_FULL: f64 = 0.9;

@@ -6,7 +6,7 @@ use linerate_model::http::{CellFacts, Flag, Mode, Network};
 
 use super::condition::{Condition, at_least, less_than};
 use super::{SERVER_CPUS, network};
-use crate::rule::{NoMatch, Ruling, clear, matched, require, unknown};
+use crate::ruling::{NoMatch, Ruling, clear, matched, require, unknown};
 
 /// Far below the best of a payload.
 const FAR_BELOW: f64 = 0.9;

@@ -18,7 +18,7 @@ use linerate_model::http::{
     CellFacts, CellVerdict, EndpointFacts, Flag, Judgement, Network, Peak, Side, VerdictClass,
 };
 
-use crate::rule::{Match, NoMatch, Ruling, Unknown, matched, unknown};
+use crate::ruling::{Match, NoMatch, Ruling, Unknown, matched, unknown};
 
 /// A rule and the class of its verdict.
 type CellRule = (VerdictClass, fn(&CellFacts) -> Ruling);

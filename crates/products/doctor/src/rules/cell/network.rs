@@ -5,7 +5,7 @@ use linerate_model::http::units::{percent, rate_name};
 use linerate_model::http::{CellFacts, Network};
 
 use super::condition::{Condition, any, at_least, less_than};
-use crate::rule::{Match, Ruling, clear, matched, require, unknown};
+use crate::ruling::{Match, Ruling, clear, matched, require, unknown};
 
 /// A link is full from here on, in responses as a share of the ceiling or in bits as a share of its
 /// speed.

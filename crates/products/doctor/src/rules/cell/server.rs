@@ -6,8 +6,8 @@ use linerate_model::http::{CellFacts, EndpointFacts, ErrorClass, ErrorCount, Err
 use super::client::FDS_FULL;
 use super::condition::{Condition, any, at_least, happened};
 use super::fullness;
-use crate::rule::{Ruling, clear};
 use crate::rules::remedies::{LONGER_BACKLOG, descriptors, untracked};
+use crate::ruling::{Ruling, clear};
 
 /// Connections may be lost, or refused by the server, for this share of what ended.
 const REFUSED_MAX: f64 = 0.001;

@@ -5,8 +5,8 @@ use linerate_model::http::units::grouped;
 use linerate_model::http::{CellKey, Check, Environment, Side};
 
 use super::{Preflight, Requirement, at_least};
-use crate::rule::{Match, Ruling};
 use crate::rules::remedies::{self, advise};
+use crate::ruling::{Match, Ruling};
 
 /// Listeners, files, the control channel.
 const OTHERS: u64 = 64;

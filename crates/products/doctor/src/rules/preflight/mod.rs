@@ -20,7 +20,7 @@ use linerate_model::finding::Severity;
 use linerate_model::http::{CellKey, Check, CheckStatus, Environment, Ports, Side};
 use serde::Deserialize;
 
-use crate::rule::{Match, NoMatch, Ruling, clear, matched, unknown};
+use crate::ruling::{Match, NoMatch, Ruling, clear, matched, unknown};
 
 /// What a plan needs, and the two hosts.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

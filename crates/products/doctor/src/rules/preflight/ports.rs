@@ -7,8 +7,8 @@ use linerate_model::http::units::grouped;
 use linerate_model::http::{Check, Environment, Peak, Ports, Side};
 
 use super::{Preflight, Requirement};
-use crate::rule::Ruling;
 use crate::rules::remedies::{MORE_PORTS, advise};
+use crate::ruling::Ruling;
 
 /// Ports the generator chooses from when it chooses.
 const EXPLICIT: RangeInclusive<u16> = 1024..=65_535;

@@ -7,8 +7,8 @@ use linerate_model::http::units::grouped;
 use linerate_model::http::{Check, Environment, Side};
 
 use super::{Preflight, Requirement, at_least};
-use crate::rule::Match;
 use crate::rules::remedies::LONGER_BACKLOG;
+use crate::ruling::Match;
 
 /// A server may be busy with other work for this long while connections arrive.
 const BUSY_S: f64 = 0.5;

@@ -6,8 +6,8 @@ use linerate_model::http::units::{bytes_name, grouped};
 use linerate_model::http::{CellKey, Check, Environment, Phase, Side};
 
 use super::{Preflight, Requirement};
-use crate::rule::{Ruling, clear};
 use crate::rules::remedies::{advise, untracked};
+use crate::ruling::{Ruling, clear};
 
 /// Entries for each connection: those that are ending stay a while.
 const TRACKED_PER_CONNECTION: f64 = 1.2;

@@ -1,5 +1,5 @@
 //! Goal: other programs read the values of a record. Method: the same runs in every form, compared
-//! with reviewed texts, which `make exporters` gives to the programs they are for.
+//! with reviewed texts, which `make live SUITE=exporters` gives to the programs they are for.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

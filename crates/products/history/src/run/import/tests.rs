@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use linerate_document::Output;
-use linerate_document::iperf3::{self, Options, Style};
 use linerate_document::record::Stretch;
+use linerate_iperf3::report::{self, Options, Style};
 use linerate_store::Filter;
 use tempfile::TempDir;
 
@@ -146,7 +146,7 @@ fn written(test: &Imported) -> String {
         style: Style::Json,
         ..Options::new(test.endpoint, "iperf 3.21", "Linux testhost")
     };
-    let mut writer = iperf3::client_sink(options, output);
+    let mut writer = report::client_sink(options, output);
     test.events
         .iter()
         .for_each(|event| writer.event(event).expect("written"));
@@ -200,10 +200,11 @@ fn a_page_of_a_run_imports_the_run() {
         .join("run.html")
         .to_string_lossy()
         .into_owned();
-    let page =
-        linerate_document::record::html(std::slice::from_ref(&record), Stretch::default(), |_| {
-            None
-        });
+    let page = linerate_document::record::html(
+        std::slice::from_ref(&record),
+        Stretch::default(),
+        linerate_document::record::ProductReport::NONE,
+    );
     fs::write(&file, page).expect("written");
     assert_eq!(counts(&import_file(Some(&path), &file, &[])), (1, 0, 0));
     fs::write(&file, serde_json::to_string(&record).expect("JSON")).expect("written");

@@ -19,7 +19,7 @@ const GOODPUT_MIN: f64 = 0.9;
 /// the path more than the server. TCP alone fills the queues of any path, so segments that it sends
 /// again are no defect.
 #[must_use]
-pub fn path_defects(baseline: &[Baseline]) -> Vec<String> {
+pub(crate) fn path_defects(baseline: &[Baseline]) -> Vec<String> {
     let lossy = baseline
         .iter()
         .filter_map(|test| test.without_load)
@@ -39,7 +39,7 @@ pub fn path_defects(baseline: &[Baseline]) -> Vec<String> {
 /// TCP tests that reach less than the link carries: the path is slower than its first link, or
 /// something limits TCP.
 #[must_use]
-pub fn slow_tests(baseline: &[Baseline]) -> Vec<String> {
+pub(crate) fn slow_tests(baseline: &[Baseline]) -> Vec<String> {
     let slow = |test: &Baseline| {
         let share = test.of_theory.filter(|share| *share < GOODPUT_MIN)?;
         let (name, rate) = (test_name(test), rate_name(test.goodput_bps));

@@ -12,13 +12,13 @@ use linerate_sys::interfaces;
 use super::LoadPlan;
 use super::progress::SecondsPrinter;
 use crate::load::{Breaker, LoadSpec};
-use crate::probe::{self, ProbeResult, ProbeTarget};
-use crate::run::generator::{self, Opening};
+use crate::probe::ProbeResult;
+use crate::run::generator;
 use crate::run::requests::CellMark;
 use crate::run::sampled_load::{BothSides, Observed};
 use crate::run::server_side::ServerSide;
 use crate::run::signals::Stop;
-use crate::run::{Embedding, probe_error, protocol_name};
+use crate::run::{Embedding, protocol_name};
 use crate::safety_limits::{self, Demand, TargetOwnership, TargetScope};
 use crate::target::Target;
 
@@ -56,7 +56,7 @@ impl PlannedLoad {
     /// Options that this host or the server does not allow, or a server that does not answer.
     pub(super) fn resolve(plan: &LoadPlan, embedding: Embedding) -> Result<Self, Error> {
         let opening = &plan.opening;
-        let mut spec = completed(plan.spec.clone(), &plan.target, opening)?;
+        let spec = generator::completed(plan.spec.clone(), &plan.target, opening)?;
         let address = *spec
             .destinations
             .first()
@@ -67,11 +67,8 @@ impl PlannedLoad {
         let claims = ServerSide::ownership(side.as_ref(), address, plan.claims);
         let scope = TargetScope::of(address.ip(), &interfaces::addresses());
         let bytes_max =
-            safety_limits::check(&demand(&spec), scope, claims).map_err(Error::usage)?;
-
-        let device = opening.source_device.as_deref();
-        spec.sources.extend(generator::addresses_of_device(device)?);
-        let answer = probe_server(&spec, address)?;
+            safety_limits::check(&Demand::of(&spec), scope, claims).map_err(Error::usage)?;
+        let answer = generator::probe_server(&spec, address)?;
 
         Ok(Self {
             target: plan.target.clone(),
@@ -152,7 +149,7 @@ impl PlannedLoad {
     /// # Errors
     /// A load that exceeds the limits of the target.
     pub(super) fn permit(&self, load: &LoadSpec) -> Result<Option<u64>, Error> {
-        safety_limits::check(&demand(load), self.scope, self.claims).map_err(Error::usage)
+        safety_limits::check(&Demand::of(load), self.scope, self.claims).map_err(Error::usage)
     }
 
     /// Runs the load with both hosts sampled.
@@ -164,7 +161,7 @@ impl PlannedLoad {
         stop: &mut Stop,
         mut printer: SecondsPrinter,
     ) -> Result<(LoadResult, BothSides), Error> {
-        let are_local = are_local(&self.spec);
+        let are_local = generator::are_local(&self.spec);
         let threads = generator::threads(are_local, self.threads);
         let pool = generator::worker_pool(self.spec.connections, threads, self.processes)?;
         let watch = generator::watch(Some(self.address))?;
@@ -183,40 +180,4 @@ impl PlannedLoad {
         load.alone_ns = Some(linerate_sys::clock::as_ns(self.answer.elapsed));
         Ok((load, sides))
     }
-}
-
-/// The load with what this host and the resolver know.
-fn completed(mut spec: LoadSpec, target: &Target, opening: &Opening) -> Result<LoadSpec, Error> {
-    spec.destinations = generator::addresses(target, &opening.resolved, opening.only_v6)?;
-    spec.resets_at_end = opening.resets_at_end.unwrap_or(are_local(&spec));
-    spec.port_range = generator::port_range();
-    spec.ports_skipped = generator::reserved_ports();
-
-    Ok(spec)
-}
-
-/// Whether all addresses of the server are of this host.
-fn are_local(spec: &LoadSpec) -> bool {
-    let mut addresses = spec.destinations.iter();
-    addresses.all(|address| interfaces::is_local(address.ip()))
-}
-
-fn demand(load: &LoadSpec) -> Demand {
-    Demand {
-        connections: load.connections,
-        mode: load.mode,
-        duration_ns: load.duration_ns.saturating_add(load.warmup_ns),
-    }
-}
-
-fn probe_server(spec: &LoadSpec, address: SocketAddr) -> Result<ProbeResult, Error> {
-    let local = generator::local_end(address, &spec.sources, spec.ports, &spec.ports_skipped);
-    let target = ProbeTarget {
-        address,
-        local,
-        protocol: &spec.protocol,
-        connect_timeout: Duration::from_nanos(spec.connect_timeout_ns),
-        timeout: Duration::from_nanos(spec.timeout_ns),
-    };
-    probe::send(target, &spec.request, spec.is_head).map_err(probe_error)
 }

@@ -1,16 +1,16 @@
-//! What one client address does at one time, and its report.
+//! Concurrent connections of one client address, and their report.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::Header;
+use linerate_iperf2::wire::Header;
 use linerate_model::service::RefusalReason;
 use linerate_model::spec::LocalOptions;
 use linerate_model::workload::{Pairing, Shape, Start, Workload};
 use linerate_model::{Direction, Event, Failure, Summary, TestSpec, Transport, policy};
 use linerate_sys::{OsError, clock};
 
-use super::dial::{Dial, Progress};
+use super::connect_back::{Dial, Progress};
 use crate::data::quota::Quota;
 use crate::dialect::iperf2::connection::Connection;
 use crate::dialect::iperf2::machine::Machine;
@@ -18,7 +18,7 @@ use crate::dialect::iperf2::session::{Request, Session};
 use crate::dialect::iperf2::sockets;
 use crate::error::failure;
 use crate::reporter::Reporter;
-use crate::server;
+use crate::server::dialect;
 use crate::server::liveness::{Liveness, limits_of, progress_bytes_min};
 use crate::server::server_stats::ByteTotals;
 
@@ -33,7 +33,7 @@ pub(super) struct ClientSession {
     local: LocalOptions,
     quota: Quota,
     pub(super) main: Session,
-    /// What runs when the session is through.
+    /// Test that follows the end of the session.
     pub(super) back: Option<Session>,
     dials: Vec<Dial>,
     liveness: Option<Liveness>,
@@ -342,7 +342,7 @@ impl ClientSession {
     }
 }
 
-impl server::Session for ClientSession {
+impl dialect::Session for ClientSession {
     fn totals(&mut self) -> ByteTotals {
         let of = |session: &Session| ByteTotals::of(&session.run);
         let (first, second) = (

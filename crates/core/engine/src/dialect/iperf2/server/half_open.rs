@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use linerate_sys::clock::as_ns;
 
-use linerate_iperf2::DatagramHead;
-use linerate_iperf2::datagram::{FlowOpening, NumberWidth};
+use linerate_iperf2::wire::DatagramHead;
+use linerate_iperf2::wire::datagram::{FlowOpening, NumberWidth};
 
 use crate::server::limits::pending_limit::{PendingBounds, PendingLimit};
 
@@ -37,7 +37,7 @@ struct HalfOpen {
     arrived_ns: u64,
 }
 
-/// What a datagram means for its flow.
+/// Effect of a datagram on its flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It begins no flow.
@@ -118,6 +118,8 @@ impl HalfOpenFlows {
         self.ids.insert(peer, id);
         self.flows.insert(id, flow);
 
+        // A first datagram can be forged at the cost of sending it, so the table is bounded as
+        // pending connections are.
         if let Some(victim) = self.pending_limit.enter(id, peer.ip(), 0) {
             self.remove(victim);
         }
@@ -145,6 +147,8 @@ impl HalfOpen {
     /// negative number.
     fn is_followed_by(&self, datagram: &[u8]) -> bool {
         DatagramHead::parse(datagram, self.width)
+            // The absolute value: the second datagram may be the last one, whose number is
+            // negative.
             .is_some_and(|head| head.number.saturating_abs() >= self.number)
     }
 
@@ -158,7 +162,7 @@ impl HalfOpen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_iperf2::Timestamp;
+    use linerate_iperf2::wire::Timestamp;
 
     const S: u64 = 1_000_000_000;
 

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::Header;
-use linerate_iperf2::opening::{self, OPENING_LEN, Opening};
-use linerate_iperf2::server::{AcceptedTest, FlowRefusal, Policy};
+use linerate_iperf2::wire::Header;
+use linerate_iperf2::wire::opening::{self, OPENING_LEN, Opening};
+use linerate_iperf2::wire::server::{AcceptedTest, FlowRefusal, Policy};
 use linerate_model::event::Endpoint;
 use linerate_model::network::Network;
 use linerate_model::service::{HandshakeCause, RefusalReason};
@@ -29,10 +29,11 @@ use crate::error::{EngineError, failure};
 use crate::reporter::{Reporter, test_header};
 use crate::server::admission::Admission;
 use crate::server::context::ServerContext;
+use crate::server::dialect::{self, Recognised, ServerDialect, Session as _, Stopped};
+use crate::server::intake::Intake;
 use crate::server::limits::quotas::QuotaRequest;
 use crate::server::limits::requirements::Requirements;
-use crate::server::listeners::acceptor::Accepted;
-use crate::server::{self, Intake, Recognised, ServerDialect, Session as _, Stopped};
+use crate::server::listeners::accepted::Accepted;
 
 /// Sockets, pending connections and sessions.
 pub(crate) struct Iperf2Server {
@@ -271,6 +272,7 @@ impl Iperf2Server {
             spec,
             &self.spec.local,
         );
+        // Names of files of this host are not for the reports of clients.
         announced.file_name = None;
         reporter.emit(&Event::TestAccepted(Box::new(announced)));
 
@@ -289,6 +291,7 @@ impl Iperf2Server {
     fn advance_sessions(&mut self, server: &mut ServerContext<'_>) {
         let mut over = Vec::new();
         // Clients of a server that takes one at a time wait in the kernel.
+        // With `-1` the listener is not watched during a test; a poll shows whether a client waits.
         let waits = self.defaults.one_at_a_time && server.listeners.have_waiting();
         let is_place_wanted = waits || server.admission.is_place_wanted(Instant::now());
 
@@ -445,14 +448,14 @@ impl ServerDialect for Iperf2Server {
         if self.ends.is_some_and(|t| t <= now) {
             self.ends = None;
             self.close();
-            self.end_sessions("the time of the server is over");
+            self.end_sessions("the server's time limit (-t) was reached");
         }
 
         self.advance_sessions(server);
         Ok(())
     }
 
-    fn session(&mut self, id: u64) -> Option<&mut dyn server::Session> {
+    fn session(&mut self, id: u64) -> Option<&mut dyn dialect::Session> {
         Some(self.sessions.get_mut(&id)?)
     }
 
@@ -462,7 +465,7 @@ impl ServerDialect for Iperf2Server {
 
     fn stop(&mut self, _signal_text: &str, server: &mut ServerContext<'_>) -> Stopped {
         if self.is_stopping || !self.drains {
-            self.end_sessions("the server was told to end");
+            self.end_sessions("the server is shutting down");
             self.advance_sessions(server);
         } else if !self.sessions.is_empty() {
             let text = "Waiting for server threads to complete. Interrupt again to force quit.";
@@ -484,7 +487,7 @@ impl ServerDialect for Iperf2Server {
     }
 }
 
-/// What this host could not give one client concerns no other.
+/// A resource that this host could not give one client concerns no other.
 fn fail(peer: SocketAddr, explanation: &str, server: &mut ServerContext<'_>) {
     server.out.server_event(&ServerEvent::HandshakeFailed {
         peer,

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::Version;
-use linerate_iperf2::server::{Policy, UdpReverse};
+use linerate_iperf2::wire::Version;
+use linerate_iperf2::wire::server::{Policy, UdpReverse};
 use linerate_model::spec::Iperf2Defaults;
 use linerate_model::spec::{AddressFamily, ServerSpec};
 use linerate_model::stream::ListenerFacts;
@@ -227,7 +227,7 @@ impl Iperf2Server {
     }
 }
 
-/// What a service allows clients that prove nothing.
+/// Bounds of a service for clients without proof of identity.
 fn for_anonymous_clients(spec: &ServerSpec, policy: Policy) -> Policy {
     let bounds = UdpReverse {
         silence_max: Some(SILENCE_MAX),

@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use linerate_iperf2::StreamServer;
-use linerate_iperf2::server::{AcceptedTest, Policy};
+use linerate_iperf2::wire::StreamServer;
+use linerate_iperf2::wire::server::{AcceptedTest, Policy};
 use linerate_model::Failure;
 use linerate_sys::error::io_text;
 use linerate_sys::{clock, stream_io};
 
 use crate::dialect::iperf2::machine::{Action, Machine, ReadMode, wall};
-use crate::server::listeners::acceptor::Accepted;
+use crate::server::listeners::accepted::Accepted;
 
 /// One of them.
 pub(super) struct PendingConnection {
@@ -33,7 +33,7 @@ pub(super) struct AcceptedConnection {
     pub(super) early: Vec<(Vec<u8>, u64)>,
 }
 
-/// What became of it.
+/// Its outcome.
 pub(super) enum HeaderRead {
     Incomplete,
     Test(Box<AcceptedTest>),

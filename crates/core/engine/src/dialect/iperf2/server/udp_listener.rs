@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use linerate_iperf2::FlowServer;
-use linerate_iperf2::server::{FlowRefusal, Policy};
+use linerate_iperf2::wire::FlowServer;
+use linerate_iperf2::wire::server::{FlowRefusal, Policy};
 use linerate_model::TestSpec;
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{OsError, sockopt};
@@ -39,7 +39,7 @@ pub(super) struct NewFlow {
     pub(super) early: Vec<(Vec<u8>, u64)>,
 }
 
-/// What came of the datagrams that were waiting.
+/// Result of reading the waiting datagrams.
 #[derive(Default)]
 pub(super) struct NewFlows {
     pub(super) flows: Vec<NewFlow>,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use linerate_iperf3::{Cookie, ErrorCode};
+use linerate_iperf3::wire::{Cookie, ErrorCode};
 use linerate_model::spec::{BindSpec, ClientSpec};
 use linerate_model::{Failure, FailureKind};
 use linerate_sys::socket::{self, Family, Protocol, ResolveError};
@@ -21,7 +21,7 @@ pub struct Established {
     pub fd: OwnedFd,
     /// The cookie that was sent.
     pub cookie: Cookie,
-    /// What the server has sent since, as far as it was read.
+    /// Bytes of the server since then, as far as they were read.
     pub received: Vec<u8>,
 }
 

@@ -1,9 +1,9 @@
-//! What a client settles before its test: cookie, parameters, block length, file.
+//! Set-up of a client before its test: cookie, parameters, block length, file.
 
 use std::time::Instant;
 
-use linerate_iperf3::client::{Client as Machine, ClientAction, ClientSetup};
-use linerate_iperf3::{Cookie, ErrorCode, Params, auth};
+use linerate_iperf3::wire::client::{Client as Machine, ClientAction, ClientSetup};
+use linerate_iperf3::wire::{Cookie, ErrorCode, Params, auth};
 use linerate_model::spec::{ClientSpec, Segmentation};
 use linerate_model::{Direction, Event, Failure, Transport};
 use linerate_sys::error::io_text;

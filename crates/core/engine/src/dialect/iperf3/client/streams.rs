@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::{Cookie, ErrorCode, udp_header};
+use linerate_iperf3::wire::{Cookie, ErrorCode, udp_header};
 use linerate_model::path::absent;
 use linerate_model::spec::ClientSpec;
 use linerate_model::workload::Start;
@@ -23,7 +23,7 @@ use crate::interrupts::Interrupts;
 use crate::reporter::Reporter;
 use crate::wait::{self, WaitError};
 
-/// What opening a stream needs to know.
+/// Parameters of opening a stream.
 pub(super) struct Context<'a, 'c> {
     pub(super) spec: &'c ClientSpec,
     pub(super) cookie: Cookie,
@@ -156,6 +156,7 @@ impl Context<'_, '_> {
             .local
             .bind
             .client_port
+            // As iperf3's `--cport`: the streams take consecutive ports.
             .map(|p| p.wrapping_add(index as u16));
         connect::bind(fd.as_fd(), &self.spec.local.bind, port, &remote)?;
 
@@ -163,6 +164,8 @@ impl Context<'_, '_> {
             self.prepare_sctp(fd.as_fd(), remote)?;
         }
 
+        // Before connect(2): the window scale is fixed in the SYN (RFC 7323 section 2.3), so a
+        // later buffer size could not raise it.
         data_socket::tune(fd.as_fd(), spec, self.spec.local.snd_timeout, reporter)?;
         // The kernel paces for good what has been connected with an algorithm that asks for it,
         // such as BBR.
@@ -172,6 +175,8 @@ impl Context<'_, '_> {
             let SocketAddr::V6(remote) = remote else {
                 return Err(ErrorCode::SetFlow.failure(None));
             };
+            // The kernel sends only labels that the socket has leased (ipv6(7),
+            // `IPV6_FLOWLABEL_MGR`).
             sockopt::lease_flow_label(fd.as_fd(), &remote, label)
                 .map_err(failed(ErrorCode::SetFlow))?;
         }
@@ -292,6 +297,8 @@ impl Context<'_, '_> {
                 Ok(n) => match &datagram[..n.min(datagram.len())] {
                     plain if udp_header::is_reply(plain) => return Ok(false),
                     coalescing if udp_header::is_coalescing_reply(coalescing) => return Ok(true),
+                    // Data of a reverse test that overtook the answer; bounded, in case the answer
+                    // was lost.
                     _ => strangers += 1,
                 },
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -306,6 +313,8 @@ impl Context<'_, '_> {
                         return Err(read_failed(&e));
                     }
 
+                    // Hello or answer may be lost: a stock server that missed the hello waits for
+                    // it.
                     if now >= sent + repeat_after {
                         udp::send(fd, &udp_header::HELLO)
                             .map_err(|e| HelloError::of(ErrorCode::StreamWrite, &e))?;
@@ -339,6 +348,7 @@ impl Context<'_, '_> {
         let Start::AtMonotonic(start) = self.spec.test.workload.start else {
             return Ok(());
         };
+        // The smallest one: a handshake that was delayed says nothing about the path.
         let round_trips = handshakes
             .iter()
             .map(|known| known.established_ns.saturating_sub(known.sent_ns));

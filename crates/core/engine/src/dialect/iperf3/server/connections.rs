@@ -4,17 +4,18 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
-use linerate_iperf3::{Cookie, ErrorCode};
+use linerate_iperf3::wire::{Cookie, ErrorCode};
 use linerate_model::Failure;
 use linerate_sys::{OsError, udp};
 
+use super::Iperf3Server;
 use super::registry::AdmissionDecision;
 use super::session::{ServerSockets, Session};
-use super::{CONTROL, Iperf3Server, KINDS, READ};
+use super::tokens::{CONTROL, KINDS, READ};
 use crate::error::{EngineError, Operation, failure};
-use crate::server::ServerDialect as _;
 use crate::server::context::ServerContext;
-use crate::server::listeners::acceptor::Accepted;
+use crate::server::dialect::ServerDialect as _;
+use crate::server::listeners::accepted::Accepted;
 use crate::server::listeners::udp::FirstDatagram;
 
 impl Iperf3Server {

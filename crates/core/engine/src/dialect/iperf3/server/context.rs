@@ -1,8 +1,10 @@
 //! Settings all sessions of a server share.
 
-use linerate_iperf3::auth::Authenticator;
-use linerate_iperf3::server::{AcceptedTest, HANDSHAKE_TIMEOUT, OVERTIME, Policy, ServerSetup};
-use linerate_iperf3::{Cookie, ErrorCode};
+use linerate_iperf3::wire::auth::Authenticator;
+use linerate_iperf3::wire::server::{
+    AcceptedTest, HANDSHAKE_TIMEOUT, OVERTIME, Policy, ServerSetup,
+};
+use linerate_iperf3::wire::{Cookie, ErrorCode};
 use linerate_model::Failure;
 use linerate_model::policy::FactsAccess;
 use linerate_model::sink::PeerRequests;
@@ -10,7 +12,7 @@ use linerate_model::spec::ServerSpec;
 use linerate_sys::clock;
 
 use super::work::LoginChecker;
-use crate::server::HEADER_TIMEOUT;
+use crate::server::listeners::acceptor::HEADER_TIMEOUT;
 
 /// Settings.
 pub(super) struct Context {
@@ -42,7 +44,7 @@ impl Context {
         }
     }
 
-    /// Whether this client gets facts about the host.
+    /// True if this client gets facts about the host.
     pub(super) fn gives_facts(&self, test: &AcceptedTest) -> bool {
         let policy = &self.spec.policy;
         match policy.facts {

@@ -8,12 +8,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::udp_header;
+use linerate_iperf3::wire::udp_header;
 use linerate_model::{Stream, StreamId, StreamRole};
 use linerate_sys::poll::Epoll;
 use linerate_sys::{socket, udp};
 
-use super::READ;
+use super::tokens::READ;
 use crate::server::listeners;
 use crate::server::listeners::udp::FirstDatagram;
 
@@ -69,6 +69,8 @@ impl Flows {
             fd,
             reply,
             replies: 1,
+            // A UDP source can be forged, so repeated answers go only to an address that completed
+            // a TCP handshake.
             is_proven: remote.ip() == client,
             watched,
         });
@@ -94,6 +96,7 @@ impl Flows {
             for datagram in listeners::udp::read(flow.fd.as_fd()) {
                 let len = datagram.bytes.len();
                 if datagram.from != flow.remote {
+                    // It arrived while the socket was still the listener.
                     strays.push(datagram);
                 } else if len > 0 && len % udp_header::HELLO.len() == 0 {
                     // Coalescing may have joined several of them.
@@ -113,6 +116,7 @@ impl Flows {
             let _ = epoll.remove(flow.fd.as_fd());
         }
 
+        // On streams that this end sends on, the data itself is the answer.
         self.flows.retain(|f| f.role == StreamRole::Receiver);
     }
 

@@ -3,15 +3,15 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use linerate_iperf3::ErrorCode;
+use linerate_iperf3::wire::ErrorCode;
 use linerate_model::service::HandshakeCause;
 use linerate_model::{Event, Failure, FailureKind, ServerEvent};
 
 use super::Iperf3Server;
 use super::registry::Stage;
 use crate::error::failure;
-use crate::server::Session as _;
 use crate::server::context::ServerContext;
+use crate::server::dialect::Session as _;
 
 impl Iperf3Server {
     /// A test began.
@@ -105,7 +105,7 @@ impl Iperf3Server {
         Ok(())
     }
 
-    /// A session is over. A client that is silent before its test begins is not the one that a
+    /// A session has ended. A client that is silent before its test begins is not the one that a
     /// server for one test awaits: the original waits for it without an end, and does not end
     /// either.
     fn count_end(&mut self, fell_silent: bool) {

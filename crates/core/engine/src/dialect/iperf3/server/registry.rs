@@ -7,6 +7,7 @@
 
 mod client;
 mod quota_request;
+mod turn_times;
 mod udp_turns;
 mod work;
 
@@ -14,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use linerate_iperf3::auth::Refusal;
-use linerate_iperf3::server::{
+use linerate_iperf3::wire::auth::Refusal;
+use linerate_iperf3::wire::server::{
     AcceptedTest, Server as Machine, ServerAction, ServerInput, ServerSetup,
 };
-use linerate_iperf3::{Cookie, ErrorCode, State};
+use linerate_iperf3::wire::{Cookie, ErrorCode, State};
 use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
 use linerate_model::{Failure, FailureKind, Transport};
@@ -31,7 +32,8 @@ use crate::server::admission::{Admission, Decision};
 use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
 use client::Client;
-use udp_turns::TurnTimes;
+pub(crate) use client::Stage;
+use turn_times::TurnTimes;
 
 /// All clients of a server. Clients are numbered by the caller, in the order in which their
 /// connections came.
@@ -49,7 +51,7 @@ pub(crate) struct SessionRegistry {
     work: AddressQueue<Work>,
 }
 
-/// What becomes of a connection whose cookie is complete.
+/// Decision on a connection whose cookie is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AdmissionDecision {
     /// It is a data stream of this client.
@@ -60,21 +62,6 @@ pub(crate) enum AdmissionDecision {
     Queued,
     /// It is not served.
     Refused(RefusalReason),
-}
-
-/// State of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// It waits for its turn.
-    Queued,
-    /// The server requested its parameters.
-    Negotiating,
-    /// Its test is accepted.
-    Accepted,
-    /// Its streams are awaited.
-    Opening,
-    /// Its test runs, or its results are exchanged.
-    Running,
 }
 
 impl SessionRegistry {
@@ -112,6 +99,8 @@ impl SessionRegistry {
         if let Some(owner) = self.by_cookie.get(&cookie) {
             return match self.clients.get(owner) {
                 Some(client) if client.expects_connection() => AdmissionDecision::Stream(*owner),
+                // A cookie is the only name of a stream, so a second client with it could take over
+                // the streams of the first.
                 _ => AdmissionDecision::Refused(RefusalReason::DuplicateCookie),
             };
         }
@@ -152,6 +141,8 @@ impl SessionRegistry {
 
     /// Forgets a client whose last action was carried out.
     pub(crate) fn remove(&mut self, now: Instant, id: u64, admission: &mut Admission) {
+        // All traces at once: numbers ascend and are never used again, so a stale one finds
+        // nothing.
         let Some(client) = self.clients.remove(&id) else {
             return;
         };
@@ -165,6 +156,7 @@ impl SessionRegistry {
             self.stream_numbers.release(agreed.first_position);
         }
 
+        // The turn may have been held by this client.
         self.advance_udp_queue(now);
     }
 
@@ -211,6 +203,8 @@ impl SessionRegistry {
         };
         let input = match input {
             ServerInput::Prepared if client.transport() == Some(Transport::Udp) => {
+                // Streams of UDP carry no name: `CREATE_STREAMS` is delayed until no other test may
+                // claim them.
                 self.udp_queue.push_back(id);
                 return self.advance_udp_queue(now);
             }
@@ -243,6 +237,8 @@ impl SessionRegistry {
                 match &mut client.machine {
                     Some(machine) => {
                         let is_due = machine.poll_timeout().is_some_and(|t| t <= now);
+                        // Only before the test: a client that is silent then may be a port scan,
+                        // and does not end a server with `-1`.
                         client.fell_silent = is_due && client.stage != Stage::Running;
                         machine.handle_timeout(now);
                     }
@@ -257,6 +253,7 @@ impl SessionRegistry {
             self.take_actions(now, id);
         }
 
+        // After the clients' own deadlines: one that ended by itself has given its turn back.
         self.end_long_udp_turns(now);
     }
 

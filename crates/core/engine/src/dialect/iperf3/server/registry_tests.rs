@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use super::udp_turns::UDP_TURN;
+use super::turn_times::UDP_TURN;
 use super::*;
 
-use linerate_iperf3::framing::frame;
-use linerate_iperf3::server::Policy;
+use linerate_iperf3::wire::framing::frame;
+use linerate_iperf3::wire::server::Policy;
 use linerate_model::policy::{self, Limits, ServerPolicy};
 use proptest::prelude::*;
 
@@ -94,7 +94,7 @@ impl Harness {
     }
 
     /// All actions of a client, with `Accepted` answered at once; the connection is dropped when
-    /// the client is through.
+    /// the client has finished.
     fn actions(&mut self, n: u8) -> Vec<ServerAction> {
         let mut all = Vec::new();
         while let Some(action) = self.registry.poll_action(n.into()) {
@@ -228,7 +228,7 @@ fn with_split_addresses_only_one_test_at_all_opens_udp_streams() {
     assert_eq!(harness.udp_stream_owner(200), Some(1));
 }
 
-/// Of all clients, so that one that opens a stream now and then would block all others.
+/// All clients share one turn, so that one that opens a stream now and then would block all others.
 #[test]
 fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
     let mut harness = Harness::new(&with_split_addresses());

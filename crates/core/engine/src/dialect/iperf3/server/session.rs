@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::server::{AcceptedTest, ServerAction, ServerInput};
-use linerate_iperf3::{Cookie, ErrorCode, Results, State, udp_header};
+use linerate_iperf3::wire::server::{AcceptedTest, ServerAction, ServerInput};
+use linerate_iperf3::wire::{Cookie, ErrorCode, Results, State, udp_header};
 use linerate_model::event::Endpoint;
 use linerate_model::service::RefusalReason;
 use linerate_model::{Event, EventSink, Failure, Summary, Transport};
@@ -20,7 +20,7 @@ use linerate_sys::{clock, error};
 use super::context::Context;
 use super::control_socket;
 use super::flows::Flows;
-use super::{CONTROL, KINDS, READ};
+use super::tokens::{CONTROL, KINDS, READ};
 use crate::data::quota::Quota;
 use crate::data::run::{RunEvent, TestRun};
 use crate::dialect::iperf3::control_connection::{ControlConnection, Received};
@@ -28,15 +28,15 @@ use crate::dialect::iperf3::error::input;
 use crate::error::{EngineError, Operation};
 use crate::measure::overflow;
 use crate::reporter::Reporter;
-use crate::server;
 use crate::server::context::ServerContext;
+use crate::server::dialect;
 use crate::server::limits::rate_guard::RateGuard;
 use crate::server::listeners::Listeners;
 use crate::server::listeners::udp::UdpListener;
 use crate::server::liveness::{self, Liveness};
 use crate::server::server_stats::ByteTotals;
 
-/// What a session may open and close of the server's.
+/// Sockets of the server that a session may open and close.
 pub(super) struct ServerSockets<'s> {
     id: u64,
     epoll: &'s Epoll,
@@ -61,7 +61,7 @@ impl<'s> ServerSockets<'s> {
     }
 }
 
-/// What the registry has decided about a test.
+/// Decision of the registry on a test.
 pub(super) struct Admitted {
     /// Position from which its streams are shown.
     pub(super) first_position: u32,
@@ -83,7 +83,7 @@ pub(super) struct Session {
     liveness: Option<Liveness>,
     /// Time without a sign of life that ended the test.
     idle_for: Option<Duration>,
-    /// What this end counted, once the test is over.
+    /// Counts of this end, once the test has ended.
     pub(super) summary: Option<Summary>,
     moved: ByteTotals,
     /// Streams of a test that ended early. A client that is still writing would take their end for
@@ -136,7 +136,7 @@ impl Session {
         self.control.fd()
     }
 
-    /// What is left of a session that is over: its control connection, and streams that are closed
+    /// Remainder of a session that has ended: its control connection, and streams that are closed
     /// with it.
     pub(super) fn into_sockets(self) -> (OwnedFd, Vec<Arc<OwnedFd>>) {
         (self.control.into_fd(), self.leftover)
@@ -163,6 +163,8 @@ impl Session {
     /// The control connection is readable or writable.
     pub(super) fn read_control<'b>(&mut self, buffer: &'b mut [u8]) -> Received<'b> {
         if self.control.has_unsent()
+            // Writability and readability share one token; output first, because the client may
+            // wait for it.
             && let Err(error) = self.control.flush()
         {
             return Received::Failed(error);
@@ -197,7 +199,7 @@ impl Session {
     }
 
     /// Carries out what the registry decided.
-    pub(super) fn act(
+    pub(super) fn execute(
         &mut self,
         action: ServerAction,
         context: &Context,
@@ -303,9 +305,11 @@ impl Session {
         let Some(mut run) = self.run.take_if(|r| r.has_started()) else {
             return Vec::new();
         };
+        // Workers acknowledge first: the summary is then exact to the byte.
         run.stop_now(&mut self.reporter);
         let summary = run.finish(clock::monotonic_ns(), &mut self.reporter);
 
+        // Kept for the log and the quota, which outlive the run.
         self.moved = ByteTotals::of(&run);
         if let Some(text) = overflow::warning("this host", summary.overflows_local) {
             self.reporter.emit(&Event::Notice(text));
@@ -402,7 +406,7 @@ impl Session {
     }
 }
 
-impl server::Session for Session {
+impl dialect::Session for Session {
     fn totals(&mut self) -> ByteTotals {
         if let Some(run) = &self.run {
             self.moved = ByteTotals::of(run);

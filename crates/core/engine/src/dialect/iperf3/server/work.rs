@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use linerate_iperf3::Results;
-use linerate_iperf3::auth::Authenticator;
-use linerate_iperf3::server::{LoginAttempt, ServerInput};
+use linerate_iperf3::wire::Results;
+use linerate_iperf3::wire::auth::Authenticator;
+use linerate_iperf3::wire::server::{LoginAttempt, ServerInput};
 
 use crate::server::access::read_text;
 
@@ -17,7 +17,7 @@ pub(crate) enum Work {
     Results(Vec<u8>),
 }
 
-/// What logins are checked with.
+/// Key and users that logins are checked with.
 #[derive(Debug)]
 pub(super) struct LoginChecker {
     pub(super) authenticator: Authenticator,

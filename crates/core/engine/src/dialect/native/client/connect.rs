@@ -1,25 +1,22 @@
 //! Opens a session: connection, recognition, TLS, identity.
 
-use std::io::ErrorKind;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use linerate_model::path::Identity;
-use linerate_native::message::SPLIT_ADDRESS;
-use linerate_native::opening::{self, Answer, COOKIE_WIRE_LEN};
-use linerate_sys::poll::Interest;
-use linerate_sys::{socket, stream_io};
-use linerate_trust::{ClientConfig, ClientSession, random};
+use linerate_native::wire::message::SPLIT_ADDRESS;
+use linerate_native::wire::opening::{self, Answer, COOKIE_WIRE_LEN};
+use linerate_sys::socket;
+use linerate_trust::{ClientConfig, random};
 
-use super::control::{Announcement, Connection, NativeClient, Turn};
-use super::dial::{Dialled, dial, dial_address};
+use super::connect_race::{Dialled, dial};
+use super::control::{Announcement, BUSY, NativeClient, Turn};
+use super::handshake::{exchange_cookies, handshake};
 use super::{IdentityDemand, Login, NativeError, Peer, Target, judge};
-use crate::dialect::native::tls_stream::TlsStream;
 use crate::interrupts::Interrupts;
-use crate::wait::{WaitError, wait};
 
-/// What answers at the target.
+/// Kind of server at the target.
 pub enum Opened {
     /// A native server, with a session.
     Native(Box<NativeClient>),
@@ -42,10 +39,6 @@ pub struct Established {
     pub connect_time: Duration,
 }
 
-/// Longest wait for the server's answer to the cookie, and for its part of the TLS handshake.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Clause of a server that is busy.
-pub(super) const BUSY: &str = "busy";
 /// Pause before a busy server is tried again.
 const BUSY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -144,36 +137,6 @@ fn refuse_downgrade(demand: &IdentityDemand, target: &Target) -> Result<(), Nati
     )))
 }
 
-fn exchange_cookies(
-    dialled: &Dialled,
-    cookie: &[u8; COOKIE_WIRE_LEN],
-    interrupts: &dyn Interrupts,
-) -> Result<(Answer, Vec<u8>), NativeError> {
-    let lost =
-        |error: std::io::Error| NativeError::Unreachable(format!("{}: {error}", dialled.remote));
-    stream_io::send(&dialled.fd, cookie).map_err(lost)?;
-    let end = Instant::now() + ANSWER_TIMEOUT;
-    let mut received = Vec::new();
-
-    loop {
-        let answer = opening::answer(&received);
-        if !matches!(answer, Answer::Incomplete) {
-            return Ok((answer, received));
-        }
-
-        let mut byte = [0; 1];
-        match stream_io::recv(&dialled.fd, &mut byte) {
-            Ok(0) => return Ok((Answer::Incomplete, received)),
-            Ok(_) => received.extend(byte),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                wait_readable(&dialled.fd, end, interrupts)?;
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(lost(error)),
-        }
-    }
-}
-
 fn native(
     target: &Target,
     dialled: Dialled,
@@ -258,66 +221,4 @@ fn login_for<'a>(
         ))),
         login => Ok(login.as_ref()),
     }
-}
-
-fn handshake(
-    fd: OwnedFd,
-    config: &ClientConfig,
-    interrupts: &dyn Interrupts,
-) -> Result<Connection, NativeError> {
-    let failed = |error: std::io::Error| NativeError::Protocol(format!("TLS handshake: {error}"));
-    let mut tls = TlsStream::client(ClientSession::new(config));
-    let end = Instant::now() + ANSWER_TIMEOUT;
-
-    match tls.flush(fd.as_fd()) {
-        Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(failed(error)),
-        _ => {}
-    }
-
-    while tls.is_handshaking() {
-        wait_readable(&fd, end, interrupts)?;
-        tls.receive(fd.as_fd()).map_err(failed)?;
-    }
-
-    Ok(Connection { fd, tls })
-}
-
-/// Connects to the same address again; the key is the same.
-pub(super) fn reconnect(
-    target: &Target,
-    peer: &Peer,
-    config: &ClientConfig,
-    interrupts: &dyn Interrupts,
-) -> Result<Connection, NativeError> {
-    let dialled = dial_address(peer.control, &target.control(), interrupts)?;
-    let cookie = opening::cookie(random());
-    match exchange_cookies(&dialled, &cookie, interrupts)? {
-        (Answer::Native, _) => {}
-        _ => {
-            return Err(NativeError::NotNative(
-                "the server answers in another protocol than before".to_owned(),
-            ));
-        }
-    }
-
-    let connection = handshake(dialled.fd, config, interrupts)?;
-    if connection.tls.peer() != Some(peer.fingerprint) {
-        return Err(NativeError::Identity(
-            "the server has another key than before".to_owned(),
-        ));
-    }
-
-    Ok(connection)
-}
-
-fn wait_readable(
-    fd: &OwnedFd,
-    end: Instant,
-    interrupts: &dyn Interrupts,
-) -> Result<(), NativeError> {
-    let left = end.saturating_duration_since(Instant::now());
-    wait(fd.as_fd(), Interest::READ, Some(left), interrupts).map_err(|error| match error {
-        WaitError::Interrupted(signal_text) => NativeError::Interrupted(signal_text),
-        WaitError::Os(error) => NativeError::Unreachable(error.text()),
-    })
 }

@@ -26,7 +26,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// Connections that are begun before answers are read again.
 const BATCH_MAX: u64 = 64;
 
-/// Opens so many connections per second until the time is over: connect, request, response, close.
+/// Opens connections at a fixed rate until the time ends: connect, request, response, close.
 /// Each sample begins at the planned moment; one without an answer has failed. The notes are the
 /// reasons that this host has.
 ///

@@ -4,26 +4,25 @@
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_model::path::{EndpointPhase, HostDropsReader, PhaseSpec};
-use linerate_native::client::{Action, Input, Machine, ProtocolFailure};
-use linerate_native::hex;
-use linerate_native::message::{Hello, Ready, TokenProof, Welcome};
+use linerate_native::wire::client::{Action, Input, Machine, ProtocolFailure};
+use linerate_native::wire::hex;
+use linerate_native::wire::message::{Hello, Ready, TokenProof, Welcome};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::{clock, sockopt};
 use linerate_trust::{ClientConfig, Role, Token, proof, resume_proof};
 
-use super::connect::{BUSY, reconnect};
+use super::handshake::{Connection, reconnect};
 use super::prober::ProbeTarget;
 use super::streams::StreamPlan;
 use super::{Login, NativeError, Peer, Target};
 use crate::dialect::native::boot_id;
 use crate::dialect::native::drops::DropMeter;
 use crate::dialect::native::load::EchoSamples;
-use crate::dialect::native::tls_stream::TlsStream;
 use crate::interrupts::Interrupts;
 
 /// A session with a native server.
@@ -42,7 +41,7 @@ pub struct NativeClient {
     retry: Retry,
     idle_rtt_ns: Option<i64>,
     host_drops: Option<HostDropsReader>,
-    /// The session cannot go on.
+    /// The session cannot continue.
     failed: Option<ProtocolFailure>,
 }
 
@@ -55,13 +54,7 @@ struct Retry {
     refused_since: Option<Instant>,
 }
 
-/// An encrypted control connection.
-pub(super) struct Connection {
-    pub(super) fd: OwnedFd,
-    pub(super) tls: TlsStream,
-}
-
-/// What a client announces.
+/// Announcement of a client.
 #[derive(Debug, Clone)]
 pub struct Announcement {
     /// Streams per direction at most.
@@ -83,15 +76,17 @@ pub struct Announcement {
 /// Place of a client in the queue of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Clients in front of it.
+    /// Clients before it.
     pub ahead: u32,
     /// Expected wait.
     pub wait: Duration,
 }
 
+/// Clause of a server that is busy.
+pub(super) const BUSY: &str = "busy";
 /// Longest wait for an answer of the server.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest wait for a lost control connection, within which a phase goes on.
+/// Longest wait for a lost control connection, within which a phase continues.
 const RESUME_TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two attempts to connect again.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
@@ -179,7 +174,7 @@ impl NativeClient {
             wants_facts: announcement.wants_facts,
             ..Hello::default()
         };
-        self.give(Input::Hello {
+        self.push_input(Input::Hello {
             hello: Box::new(hello),
             server_proof,
         });
@@ -247,8 +242,9 @@ impl NativeClient {
 
             if let Some(ahead) = ahead.filter(|_| left.is_zero()) {
                 let text = format!(
-                    "it was not free within {} s, and {ahead} others wait in front of this client",
-                    wait_max.as_secs()
+                    "no slot became free within {} s; queue position {}",
+                    wait_max.as_secs(),
+                    ahead + 1
                 );
                 return Err(NativeError::Refused {
                     clause: BUSY.to_owned(),
@@ -266,13 +262,13 @@ impl NativeClient {
         &self.peer
     }
 
-    /// What the server stated at the beginning.
+    /// Welcome of the server.
     #[must_use]
     pub fn welcome(&self) -> &Welcome {
         &self.welcome
     }
 
-    /// How often the control connection was made anew.
+    /// Number of times that the control connection was re-established.
     #[must_use]
     pub fn resumed(&self) -> u32 {
         self.resumed
@@ -356,7 +352,7 @@ impl NativeClient {
         spec: &PhaseSpec,
         interrupts: &dyn Interrupts,
     ) -> Result<Ready, NativeError> {
-        self.give(Input::OpenPhase(Box::new(spec.clone())));
+        self.push_input(Input::OpenPhase(Box::new(spec.clone())));
         let ready = self.await_action(ANSWER_TIMEOUT, interrupts, |action| {
             matches!(action, Action::Ready(_))
         })?;
@@ -370,7 +366,7 @@ impl NativeClient {
 
     /// Has the server begin the phase.
     pub(super) fn start_phase(&mut self, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
-        self.give(Input::Start);
+        self.push_input(Input::Start);
         self.await_action(ANSWER_TIMEOUT, interrupts, |action| {
             matches!(action, Action::Started { .. })
         })?;
@@ -382,7 +378,7 @@ impl NativeClient {
         &mut self,
         interrupts: &dyn Interrupts,
     ) -> Result<Option<Box<EndpointPhase>>, NativeError> {
-        self.give(Input::Stop);
+        self.push_input(Input::Stop);
         let timeout = RESUME_TIMEOUT.max(ANSWER_TIMEOUT);
         let result = self.await_action(timeout, interrupts, |action| {
             matches!(action, Action::PhaseResult(_))
@@ -403,7 +399,7 @@ impl NativeClient {
             return None;
         }
 
-        self.give(Input::WantFacts);
+        self.push_input(Input::WantFacts);
         let action = self
             .await_action(ANSWER_TIMEOUT, interrupts, |action| {
                 matches!(action, Action::Facts(_))
@@ -418,12 +414,12 @@ impl NativeClient {
 
     /// Ends the session.
     pub fn close(mut self) {
-        self.give(Input::Bye);
+        self.push_input(Input::Bye);
     }
 
-    pub(super) fn give(&mut self, input: Input) {
+    pub(super) fn push_input(&mut self, input: Input) {
         self.machine.handle_local(Instant::now(), input);
-        self.carry_out();
+        self.execute_actions();
     }
 
     /// Readable when [`Self::on_control`] has something to do.
@@ -455,13 +451,13 @@ impl NativeClient {
             }
         }
 
-        self.carry_out();
+        self.execute_actions();
     }
 
     /// Lets time pass.
     pub(super) fn on_time(&mut self, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
         self.machine.handle_timeout(Instant::now());
-        self.carry_out();
+        self.execute_actions();
         self.resume_if_wanted(interrupts)?;
 
         match &self.failed {
@@ -474,7 +470,7 @@ impl NativeClient {
     }
 
     /// Executes what the machine decided; what is for others waits.
-    fn carry_out(&mut self) {
+    fn execute_actions(&mut self) {
         while let Some(action) = self.machine.poll_action() {
             match action {
                 Action::Send(bytes) => self.send(&bytes),
@@ -537,7 +533,7 @@ impl NativeClient {
         self.resumed += 1;
         self.machine
             .resume(Instant::now(), &proof.unwrap_or_default());
-        self.carry_out();
+        self.execute_actions();
 
         Ok(())
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use linerate_model::path::{
     CapacityFeedback, PathDirection, PhaseResult, PhaseSpec, RateControl, absent,
 };
-use linerate_native::datagram::Feedback;
-use linerate_native::message::Ready;
+use linerate_native::wire::datagram::Feedback;
+use linerate_native::wire::message::Ready;
 use linerate_sys::clock;
 
 use super::NativeError;

@@ -1,15 +1,17 @@
 //! Opens a UDP flow: a knock with a token, until the server answers it.
 //!
 //! A router on the path that loses its state or changes it (RFC 4787) maps the packets of a flow to
-//! another port, from which the server expects none. [`Spare`] is a flow that takes the place of
-//! such a one.
+//! another port, from which the server expects none. [`ReserveFlow`] is a flow that takes the place
+//! of such a one.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_model::spec::BindSpec;
-use linerate_native::datagram::{DatagramHead, DatagramType, HEAD_LEN, KNOCK_LEN_MIN, Knock};
+use linerate_native::wire::datagram::{
+    DatagramHead, DatagramType, FLOW_OPEN_LEN_MIN, FlowOpen, HEAD_LEN,
+};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{clock, udp};
@@ -25,8 +27,8 @@ pub(super) struct Granted {
     pub(super) tag: u64,
 }
 
-/// A flow that is opened when the first one brings no replies any more.
-pub(super) struct Spare {
+/// A flow that is opened when the first one returns no replies any more.
+pub(super) struct ReserveFlow {
     pub(super) remote: SocketAddr,
     pub(super) from: BindSpec,
     pub(super) granted: Granted,
@@ -40,7 +42,7 @@ pub(super) struct Opening {
     next_ns: u64,
 }
 
-/// What the server answers to a knock.
+/// Answer of the server to a flow-open datagram.
 enum Answer {
     /// The flow is open.
     Open,
@@ -82,7 +84,7 @@ fn connected(remote: SocketAddr, from: &BindSpec) -> Result<OwnedFd, EngineError
     Ok(fd)
 }
 
-impl Spare {
+impl ReserveFlow {
     /// Begins to open it; `None` when this host has no socket for it.
     pub(super) fn open(self, now_ns: u64) -> Option<Opening> {
         let fd = connected(self.remote, &self.from).ok()?;
@@ -105,7 +107,7 @@ impl Opening {
             let _ = udp::send(&self.fd, &knock(self.granted, 0));
         }
 
-        let mut buffer = [0; 2 * KNOCK_LEN_MIN];
+        let mut buffer = [0; 2 * FLOW_OPEN_LEN_MIN];
         let Ok(len) = udp::recv(&self.fd, &mut buffer) else {
             return false;
         };
@@ -133,7 +135,7 @@ fn answer(datagram: &[u8], granted: Granted) -> Option<Answer> {
     }
 }
 
-/// Whether a flow is open after this datagram of the server. A challenge is answered.
+/// True if a flow is open after this datagram of the server. A challenge is answered.
 fn is_open_after(fd: &OwnedFd, datagram: &[u8], granted: Granted) -> bool {
     match answer(datagram, granted) {
         Some(Answer::Open) => return true,
@@ -162,10 +164,10 @@ pub(super) fn close(fd: &OwnedFd, flow: u32, tag: u64) {
 }
 
 /// A knock; `proof` is that of a challenge, or 0.
-fn knock(granted: Granted, proof: u64) -> [u8; KNOCK_LEN_MIN] {
-    let mut datagram = [0; KNOCK_LEN_MIN];
+fn knock(granted: Granted, proof: u64) -> [u8; FLOW_OPEN_LEN_MIN] {
+    let mut datagram = [0; FLOW_OPEN_LEN_MIN];
     let head = DatagramHead {
-        datagram_type: DatagramType::Knock,
+        datagram_type: DatagramType::FlowOpen,
         flags: 0,
         flow: granted.flow,
         tag: proof,
@@ -173,7 +175,7 @@ fn knock(granted: Granted, proof: u64) -> [u8; KNOCK_LEN_MIN] {
         stamp: clock::monotonic_ns(),
     };
     head.encode_into(&mut datagram);
-    Knock {
+    FlowOpen {
         token: granted.token,
     }
     .encode_into(&mut datagram);
@@ -183,7 +185,7 @@ fn knock(granted: Granted, proof: u64) -> [u8; KNOCK_LEN_MIN] {
 
 fn is_opened(fd: &OwnedFd, granted: Granted) -> bool {
     let end = Instant::now() + KNOCK_PERIOD;
-    let mut buffer = [0; 2 * KNOCK_LEN_MIN];
+    let mut buffer = [0; 2 * FLOW_OPEN_LEN_MIN];
 
     loop {
         let left = end.saturating_duration_since(Instant::now());

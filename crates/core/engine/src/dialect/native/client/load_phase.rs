@@ -25,16 +25,16 @@ use crate::error::Operation;
 use crate::interrupts::Interrupts;
 use crate::reporter::Reporter;
 
-/// Who follows a load while it runs.
-pub struct Steering<'a> {
+/// Controller of a running load and the sink of its events.
+pub struct LoadController<'a> {
     /// Decides on the number of streams and on the end.
     pub control: &'a mut dyn LoadControl,
     /// Receives the events of the load, as those of a test.
     pub sink: Box<dyn EventSink>,
 }
 
-/// Streams that this phase may still open.
-struct Supply {
+/// Streams of this phase that are not opened yet.
+struct PendingStreams {
     plan: StreamPlan,
     directions: Vec<PathDirection>,
     tokens: Vec<[u8; 16]>,
@@ -59,13 +59,13 @@ pub(super) fn run(
     spec: &PhaseSpec,
     tokens: Vec<[u8; 16]>,
     prober: Option<Prober>,
-    steering: Steering<'_>,
+    steering: LoadController<'_>,
     interrupts: &dyn Interrupts,
     result: &mut PhaseResult,
 ) -> Result<(), NativeError> {
     let budget = prober.as_ref().map(Prober::budget).unwrap_or_default();
     let echoes = Arc::new(EchoSamples::new(Arc::clone(&budget)));
-    let Steering { control, sink } = steering;
+    let LoadController { control, sink } = steering;
     let reporter = Reporter::boxed(sink);
 
     let mut load = LoadRun::new(
@@ -75,10 +75,10 @@ pub(super) fn run(
         client.remote(),
         reporter,
     )?;
-    let mut supply = Supply::new(client.stream_plan(spec, &echoes), spec, tokens);
-    let streams = supply.open(control.first_streams());
+    let mut pending = PendingStreams::new(client.stream_plan(spec, &echoes), spec, tokens);
+    let streams = pending.open(control.first_streams());
     if streams.is_empty() {
-        supply.report_failures(result);
+        pending.report_failures(result);
         client.stop_phase(interrupts)?;
         return Ok(());
     }
@@ -94,8 +94,8 @@ pub(super) fn run(
     let driven = drive(
         client,
         &mut load,
-        &mut supply,
-        &Beside {
+        &mut pending,
+        &Probes {
             prober: prober.as_ref(),
             budget: &budget,
         },
@@ -113,7 +113,7 @@ pub(super) fn run(
     load.stop_senders();
     result.remote = client.stop_phase(interrupts)?.map(|remote| *remote);
     result.local = load.finish().0;
-    supply.report_failures(result);
+    pending.report_failures(result);
     result.in_band = echoes.take();
 
     if let Some(prober) = prober {
@@ -126,8 +126,8 @@ pub(super) fn run(
     })
 }
 
-/// What runs beside a load.
-struct Beside<'a> {
+/// Probes that run during a load.
+struct Probes<'a> {
     prober: Option<&'a Prober>,
     budget: &'a ProbeBudget,
 }
@@ -136,8 +136,8 @@ struct Beside<'a> {
 fn drive(
     client: &mut NativeClient,
     load: &mut LoadRun,
-    supply: &mut Supply,
-    beside: &Beside<'_>,
+    pending: &mut PendingStreams,
+    probes: &Probes<'_>,
     control: &mut dyn LoadControl,
     interrupts: &dyn Interrupts,
 ) -> Result<(), NativeError> {
@@ -180,15 +180,15 @@ fn drive(
         let Some(sample) = load.advance() else {
             continue;
         };
-        for stream in supply.take_opened() {
+        for stream in pending.take_opened() {
             load.add(stream)?;
         }
 
-        beside.budget.on_sample(&sample);
-        let newest_rtt_ns = beside.prober.and_then(Prober::newest_rtt_ns);
+        probes.budget.on_sample(&sample);
+        let newest_rtt_ns = probes.prober.and_then(Prober::newest_rtt_ns);
         match control.sample(&sample, newest_rtt_ns) {
             LoadDecision::Continue => {}
-            LoadDecision::AddStreams(count) => supply.open_beside(count),
+            LoadDecision::AddStreams(count) => pending.open_in_background(count),
             LoadDecision::End => return Ok(()),
         }
     }
@@ -225,7 +225,7 @@ fn drain(prober: &Prober, idle_rtt_ns: Option<i64>) -> Option<bool> {
     Some(true)
 }
 
-impl Supply {
+impl PendingStreams {
     fn new(plan: StreamPlan, spec: &PhaseSpec, tokens: Vec<[u8; 16]>) -> Self {
         let directions = match spec.kind {
             PhaseKind::Down => vec![PathDirection::Down],
@@ -242,7 +242,7 @@ impl Supply {
         }
     }
 
-    /// The next streams, so many per direction.
+    /// The next `count` streams per direction.
     fn wanted(&mut self, count: u32) -> Vec<Wanted> {
         let mut wanted = Vec::new();
         for _ in 0..count {
@@ -277,11 +277,11 @@ impl Supply {
         opened
     }
 
-    fn open_beside(&mut self, count: u32) {
+    fn open_in_background(&mut self, count: u32) {
         let wanted = self.wanted(count);
         // Without a thread the load stays as it is.
         self.opening
-            .extend(streams::open_beside(&self.plan, wanted).ok());
+            .extend(streams::open_in_background(&self.plan, wanted).ok());
     }
 
     fn take_opened(&mut self) -> Vec<LoadStream> {

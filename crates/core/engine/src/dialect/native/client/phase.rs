@@ -7,17 +7,17 @@ use linerate_model::path::{
     ConcurrentProbes, EndpointPhase, PathDirection, PhaseKind, PhaseResult, PhaseSpec, absent,
 };
 use linerate_model::units::ns_to_s;
-use linerate_native::hex;
-use linerate_native::message::Ready;
+use linerate_native::wire::hex;
+use linerate_native::wire::message::Ready;
 use linerate_sys::clock;
 use linerate_sys::poll::{self, Interest};
 
 use super::control::NativeClient;
-use super::flow::{self, Granted, Spare};
-use super::load_phase::{self, Steering};
+use super::flow::{self, Granted, ReserveFlow};
+use super::load_phase::{self, LoadController};
 use super::prober::{ConnectionPlan, FlowPlan, ProbePlan, Prober, SILENCE_NS};
 use super::transactions::{self, TransactionPlan};
-use super::{NativeError, connections, size};
+use super::{NativeError, connections, path_mtu};
 use crate::interrupts::Interrupts;
 
 /// Between two UDP probes of a flow.
@@ -40,7 +40,7 @@ impl NativeClient {
         &mut self,
         spec: &PhaseSpec,
         dscps: &[u8],
-        steering: Option<Steering<'_>>,
+        steering: Option<LoadController<'_>>,
         interrupts: &dyn Interrupts,
         result: &mut PhaseResult,
     ) -> Result<(), NativeError> {
@@ -179,7 +179,7 @@ impl NativeClient {
         let found = prober.finish();
         if found.replaced > 0 {
             let text = format!(
-                "no UDP probe was answered for {} s or more; the flow was opened anew",
+                "no UDP probe was answered for {} s or more; the flow was reopened",
                 ns_to_s(SILENCE_NS)
             );
             result.local.notes.push(text.clone());
@@ -192,7 +192,7 @@ impl NativeClient {
         let up = found.tos_up.into_iter().map(tos(PathDirection::Up));
         let down = found.tos_down.into_iter().map(tos(PathDirection::Down));
 
-        result.tos = size::distinct(
+        result.tos = path_mtu::distinct(
             result
                 .tos
                 .drain(..)
@@ -234,8 +234,8 @@ impl NativeClient {
         )?)
     }
 
-    fn spare(&self, granted: Granted) -> Spare {
-        Spare {
+    fn spare(&self, granted: Granted) -> ReserveFlow {
+        ReserveFlow {
             remote: self.remote(),
             from: self.probe_target(0).bind,
             granted,
@@ -262,7 +262,7 @@ impl NativeClient {
                 let marks: Vec<u8> = std::iter::once(spec.dscp)
                     .chain(dscps.iter().copied())
                     .collect();
-                let found = size::examine(&fd, granted, is_v6, self.first_rtt(), &marks);
+                let found = path_mtu::examine(&fd, granted, is_v6, self.first_rtt(), &marks);
 
                 flow::close(&fd, granted.flow, granted.tag);
                 (result.size, result.tos) = (found.size, found.tos);

@@ -2,70 +2,26 @@
 //! connections.
 
 mod connection;
+mod plan;
+mod target;
 mod udp_flow;
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use linerate_model::path::{ConcurrentProbes, ProbeSample};
+use linerate_model::path::ProbeSample;
 use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 use linerate_sys::{clock, scheduling};
-use linerate_trust::ClientConfig;
 
-use super::flow::Spare;
 use crate::dialect::native::probe_budget::{self, ProbeBudget};
-pub(super) use connection::ProbeTarget;
 use connection::{Connections, Progress};
+pub(super) use plan::{ConnectionPlan, FlowPlan, ProbePlan, ProbeResults};
+pub(super) use target::ProbeTarget;
 pub(super) use udp_flow::SILENCE_NS;
 use udp_flow::UdpFlow;
-
-/// What is probed, and how often.
-pub(super) struct ProbePlan {
-    pub(super) flows: Vec<FlowPlan>,
-    /// Between two probes of a flow, ns.
-    pub(super) period_ns: u64,
-    pub(super) connections: Option<ConnectionPlan>,
-}
-
-/// A flow that the server has opened.
-pub(super) struct FlowPlan {
-    pub(super) fd: OwnedFd,
-    pub(super) flow: u32,
-    pub(super) tag: u64,
-    pub(super) dscp: u8,
-    pub(super) spare: Option<Spare>,
-}
-
-/// New connections, one token each.
-pub(super) struct ConnectionPlan {
-    pub(super) target: ProbeTarget,
-    pub(super) tokens: Vec<[u8; 16]>,
-    pub(super) period_ns: u64,
-    pub(super) tls: ClientConfig,
-}
-
-/// Round trips so far.
-#[derive(Debug, Default)]
-pub(super) struct ProbeResults {
-    /// DSCP and samples of each flow.
-    pub(super) udp: Vec<(u8, Vec<ProbeSample>)>,
-    /// TOS of probes: as sent, as arrived at the server, of each flow.
-    pub(super) tos_up: Vec<(u8, u8)>,
-    /// TOS of replies: as sent by the server, as arrived here.
-    pub(super) tos_down: Vec<(u8, u8)>,
-    pub(super) connections: ConcurrentProbes,
-    /// Of the first flow.
-    pub(super) newest_rtt_ns: Option<i64>,
-    /// New connections that the server closed before it answered.
-    pub(super) refused: u64,
-    /// Flows that a spare one has taken the place of.
-    pub(super) replaced: u32,
-    /// Datagrams that answer no probe.
-    pub(super) foreign: u64,
-}
 
 /// The thread. It ends when this is dropped.
 pub(super) struct Prober {
@@ -98,7 +54,7 @@ const WAKE: u64 = u64::MAX;
 const FLOWS_MAX: u64 = 64;
 /// A probe without a reply is lost after this time.
 const LOST_NS: u64 = 2_000_000_000;
-/// How long a reply may come behind that of a later probe.
+/// Longest time that a reply may come after that of a later probe.
 const OVERTAKEN_NS: u64 = 300_000_000;
 
 impl Prober {
@@ -156,7 +112,7 @@ impl Prober {
         })
     }
 
-    /// What bounds the probes by the rate of the load beside them.
+    /// Bound on the probes by the rate of the concurrent load.
     pub(super) fn budget(&self) -> Arc<ProbeBudget> {
         Arc::clone(&self.budget)
     }
@@ -195,8 +151,10 @@ impl Drop for Prober {
 
 impl Worker {
     fn run(mut self) {
-        // Without the favour probes wait behind the workers of a load, and would measure this host.
+        // Without raised priority probes wait behind the workers of a load and measure this host.
         let _ = scheduling::wake_soon();
+        // The default slack of 50 µs (prctl(2), PR_SET_TIMERSLACK) would bunch the probes of
+        // several flows.
         let _ = clock::set_timer_slack_ns(1);
         let mut events = Vec::new();
         let mut stopped_ns = None;
@@ -212,6 +170,8 @@ impl Worker {
                     if now_ns >= end_ns {
                         return;
                     }
+                    // Replies on their way when the phase ends are part of it: without the wait the
+                    // slowest would count as lost.
                     waits_until_ns = Some(end_ns);
                 }
                 _ => return,
@@ -273,6 +233,8 @@ impl Worker {
             .get_mut(usize::try_from(event.token).unwrap_or(usize::MAX))
         {
             let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+            // Arrival times come from the kernel (`SO_TIMESTAMPNS`), so a late turn of this thread
+            // adds nothing to the round trip.
             flow.receive(
                 usize::try_from(event.token).unwrap_or_default(),
                 &mut results,
@@ -292,7 +254,7 @@ impl Worker {
         }
     }
 
-    /// How long replies are awaited after the last probe was sent.
+    /// Time until which replies are awaited after the last probe was sent.
     fn awaited_until_ns(&self, stopped_ns: u64) -> u64 {
         let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         results
@@ -328,6 +290,8 @@ fn awaited_until_ns(samples: &[ProbeSample], stopped_ns: u64) -> u64 {
         .filter_map(ProbeSample::rtt_ns)
         .max()
         .unwrap_or(0);
+    // Four times the slowest recent one: a queue that fills at the end of a load delays more than
+    // any before.
     let several_ns = u64::try_from(slowest_ns).unwrap_or(0).saturating_mul(4);
     stopped_ns.saturating_add(several_ns.clamp(OVERTAKEN_NS, LOST_NS))
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use linerate_native::client::{Action, Input};
-use linerate_native::message::{JsonText, REQUESTS};
+use linerate_native::wire::client::{Action, Input};
+use linerate_native::wire::message::{JsonText, REQUESTS};
 use linerate_sys::clock;
 
 use super::NativeError;
@@ -32,7 +32,7 @@ impl NativeClient {
         }
 
         let body = JsonText::new(body.to_owned()).ok_or_else(|| refused("its body is no JSON"))?;
-        self.give(Input::Request {
+        self.push_input(Input::Request {
             name: name.to_owned(),
             body,
         });
@@ -63,7 +63,7 @@ impl NativeClient {
     /// See [`NativeError`].
     pub fn round_trip(&mut self, interrupts: &dyn Interrupts) -> Result<Duration, NativeError> {
         let sent_ns = clock::monotonic_ns();
-        self.give(Input::Clock { sent_ns });
+        self.push_input(Input::Clock { sent_ns });
         let is_answer =
             |action: &Action| matches!(action, Action::Clock { sent_ns: of, .. } if *of == sent_ns);
         self.await_action(ANSWER_TIMEOUT, interrupts, is_answer)?;

@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_model::path::{PathDirection, PhaseTransport};
-use linerate_native::stream_head::{ANSWER_LEN, FLAG_DOWN, StreamAnswer, StreamHead, StreamKind};
+use linerate_native::wire::stream_head::{
+    ANSWER_LEN, FLAG_DOWN, StreamAnswer, StreamHead, StreamKind,
+};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::socket::{self, Connect, Protocol};
 use linerate_sys::{clock, sockopt, stream_io};
@@ -19,7 +21,7 @@ use super::prober::ProbeTarget;
 use crate::dialect::native::load::{EchoSamples, EchoSchedule, LoadStream, Wire};
 use crate::dialect::native::tls_stream::TlsStream;
 
-/// What the streams of a phase have in common.
+/// Parameters that the streams of a phase share.
 #[derive(Clone)]
 pub(super) struct StreamPlan {
     pub(super) target: ProbeTarget,
@@ -46,14 +48,17 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) type Opened = (u16, io::Result<LoadStream>);
 
 /// Opens streams beside a load that runs, in a thread of its own; the receiver gets each one.
-pub(super) fn open_beside(plan: &StreamPlan, wanted: Vec<Wanted>) -> io::Result<Receiver<Opened>> {
+pub(super) fn open_in_background(
+    plan: &StreamPlan,
+    wanted: Vec<Wanted>,
+) -> io::Result<Receiver<Opened>> {
     let (sender, receiver) = mpsc::channel();
     let plan = plan.clone();
     thread::Builder::new()
         .name("native-streams".into())
         .spawn(move || {
             for stream in wanted {
-                // Without a receiver the phase is over.
+                // Without a receiver the phase has ended.
                 if sender.send((stream.number, open(&plan, stream))).is_err() {
                     return;
                 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_model::path::{PhaseKind, PhaseSpec, ProbeSample, TransactionSpec};
-use linerate_native::stream_head::{ANSWER_LEN, StreamHead, StreamKind};
+use linerate_native::wire::stream_head::{ANSWER_LEN, StreamHead, StreamKind};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{clock, sockopt, stream_io};
@@ -15,7 +15,7 @@ use super::prober::ProbeTarget;
 use super::{bind, is_refusal};
 use crate::interrupts::Interrupts;
 
-/// What is run.
+/// Kind of transactions.
 pub(super) struct TransactionPlan {
     pub(super) kind: PhaseKind,
     pub(super) target: ProbeTarget,
@@ -29,7 +29,7 @@ pub(super) struct TransactionPlan {
     response_bytes: usize,
 }
 
-/// What was completed.
+/// Completed transactions.
 #[derive(Debug, Default)]
 pub(super) struct Transacted {
     /// All transactions, failed ones as well, up to [`SAMPLES_MAX`].
@@ -51,11 +51,11 @@ pub(super) struct Connection {
     /// Bytes of the response, and of the answer to the head, that are missing.
     missing: usize,
     is_connecting: bool,
-    /// What the event loop waits for.
+    /// Readiness that the event loop waits for.
     interest: Interest,
 }
 
-/// What an event led to.
+/// Result of an event.
 pub(super) enum Step {
     Nothing,
     /// A response is complete.
@@ -74,8 +74,8 @@ const BYTES_MAX: u32 = 1 << 20;
 pub(super) const BUFFER_BYTES: usize = 16 * 1024;
 
 impl TransactionPlan {
-    /// Of this phase, with streams of this token. The server allows `connections_max` at the same
-    /// time.
+    /// Parameters of this phase, with streams of this token. The server allows `connections_max` at
+    /// the same time.
     pub(super) fn new(
         spec: &PhaseSpec,
         sizes: TransactionSpec,
@@ -112,7 +112,7 @@ impl Transacted {
     }
 }
 
-/// Runs transactions until the time is over, or until the server has refused all connections. A
+/// Runs transactions until the time ends, or until the server has refused all connections. A
 /// transaction that fails is a lost sample.
 ///
 /// # Errors

@@ -1,13 +1,16 @@
-//! What a receiver keeps of the datagrams that arrived.
+//! Counts and samples of the datagrams that arrived.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::path::EndpointPhase;
-use linerate_native::datagram::{DatagramHead, DatagramType, Feedback, HEAD_LEN, ReceivedSequence};
+use linerate_native::wire::datagram::{
+    DatagramHead, DatagramType, Feedback, HEAD_LEN, ReceivedSequence,
+};
 use linerate_sys::{clock, udp};
 
-use super::{FlowId, VALUES_MAX, distribution};
+use super::flow_id::FlowId;
+use super::samples::{VALUES_MAX, distribution};
 use crate::data::worker::{DatagramKind, SequenceReader};
 use crate::measure::counters::StreamCounters;
 
@@ -77,7 +80,7 @@ impl Received {
     }
 
     /// The counters of a report, and when the last datagram among them arrived; the delays since
-    /// the last report are over with it. Bytes and time are those of the kernel, whenever this end
+    /// the last report end with it. Bytes and time are those of the kernel, whenever this end
     /// comes to read them.
     pub(super) fn report(&mut self) -> (Option<u64>, Feedback) {
         let (received, highest) = (self.sequence.distinct(), self.sequence.highest());
@@ -102,7 +105,7 @@ impl Received {
         (self.last.map(|last| last.arrived_ns), feedback)
     }
 
-    /// What arrived in all. The time is that from the first to the last datagram.
+    /// Datagrams that arrived in all. The time is that from the first to the last datagram.
     pub(super) fn fill(self, phase: &mut EndpointPhase) {
         if let (Some(first_ns), Some(last)) = (self.first_arrival_ns, self.last)
             && last.arrived_ns > first_ns

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_native::datagram::{DatagramHead, DatagramType};
+use linerate_native::wire::datagram::{DatagramHead, DatagramType};
 
-use super::{FlowId, VALUES_MAX};
+use super::flow_id::FlowId;
+use super::samples::VALUES_MAX;
 use crate::data::pacing::Schedule;
 use crate::data::worker::SequenceWriter;
 
-/// What a sender keeps of its datagrams.
+/// Samples of a sender's datagrams.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     pub(super) lateness_ns: Vec<i64>,

@@ -69,7 +69,7 @@ pub(in crate::dialect::native) struct EchoSchedule {
 }
 
 impl EchoSchedule {
-    /// Of a stream that joins the others at `now_ns` of the monotonic clock.
+    /// State of a stream that joins the others at `now_ns` of the monotonic clock.
     pub(in crate::dialect::native) fn new(samples: Arc<EchoSamples>, now_ns: u64) -> Self {
         let place = samples.streams.fetch_add(1, Ordering::Relaxed);
         let mut schedule = Self {
@@ -83,7 +83,7 @@ impl EchoSchedule {
         schedule
     }
 
-    /// Whether a request is to leave now.
+    /// True if a request is to leave now.
     pub(super) fn is_due(&mut self, now_ns: u64) -> bool {
         if self.is_outstanding || now_ns < self.next_ns {
             return false;

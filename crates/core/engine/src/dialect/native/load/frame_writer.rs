@@ -1,4 +1,4 @@
-//! What a load stream writes: echoes as soon as the frame under way is complete, and data frames
+//! Writer of a load stream: echoes as soon as the frame under way is complete, and data frames
 //! between them.
 
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_native::stream_frame::{DATA_MAX, FrameHead, FrameType, HEAD_LEN};
+use linerate_native::wire::stream_frame::{DATA_MAX, FrameHead, FrameType, HEAD_LEN};
 use linerate_sys::page_buffer::PAGE_ALIGNMENT;
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::{PageBuffer, Result as OsResult, sockopt};
@@ -40,7 +40,7 @@ struct DataFrames {
     block: Arc<PageBuffer>,
     payload_len: usize,
     meter: RateMeter,
-    /// What may wait unsent in the socket is less than what the kernel puts into one packet.
+    /// The bound on unsent bytes in the socket is less than one packet of the kernel.
     is_limited: bool,
     /// Bytes written to the stream so far.
     position: u64,
@@ -52,8 +52,8 @@ struct RateMeter {
     bytes: u64,
 }
 
-/// What a write brought.
-pub(super) enum Wrote {
+/// Result of a write.
+pub(super) enum WriteResult {
     /// Payload bytes of data frames.
     Payload(u64),
     /// There is nothing to write.
@@ -75,7 +75,7 @@ const PACKET_BYTES_MAX: u32 = 65_536;
 const REPLIES_MAX: usize = 16;
 
 impl FrameWriter {
-    /// Of an end that sends echoes only.
+    /// Writer of an end that sends echoes only.
     pub(super) fn of_echoes(stream: u16) -> Self {
         Self {
             stream,
@@ -86,8 +86,9 @@ impl FrameWriter {
         }
     }
 
-    /// Of an end that sends data over this socket.
+    /// Writer of an end that sends data over this socket.
     pub(super) fn of_data(stream: u16, fd: BorrowedFd<'_>, now_ns: u64) -> OsResult<Self> {
+        // A page more than the longest frame, since frames begin at any place of the first page.
         let block = payload::shared_block(DATA_MAX as usize + PAGE_ALIGNMENT, 0)?;
         let meter = RateMeter {
             since_ns: now_ns,
@@ -118,6 +119,7 @@ impl FrameWriter {
     /// dropped.
     pub(super) fn reply(&mut self, stamp_ns: u64) {
         if self.replies.len() >= REPLIES_MAX {
+            // A peer without reads loses its oldest answers; the memory for them stays bounded.
             self.replies.pop_front();
         }
         self.replies.push_back(stamp_ns);
@@ -129,7 +131,7 @@ impl FrameWriter {
         wire: &mut Wire,
         fd: BorrowedFd<'_>,
         now_ns: u64,
-    ) -> io::Result<Wrote> {
+    ) -> io::Result<WriteResult> {
         if self.current.is_none() {
             if self.waits_for_room(fd) {
                 return Err(ErrorKind::WouldBlock.into());
@@ -138,7 +140,7 @@ impl FrameWriter {
         }
 
         let Some(frame) = &mut self.current else {
-            return Ok(Wrote::Nothing);
+            return Ok(WriteResult::Nothing);
         };
         if frame.is_request && frame.written == 0 {
             frame.head = self::head(FrameType::EchoRequest, self.stream, 0, now_ns);
@@ -164,7 +166,7 @@ impl FrameWriter {
             data.account(written as u64, fd, now_ns);
         }
 
-        Ok(Wrote::Payload((written - head_written) as u64))
+        Ok(WriteResult::Payload((written - head_written) as u64))
     }
 
     /// The next frame is one of data, and more waits unsent in the socket than is allowed. A write
@@ -219,8 +221,8 @@ fn head(frame_type: FrameType, stream: u16, len: u32, stamp: u64) -> [u8; HEAD_L
 }
 
 impl DataFrames {
-    /// The next bytes of a frame, behind so many bytes of its head. They begin at the offset from a
-    /// page boundary that the kernel copies them to: on several CPUs a copy is slow whose
+    /// The next bytes of a frame, after this number of bytes of its head. They begin at the offset
+    /// from a page boundary that the kernel copies them to: on several CPUs a copy is slow whose
     /// destination lies slightly ahead of its source modulo 4096.
     fn payload(&self, head_len: usize, len: usize) -> &[u8] {
         let offset = (self.position as usize).wrapping_add(head_len) % PAGE_ALIGNMENT;
@@ -278,8 +280,8 @@ mod tests {
             sender.as_fd(),
             now_ns,
         ) {
-            Ok(Wrote::Payload(bytes)) => Some(bytes as usize),
-            Ok(Wrote::Nothing) => panic!("a sender of data has more"),
+            Ok(WriteResult::Payload(bytes)) => Some(bytes as usize),
+            Ok(WriteResult::Nothing) => panic!("a sender of data has more"),
             Err(error) if error.kind() == ErrorKind::WouldBlock => None,
             Err(error) => panic!("{error}"),
         };

@@ -4,10 +4,10 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use linerate_native::stream_frame::{Frame, FrameReader};
+use linerate_native::wire::stream_frame::{Frame, FrameReader};
 use linerate_sys::{OsError, clock};
 
-use super::frame_writer::{FrameWriter, Wrote};
+use super::frame_writer::{FrameWriter, WriteResult};
 use super::{EchoSchedule, Wire};
 use crate::data::run::PumpInputs;
 use crate::data::worker::{Ended, Pump, Pumped, Scratch};
@@ -114,13 +114,13 @@ impl LoadPump {
     /// Writes once; false when there is nothing to write, or no room.
     fn write(&mut self, now_ns: u64) -> Result<bool, Ended> {
         match self.writer.write(&mut self.wire, self.fd.as_fd(), now_ns) {
-            Ok(Wrote::Payload(bytes)) => {
+            Ok(WriteResult::Payload(bytes)) => {
                 if bytes > 0 {
                     self.counters.add(bytes, 1);
                 }
                 Ok(true)
             }
-            Ok(Wrote::Nothing) => self.flush(),
+            Ok(WriteResult::Nothing) => self.flush(),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
             Err(error) => Err(Ended::Failed(error)),
@@ -140,6 +140,7 @@ impl LoadPump {
     }
 
     fn advance(&mut self, now_ns: u64, scratch: &mut Scratch) -> Result<Pumped, Ended> {
+        // A sender receives echoes alone; a read for each write would be a system call for nothing.
         let skips_read = self.is_sender && now_ns < self.next_read_ns;
         let (mut may_read, mut may_write) = (!skips_read, true);
         let (room, before) = (scratch.room(), self.moved_bytes());
@@ -156,6 +157,7 @@ impl LoadPump {
             }
 
             may_read = may_read && self.read(scratch, left)?;
+            // A fresh reading: it is the stamp of an echo, and a read of 1 MiB takes 100 µs.
             may_write = self.write(clock::monotonic_ns())?;
             if !may_read && !may_write {
                 break;

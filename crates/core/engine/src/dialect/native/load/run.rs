@@ -300,7 +300,7 @@ impl LoadRun {
         Some(sample)
     }
 
-    /// What was moved so far. A sender counts what its peer's kernel has acknowledged.
+    /// Bytes moved so far. A sender counts those that its peer's kernel has acknowledged.
     fn sample(&self, now_ns: u64) -> LoadSample {
         let at_ns = now_ns.saturating_sub(self.start_ns.unwrap_or(now_ns));
         let mut sample = LoadSample {
@@ -321,7 +321,7 @@ impl LoadRun {
         sample
     }
 
-    /// Of Multipath TCP the kernel reports the first subflow alone, which is not what waits in the
+    /// The kernel reports the first subflow of Multipath TCP alone, which is not what waits in the
     /// socket.
     fn sample_notsent(&mut self) {
         if self.spec.transport == PhaseTransport::Mptcp {
@@ -339,6 +339,7 @@ impl LoadRun {
 
     fn moved_bytes(&self, stream: &OpenStream) -> u64 {
         let bytes = self.run.counts(stream.id).bytes;
+        // `SIOCOUTQ` (tcp(7)): bytes that the kernel holds have not crossed the path.
         let unacknowledged = if stream.is_sender {
             sockopt::outq_bytes(&stream.fd).unwrap_or(0)
         } else {
@@ -366,6 +367,7 @@ impl LoadRun {
 
     /// Stops the senders; the receivers continue.
     pub(in crate::dialect::native) fn stop_senders(&mut self) {
+        // Before the stop: subflows of a closed connection are gone.
         self.subflows = self.current_subflows();
         self.run.stop_now(&mut self.reporter);
     }
@@ -413,7 +415,7 @@ impl LoadRun {
         )
     }
 
-    /// What senders still hold, and would send again, leaves with them: it would delay the result
+    /// Unacknowledged data of senders leaves with them: its retransmission would delay the result
     /// on a slow path.
     fn discard_unsent(&self) {
         for stream in self.streams.iter().filter(|stream| stream.is_sender) {

@@ -7,7 +7,7 @@ use linerate_sys::stream_io::{self, Followed};
 
 use crate::dialect::native::tls_stream::TlsStream;
 
-/// How the bytes of a stream are carried.
+/// Carrier of the bytes of a stream.
 pub(in crate::dialect::native) enum Wire {
     /// As they are.
     Plain,

@@ -8,7 +8,7 @@ use linerate_model::event::Endpoint;
 use linerate_model::path::{
     EndpointPhase, HostDropsReader, PathDirection, PhaseKind, PhaseSpec, PhaseTransport,
 };
-use linerate_native::stream_head::{FLAG_DOWN, StreamAnswer, StreamHead, StreamKind};
+use linerate_native::wire::stream_head::{FLAG_DOWN, StreamAnswer, StreamHead, StreamKind};
 use linerate_sys::{clock, socket, stream_io};
 use linerate_trust::{ServerConfig, ServerSession};
 
@@ -76,7 +76,7 @@ impl ActivePhase {
         })
     }
 
-    /// What becomes readable when [`Self::advance`] has something to do.
+    /// Descriptor that becomes readable when [`Self::advance`] has something to do.
     pub(super) fn notice_fd(&self) -> Option<BorrowedFd<'_>> {
         let load = self.load.as_ref().map(LoadRun::notice_fd);
         load.or_else(|| self.datagrams.as_ref().map(DatagramRun::notice_fd))

@@ -38,7 +38,7 @@ impl AddressCounts {
     }
 
     /// An event of this address.
-    pub(super) fn note(&mut self, address: IpAddr, now: Instant) {
+    pub(super) fn record(&mut self, address: IpAddr, now: Instant) {
         let (network, period) = (Network::of_client(address), self.period);
         if self.counts.len() >= ADDRESSES_MAX {
             self.counts.retain(|_, (_, since)| now < *since + period);
@@ -63,15 +63,15 @@ mod tests {
         let (period, now) = (Duration::from_secs(1), Instant::now());
         let address = |last| IpAddr::from([192, 0, 2, last]);
         let mut counts = AddressCounts::new(2, period);
-        counts.note(address(1), now);
+        counts.record(address(1), now);
         assert!(!counts.is_exhausted(address(1), now));
-        counts.note(address(1), now);
+        counts.record(address(1), now);
         assert!(counts.is_exhausted(address(1), now) && !counts.is_exhausted(address(2), now));
         assert!(!counts.is_exhausted(address(1), now + period));
-        counts.note(address(1), now + period);
+        counts.record(address(1), now + period);
         assert!(
             !counts.is_exhausted(address(1), now + period),
-            "counted anew"
+            "counted again"
         );
     }
 
@@ -80,7 +80,7 @@ mod tests {
         let (period, now) = (Duration::from_secs(1), Instant::now());
         let address = |text: &str| text.parse::<IpAddr>().expect("an address");
         let mut counts = AddressCounts::new(1, period);
-        counts.note(address("2001:db8::1"), now);
+        counts.record(address("2001:db8::1"), now);
         assert!(counts.is_exhausted(address("2001:db8::2"), now));
         assert!(!counts.is_exhausted(address("2001:db8:0:1::1"), now));
     }

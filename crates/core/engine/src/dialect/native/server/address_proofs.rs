@@ -24,7 +24,7 @@ impl AddressProofs {
         }
     }
 
-    /// What the opener has to send back.
+    /// Value that the opener has to send back.
     pub(super) fn issue(&self, opener: &FlowOpener, now: Instant) -> u64 {
         address_proof(&self.secret, opener, self.period(now))
     }

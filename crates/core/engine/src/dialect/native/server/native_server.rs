@@ -1,25 +1,26 @@
 //! Sessions, and the streams and flows that find them.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::auth::Refusal;
+use linerate_iperf3::wire::auth::Refusal;
 use linerate_model::network::Network;
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::{Failure, ServerEvent};
-use linerate_native::datagram::{DatagramHead, DatagramType, HEAD_LEN, Knock, is_native};
-use linerate_native::message::Resume;
-use linerate_native::opening::{self, Opening};
-use linerate_native::stream_head::{LEN as STREAM_HEAD_LEN, StreamHead};
+use linerate_native::wire::datagram::{DatagramHead, DatagramType, FlowOpen, HEAD_LEN, is_native};
+use linerate_native::wire::message::Resume;
+use linerate_native::wire::opening::{self, Opening};
+use linerate_native::wire::stream_head::{LEN as STREAM_HEAD_LEN, StreamHead};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{sockopt, udp};
 use linerate_trust::{Fingerprint, FlowOpener, flow_tag};
 
-use super::Context;
 use super::address_counts::AddressCounts;
 use super::address_proofs::AddressProofs;
-use super::proofs::LoginCheck;
+use super::context::{Context, Shared};
+use super::event_tokens::{CONTROL, KINDS, NAME, POOL};
+use super::login_check::LoginCheck;
 use super::session::Session;
 use super::tokens::{StreamRefusal, Tokens};
 use crate::dialect::native::datagrams::FlowId;
@@ -27,11 +28,12 @@ use crate::error::{EngineError, failure};
 use crate::server::admission::Admission;
 use crate::server::blocking_pool::BlockingPool;
 use crate::server::context::ServerContext;
+use crate::server::dialect::{self, Recognised, ServerDialect, Stopped};
+use crate::server::intake::Intake;
 use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
-use crate::server::listeners::acceptor::Accepted;
+use crate::server::listeners::accepted::Accepted;
 use crate::server::listeners::udp::FirstDatagram;
-use crate::server::{self, Intake, Recognised, ServerDialect, Stopped};
 
 /// The dialect in a server.
 pub(crate) struct NativeServer {
@@ -51,20 +53,9 @@ pub(crate) struct NativeServer {
     address_proofs: AddressProofs,
 }
 
-/// Name of the dialect.
-pub(super) const NAME: &str = "native";
-
 /// TLS handshakes of one address per period.
 const HANDSHAKES_MAX: u32 = 200;
 const HANDSHAKE_PERIOD: Duration = Duration::from_secs(1);
-
-// Tokens of the event loop.
-pub(super) const CONTROL: u64 = 0;
-pub(super) const NOTICE: u64 = 1;
-pub(super) const REQUEST: u64 = 2;
-pub(super) const KINDS: u64 = 3;
-/// Belongs to no session.
-const POOL: u64 = u64::MAX;
 
 type LoginPool = BlockingPool<LoginCheck, Result<(), Refusal>>;
 
@@ -109,6 +100,8 @@ impl NativeServer {
         let now = Instant::now();
         if self.handshakes.is_exhausted(peer.ip(), now) {
             server.pending_limit.leave(id);
+            // A reset instead of a FIN: no descriptor and no TIME_WAIT entry remains for a client
+            // that floods.
             let _ = sockopt::set_reset_on_close(&fd);
             let explanation =
                 format!("its address has begun {HANDSHAKES_MAX} TLS handshakes within a second");
@@ -120,7 +113,7 @@ impl NativeServer {
             });
         }
 
-        self.handshakes.note(peer.ip(), now);
+        self.handshakes.record(peer.ip(), now);
         let session = Session::new(id, fd, peer, &self.context);
         let watched = session
             .control_fd()
@@ -166,6 +159,8 @@ impl NativeServer {
             Err(refusal) => refusal.to_string(),
         };
 
+        // Without a byte, so that a scanner does not learn what the tokens of this server look
+        // like.
         let _ = sockopt::set_reset_on_close(&fd);
         let cause = HandshakeCause::Streams;
         server.out.server_event(&ServerEvent::HandshakeFailed {
@@ -178,8 +173,8 @@ impl NativeServer {
     /// A knock with a token opens a flow. Nothing is answered to any other datagram.
     fn on_knock(&mut self, datagram: &FirstDatagram, server: &mut ServerContext<'_>) -> Option<()> {
         let head = DatagramHead::decode(&datagram.bytes)?;
-        let knock =
-            Knock::decode(&datagram.bytes).filter(|_| head.datagram_type == DatagramType::Knock)?;
+        let knock = FlowOpen::decode(&datagram.bytes)
+            .filter(|_| head.datagram_type == DatagramType::FlowOpen)?;
         let now = Instant::now();
 
         if let Some(session) =
@@ -191,6 +186,7 @@ impl NativeServer {
                 flow: head.flow,
                 address: datagram.from,
             };
+            // Stateless, like a SYN cookie: a forged sender costs an HMAC and no memory.
             if !self.address_proofs.is_valid(head.tag, &opener, now) {
                 let proof = self.address_proofs.issue(&opener, now);
                 return self.challenge(session, &head, proof, datagram, server);
@@ -201,6 +197,8 @@ impl NativeServer {
             .tokens
             .take_flow(&knock.token, head.flow, datagram.from.ip(), now)?;
         let session = self.sessions.get_mut(&owner)?;
+        // After the token was taken: a second datagram with it finds none and opens no other
+        // socket.
         let fd = server.udp.accept(datagram).ok()?;
         let id = FlowId {
             flow: head.flow,
@@ -249,6 +247,8 @@ impl NativeServer {
         let Some(mut later) = self.sessions.remove(&id) else {
             return Ok(());
         };
+        // The token of the event loop names the session; the descriptor is watched again by its new
+        // owner.
         if let Some(fd) = later.control_fd() {
             let _ = self.epoll.remove(fd);
         }
@@ -271,6 +271,8 @@ impl NativeServer {
     }
 
     fn advance_sessions(&mut self, server: &mut ServerContext<'_>) {
+        // Ids and not references: a session that advances may end, or hand its connection to
+        // another one.
         let ids: Vec<u64> = self.sessions.keys().copied().collect();
         for id in ids {
             self.advance_session(id, server);
@@ -288,6 +290,7 @@ impl NativeServer {
 
         let has_sessions = self.sessions.values().any(Session::is_admitted);
         if !has_sessions {
+            // The port is open only while a session may send to it.
             server.udp.close(NAME);
         }
     }
@@ -306,7 +309,7 @@ impl NativeServer {
             return;
         };
 
-        let mut shared = super::phases::Shared {
+        let mut shared = Shared {
             context,
             epoll,
             tokens,
@@ -354,6 +357,7 @@ impl NativeServer {
         let Some(session) = self.sessions.remove(&id) else {
             return;
         };
+        // Before the place is released: a late stream must not join the next session.
         self.tokens.revoke(id);
         self.login_queue
             .leave(id, Network::of_client(session.peer.ip()));
@@ -394,7 +398,7 @@ impl ServerDialect for NativeServer {
     }
 
     fn intake(&self, _admission: &Admission) -> Intake {
-        // The listener may be that of another dialect, which also decides when the server is over.
+        // The listener may be that of another dialect, which also decides when the server ends.
         if self.is_stopping {
             Intake::Closed
         } else {
@@ -453,13 +457,14 @@ impl ServerDialect for NativeServer {
             }
         }
 
+        // Before the sessions advance, so that an accepted login begins its test in this turn.
         self.take_checked_logins(server);
         self.advance_sessions(server);
         self.begin_login_checks(server);
         Ok(())
     }
 
-    fn session(&mut self, id: u64) -> Option<&mut dyn server::Session> {
+    fn session(&mut self, id: u64) -> Option<&mut dyn dialect::Session> {
         Some(self.sessions.get_mut(&id)?)
     }
 
@@ -480,9 +485,4 @@ impl ServerDialect for NativeServer {
     fn failure(&self, error: EngineError) -> Failure {
         failure(error)
     }
-}
-
-/// Another descriptor of a connection that its acceptor gives up.
-pub(super) fn own(fd: &OwnedFd) -> Option<OwnedFd> {
-    fd.try_clone().ok()
 }

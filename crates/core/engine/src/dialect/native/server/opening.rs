@@ -6,14 +6,14 @@ use linerate_model::network::Network;
 use linerate_model::path::PhaseKind;
 use linerate_model::policy::FactsAccess;
 use linerate_model::service::RefusalReason;
-use linerate_native::hex;
-use linerate_native::message::{
+use linerate_native::wire::hex;
+use linerate_native::wire::message::{
     Hello, Limits, MINOR, REQUESTS, SPLIT_ADDRESS, TRANSACTION_STREAMS_MAX, Welcome,
 };
-use linerate_native::server::{Input, TURN_SPACING};
+use linerate_native::wire::server::{Input, TURN_SPACING};
 use linerate_sys::clock;
 
-use super::Context;
+use super::context::Context;
 use super::phases::FLOWS_MAX;
 use super::responder::{Meter, Responder};
 use super::session::{Session, Waiting, announced};
@@ -97,6 +97,8 @@ impl Session {
             return;
         }
 
+        // Announced again although it may not have changed: the client takes a silent server for a
+        // broken path.
         waiting.announce_at = now + TURN_SPACING;
         if let Some(turn) = server.admission.turn(id, now) {
             let position = u32::try_from(turn.ahead).unwrap_or(u32::MAX);
@@ -147,6 +149,7 @@ impl Session {
         // A session without phases has requests alone: it is no test, and has no probes.
         if !hello.wants.is_empty() {
             if let Err(error) = self.start_responder(context) {
+                // The place was taken above; a client that never begins must not keep it.
                 server.admission.release(self.id(), now);
                 return self
                     .machine

@@ -3,34 +3,22 @@
 use std::time::Instant;
 
 use linerate_model::path::{PhaseKind, PhaseSpec};
-use linerate_native::hex;
-use linerate_native::message::{FlowGrant, Ready};
-use linerate_native::server::{Action, Input};
-use linerate_native::stream_head::StreamKind;
+use linerate_native::wire::hex;
+use linerate_native::wire::message::{FlowGrant, Ready};
+use linerate_native::wire::server::{Action, Input};
+use linerate_native::wire::stream_head::StreamKind;
 use linerate_sys::clock;
 use linerate_sys::poll::{Epoll, Interest};
 
-use super::Context;
 use super::active_phase::ActivePhase;
-use super::native_server::{KINDS, NAME, NOTICE, REQUEST};
-use super::proofs::LoginCheck;
+use super::context::{Context, Shared};
+use super::event_tokens::{KINDS, NAME, NOTICE, REQUEST};
 use super::request::RequestRefusal;
 use super::responder::{Responder, Task};
 use super::session::Session;
-use super::tokens::{Origin, Tokens};
+use super::tokens::Origin;
 use crate::reporter::Reporter;
 use crate::server::context::ServerContext;
-use crate::server::limits::address_queue::AddressQueue;
-use crate::server::limits::login_guard::LoginGuard;
-
-/// What a session may use of the server's.
-pub(super) struct Shared<'a> {
-    pub(super) context: &'a Context,
-    pub(super) epoll: &'a Epoll,
-    pub(super) tokens: &'a mut Tokens,
-    pub(super) logins: &'a mut LoginGuard,
-    pub(super) login_queue: &'a mut AddressQueue<LoginCheck>,
-}
 
 /// Tokens of probes over new connections per phase.
 const PROBE_TOKENS: u32 = 200;
@@ -39,7 +27,7 @@ pub(super) const FLOWS_MAX: u32 = 8;
 
 impl Session {
     /// Does what the machine decided.
-    pub(super) fn act(
+    pub(super) fn execute(
         &mut self,
         action: Action,
         shared: &mut Shared<'_>,
@@ -93,7 +81,7 @@ impl Session {
         }
 
         if let Some(responder) = &self.responder {
-            responder.give(Task::BeginPhase);
+            responder.push_task(Task::BeginPhase);
         }
 
         let quota = self.quota.clone();

@@ -1,42 +1,22 @@
-//! What a client proves: its token, or user and password.
+//! Proofs of a client: its token, or user and password.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::auth::{Refusal, check_password};
+use linerate_iperf3::wire::auth::Refusal;
 use linerate_model::ServerEvent;
 use linerate_model::network::Network;
-use linerate_native::server::Input;
+use linerate_native::wire::server::Input;
 use linerate_trust::{Role, Token, Tokens, proof};
 
-use super::Context;
-use super::phases::Shared;
+use super::context::{Context, Shared};
+use super::login_check::LoginCheck;
 use super::session::Session;
-use crate::server::access::read_text;
 use crate::server::context::ServerContext;
 use crate::server::limits::login_guard::{LoginGuard, refusal_delay};
 
-/// A password to be compared.
-pub(super) struct LoginCheck {
-    user: String,
-    password: String,
-}
-
-impl LoginCheck {
-    /// The file is read for every login, so that a change needs no restart.
-    pub(super) fn run(&self, users_file: &Path) -> Result<(), Refusal> {
-        // A file that cannot be read has no users.
-        check_password(
-            &self.user,
-            &self.password,
-            &read_text(users_file).unwrap_or_default(),
-        )
-    }
-}
-
 impl Session {
     /// Compares the client's proof of a token. Only a client that has the token gets the server's
-    /// proof, by which others could guess it at leisure.
+    /// proof, by which others could guess it offline.
     pub(super) fn check_proof(
         &mut self,
         token_name: &str,
@@ -135,7 +115,7 @@ impl Session {
         });
     }
 
-    /// What the server demands of its clients and this one has not given: clause and text.
+    /// Demand of the server that this client has not met: clause and text.
     pub(super) fn missing_proof(&self, context: &Context) -> Option<(&'static str, &'static str)> {
         match (context.tokens.is_some(), context.spec.auth.is_some()) {
             _ if self.token_name.is_some() || self.user.is_some() => None,

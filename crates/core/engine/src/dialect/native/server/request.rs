@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
-use linerate_native::server::Input;
+use linerate_native::wire::server::Input;
 use linerate_sys::poll::EventFd;
 
 /// Handles the requests of clients of the native dialect. Called from several threads.
@@ -107,7 +107,7 @@ impl PendingRequest {
         self.notice.as_fd()
     }
 
-    /// What came of it; `None` while it is handled.
+    /// Its result; `None` while it is handled.
     pub(super) fn take(&self) -> Option<Input> {
         match self.outcome.try_recv() {
             Ok(Ok(response)) => Some(Input::Response(response)),

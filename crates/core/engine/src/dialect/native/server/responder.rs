@@ -4,7 +4,8 @@
 mod connection;
 mod flow;
 mod meter;
-pub(in crate::dialect) mod transactions;
+pub(crate) mod transactions;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,14 +15,15 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use linerate_model::path::TransactionSpec;
-use linerate_native::stream_head::StreamHead;
+use linerate_native::wire::stream_head::StreamHead;
 use linerate_sys::poll::{Epoll, EventFd, Interest};
 use linerate_sys::{clock, scheduling};
 use linerate_trust::ServerConfig;
 
-use connection::{ProbeConnection, Turn};
+use connection::ProbeConnection;
 use flow::ProbeFlow;
 pub(super) use meter::Meter;
+use turn::Turn;
 
 use crate::server::limits::allotment::Allotted;
 
@@ -57,7 +59,7 @@ pub(super) enum Task {
     Quit,
 }
 
-/// What arrived so far.
+/// Counts of arrivals so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ProbeCounts {
     /// Distinct UDP probes.
@@ -87,12 +89,12 @@ struct Worker {
 }
 
 const WAKE: u64 = 0;
-/// A connection that brings nothing for this long is closed.
+/// A connection that is silent for this long is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest wait, and the period in which idle connections are looked for.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Tasks that are taken before the connections are served again. Clients that open a connection per
-/// request bring the next one before the queue is empty, and their closed ones would stay open: 16
+/// request send the next one before the queue is empty, and their closed ones would stay open: 16
 /// to 500 of 10,000 found no descriptor left.
 const TASKS_PER_TURN: u32 = 4;
 /// Most bytes that one call reads.
@@ -126,6 +128,8 @@ impl Responder {
             buffer: vec![0; BUFFER_BYTES],
             idle_checked: Instant::now(),
         };
+        // A thread per session: probes measure the path, so neither the control thread nor the
+        // workers of a load may delay their answers.
         let thread = thread::Builder::new()
             .name("native-responder".into())
             .spawn(move || worker.run())?;
@@ -139,7 +143,7 @@ impl Responder {
     }
 
     /// Hands a task over.
-    pub(super) fn give(&self, task: Task) {
+    pub(super) fn push_task(&self, task: Task) {
         // The thread receives until `drop` ends it; before that the send cannot fail.
         let _ = self.tasks.send(task);
         self.wake.signal();
@@ -152,7 +156,7 @@ impl Responder {
 
 impl Drop for Responder {
     fn drop(&mut self) {
-        self.give(Task::Quit);
+        self.push_task(Task::Quit);
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has no result.
             let _ = thread.join();
@@ -162,7 +166,7 @@ impl Drop for Responder {
 
 impl Worker {
     fn run(mut self) {
-        // Without the favour an answer may wait behind the workers of a load.
+        // Without raised priority an answer may wait behind the workers of a load.
         let _ = scheduling::wake_soon();
         let _ = clock::set_timer_slack_ns(1);
 
@@ -203,6 +207,8 @@ impl Worker {
             };
             match task {
                 Task::BeginPhase => {
+                    // The tokens of the earlier phase are revoked; its sockets would only hold
+                    // descriptors of the session's allotment.
                     self.flows.clear();
                     self.connections.clear();
                 }
@@ -229,6 +235,8 @@ impl Worker {
             }
         }
 
+        // The channel may hold more; the event makes this thread return after the sockets had their
+        // turn.
         self.wake.signal();
         true
     }
@@ -238,6 +246,7 @@ impl Worker {
         if self.epoll.add(fd.as_fd(), token, Interest::READ).is_ok() {
             self.flows
                 .insert(token, ProbeFlow::new(fd, flow, tag, allotted));
+            // At once: the first probe has usually arrived with the head.
             self.on_ready(token);
         }
     }

@@ -10,26 +10,25 @@ use linerate_model::{
     EndCondition, EndpointTotals, Failure, FailureKind, Flow, ServerEvent, StreamId, StreamRole,
     StreamSummary, Summary, TestSpec,
 };
-use linerate_native::hex;
-use linerate_native::message::{Hello, Resume};
-use linerate_native::opening::ACCEPTED;
-use linerate_native::server::{CloseReason, Input, Machine};
-use linerate_native::stream_head::{StreamHead, StreamKind};
+use linerate_native::wire::hex;
+use linerate_native::wire::message::{Hello, Resume};
+use linerate_native::wire::opening::ACCEPTED;
+use linerate_native::wire::server::{CloseReason, Input, Machine};
+use linerate_native::wire::stream_head::{StreamHead, StreamKind};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::sockopt;
 use linerate_trust::{ServerSession, random, verify_resume};
 
 use super::active_phase::ActivePhase;
-use super::native_server::{CONTROL, KINDS, own};
-use super::phases::Shared;
+use super::context::{Context, Shared};
+use super::event_tokens::{CONTROL, KINDS};
 use super::request::PendingRequest;
 use super::responder::{Meter, Responder, Task};
-use super::{Context, HANDSHAKE_TIMEOUT};
 use crate::data::quota::Quota;
 use crate::dialect::native::datagrams::FlowId;
 use crate::dialect::native::tls_stream::TlsStream;
-use crate::server;
 use crate::server::context::ServerContext;
+use crate::server::dialect;
 use crate::server::limits::allotment::Allotment;
 use crate::server::server_stats::ByteTotals;
 
@@ -37,7 +36,7 @@ use crate::server::server_stats::ByteTotals;
 pub(super) struct Session {
     id: u64,
     pub(super) peer: SocketAddr,
-    /// Absent between two connections of a session that goes on.
+    /// Absent between two connections of a session that continues.
     connection: Option<Connection>,
     pub(super) machine: Machine,
     opened: Instant,
@@ -51,9 +50,9 @@ pub(super) struct Session {
     pub(super) allotment: Allotment,
     /// Connections of requests and responses that it may have open at once.
     pub(super) connections_max: u32,
-    /// Of all that it sends and receives.
+    /// Quota of all that it sends and receives.
     pub(super) quota: Quota,
-    /// Of its probes and transactions.
+    /// Meter of its probes and transactions.
     pub(super) meter: Meter,
     pub(super) request: Option<PendingRequest>,
     /// Facts of this host over the last load.
@@ -89,7 +88,9 @@ pub(super) struct Waiting {
     pub(super) announce_at: Instant,
 }
 
-/// How long a session without a control connection and without a load goes on.
+/// Longest TLS handshake of a client.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest life of a session without a control connection and without a load.
 const RECONNECT_MAX: Duration = Duration::from_secs(3);
 
 /// A control connection.
@@ -121,6 +122,8 @@ impl Session {
     pub(super) fn new(id: u64, fd: OwnedFd, peer: SocketAddr, context: &Context) -> Self {
         let _ = sockopt::TCP_NODELAY.set(&fd, true);
         let mut tls = TlsStream::server(ServerSession::new(&context.tls));
+        // In clear text, before TLS: the client decides by these bytes whether the server is a
+        // native one.
         tls.send_before(&ACCEPTED);
 
         // A new connection has room for a few bytes; a failure shows at the next read.
@@ -259,6 +262,8 @@ impl Session {
     /// Lets time pass, and carries out what the machine decides.
     pub(super) fn advance(&mut self, shared: &mut Shared<'_>, server: &mut ServerContext<'_>) {
         let now = Instant::now();
+        // Since the connection was opened, and not since the last byte: a slow handshake holds a
+        // descriptor too.
         if self.is_handshaking() && now >= self.opened + HANDSHAKE_TIMEOUT {
             self.connection = None;
             self.machine.control_lost(now);
@@ -281,7 +286,7 @@ impl Session {
 
         self.take_response(now);
         while let Some(action) = self.machine.poll_action() {
-            self.act(action, shared, server);
+            self.execute(action, shared, server);
         }
 
         self.watch(shared.epoll);
@@ -313,6 +318,7 @@ impl Session {
         let Some(mut phase) = self.phase.take() else {
             return;
         };
+        // Before the totals are read, so that no worker moves bytes that the result lacks.
         phase.stop_senders();
         let totals = phase.totals();
         self.moved.received_bytes += totals.received_bytes;
@@ -324,7 +330,7 @@ impl Session {
             .map(Responder::counts)
             .unwrap_or_default();
         if let Some(responder) = &self.responder {
-            responder.give(Task::EndPhase);
+            responder.push_task(Task::EndPhase);
         }
 
         let (mut result, facts) = phase.finish(probes);
@@ -347,13 +353,13 @@ impl Session {
     /// Sends what waits, as far as there is room.
     pub(super) fn flush(&mut self) {
         while let Some(action) = self.machine.poll_action() {
-            if let linerate_native::server::Action::Send(bytes) = action {
+            if let linerate_native::wire::server::Action::Send(bytes) = action {
                 self.send(&bytes);
             }
         }
     }
 
-    /// The connection is closed; the session goes on.
+    /// The connection is closed; the session continues.
     pub(super) fn drop_connection(&mut self) {
         self.connection = None;
     }
@@ -366,6 +372,8 @@ impl Session {
         if waits != connection.waits_for_room {
             connection.waits_for_room = waits;
             let interest = if waits {
+                // Not both: while output waits nothing more is read, and a level-triggered read
+                // event would repeat without end.
                 Interest::WRITE
             } else {
                 Interest::READ
@@ -453,7 +461,7 @@ impl Session {
         let (Some(responder), Some(allotted)) = (&self.responder, self.allotment.take()) else {
             return false;
         };
-        responder.give(Task::Connection {
+        responder.push_task(Task::Connection {
             fd,
             head,
             transaction,
@@ -471,7 +479,7 @@ impl Session {
             _ => {
                 if let (Some(responder), Some(allotted)) = (&self.responder, self.allotment.take())
                 {
-                    responder.give(Task::Flow {
+                    responder.push_task(Task::Flow {
                         fd,
                         flow: id.flow,
                         tag: id.tag,
@@ -489,9 +497,9 @@ impl Session {
             .handle_local(Instant::now(), Input::Stopping(reason));
     }
 
-    /// The session is over: closes its connection and reports what it was.
+    /// Ends the session: closes its connection and reports its test.
     pub(super) fn end(mut self, server: &mut ServerContext<'_>) {
-        let totals = server::Session::totals(&mut self);
+        let totals = dialect::Session::totals(&mut self);
         self.phase = None;
         let outcome = self.outcome();
         let summary = self.summary(totals);
@@ -549,13 +557,13 @@ fn describe(reason: &CloseReason) -> String {
         CloseReason::PeerFault(fault) => format!("the client rejects a message: {fault}"),
         CloseReason::Timeout => "the client did not send what was due in time".to_owned(),
         CloseReason::Lost => "the control connection was lost".to_owned(),
-        CloseReason::TimeLimit => "the agreed time is over".to_owned(),
+        CloseReason::TimeLimit => "the session exceeded its agreed duration".to_owned(),
         CloseReason::ResultLate => "no result in time".to_owned(),
         _ => "the server ended it".to_owned(),
     }
 }
 
-impl server::Session for Session {
+impl dialect::Session for Session {
     fn totals(&mut self) -> ByteTotals {
         let running = self
             .phase
@@ -584,4 +592,9 @@ pub(super) fn announced(hello: &Hello) -> TestSpec {
     test.streams = hello.streams_max;
     test.end = EndCondition::Duration(Duration::from_nanos(hello.duration_max_ns));
     test
+}
+
+/// Another descriptor of a connection that its acceptor gives up.
+fn own(fd: &OwnedFd) -> Option<OwnedFd> {
+    fd.try_clone().ok()
 }

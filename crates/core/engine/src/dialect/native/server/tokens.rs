@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use linerate_native::stream_head::StreamKind;
+use linerate_native::wire::stream_head::StreamKind;
 
 use super::address_counts::AddressCounts;
 
 /// Token of a stream or a flow.
 pub(super) type Token = [u8; 16];
 
-/// What a token is for.
+/// Purpose of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grant {
     /// A stream of this kind.
@@ -59,7 +59,7 @@ impl Entry {
 #[derive(Debug)]
 pub(super) struct Tokens {
     entries: HashMap<Token, Entry>,
-    /// Of streams.
+    /// Tokens of streams.
     wrong: AddressCounts,
 }
 
@@ -133,7 +133,7 @@ impl Tokens {
 
         let taken = self.take(token, Grant::Stream(kind), from, now);
         if taken.is_none() {
-            self.wrong.note(from, now);
+            self.wrong.record(from, now);
         }
 
         taken.ok_or(StreamRefusal::Token)
@@ -180,7 +180,7 @@ impl Tokens {
             .then_some(entry.session)
     }
 
-    /// A phase or a session is over: its tokens are worth nothing any more.
+    /// A phase or a session has ended: its tokens are invalid.
     pub(super) fn revoke(&mut self, session: u64) {
         self.entries.retain(|_, entry| entry.session != session);
     }
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(
             tokens.take_stream(&late, StreamKind::Crr, CLIENT, now),
             refused,
-            "its session is over"
+            "its session has ended"
         );
     }
 

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use linerate::fleet::Topology;
+use linerate::fleet::report;
 use linerate::fleet::run::{RunResult, RunSpec, TestOptions};
 use linerate::progress::style;
 use linerate::record::RecordOptions;
 use linerate::{Error, Outcome, Progress};
-use linerate_document::fleet as report;
-use linerate_lab::fleet::Topology;
 use linerate_model::fleet::{FleetMode, FleetReport, PairDirection};
 use linerate_sweep::spec::grammar;
 use linerate_sys::signal::{Signal, Signals};

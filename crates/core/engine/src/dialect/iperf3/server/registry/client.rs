@@ -4,16 +4,31 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::auth::Refusal;
-use linerate_iperf3::server::{AcceptedTest, Server as Machine, ServerAction, ServerInput};
-use linerate_iperf3::{Cookie, State};
+use linerate_iperf3::wire::auth::Refusal;
+use linerate_iperf3::wire::server::{AcceptedTest, Server as Machine, ServerAction, ServerInput};
+use linerate_iperf3::wire::{Cookie, State};
 use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
 use linerate_model::{Direction, Failure, Transport};
 
-use super::{Stage, quota_request};
+use super::quota_request;
 use crate::dialect::iperf3::server::stream_numbers::StreamNumbers;
 use crate::dialect::iperf3::server::work::Work;
+
+/// State of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It waits for its turn.
+    Queued,
+    /// The server requested its parameters.
+    Negotiating,
+    /// Its test is accepted.
+    Accepted,
+    /// Its streams are awaited.
+    Opening,
+    /// Its test runs, or its results are exchanged.
+    Running,
+}
 
 #[derive(Debug)]
 pub(super) struct Client {
@@ -42,7 +57,7 @@ pub(super) struct Client {
     pub(super) works_since: Option<Instant>,
 }
 
-/// What was agreed.
+/// Agreed parameters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AgreedTest {
     pub(super) transport: Transport,
@@ -120,7 +135,7 @@ impl Client {
         }
     }
 
-    /// What is work for another thread instead of an action.
+    /// Takes an action that is work for another thread.
     pub(super) fn set_aside(
         &mut self,
         now: Instant,

@@ -1,10 +1,10 @@
-//! What the agreed test of a client needs.
+//! Resources of the agreed test of a client.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
-use linerate_iperf3::Params;
-use linerate_iperf3::server::AcceptedTest;
+use linerate_iperf3::wire::Params;
+use linerate_iperf3::wire::server::AcceptedTest;
 use linerate_model::network::Network;
 use linerate_model::{Direction, Transport};
 

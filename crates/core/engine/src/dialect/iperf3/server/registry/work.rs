@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use linerate_iperf3::auth::Refusal;
-use linerate_iperf3::server::ServerInput;
+use linerate_iperf3::wire::auth::Refusal;
+use linerate_iperf3::wire::server::ServerInput;
 
 use super::SessionRegistry;
 use crate::dialect::iperf3::server::work::Work;
@@ -36,7 +36,7 @@ impl SessionRegistry {
         self.take_actions(now, id);
     }
 
-    /// Whether work of this client waits or is under way; its control connection is not read until
+    /// True if work of this client waits or is under way; its control connection is not read until
     /// then.
     pub(crate) fn has_work(&self, id: u64) -> bool {
         self.clients

@@ -1,8 +1,8 @@
-//! What a session opens: what its test needs, and its streams.
+//! Opens the resources of a session's test, and its streams.
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use linerate_iperf3::server::{AcceptedTest, ServerInput};
+use linerate_iperf3::wire::server::{AcceptedTest, ServerInput};
 use linerate_model::event::Endpoint;
 use linerate_model::{Event, StreamId, Transport};
 use linerate_sys::errno;
@@ -10,8 +10,9 @@ use linerate_sys::errno;
 use super::{Admitted, ServerSockets, Session, udp_reply};
 use crate::data::run::{RunSettings, TestRun};
 use crate::data::socket as data_socket;
+use crate::dialect::iperf3::server::NAME;
 use crate::dialect::iperf3::server::context::Context;
-use crate::dialect::iperf3::server::{FLOWS, NAME, NOTICE, READ};
+use crate::dialect::iperf3::server::tokens::{FLOWS, NOTICE, READ};
 use crate::dialect::iperf3::{keepalive, role_of, udp_headers};
 use crate::error::{EngineError, Operation};
 use crate::reporter::test_header;
@@ -38,11 +39,13 @@ impl Session {
             .add_collectors(&test.spec, &context.peer_requests);
         let (peer_host, peer_port) = (self.peer.ip().to_string(), self.peer.port());
         let mut header = test_header(Endpoint::Server, peer_host, peer_port, &test.spec, local);
+        // Both ends print the cookie, by which reports of one test are joined.
         header.cookie = self.cookie.to_string();
         header.first_stream_position = admitted.first_position;
         self.reporter.emit(&Event::TestAccepted(Box::new(header)));
 
         match test.spec.transport {
+            // Only while a UDP test needs it: an open port would take datagrams that no test reads.
             Transport::Udp => sockets.udp.open(NAME, local, sockets.listeners.address())?,
             Transport::Sctp => sockets.listeners.open_sctp(local)?,
             Transport::Tcp => {}
@@ -59,6 +62,7 @@ impl Session {
             datagrams: Some(udp_headers::FORMAT),
         };
         let mut run = TestRun::new(settings).map_err(&fail)?;
+        // Before the first stream is added, since the pacing rate of a socket is set there.
         run.limit(admitted.quota);
         sockets
             .epoll

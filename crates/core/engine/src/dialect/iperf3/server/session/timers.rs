@@ -1,9 +1,9 @@
-//! What a session does when time passes: intervals, limits, liveness, repeated replies.
+//! Timers of a session: intervals, limits, liveness, repeated replies.
 
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::ErrorCode;
-use linerate_iperf3::server::ServerInput;
+use linerate_iperf3::wire::ErrorCode;
+use linerate_iperf3::wire::server::ServerInput;
 use linerate_model::service::RefusalReason;
 use linerate_model::{Event, StreamId};
 use linerate_sys::clock;
@@ -42,6 +42,8 @@ impl Session {
         let nearest = run.into_iter().chain(guard).min();
         let nearest =
             nearest.map(|t| Instant::now() + Duration::from_nanos(t.saturating_sub(now_ns)));
+        // A period and not a deadline: progress is a counter of the workers, and no event announces
+        // its silence.
         let life = self.liveness.map(|_| Instant::now() + LIVENESS_PERIOD);
 
         [nearest, life, self.flows.next_deadline()]
@@ -57,6 +59,7 @@ impl Session {
         let Some(average_bps) = guard.exceeded_bps(clock::monotonic_ns(), run.total_bytes()) else {
             return;
         };
+        // Once: further samples of a test that ends would refuse it again.
         self.rate_guard = None;
         self.reporter.emit(&Event::Debug(format!(
             "average rate of {average_bps} bit/s is above the limit"
@@ -93,6 +96,7 @@ impl Session {
 
         let silent: Option<Vec<StreamId>> = run
             .has_started()
+            // Before the start no stream has data, so only the last answer can be missing.
             .then(|| run.untouched().map(|s| s.id).collect());
         self.flows.repeat(now, silent.as_deref());
     }

@@ -2,29 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linerate_model::path::{ConcurrentProbes, ProbeSample};
-use linerate_model::spec::BindSpec;
-use linerate_native::stream_head::{ANSWER_LEN, StreamHead, StreamKind};
+use linerate_native::wire::stream_head::{ANSWER_LEN, StreamHead, StreamKind};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{clock, sockopt};
 use linerate_trust::{ClientConfig, ClientSession};
 
-use super::ConnectionPlan;
+use super::plan::ConnectionPlan;
+use super::target::ProbeTarget;
 use crate::dialect::native::client::{bind, is_refusal};
 use crate::dialect::native::probe_budget::{CONNECTIONS, ProbeBudget};
 use crate::dialect::native::tls_stream::TlsStream;
-
-/// Where new connections go, and from where.
-#[derive(Debug, Clone)]
-pub(in crate::dialect::native::client) struct ProbeTarget {
-    pub(in crate::dialect::native::client) remote: SocketAddr,
-    pub(in crate::dialect::native::client) bind: BindSpec,
-    pub(in crate::dialect::native::client) dscp: u8,
-}
 
 /// Connections that are open, and samples that are new.
 pub(super) struct Connections {
@@ -50,7 +41,7 @@ enum Step {
     Echoing(Box<TlsStream>),
 }
 
-/// What follows a step.
+/// Next step.
 enum Next {
     /// It is not complete.
     Same(Step),
@@ -66,7 +57,7 @@ enum Kind {
     Echo,
 }
 
-/// What an event led to.
+/// Result of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     Nothing,
@@ -133,8 +124,12 @@ impl Connections {
             return;
         }
 
+        // Not before now: a thread that was late makes up for no probes, which would arrive as a
+        // burst.
         self.next_ns =
             now_ns.max(self.next_ns + budget.period_ns(self.plan.period_ns, CONNECTIONS, 1));
+        // Left out and not queued: on a path that answers nothing each probe would keep a
+        // descriptor for 5 s.
         if self.open.len() >= OPEN_MAX {
             return;
         }
@@ -174,6 +169,8 @@ impl Connections {
         match connection.advance(&self.plan.tls, &mut self.samples, &mut self.refused) {
             Some(connection) => {
                 if was_connecting {
+                    // A connected socket is always writable; level-triggered it would wake without
+                    // end.
                     let _ = epoll.modify(connection.fd.as_fd(), token, Interest::READ);
                 }
 
@@ -203,7 +200,7 @@ impl Connections {
 }
 
 impl Connection {
-    /// Takes the next step; `None` when the probe is over.
+    /// Takes the next step; `None` when the probe has ended.
     fn advance(
         self,
         tls: &ClientConfig,
@@ -227,6 +224,8 @@ impl Connection {
                     return Ok(Next::Same(Step::Handshaking(stream)));
                 }
 
+                // Read again: the computation of the keys belongs to the handshake, and the echo
+                // starts after it.
                 now_ns = clock::monotonic_ns();
                 stream.send(fd.as_fd(), &ECHO)?;
                 Ok(Next::Then(Step::Echoing(stream)))

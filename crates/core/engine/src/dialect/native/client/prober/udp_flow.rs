@@ -4,15 +4,15 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linerate_model::path::ProbeSample;
-use linerate_native::datagram::{
+use linerate_native::wire::datagram::{
     DatagramHead, DatagramType, PROBE_LEN_MIN, ReplyBody, TOS_UNKNOWN,
 };
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::sockopt;
 use linerate_sys::udp::{self, Message};
 
-use super::{FlowPlan, ProbeResults};
-use crate::dialect::native::client::flow::{self, Opening, Spare};
+use super::plan::{FlowPlan, ProbeResults};
+use crate::dialect::native::client::flow::{self, Opening, ReserveFlow};
 
 /// A connected socket whose flow is open.
 pub(super) struct UdpFlow {
@@ -26,15 +26,15 @@ pub(super) struct UdpFlow {
     replied_ns: u64,
     /// Probes sent since then.
     unanswered: u32,
-    /// What takes its place when no reply arrives any more.
-    spare: Option<Spare>,
+    /// Reserve flow, opened when no reply arrives any more.
+    spare: Option<ReserveFlow>,
     opening: Option<Opening>,
     offset: RealtimeOffset,
 }
 
-/// The path has lost a flow that brings no reply for this time, ns, and to this number of probes:
+/// The path has lost a flow that returns no reply for this time, ns, and to this number of probes:
 /// beside a slow load there are few.
-pub(in crate::dialect::native::client) const SILENCE_NS: u64 = 1_000_000_000;
+pub(crate) const SILENCE_NS: u64 = 1_000_000_000;
 const UNANSWERED_MIN: u32 = 5;
 /// Datagrams read per call.
 const DATAGRAMS_PER_CALL: u32 = 64;
@@ -68,7 +68,7 @@ impl UdpFlow {
         self.fd.as_fd()
     }
 
-    /// Opens the spare flow once this one brings no replies; true when that has taken its place,
+    /// Opens the reserve flow once this one returns no replies; true when that has taken its place,
     /// with another descriptor.
     pub(super) fn replace_if_silent(&mut self, now_ns: u64) -> bool {
         if now_ns.saturating_sub(self.replied_ns) >= SILENCE_NS
@@ -115,6 +115,8 @@ impl UdpFlow {
 
         let mut datagram = [0; PROBE_LEN_MIN];
         head.encode_into(&mut datagram);
+        // A probe that the host drops stays without a reply and counts as lost, like one that the
+        // path drops.
         let _ = udp::send_with_tos(&self.fd, &datagram, self.tos);
         ProbeSample {
             sent_ns,
@@ -157,6 +159,8 @@ impl UdpFlow {
             (head.datagram_type, head.flow, head.tag) == (DatagramType::Reply, self.flow, self.tag);
         let (_, samples) = results.udp.get_mut(index).filter(|_| is_ours)?;
         let sample = samples.get_mut(usize::try_from(head.sequence).ok()?)?;
+        // The stamp is echoed: a reply of an earlier flow with the same sequence number does not
+        // match.
         if sample.sent_ns != head.stamp || received_ns < sample.sent_ns {
             return None;
         }

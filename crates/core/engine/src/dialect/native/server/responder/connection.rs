@@ -5,13 +5,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use linerate_model::path::TransactionSpec;
-use linerate_native::stream_head::{StreamAnswer, StreamHead};
+use linerate_native::wire::stream_head::{StreamAnswer, StreamHead};
 use linerate_sys::poll::Interest;
 use linerate_sys::{clock, sockopt};
 use linerate_trust::{ServerConfig, ServerSession};
 
 use super::meter::{Meter, Room};
 use super::transactions::Transactions;
+use super::turn::Turn;
 use crate::data::quota::Traffic;
 use crate::dialect::native::tls_stream::TlsStream;
 use crate::server::limits::allotment::Allotted;
@@ -20,7 +21,7 @@ use crate::server::limits::allotment::Allotted;
 pub(super) struct ProbeConnection {
     fd: OwnedFd,
     active: Instant,
-    /// What the event loop waits for.
+    /// Readiness that the event loop waits for.
     interest: Interest,
     exchange: Exchange,
     /// Closed with the connection.
@@ -31,15 +32,6 @@ enum Exchange {
     /// Everything that arrives is sent back.
     Echo(Box<TlsStream>),
     Transactions(Transactions),
-}
-
-/// What a turn of a connection led to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// Requests that were answered; the event loop says when there is more to do.
-    Answered(u64),
-    /// A limit of the server leaves no room before this monotonic time, ns.
-    NotBefore(u64),
 }
 
 impl ProbeConnection {
@@ -91,7 +83,7 @@ impl ProbeConnection {
         matches!(self.exchange, Exchange::Transactions(_))
     }
 
-    /// What the event loop has to wait for, where that has changed. Nothing is read of a client
+    /// Readiness to wait for, where that has changed. Nothing is read of a client
     /// that does not take its answers.
     pub(super) fn changed_interest(&mut self) -> Option<Interest> {
         let has_unsent = match &self.exchange {
@@ -106,7 +98,7 @@ impl ProbeConnection {
         (std::mem::replace(&mut self.interest, wanted) != wanted).then_some(wanted)
     }
 
-    /// What the event loop waits for now.
+    /// Readiness that the event loop waits for now.
     pub(super) fn interest(&self) -> Interest {
         self.interest
     }
@@ -126,7 +118,7 @@ impl ProbeConnection {
     }
 }
 
-/// Sends back what one read brings, unless an earlier echo is not sent yet.
+/// Sends back the data of one read, unless an earlier echo is not sent yet.
 fn echo(stream: &mut TlsStream, fd: BorrowedFd<'_>, meter: &Meter) -> io::Result<Turn> {
     if stream.has_unsent() {
         return match stream.flush(fd) {

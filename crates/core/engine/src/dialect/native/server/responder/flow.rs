@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use linerate_native::datagram::{
+use linerate_native::wire::datagram::{
     DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN,
     ReceivedSequence, ReplyBody, SizeAnswer, TOS_UNKNOWN,
 };
@@ -33,7 +33,7 @@ pub(super) struct ProbeFlow {
     _allotted: Allotted,
 }
 
-/// What one call of [`ProbeFlow::answer`] read.
+/// Result of one call of [`ProbeFlow::answer`].
 #[derive(Debug, Default)]
 pub(super) struct FlowRead {
     pub(super) probes: u64,
@@ -43,7 +43,7 @@ pub(super) struct FlowRead {
     pub(super) has_ended: bool,
 }
 
-/// Datagrams per call, so that a flood on one flow leaves the others their turn.
+/// Limit of datagrams per call, for fairness to the other flows.
 const DATAGRAMS_PER_CALL: u32 = 64;
 /// Datagrams that a flow may request, and their largest UDP payload.
 const SIZE_PROBES_MAX: u32 = 120;
@@ -55,6 +55,8 @@ impl ProbeFlow {
         let _ = sockopt::SO_TIMESTAMPNS.set(&fd, true);
         let _ = sockopt::set_receive_tos(&fd, true);
         let _ = sockopt::set_receive_ttl(&fd, true);
+        // Answers to size probes leave with DF set and without the cached path MTU (ip(7),
+        // `IP_PMTUDISC_PROBE`).
         let _ = sockopt::set_path_mtu_probe(&fd);
         let _ = sockopt::set_receive_errors(&fd, true);
         let buffer = vec![0; SIZE_PROBE_BYTES_MAX + 1];
@@ -102,6 +104,8 @@ impl ProbeFlow {
             match udp::recv_message(&self.fd, &mut buffer) {
                 Ok(message) => {
                     self.answer_one(&message, &mut read);
+                    // With the size on the wire (`full_len`), although the buffer may have cut it:
+                    // the limit is on traffic.
                     meter.charge(
                         Traffic::Probes,
                         message.full_len as u64,
@@ -136,8 +140,8 @@ impl ProbeFlow {
     fn answer_one(&mut self, message: &Message<'_>, read: &mut FlowRead) {
         let received_ns = message.arrival_ns(self.offset, clock::monotonic_ns());
         let known = DatagramHead::decode(message.data).filter(|head| head.flow == self.flow);
-        let Some(head) =
-            known.filter(|head| head.tag == self.tag || head.datagram_type == DatagramType::Knock)
+        let Some(head) = known
+            .filter(|head| head.tag == self.tag || head.datagram_type == DatagramType::FlowOpen)
         else {
             read.foreign += 1;
             return;
@@ -154,7 +158,7 @@ impl ProbeFlow {
             }
             DatagramType::SizeProbe => self.confirm_size(message, &head),
             // Its answer was lost.
-            DatagramType::Knock => {
+            DatagramType::FlowOpen => {
                 self.send(
                     &DatagramHead {
                         datagram_type: DatagramType::Open,

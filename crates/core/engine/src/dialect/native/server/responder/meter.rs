@@ -11,13 +11,13 @@ use crate::server::server_stats::ByteTotals;
 
 /// The quota of a session, and the bytes of its probes and transactions. Clones share both.
 #[derive(Debug, Clone, Default)]
-pub(in crate::dialect::native::server) struct Meter {
+pub(crate) struct Meter {
     quota: Quota,
     received_bytes: Arc<AtomicU64>,
     sent_bytes: Arc<AtomicU64>,
 }
 
-/// What may be moved now.
+/// Bytes that may be moved now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     /// This many bytes.
@@ -27,14 +27,14 @@ pub(super) enum Room {
 }
 
 impl Meter {
-    pub(in crate::dialect::native::server) fn new(quota: Quota) -> Self {
+    pub(crate) fn new(quota: Quota) -> Self {
         Self {
             quota,
             ..Self::default()
         }
     }
 
-    pub(in crate::dialect::native::server) fn totals(&self) -> ByteTotals {
+    pub(crate) fn totals(&self) -> ByteTotals {
         ByteTotals {
             received_bytes: self.received_bytes.load(Ordering::Relaxed),
             sent_bytes: self.sent_bytes.load(Ordering::Relaxed),

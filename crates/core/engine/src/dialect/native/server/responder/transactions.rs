@@ -7,13 +7,13 @@ use linerate_model::path::TransactionSpec;
 use linerate_sys::sockopt;
 use linerate_sys::stream_io::{self, Followed};
 
-use super::connection::Turn;
 use super::meter::{Meter, Room};
+use super::turn::Turn;
 use crate::data::quota::Traffic;
 
 #[cfg(any(test, fuzzing))]
 #[path = "../../../../../fuzzing/transactions.rs"]
-pub(in crate::dialect) mod fuzzing;
+pub(crate) mod fuzzing;
 
 /// Counts what arrives and what is owed; of neither any bytes are kept.
 pub(super) struct Transactions {
@@ -29,7 +29,7 @@ pub(super) struct Transactions {
 
 /// Requests and responses are at most this long.
 const TRANSACTION_BYTES_MAX: u32 = 1 << 20;
-/// What responses consist of; all connections send from here.
+/// Payload of responses; all connections send from here.
 static RESPONSE: [u8; 64 << 10] = [b'r'; 64 << 10];
 /// Writes in one turn at most, so that other connections have theirs.
 const WRITES_PER_TURN: u32 = 4;

@@ -1,0 +1,289 @@
+//! Largest packets of each direction, and what becomes of their marks.
+//!
+//! Datagrams that may not be fragmented are sent with ascending sizes, three tries each, then
+//! between the largest size that passes and the smallest that does not (RFC 8899 section 5.3). The
+//! client sends those of its direction and requests those of the other one.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use linerate_model::path::{PathDirection, SizeResult, SizeSignal};
+use linerate_native::wire::datagram::{
+    DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN,
+    SizeAnswer, TOS_UNKNOWN,
+};
+use linerate_sys::poll::{self, Interest};
+use linerate_sys::{clock, errno, sockopt, udp};
+
+use super::flow::Granted;
+
+/// Sizes and marks of both directions.
+#[derive(Debug, Default)]
+pub(super) struct Sizes {
+    pub(super) size: Vec<(PathDirection, SizeResult)>,
+    /// Direction, TOS as sent, TOS as received.
+    pub(super) tos: Vec<(PathDirection, u8, u8)>,
+}
+
+struct SizeTest<'a> {
+    fd: &'a OwnedFd,
+    granted: Granted,
+    header_bytes: u32,
+    sequence: u64,
+    /// Longest wait for an answer.
+    timeout: Duration,
+}
+
+/// Outcome of a probe datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProbeOutcome {
+    Arrived {
+        tos: u8,
+    },
+    /// The sender's interface or a router on the way has this limit.
+    TooLarge {
+        mtu: u32,
+        how: SizeSignal,
+    },
+    Lost,
+}
+
+/// IP packets that are tried first, in bytes.
+const LADDER: [u32; 5] = [1280, 1400, 1492, 1500, 9000];
+const TRIES: u32 = 3;
+/// A search ends when the limits are this close.
+const RESOLUTION_BYTES: u32 = 4;
+/// ECT(0), ECT(1) and CE, RFC 3168 section 5.
+const ECN: [u8; 3] = [2, 1, 3];
+/// Multiple of the round trip, and its bounds.
+const TIMEOUT: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_millis(500);
+
+/// Examines both directions on an open flow. `rtt` is the round trip of a probe, `dscps` are the
+/// marks to try.
+pub(super) fn examine(
+    fd: &OwnedFd,
+    granted: Granted,
+    is_v6: bool,
+    rtt: Duration,
+    dscps: &[u8],
+) -> Sizes {
+    // IPv4 and UDP headers have 28 bytes, IPv6 and UDP headers 48 (RFC 791, RFC 8200, RFC 768).
+    let header_bytes = if is_v6 { 48 } else { 28 };
+    let timeout = (rtt * 4).clamp(*TIMEOUT.start(), *TIMEOUT.end());
+    // `IP_PMTUDISC_PROBE` (ip(7)): sets DF and ignores the cached path MTU, so that each size is
+    // tried on the wire.
+    let _ = sockopt::set_path_mtu_probe(fd);
+    // `IP_RECVERR` (ip(7)): ICMP "fragmentation needed" arrives in the error queue with the
+    // router's MTU.
+    let _ = sockopt::set_receive_errors(fd, true);
+    let _ = sockopt::set_receive_tos(fd, true);
+
+    let mut test = SizeTest {
+        fd,
+        granted,
+        header_bytes,
+        sequence: 0,
+        timeout,
+    };
+    let mut sizes = Sizes::default();
+
+    for direction in [PathDirection::Up, PathDirection::Down] {
+        if let Some(found) = test.largest(direction) {
+            sizes.size.push((direction, found));
+        }
+
+        // The DSCP is the upper six bits of the byte (RFC 2474), ECN the lower two (RFC 3168).
+        let marks = dscps.iter().map(|dscp| dscp << 2).chain(ECN);
+        for tos in marks {
+            if let ProbeOutcome::Arrived { tos: received } = test.send(direction, LADDER[0], tos)
+                && received != TOS_UNKNOWN
+            {
+                sizes.tos.push((direction, tos, received));
+            }
+        }
+    }
+
+    sizes
+}
+
+impl SizeTest<'_> {
+    /// The largest packet of a direction; `None` when not even the smallest one arrives.
+    fn largest(&mut self, direction: PathDirection) -> Option<SizeResult> {
+        let (mut passes, mut fails, mut signal) = (None, None, SizeSignal::Unlimited);
+        for mtu in LADDER {
+            match self.try_size(direction, mtu) {
+                ProbeOutcome::Arrived { .. } => passes = Some(mtu),
+                ProbeOutcome::TooLarge { mtu: limit, how } => {
+                    signal = how;
+                    // The limit of an own device, or of a router, is exact if a packet of that size
+                    // passes.
+                    if limit > passes?
+                        && limit < mtu
+                        && matches!(
+                            self.try_size(direction, limit),
+                            ProbeOutcome::Arrived { .. }
+                        )
+                    {
+                        return Some(SizeResult::new(limit, signal));
+                    }
+
+                    fails = Some(mtu);
+                    break;
+                }
+                ProbeOutcome::Lost => {
+                    signal = SizeSignal::BlackHole;
+                    fails = Some(mtu);
+                    break;
+                }
+            }
+        }
+
+        let (mut passes, Some(mut fails)) = (passes?, fails) else {
+            return passes.map(|mtu| SizeResult::new(mtu, signal));
+        };
+        while fails - passes > RESOLUTION_BYTES {
+            let middle = passes.midpoint(fails);
+            match self.try_size(direction, middle) {
+                ProbeOutcome::Arrived { .. } => passes = middle,
+                ProbeOutcome::TooLarge { how, .. } => (fails, signal) = (middle, how),
+                ProbeOutcome::Lost => fails = middle,
+            }
+        }
+
+        Some(SizeResult::new(passes, signal))
+    }
+
+    fn try_size(&mut self, direction: PathDirection, mtu: u32) -> ProbeOutcome {
+        let tries = (0..TRIES).map(|_| self.send(direction, mtu, 0));
+        tries
+            .into_iter()
+            .find(|outcome| *outcome != ProbeOutcome::Lost)
+            .unwrap_or(ProbeOutcome::Lost)
+    }
+
+    /// Sends a packet of this size, or requests one.
+    fn send(&mut self, direction: PathDirection, mtu: u32, tos: u8) -> ProbeOutcome {
+        let payload_bytes = mtu.saturating_sub(self.header_bytes);
+        self.sequence += 1;
+        let is_request = direction == PathDirection::Down;
+        let len = if is_request {
+            HEAD_LEN + 8
+        } else {
+            payload_bytes as usize
+        };
+        let mut datagram = vec![0; len.max(HEAD_LEN)];
+
+        let head = DatagramHead {
+            datagram_type: DatagramType::SizeProbe,
+            flags: if is_request { FLAG_SIZE_REQUEST } else { 0 },
+            flow: self.granted.flow,
+            tag: self.granted.tag,
+            sequence: self.sequence,
+            stamp: clock::monotonic_ns(),
+        };
+        head.encode_into(&mut datagram);
+
+        if is_request {
+            SizeAnswer {
+                bytes: payload_bytes,
+                tos,
+            }
+            .encode_into(&mut datagram);
+        }
+
+        let sent = udp::send_with_tos(self.fd, &datagram, if is_request { 0 } else { tos });
+        match sent {
+            Err(error) if error.raw_os_error() == Some(errno::EMSGSIZE) => {
+                while udp::take_error(self.fd, &mut [0; 64]).is_ok() {}
+                // This socket ignores what routers reported (`IP_PMTUDISC_PROBE`, ip(7)): the
+                // interface is the limit.
+                ProbeOutcome::TooLarge {
+                    mtu: sockopt::path_mtu(self.fd).unwrap_or(0),
+                    how: SizeSignal::Interface,
+                }
+            }
+            Err(_) => ProbeOutcome::Lost,
+            Ok(_) => self.await_answer(direction, payload_bytes),
+        }
+    }
+
+    fn await_answer(&self, direction: PathDirection, payload_bytes: u32) -> ProbeOutcome {
+        let end = Instant::now() + self.timeout;
+        let mut buffer = vec![0; 16 * 1024];
+
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero()
+                || !poll::wait_fd(self.fd, Interest::READ, Some(left)).unwrap_or(false)
+            {
+                return ProbeOutcome::Lost;
+            }
+
+            let message = match udp::recv_message(self.fd, &mut buffer) {
+                Ok(message) => message,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+                Err(_) => match udp::take_error(self.fd, &mut [0; 64]) {
+                    Ok(error) => match error.mtu_bytes() {
+                        Some(mtu) => {
+                            return ProbeOutcome::TooLarge {
+                                mtu,
+                                how: SizeSignal::Reported,
+                            };
+                        }
+                        None => continue,
+                    },
+                    Err(_) => continue,
+                },
+            };
+            let Some(head) = DatagramHead::decode(message.data) else {
+                continue;
+            };
+            if (head.flow, head.tag, head.sequence)
+                != (self.granted.flow, self.granted.tag, self.sequence)
+            {
+                continue;
+            }
+
+            match (head.datagram_type, SizeAnswer::decode(message.data)) {
+                (DatagramType::SizeAnswer, Some(answer)) if head.flags & FLAG_TOO_LARGE != 0 => {
+                    let is_interface = head.flags & FLAG_INTERFACE != 0;
+                    let how = if is_interface {
+                        SizeSignal::Interface
+                    } else {
+                        SizeSignal::Reported
+                    };
+                    return ProbeOutcome::TooLarge {
+                        mtu: answer.bytes,
+                        how,
+                    };
+                }
+                (DatagramType::SizeAnswer, Some(answer)) if direction == PathDirection::Up => {
+                    // A middlebox that cuts datagrams delivers them, but not whole.
+                    return if answer.bytes == payload_bytes {
+                        ProbeOutcome::Arrived { tos: answer.tos }
+                    } else {
+                        ProbeOutcome::Lost
+                    };
+                }
+                (DatagramType::SizeProbe, _) if direction == PathDirection::Down => {
+                    return ProbeOutcome::Arrived {
+                        tos: message.tos.unwrap_or(TOS_UNKNOWN),
+                    };
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Pairs of marks of one direction without repetition.
+pub(super) fn distinct(
+    pairs: impl IntoIterator<Item = (PathDirection, u8, u8)>,
+) -> Vec<(PathDirection, u8, u8)> {
+    let known: BTreeMap<(PathDirection, u8, u8), ()> =
+        pairs.into_iter().map(|pair| (pair, ())).collect();
+    known.into_keys().collect()
+}

@@ -1,0 +1,54 @@
+//! Plan of the probes of a phase, and their results.
+
+use std::os::fd::OwnedFd;
+
+use linerate_model::path::{ConcurrentProbes, ProbeSample};
+use linerate_trust::ClientConfig;
+
+use super::target::ProbeTarget;
+use crate::dialect::native::client::flow::ReserveFlow;
+
+/// Subjects of probes, and the period.
+pub(crate) struct ProbePlan {
+    pub(crate) flows: Vec<FlowPlan>,
+    /// Between two probes of a flow, ns.
+    pub(crate) period_ns: u64,
+    pub(crate) connections: Option<ConnectionPlan>,
+}
+
+/// A flow that the server has opened.
+pub(crate) struct FlowPlan {
+    pub(crate) fd: OwnedFd,
+    pub(crate) flow: u32,
+    pub(crate) tag: u64,
+    pub(crate) dscp: u8,
+    pub(crate) spare: Option<ReserveFlow>,
+}
+
+/// New connections, one token each.
+pub(crate) struct ConnectionPlan {
+    pub(crate) target: ProbeTarget,
+    pub(crate) tokens: Vec<[u8; 16]>,
+    pub(crate) period_ns: u64,
+    pub(crate) tls: ClientConfig,
+}
+
+/// Round trips so far.
+#[derive(Debug, Default)]
+pub(crate) struct ProbeResults {
+    /// DSCP and samples of each flow.
+    pub(crate) udp: Vec<(u8, Vec<ProbeSample>)>,
+    /// TOS of probes: as sent, as arrived at the server, of each flow.
+    pub(crate) tos_up: Vec<(u8, u8)>,
+    /// TOS of replies: as sent by the server, as arrived here.
+    pub(crate) tos_down: Vec<(u8, u8)>,
+    pub(crate) connections: ConcurrentProbes,
+    /// Round trip of the first flow.
+    pub(crate) newest_rtt_ns: Option<i64>,
+    /// New connections that the server closed before it answered.
+    pub(crate) refused: u64,
+    /// Flows that a spare one has taken the place of.
+    pub(crate) replaced: u32,
+    /// Datagrams that answer no probe.
+    pub(crate) foreign: u64,
+}

@@ -1,0 +1,33 @@
+//! State that the sessions of a server share.
+
+use linerate_model::sink::PeerRequests;
+use linerate_model::spec::ServerSpec;
+use linerate_sys::poll::Epoll;
+use linerate_trust::{ServerConfig, Tokens as KnownTokens};
+
+use super::login_check::LoginCheck;
+use super::request::Requests;
+use super::tokens::Tokens;
+use crate::server::limits::address_queue::AddressQueue;
+use crate::server::limits::login_guard::LoginGuard;
+
+/// Configuration that all sessions have in common.
+pub(super) struct Context {
+    pub(super) spec: ServerSpec,
+    pub(super) tls: ServerConfig,
+    pub(super) tokens: Option<KnownTokens>,
+    pub(super) requests: PeerRequests,
+    /// Requests beside tests; `None` where they are refused.
+    pub(super) handled: Option<Requests>,
+    /// The first dialect of the shared listener, which reports where it is.
+    pub(super) is_first: bool,
+}
+
+/// State of the server that a session may use.
+pub(super) struct Shared<'a> {
+    pub(super) context: &'a Context,
+    pub(super) epoll: &'a Epoll,
+    pub(super) tokens: &'a mut Tokens,
+    pub(super) logins: &'a mut LoginGuard,
+    pub(super) login_queue: &'a mut AddressQueue<LoginCheck>,
+}

@@ -1,0 +1,124 @@
+//! The seam between a server and the protocols it serves.
+
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use linerate_model::Failure;
+use linerate_model::service::RefusalReason;
+
+use super::admission::Admission;
+use super::context::ServerContext;
+use super::intake::Intake;
+use super::listeners::accepted::Accepted;
+use super::listeners::udp::FirstDatagram;
+use super::server_stats::ByteTotals;
+use crate::error::EngineError;
+
+/// A protocol of a server. The first dialect of a server is that of connections none has
+/// recognised.
+pub(crate) trait ServerDialect {
+    fn name(&self) -> &'static str;
+
+    /// Listeners all of whose connections are of this dialect.
+    fn take_listeners(&mut self) -> Vec<OwnedFd> {
+        Vec::new()
+    }
+
+    /// All ports are bound.
+    fn start(&mut self, _server: &mut ServerContext<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// True if a connection to the shared listener that begins with these bytes is of this dialect.
+    fn recognise(&self, first_bytes: &[u8]) -> Recognised;
+
+    /// Treatment of new connections.
+    fn intake(&self, admission: &Admission) -> Intake;
+
+    /// Takes a connection that is of this dialect, with the bytes read from it.
+    fn accept(
+        &mut self,
+        connection: Accepted,
+        server: &mut ServerContext<'_>,
+    ) -> Result<(), Failure>;
+
+    /// True if a datagram to the server's port that begins with these bytes is of this dialect.
+    fn recognises_datagram(&self, _first_bytes: &[u8]) -> bool {
+        false
+    }
+
+    /// Takes a datagram of this dialect that belongs to no flow.
+    fn first_datagram(&mut self, _datagram: &FirstDatagram, _server: &mut ServerContext<'_>) {}
+
+    /// The last message to a connection that is refused before it has a session.
+    fn refusal(&self, _reason: RefusalReason) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// No dialect recognised a connection in time. Returns the last message to it.
+    fn header_timeout(
+        &mut self,
+        _peer: SocketAddr,
+        _server: &mut ServerContext<'_>,
+    ) -> Result<Vec<u8>, Failure> {
+        Ok(Vec::new())
+    }
+
+    /// Ends a test without a sign of life whose place another client wants; true if there was one.
+    fn end_silent(&mut self) -> bool {
+        false
+    }
+
+    /// Ends an accepted connection whose test is not known yet, if it is of this dialect.
+    fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>);
+
+    /// Readable when [`ServerDialect::advance`] has something to do.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// When [`ServerDialect::advance`] is due at the latest.
+    fn deadline(&self) -> Option<Instant>;
+
+    /// Does what is to be done now.
+    fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure>;
+
+    fn session(&mut self, id: u64) -> Option<&mut dyn Session>;
+
+    /// There is neither a session nor an accepted connection without one.
+    fn is_idle(&self) -> bool;
+
+    /// A signal ends the server.
+    fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped;
+
+    /// States an error of the server.
+    fn failure(&self, error: EngineError) -> Failure;
+}
+
+/// The test of one client.
+pub(crate) trait Session {
+    /// Payload bytes moved so far, the warm-up included.
+    fn totals(&mut self) -> ByteTotals;
+
+    /// Ends the test: it exceeds a limit.
+    fn stop(&mut self, reason: RefusalReason);
+}
+
+/// Result of matching the first bytes of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recognised {
+    Mine,
+    NotMine,
+    /// Undecided before there are this many bytes; no more are read until then.
+    NeedMore(usize),
+}
+
+/// Reaction of a dialect to a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// Its tests run to their end, and so does the server.
+    Draining,
+    /// Its tests have ended.
+    Ended,
+    /// Its tests have ended, and their reports contain the signal.
+    Reported,
+}

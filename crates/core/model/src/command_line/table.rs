@@ -1,0 +1,243 @@
+//! The option table of a dialect: one row for the parser, the help, the manual page and the
+//! completions.
+
+use std::ffi::OsStr;
+
+use super::getopt::{Argument, Grammar, LongOption, ShortOption};
+
+/// One option as help texts, manual pages and completions show it.
+#[derive(Debug, Clone)]
+pub struct OptionHelp {
+    /// One-letter form.
+    pub short: Option<char>,
+    /// LongOption forms without dashes; the first is the one of the help.
+    pub longs: Vec<&'static str>,
+    /// Use of a value.
+    pub value: Value,
+    /// One or two sentences.
+    pub help: &'static str,
+}
+
+/// Options under one heading.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct OptionGroup {
+    /// The heading.
+    pub title: &'static str,
+    /// The options in the order of the help.
+    pub options: Vec<OptionHelp>,
+}
+
+/// The value of an option; the text is its placeholder in the help. A one-letter form never takes an
+/// optional value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// No value.
+    None,
+    /// One value.
+    Required(&'static str),
+    /// A value only after `=`.
+    Optional(&'static str),
+}
+
+impl Value {
+    /// The value as the help writes it behind the long form.
+    #[must_use]
+    pub fn placeholder(&self) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Required(name) => format!(" {name}"),
+            Self::Optional(name) => format!("[={name}]"),
+        }
+    }
+}
+
+/// The effect of an option on the settings `A`, and with it whether it takes a value, see
+/// [`Value`]. Checked ones may refuse the value or end the program with `E`.
+#[derive(Debug)]
+pub enum Effect<A, E> {
+    /// No value.
+    Switch(fn(&mut A)),
+    /// No value, checked.
+    CheckedSwitch(fn(&mut A) -> Result<(), E>),
+    /// One value.
+    Value(&'static str, fn(&mut A, &OsStr)),
+    /// One value, checked.
+    CheckedValue(&'static str, fn(&mut A, &OsStr) -> Result<(), E>),
+    /// A value only after `=`.
+    MaybeValue(&'static str, fn(&mut A, Option<&OsStr>)),
+    /// A value only after `=`, checked.
+    CheckedMaybe(&'static str, fn(&mut A, Option<&OsStr>) -> Result<(), E>),
+}
+
+// Derived, these would demand the same of `A`.
+impl<A, E> Clone for Effect<A, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A, E> Copy for Effect<A, E> {}
+
+impl<A, E> Effect<A, E> {
+    /// Applies the effect to the settings.
+    ///
+    /// # Errors
+    /// Those of checked effects.
+    pub fn apply(&self, args: &mut A, value: Option<&OsStr>) -> Result<(), E> {
+        match self {
+            Self::Switch(apply) => apply(args),
+            Self::CheckedSwitch(apply) => apply(args)?,
+            Self::Value(_, apply) => apply(args, value.unwrap_or_default()),
+            Self::CheckedValue(_, apply) => apply(args, value.unwrap_or_default())?,
+            Self::MaybeValue(_, apply) => apply(args, value),
+            Self::CheckedMaybe(_, apply) => apply(args, value)?,
+        }
+
+        Ok(())
+    }
+
+    /// The value, for the help.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        match self {
+            Self::Switch(_) | Self::CheckedSwitch(_) => Value::None,
+            Self::Value(name, _) | Self::CheckedValue(name, _) => Value::Required(name),
+            Self::MaybeValue(name, _) | Self::CheckedMaybe(name, _) => Value::Optional(name),
+        }
+    }
+
+    /// Use of a value, for the parser.
+    #[must_use]
+    pub fn argument(&self) -> Argument {
+        match self.value() {
+            Value::None => Argument::None,
+            Value::Required(_) => Argument::Required,
+            Value::Optional(_) => Argument::Optional,
+        }
+    }
+}
+
+/// A row of the table of options of a dialect.
+pub trait OptionRow {
+    /// Section of an option in the help.
+    type Section: Copy + PartialEq;
+
+    /// Section of this option in the help.
+    fn section(&self) -> Self::Section;
+
+    /// Use of a value, for the parser.
+    fn argument(&self) -> Argument;
+
+    /// Its names, value and text, for the help.
+    fn documented(&self) -> OptionHelp;
+}
+
+/// A table in the form the parser reads; ids are positions in it.
+#[must_use]
+pub fn grammar(rows: &[impl OptionRow]) -> Grammar<usize> {
+    let mut grammar = Grammar {
+        shorts: Vec::new(),
+        longs: Vec::new(),
+    };
+    for (id, row) in rows.iter().enumerate() {
+        let argument = row.argument();
+        let OptionHelp { short, longs, .. } = row.documented();
+
+        if let Some(letter) = short.and_then(|letter| u8::try_from(letter).ok()) {
+            // The option strings of the originals have no optional values behind letters.
+            let argument = match argument {
+                Argument::Optional => Argument::None,
+                other => other,
+            };
+            grammar.shorts.push(ShortOption {
+                letter,
+                argument,
+                id,
+            });
+        }
+
+        let long = |name| LongOption { name, argument, id };
+        grammar.longs.extend(longs.into_iter().map(long));
+    }
+
+    grammar
+}
+
+/// The options of a table in the order of the sections of the help.
+#[must_use]
+pub fn groups<R: OptionRow>(
+    rows: &[R],
+    sections: &[(R::Section, &'static str)],
+) -> Vec<OptionGroup> {
+    let group = |(section, title): &(R::Section, &'static str)| OptionGroup {
+        title,
+        options: section_options(rows, *section),
+    };
+    sections.iter().map(group).collect()
+}
+
+/// The options of one section.
+#[must_use]
+pub fn section_options<R: OptionRow>(rows: &[R], section: R::Section) -> Vec<OptionHelp> {
+    rows.iter()
+        .filter(|row| row.section() == section)
+        .map(OptionRow::documented)
+        .collect()
+}
+
+/// Column at which descriptions begin.
+const TEXT_COLUMN: usize = 30;
+/// Width of a line.
+const LINE_WIDTH: usize = 100;
+
+/// Groups of options as the long help lists them.
+#[must_use]
+pub fn listing(groups: &[OptionGroup]) -> String {
+    let mut text = String::new();
+    for group in groups {
+        text.push_str(&format!("\n{}:\n", group.title));
+        text.extend(group.options.iter().map(entry));
+    }
+    text
+}
+
+fn entry(option: &OptionHelp) -> String {
+    let long = option.longs.first().copied().unwrap_or_default();
+    let placeholder = option.value.placeholder();
+    let names = match option.short {
+        Some(letter) => format!("  -{letter}, --{long}{placeholder}"),
+        None => format!("      --{long}{placeholder}"),
+    };
+    let mut lines = wrap(option.help, LINE_WIDTH - TEXT_COLUMN).into_iter();
+    let mut text = String::new();
+
+    if names.len() < TEXT_COLUMN {
+        let first = lines.next().unwrap_or_default();
+        text.push_str(&format!("{names:TEXT_COLUMN$}{first}\n"));
+    } else {
+        text.push_str(&format!("{names}\n"));
+    }
+
+    for line in lines {
+        text.push_str(&format!("{:TEXT_COLUMN$}{line}\n", ""));
+    }
+
+    text
+}
+
+/// Breaks at blanks into lines of at most `width` characters, longer words excepted.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+
+    lines
+}

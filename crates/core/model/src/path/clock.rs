@@ -1,0 +1,45 @@
+//! Relation of the clocks of both ends.
+
+use serde::{Deserialize, Serialize};
+
+/// How two clocks were compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ClockMethod {
+    /// Both ends read the clock of one kernel.
+    OneClock,
+    /// Both kernels keep to a time source and state their error (adjtimex(2)).
+    Disciplined,
+    /// By the bounds that all probes set.
+    Exchange,
+}
+
+/// Relation of the other end's clock to this one's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct ClockEstimate {
+    /// How it is known.
+    pub method: ClockMethod,
+    /// The other clock minus this one, ns.
+    pub offset_ns: i64,
+    /// The true offset differs by at most this, ns.
+    pub error_ns: u64,
+    /// How much faster the other clock runs, parts per 10^9.
+    pub skew_ppb: i64,
+}
+
+impl ClockEstimate {
+    /// A clock that runs as fast as this one.
+    #[must_use]
+    pub const fn new(method: ClockMethod, offset_ns: i64, error_ns: u64) -> Self {
+        Self {
+            method,
+            offset_ns,
+            error_ns,
+            skew_ppb: 0,
+        }
+    }
+}

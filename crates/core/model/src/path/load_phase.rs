@@ -1,0 +1,211 @@
+//! A load: its rates, and the delays under it.
+
+use serde::{Deserialize, Serialize};
+
+use super::Delay;
+use super::phase::{LoadSample, PhaseKind, StreamTotals};
+
+/// How far a figure can be trusted, draft-ietf-ippm-responsiveness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// Fewer intervals than the moving average needs.
+    Low,
+    /// Rate or responsiveness had not become stable, or other tests ran beside it.
+    Medium,
+    /// Both were stable.
+    High,
+}
+
+/// What the rate cannot exceed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct RateCeiling {
+    /// Payload in bit/s.
+    pub rate_bps: f64,
+    /// `link`, `far-link`, `shaper`, `receive-window`, `send-buffer`, `rate`.
+    pub by: String,
+}
+
+impl RateCeiling {
+    /// A ceiling in bit/s of payload.
+    #[must_use]
+    pub fn new(rate_bps: f64, by: impl Into<String>) -> Self {
+        Self {
+            rate_bps,
+            by: by.into(),
+        }
+    }
+}
+
+/// Load in one or both directions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct LoadPhase {
+    /// `down`, `up` or `both`.
+    pub kind: PhaseKind,
+    /// How far its values can be trusted.
+    pub confidence: Confidence,
+    /// Where the method differs from the draft.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deviations: Vec<String>,
+    /// Streams per direction at the end.
+    pub streams: u32,
+    /// Payload from server to client in bit/s, at its receiver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down_bps: Option<f64>,
+    /// Payload from client to server in bit/s, at its receiver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_bps: Option<f64>,
+    /// The same with one stream, of a phase with one direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub single_stream_bps: Option<f64>,
+    /// What the rate cannot exceed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<RateCeiling>,
+    /// Segments that the client retransmitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_retransmits: Option<u64>,
+    /// Segments that the server retransmitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down_retransmits: Option<u64>,
+    /// Round trip of UDP probes under load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Delay>,
+    /// Increase of its median over that without load, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added_p50_ns: Option<i64>,
+    /// Delay above the smallest of its direction, client to server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_up: Option<Delay>,
+    /// Delay above the smallest of its direction, server to client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_down: Option<Delay>,
+    /// Responsiveness in round trips per minute, draft-ietf-ippm-responsiveness-09: mean of the
+    /// next two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rpm: Option<f64>,
+    /// Of probes over new connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rpm_foreign: Option<f64>,
+    /// Of echoes in the load's own streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rpm_self: Option<f64>,
+    /// Round trips per minute of the mean of both kinds of round trip, as goresponsiveness computes
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rpm_mean_rtt: Option<f64>,
+    /// TCP handshakes under load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<Delay>,
+    /// TLS handshakes under load, per round trip.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Delay>,
+    /// Echo over a new connection under load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo: Option<Delay>,
+    /// Echo within the streams of the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_band: Option<Delay>,
+    /// UDP probes of further DSCPs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_dscp: Vec<(u8, Delay)>,
+    /// Streams at this end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stream_info: Vec<StreamTotals>,
+    /// Subflows of Multipath TCP.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subflows: Vec<SubflowRow>,
+    /// Load over time, of the receiver of each direction.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<LoadSample>,
+    /// Round trips of UDP probes over time: ns since the start of the phase, ns; lost ones are
+    /// absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rtt_series: Vec<(u64, Option<i64>)>,
+    /// CPU time of both processes per second of the phase: this end, the other end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_cores: Option<(f64, Option<f64>)>,
+}
+
+impl LoadPhase {
+    /// A load that has measured nothing yet.
+    #[must_use]
+    pub const fn new(kind: PhaseKind, confidence: Confidence) -> Self {
+        Self {
+            kind,
+            confidence,
+            deviations: Vec::new(),
+            streams: 0,
+            down_bps: None,
+            up_bps: None,
+            single_stream_bps: None,
+            ceiling: None,
+            up_retransmits: None,
+            down_retransmits: None,
+            rtt: None,
+            added_p50_ns: None,
+            queue_up: None,
+            queue_down: None,
+            rpm: None,
+            rpm_foreign: None,
+            rpm_self: None,
+            rpm_mean_rtt: None,
+            tcp: None,
+            tls: None,
+            echo: None,
+            in_band: None,
+            by_dscp: Vec::new(),
+            stream_info: Vec::new(),
+            subflows: Vec::new(),
+            series: Vec::new(),
+            rtt_series: Vec::new(),
+            cpu_cores: None,
+        }
+    }
+}
+
+/// One subflow of a Multipath TCP connection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct SubflowRow {
+    /// Number of the stream.
+    pub stream: u32,
+    /// Local address.
+    pub local: String,
+    /// Remote address.
+    pub remote: String,
+    /// Bytes that its sender saw acknowledged; at a receiver those that arrived.
+    pub bytes: u64,
+    /// Its part of the bytes of the stream, 0 to 1.
+    pub share: f64,
+    /// Smoothed round trip in µs.
+    pub rtt_us: u32,
+    /// Segments sent again.
+    pub retransmits: u32,
+    /// Used only when no other subflow is; absent where the kernel does not report it (no socket
+    /// option does).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_backup: Option<bool>,
+}
+
+impl SubflowRow {
+    /// A subflow of the stream `stream` between two addresses that has moved nothing.
+    #[must_use]
+    pub fn new(stream: u32, local: impl Into<String>, remote: impl Into<String>) -> Self {
+        Self {
+            stream,
+            local: local.into(),
+            remote: remote.into(),
+            bytes: 0,
+            share: 0.0,
+            rtt_us: 0,
+            retransmits: 0,
+            is_backup: None,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The other end of a path.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// The other end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct PathTarget {
+    /// As the user named it.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Address that was reached.
+    pub address: String,
+    /// `ipv4` or `ipv6`.
+    pub family: String,
+    /// Protocol of the control connection.
+    pub dialect: Dialect,
+    /// Program of the other end as it names itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// What is known of the server's identity.
+    pub identity: Identity,
+    /// Fingerprint of its key: `sha256:…`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// Time of the TCP handshake of the control connection, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect_ns: Option<u64>,
+}
+
+impl PathTarget {
+    /// A server that was reached at `address` and has not proved its identity.
+    #[must_use]
+    pub fn new(host: impl Into<String>, port: u16, address: IpAddr, dialect: Dialect) -> Self {
+        Self {
+            host: host.into(),
+            port,
+            address: address.to_string(),
+            family: if address.is_ipv6() { "ipv6" } else { "ipv4" }.to_owned(),
+            dialect,
+            program: None,
+            identity: Identity::Unproven,
+            fingerprint: None,
+            connect_ns: None,
+        }
+    }
+}
+
+/// Protocol of an examination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// `linerate/1`.
+    Native,
+    /// That of iperf3; what only linerate measures is absent.
+    Iperf3,
+    /// That of a speed test, whose report was imported.
+    SpeedTest,
+}
+
+/// What is known of the server's identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Identity {
+    /// Its key is the one of earlier tests.
+    Known,
+    /// Its key is the one that the user named.
+    Pinned,
+    /// It proved that it knows the token.
+    Token,
+    /// First contact; the key is remembered.
+    New,
+    /// Nothing.
+    Unproven,
+}

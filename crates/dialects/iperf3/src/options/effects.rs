@@ -1,0 +1,506 @@
+//! Effects of the options that check or convert their value.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use linerate_model::Direction;
+use linerate_model::command_line::numbers::{
+    Base, atof, atoi, integer_any_base, whole_with_unit, with_unit,
+};
+use linerate_model::command_line::values::{self, split_device, text};
+use linerate_model::policy::{AccessSource, Liveness};
+use linerate_model::spec::{
+    BitrateLimit, IoStrategy, Keepalive, ReceiveWait, SendPath, SequenceCheck,
+};
+use linerate_model::units::UnitFormat;
+
+use super::args::{Args, ChosenRole, Outcome};
+use super::error::ParameterError;
+
+/// One day: longest test and longest time-out.
+const DAY_S: i32 = 86_400;
+/// Averaging window of `--server-bitrate-limit`.
+const AVERAGING_WINDOW: Duration = Duration::from_secs(5);
+/// Debug level of a bare `--debug`.
+const DEBUG_MAX: i32 = 4;
+/// Amounts beyond this do not fit the signed numbers of the protocol.
+const AMOUNT_MAX: u64 = i64::MAX as u64;
+
+// Roles
+
+pub(crate) fn server(args: &mut Args) -> Outcome {
+    if matches!(args.role, Some(ChosenRole::Client(_))) {
+        return Err(ParameterError::ServerAndClient);
+    }
+    args.role = Some(ChosenRole::Server);
+    Ok(())
+}
+
+pub(crate) fn client(args: &mut Args, value: &OsStr) -> Outcome {
+    if args.role == Some(ChosenRole::Server) {
+        return Err(ParameterError::ServerAndClient);
+    }
+
+    let (host, device) = split_device(&text(value));
+    // A device behind the host wins over an earlier --bind-dev.
+    args.role = Some(ChosenRole::Client(host));
+    args.local.bind.device = device.or(args.local.bind.device.take());
+    Ok(())
+}
+
+// Addresses and ports
+
+pub(crate) fn port(args: &mut Args, value: &OsStr) -> Outcome {
+    args.local.port = port_number(value)?;
+    Ok(())
+}
+
+pub(crate) fn client_port(args: &mut Args, value: &OsStr) -> Outcome {
+    args.local.bind.client_port = Some(port_number(value)?);
+    Ok(())
+}
+
+pub(crate) fn bind(args: &mut Args, value: &OsStr) {
+    let (host, device) = split_device(&text(value));
+    args.local.bind.host = (!host.is_empty()).then_some(host);
+    args.local.bind.device = device.or(args.local.bind.device.take());
+}
+
+fn port_number(value: &OsStr) -> Result<u16, ParameterError> {
+    let number = bounded(value, 1, i32::from(u16::MAX)).ok_or(ParameterError::Port)?;
+    u16::try_from(number).map_err(|_| ParameterError::Port)
+}
+
+// The test
+
+pub(crate) fn direction(args: &mut Args, wanted: Direction) -> Outcome {
+    if args.test.direction != Direction::Forward && args.test.direction != wanted {
+        return Err(ParameterError::ReverseBidirectional);
+    }
+    args.test.direction = wanted;
+    Ok(())
+}
+
+pub(crate) fn time(args: &mut Args, value: &OsStr) -> Outcome {
+    // MAX_TIME of iperf.h.
+    args.end.duration_s = Some(bounded(value, 0, DAY_S).ok_or(ParameterError::Duration)?);
+    Ok(())
+}
+
+pub(crate) fn omit(args: &mut Args, value: &OsStr) -> Outcome {
+    // MAX_OMIT_TIME of iperf.h.
+    args.test.omit = seconds(bounded(value, 0, 600).ok_or(ParameterError::Omit)?);
+    Ok(())
+}
+
+pub(crate) fn amount(value: &OsStr, into: &mut u64) -> Outcome {
+    *into = whole(value, Base::Binary, AMOUNT_MAX)?;
+    Ok(())
+}
+
+pub(crate) fn length(args: &mut Args, value: &OsStr) -> Outcome {
+    args.block_len_bytes =
+        with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
+    Ok(())
+}
+
+pub(crate) fn parallel(args: &mut Args, value: &OsStr) -> Outcome {
+    let max = args.streams_max;
+    let bound = i32::try_from(max).unwrap_or(i32::MAX);
+    args.test.streams = bounded(value, 1, bound).ok_or(ParameterError::Streams { max })?;
+    Ok(())
+}
+
+/// The burst is checked before the rate, and the unit error quotes the rate alone.
+pub(crate) fn bitrate(args: &mut Args, value: &OsStr) -> Outcome {
+    let (rate, burst) = split_slash(value.as_bytes());
+    if let Some(burst) = burst {
+        let burst = u32::try_from(atoi(burst))
+            .ok()
+            .filter(|burst| (1..=1000).contains(burst));
+        args.test.pacing.burst_blocks = Some(burst.ok_or(ParameterError::Burst)?);
+    }
+
+    args.rate_bps = Some(whole(OsStr::from_bytes(rate), Base::Decimal, AMOUNT_MAX)?);
+    Ok(())
+}
+
+pub(crate) fn fq_rate(args: &mut Args, value: &OsStr) -> Outcome {
+    let rate = whole(value, Base::Decimal, AMOUNT_MAX)?;
+    // 0 is no pacing, which is the default.
+    args.test.pacing.fq_rate_bps = (rate > 0).then_some(rate);
+    Ok(())
+}
+
+pub(crate) fn no_fq_socket_pacing(args: &mut Args) {
+    args.test.pacing.fq_rate_bps = None;
+    args.warnings
+        .push("Warning:  --no-fq-socket-pacing is deprecated");
+}
+
+pub(crate) fn pacing_timer(args: &mut Args, value: &OsStr) -> Outcome {
+    args.test.pacing.timer_us = whole_u32(value)?;
+    Ok(())
+}
+
+/// A negative time waits for as long as the system does.
+pub(crate) fn connect_timeout(args: &mut Args, value: &OsStr) -> Outcome {
+    let timeout_ms =
+        with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
+    args.connect_timeout = if timeout_ms < 0.0 {
+        None
+    } else {
+        Some(millis(whole_u32(value)?))
+    };
+    Ok(())
+}
+
+// Socket options
+
+pub(crate) fn window(args: &mut Args, value: &OsStr) -> Outcome {
+    // MAX_TCP_BUFFER of iperf.h.
+    const MAX: f64 = 512.0 * 1024.0 * 1024.0;
+
+    let bytes =
+        with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
+    if !(0.0..=MAX).contains(&bytes) {
+        return Err(ParameterError::BufferSize);
+    }
+
+    args.test.socket.window_bytes = Some(bytes as u32).filter(|bytes| *bytes > 0);
+    Ok(())
+}
+
+pub(crate) fn mss(args: &mut Args, value: &OsStr) -> Outcome {
+    // MAX_MSS of iperf.h; 0 leaves the size to the kernel.
+    let bytes = bounded(value, 0, 32_767).ok_or(ParameterError::Mss)?;
+    args.test.socket.mss_bytes = (bytes > 0).then_some(bytes);
+    Ok(())
+}
+
+pub(crate) fn tos(args: &mut Args, value: &OsStr) -> Outcome {
+    // The original reads this one with strtol and base 0, so 0x10 and 020 are 16.
+    let number =
+        integer_any_base(value.as_bytes()).and_then(|(number, _)| u8::try_from(number).ok());
+    args.test.socket.tos = number.ok_or(ParameterError::Tos)?;
+    Ok(())
+}
+
+pub(crate) fn dscp(args: &mut Args, value: &OsStr) -> Outcome {
+    args.test.socket.tos = super::dscp::tos_of(value.as_bytes()).ok_or(ParameterError::Dscp)?;
+    Ok(())
+}
+
+pub(crate) fn flow_label(args: &mut Args, value: &OsStr) -> Outcome {
+    // A flow label has 20 bits (RFC 6437).
+    let label = integer_any_base(value.as_bytes())
+        .and_then(|(number, _)| u32::try_from(number).ok())
+        .filter(|label| (1..=0xF_FFFF).contains(label));
+    args.test.socket.flow_label = Some(label.ok_or(ParameterError::FlowLabel)?);
+    Ok(())
+}
+
+pub(crate) fn sctp_streams(args: &mut Args, value: &OsStr) -> Outcome {
+    let number = whole(value, Base::Binary, u64::from(u16::MAX))?;
+    args.test.socket.sctp_streams = u16::try_from(number).ok().filter(|number| *number > 0);
+    Ok(())
+}
+
+pub(crate) fn rcv_timeout(args: &mut Args, value: &OsStr) -> Outcome {
+    // From MIN_NO_MSG_RCVD_TIMEOUT of iperf.h.
+    args.local.rcv_timeout =
+        millis(bounded(value, 100, DAY_S * 1000).ok_or(ParameterError::ReceiveTimeout)?);
+    args.rcv_timeout_given = true;
+    Ok(())
+}
+
+pub(crate) fn snd_timeout(args: &mut Args, value: &OsStr) -> Outcome {
+    let timeout_ms = bounded(value, 0, DAY_S * 1000).ok_or(ParameterError::SendTimeout)?;
+    args.local.snd_timeout = (timeout_ms > 0).then(|| millis(timeout_ms));
+    Ok(())
+}
+
+/// Only a check with all three parts is possible here: the kernel's own values are not known yet.
+pub(crate) fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+    let mut parts = value
+        .unwrap_or_default()
+        .as_bytes()
+        .splitn(3, |byte| *byte == b'/');
+    let mut part = || {
+        let number = atoi(parts.next().unwrap_or_default());
+        u32::try_from(number).map_err(|_| ParameterError::Keepalive)
+    };
+    let keepalive = Keepalive::new(part()?, part()?, part()?);
+    let retries_s = u64::from(keepalive.interval_s) * u64::from(keepalive.count);
+    // The idle time must exceed all retries together, as in the original.
+    if keepalive.idle_s > 0 && retries_s > 0 && u64::from(keepalive.idle_s) <= retries_s {
+        return Err(ParameterError::Keepalive);
+    }
+
+    args.local.control_keepalive = Some(keepalive);
+    Ok(())
+}
+
+/// The part behind the comma is for the server; only a client sends it.
+pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
+    let cpu = |number: i64| {
+        u32::try_from(number)
+            .ok()
+            // CPU_SETSIZE, inclusive as in the original.
+            .filter(|cpu| *cpu <= 1024)
+            .ok_or(ParameterError::Affinity)
+    };
+    let (number, _) = integer_any_base(value.as_bytes()).ok_or(ParameterError::Affinity)?;
+    args.local.cpu = Some(cpu(number)?);
+
+    if let Some(comma) = value.as_bytes().iter().position(|byte| *byte == b',') {
+        args.server_cpu = Some(cpu(i64::from(atoi(&value.as_bytes()[comma + 1..])))?);
+        // Only a client can ask the other end for a CPU.
+        args.client_only_seen = true;
+    }
+
+    Ok(())
+}
+
+// Servers
+
+pub(crate) fn server_bitrate_limit(args: &mut Args, value: &OsStr) -> Outcome {
+    let (rate, window) = split_slash(value.as_bytes());
+    let window = match window {
+        Some(window) => report_period(window).ok_or(ParameterError::AveragingInterval)?,
+        None => AVERAGING_WINDOW,
+    };
+    let rate_bps = whole(OsStr::from_bytes(rate), Base::Decimal, AMOUNT_MAX)?;
+    args.server.bitrate_limit = (rate_bps > 0).then_some(BitrateLimit::new(rate_bps, window));
+
+    Ok(())
+}
+
+pub(crate) fn server_max_duration(args: &mut Args, value: &OsStr) -> Outcome {
+    let longest_s = bounded(value, 0, DAY_S).ok_or(ParameterError::Duration)?;
+    args.server.max_duration = (longest_s > 0).then(|| seconds(longest_s));
+    Ok(())
+}
+
+pub(crate) fn idle_timeout(args: &mut Args, value: &OsStr) -> Outcome {
+    args.server.idle_timeout = Some(seconds(
+        bounded(value, 1, DAY_S).ok_or(ParameterError::IdleTimeout)?,
+    ));
+    Ok(())
+}
+
+pub(crate) fn time_skew(args: &mut Args, value: &OsStr) -> Outcome {
+    args.auth.max_skew_s = Some(bounded(value, 1, i32::MAX).ok_or(ParameterError::SkewThreshold)?);
+    Ok(())
+}
+
+pub(crate) fn send_path(args: &mut Args, value: &OsStr) -> Outcome {
+    let names = SendPath::NAMES.map(|(name, _)| name).join(", ");
+    let wrong = || ParameterError::Added(format!("{:?}: expected one of {names}", text(value)));
+    args.test.send_path = SendPath::from_name(&text(value)).ok_or_else(wrong)?;
+    Ok(())
+}
+
+/// `auto`, or blocks per send call and how a receiver waits, a pause in us or `spin`: `8/10`.
+pub(crate) fn io_strategy(args: &mut Args, value: &OsStr) -> Outcome {
+    let value = text(value);
+    if value == "auto" {
+        args.local.io_strategy = None;
+        return Ok(());
+    }
+
+    let (blocks, pause) = (IoStrategy::BLOCKS_MAX, IoStrategy::PAUSE_MAX_US);
+    let wrong = || {
+        let expected = "expected auto, BLOCKS/PAUSE_US or BLOCKS/spin";
+        ParameterError::Added(format!(
+            "{value:?}: {expected}, with 1 to {blocks} blocks and 0 to {pause} us"
+        ))
+    };
+    args.local.io_strategy = Some(fixed_io_strategy(&value).ok_or_else(wrong)?);
+
+    Ok(())
+}
+
+fn fixed_io_strategy(value: &str) -> Option<IoStrategy> {
+    let (blocks, wait) = value.split_once('/')?;
+    let blocks_per_call = blocks
+        .parse()
+        .ok()
+        .filter(|blocks| (1..=IoStrategy::BLOCKS_MAX).contains(blocks))?;
+
+    let receive_wait = match wait {
+        "spin" => ReceiveWait::Spin,
+        us => match us.parse().ok()? {
+            0 => ReceiveWait::Event,
+            us => Some(us)
+                .filter(|us| *us <= IoStrategy::PAUSE_MAX_US)
+                .map(ReceiveWait::Pause)?,
+        },
+    };
+    Some(IoStrategy {
+        blocks_per_call,
+        receive_wait,
+    })
+}
+
+pub(crate) fn udp_check(args: &mut Args, value: &OsStr) -> Outcome {
+    args.test.udp.check = match text(value).as_str() {
+        "all" => SequenceCheck::EveryDatagram,
+        "burst" => SequenceCheck::FirstOfBurst,
+        other => {
+            return Err(ParameterError::Added(format!(
+                "{other:?}: expected all or burst"
+            )));
+        }
+    };
+    Ok(())
+}
+
+pub(crate) fn facts(args: &mut Args, value: &OsStr) -> Outcome {
+    args.server.policy.facts = values::facts(&text(value))?;
+    Ok(())
+}
+
+pub(crate) fn doctor(args: &mut Args) -> Outcome {
+    (args.checks.diagnosis)()?;
+    args.test.want_peer_facts = true;
+    Ok(())
+}
+
+pub(crate) fn expect(args: &mut Args, value: &OsStr) -> Outcome {
+    let limits = text(value);
+    (args.checks.expectations)(&limits)?;
+    args.process.expect = Some(limits);
+    Ok(())
+}
+
+pub(crate) fn record(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+    let labels = text(value.unwrap_or_default());
+    (args.checks.labels)(&labels)?;
+    args.process.record = Some(labels);
+    Ok(())
+}
+
+pub(crate) fn admit(args: &mut Args, value: &OsStr) -> Outcome {
+    args.server.policy.admission = values::admission(&text(value))?;
+    Ok(())
+}
+
+pub(crate) fn liveness(args: &mut Args, value: &OsStr) -> Outcome {
+    args.server.policy.liveness = Liveness::always(values::seconds(&text(value))?);
+    args.server.liveness_given = true;
+    Ok(())
+}
+
+pub(crate) fn access(value: &OsStr, into: &mut Vec<AccessSource>) -> Outcome {
+    into.push(values::access(&text(value))?);
+    Ok(())
+}
+
+pub(crate) fn limit(args: &mut Args, value: &OsStr) -> Outcome {
+    let limit = values::limit(&text(value))?;
+    limit.apply(&mut args.server.policy.limits);
+    Ok(())
+}
+
+pub(crate) fn metrics(args: &mut Args, value: &OsStr) -> Outcome {
+    let wrong = || ParameterError::Added(format!("{:?}: expected ADDRESS:PORT", text(value)));
+    args.process.metrics = Some(text(value).parse().map_err(|_| wrong())?);
+    Ok(())
+}
+
+// Reports
+
+pub(crate) fn format(args: &mut Args, value: &OsStr) -> Outcome {
+    let letter = value.as_bytes().first().map(|byte| char::from(*byte));
+    args.format_given = true;
+    // Only the first letter counts, as in the original.
+    args.output.format = letter
+        .filter(|letter| "kmgtKMGT".contains(*letter))
+        .and_then(UnitFormat::from_letter)
+        .ok_or(ParameterError::Format)?;
+    Ok(())
+}
+
+pub(crate) fn interval(args: &mut Args, value: &OsStr) -> Outcome {
+    let period = report_period(value.as_bytes()).ok_or(ParameterError::Interval)?;
+    args.local.interval = (!period.is_zero()).then_some(period);
+    Ok(())
+}
+
+pub(crate) fn json_stream(args: &mut Args) {
+    // A stream is a form of JSON output: it silences the text.
+    args.output.json = true;
+    args.output.json_stream = true;
+}
+
+pub(crate) fn timestamps(args: &mut Args, value: Option<&OsStr>) {
+    // TIMESTAMP_FORMAT of iperf.h, with its blank.
+    args.output.timestamps = Some(value.map_or_else(|| "%c ".to_owned(), text));
+}
+
+pub(crate) fn title(args: &mut Args, value: &OsStr) {
+    // A prefix of lines here, a member of the report on both ends.
+    args.output.title = Some(text(value));
+    args.test.title = Some(text(value));
+}
+
+pub(crate) fn debug(args: &mut Args, value: Option<&OsStr>) {
+    let level = value.map_or(DEBUG_MAX, |value| atoi(value.as_bytes()));
+    // A level out of range means everything, not an error.
+    let level = if (0..=DEBUG_MAX).contains(&level) {
+        level
+    } else {
+        DEBUG_MAX
+    };
+    args.output.debug = u8::try_from(level).unwrap_or_default();
+}
+
+// Values
+
+/// A whole number by the rules of `atoi`, if it is within bounds. `min` is never negative.
+fn bounded(value: &OsStr, min: i32, max: i32) -> Option<u32> {
+    let number = atoi(value.as_bytes());
+    if (min..=max).contains(&number) {
+        u32::try_from(number).ok()
+    } else {
+        None
+    }
+}
+
+fn whole(value: &OsStr, base: Base, max: u64) -> Result<u64, ParameterError> {
+    whole_with_unit(value.as_bytes(), base, max).map_err(|_| unit_error(value.as_bytes()))
+}
+
+fn whole_u32(value: &OsStr) -> Result<u32, ParameterError> {
+    let number = whole(value, Base::Binary, u64::from(u32::MAX))?;
+    u32::try_from(number).map_err(|_| unit_error(value.as_bytes()))
+}
+
+/// 0, or 0.1 to 60 seconds.
+fn report_period(value: &[u8]) -> Option<Duration> {
+    let period_s = atof(value);
+    // MIN_INTERVAL and MAX_INTERVAL of iperf.h; 0 is no reports.
+    (period_s == 0.0 || (0.1..=60.0).contains(&period_s))
+        .then(|| Duration::from_secs_f64(period_s.abs()))
+}
+
+fn split_slash(value: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match value.iter().position(|byte| *byte == b'/') {
+        Some(slash) => (&value[..slash], Some(&value[slash + 1..])),
+        None => (value, None),
+    }
+}
+
+fn unit_error(value: &[u8]) -> ParameterError {
+    ParameterError::Unit(String::from_utf8_lossy(value).into_owned())
+}
+
+fn seconds(number: u32) -> Duration {
+    Duration::from_secs(u64::from(number))
+}
+
+fn millis(number: u32) -> Duration {
+    Duration::from_millis(u64::from(number))
+}

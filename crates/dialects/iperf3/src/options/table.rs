@@ -1,0 +1,378 @@
+//! The options of the iperf3 dialect: one table for the parser, the help, the manual page and the
+//! completions.
+
+use linerate_model::Direction;
+use linerate_model::command_line::getopt::{Argument, Grammar};
+use linerate_model::command_line::table::{self, OptionGroup, OptionHelp};
+use linerate_model::command_line::values::text;
+use linerate_model::policy::FactsAccess;
+use linerate_model::spec::{AddressFamily, Payload, SendPath, Transport};
+
+use super::args::Args;
+use super::effects as fx;
+use super::error::ParameterError;
+use super::help::long_help;
+use super::version::version_text;
+
+/// Roles that accept an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Client and server.
+    Both,
+    /// Clients; an error on a server.
+    Client,
+    /// Servers; an error on a client.
+    Server,
+    /// `-s` and `-c` themselves, which make the role.
+    Chooses,
+}
+
+/// Section of an option in the help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Section {
+    /// Client and server.
+    Both,
+    /// Server.
+    Server,
+    /// Client.
+    Client,
+    /// Additions to the original.
+    Added,
+}
+
+/// Effect of an option.
+pub(crate) type Effect = table::Effect<Args, ParameterError>;
+
+/// One option.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OptionRow {
+    /// One-letter form.
+    pub(crate) short: Option<char>,
+    /// Long form.
+    pub(crate) long: &'static str,
+    /// Another name for the same, which the help does not show.
+    pub(crate) alias: Option<&'static str>,
+    /// Roles that accept it.
+    pub(crate) role: Role,
+    /// Its section.
+    pub(crate) section: Section,
+    /// Its effect.
+    pub(crate) effect: Effect,
+    /// One or two sentences.
+    pub(crate) help: &'static str,
+}
+
+/// Name of the option that lifts the bound of `-P`.
+pub(crate) const MANY_STREAMS: &str = "lr-many-streams";
+
+/// The sections of the help in their order.
+const SECTIONS: [(Section, &str); 4] = [
+    (Section::Both, "Server or Client"),
+    (Section::Server, "Server specific"),
+    (Section::Client, "Client specific"),
+    (Section::Added, "Added by linerate"),
+];
+
+/// The options in the order of the help.
+#[must_use]
+pub fn option_groups() -> Vec<OptionGroup> {
+    table::groups(OPTIONS, &SECTIONS)
+}
+
+/// The table in the form the parser reads; ids are positions in [`OPTIONS`].
+pub(crate) fn grammar() -> Grammar<usize> {
+    table::grammar(OPTIONS)
+}
+
+impl OptionRow {
+    fn names(&self) -> Vec<&'static str> {
+        std::iter::once(self.long).chain(self.alias).collect()
+    }
+}
+
+impl table::OptionRow for OptionRow {
+    type Section = Section;
+
+    fn section(&self) -> Section {
+        self.section
+    }
+
+    fn argument(&self) -> Argument {
+        self.effect.argument()
+    }
+
+    fn documented(&self) -> OptionHelp {
+        OptionHelp {
+            short: self.short,
+            longs: self.names(),
+            value: self.effect.value(),
+            help: self.help,
+        }
+    }
+}
+
+use Section as S;
+use table::Effect::{CheckedMaybe, CheckedSwitch, CheckedValue, MaybeValue, Switch, Value};
+
+const fn row(
+    short: Option<char>,
+    long: &'static str,
+    section: Section,
+    effect: Effect,
+    help: &'static str,
+) -> OptionRow {
+    let role = match section {
+        Section::Both => Role::Both,
+        Section::Server => Role::Server,
+        Section::Client | Section::Added => Role::Client,
+    };
+    OptionRow {
+        short,
+        long,
+        alias: None,
+        role,
+        section,
+        effect,
+        help,
+    }
+}
+
+impl OptionRow {
+    const fn alias(mut self, name: &'static str) -> Self {
+        self.alias = Some(name);
+        self
+    }
+
+    const fn role(mut self, role: Role) -> Self {
+        self.role = role;
+        self
+    }
+}
+
+/// Every option, in the order in which the original lists candidates for an ambiguous abbreviation.
+#[rustfmt::skip]
+pub(crate) static OPTIONS: &[OptionRow] = &[
+    row(Some('p'), "port", S::Both, CheckedValue("N", fx::port),
+        "Port the server listens on and the client connects to (default 5201)."),
+    row(Some('f'), "format", S::Both, CheckedValue("[kmgtKMGT]", fx::format),
+        "Unit of rates in the report: kilo, mega, giga or tera, lower case for bits, upper case \
+         for bytes (default: whatever fits)."),
+    row(Some('i'), "interval", S::Both, CheckedValue("SECONDS", fx::interval),
+        "Time between two interval reports, 0.1 to 60, or 0 for none (default 1)."),
+    row(Some('D'), "daemon", S::Server, Switch(|a| a.process.daemon = true),
+        "Detach from the terminal and serve in the background."),
+    row(Some('1'), "one-off", S::Server, Switch(|a| a.server.one_off = true),
+        "Serve one test, then leave."),
+    row(Some('V'), "verbose", S::Both, Switch(|a| a.output.verbose = true),
+        "Report more details."),
+    row(Some('J'), "json", S::Both, Switch(|a| a.output.json = true),
+        "Report the whole test as one JSON document when it has ended."),
+    row(None, "json-stream", S::Both, Switch(fx::json_stream),
+        "Report each event as one line of JSON as soon as it happens."),
+    row(None, "json-stream-full-output", S::Both, Switch(|a| a.output.json_stream_full = true),
+        "With --json-stream: write the document of --json as well, at the end."),
+    row(Some('v'), "version", S::Both, Switch(|a| a.print = Some(version_text)),
+        "Show the version and what this build can do, then leave."),
+    row(Some('s'), "server", S::Server, CheckedSwitch(fx::server),
+        "Be the server: wait for clients.").role(Role::Chooses),
+    row(Some('c'), "client", S::Client, CheckedValue("HOST[%DEV]", fx::client),
+        "Be the client: test the path to the server on HOST. %DEV does the same as --bind-dev DEV.").role(Role::Chooses),
+    row(Some('u'), "udp", S::Client, Switch(|a| a.test.transport = Transport::Udp),
+        "Send UDP datagrams instead of a TCP stream."),
+    row(Some('b'), "bitrate", S::Client, CheckedValue("N[KMGT][/BURST]", fx::bitrate),
+        "Limit each stream to N bit/s, 0 for no limit (default 1 Mbit/s for UDP, no limit \
+         otherwise). With /BURST, send that many blocks back to back before the rate is \
+         checked again, 1 to 1000.").alias("bandwidth"),
+    row(None, "server-bitrate-limit", S::Server, CheckedValue("N[KMGT][/SECONDS]", fx::server_bitrate_limit),
+        "End tests that move more than N bit/s, all streams and both directions together, on an \
+         average over SECONDS (default: no limit, 5 seconds)."),
+    row(None, "server-max-duration", S::Server, CheckedValue("SECONDS", fx::server_max_duration),
+        "Refuse tests that would take longer than this, and tests that name no duration (default \
+         0, no limit)."),
+    row(Some('t'), "time", S::Client, CheckedValue("SECONDS", fx::time),
+        "Test for this long, 0 until interrupted, at most 86400 (default 10)."),
+    row(Some('n'), "bytes", S::Client, CheckedValue("N[KMGT]", |a, v| fx::amount(v, &mut a.end.bytes)),
+        "Test until this many bytes have been moved, instead of a duration."),
+    row(Some('k'), "blockcount", S::Client, CheckedValue("N[KMGT]", |a, v| fx::amount(v, &mut a.end.blocks)),
+        "Test until this many blocks or datagrams have been moved, instead of a duration."),
+    row(Some('l'), "length", S::Client, CheckedValue("N[KMGT]", fx::length),
+        "Bytes per block or datagram (default 128K for TCP, 64K for SCTP, what fits one packet for \
+         UDP)."),
+    row(Some('P'), "parallel", S::Client, CheckedValue("N", fx::parallel),
+        "Run N streams at the same time, 1 to 128 (default 1)."),
+    row(Some('R'), "reverse", S::Client, CheckedSwitch(|a| fx::direction(a, Direction::Reverse)),
+        "Let the server send and the client receive."),
+    row(None, "bidir", S::Client, CheckedSwitch(|a| fx::direction(a, Direction::Bidirectional)),
+        "Send in both directions at the same time, on separate streams."),
+    row(Some('w'), "window", S::Client, CheckedValue("N[KMGT]", fx::window),
+        "Size of the socket buffers on both ends in bytes; it bounds the TCP window (default: left \
+         to the kernel)."),
+    row(Some('B'), "bind", S::Both, Value("HOST[%DEV]", fx::bind),
+        "Use this local address. %DEV does the same as --bind-dev DEV."),
+    row(None, "bind-dev", S::Both, Value("DEV", |a, v| a.local.bind.device = Some(text(v))),
+        "Use only this network device; may need privileges."),
+    row(None, "cport", S::Both, CheckedValue("PORT", fx::client_port),
+        "Local port of the first data stream; further streams take the following ports (default: \
+         any free port)."),
+    row(Some('M'), "set-mss", S::Client, CheckedValue("N", fx::mss),
+        "Largest TCP segment in bytes, normally the MTU less 40."),
+    row(Some('N'), "no-delay", S::Client, Switch(|a| a.test.socket.no_delay = true),
+        "Switch Nagle's algorithm off: small writes are sent at once."),
+    row(Some('4'), "version4", S::Both, Switch(|a| a.local.bind.family = Some(AddressFamily::V4)),
+        "Use IPv4 only."),
+    row(Some('6'), "version6", S::Both, Switch(|a| a.local.bind.family = Some(AddressFamily::V6)),
+        "Use IPv6 only."),
+    row(Some('S'), "tos", S::Client, CheckedValue("N", fx::tos),
+        "Value of the IP type-of-service byte, 0 to 255; decimal, octal with a leading 0 or \
+         hexadecimal with 0x."),
+    row(None, "dscp", S::Client, CheckedValue("N|NAME", fx::dscp),
+        "Differentiated services code point, 0 to 63 or a name such as ef, cs5 or af41."),
+    row(None, "extra-data", S::Client, Value("TEXT", |a, v| a.test.extra_data = Some(text(v))),
+        "Text that is copied into the JSON reports of both ends."),
+    row(Some('L'), "flowlabel", S::Client, CheckedValue("N", fx::flow_label),
+        "IPv6 flow label, 1 to 0xFFFFF."),
+    row(Some('Z'), "zerocopy", S::Client, Switch(|a| a.test.send_path = SendPath::SendFile),
+        "Send without copying the data into the kernel; costs less CPU time."),
+    row(None, "skip-rx-copy", S::Client, Switch(|a| a.test.skip_rx_copy = true),
+        "Let receivers drop the data inside the kernel instead of copying it out; costs less CPU \
+         time."),
+    row(Some('O'), "omit", S::Client, CheckedValue("SECONDS", fx::omit),
+        "Warm up for this long before counting begins, at most 600 (default 0)."),
+    row(Some('F'), "file", S::Both, Value("FILE", |a, v| a.local.file = Some(v.into())),
+        "Send the contents of FILE, or store what is received in it."),
+    row(None, "repeating-payload", S::Client, Switch(|a| a.test.payload = Payload::Repeating),
+        "Send a repeating pattern instead of random bytes."),
+    row(None, "timestamps", S::Both, MaybeValue("FORMAT", fx::timestamps),
+        "Begin every line with the local time, in the notation of strftime(3) (default '%c ')."),
+    row(Some('A'), "affinity", S::Both, CheckedValue("N[,M]", fx::affinity),
+        "Run on CPU N; a client may ask the server to run this test on CPU M."),
+    row(Some('T'), "title", S::Client, Value("TEXT", fx::title),
+        "Begin every line with this text."),
+    row(Some('C'), "congestion", S::Client, Value("NAME", |a, v| a.test.socket.congestion = Some(text(v))),
+        "TCP congestion control algorithm (default: the kernel's).").alias("linux-congestion"),
+    row(None, "sctp", S::Client, Switch(|a| a.test.transport = Transport::Sctp),
+        "Use SCTP instead of TCP."),
+    row(None, "nstreams", S::Client, CheckedValue("N", fx::sctp_streams),
+        "Number of streams inside each SCTP association."),
+    row(Some('X'), "xbind", S::Client, Value("ADDRESS", |a, v| a.test.socket.sctp_bind.push(text(v))),
+        "Further local address of the SCTP association; may be repeated.").role(Role::Both),
+    row(Some('m'), "mptcp", S::Both, Switch(|a| a.test.mptcp = true),
+        "Use Multipath TCP."),
+    row(Some('I'), "pidfile", S::Both, Value("FILE", |a, v| a.process.pidfile = Some(v.into())),
+        "Keep the process id in FILE while running."),
+    row(None, "logfile", S::Both, Value("FILE", |a, v| a.output.logfile = Some(v.into())),
+        "Append all output to FILE."),
+    row(None, "forceflush", S::Both, Switch(|a| a.output.forceflush = true),
+        "Flush the output after every interval."),
+    row(None, "get-server-output", S::Client, Switch(|a| a.test.want_server_output = true),
+        "Show the server's own report as well."),
+    row(None, "udp-counters-64bit", S::Client, Switch(|a| a.test.udp.counters_64bit = true),
+        "Number UDP datagrams with 64 bits, for very long or very fast tests."),
+    row(None, "gsro", S::Client, Switch(|a| a.gsro = true),
+        "Hand many UDP datagrams to the kernel at once (segmentation and receive offload)."),
+    row(None, "no-fq-socket-pacing", S::Client, Switch(fx::no_fq_socket_pacing),
+        "Outdated: same as --fq-rate 0."),
+    row(None, "dont-fragment", S::Client, Switch(|a| a.test.socket.dont_fragment = true),
+        "Forbid fragmentation of IPv4 UDP datagrams."),
+    row(None, "username", S::Client, Value("NAME", |a, v| a.auth.username = Some(text(v))),
+        "User name for a server that asks for one; the password comes from the environment \
+         variable IPERF3_PASSWORD or is asked for."),
+    row(None, "rsa-public-key-path", S::Client, Value("FILE", |a, v| a.auth.public_key_path = Some(v.into())),
+        "The server's RSA public key in PEM form; user name and password are encrypted with it."),
+    row(None, "rsa-private-key-path", S::Server, Value("FILE", |a, v| a.auth.private_key_path = Some(v.into())),
+        "RSA private key in PEM form, without a passphrase; asks clients for user name and \
+         password."),
+    row(None, "authorized-users-path", S::Server, Value("FILE", |a, v| a.auth.users_path = Some(v.into())),
+        "File of the users that may test, one line user,hash each."),
+    row(None, "time-skew-threshold", S::Server, CheckedValue("SECONDS", fx::time_skew),
+        "Largest difference between the clocks of client and server during a login (default 10)."),
+    row(None, "use-pkcs1-padding", S::Server, Switch(|a| a.auth.pkcs1_padding = true),
+        "Use the padding of logins before version 3.17, which is less safe; also understood by \
+         clients that log in.").role(Role::Both),
+    row(None, "fq-rate", S::Client, CheckedValue("N[KMGT]", fx::fq_rate),
+        "Let the kernel pace each stream at N bit/s (default 0, no pacing)."),
+    row(None, "pacing-timer", S::Client, CheckedValue("N[KMGT]", fx::pacing_timer),
+        "Outdated: time in microseconds between two rate checks of old servers (default \
+         1000)."),
+    row(None, "connect-timeout", S::Client, CheckedValue("MS", fx::connect_timeout),
+        "Give up connecting to the server after this many milliseconds (default: the kernel's \
+         limit)."),
+    row(None, "idle-timeout", S::Server, CheckedValue("SECONDS", fx::idle_timeout),
+        "Reopen the listening socket after this time without a client; with --one-off, leave \
+         instead (default: never)."),
+    row(None, "rcv-timeout", S::Both, CheckedValue("MS", fx::rcv_timeout),
+        "Give up when nothing is received for this many milliseconds, 100 to 86400000 (default \
+         120000)."),
+    row(None, "snd-timeout", S::Both, CheckedValue("MS", fx::snd_timeout),
+        "Give up when sent TCP data stays unacknowledged for this many milliseconds (default: the \
+         kernel's limit)."),
+    row(None, "cntl-ka", S::Both, CheckedMaybe("IDLE/INTERVAL/COUNT", fx::control_keepalive),
+        "Keep the control connection alive: probe after IDLE seconds, every INTERVAL seconds, \
+         COUNT times. Empty parts are left to the kernel."),
+    row(Some('d'), "debug", S::Both, MaybeValue("LEVEL", fx::debug),
+        "Report what happens inside, 1 for little to 4 for everything (default 4)."),
+    row(Some('h'), "help", S::Both, Switch(|a| a.print = Some(|| long_help(&option_groups()))),
+        "Show this text, then leave."),
+    row(None, MANY_STREAMS, S::Added, Switch(|_| ()),
+        "Let --parallel go up to 16384; the server must be linerate too."),
+    row(None, "lr-report", S::Added, Switch(|_| ()),
+        "Report what the original does not: end.linerate in JSON, and more lines with --verbose. \
+         Every option that begins with --lr- does so as well.").role(Role::Both),
+    row(None, "lr-path", S::Added, CheckedValue("auto|copy|sendfile|zerocopy", fx::send_path),
+        "How senders hand their bytes to the kernel: by copying them (default), as pages of a \
+         file, or with zero copy (MSG_ZEROCOPY), which pays on network devices. A server that is not \
+         linerate knows only the first two.").role(Role::Client),
+    row(None, "lr-io", S::Added, CheckedValue("auto|BLOCKS/PAUSE_US|BLOCKS/spin", fx::io_strategy),
+        "How this end writes and reads byte streams where no other option fixes it: the blocks of \
+         a send call, and the microseconds between two reads of an emptied queue, or polls without \
+         sleep. By default short trials during the test choose; 1/0 is what the original does.").role(Role::Both),
+    row(None, "lr-coalesce", S::Added, Switch(|a| a.test.coalesce = true),
+        "Let blocks of --length share a write. Small blocks become much faster; what is measured \
+         is no longer the cost of small writes.").role(Role::Client),
+    row(None, "lr-udp-check", S::Added, CheckedValue("all|burst", fx::udp_check),
+        "Read the number of every UDP datagram (default), or only the first of those the kernel \
+         joined into a burst: loss stays exact, order inside a burst is not checked.").role(Role::Client),
+    row(None, "lr-doctor", S::Added, CheckedSwitch(fx::doctor),
+        "Watch this host, and the server's if it is linerate, during the test, and say after the \
+         report what held it back. UDP receivers then take one datagram at a time, so that the \
+         kernel's counters count datagrams.").role(Role::Client),
+    row(None, "lr-expect", S::Added, CheckedValue("LIMITS", fx::expect),
+        "Limits of the result, for example rx>=900M,retr<10,rtt<5ms,loss<=0.1%. Each one that is \
+         missed is a line on the standard error, and the exit code is then 5.").role(Role::Client),
+    row(None, "lr-record", S::Added, CheckedMaybe("KEY=VALUE[,...]", fx::record),
+        "Keep this run, or every test of a server, in the history, with these labels; the report \
+         stays as it is. The history is the file that LINERATE_STORE names, or \
+         $XDG_STATE_HOME/linerate/history.db.").role(Role::Both),
+    row(None, "lr-tui", S::Added, Switch(|a| a.process.tui = true),
+        "Show the test while it runs on the terminal of the standard error; the report is printed \
+         at the end and stays as it is.").role(Role::Client),
+    row(None, "lr-admit", S::Added, CheckedValue("parallel[:N]|queue[:N[/SECONDS]]|exclusive", fx::admit),
+        "What happens to a client that comes while tests run: its test runs beside the others, at \
+         most N at once (default, 1000); it waits until fewer than N run (1), but not longer than \
+         SECONDS (25); or it is refused as the server is busy, as by the original. With --one-off \
+         always the last.").role(Role::Server),
+    row(None, "lr-liveness", S::Added, CheckedValue("SECONDS", fx::liveness),
+        "End a test whose client shows no sign of life for this long (default: 10 while another \
+         client waits for its place, else 120; at least the time of --rcv-timeout).").role(Role::Server),
+    row(None, "lr-allow", S::Added, CheckedValue("CIDR|@FILE", |a, v| fx::access(v, &mut a.server.policy.access.allow)),
+        "Serve these addresses only; may be repeated. A file holds one range per line.").role(Role::Server),
+    row(None, "lr-deny", S::Added, CheckedValue("CIDR|@FILE", |a, v| fx::access(v, &mut a.server.policy.access.deny)),
+        "Do not serve these addresses, even if allowed; may be repeated.").role(Role::Server),
+    row(None, "lr-limit", S::Added, CheckedValue("SCOPE:KEY=N[,...]", fx::limit),
+        "Limit what the whole server, one client address or one user may use; SCOPE is server, \
+         address or user. Keys: tests (at once), streams, duration (seconds) and bytes of one \
+         test, rate (bit/s, all tests together). May be repeated (default: a tenth of the places \
+         for an address, at least 8).").role(Role::Server),
+    row(None, "lr-allow-split-address", S::Added, Switch(|a| a.server.policy.allow_split_address = true),
+        "Let UDP streams come from another address than their control connection.").role(Role::Server),
+    row(None, "lr-accept-both-paddings", S::Added, Switch(|a| a.auth.both_paddings = true),
+        "Accept logins with either padding while clients before version 3.17 are replaced.").role(Role::Server),
+    row(None, "lr-metrics", S::Added, CheckedValue("ADDRESS:PORT", fx::metrics),
+        "Serve the server's metrics for Prometheus at http://ADDRESS:PORT/metrics.").role(Role::Server),
+    row(None, "lr-facts", S::Added, CheckedValue("trusted|all|none", fx::facts),
+        "Clients with --lr-doctor that get facts about this host (its interfaces, settings and \
+         counters): those that have logged in, and all if --lr-allow is given (trusted, default); \
+         every client; or none.").role(Role::Server),
+    row(None, "lr-no-facts", S::Added, Switch(|a| a.server.policy.facts = FactsAccess::None),
+        "The same as --lr-facts none.").role(Role::Server),
+];

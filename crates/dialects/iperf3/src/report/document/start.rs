@@ -1,0 +1,135 @@
+//! `start`: who tests what with whom.
+
+use linerate_model::event::{Endpoint, TestHeader};
+use linerate_model::{Direction, EndCondition, Stream, TestSpec, Transport, stored_name};
+use serde_json::{Map, Value, json};
+
+use crate::report::Options;
+use crate::report::text::display_id;
+use crate::report::wording::rfc1123;
+
+pub(super) fn start(
+    options: &Options,
+    header: Option<&TestHeader>,
+    streams: &[Stream],
+    is_started: bool,
+) -> Value {
+    let mut members = Map::new();
+    members.insert("connected".into(), streams.iter().map(connected).collect());
+    members.insert("version".into(), options.version.as_str().into());
+    members.insert("system_info".into(), options.system_info.as_str().into());
+
+    if let Some(header) = header {
+        add_test(&mut members, header, streams);
+        if is_started {
+            members.insert("test_start".into(), test_start(header));
+        }
+    }
+
+    Value::Object(members)
+}
+
+fn connected(stream: &Stream) -> Value {
+    json!({
+        "socket": display_id(stream.id),
+        "local_host": stream.local.ip().to_string(),
+        "local_port": stream.local.port(),
+        "remote_host": stream.remote.ip().to_string(),
+        "remote_port": stream.remote.port(),
+    })
+}
+
+/// A TCP server opens its listener with the test's options and so reports rate and buffers first.
+fn add_test(members: &mut Map<String, Value>, header: &TestHeader, streams: &[Stream]) {
+    let spec = &header.spec;
+    let is_tcp = spec.transport == Transport::Tcp;
+    let is_server = header.endpoint == Endpoint::Server;
+    let rate_bps = spec.pacing.rate_bps.unwrap_or(0);
+    if is_server && rate_bps != 0 {
+        members.insert("target_bitrate".into(), rate_bps.into());
+    }
+
+    if is_server && is_tcp {
+        members.extend(buffers(spec, streams));
+    }
+
+    members.insert("timestamp".into(), timestamp(header.started_at_unix_ms));
+    let peer = if is_server {
+        "accepted_connection"
+    } else {
+        "connecting_to"
+    };
+    members.insert(
+        peer.into(),
+        json!({"host": header.peer_host, "port": header.peer_port}),
+    );
+    members.insert("cookie".into(), header.cookie.as_str().into());
+
+    match spec.socket.mss_bytes {
+        Some(mss) if is_tcp => members.insert("tcp_mss".into(), mss.into()),
+        None if is_tcp => members.insert(
+            "tcp_mss_default".into(),
+            header.control_mss_bytes.unwrap_or(0).into(),
+        ),
+        _ => None,
+    };
+
+    members.insert("target_bitrate".into(), rate_bps.into());
+    members.insert(
+        "fq_rate".into(),
+        spec.pacing.fq_rate_bps.unwrap_or(0).into(),
+    );
+
+    if !(is_server && is_tcp) {
+        members.extend(buffers(spec, streams));
+    }
+}
+
+/// Buffer sizes requested and granted, of the first stream.
+fn buffers(spec: &TestSpec, streams: &[Stream]) -> Vec<(String, Value)> {
+    let Some(first) = streams.first() else {
+        return Vec::new();
+    };
+    let granted = &first.effective;
+    let actual = |key: &str, size: Option<u32>| size.map(|size| (key.to_owned(), size.into()));
+
+    std::iter::once((
+        "sock_bufsize".to_owned(),
+        spec.socket.window_bytes.unwrap_or(0).into(),
+    ))
+    .chain(actual("sndbuf_actual", granted.send_buffer_bytes))
+    .chain(actual("rcvbuf_actual", granted.receive_buffer_bytes))
+    .collect()
+}
+
+fn timestamp(unix_ms: u64) -> Value {
+    json!({"time": rfc1123(unix_ms), "timesecs": unix_ms / 1000, "timemillisecs": unix_ms})
+}
+
+fn test_start(header: &TestHeader) -> Value {
+    let spec = &header.spec;
+    let (seconds, bytes, blocks) = match spec.end {
+        EndCondition::Duration(duration) => (duration.as_secs(), 0, 0),
+        EndCondition::Bytes(bytes) => (0, bytes, 0),
+        EndCondition::Blocks(blocks) => (0, 0, blocks),
+        EndCondition::Unlimited => (0, 0, 0),
+    };
+
+    json!({
+        "protocol": stored_name(spec.transport).to_uppercase(),
+        "num_streams": spec.streams,
+        "blksize": spec.block_len_bytes,
+        "omit": spec.omit.as_secs(),
+        "duration": seconds,
+        "bytes": bytes,
+        "blocks": blocks,
+        "reverse": u8::from(spec.direction == Direction::Reverse),
+        "tos": spec.socket.tos,
+        "target_bitrate": spec.pacing.rate_bps.unwrap_or(0),
+        "bidir": u8::from(spec.direction == Direction::Bidirectional),
+        "fqrate": spec.pacing.fq_rate_bps.unwrap_or(0),
+        "interval": header.interval.map_or(0.0, |i| i.as_secs_f64()),
+        "gso": u8::from(spec.udp.gso.is_some()),
+        "gro": u8::from(spec.udp.gro.is_some()),
+    })
+}

@@ -1,0 +1,133 @@
+//! Lines of text with their prefixes, and error lines.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use jiff::Zoned;
+use jiff::fmt::strtime;
+use linerate_document::Output;
+use linerate_model::event::Endpoint;
+use linerate_model::{Failure, SinkError};
+
+use crate::report::{Options, wording};
+
+/// Collects the lines of one event and sends them as a whole.
+pub(in crate::report) struct Page {
+    options: Arc<Options>,
+    output: Output,
+    pending: String,
+}
+
+impl Page {
+    pub(in crate::report) fn new(options: Arc<Options>, output: Output) -> Self {
+        Self {
+            options,
+            output,
+            pending: String::new(),
+        }
+    }
+
+    /// Adds one piece of text behind the user's prefixes; a piece of several lines gets them once.
+    pub(in crate::report) fn line(&mut self, text: &str) {
+        self.pending.push_str(&self.timestamp());
+        if let (Endpoint::Client, Some(title)) = (self.options.endpoint, &self.options.title) {
+            // Only lines of a client have the title, with two blanks.
+            let _ = write!(self.pending, "{title}:  ");
+        }
+
+        self.pending.push_str(text);
+        self.pending.push('\n');
+    }
+
+    /// Program and host.
+    pub(in crate::report) fn identify(&mut self) {
+        let options = Arc::clone(&self.options);
+        self.line(&options.version);
+        self.line(&options.system_info);
+    }
+
+    /// Writes the collected lines.
+    pub(in crate::report) fn send(&mut self) -> Result<(), SinkError> {
+        let text = std::mem::take(&mut self.pending);
+        Ok(self.output.report(text)?)
+    }
+
+    /// Writes a warning at once.
+    pub(in crate::report) fn warning(&self, text: &str) {
+        self.output.error(&format!("warning: {text}\n"));
+    }
+
+    /// Writes the lines of a failure at once.
+    pub(super) fn failure(&self, failure: &Failure) {
+        let mut text = String::new();
+        for line in wording::failure_lines(failure, self.options.endpoint) {
+            let _ = writeln!(text, "{}{PROGRAM}: {line}", self.timestamp());
+        }
+        self.output.error(&text);
+    }
+
+    fn timestamp(&self) -> String {
+        match &self.options.timestamps {
+            Some(format) => local_time(format, &Zoned::now()),
+            None => String::new(),
+        }
+    }
+}
+
+/// Formats a time like strftime(3) in the C locale. What is no conversion stays as it is.
+fn local_time(format: &str, time: &Zoned) -> String {
+    // An unknown conversion must not lose the line.
+    let config = strtime::Config::new().lenient(true);
+    let mut text = String::new();
+
+    let broken_down = strtime::BrokenDownTime::from(time);
+    match broken_down.format_with_config(&config, c_locale(format), &mut text) {
+        Ok(()) => text,
+        Err(_) => format.to_owned(),
+    }
+}
+
+/// Spells out the conversions whose meaning depends on the locale.
+fn c_locale(format: &str) -> String {
+    let mut spelled = String::new();
+    let mut chars = format.chars();
+    while let Some(c) = chars.next() {
+        let conversion = if c == '%' { chars.next() } else { None };
+        match (c, conversion) {
+            ('%', Some('c')) => spelled.push_str("%a %b %e %H:%M:%S %Y"),
+            ('%', Some('x')) => spelled.push_str("%m/%d/%y"),
+            ('%', Some('X')) => spelled.push_str("%H:%M:%S"),
+            ('%', Some('r')) => spelled.push_str("%I:%M:%S %p"),
+            (c, conversion) => {
+                spelled.push(c);
+                spelled.extend(conversion);
+            }
+        }
+    }
+
+    spelled
+}
+
+const PROGRAM: &str = "iperf3";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conversions_of_the_c_locale_are_known() {
+        let time = jiff::Timestamp::from_second(1_793_645_610).expect("in range");
+        let time = time.to_zoned(jiff::tz::TimeZone::UTC);
+
+        let rows = [
+            ("%c ", "Mon Nov  2 18:53:30 2026 "),
+            ("%Y-%m-%dT%H:%M:%S ", "2026-11-02T18:53:30 "),
+            ("%x %X %r", "11/02/26 18:53:30 06:53:30 PM"),
+            ("%%c 100%", "%c 100%"),
+            ("%s", "1793645610"),
+        ];
+        for (format, expected) in rows {
+            assert_eq!(local_time(format, &time), expected, "{format}");
+        }
+    }
+}

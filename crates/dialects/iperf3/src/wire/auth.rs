@@ -1,0 +1,321 @@
+//! Proof of identity: user, password and time, encrypted with the server's RSA public key.
+//!
+//! The token is RSA-encrypted text in Base64. Releases since 3.17 pad it with OAEP (SHA-1, RFC 8017
+//! section 7.1), earlier ones with PKCS#1 v1.5 (section 7.2). The server compares with a file of
+//! `user,hash` lines.
+
+mod accepted_tokens;
+#[cfg(feature = "auth")]
+mod pem;
+#[cfg(feature = "auth")]
+mod rsa;
+#[cfg(not(feature = "auth"))]
+#[path = "auth/absent.rs"]
+mod rsa;
+#[cfg(all(test, feature = "auth"))]
+mod tests;
+
+use std::fmt;
+use std::time::Duration;
+
+use linerate_model::spec::{AcceptedPadding, Credentials};
+use thiserror::Error;
+
+use accepted_tokens::AcceptedTokens;
+
+/// Key or credentials that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AuthError {
+    /// The text holds no key of the wanted kind.
+    #[error("not an unencrypted RSA {0} key in PEM form")]
+    NoKey(&'static str),
+    /// The key is encrypted.
+    #[error(
+        "the RSA private key is encrypted with a passphrase, which a server has no terminal to ask \
+         for; `openssl pkey -in KEY -out NEW_KEY` writes it without one (keep it readable by its \
+         owner alone)"
+    )]
+    Encrypted,
+    /// The cryptographic library refuses the key.
+    #[error("unusable RSA key: {0} (2048 to 8192 bits are supported)")]
+    BadKey(String),
+    /// Servers read both as words.
+    #[error(
+        "user name and password must not be empty or contain blanks: servers cannot accept them"
+    )]
+    Blank,
+    /// RSA encrypts at most as many bytes as the key has, less the padding.
+    #[error("user name and password are too long for this key")]
+    TooLong,
+    /// The user file separates fields by commas and lines by line ends, and `#` begins a comment.
+    #[error(
+        "a user name must not hold a comma or control character, begin with #, or be longer than \
+         256 bytes"
+    )]
+    UserName,
+    /// This program was built small.
+    #[error("this build does not support authentication")]
+    NotBuilt,
+}
+
+/// Why a client was refused. For the operator only; the client learns nothing but the refusal.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The client sent no token.
+    #[error("the client sent no credentials")]
+    NoToken,
+    /// Not Base64, or not the three lines after decryption.
+    #[error("malformed token: the client's token is not Base64, or not user, password and time")]
+    Malformed,
+    /// The token does not decrypt with the padding this server accepts.
+    #[error(
+        "padding mismatch: the client's token does not decrypt with {accepted} padding (clients up \
+         to 3.16 use PKCS#1 v1.5, later ones OAEP; a token made with another key looks the same)"
+    )]
+    Padding {
+        /// Paddings that the server accepts.
+        accepted: &'static str,
+    },
+    /// The clocks differ too much.
+    #[error("clock skew: the client's clock differs by {seconds} s")]
+    Skew {
+        /// Client minus server.
+        seconds: i64,
+    },
+    /// The users file has no such user.
+    #[error("unknown user")]
+    UnknownUser,
+    /// The password is another one.
+    #[error("wrong password")]
+    WrongPassword,
+    /// The users file has no entries.
+    #[error("the users file has no entries, or cannot be read")]
+    NoUsers,
+    /// The token was good, and was used before.
+    #[error("replayed token: it has been used for a login before")]
+    Replayed,
+    /// Too many logins from there failed; this one was not checked.
+    #[error("too many failed logins from this address")]
+    LockedOut,
+}
+
+impl Refusal {
+    /// A stable word for machines.
+    #[must_use]
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::NoToken => "no_credentials",
+            Self::Malformed => "malformed_token",
+            Self::Padding { .. } => "padding_mismatch",
+            Self::Skew { .. } => "clock_skew",
+            Self::UnknownUser => "unknown_user",
+            Self::WrongPassword => "wrong_password",
+            Self::NoUsers => "no_users",
+            Self::Replayed => "replayed_token",
+            Self::LockedOut => "too_many_failures",
+        }
+    }
+}
+
+/// Longest user name of a user file in bytes; the original reads lines of at most 1023.
+const USER_NAME_BYTES_MAX: usize = 256;
+
+/// Checks whether a user file and a token can hold this name.
+///
+/// # Errors
+/// Why not.
+pub fn check_user_name(username: &str) -> Result<(), AuthError> {
+    if is_blank(username) {
+        return Err(AuthError::Blank);
+    }
+
+    let separates = |c: char| c == ',' || c.is_control();
+    if username.contains(separates)
+        || username.starts_with('#')
+        || username.len() > USER_NAME_BYTES_MAX
+    {
+        return Err(AuthError::UserName);
+    }
+
+    Ok(())
+}
+
+/// The line of the user file for this user and password, without a line end.
+///
+/// # Errors
+/// When the file cannot hold the name, or no token can hold the password.
+pub fn users_file_line(username: &str, password: &str) -> Result<String, AuthError> {
+    check_user_name(username)?;
+    if is_blank(password) {
+        return Err(AuthError::Blank);
+    }
+    if !cfg!(feature = "auth") {
+        return Err(AuthError::NotBuilt);
+    }
+
+    Ok(format!("{username},{}", password_hash(username, password)))
+}
+
+fn password_hash(username: &str, password: &str) -> String {
+    rsa::sha256_hex(&format!("{{{username}}}{password}"))
+}
+
+/// Servers read user name and password as words.
+fn is_blank(text: &str) -> bool {
+    text.is_empty() || text.contains(char::is_whitespace)
+}
+
+/// Makes the token a client sends. `unix_s` is the wall-clock time in s since 1970.
+///
+/// # Errors
+/// When the key is unusable or user name or password cannot be sent.
+pub fn make_token(credentials: &Credentials, unix_s: i64) -> Result<String, AuthError> {
+    if is_blank(&credentials.username) || is_blank(&credentials.password) {
+        return Err(AuthError::Blank);
+    }
+
+    let Credentials {
+        username, password, ..
+    } = credentials;
+    // The layout of encode_auth_setting (iperf_auth.c), blanks included.
+    let plain = format!("user: {username}\npwd:  {password}\nts:   {unix_s}");
+    rsa::encrypt(
+        &credentials.public_key_pem,
+        credentials.pkcs1_padding,
+        plain.as_bytes(),
+    )
+}
+
+/// Checks tokens with the server's private key.
+pub struct Authenticator {
+    key: rsa::PrivateKey,
+    max_skew: Duration,
+    accepted: AcceptedTokens,
+}
+
+impl fmt::Debug for Authenticator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authenticator")
+            .field("max_skew", &self.max_skew)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Authenticator {
+    /// Reads the private key (PKCS#8 or PKCS#1, unencrypted PEM). The old padding invites timing
+    /// attacks (CVE-2024-26306), so it must be asked for.
+    ///
+    /// # Errors
+    /// When the key is unusable.
+    pub fn new(
+        private_key_pem: &str,
+        padding: AcceptedPadding,
+        max_skew: Duration,
+    ) -> Result<Self, AuthError> {
+        Ok(Self {
+            key: rsa::PrivateKey::new(private_key_pem, padding)?,
+            max_skew,
+            accepted: AcceptedTokens::default(),
+        })
+    }
+
+    /// Checks a client's token against the users file's text and returns the user's name. A token
+    /// is accepted once.
+    ///
+    /// # Errors
+    /// Why the client is refused.
+    pub fn check(
+        &self,
+        token: Option<&str>,
+        users_file: &str,
+        unix_s: i64,
+    ) -> Result<String, Refusal> {
+        let token = token.ok_or(Refusal::NoToken)?;
+        let plain = self.key.decrypt(token)?;
+        let claim = Claim::parse(&plain).ok_or(Refusal::Malformed)?;
+
+        // Known or not, on time or not: the hash is computed and every line is compared.
+        let verdict = look_up(users_file, claim.user, claim.password);
+        let seconds = claim.unix_s.saturating_sub(unix_s);
+        if seconds.unsigned_abs() > self.max_skew.as_secs() {
+            return Err(Refusal::Skew { seconds });
+        }
+
+        verdict?;
+        // There is one way to write a ciphertext in Base64, so the text identifies it.
+        let max_skew_s = i64::try_from(self.max_skew.as_secs()).unwrap_or(i64::MAX);
+        let oldest_unix_s = unix_s.saturating_sub(max_skew_s);
+        if !self
+            .accepted
+            .is_first_use(rsa::sha256_hex(token), claim.unix_s, oldest_unix_s)
+        {
+            return Err(Refusal::Replayed);
+        }
+
+        Ok(claim.user.to_owned())
+    }
+}
+
+/// Checks for a passphrase of a private key: PKCS#8 (RFC 5958, section 3), or the older form with a
+/// header (RFC 1421).
+#[must_use]
+pub fn is_encrypted(private_key_pem: &str) -> bool {
+    private_key_pem.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
+        || private_key_pem.contains("Proc-Type: 4,ENCRYPTED")
+}
+
+/// Checks a user name and a password that came in another way than by a token. `users_file` is the
+/// text of the users file.
+///
+/// # Errors
+/// Why the client is refused.
+pub fn check_password(user: &str, password: &str, users_file: &str) -> Result<(), Refusal> {
+    look_up(users_file, user, password)
+}
+
+/// Contents of a token.
+struct Claim<'a> {
+    user: &'a str,
+    password: &'a str,
+    unix_s: i64,
+}
+
+impl<'a> Claim<'a> {
+    fn parse(plain: &'a [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(plain).ok()?;
+        // Real clients end the text with a NUL or a line end.
+        let mut lines = text.trim_end_matches(['\0', '\n']).splitn(3, '\n');
+        let user = lines.next()?.strip_prefix("user: ")?;
+        let password = lines.next()?.strip_prefix("pwd:  ")?;
+        let unix_s = lines.next()?.strip_prefix("ts:   ")?.parse().ok()?;
+
+        Some(Self {
+            user,
+            password,
+            unix_s,
+        })
+    }
+}
+
+fn look_up(users_file: &str, name: &str, password: &str) -> Result<(), Refusal> {
+    let hash = password_hash(name, password);
+    let mut verdict = Err(Refusal::NoUsers);
+
+    for line in users_file.lines().filter(|line| !line.starts_with('#')) {
+        let mut fields = line.trim_end_matches('\r').split(',');
+        let (Some(user), Some(expected)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        // No early return: the time must not reveal which line has the name.
+        let same_hash = rsa::equal(expected.as_bytes(), hash.as_bytes());
+        verdict = match (verdict, user == name, same_hash) {
+            (Ok(()), ..) | (_, true, true) => Ok(()),
+            (_, true, false) | (Err(Refusal::WrongPassword), ..) => Err(Refusal::WrongPassword),
+            _ => Err(Refusal::UnknownUser),
+        };
+    }
+
+    verdict
+}

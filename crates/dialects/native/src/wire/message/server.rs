@@ -1,0 +1,367 @@
+//! Messages of the server.
+
+use std::fmt;
+
+use linerate_model::json_path;
+use linerate_model::path::EndpointPhase;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::{Fault, Message, NESTING_MAX, SERVER_MESSAGE_MAX_BYTES, TOKENS_MAX, bounds};
+
+/// A message of the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ServerMessage {
+    /// Proof of the token that the client has proved.
+    Prove {
+        /// HMAC-SHA-256, 64 hexadecimal digits.
+        proof: String,
+    },
+    /// The session begins.
+    Welcome(Box<Welcome>),
+    /// The client is in the queue. At most once per second.
+    Turn {
+        /// Clients before it in the queue.
+        position: u32,
+        /// Expected wait in ms.
+        wait_ms: u64,
+    },
+    /// The session, or the phase that was to be opened, is refused.
+    Refused {
+        /// Short name of the reason.
+        clause: String,
+        /// Explanation.
+        text: String,
+        /// The limit that applies.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<String>,
+    },
+    /// The phase can be started.
+    Ready(Ready),
+    /// The phase began.
+    Started {
+        /// Number of the phase.
+        phase: u32,
+        /// Server's monotonic clock, ns.
+        at_ns: u64,
+    },
+    /// The phase ended.
+    PhaseResult {
+        /// Number of the phase.
+        phase: u32,
+        /// Measurements of the server.
+        result: Box<EndpointPhase>,
+    },
+    /// Answer to the client's clock. Not repeated.
+    Clock {
+        /// That of the request (t1).
+        sent_ns: u64,
+        /// When the request arrived, server's monotonic clock, ns (t2).
+        received_ns: u64,
+        /// When the answer left (t3).
+        replied_ns: u64,
+    },
+    /// Facts of the server's host.
+    Facts {
+        /// JSON; `null` where there are none.
+        facts: JsonText,
+    },
+    /// Response to the request of the client.
+    Response {
+        /// JSON.
+        body: JsonText,
+    },
+    /// The request of the client is refused; the session continues.
+    RequestRefused {
+        /// Short name of the reason.
+        clause: String,
+        /// Explanation.
+        text: String,
+    },
+    /// The client's last message was wrong; the session ends.
+    Fault {
+        /// Wrong member.
+        member: String,
+        /// The error.
+        text: String,
+    },
+    /// The session continues over this connection. Not repeated.
+    Resumed {
+        /// Number of the last message that arrived at the server.
+        received: u64,
+    },
+    /// Holds the connection open. Not repeated.
+    Keep,
+    /// The session ends.
+    Bye {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The session and its limits.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// Minor version.
+    pub minor: u32,
+    /// Optional parts of the protocol that both ends have.
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// Name and version of the program.
+    pub program: String,
+    /// Name of the session.
+    pub session: String,
+    /// Key of resumptions, 64 hexadecimal digits.
+    pub resume_secret: String,
+    /// Key of the tags of flows, 64 hexadecimal digits.
+    pub flow_secret: String,
+    /// Server's monotonic clock, ns.
+    pub server_ns: u64,
+    /// SHA-256 of the host's boot id, 64 hexadecimal digits; absent where the host has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+    /// Largest error of the host's wall clock as its kernel knows it (`maxerror`, adjtimex(2)), ns;
+    /// absent of a clock that is not synchronised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_error_ns: Option<u64>,
+    /// The host's wall clock minus its monotonic clock, ns; absent with [`Self::clock_error_ns`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub realtime_offset_ns: Option<i64>,
+    /// Other tests of the server at this moment.
+    pub concurrent: u32,
+    /// Facts of the host may be requested.
+    #[serde(default)]
+    pub facts: bool,
+    /// Limits of a phase.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+impl fmt::Debug for Welcome {
+    /// Without the secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Welcome")
+            .field("minor", &self.minor)
+            .field("features", &self.features)
+            .field("program", &self.program)
+            .field("session", &self.session)
+            .field("server_ns", &self.server_ns)
+            .field("boot_id", &self.boot_id)
+            .field("clock_error_ns", &self.clock_error_ns)
+            .field("realtime_offset_ns", &self.realtime_offset_ns)
+            .field("concurrent", &self.concurrent)
+            .field("facts", &self.facts)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Grants of the server for a session; absent without a limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Most streams of a phase per direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams_max: Option<u32>,
+    /// Most connections of requests and responses at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_max: Option<u32>,
+    /// Longest time of all phases, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_max_ns: Option<u64>,
+    /// Highest rate in bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<u64>,
+    /// Most bytes of all phases, both directions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_max: Option<u64>,
+}
+
+/// Tokens of a phase; 32 hexadecimal digits each, at most [`TOKENS_MAX`] together.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Number of the phase.
+    pub phase: u32,
+    /// Tokens of streams.
+    #[serde(default)]
+    pub streams: Vec<String>,
+    /// Tokens of UDP flows.
+    #[serde(default)]
+    pub flows: Vec<FlowGrant>,
+    /// Tokens of probes over new connections.
+    #[serde(default)]
+    pub probes: Vec<String>,
+    /// Parts of the phase that the server lacks, one sentence each.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+impl fmt::Debug for Ready {
+    /// Without the tokens.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ready")
+            .field("phase", &self.phase)
+            .field("streams", &self.streams.len())
+            .field("flows", &self.flows.len())
+            .field("probes", &self.probes.len())
+            .field("notes", &self.notes)
+            .finish()
+    }
+}
+
+/// A UDP flow that the client may open.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowGrant {
+    /// Number of the flow in its session.
+    pub flow: u32,
+    /// Single-use token, 32 hexadecimal digits.
+    pub token: String,
+}
+
+impl fmt::Debug for FlowGrant {
+    /// Without the token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FlowGrant")
+            .field("flow", &self.flow)
+            .finish_non_exhaustive()
+    }
+}
+
+/// JSON that is not examined here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonText(String);
+
+impl JsonText {
+    /// A text that can be sent. `None` if it is no JSON, or nested deeper than a message may be
+    /// around it.
+    #[must_use]
+    pub fn new(text: String) -> Option<Self> {
+        let is_flat = json_path::nested_too_deep(text.as_bytes(), NESTING_MAX - 1).is_none();
+        is_flat
+            .then(|| RawValue::from_string(text).ok())
+            .flatten()
+            .map(|raw| Self(raw.get().to_owned()))
+    }
+
+    /// `null`.
+    #[must_use]
+    pub fn null() -> Self {
+        Self("null".to_owned())
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+impl Serialize for JsonText {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        serde_json::from_str::<&RawValue>(&self.0)
+            .map_err(serde::ser::Error::custom)?
+            .serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for JsonText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(from).map(|raw| Self(raw.get().to_owned()))
+    }
+}
+
+impl Message for ServerMessage {
+    const MAX_BYTES: u32 = SERVER_MESSAGE_MAX_BYTES;
+
+    fn is_numbered(&self) -> bool {
+        !matches!(self, Self::Keep | Self::Clock { .. } | Self::Resumed { .. })
+    }
+
+    fn check(&mut self) -> Result<(), Fault> {
+        match self {
+            Self::Prove { proof } => bounds::hex::<32>("proof", proof),
+            Self::Welcome(welcome) => welcome.check(),
+            Self::Refused {
+                clause,
+                text,
+                limit,
+            } => {
+                [Some(clause), Some(text), limit.as_mut()]
+                    .into_iter()
+                    .flatten()
+                    .for_each(bounds::cut);
+                Ok(())
+            }
+            Self::RequestRefused { clause, text } => {
+                bounds::cut(clause);
+                bounds::cut(text);
+                Ok(())
+            }
+            Self::Ready(ready) => ready.check(),
+            Self::PhaseResult { result, .. } => bounds::result(result),
+            Self::Fault { member, text } => {
+                bounds::cut(member);
+                bounds::cut(text);
+                Ok(())
+            }
+            Self::Bye { reason } => {
+                bounds::cut(reason);
+                Ok(())
+            }
+            Self::Turn { .. }
+            | Self::Started { .. }
+            | Self::Clock { .. }
+            | Self::Facts { .. }
+            | Self::Response { .. }
+            | Self::Resumed { .. }
+            | Self::Keep => Ok(()),
+        }
+    }
+}
+
+impl Welcome {
+    fn check(&self) -> Result<(), Fault> {
+        bounds::names("features", &self.features)?;
+        bounds::name("program", &self.program)?;
+        bounds::name("session", &self.session)?;
+        bounds::hex::<32>("resume_secret", &self.resume_secret)?;
+        bounds::hex::<32>("flow_secret", &self.flow_secret)?;
+
+        self.boot_id
+            .as_deref()
+            .map_or(Ok(()), |text| bounds::hex::<32>("boot_id", text))
+    }
+}
+
+impl Ready {
+    fn check(&mut self) -> Result<(), Fault> {
+        for (member, len) in [("streams", self.streams.len()), ("flows", self.flows.len())] {
+            bounds::count(member, len, TOKENS_MAX)?;
+        }
+
+        let together = self
+            .streams
+            .len()
+            .saturating_add(self.flows.len())
+            .saturating_add(self.probes.len());
+        bounds::count("probes", together, TOKENS_MAX)?;
+        self.streams
+            .iter()
+            .try_for_each(|token| bounds::hex::<16>("streams", token))?;
+        self.flows
+            .iter()
+            .try_for_each(|grant| bounds::hex::<16>("flows.token", &grant.token))?;
+        self.probes
+            .iter()
+            .try_for_each(|token| bounds::hex::<16>("probes", token))?;
+
+        bounds::notes("notes", &mut self.notes)
+    }
+}

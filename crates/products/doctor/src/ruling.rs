@@ -1,0 +1,191 @@
+//! Outcomes of rules: a match with its evidence, or the reason why there is none.
+
+use linerate_model::finding::{Confidence, Evidence, Inapplicable, Severity};
+
+use crate::command::{Command, is_token};
+use crate::setting::Change;
+
+/// Outcome of a rule: it fires, or it does not for a reason.
+pub(crate) type Ruling = Result<Match, NoMatch>;
+
+/// Why a rule does not fire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NoMatch {
+    /// The facts rule it out.
+    Clear(String),
+    /// It is about something that the device or the test does not have.
+    NotApplicable(Inapplicable, String),
+    /// Facts are missing.
+    Unknown(Unknown),
+}
+
+/// Facts that a rule lacks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Unknown {
+    /// Keys of the missing facts and why each is missing.
+    pub(crate) missing: Vec<(String, String)>,
+    /// What the known facts suggest.
+    pub(crate) suspicion: Option<String>,
+    /// How to get a measurement that decides.
+    pub(crate) advice: Option<String>,
+}
+
+impl NoMatch {
+    /// The rule cannot be checked without `fact`.
+    pub(crate) fn missing(fact: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Unknown(Unknown {
+            missing: vec![(fact.into(), why.into())],
+            ..Unknown::default()
+        })
+    }
+}
+
+/// The rule is ruled out, because of `reason`.
+pub(crate) fn clear<T>(reason: impl Into<String>) -> Result<T, NoMatch> {
+    Err(NoMatch::Clear(reason.into()))
+}
+
+/// Continues when `holds`, otherwise the rule is ruled out.
+pub(crate) fn require(holds: bool, reason: impl FnOnce() -> String) -> Result<(), NoMatch> {
+    if holds {
+        Ok(())
+    } else {
+        Err(NoMatch::Clear(reason()))
+    }
+}
+
+/// The rule does not apply, because of `reason`.
+pub(crate) fn inapplicable<T>(to: Inapplicable, reason: impl Into<String>) -> Result<T, NoMatch> {
+    Err(NoMatch::NotApplicable(to, reason.into()))
+}
+
+/// The rule cannot be checked without `fact`.
+pub(crate) fn unknown<T>(fact: impl Into<String>, why: impl Into<String>) -> Result<T, NoMatch> {
+    Err(NoMatch::missing(fact, why))
+}
+
+/// Adds a suspicion to an outcome that is unknown.
+pub(crate) trait Suspect {
+    /// `suspicion` is added only when a fact is missing.
+    fn suspect(self, suspicion: impl FnOnce() -> String) -> Self;
+}
+
+impl<T> Suspect for Result<T, NoMatch> {
+    fn suspect(self, suspicion: impl FnOnce() -> String) -> Self {
+        self.map_err(|stop| match stop {
+            NoMatch::Unknown(unknown) => NoMatch::Unknown(Unknown {
+                suspicion: Some(unknown.suspicion.unwrap_or_else(suspicion)),
+                ..unknown
+            }),
+            other => other,
+        })
+    }
+}
+
+/// What a rule that fires adds to its text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Match {
+    pub(crate) evidence: Vec<Evidence>,
+    pub(crate) severity: Option<Severity>,
+    pub(crate) cap: Option<Confidence>,
+    pub(crate) remedy: Vec<String>,
+    pub(crate) undo: Vec<String>,
+    pub(crate) remedy_host: Option<String>,
+    pub(crate) advice: Option<String>,
+    pub(crate) persist: Option<String>,
+    pub(crate) needs: Vec<String>,
+    /// What it concerns, where that is not all of what the rule is applied to.
+    pub(crate) subjects: Vec<String>,
+}
+
+/// A match, to be filled with its evidence.
+pub(crate) fn matched() -> Match {
+    Match::default()
+}
+
+impl Match {
+    /// Quotes a fact and what it was compared with.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers pass numbers and texts alike"
+    )]
+    pub(crate) fn because(
+        mut self,
+        fact: impl Into<String>,
+        value: impl ToString,
+        threshold: impl Into<String>,
+    ) -> Self {
+        self.evidence
+            .push(Evidence::new(fact, value.to_string(), threshold));
+        self
+    }
+
+    pub(crate) fn because_all(mut self, evidence: Vec<Evidence>) -> Self {
+        self.evidence.extend(evidence);
+        self
+    }
+
+    pub(crate) fn severity(mut self, severity: Severity) -> Self {
+        self.severity = Some(severity);
+        self
+    }
+
+    /// Lowers the confidence to at most `cap`.
+    pub(crate) fn cap(mut self, cap: Confidence) -> Self {
+        self.cap = Some(self.cap.map_or(cap, |old| old.min(cap)));
+        self
+    }
+
+    /// A command that helps and the one that restores the former state; both need the right to
+    /// configure the network. Several are undone in reverse order.
+    pub(crate) fn fix(mut self, (command, undo): Change) -> Self {
+        self.undo.insert(0, undo.line().to_owned());
+        self.run(&command)
+    }
+
+    /// A command that helps and changes no setting.
+    pub(crate) fn run(mut self, command: &Command) -> Self {
+        self.remedy.push(command.line().to_owned());
+        self.need("CAP_NET_ADMIN")
+    }
+
+    /// The commands are for this host.
+    pub(crate) fn on(mut self, host: impl Into<String>) -> Self {
+        let host = host.into();
+        // A report has it behind each command.
+        let is_plain = host.split(' ').all(is_token);
+        self.remedy_host = Some(if is_plain {
+            host
+        } else {
+            "the host of the finding".to_owned()
+        });
+
+        self
+    }
+
+    pub(crate) fn advice(mut self, advice: impl Into<String>) -> Self {
+        let advice = advice.into();
+        self.advice = Some(
+            self.advice
+                .map_or_else(|| advice.clone(), |former| format!("{former}; {advice}")),
+        );
+        self
+    }
+
+    pub(crate) fn persist(mut self, hint: impl Into<String>) -> Self {
+        self.persist = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn subjects(mut self, subjects: Vec<String>) -> Self {
+        self.subjects = subjects;
+        self
+    }
+
+    pub(crate) fn need(mut self, need: &str) -> Self {
+        if !self.needs.iter().any(|known| known == need) {
+            self.needs.push(need.to_owned());
+        }
+        self
+    }
+}

@@ -1,0 +1,324 @@
+//! Samples this host in a thread until the watch ends.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use linerate_host::{Connections, ProcessTimes, Request, collect, is_peer_in_other_namespace};
+use linerate_model::snapshot::Snapshot;
+
+use crate::observation::PEER_IS_HERE;
+use crate::{Observed, Period};
+
+/// A host that is being read by a thread of its own.
+pub(super) struct Watch {
+    /// Nothing is ever sent; the end of the channel is the end of the watch.
+    end: Sender<()>,
+    thread: JoinHandle<Observed>,
+    _place: Place,
+}
+
+/// Most watches at once: a server must not spend its CPUs on reading itself because many clients
+/// ask.
+const PLACES: usize = 8;
+
+/// One of the watches that may go on at the same time.
+struct Place;
+
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+impl Place {
+    fn take() -> Option<Self> {
+        let one_more = |taken| (taken < PLACES).then_some(taken + 1);
+        TAKEN
+            .fetch_update(Relaxed, Relaxed, one_more)
+            .ok()
+            .map(|_| Self)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        TAKEN.fetch_sub(1, Relaxed);
+    }
+}
+
+/// What keys about the threads of this process begin with.
+pub(super) const OWN_THREADS: &str = "self.thread.";
+
+/// Time between two readings, unless the watch is shorter.
+pub(super) const STEP: Duration = Duration::from_secs(1);
+
+impl Watch {
+    /// Takes the first reading at once and one more every `step`. `None` when there are too many
+    /// watches already, or the system has no thread to spare.
+    pub(super) fn start(request: Request, step: Duration) -> Option<Self> {
+        let place = Place::take()?;
+        let (end, ended) = mpsc::channel::<()>();
+
+        let body = move || {
+            let times = ProcessTimes::read();
+            // A test of this process reports its own connections.
+            let connections = (!request.own_threads)
+                .then(|| Connections::read().ok())
+                .flatten();
+            let mut last = collect(&request);
+            let is_peer_here = request
+                .connected_from
+                .is_some_and(is_peer_in_other_namespace);
+            let mut period = Period::default();
+            let mut workers = WorkerCpus::default();
+            let (mut address_changes, mut former_address) = (0_u32, None);
+            let mut due = Instant::now();
+
+            loop {
+                due += step;
+                let over = ended.recv_timeout(due.saturating_duration_since(Instant::now()));
+                let mut next = collect(&request);
+
+                // Readings of one host by one process can only fail to subtract when the clock
+                // stands still.
+                let _ = period.extend(&last, &next);
+                if has_other_address(&last, &next) {
+                    address_changes += 1;
+                    former_address = last.text(NEXT_HOP).map(str::to_owned);
+                }
+
+                workers.add(&last, &next);
+                keep_threads(&mut next, last);
+                last = next;
+
+                if over != Err(RecvTimeoutError::Timeout) {
+                    ProcessTimes::read().record_since(&times, &mut last);
+                    if let Some((before, after)) = connections.zip(Connections::read().ok()) {
+                        after.record_since(&before, &mut last, request.peer);
+                    }
+
+                    let period = (period.intervals > 0).then_some(period);
+                    let is_resolved = last.text(NEXT_HOP).is_some();
+                    last.set_known(
+                        NEXT_HOP_CHANGES,
+                        is_resolved.then_some(address_changes),
+                        "rtnetlink:GETNEIGH",
+                    );
+
+                    if former_address.is_some() {
+                        last.set_known(
+                            "route.peer.lladdr_former",
+                            former_address,
+                            "rtnetlink:GETNEIGH",
+                        );
+                    }
+
+                    if is_peer_here {
+                        last.set(PEER_IS_HERE, true, "procfs:net");
+                    }
+
+                    name_dropping_rule(&mut last, period.as_ref());
+                    workers.record(&mut last);
+                    return Observed {
+                        snapshot: last,
+                        period,
+                    };
+                }
+            }
+        };
+        let thread = thread::Builder::new()
+            .name("linerate-watch".into())
+            .spawn(body)
+            .ok()?;
+        Some(Self {
+            end,
+            thread,
+            _place: place,
+        })
+    }
+
+    /// Takes the last reading.
+    pub(super) fn finish(self) -> Option<Observed> {
+        drop(self.end);
+        self.thread.join().ok()
+    }
+}
+
+const NEXT_HOP: &str = "route.peer.lladdr";
+const NEXT_HOP_CHANGES: &str = "route.peer.lladdr_changes";
+
+/// Whether the next hop has another link-layer address than before.
+fn has_other_address(before: &Snapshot, after: &Snapshot) -> bool {
+    before
+        .text(NEXT_HOP)
+        .zip(after.text(NEXT_HOP))
+        .is_some_and(|(before, after)| before != after)
+}
+
+/// Names the firewall rule that dropped most during the period, instead of the one that did since
+/// it was made.
+fn name_dropping_rule(last: &mut Snapshot, period: Option<&Period>) {
+    let drops = period
+        .into_iter()
+        .flat_map(Period::deltas)
+        .filter_map(|(key, delta)| {
+            let rule = key.strip_prefix("firewall.rule.")?.strip_suffix(".drops")?;
+            Some((delta.value, rule)).filter(|(packets, _)| *packets > 0)
+        });
+    let rule = drops
+        .max_by_key(|(packets, _)| *packets)
+        .map(|(_, rule)| rule.to_owned());
+    last.set_known("firewall.rule.drops", rule, "netfilter:GETRULE");
+}
+
+/// CPU time of the worker threads of this process by CPU, in ticks. The time of a step is that of
+/// the CPU on which the thread was at its end.
+#[derive(Default)]
+struct WorkerCpus(BTreeMap<u64, u64>);
+
+impl WorkerCpus {
+    /// Threads with less than this part of the busiest thread's time, such as the one that reads
+    /// the host, are no workers.
+    const MIN_PART: u64 = 10;
+
+    fn add(&mut self, before: &Snapshot, after: &Snapshot) {
+        let threads = after
+            .counters_under(OWN_THREADS)
+            .filter_map(|(key, counter)| {
+                let before = before.counters.get(&format!("{OWN_THREADS}{key}"))?;
+                let cpu =
+                    after.whole(&format!("{OWN_THREADS}{}.cpu", key.strip_suffix(".ticks")?))?;
+                Some((cpu, counter.v.saturating_sub(before.v)))
+            });
+        let threads: Vec<(u64, u64)> = threads.collect();
+        let most = threads.iter().map(|(_, ticks)| *ticks).max().unwrap_or(0);
+
+        for (cpu, ticks) in threads
+            .into_iter()
+            .filter(|(_, ticks)| *ticks > most / Self::MIN_PART)
+        {
+            *self.0.entry(cpu).or_default() += ticks;
+        }
+    }
+
+    fn record(&self, snapshot: &mut Snapshot) {
+        let all: u64 = self.0.values().sum();
+        for (cpu, ticks) in &self.0 {
+            snapshot.set_in(
+                format!("self.on_cpu.{cpu}.percent"),
+                (ticks * 100 + all / 2) / all,
+                "%",
+                "procfs:stat",
+            );
+        }
+    }
+}
+
+/// Threads that are gone leave their facts behind.
+fn keep_threads(next: &mut Snapshot, last: Snapshot) {
+    let threads = last
+        .facts
+        .into_iter()
+        .filter(|(key, _)| key.starts_with(OWN_THREADS));
+    for (key, fact) in threads {
+        next.facts.entry(key).or_insert(fact);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::snapshot::{Snapshot, Source};
+
+    use crate::Period;
+
+    use super::{
+        NEXT_HOP, OWN_THREADS, PLACES, Place, WorkerCpus, has_other_address, name_dropping_rule,
+    };
+
+    #[test]
+    fn time_of_the_workers_is_that_of_the_cpu_each_was_on() {
+        let at = |threads: [(u64, i64); 3]| {
+            let mut snapshot = Snapshot::new("a", Source::Live);
+            for (thread, (ticks, cpu)) in threads.into_iter().enumerate() {
+                snapshot.count(format!("{OWN_THREADS}{thread}.ticks"), ticks, None);
+                snapshot.set(format!("{OWN_THREADS}{thread}.cpu"), cpu, "test");
+            }
+            snapshot
+        };
+        let mut workers = WorkerCpus::default();
+
+        let steps = [
+            at([(0, 0), (50, 1), (7, 2)]),
+            at([(60, 0), (90, 1), (9, 2)]),
+            at([(120, 1), (130, 1), (11, 2)]),
+        ];
+        steps
+            .windows(2)
+            .for_each(|pair| workers.add(&pair[0], &pair[1]));
+        let mut last = Snapshot::new("a", Source::Live);
+        workers.record(&mut last);
+
+        let percent = |cpu: u32| last.whole(&format!("self.on_cpu.{cpu}.percent"));
+        assert_eq!(
+            [percent(0), percent(1), percent(2)],
+            [Some(30), Some(70), None]
+        );
+    }
+
+    #[test]
+    fn address_of_the_next_hop_changes_only_between_two_that_are_known() {
+        let at = |address: Option<&str>| {
+            let mut snapshot = Snapshot::new("a", Source::Live);
+            snapshot.set_known(NEXT_HOP, address, "test");
+            snapshot
+        };
+        let (none, first, second) = (
+            at(None),
+            at(Some("02:00:00:00:00:01")),
+            at(Some("02:00:00:00:00:02")),
+        );
+        assert!(has_other_address(&first, &second) && !has_other_address(&first, &first));
+        assert!(!has_other_address(&none, &first) && !has_other_address(&first, &none));
+    }
+
+    #[test]
+    fn rule_that_drops_during_the_period_is_named() {
+        let at = |seconds: u64, drops: [u64; 2]| {
+            let mut snapshot = Snapshot::new("a", Source::Live);
+            snapshot.monotonic_ns = Some(seconds * 1_000_000_000);
+
+            for (handle, drops) in drops.into_iter().enumerate() {
+                snapshot.count(
+                    format!("firewall.rule.ip t.c input handle {handle}.drops"),
+                    drops,
+                    None,
+                );
+            }
+
+            snapshot.set("firewall.rule.drops", "ip t.c input handle 0", "test");
+            snapshot
+        };
+        let [first, mut quiet, mut last] = [at(1, [900, 0]), at(2, [900, 0]), at(2, [901, 50])];
+        let period = Period::over(&[first.clone(), last.clone()]);
+        name_dropping_rule(&mut last, period.as_ref());
+        assert_eq!(
+            last.text("firewall.rule.drops"),
+            Some("ip t.c input handle 1")
+        );
+
+        let period = Period::over(&[first, quiet.clone()]);
+        name_dropping_rule(&mut quiet, period.as_ref());
+        assert_eq!(
+            quiet.text("firewall.rule.drops"),
+            Some("ip t.c input handle 0")
+        );
+    }
+
+    #[test]
+    fn watches_are_limited_and_make_room_again() {
+        let places: Vec<_> = std::iter::from_fn(Place::take).take(PLACES + 1).collect();
+        assert_eq!(places.len(), PLACES);
+        assert!(Place::take().is_none());
+        drop(places);
+        assert!(Place::take().is_some());
+    }
+}

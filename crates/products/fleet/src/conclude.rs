@@ -1,0 +1,32 @@
+//! From rounds of tests to findings.
+
+mod blocks;
+mod classification;
+mod discovery;
+mod effects;
+mod explore;
+pub mod fairness;
+mod findings;
+pub mod groups;
+pub mod hash_collision;
+pub mod hosts;
+pub mod interference;
+mod known_good;
+pub mod ladder;
+mod matrix;
+pub mod period;
+mod reference;
+pub mod shared_slot;
+pub mod trials;
+
+#[cfg(test)]
+mod explore_tests;
+#[cfg(test)]
+mod golden_tests;
+
+pub use blocks::SlowUplink;
+pub use classification::{contention, findings};
+pub use effects::{Analysis, analyse};
+pub use explore::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner, explore};
+pub(crate) use findings::because;
+pub use findings::{NO_FINDING, headline, ranked};

@@ -1,0 +1,277 @@
+//! Effects of hosts and pairs: how much slower than the reference, and which of them are no chance.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::fleet::{
+    Cell, EndEffect, FleetEffects, HostEffect, HostId, PairEffect, PairSuspect,
+};
+
+use super::blocks::{SlowUplink, slow_uplinks};
+use super::discovery::{Candidate, Gates, slow};
+use super::known_good::KnownGood;
+use super::matrix::{Entry, Matrix};
+use super::reference::{Reference, scale};
+use linerate_model::stats::median;
+
+/// What the cells of one path and variant show.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Analysis {
+    /// Effects of hosts and pairs.
+    pub effects: FleetEffects,
+    /// Racks between which hosts that are good elsewhere are slow. Their pairs are among those of
+    /// the effects.
+    pub uplinks: Vec<SlowUplink>,
+}
+
+/// Analyses cells of one path, variant and mode; `None` without a usable one. `racks` has the rack
+/// of each host whose rack is known.
+///
+/// The logarithm of a rate is the reference plus the least of 0, the effect of the source and the
+/// effect of the sink.
+#[must_use]
+pub fn analyse(cells: &[&Cell], racks: &BTreeMap<HostId, String>) -> Option<Analysis> {
+    let first = cells.first()?;
+    let matrix = Matrix::of(cells);
+    let racks: Vec<Option<&str>> = matrix
+        .hosts
+        .iter()
+        .map(|host| racks.get(host).map(String::as_str))
+        .collect();
+
+    let clearance = KnownGood::of(&matrix)?;
+    let reference = Reference::of(&matrix, &clearance, &racks);
+    let fit = Fit::new(&matrix, &clearance, reference.rate);
+    let scale = fit.scale(&reference, &racks);
+    let gates = Gates { scale };
+    let (hosts, pairs) = fit.judged(&gates);
+    let uplinks = slow_uplinks(&matrix, &clearance, &racks, reference.rate, &gates);
+    let mut effects = FleetEffects::default();
+    effects.path = first.task.path.to_string();
+    effects.variant = first.task.variant.to_string();
+    effects.reference = reference.rate.exp();
+    effects.is_relative = matrix.is_relative;
+    effects.scale = scale;
+    effects.hosts = hosts;
+    effects.pairs = pairs;
+
+    Some(Analysis { effects, uplinks })
+}
+
+/// Effects of both directions of each host, in the logarithm.
+struct Fit<'a> {
+    matrix: &'a Matrix,
+    clearance: &'a KnownGood,
+    reference: f64,
+    sends: Vec<End>,
+    receives: Vec<End>,
+}
+
+/// One direction of a host.
+#[derive(Debug, Clone, Copy, Default)]
+struct End {
+    is_cleared: bool,
+    /// Median over its cells with cleared ends; absent without one.
+    effect: Option<f64>,
+    cells: usize,
+}
+
+impl<'a> Fit<'a> {
+    fn new(matrix: &'a Matrix, clearance: &'a KnownGood, reference: f64) -> Self {
+        let hosts = matrix.hosts.len();
+        let (mut sent, mut received) = (vec![Vec::new(); hosts], vec![Vec::new(); hosts]);
+
+        for entry in &matrix.entries {
+            let distance = entry.ln - reference;
+            if let Some(sent) = sent
+                .get_mut(entry.source)
+                .filter(|_| clearance.has_sink(entry))
+            {
+                sent.push(distance);
+            }
+
+            if let Some(received) = received
+                .get_mut(entry.sink)
+                .filter(|_| clearance.has_source(entry))
+            {
+                received.push(distance);
+            }
+        }
+
+        let end = |(distances, is_cleared): (Vec<f64>, &bool)| {
+            // Else one slow pair would be an effect of both of its ends.
+            let effect = if *is_cleared {
+                Some(0.0)
+            } else {
+                median(&distances)
+            };
+            End {
+                is_cleared: *is_cleared,
+                effect,
+                cells: distances.len(),
+            }
+        };
+        let sends = sent.into_iter().zip(&clearance.sources).map(end).collect();
+
+        let receives = received
+            .into_iter()
+            .zip(&clearance.sinks)
+            .map(end)
+            .collect();
+        Self {
+            matrix,
+            clearance,
+            reference,
+            sends,
+            receives,
+        }
+    }
+
+    /// Scale of the residuals of good blocks and good cells.
+    fn scale(&self, reference: &Reference<'_>, racks: &[Option<&str>]) -> f64 {
+        let rack = |host: usize| racks.get(host).copied().flatten();
+        let (mut cleared, mut all) = (Vec::new(), Vec::new());
+
+        for entry in &self.matrix.entries {
+            let effects = self
+                .sends
+                .get(entry.source)
+                .zip(self.receives.get(entry.sink));
+            let effects = effects.and_then(|(sends, receives)| sends.effect.zip(receives.effect));
+            let Some((sends, receives)) = effects else {
+                continue;
+            };
+            let residual = entry.ln - self.reference - sends.min(receives).min(0.0);
+            let block = (rack(entry.source), rack(entry.sink));
+            let Some(residual) = reference.within_block(block, residual) else {
+                continue;
+            };
+            all.push(residual);
+
+            if self.clearance.has_both(entry) {
+                cleared.push(residual);
+            }
+        }
+
+        scale(&cleared, &all)
+    }
+
+    /// What alone can explain a slow entry, and how slow it is against what its ends allow.
+    fn suspect(&self, entry: &Entry) -> Option<(PairSuspect, f64)> {
+        let distance = entry.ln - self.reference;
+        if self.clearance.has_both(entry) {
+            return Some((PairSuspect::Pair, distance));
+        }
+
+        let sends = self.sends.get(entry.source)?;
+        let receives = self.receives.get(entry.sink)?;
+        let is_undecided = sends.effect.is_none() && receives.effect.is_none();
+        is_undecided.then_some((PairSuspect::OneOfTwo, distance))
+    }
+
+    /// All effects with their significance, and the slow pairs.
+    fn judged(&self, gates: &Gates) -> (Vec<HostEffect>, Vec<PairEffect>) {
+        let pairs: Vec<(&Entry, PairSuspect, f64)> = self
+            .matrix
+            .entries
+            .iter()
+            .filter_map(|entry| {
+                self.suspect(entry)
+                    .map(|(suspect, effect)| (entry, suspect, effect))
+            })
+            .collect();
+        let of_end = |end: &End| Candidate {
+            effect: end.effect.unwrap_or(0.0),
+            cells: end.cells,
+        };
+        let ends = self.sends.iter().chain(&self.receives).map(of_end);
+        let of_pair = pairs.iter().map(|(.., effect)| Candidate {
+            effect: *effect,
+            cells: 0,
+        });
+        let judged = slow(&ends.chain(of_pair).collect::<Vec<_>>(), gates);
+        let hosts = self.matrix.hosts.len();
+        let verdict = |at: usize| judged.get(at).copied().unwrap_or((1.0, false));
+        let end = |end: &End, at: usize| {
+            let (p, is_slow) = verdict(at);
+            let effect = end.effect.map(f64::exp_m1);
+            let cells = u32::try_from(end.cells).unwrap_or(u32::MAX);
+            let mut found = EndEffect::default();
+            found.is_cleared = end.is_cleared;
+            found.effect = effect;
+            found.cells = cells;
+            found.p = effect.map(|_| p);
+            found.is_slow = is_slow;
+
+            found
+        };
+
+        let ends = self
+            .matrix
+            .hosts
+            .iter()
+            .zip(self.sends.iter().zip(&self.receives))
+            .enumerate();
+        let of_host = |(at, (host, (sends, receives))): (usize, (&HostId, (&End, &End)))| {
+            HostEffect::new(host.clone(), end(sends, at), end(receives, hosts + at))
+        };
+        let effects = ends.map(of_host).collect();
+        let is_slow = |(at, _): &(usize, &(&Entry, PairSuspect, f64))| verdict(2 * hosts + at).1;
+        let slow = pairs
+            .iter()
+            .enumerate()
+            .filter(is_slow)
+            .map(|(_, pair)| *pair)
+            .collect();
+
+        (effects, self.named(slow))
+    }
+
+    /// Slow pairs, strongest first, with the names of their hosts. Where no end at all is cleared,
+    /// there is no reference.
+    fn named(&self, mut pairs: Vec<(&Entry, PairSuspect, f64)>) -> Vec<PairEffect> {
+        let has_reference = self
+            .matrix
+            .entries
+            .iter()
+            .any(|entry| self.clearance.has_both(entry));
+        pairs.retain(|_| has_reference);
+        pairs.sort_by(|(.., a), (.., b)| a.total_cmp(b));
+
+        let host = |at: usize| self.matrix.hosts.get(at).cloned();
+        let named = pairs.into_iter().filter_map(|(entry, suspect, effect)| {
+            let (source, sink) = (host(entry.source)?, host(entry.sink)?);
+            Some(PairEffect::new(source, sink, effect.exp_m1(), suspect))
+        });
+        named.collect()
+    }
+}
+
+impl Analysis {
+    /// Hosts that need more tests: slow ends, and ends of pairs that no third host decides.
+    #[must_use]
+    pub fn suspects(&self) -> Vec<HostId> {
+        let slow = self
+            .effects
+            .hosts
+            .iter()
+            .filter(|host| host.sends.is_slow || host.receives.is_slow);
+        let undecided = self
+            .effects
+            .pairs
+            .iter()
+            .filter(|pair| pair.suspect == PairSuspect::OneOfTwo);
+        let undecided = undecided.flat_map(|pair| [&pair.source, &pair.sink]);
+        let all: BTreeSet<&HostId> = slow.map(|host| &host.host).chain(undecided).collect();
+
+        all.into_iter().cloned().collect()
+    }
+
+    /// Hosts of which both directions are cleared, those of most cells first.
+    #[must_use]
+    pub fn references(&self) -> Vec<HostId> {
+        let is_good = |host: &&HostEffect| host.sends.is_cleared && host.receives.is_cleared;
+        let mut good: Vec<&HostEffect> = self.effects.hosts.iter().filter(is_good).collect();
+        good.sort_by_key(|host| std::cmp::Reverse(host.sends.cells + host.receives.cells));
+        good.into_iter().map(|host| host.host.clone()).collect()
+    }
+}

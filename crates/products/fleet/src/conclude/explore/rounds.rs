@@ -1,0 +1,282 @@
+//! State of a run: cells, hosts, time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use linerate_model::finding::Finding;
+use linerate_model::fleet::{
+    Cell, CellFlag, CellOutcome, FleetEffects, FleetMode, HostId, HostPoisoning, NotRun,
+    NotRunReason, Round, Task,
+};
+
+use super::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner};
+use crate::conclude::ladder::LadderRow;
+use crate::conclude::{because, groups, ranked};
+use crate::plan::ladder::{self, Step};
+use crate::plan::{FleetPlan, rounds};
+
+/// A run that is being made.
+pub(super) struct Run<'a, R> {
+    plan: &'a FleetPlan,
+    pub(super) runner: &'a mut R,
+    pub(super) cells: BTreeMap<Task, Cell>,
+    pub(super) alive: BTreeSet<HostId>,
+    pub(super) ended: Option<FleetEnd>,
+    started: Duration,
+    rounds_done: usize,
+}
+
+impl<'a, R: RoundRunner> Run<'a, R> {
+    pub(super) fn new(plan: &'a FleetPlan, finished: Vec<Cell>, runner: &'a mut R) -> Self {
+        let with_result = finished
+            .into_iter()
+            .filter(|cell| cell.measurement().is_some());
+        let cells = with_result.map(|cell| (cell.task.clone(), cell)).collect();
+        let (alive, started) = (runner.alive(), runner.now());
+
+        Self {
+            plan,
+            runner,
+            cells,
+            alive,
+            ended: None,
+            started,
+            rounds_done: 0,
+        }
+    }
+
+    /// Runs tasks that have no cell yet, and once more those that a host did not confirm in time.
+    pub(super) fn tasks(&mut self, mut planned: Vec<Task>, mode: FleetMode) {
+        planned.retain(|task| !self.cells.contains_key(task));
+        let unconfirmed = self.passes(planned.clone(), mode, false);
+        self.passes(unconfirmed.into_iter().collect(), mode, true);
+        self.give_up(&planned, mode);
+    }
+
+    /// Runs tasks in rounds, which are computed anew when hosts leave or return. Returns the tasks
+    /// that may be run once more.
+    fn passes(
+        &mut self,
+        mut open: Vec<Task>,
+        mode: FleetMode,
+        is_catch_up: bool,
+    ) -> BTreeSet<Task> {
+        let mut again = BTreeSet::new();
+        loop {
+            let planned = rounds(&open, &self.alive, &self.plan.caps(mode), self.plan.seed);
+            let is_changed = self.pass(&planned, is_catch_up, &mut again);
+            if !is_changed {
+                return again;
+            }
+
+            open.retain(|task| !self.cells.contains_key(task) && !again.contains(task));
+        }
+    }
+
+    /// Runs rounds until the hosts change. Whether they did.
+    fn pass(&mut self, planned: &[Round], is_catch_up: bool, again: &mut BTreeSet<Task>) -> bool {
+        for (at, round) in planned.iter().enumerate() {
+            let left = planned.get(at..).unwrap_or_default();
+            let Some(cells) = self.run(round, left, again.len()) else {
+                return false;
+            };
+            let (unconfirmed, cells): (Vec<Cell>, _) = cells
+                .into_iter()
+                .partition(|cell| !is_catch_up && is_transient(cell));
+            again.extend(unconfirmed.into_iter().map(|cell| cell.task));
+            self.keep(cells, is_catch_up);
+
+            if self.has_changed() {
+                return true;
+            }
+        }
+
+        false
+    }
+
+    fn keep(&mut self, mut cells: Vec<Cell>, is_catch_up: bool) {
+        for cell in &mut cells {
+            if let CellOutcome::Measured(measurement) = &mut cell.outcome
+                && is_catch_up
+            {
+                measurement.flags.push(CellFlag::CaughtUp);
+            }
+        }
+
+        self.runner.keep(&cells);
+        self.cells
+            .extend(cells.into_iter().map(|cell| (cell.task.clone(), cell)));
+    }
+
+    /// Looks which hosts are alive. Whether others are than before.
+    fn has_changed(&mut self) -> bool {
+        let alive = self.runner.alive();
+        let has_changed = alive != self.alive;
+        self.alive = alive;
+        has_changed
+    }
+
+    /// Runs steps of a ladder that have no result yet and whose hosts are alive, and once more
+    /// those that a host did not confirm in time.
+    pub(super) fn steps(&mut self, steps: &[Step]) {
+        let finished = self.finished();
+        self.pass_of_steps(&ladder::rounds(steps, &finished), false);
+        let is_unconfirmed = |task: &Task| self.cells.get(task).is_some_and(is_transient);
+        let mut again = ladder::rounds(steps, &BTreeSet::new());
+        again.retain(|round| round.tasks.iter().any(is_unconfirmed));
+        self.pass_of_steps(&again, true);
+
+        let tasks: Vec<Task> = steps.iter().flat_map(|step| &step.tasks).cloned().collect();
+        self.give_up(&tasks, FleetMode::Ladder);
+    }
+
+    /// Tasks with a result.
+    pub(super) fn finished(&self) -> BTreeSet<Task> {
+        self.cells
+            .values()
+            .filter(|cell| cell.measurement().is_some())
+            .map(|cell| cell.task.clone())
+            .collect()
+    }
+
+    fn pass_of_steps(&mut self, planned: &[Round], is_catch_up: bool) {
+        for (at, round) in planned.iter().enumerate() {
+            if round.tasks.iter().any(|task| !self.can_run(task)) {
+                continue;
+            }
+
+            let Some(cells) = self.run(round, planned.get(at..).unwrap_or_default(), 0) else {
+                return;
+            };
+            self.keep(cells, is_catch_up);
+            self.has_changed();
+        }
+    }
+
+    fn can_run(&self, task: &Task) -> bool {
+        self.alive.contains(&task.source) && self.alive.contains(&task.sink)
+    }
+
+    /// One cell for each task of a round, the first of those that are left; `None` when the run has
+    /// ended. `unconfirmed` tasks of other rounds run once more.
+    fn run(&mut self, round: &Round, left: &[Round], unconfirmed: usize) -> Option<Vec<Cell>> {
+        if self.ended.is_some() {
+            return None;
+        }
+
+        let elapsed = self.runner.now().saturating_sub(self.started);
+        if elapsed + self.plan.round_time > self.plan.budget {
+            self.ended = Some(FleetEnd::Budget);
+            return None;
+        }
+
+        let is_open = |task: &&Task| !self.cells.contains_key(*task);
+        let open = left
+            .iter()
+            .flat_map(|round| &round.tasks)
+            .filter(is_open)
+            .count();
+
+        self.runner.progress(&FleetProgress {
+            round: round.clone(),
+            rounds_done: self.rounds_done,
+            rounds_planned: self.rounds_done + left.len(),
+            cells_left: open + unconfirmed,
+            left: self
+                .plan
+                .round_time
+                .saturating_mul(u32::try_from(left.len()).unwrap_or(u32::MAX)),
+        });
+        match self.runner.run(round) {
+            Ok(cells) => {
+                self.rounds_done += 1;
+                Some(complete(round, cells))
+            }
+            Err(RoundError::Cancelled) => {
+                self.ended = Some(FleetEnd::Cancelled);
+                None
+            }
+            Err(RoundError::Failed(reason)) => {
+                self.ended = Some(FleetEnd::Failed(reason));
+                None
+            }
+        }
+    }
+
+    /// Gives tasks without a cell their reason.
+    pub(super) fn give_up(&mut self, tasks: &[Task], mode: FleetMode) {
+        for task in tasks
+            .iter()
+            .filter(|task| !self.cells.contains_key(task))
+            .cloned()
+            .collect::<Vec<_>>()
+        {
+            let reason = match &self.ended {
+                _ if !self.can_run(&task) => NotRunReason::Unreachable,
+                Some(ended) => ended.reason(),
+                None => NotRunReason::Failed,
+            };
+            let outcome = CellOutcome::NotRun(NotRun::new(reason));
+            self.cells
+                .insert(task.clone(), Cell::new(task, mode, outcome));
+        }
+    }
+
+    /// The finding about two groups of hosts, with what separates them.
+    pub(super) fn groups(&self, cells: &[&Cell], hub: Option<&HostId>) -> Option<Finding> {
+        let (groups, finding) = groups::finding(cells, hub)?;
+        Some(because(
+            finding,
+            self.runner.separating(&groups.fast, &groups.slow),
+        ))
+    }
+
+    pub(super) fn into_outcome(
+        self,
+        findings: Vec<Finding>,
+        effects: Vec<FleetEffects>,
+        ladder: Vec<LadderRow>,
+        poisonings: Vec<HostPoisoning>,
+    ) -> FleetOutcome {
+        FleetOutcome {
+            cells: self.cells.into_values().collect(),
+            effects,
+            ladder,
+            poisonings,
+            findings: ranked(findings),
+            rounds: self.rounds_done,
+            ended: self.ended,
+        }
+    }
+}
+
+/// Whether a task has no result for a reason that another round may not have.
+fn is_transient(cell: &Cell) -> bool {
+    let reason = match &cell.outcome {
+        CellOutcome::Measured(_) => return false,
+        CellOutcome::NotRun(not_run) => not_run.reason,
+    };
+    matches!(
+        reason,
+        NotRunReason::SlowControl | NotRunReason::Late | NotRunReason::Lease
+    )
+}
+
+/// The cells of a round, in the order of its tasks. Cells of other tasks are left out.
+fn complete(round: &Round, cells: Vec<Cell>) -> Vec<Cell> {
+    let mut by_task: BTreeMap<Task, Cell> = cells
+        .into_iter()
+        .map(|cell| (cell.task.clone(), cell))
+        .collect();
+    let of_task = |task: &Task| {
+        let lacking = || {
+            let mut not_run = NotRun::new(NotRunReason::Failed);
+            not_run.detail = Some("no result".to_owned());
+            Cell::new(task.clone(), round.mode, CellOutcome::NotRun(not_run))
+        };
+        let mut cell = by_task.remove(task).unwrap_or_else(lacking);
+        cell.mode = round.mode;
+        cell
+    };
+    round.tasks.iter().map(of_task).collect()
+}

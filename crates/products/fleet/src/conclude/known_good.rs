@@ -1,0 +1,105 @@
+//! KnownGood: ends of paths that their best cell shows to be good.
+//!
+//! A path is as slow as its slowest part, so that one fast cell clears both of its ends, whatever
+//! their other cells are.
+
+use super::matrix::{Entry, Matrix};
+use linerate_model::stats::median;
+
+/// Ends within this distance of the reference are as good, in the logarithm: 5 %.
+pub(super) const TOLERANCE_LN: f64 = -0.051_293_294_387_550_58;
+/// Of as many cells, the second best counts: one cell may be high by chance.
+const CELLS_SECOND_MIN: usize = 4;
+
+/// Which ends are known to be good.
+pub(super) struct KnownGood {
+    /// Median over the hosts of their best cell. The median of all cells would count a slow host
+    /// once for each partner.
+    pub(super) reference: f64,
+    /// Distance from the reference within which an end is as good, a negative logarithm.
+    pub(super) tolerance: f64,
+    pub(super) sources: Vec<bool>,
+    pub(super) sinks: Vec<bool>,
+}
+
+impl KnownGood {
+    /// `None` without cells.
+    pub(super) fn of(matrix: &Matrix) -> Option<Self> {
+        let hosts = matrix.hosts.len();
+        let sent = by_end(&matrix.entries, hosts, |entry| entry.source);
+        let received = by_end(&matrix.entries, hosts, |entry| entry.sink);
+        let of_host = |(sent, received): (&Vec<f64>, &Vec<f64>)| {
+            let mut all: Vec<f64> = sent.iter().chain(received).copied().collect();
+            all.sort_unstable_by(|a, b| b.total_cmp(a));
+            best(&all)
+        };
+        let best_cells: Vec<f64> = sent.iter().zip(&received).filter_map(of_host).collect();
+        let reference = median(&best_cells)?;
+
+        // Noise beyond the tolerance would clear few ends, and the reference would be the highest
+        // cells.
+        let tolerance = TOLERANCE_LN.min(-TOLERANCE_NOISES * noise(sent.iter().chain(&received)));
+        let is_cleared =
+            |rates: &Vec<f64>| best(rates).is_some_and(|rate| rate >= reference + tolerance);
+        let [sources, sinks] = [&sent, &received].map(|ends| ends.iter().map(is_cleared).collect());
+
+        Some(Self {
+            reference,
+            tolerance,
+            sources,
+            sinks,
+        })
+    }
+
+    pub(super) fn has_both(&self, entry: &Entry) -> bool {
+        self.has_source(entry) && self.has_sink(entry)
+    }
+
+    pub(super) fn has_source(&self, entry: &Entry) -> bool {
+        self.sources.get(entry.source).copied().unwrap_or(false)
+    }
+
+    pub(super) fn has_sink(&self, entry: &Entry) -> bool {
+        self.sinks.get(entry.sink).copied().unwrap_or(false)
+    }
+}
+
+/// Standard deviations of the noise that are tolerated.
+const TOLERANCE_NOISES: f64 = 2.0;
+/// Standard deviation of normal noise over the lower quartile of the distances from the best to the
+/// third best of seven.
+const NOISE_FACTOR: f64 = 1.6;
+
+/// Standard deviation of the best cells of each end, in the logarithm: the lower quartile over the
+/// ends, because slow partners and slow ends differ from it upwards only. 0 where no end has four
+/// cells.
+fn noise<'a>(ends: impl Iterator<Item = &'a Vec<f64>>) -> f64 {
+    let ends = ends.filter(|rates| rates.len() >= CELLS_SECOND_MIN);
+    let mut distances: Vec<f64> = ends
+        .filter_map(|rates| Some(rates.first()? - rates.get(2)?))
+        .collect();
+    distances.sort_unstable_by(f64::total_cmp);
+    NOISE_FACTOR * distances.get(distances.len() / 4).copied().unwrap_or(0.0)
+}
+
+/// The best of rates that are sorted, or the second best.
+fn best(rates: &[f64]) -> Option<f64> {
+    rates
+        .get(usize::from(rates.len() >= CELLS_SECOND_MIN))
+        .copied()
+}
+
+/// The rates of each end, the best first.
+fn by_end(entries: &[Entry], hosts: usize, end: impl Fn(&Entry) -> usize) -> Vec<Vec<f64>> {
+    let mut rates = vec![Vec::new(); hosts];
+    for entry in entries {
+        if let Some(rates) = rates.get_mut(end(entry)) {
+            rates.push(entry.ln);
+        }
+    }
+
+    rates
+        .iter_mut()
+        .for_each(|rates| rates.sort_unstable_by(|a, b| b.total_cmp(a)));
+    rates
+}

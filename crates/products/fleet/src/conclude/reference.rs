@@ -1,0 +1,77 @@
+//! Rate of a good fleet, and how far its cells lie apart.
+
+use std::collections::BTreeMap;
+
+use super::blocks::{BLOCK_CELLS_MIN, Racks, by_block};
+use super::known_good::KnownGood;
+use super::matrix::Matrix;
+use linerate_model::stats::{median, median_deviation};
+
+/// What the cells of a good fleet have in common, in the logarithm.
+pub(super) struct Reference<'a> {
+    /// Median of the good cells between cleared ends, of the best block. Most pairs of a fleet may
+    /// cross a slow uplink, and their cells would move the median of all.
+    pub(super) rate: f64,
+    /// Cells within this distance are good: twice the tolerance of the ends, so that noise cuts no
+    /// tail off.
+    limit: f64,
+    /// Median of each block that decides, against the reference.
+    middles: BTreeMap<Racks<'a>, f64>,
+}
+
+impl<'a> Reference<'a> {
+    pub(super) fn of(matrix: &Matrix, clearance: &KnownGood, racks: &[Option<&'a str>]) -> Self {
+        let blocks = by_block(matrix, clearance, racks);
+        let limit = 2.0 * clearance.tolerance;
+        let is_good = |cell: &f64| *cell >= clearance.reference + limit;
+        let good = blocks
+            .values()
+            .map(|cells| cells.iter().copied().filter(is_good).collect::<Vec<f64>>());
+        let decides = |cells: &Vec<f64>| cells.len() >= BLOCK_CELLS_MIN;
+        let (deciding, few): (Vec<_>, Vec<_>) = good.partition(decides);
+        let best = deciding
+            .iter()
+            .filter_map(|cells| median(cells))
+            .reduce(f64::max);
+        let rate = best
+            .or_else(|| median(&few.concat()))
+            .unwrap_or(clearance.reference);
+        let middles = blocks.iter().filter(|(_, cells)| decides(cells));
+        let middles = middles
+            .filter_map(|(block, cells)| Some((*block, median(cells)? - rate)))
+            .collect();
+
+        Self {
+            rate,
+            limit,
+            middles,
+        }
+    }
+
+    /// What is left of a residual of a block, without the median of a good block. Absent in a slow
+    /// block, where rates depend on the number of pairs that share its uplink, but for good cells.
+    pub(super) fn within_block(&self, block: Racks<'_>, residual: f64) -> Option<f64> {
+        match self.middles.get(&block).copied().unwrap_or(0.0) {
+            middle if middle >= self.limit => Some(residual - middle),
+            _ => Some(residual).filter(|residual| *residual >= self.limit),
+        }
+    }
+}
+
+/// Scale of what the effects do not explain, from the residuals of cells between cleared ends and
+/// from those of all cells: few cells of cleared ends may agree by chance.
+pub(super) fn scale(cleared: &[f64], all: &[f64]) -> f64 {
+    let scales = [cleared, all].into_iter().filter_map(|residuals| {
+        let few = 1.0 + CELLS_LOST / residuals.len() as f64;
+        Some(median_deviation(residuals)? * DEVIATION_FACTOR * few)
+    });
+    scales.fold(SCALE_MIN, f64::max)
+}
+
+/// The effects are fitted to the cells, and the tails of a scale from few cells are heavy: of 12
+/// cells it is a third larger.
+const CELLS_LOST: f64 = 4.0;
+/// Standard deviation of normal noise over the median of its absolute values.
+const DEVIATION_FACTOR: f64 = 1.4826;
+/// No scale is smaller: rates differ by as much from one test to the next.
+const SCALE_MIN: f64 = 0.005;

@@ -1,0 +1,232 @@
+//! Ladders: 1, 2, 4 … all senders to one sink, or one source to as many sinks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fastrand::Rng;
+use linerate_model::fleet::{FleetMode, HostId, LadderDirection, Round, Task};
+
+use super::fleet_plan::{FleetPlan, Topology};
+use super::variants::order;
+
+/// Most hosts of which each is measured alone.
+pub const ALONE_ALL_MAX: usize = 32;
+/// Hosts of a larger fleet that are measured alone, beside every suspect.
+const ALONE_SAMPLED: usize = 16;
+
+/// Tests of a ladder that start together and are compared with each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Its tests.
+    pub tasks: Vec<Task>,
+    /// Who sends.
+    pub direction: LadderDirection,
+    /// How many hosts send, or receive, at the same time.
+    pub level: usize,
+    /// Name of the path.
+    pub path: String,
+    /// What the plan varies, without the level.
+    pub variant: String,
+}
+
+/// Steps of the ladders of an incast or fanout plan: for each repetition every host alone, then 2,
+/// 4 … hosts, each step with all hosts of the one before. The order of the hosts is by lot, another
+/// one for each repetition. Empty for another plan.
+#[must_use]
+pub fn steps(plan: &FleetPlan, suspects: &[HostId]) -> Vec<Step> {
+    let Some(hub) = plan.topology.hub() else {
+        return Vec::new();
+    };
+    let treatments = plan.treatments();
+    let mut steps = Vec::new();
+
+    for repetition in 0..plan.repetitions.max(1) {
+        let hosts = permutation(plan, hub, repetition);
+        for direction in plan.topology.directions() {
+            let alone = alone(&hosts, suspects)
+                .into_iter()
+                .map(std::slice::from_ref);
+            for group in alone.chain(prefixes(&hosts)) {
+                let treatments =
+                    order(treatments.len(), repetition).filter_map(|place| treatments.get(place));
+                steps.extend(treatments.map(|(path, variant)| {
+                    let level = format!("{}={}", counted(*direction), group.len());
+                    step(
+                        (hub, *direction),
+                        group,
+                        (path, variant),
+                        &level,
+                        repetition,
+                    )
+                }));
+            }
+        }
+    }
+
+    steps
+}
+
+/// Steps that show what a suspect does to the others: all with it, all without it twice, and all
+/// with it again.
+#[must_use]
+pub fn poison(plan: &FleetPlan, direction: LadderDirection, suspect: &HostId) -> Vec<Step> {
+    let Some(hub) = plan.topology.hub() else {
+        return Vec::new();
+    };
+    let all = permutation(plan, hub, 0);
+    let others: Vec<HostId> = all
+        .iter()
+        .filter(|host| *host != suspect)
+        .cloned()
+        .collect();
+
+    let mut steps = Vec::new();
+    for (path, variant) in plan.treatments() {
+        for (group, name, repetition) in [
+            (&all, "with", 0),
+            (&others, "without", 0),
+            (&others, "without", 1),
+            (&all, "with", 1),
+        ] {
+            let level = format!("{name}={suspect}");
+            steps.push(step(
+                (hub, direction),
+                group,
+                (&path, &variant),
+                &level,
+                repetition,
+            ));
+        }
+    }
+
+    steps
+}
+
+/// Steps without the hosts that are not alive; finished steps stay as they were run. Steps of which
+/// no host is left are left out.
+#[must_use]
+pub fn among(steps: Vec<Step>, alive: &BTreeSet<HostId>, finished: &BTreeSet<Task>) -> Vec<Step> {
+    let reduced = steps.into_iter().filter_map(|mut step| {
+        if !step.tasks.iter().all(|task| finished.contains(task)) {
+            step.tasks
+                .retain(|task| alive.contains(&task.source) && alive.contains(&task.sink));
+            step.level = step.tasks.len();
+        }
+        (step.level > 0).then_some(step)
+    });
+    reduced.collect()
+}
+
+/// Rounds of the steps in which a task has no result, with all of their tasks: a part of a step is
+/// compared with nothing.
+#[must_use]
+pub fn rounds(steps: &[Step], finished: &BTreeSet<Task>) -> Vec<Round> {
+    let is_open = |step: &&Step| step.tasks.iter().any(|task| !finished.contains(task));
+    let round = |step: &Step| Round::new(step.tasks.clone(), FleetMode::Ladder);
+    steps.iter().filter(is_open).map(round).collect()
+}
+
+impl Topology {
+    /// The one end of a ladder.
+    #[must_use]
+    pub fn hub(&self) -> Option<&HostId> {
+        match self {
+            Self::Incast(hub) | Self::Fanout(hub) | Self::IncastAndFanout(hub) => Some(hub),
+            Self::Mesh | Self::Pairs(_) => None,
+        }
+    }
+
+    /// Directions of the ladders, in the order in which they run.
+    #[must_use]
+    pub const fn directions(&self) -> &'static [LadderDirection] {
+        match self {
+            Self::Incast(_) => &[LadderDirection::Incast],
+            Self::Fanout(_) => &[LadderDirection::Fanout],
+            Self::IncastAndFanout(_) => &[LadderDirection::Incast, LadderDirection::Fanout],
+            Self::Mesh | Self::Pairs(_) => &[],
+        }
+    }
+}
+
+/// What a step of a ladder counts.
+const fn counted(direction: LadderDirection) -> &'static str {
+    match direction {
+        LadderDirection::Incast => "senders",
+        LadderDirection::Fanout => "sinks",
+    }
+}
+
+/// The hosts at the many ends, in the order of a repetition.
+fn permutation(plan: &FleetPlan, hub: &HostId, repetition: u32) -> Vec<HostId> {
+    let is_target = |id: &HostId| {
+        plan.hosts
+            .iter()
+            .any(|host| host.id == *id && host.is_target_only)
+    };
+    let hub_is_target = is_target(hub);
+    let ids: BTreeSet<&HostId> = plan.hosts.iter().map(|host| &host.id).collect();
+    let fit = ids
+        .into_iter()
+        .filter(|id| *id != hub && !(hub_is_target && is_target(id)));
+    let mut hosts: Vec<HostId> = fit.cloned().collect();
+    Rng::with_seed(plan.seed.wrapping_add(u64::from(repetition))).shuffle(&mut hosts);
+
+    hosts
+}
+
+fn alone<'a>(hosts: &'a [HostId], suspects: &[HostId]) -> Vec<&'a HostId> {
+    let sampled = if hosts.len() > ALONE_ALL_MAX {
+        ALONE_SAMPLED
+    } else {
+        hosts.len()
+    };
+    let is_chosen = |(at, host): &(usize, &HostId)| *at < sampled || suspects.contains(host);
+    hosts
+        .iter()
+        .enumerate()
+        .filter(is_chosen)
+        .map(|(_, host)| host)
+        .collect()
+}
+
+/// The first 2, 4, 8 … hosts, and all.
+fn prefixes(hosts: &[HostId]) -> impl Iterator<Item = &[HostId]> {
+    let below = std::iter::successors(Some(2), |level: &usize| level.checked_mul(2));
+    let below = below.take_while(|level| *level < hosts.len());
+    let all = Some(hosts.len()).filter(|all| *all > 1);
+    below.chain(all).filter_map(|level| hosts.get(..level))
+}
+
+fn step(
+    (hub, direction): (&HostId, LadderDirection),
+    hosts: &[HostId],
+    (path, variant): (&str, &str),
+    level: &str,
+    repetition: u32,
+) -> Step {
+    let full: Arc<str> = if variant.is_empty() {
+        level.into()
+    } else {
+        format!("{variant},{level}").into()
+    };
+    let shared_path: Arc<str> = path.into();
+
+    let task = |host: &HostId| {
+        let (source, sink) = match direction {
+            LadderDirection::Incast => (host.clone(), hub.clone()),
+            LadderDirection::Fanout => (hub.clone(), host.clone()),
+        };
+        let mut task = Task::new(source, sink, Arc::clone(&shared_path));
+        task.variant = Arc::clone(&full);
+        task.repetition = repetition;
+        task
+    };
+    let tasks = hosts.iter().map(task).collect();
+    Step {
+        tasks,
+        direction,
+        level: hosts.len(),
+        path: path.to_owned(),
+        variant: variant.to_owned(),
+    }
+}

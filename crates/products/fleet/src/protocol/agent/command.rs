@@ -1,0 +1,219 @@
+//! What a line of the coordinator means in each state.
+
+use linerate_model::record::RunId;
+
+use super::dedup::SequenceCheck;
+use super::{Action, Agent, Pending, State, Stop, StopReason};
+use crate::protocol::lease::Lease;
+use crate::protocol::line::TooLong;
+use crate::protocol::message::{
+    AgentMessage, Cancel, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail, FailCode, Plan,
+    Preflight, Refusal, decode,
+};
+
+impl Agent {
+    /// Takes a line of the coordinator without its end.
+    pub fn handle_line(&mut self, now_ns: u64, line: &[u8]) {
+        if self.is_closed() {
+            return;
+        }
+
+        match decode::<CoordinatorMessage>(line) {
+            Ok(envelope) => self.handle_message(now_ns, envelope),
+            Err(refusal) => self.handle_fault(refusal),
+        }
+    }
+
+    /// Takes a line that exceeds the bound of its length.
+    pub fn handle_too_long(&mut self) {
+        if !self.is_closed() {
+            self.handle_fault(Refusal::new(FailCode::Limit, None, TooLong.to_string()));
+        }
+    }
+
+    /// Answers the first lines that are no message; all of them change nothing.
+    fn handle_fault(&mut self, refusal: Refusal) {
+        self.faults = self.faults.saturating_add(1);
+        if self.faults <= FAULTS_MAX {
+            self.fail(refusal);
+        }
+    }
+
+    fn handle_message(&mut self, now_ns: u64, envelope: Envelope<CoordinatorMessage>) {
+        let Envelope {
+            run,
+            epoch,
+            seq,
+            message,
+        } = envelope;
+        if matches!(message, CoordinatorMessage::Fail(_)) {
+            return;
+        }
+        if matches!(message, CoordinatorMessage::Solicit(_)) {
+            return self.actions.push_back(Action::Describe);
+        }
+
+        if epoch < self.epoch {
+            let text = format!("epoch {epoch}, but {} is in charge", self.epoch);
+            return self.fail(Refusal::new(FailCode::Epoch, Some(seq), text));
+        }
+
+        let Some(run) = run.filter(|run| self.run.is_none_or(|own| own == *run)) else {
+            return self.fail(Refusal::new(
+                FailCode::Run,
+                Some(seq),
+                "another run, or none",
+            ));
+        };
+        match message {
+            CoordinatorMessage::Beat(_) => self.handle_beat(now_ns, epoch),
+            CoordinatorMessage::Clock(clock) if self.run.is_some() => {
+                self.actions.push_back(Action::ReadClock {
+                    c1_ns: clock.c1_ns,
+                    a2_ns: now_ns,
+                });
+            }
+            command => self.handle_command(now_ns, (run, epoch, seq), command),
+        }
+    }
+
+    fn handle_beat(&mut self, now_ns: u64, epoch: u64) {
+        if self.run.is_some() {
+            self.epoch = epoch;
+            self.renew(now_ns);
+        }
+    }
+
+    /// Commands that are executed once.
+    fn handle_command(&mut self, now_ns: u64, id: (RunId, u64, u64), command: CoordinatorMessage) {
+        let (run, epoch, seq) = id;
+        match self.commands.check_sequence(run, epoch, seq) {
+            SequenceCheck::Pending => {}
+            SequenceCheck::Answered(line) => self.actions.push_back(Action::Send(line)),
+            SequenceCheck::Old => self.fail(Refusal::new(
+                FailCode::Order,
+                Some(seq),
+                "a later command was executed",
+            )),
+            SequenceCheck::New => {
+                self.epoch = epoch;
+                self.commands.begin(run, epoch, seq);
+                self.renew(now_ns);
+
+                if let Err((code, text)) = self.execute(now_ns, run, seq, command) {
+                    self.refuse(seq, code, text);
+                }
+            }
+        }
+    }
+
+    fn execute(
+        &mut self,
+        now_ns: u64,
+        run: RunId,
+        seq: u64,
+        command: CoordinatorMessage,
+    ) -> Result<(), (FailCode, String)> {
+        match (&self.state, &self.pending, command) {
+            (_, _, CoordinatorMessage::Cancel(cancel)) => self.cancel(now_ns, seq, cancel),
+            (State::Idle, None, CoordinatorMessage::Plan(plan)) => {
+                self.plan(now_ns, run, seq, plan);
+            }
+            (State::Planned, None, CoordinatorMessage::Preflight(preflight)) => {
+                self.preflight(seq, preflight);
+            }
+            (State::Planned, None, CoordinatorMessage::Arm(arm)) => {
+                return self.arm(now_ns, seq, *arm);
+            }
+            (State::Armed(_), None, CoordinatorMessage::Go(go)) => return self.go(now_ns, &go),
+            _ => {
+                return Err((
+                    FailCode::State,
+                    format!("does not fit the state {:?}", self.state()),
+                ));
+            }
+        }
+
+        Ok(())
+    }
+
+    fn plan(&mut self, now_ns: u64, run: RunId, seq: u64, plan: Box<Plan>) {
+        self.run = Some(run);
+        self.plan_until_ns = None;
+        self.last_round = 0;
+        self.faults = 0;
+        self.lease = Some(Lease::new(now_ns, plan.lease_ms));
+        self.actions.push_back(Action::Prepare(plan.clone()));
+        self.pending = Some(Pending::Plan { seq, plan });
+    }
+
+    fn preflight(&mut self, seq: u64, preflight: Preflight) {
+        self.partners.clone_from(&preflight.partners);
+        self.pending = Some(Pending::Preflight { seq });
+        self.actions.push_back(Action::Probe(Box::new(preflight)));
+    }
+
+    fn cancel(&mut self, now_ns: u64, seq: u64, cancel: Cancel) {
+        let present = match &self.state {
+            State::Armed(round) | State::Running(round) => Some(round.number),
+            _ => None,
+        };
+        match (cancel.round, &mut self.pending) {
+            // The run ends already.
+            (_, Some(Pending::Stop(stop @ Stop { round: None, .. }))) => stop.seq = Some(seq),
+            (Some(round), Some(Pending::Stop(stop))) if stop.round == Some(round) => {
+                stop.seq = Some(seq);
+            }
+            (Some(round), _) if present == Some(round) => {
+                self.stop(now_ns, Some(seq), Some(round), StopReason::Cancel);
+            }
+            // The round is over, or was never here.
+            (Some(round), _) => self.answer(
+                seq,
+                AgentMessage::Done(Done {
+                    round: Some(round),
+                    ..Done::default()
+                }),
+            ),
+            (None, _) if self.run.is_none() && self.service == super::Service::Bus => {
+                self.answer(seq, AgentMessage::Done(Done::default()));
+            }
+            (None, _) => self.stop(now_ns, Some(seq), None, StopReason::Cancel),
+        }
+    }
+
+    fn renew(&mut self, now_ns: u64) {
+        if let Some(lease) = &mut self.lease {
+            lease.renew(now_ns);
+        }
+    }
+
+    /// Sends the answer to a command and keeps it.
+    pub(super) fn answer(&mut self, seq: u64, message: AgentMessage) {
+        match self.send(message) {
+            Some(line) => self.commands.answer(seq, line),
+            None => self.refuse(
+                seq,
+                FailCode::Failed,
+                "the answer is beyond the bounds of a message".to_owned(),
+            ),
+        }
+    }
+
+    /// Sends FAIL as the answer to a command and keeps it.
+    pub(super) fn refuse(&mut self, seq: u64, code: FailCode, text: String) {
+        let refusal = Refusal::new(code, Some(seq), text);
+        if let Some(line) = self.send_fail(refusal) {
+            self.commands.answer(seq, line);
+        }
+    }
+
+    fn fail(&mut self, refusal: Refusal) {
+        self.send_fail(refusal);
+    }
+
+    fn send_fail(&mut self, refusal: Refusal) -> Option<String> {
+        let Refusal { code, seq, text } = refusal;
+        self.send(AgentMessage::Fail(Fail { code, text, seq }))
+    }
+}

@@ -1,0 +1,142 @@
+//! What the owner did. An input that arrives too late has no effect.
+
+use super::{Action, Agent, Input, Pending, State, StopReason};
+use crate::TaskId;
+use crate::protocol::message::{
+    AgentMessage, Armed, Clocked, Done, Envelope, FailCode, Planned, Preflighted, SAMPLE_MAX_BYTES,
+    Sample, Started, encode,
+};
+
+impl Agent {
+    /// Takes what the owner did or measured.
+    pub fn handle_local(&mut self, now_ns: u64, input: Input) {
+        if self.is_closed() {
+            return;
+        }
+
+        match input {
+            Input::Hello(hello) => drop(self.send(AgentMessage::Hello(hello))),
+            Input::Clock {
+                c1_ns,
+                a2_ns,
+                a3_ns,
+            } if self.run.is_some() => {
+                self.send(AgentMessage::Clocked(Clocked {
+                    c1_ns,
+                    a2_ns,
+                    a3_ns,
+                }));
+            }
+            Input::Clock { .. } => {}
+            Input::Started { task, at_ns } => self.report_start(task, at_ns),
+            Input::Sample(sample) => self.report_sample(sample),
+            // A worker that ends before all are ready has not started.
+            Input::Finished(finish) if matches!(self.pending, Some(Pending::Arm { .. })) => {
+                let text = finish
+                    .end
+                    .reason
+                    .unwrap_or_else(|| "a worker ended".to_owned());
+                self.handle_answer(Input::ArmFailed { text });
+            }
+            Input::Finished(finish) => self.finish(now_ns, *finish),
+            Input::HostWindow(window) => self.release(Some(window)),
+            Input::Stopped(done) => self.handle_stopped(*done),
+            answer => self.handle_answer(answer),
+        }
+    }
+
+    /// Answers to PLAN, PREFLIGHT and ARM.
+    fn handle_answer(&mut self, input: Input) {
+        match (self.pending.take(), input) {
+            (Some(Pending::Plan { seq, plan }), Input::Planned { ports }) => {
+                self.plan = Some(plan);
+                self.state = State::Planned;
+                self.answer(seq, AgentMessage::Planned(Planned { ports }));
+            }
+            (Some(Pending::Plan { seq, .. }), Input::PlanRefused { text }) => {
+                self.refuse(seq, FailCode::Failed, text);
+                self.forget_run();
+            }
+            (Some(Pending::Preflight { seq }), Input::Preflighted(report)) => {
+                self.answer_preflight(seq, report);
+            }
+            (Some(Pending::Arm { seq }), Input::Armed { ports, pids }) => {
+                let State::Armed(round) = &self.state else {
+                    return;
+                };
+                let round = round.number;
+                self.answer(seq, AgentMessage::Armed(Armed { round, ports, pids }));
+            }
+            (Some(Pending::Arm { seq }), Input::ArmFailed { text }) => {
+                if let State::Armed(round) = std::mem::replace(&mut self.state, State::Planned) {
+                    let (round, reason) = (round.number, StopReason::Failed);
+                    self.actions.push_back(Action::StopRound { round, reason });
+                }
+                self.refuse(seq, FailCode::Failed, text);
+            }
+            (pending, _) => self.pending = pending,
+        }
+    }
+
+    /// Facts beyond the bounds of a message are left out.
+    fn answer_preflight(&mut self, seq: u64, report: Box<Preflighted>) {
+        let plain = Preflighted {
+            peers: report.peers.clone(),
+            facts: None,
+        };
+        match self.send(AgentMessage::Preflighted(report)) {
+            Some(line) => self.commands.answer(seq, line),
+            None => self.answer(seq, AgentMessage::Preflighted(Box::new(plain))),
+        }
+    }
+
+    fn report_start(&mut self, task: TaskId, at_ns: u64) {
+        let State::Running(round) = &mut self.state else {
+            return;
+        };
+        let number = round.number;
+        let Some(known) = round.task(task).filter(|task| !task.is_started) else {
+            return;
+        };
+        known.is_started = true;
+        self.send(AgentMessage::Started(Started {
+            round: number,
+            task,
+            at_ns,
+        }));
+    }
+
+    /// Tasks that do not fit in a sample are left out.
+    fn report_sample(&mut self, mut sample: Sample) {
+        let is_wanted = self.plan.as_ref().is_some_and(|plan| plan.sample_ms > 0);
+        if !is_wanted || !matches!(self.state, State::Running(_)) {
+            return;
+        }
+
+        loop {
+            let message = AgentMessage::Sample(sample.clone());
+            let line = encode(&Envelope {
+                run: self.run,
+                epoch: self.epoch,
+                seq: u64::MAX,
+                message,
+            });
+            if line.is_ok_and(|line| line.len() <= SAMPLE_MAX_BYTES) {
+                self.send(AgentMessage::Sample(sample));
+                return;
+            }
+
+            if sample.tasks.pop().is_none() {
+                return;
+            }
+        }
+    }
+
+    /// What is reported when the owner does not report the end of its processes in time.
+    pub(super) fn unconfirmed() -> Done {
+        Done {
+            unconfirmed: true,
+            ..Done::default()
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The end of a round or run before its time.
+
+use super::{
+    Action, Agent, LeaveReason, Pending, STOP_TIMEOUT_NS, Service, State, Stop, StopReason,
+};
+use crate::protocol::message::{AgentMessage, Done, ELEMENTS_MAX};
+
+impl Agent {
+    /// The stream of the coordinator ended. On a bus the lease decides.
+    pub fn handle_lost(&mut self, now_ns: u64) {
+        if self.is_closed() || self.is_lost || self.service == Service::Bus {
+            return;
+        }
+
+        self.is_lost = true;
+        match &self.pending {
+            Some(Pending::Stop(Stop { round: None, .. })) => {}
+            _ => self.stop(now_ns, None, None, StopReason::Lost),
+        }
+    }
+
+    /// Ends a round, or the run without one, and reports its tasks.
+    pub(super) fn stop(
+        &mut self,
+        now_ns: u64,
+        seq: Option<u64>,
+        round: Option<u32>,
+        reason: StopReason,
+    ) {
+        self.abort_tasks(reason);
+        let stop = Stop {
+            seq,
+            round,
+            reason,
+            until_ns: now_ns.saturating_add(STOP_TIMEOUT_NS),
+        };
+        self.pending = Some(Pending::Stop(stop));
+
+        match round {
+            Some(round) => {
+                self.state = State::Planned;
+                self.actions.push_back(Action::StopRound { round, reason });
+            }
+            None => {
+                self.state = State::Done;
+                self.lease = None;
+                self.plan_until_ns = None;
+                self.actions.push_back(Action::StopAll { reason });
+            }
+        }
+    }
+
+    /// The owner reported what ended. A report about a round is none about the run.
+    pub(super) fn handle_stopped(&mut self, done: Done) {
+        if matches!(&self.pending, Some(Pending::Stop(stop)) if stop.round == done.round) {
+            self.complete_stop(done);
+        }
+    }
+
+    /// A round or the run has ended, as far as is known.
+    pub(super) fn complete_stop(&mut self, mut done: Done) {
+        let (seq, round, reason) = match &self.pending {
+            Some(Pending::Stop(stop)) => (stop.seq, stop.round, stop.reason),
+            _ => return,
+        };
+        self.pending = None;
+        done.round = round;
+        done.ended.truncate(ELEMENTS_MAX);
+        done.closed.truncate(ELEMENTS_MAX);
+        done.remaining.truncate(ELEMENTS_MAX);
+
+        match seq {
+            Some(seq) => self.answer(seq, AgentMessage::Done(done)),
+            None => drop(self.send(AgentMessage::Done(done))),
+        }
+
+        match (round, self.service) {
+            (Some(_), _) => {}
+            (None, Service::Stream) => self.leave(LeaveReason::RunEnded(reason)),
+            (None, Service::Bus) => self.forget_run(),
+        }
+    }
+
+    /// The agent of a bus is ready for another run. The epoch stays: an older coordinator starts
+    /// nothing.
+    pub(super) fn forget_run(&mut self) {
+        self.state = State::Idle;
+        self.run = None;
+        self.plan = None;
+        self.partners = Vec::new();
+        self.lease = None;
+        self.faults = 0;
+    }
+}

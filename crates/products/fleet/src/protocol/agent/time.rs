@@ -1,0 +1,94 @@
+//! Deadlines of an agent.
+
+use super::{Agent, BEAT_DEFAULT_MS, LeaveReason, Pending, State, StopReason};
+use crate::MS_NS;
+use crate::protocol::message::{AgentMessage, Heartbeat};
+
+/// Bounds of the period of BEAT.
+const BEAT_MIN_MS: u64 = 100;
+const BEAT_MAX_MS: u64 = 60_000;
+
+impl Agent {
+    /// Takes the time, at or after [`Self::poll_timeout`].
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        if self.is_closed() {
+            return;
+        }
+
+        let is_due =
+            |deadline_ns: Option<u64>| deadline_ns.is_some_and(|deadline_ns| now_ns >= deadline_ns);
+        if is_due(self.stop_until_ns()) {
+            self.complete_stop(Self::unconfirmed());
+        }
+
+        if is_due(self.plan_until_ns) {
+            return self.leave(LeaveReason::NoPlan);
+        }
+
+        if self.lease.is_some_and(|lease| lease.is_expired(now_ns)) {
+            self.stop(now_ns, None, None, StopReason::Lease);
+        }
+
+        if is_due(self.held_until_ns()) {
+            self.release(None);
+        }
+
+        self.end_late_tasks(now_ns);
+        if now_ns >= self.next_beat_ns && !self.is_closed() {
+            self.next_beat_ns = now_ns.saturating_add(self.beat_period_ns());
+            self.send(AgentMessage::Beat(Heartbeat {
+                state: Some(self.state()),
+            }));
+        }
+    }
+
+    /// When [`Self::handle_timeout`] is to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<u64> {
+        if self.is_closed() {
+            return None;
+        }
+
+        let lease = self.lease.map(|lease| lease.expires_at_ns());
+        let deadlines = [
+            self.stop_until_ns(),
+            self.plan_until_ns,
+            lease,
+            self.held_until_ns(),
+            self.task_until_ns(),
+            Some(self.next_beat_ns),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    fn beat_period_ns(&self) -> u64 {
+        let period_ms = self
+            .plan
+            .as_ref()
+            .map_or(BEAT_DEFAULT_MS, |plan| plan.beat_ms);
+        period_ms.clamp(BEAT_MIN_MS, BEAT_MAX_MS) * MS_NS
+    }
+
+    fn stop_until_ns(&self) -> Option<u64> {
+        match &self.pending {
+            Some(Pending::Stop(stop)) => Some(stop.until_ns),
+            _ => None,
+        }
+    }
+
+    fn held_until_ns(&self) -> Option<u64> {
+        match &self.state {
+            State::Armed(round) | State::Running(round) => {
+                round.held.as_ref().map(|held| held.until_ns)
+            }
+            _ => None,
+        }
+    }
+
+    fn task_until_ns(&self) -> Option<u64> {
+        match &self.state {
+            State::Armed(round) | State::Running(round) => round.next_deadline_ns(),
+            _ => None,
+        }
+    }
+}

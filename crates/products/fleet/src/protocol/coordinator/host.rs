@@ -1,0 +1,80 @@
+//! State of one host at the coordinator.
+
+use super::CLOCKED_TIMEOUT_NS;
+use super::reassembly::Parts;
+use crate::HostId;
+use crate::protocol::clock::Estimator;
+use crate::protocol::message::Hello;
+
+/// One host.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) id: HostId,
+    pub(super) presence: HostState,
+    pub(super) hello: Option<Box<Hello>>,
+    /// Number of its last PLAN or PREFLIGHT.
+    pub(super) command_seq: Option<u64>,
+    pub(super) ports: Vec<u16>,
+    pub(super) clock: Estimator,
+    /// When the unanswered CLOCK was sent.
+    pub(super) clock_sent_ns: Option<u64>,
+    /// When the last one was sent, answered or not.
+    pub(super) clock_last_ns: Option<u64>,
+    /// Exchanges until the step of clocks is over for this host.
+    pub(super) exchanges_left: u32,
+    pub(super) parts: Parts,
+    /// The round whose end it has not confirmed. It has no further tasks until it does.
+    pub(super) open_round: Option<u32>,
+    pub(super) last_received_ns: u64,
+    /// Lines that are no message.
+    pub(super) faults: u32,
+}
+
+/// How far a host is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HostState {
+    /// Its HELLO is awaited.
+    Awaited,
+    /// It has not confirmed a plan.
+    Greeted,
+    /// It has a plan.
+    Planned,
+    /// It takes part no longer.
+    Out,
+}
+
+impl Host {
+    pub(super) fn new(now_ns: u64, id: HostId) -> Self {
+        Self {
+            id,
+            presence: HostState::Awaited,
+            hello: None,
+            command_seq: None,
+            ports: Vec::new(),
+            clock: Estimator::default(),
+            clock_sent_ns: None,
+            clock_last_ns: None,
+            exchanges_left: 0,
+            parts: Parts::default(),
+            open_round: None,
+            last_received_ns: now_ns,
+            faults: 0,
+        }
+    }
+
+    /// Its CLOCKED is overdue.
+    pub(super) fn has_lost_clock(&self, now_ns: u64) -> bool {
+        self.clock_sent_ns
+            .is_some_and(|sent_ns| now_ns.saturating_sub(sent_ns) >= CLOCKED_TIMEOUT_NS)
+    }
+
+    /// It has received a plan and not answered it.
+    pub(super) fn has_open_plan(&self) -> bool {
+        self.presence == HostState::Greeted && self.command_seq.is_some()
+    }
+
+    /// Its agent answered and is not dropped.
+    pub(super) fn is_connected(&self) -> bool {
+        matches!(self.presence, HostState::Greeted | HostState::Planned)
+    }
+}

@@ -1,0 +1,158 @@
+//! What hosts report about the tasks of a round.
+
+use super::sanity::is_plausible;
+use super::{Action, Coordinator, DropReason, HostResult, NotRun, Step};
+use crate::TaskId;
+use crate::protocol::message::{FailCode, Role, Sample, Started, TaskResult};
+
+impl Coordinator {
+    pub(super) fn handle_armed(&mut self, host: usize, number: u32) {
+        let Some(round) = self.round.as_mut().filter(|round| round.number == number) else {
+            return;
+        };
+        let Some(part) = round.hosts.get_mut(&host) else {
+            return;
+        };
+        part.is_armed = true;
+        self.arrive(Step::Arm, host);
+    }
+
+    pub(super) fn handle_started(&mut self, now_ns: u64, host: usize, started: Started) {
+        let is_present = self
+            .round
+            .as_ref()
+            .is_some_and(|round| round.number == started.round);
+        if self.is_end_of(host, started.task) && is_present {
+            self.report_start(now_ns, host, started.task, started.at_ns);
+        }
+    }
+
+    pub(super) fn handle_sample(&mut self, host: usize, sample: Sample) {
+        if sample
+            .tasks
+            .iter()
+            .all(|rate| self.is_end_of(host, rate.task))
+        {
+            self.actions.push_back(Action::Sample { host, sample });
+        }
+    }
+
+    pub(super) fn handle_result(&mut self, index: usize, result: TaskResult) {
+        let (task, number) = (result.task, result.round);
+        if !self.is_end_of(index, task) {
+            return;
+        }
+
+        // Results of earlier rounds, and those that arrived before, change nothing.
+        let round = self.round.as_ref().filter(|round| round.number == number);
+        if !round
+            .and_then(|round| round.hosts.get(&index))
+            .is_some_and(|part| part.open.contains(&task))
+        {
+            return;
+        }
+
+        let Some(host) = self.host_mut(index) else {
+            return;
+        };
+        let whole = match host.parts.add(result) {
+            Ok(Some(whole)) => whole,
+            Ok(None) => return,
+            Err(_) => return self.drop_host(index, DropReason::Parts),
+        };
+
+        let Some(round) = &mut self.round else { return };
+        let Some(part) = round.hosts.get_mut(&index) else {
+            return;
+        };
+        part.open.remove(&task);
+
+        let has_started = part.go_seq.is_some();
+        let Some(progress) = round.tasks.iter_mut().find(|known| known.plan.task == task) else {
+            return;
+        };
+        let role = if progress.plan.client.host == index {
+            Role::Client
+        } else {
+            Role::Server
+        };
+        if role == Role::Client && std::mem::replace(&mut progress.is_settled, true) {
+            return;
+        }
+
+        let super::reassembly::ReassembledResult {
+            end,
+            host_window,
+            record,
+        } = whole;
+        let is_plausible = has_started
+            && is_plausible(&end, &progress.plan.client.spec, progress.plan.nominal_bps);
+
+        let result = HostResult {
+            host: index,
+            task,
+            role,
+            end,
+            host_window,
+            record,
+            is_plausible,
+        };
+        self.actions.push_back(Action::Result(Box::new(result)));
+    }
+
+    pub(super) fn handle_round_done(&mut self, host: usize, number: u32) {
+        let open_round = self
+            .host_mut(host)
+            .and_then(|host| host.open_round.take_if(|round| *round == number));
+        if open_round.is_some() {
+            return self.arrive(Step::Close, host);
+        }
+
+        let Some(round) = self.round.as_mut().filter(|round| round.number == number) else {
+            return;
+        };
+        let Some(part) = round.hosts.get_mut(&host) else {
+            return;
+        };
+        part.is_ended = true;
+        self.arrive(Step::Close, host);
+    }
+
+    /// A host refused ARM or GO.
+    pub(super) fn handle_round_fail(&mut self, host: usize, seq: Option<u64>, code: FailCode) {
+        let part = self
+            .round
+            .as_ref()
+            .and_then(|round| round.hosts.get(&host))
+            .filter(|_| seq.is_some());
+        let Some((arm_seq, go_seq)) = part.map(|part| (part.arm_seq, part.go_seq)) else {
+            return;
+        };
+        if seq == arm_seq {
+            self.refuse_arm(host, code);
+        } else if seq == go_seq {
+            self.refuse_go(host, code);
+        }
+    }
+
+    /// A host is dropped: its tasks have no result.
+    pub(super) fn lose_tasks(&mut self, host: usize) {
+        self.settle_tasks_of(host, NotRun::HostLost);
+        if let Some(round) = &mut self.round {
+            round.hosts.remove(&host);
+        }
+    }
+
+    /// A host that reports a task of others is dropped.
+    fn is_end_of(&mut self, host: usize, task: TaskId) -> bool {
+        let is_end = self
+            .known
+            .get(&task)
+            .is_some_and(|(client, server)| *client == host || *server == Some(host));
+        if !is_end {
+            self.drop_host(host, DropReason::ForeignTask);
+        }
+
+        is_end
+    }
+}

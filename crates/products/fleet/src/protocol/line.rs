@@ -1,0 +1,69 @@
+//! Lines from bytes: the end of a line is `\n`, and a line has a bound before it is stored.
+
+pub(crate) mod limits;
+mod opening;
+
+pub use limits::Excess;
+pub use opening::{NOISE_MAX_BYTES, Opening, OpeningError, OpeningReader};
+
+use thiserror::Error;
+
+use crate::protocol::message::LINE_MAX_BYTES;
+
+/// A line is longer than [`LINE_MAX_BYTES`]. The rest of it is skipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("a line of more than {LINE_MAX_BYTES} bytes")]
+pub struct TooLong;
+
+/// Collects lines. Memory grows with the bytes of one line, at most [`LINE_MAX_BYTES`].
+#[derive(Debug, Default)]
+pub struct LineReader {
+    line: Vec<u8>,
+    is_skipping: bool,
+}
+
+impl LineReader {
+    /// Takes bytes from the front of `input` up to the end of a line and returns the line without
+    /// its end. Empty lines are passed over.
+    ///
+    /// # Errors
+    /// Once per line that is too long, when its bound is reached.
+    pub fn read(&mut self, input: &mut &[u8]) -> Result<Option<Vec<u8>>, TooLong> {
+        while !input.is_empty() {
+            let end = input.iter().position(|byte| *byte == b'\n');
+            let (piece, rest) = input.split_at(end.unwrap_or(input.len()));
+            let is_too_long =
+                !self.is_skipping && self.line.len().saturating_add(piece.len()) > LINE_MAX_BYTES;
+            if is_too_long {
+                self.line = Vec::new();
+                self.is_skipping = true;
+                return Err(TooLong);
+            }
+
+            if !self.is_skipping {
+                self.line.extend_from_slice(piece);
+            }
+
+            *input = rest.get(1..).unwrap_or_default();
+            if end.is_none() {
+                continue;
+            }
+
+            self.is_skipping = false;
+            if !self.line.is_empty() {
+                return Ok(Some(std::mem::take(&mut self.line)));
+            }
+        }
+
+        Ok(None)
+    }
+
+    /// Bytes of an unfinished line.
+    #[must_use]
+    pub fn buffered_bytes(&self) -> usize {
+        self.line.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

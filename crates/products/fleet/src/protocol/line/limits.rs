@@ -1,0 +1,73 @@
+//! Bounds of a JSON text, checked by one walk before a parser stores anything.
+//!
+//! The text may be no JSON at all. The walk follows brackets, strings and commas only; the parser
+//! decides the rest.
+
+use thiserror::Error;
+
+use crate::protocol::message::{ELEMENTS_MAX, LINE_MAX_BYTES, NESTING_MAX, STRING_MAX_BYTES};
+
+/// A bound of a text that is exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Excess {
+    /// The whole text.
+    #[error("a line of more than {LINE_MAX_BYTES} bytes")]
+    Line,
+    /// Objects and arrays inside each other.
+    #[error("nested deeper than {NESTING_MAX}")]
+    Nesting,
+    /// A string as written, escapes included.
+    #[error("a string of more than {STRING_MAX_BYTES} bytes")]
+    String,
+    /// Elements of an array or members of an object.
+    #[error("more than {ELEMENTS_MAX} elements")]
+    Elements,
+}
+
+/// Checks a text.
+pub(crate) fn check(text: &[u8]) -> Result<(), Excess> {
+    if text.len() > LINE_MAX_BYTES {
+        return Err(Excess::Line);
+    }
+
+    // Commas of the open arrays and objects.
+    let mut open: Vec<usize> = Vec::with_capacity(NESTING_MAX);
+    let mut rest = text;
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = behind;
+        match byte {
+            b'"' => rest = behind_string(behind)?,
+            b'{' | b'[' if open.len() == NESTING_MAX => return Err(Excess::Nesting),
+            b'{' | b'[' => open.push(0),
+            b'}' | b']' => drop(open.pop()),
+            b',' => {
+                if let Some(commas) = open.last_mut() {
+                    *commas += 1;
+                    if *commas >= ELEMENTS_MAX {
+                        return Err(Excess::Elements);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    Ok(())
+}
+
+/// What follows the closing quote.
+fn behind_string(text: &[u8]) -> Result<&[u8], Excess> {
+    let mut is_escaped = false;
+    let len = text.iter().take(STRING_MAX_BYTES + 1).position(|byte| {
+        let ends = *byte == b'"' && !is_escaped;
+        is_escaped = *byte == b'\\' && !is_escaped;
+        ends
+    });
+    match len {
+        Some(len) => Ok(text.get(len + 1..).unwrap_or_default()),
+        None if text.len() > STRING_MAX_BYTES => Err(Excess::String),
+        // An open string at the end of the text is for the parser.
+        None => Ok(&[]),
+    }
+}

@@ -1,0 +1,366 @@
+//! Messages of the agent.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Caps, Fail, JsonText, Message, PARTS_MAX, Preflighted, SAMPLE_MAX_BYTES};
+use crate::TaskId;
+
+/// A message of an agent.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum AgentMessage {
+    /// First message: the agent and its host.
+    Hello(Box<Hello>),
+    /// Answer to PLAN.
+    Planned(Planned),
+    /// Answer to PREFLIGHT.
+    Preflighted(Box<Preflighted>),
+    /// Answer to CLOCK.
+    Clocked(Clocked),
+    /// Answer to ARM.
+    Armed(Armed),
+    /// A task started.
+    Started(Started),
+    /// Rates of the running tasks.
+    Sample(Sample),
+    /// A task ended.
+    Result(Box<TaskResult>),
+    /// A round or the run was ended early.
+    Done(Done),
+    /// The agent is alive.
+    Beat(Heartbeat),
+    /// A command was not executed.
+    Fail(Fail),
+}
+
+/// The agent and its host. Texts are untrusted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Versions of the protocol that the agent has.
+    pub protocol: Versions,
+    /// Version of the program.
+    pub version: String,
+    /// SHA-256 of the program file, hexadecimal.
+    #[serde(default)]
+    pub sha256: String,
+    /// Names of optional parts of the protocol.
+    #[serde(default)]
+    pub caps: Vec<String>,
+    /// Name that the host has for itself.
+    #[serde(default)]
+    pub host: String,
+    /// Public host key; equal keys and boot ids are one machine.
+    #[serde(default)]
+    pub host_key: Option<String>,
+    /// Hash of the boot id and of the network namespace.
+    #[serde(default)]
+    pub boot_hash: Option<String>,
+    /// Release of the kernel.
+    #[serde(default)]
+    pub kernel: String,
+    /// Machine of `uname -m`.
+    #[serde(default)]
+    pub arch: String,
+    /// CPUs that the agent may use.
+    #[serde(default)]
+    pub cpus: u32,
+    /// Addresses of the host.
+    #[serde(default)]
+    pub addresses: Vec<Address>,
+    /// Local address of the control path.
+    #[serde(default)]
+    pub control_address: Option<IpAddr>,
+    /// Version of the installed iperf3.
+    #[serde(default)]
+    pub iperf3: Option<String>,
+    /// Bounds that the owner of the host set.
+    #[serde(default)]
+    pub policy: Caps,
+    /// Agent's monotonic clock.
+    #[serde(default)]
+    pub mono_ns: u64,
+    /// Agent's wall clock since 1970; an annotation.
+    #[serde(default)]
+    pub unix_ns: u64,
+}
+
+/// A range of versions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Versions {
+    /// Lowest version.
+    pub min: u32,
+    /// Highest version.
+    pub max: u32,
+}
+
+/// An address of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Address {
+    /// The address.
+    pub address: IpAddr,
+    /// Device that has it.
+    pub device: String,
+    /// Speed of the link.
+    #[serde(default)]
+    pub speed_bps: Option<u64>,
+    /// Physical ports that the device sends through; empty where they are not known.
+    #[serde(default)]
+    pub ports: Vec<String>,
+    /// A VLAN lies between the device and its ports.
+    #[serde(default)]
+    pub has_vlan: bool,
+}
+
+/// The plan is accepted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// Port of the server on each of the plan's addresses, in their order.
+    pub ports: Vec<u16>,
+}
+
+/// Clock readings of the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clocked {
+    /// That of the CLOCK.
+    pub c1_ns: u64,
+    /// CLOCK received, agent's clock.
+    pub a2_ns: u64,
+    /// CLOCKED sent, agent's clock.
+    pub a3_ns: u64,
+}
+
+/// The workers of a round are ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Armed {
+    /// Number of the round.
+    pub round: u32,
+    /// Ports of the servers.
+    #[serde(default)]
+    pub ports: Vec<u16>,
+    /// Process ids of the workers.
+    #[serde(default)]
+    pub pids: Vec<u32>,
+}
+
+/// A task started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// Number of the round.
+    pub round: u32,
+    /// The task.
+    pub task: TaskId,
+    /// Actual start, agent's clock.
+    pub at_ns: u64,
+}
+
+/// Rates of the running tasks. Its line has at most [`SAMPLE_MAX_BYTES`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Rates.
+    pub tasks: Vec<TaskRate>,
+    /// Load of the host's CPUs in tenths of a percent.
+    #[serde(default)]
+    pub cpu_permille: u16,
+    /// Samples that were dropped before this one.
+    #[serde(default)]
+    pub dropped: u64,
+}
+
+/// Present rate of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRate {
+    /// The task.
+    pub task: TaskId,
+    /// Goodput.
+    pub bps: u64,
+}
+
+/// A part of the result of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// Number of the round.
+    pub round: u32,
+    /// The task.
+    pub task: TaskId,
+    /// Number of this part, from 0.
+    pub part: u32,
+    /// Number of parts, 1 to [`PARTS_MAX`].
+    pub parts: u32,
+    /// How the task ended; in part 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<TaskEnd>,
+    /// Counters of the host over the round; in part 0 of the last task of a round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_window: Option<JsonText>,
+    /// Pieces of the record of the test; all pieces of all parts in order are one text of JSON.
+    #[serde(default)]
+    pub record: Vec<String>,
+}
+
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskEnd {
+    /// Done, failed or aborted.
+    pub outcome: Outcome,
+    /// Why it is not done. Untrusted text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Planned start, agent's clock.
+    #[serde(default)]
+    pub planned_ns: Option<u64>,
+    /// Actual start, agent's clock.
+    #[serde(default)]
+    pub started_ns: Option<u64>,
+    /// Step of the wall clock during the task.
+    #[serde(default)]
+    pub clock_step_ns: i64,
+    /// Payload that arrived in the measured time, in both directions together.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Measured time.
+    #[serde(default)]
+    pub elapsed_ns: u64,
+}
+
+impl TaskEnd {
+    /// A task that was ended before its time.
+    #[must_use]
+    pub fn aborted(reason: &str) -> Self {
+        Self {
+            outcome: Outcome::Aborted,
+            reason: Some(reason.to_owned()),
+            planned_ns: None,
+            started_ns: None,
+            clock_step_ns: 0,
+            bytes: 0,
+            elapsed_ns: 0,
+        }
+    }
+}
+
+/// Outcome of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It ran for its time.
+    Done,
+    /// It ended with an error.
+    Failed,
+    /// It was ended: by the lease, a deadline or a CANCEL.
+    Aborted,
+}
+
+/// What ended with a round or run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// The round; absent for the whole run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
+    /// Processes that ended.
+    #[serde(default)]
+    pub ended: Vec<Ended>,
+    /// Ports of listeners that were closed.
+    #[serde(default)]
+    pub closed: Vec<u16>,
+    /// Processes that did not end.
+    #[serde(default)]
+    pub remaining: Vec<u32>,
+    /// The agent sent this before its processes confirmed their end.
+    #[serde(default)]
+    pub unconfirmed: bool,
+}
+
+/// A process that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Process id.
+    pub pid: u32,
+    /// The signal that ended it; absent when it ended by itself.
+    #[serde(default)]
+    pub signal: Option<i32>,
+}
+
+/// The sender is alive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heartbeat {
+    /// State of the agent; absent from the coordinator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<AgentState>,
+}
+
+/// State of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    /// No plan.
+    Idle,
+    /// A plan and no tasks.
+    Planned,
+    /// Workers are prepared.
+    Armed,
+    /// Tasks run.
+    Running,
+    /// The run is over.
+    Done,
+}
+
+impl Message for AgentMessage {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Hello(_) => "hello",
+            Self::Planned(_) => "planned",
+            Self::Preflighted(_) => "preflighted",
+            Self::Clocked(_) => "clocked",
+            Self::Armed(_) => "armed",
+            Self::Started(_) => "started",
+            Self::Sample(_) => "sample",
+            Self::Result(_) => "result",
+            Self::Done(_) => "done",
+            Self::Beat(_) => "beat",
+            Self::Fail(_) => "fail",
+        }
+    }
+
+    fn from_body(kind: &str, body: &str) -> Option<Result<Self, serde_json::Error>> {
+        Some(match kind {
+            "hello" => serde_json::from_str(body).map(Self::Hello),
+            "planned" => serde_json::from_str(body).map(Self::Planned),
+            "preflighted" => serde_json::from_str(body).map(Self::Preflighted),
+            "clocked" => serde_json::from_str(body).map(Self::Clocked),
+            "armed" => serde_json::from_str(body).map(Self::Armed),
+            "started" => serde_json::from_str(body).map(Self::Started),
+            "sample" => serde_json::from_str(body).map(Self::Sample),
+            "result" => serde_json::from_str(body).map(Self::Result),
+            "done" => serde_json::from_str(body).map(Self::Done),
+            "beat" => serde_json::from_str(body).map(Self::Beat),
+            "fail" => serde_json::from_str(body).map(Self::Fail),
+            _ => return None,
+        })
+    }
+
+    fn check(&mut self, line_bytes: usize) -> Result<(), String> {
+        match self {
+            Self::Sample(_) if line_bytes > SAMPLE_MAX_BYTES => Err(format!(
+                "a sample of {line_bytes} bytes, at most {SAMPLE_MAX_BYTES} are allowed"
+            )),
+            Self::Result(result)
+                if !(1..=PARTS_MAX).contains(&result.parts) || result.part >= result.parts =>
+            {
+                Err(format!(
+                    "part {} of {}, at most {PARTS_MAX} are allowed",
+                    result.part, result.parts
+                ))
+            }
+            Self::Result(result) if result.end.is_some() != (result.part == 0) => {
+                Err("the end of a task belongs to part 0".to_owned())
+            }
+            Self::Fail(fail) => {
+                fail.cut();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Messages of the coordinator.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{AddressRange, ArmTask, Caps, Fail, Heartbeat, Message, PathAddress, Ports};
+use crate::TaskId;
+
+/// A message of the coordinator.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum CoordinatorMessage {
+    /// The run begins for this host. Answer: PLANNED.
+    Plan(Box<Plan>),
+    /// Examine the paths to the partners. Answer: PREFLIGHTED.
+    Preflight(Preflight),
+    /// Read the clock. Answer: CLOCKED.
+    Clock(Clock),
+    /// Prepare the tasks of a round. Answer: ARMED.
+    Arm(Box<PrepareRound>),
+    /// Start the round. Answer: STARTED of each task as client.
+    Go(StartRound),
+    /// End the round or the run. Answer: DONE.
+    Cancel(Cancel),
+    /// Renews the lease.
+    Beat(Heartbeat),
+    /// On a bus, where agents are there first: send HELLO. Answer: HELLO, which names the run of a
+    /// busy agent.
+    Solicit(Solicit),
+    /// A message of the agent was not used.
+    Fail(Fail),
+}
+
+/// What the agent may do in this run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Longest silence of the coordinator, in ms.
+    pub lease_ms: u64,
+    /// Addresses of this host that tests may use.
+    pub addresses: Vec<PathAddress>,
+    /// Ports of tests; the first free one is used.
+    pub ports: Ports,
+    /// Bounds of each task.
+    #[serde(default)]
+    pub caps: Caps,
+    /// Period of SAMPLE in ms; 0 for none.
+    #[serde(default)]
+    pub sample_ms: u64,
+    /// Period of the agent's BEAT in ms.
+    #[serde(default = "beat_default_ms")]
+    pub beat_ms: u64,
+}
+
+fn beat_default_ms() -> u64 {
+    1000
+}
+
+/// What the agent examines before the first round, and with whom it has tests. It follows the plans
+/// of all hosts: addresses of partners are known when they have arrived.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preflight {
+    /// Addresses of the partners.
+    pub partners: Vec<AddressRange>,
+    /// Ports of partners that are probed.
+    pub peers: Vec<ProbeTarget>,
+    /// How many facts of the host are wanted.
+    #[serde(default)]
+    pub facts: FactsDepth,
+}
+
+/// A port of a partner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProbeTarget {
+    /// Test address of the partner.
+    pub peer: IpAddr,
+    /// Test port.
+    pub port: u16,
+}
+
+/// How many facts of a host are wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FactsDepth {
+    /// None.
+    #[default]
+    None,
+    /// Facts that take no time, at most 4 KiB.
+    Quick,
+    /// A whole snapshot, at most 20 KiB.
+    Full,
+}
+
+/// Begins an exchange of clock readings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clock {
+    /// Coordinator's monotonic clock.
+    pub c1_ns: u64,
+}
+
+/// Tasks of a round.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrepareRound {
+    /// Number of the round, ascending.
+    pub round: u32,
+    /// Agent's clock minus coordinator's clock.
+    #[serde(default)]
+    pub offset_ns: i64,
+    /// How far the offset may be wrong.
+    #[serde(default)]
+    pub uncertainty_ns: u64,
+    /// Tasks in which this host is client or server, at most [`super::TASKS_MAX`].
+    pub tasks: Vec<ArmTask>,
+    /// Addresses that servers of this host admit.
+    #[serde(default)]
+    pub admit: Vec<IpAddr>,
+}
+
+/// Starts a round.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartRound {
+    /// Number of the round.
+    pub round: u32,
+    /// Start on the coordinator's monotonic clock.
+    pub t0_ns: u64,
+    /// Tasks that do not run because another end is not armed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skip: Vec<TaskId>,
+}
+
+/// Ends what runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cancel {
+    /// The round; absent for the whole run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
+}
+
+/// Solicits HELLO.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Solicit {}
+
+impl Message for CoordinatorMessage {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Plan(_) => "plan",
+            Self::Preflight(_) => "preflight",
+            Self::Clock(_) => "clock",
+            Self::Arm(_) => "arm",
+            Self::Go(_) => "go",
+            Self::Cancel(_) => "cancel",
+            Self::Beat(_) => "beat",
+            Self::Solicit(_) => "solicit",
+            Self::Fail(_) => "fail",
+        }
+    }
+
+    fn from_body(kind: &str, body: &str) -> Option<Result<Self, serde_json::Error>> {
+        Some(match kind {
+            "plan" => serde_json::from_str(body).map(Self::Plan),
+            "preflight" => serde_json::from_str(body).map(Self::Preflight),
+            "clock" => serde_json::from_str(body).map(Self::Clock),
+            "arm" => serde_json::from_str(body).map(Self::Arm),
+            "go" => serde_json::from_str(body).map(Self::Go),
+            "cancel" => serde_json::from_str(body).map(Self::Cancel),
+            "beat" => serde_json::from_str(body).map(Self::Beat),
+            "solicit" => serde_json::from_str(body).map(Self::Solicit),
+            "fail" => serde_json::from_str(body).map(Self::Fail),
+            _ => return None,
+        })
+    }
+
+    fn check(&mut self, _: usize) -> Result<(), String> {
+        match self {
+            Self::Arm(arm) => arm.check(),
+            Self::Fail(fail) => {
+                fail.cut();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl PrepareRound {
+    fn check(&self) -> Result<(), String> {
+        let clients = self.tasks.iter().filter(|task| task.is_client()).count();
+        if self.tasks.len() > super::TASKS_MAX {
+            return Err(format!(
+                "{} tasks, at most {} are allowed",
+                self.tasks.len(),
+                super::TASKS_MAX
+            ));
+        }
+        if clients > super::CLIENT_TASKS_MAX {
+            return Err(format!(
+                "{clients} tasks as client, at most {} are allowed",
+                super::CLIENT_TASKS_MAX
+            ));
+        }
+
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! Reports of a fleet run: the strongest finding first, then all findings with evidence and next
+//! command, then the cells. Text and HTML are one document over a [`FleetReport`], which is also
+//! the JSON.
+
+mod cells;
+mod check;
+mod csv;
+mod footer;
+mod hosts;
+mod ladder;
+mod large;
+mod leftovers;
+mod matrix;
+mod missing;
+mod not_run;
+mod opening;
+mod progress;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::conclude::trials::with_trials;
+use crate::conclude::{FleetEnd, FleetOutcome};
+use crate::plan::{FleetPlan, Topology};
+use linerate_document::record::ProductReport;
+use linerate_model::fleet::{
+    FleetHeader, FleetHost, FleetReport, FleetRun, FleetTopology, HostId, NotRun, NotRunReason,
+};
+use linerate_model::record::{Body, RunRecord, Trial};
+
+pub use check::{CheckReport, CheckRow, CheckState, check_text};
+pub use csv::csv;
+pub use hosts::{HostRow, hosts_text};
+pub use leftovers::{LeftoverRow, leftovers_text};
+use linerate_document::Style;
+use linerate_document::blocks::{Block, Document};
+pub use progress::{Announced, FleetLive, PairRate, announcement, live, progress_line};
+
+/// What the coordinator knows about a run beside its plan and its outcome.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunFacts {
+    /// Id of the run, where it is stored.
+    pub run_id: Option<String>,
+    /// Time of the run.
+    pub elapsed: Duration,
+    /// Control connections use the network under test, or it is not known that they do not.
+    pub is_control_shared: bool,
+    /// Speeds of the links under test in bit/s, where they are known.
+    pub links_bps: BTreeMap<HostId, f64>,
+}
+
+/// The report of a run.
+#[must_use]
+pub fn report(plan: &FleetPlan, outcome: FleetOutcome, facts: RunFacts) -> FleetReport {
+    let host = |host: &crate::plan::PlanHost| {
+        let mut shown = FleetHost::new(host.id.clone());
+        shown.rack = host.rack.clone();
+        shown.link_bps = facts.links_bps.get(&host.id).copied();
+        shown.is_target_only = host.is_target_only;
+        shown
+    };
+    let hosts = plan.hosts.iter().map(host).collect();
+    let mut header = FleetHeader::new(plan.hash(), hosts, topology(&plan.topology));
+    header.run_id = facts.run_id;
+    header.mode = plan.mode;
+    header.direction = plan.direction;
+    header.is_control_shared = facts.is_control_shared;
+    header.rounds = outcome.rounds;
+    header.elapsed_ns = u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX);
+    header.seed = plan.seed;
+    header.ended = outcome.ended.map(ended);
+
+    let mut report = FleetReport::new(header);
+    report.cells = outcome.cells;
+    report.effects = outcome.effects;
+    report.ladder = outcome.ladder;
+    report.poisonings = outcome.poisonings;
+    report.findings = outcome.findings;
+
+    report
+}
+
+fn topology(topology: &Topology) -> FleetTopology {
+    match topology {
+        Topology::Mesh => FleetTopology::Mesh,
+        Topology::Pairs(_) => FleetTopology::Pairs,
+        Topology::Incast(hub) => FleetTopology::Incast(hub.clone()),
+        Topology::Fanout(hub) => FleetTopology::Fanout(hub.clone()),
+        Topology::IncastAndFanout(hub) => FleetTopology::IncastAndFanout(hub.clone()),
+    }
+}
+
+fn ended(end: FleetEnd) -> NotRun {
+    let (reason, detail) = match end {
+        FleetEnd::Budget => (NotRunReason::Budget, None),
+        FleetEnd::Cancelled => (NotRunReason::Cancelled, None),
+        FleetEnd::Failed(reason) => (NotRunReason::Failed, Some(reason)),
+    };
+    let mut not_run = NotRun::new(reason);
+    not_run.detail = detail;
+
+    not_run
+}
+
+/// The report as text. `verbose` adds every finding in full, all effects and references.
+#[must_use]
+pub fn text(report: &FleetReport, verbose: bool, style: Style) -> String {
+    let depth = if verbose { Depth::Long } else { Depth::Short };
+    document(report, depth).text(style)
+}
+
+/// The report as one HTML file.
+#[must_use]
+pub fn html(report: &FleetReport) -> String {
+    document(report, Depth::Page).html()
+}
+
+/// The report as one JSON object, schema `linerate.fleet/1`.
+#[must_use]
+pub fn json(report: &FleetReport) -> String {
+    linerate_document::pretty_json(report)
+}
+
+/// Records of fleet runs in reports of the history.
+pub const RECORDS: ProductReport = ProductReport {
+    name: |record| fleet_run(record).map(name),
+    answers: |record| {
+        let run = fleet_run(record).filter(|run| run.report.is_some())?;
+        Some(answer(run, &record.trials))
+    },
+    blocks: |record, is_page| {
+        fleet_run(record).map(|run| record_blocks(run, &record.trials, is_page))
+    },
+};
+
+fn fleet_run(record: &RunRecord) -> Option<&FleetRun> {
+    match &record.body {
+        Body::Fleet(run) => Some(run),
+        _ => None,
+    }
+}
+
+/// Title of a run of a record: `fleet, mesh, both ways`.
+fn name(run: &FleetRun) -> String {
+    let kind = run
+        .report
+        .iter()
+        .flat_map(|report| footer::kind(&report.header));
+    std::iter::once("fleet".to_owned())
+        .chain(kind)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Answer of a run of a record.
+fn answer(run: &FleetRun, trials: &[Trial]) -> Vec<String> {
+    run.report
+        .iter()
+        .map(|report| opening::title(&with_trials(report, trials)))
+        .collect()
+}
+
+/// The report of a run of a record but its title; nothing of one that did not end.
+fn record_blocks(run: &FleetRun, trials: &[Trial], is_page: bool) -> Vec<Block> {
+    let depth = if is_page { Depth::Page } else { Depth::Short };
+    run.report
+        .iter()
+        .flat_map(|report| blocks(&with_trials(report, trials), depth))
+        .collect()
+}
+
+/// How much a report shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// What most readers need.
+    Short,
+    /// All of it.
+    Long,
+    /// All of it, as a page.
+    Page,
+}
+
+impl Depth {
+    /// Most hosts of a table of all cells.
+    const fn cells_hosts_max(self) -> usize {
+        match self {
+            Self::Short | Self::Long => 24,
+            Self::Page => 64,
+        }
+    }
+}
+
+fn document(report: &FleetReport, depth: Depth) -> Document {
+    let mut blocks = vec![Block::Title(opening::title(report))];
+    blocks.extend(self::blocks(report, depth));
+    Document {
+        name: "linerate fleet",
+        blocks,
+    }
+}
+
+/// The parts of the report but its title.
+fn blocks(report: &FleetReport, depth: Depth) -> Vec<Block> {
+    let mut blocks = opening::next_steps(report);
+    blocks.extend(opening::remarks(&report.header));
+    blocks.extend(opening::findings(&report.findings, depth));
+
+    for matrix in matrix::matrices(report) {
+        blocks.extend(match matrix.hosts.len() <= depth.cells_hosts_max() {
+            true => cells::blocks(&matrix, depth),
+            false => large::blocks(&matrix, depth),
+        });
+    }
+
+    blocks.extend(ladder::blocks(report));
+    blocks.push(Block::Paragraph(footer::line(report)));
+    blocks
+}

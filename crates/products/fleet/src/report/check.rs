@@ -1,0 +1,191 @@
+//! What a check of a fleet found, before any load.
+
+use std::collections::BTreeMap;
+
+use linerate_model::fleet::HostId;
+
+use super::ladder::link_rate;
+use linerate_document::Style;
+use linerate_document::blocks::{Block, Document};
+use linerate_document::number::counted;
+use linerate_document::table::{Cell, Table};
+
+/// A check.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CheckReport {
+    /// How the hosts are controlled: `ssh`.
+    pub carrier: String,
+    /// Names of the paths under test.
+    pub paths: Vec<String>,
+    /// A row for each host and path.
+    pub rows: Vec<CheckRow>,
+    /// What to do before the run, where something must be done.
+    pub next: Option<String>,
+}
+
+/// A host that was checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckRow {
+    /// Its id.
+    pub host: HostId,
+    /// Whether it can take part.
+    pub state: CheckState,
+    /// Version of the agent.
+    pub version: Option<String>,
+    /// Its clock against that of the coordinator, and the uncertainty, in ns.
+    pub clock_ns: Option<(i64, u64)>,
+    /// Address under test.
+    pub address: Option<String>,
+    /// Device of this address.
+    pub device: Option<String>,
+    /// Port of the tests.
+    pub port: Option<u16>,
+    /// Speed of the link in bit/s.
+    pub link_bps: Option<f64>,
+    /// Round-trip time to its partners in ns.
+    pub rtt_ns: Option<u64>,
+    /// What else was found.
+    pub notes: Vec<String>,
+}
+
+/// Whether a host can take part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum CheckState {
+    /// It can.
+    Ready,
+    /// It answers, and something prevents its tests.
+    Blocked,
+    /// No control connection.
+    Unreachable,
+}
+
+impl CheckState {
+    /// The state as a word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Blocked => "blocked",
+            Self::Unreachable => "unreachable",
+        }
+    }
+}
+
+/// Rows that are shown in any case; of more, those of hosts that are ready and without a note are
+/// counted.
+const ROWS_SHOWN: usize = 24;
+
+/// Summary, a row for each host, and what to do next.
+#[must_use]
+pub fn check_text(check: &CheckReport, style: Style) -> String {
+    let is_plain = |row: &&CheckRow| row.state == CheckState::Ready && row.notes.is_empty();
+    let is_long = check.rows.len() > ROWS_SHOWN;
+    let rows: Vec<&CheckRow> = check
+        .rows
+        .iter()
+        .filter(|row| !is_long || !is_plain(row))
+        .collect();
+    let hidden = check.rows.len() - rows.len();
+    let hidden =
+        (hidden > 0).then(|| format!("{} more: ready, without a note", counted(hidden, "row")));
+    let mut blocks = vec![Block::Title(summary(check))];
+
+    if !rows.is_empty() {
+        blocks.push(Block::Table(table(&rows)));
+    }
+
+    blocks.extend(hidden.map(|line| Block::List(vec![line])));
+    blocks.extend(
+        check
+            .next
+            .as_ref()
+            .map(|next| Block::Paragraph(format!("next: {next}"))),
+    );
+    Document {
+        name: "linerate fleet check",
+        blocks,
+    }
+    .text(style)
+}
+
+/// `21 hosts: 19 ready, 1 blocked, 1 unreachable; control over ssh, tests over path phys`
+fn summary(check: &CheckReport) -> String {
+    let mut hosts: BTreeMap<&HostId, CheckState> = BTreeMap::new();
+    for row in &check.rows {
+        let state = hosts.entry(&row.host).or_insert(row.state);
+        *state = row.state.max(*state);
+    }
+
+    let mut states: BTreeMap<CheckState, usize> = BTreeMap::new();
+    hosts
+        .values()
+        .for_each(|state| *states.entry(*state).or_default() += 1);
+    let states: Vec<String> = states
+        .iter()
+        .map(|(state, count)| format!("{count} {}", state.name()))
+        .collect();
+
+    let paths = if check.paths.len() > 1 {
+        "paths"
+    } else {
+        "path"
+    };
+    format!(
+        "{}: {}; control over {}, tests over {paths} {}",
+        counted(hosts.len(), "host"),
+        states.join(", "),
+        check.carrier,
+        check.paths.join(", ")
+    )
+}
+
+fn table(rows: &[&CheckRow]) -> Table {
+    let absent = || "-".to_owned();
+    let known = |text: &Option<String>| text.clone().unwrap_or_else(absent);
+    let address = |row: &CheckRow| match (&row.address, &row.device) {
+        (Some(address), Some(device)) => format!("{address} {device}"),
+        (address, device) => known(if address.is_some() { address } else { device }),
+    };
+
+    let notes = |row: &CheckRow| {
+        if row.notes.is_empty() {
+            absent()
+        } else {
+            row.notes.join("; ")
+        }
+    };
+    Table::of("", "", rows)
+        .text("host", |row| row.host.to_string())
+        .text("state", |row| {
+            Cell::marked(row.state.name().to_owned(), row.state != CheckState::Ready)
+        })
+        .text("version", |row| known(&row.version))
+        .text("clock", |row| row.clock_ns.map_or_else(absent, clock))
+        .text("test address", |row| address(row))
+        .text("port", |row| {
+            row.port.map_or_else(absent, |port| port.to_string())
+        })
+        .text("link", |row| row.link_bps.map_or_else(absent, link_rate))
+        .text("rtt", |row| {
+            row.rtt_ns
+                .map_or_else(absent, |ns| linerate_document::number::time(ns as f64))
+        })
+        .text("notes", |row| notes(row))
+        .table()
+}
+
+/// `+12 us ±48`
+fn clock((offset_ns, error_ns): (i64, u64)) -> String {
+    let (unit, ns) = if offset_ns.unsigned_abs().max(error_ns) < 10_000_000 {
+        ("us", 1e3)
+    } else {
+        ("ms", 1e6)
+    };
+    let digits = usize::from(unit == "ms");
+    format!(
+        "{:+.digits$} {unit} ±{:.digits$}",
+        offset_ns as f64 / ns,
+        error_ns as f64 / ns
+    )
+}

@@ -1,0 +1,94 @@
+//! The last line: how much was run, and how.
+
+use linerate_model::fleet::{FleetHeader, FleetMode, FleetReport, FleetTopology, PairDirection};
+
+use linerate_document::number::counted;
+use linerate_model::numbers::{clock, digits};
+
+/// `56 of 56 cells, 8 hosts, mesh, both ways, 7 rounds, 0:18; starts within 0.4 ms; seed 1`
+pub(super) fn line(report: &FleetReport) -> String {
+    let FleetReport { header, cells, .. } = report;
+    let measured = cells
+        .iter()
+        .filter(|cell| cell.measurement().is_some())
+        .count();
+    let mut parts = vec![
+        format!("{measured} of {}", counted(cells.len(), "cell")),
+        counted(header.hosts.len(), "host"),
+    ];
+    parts.extend(kind(header));
+    parts.push(counted(header.rounds, "round"));
+    parts.push(clock(header.elapsed_ns as f64 / 1e9));
+
+    let mut line = parts.join(", ");
+    if let Some(ns) = start_spread_ns(report) {
+        line += &format!("; starts within {} ms", digits(ns as f64 / 1e6));
+    }
+
+    if let Some(run) = &header.run_id {
+        line += &format!("; run {run}");
+    }
+
+    format!("{line}; seed {}", header.seed)
+}
+
+/// Which pairs, and what ran at the same time: `mesh`, `both ways`, `rack-safe`.
+pub(super) fn kind(header: &FleetHeader) -> Vec<String> {
+    let topology = match &header.topology {
+        FleetTopology::Mesh => "mesh".to_owned(),
+        FleetTopology::Pairs => "pairs".to_owned(),
+        FleetTopology::Incast(hub) => return vec![format!("incast into {hub}")],
+        FleetTopology::Fanout(hub) => return vec![format!("fanout from {hub}")],
+        FleetTopology::IncastAndFanout(hub) => {
+            return vec![format!("incast into {hub} and fanout from it")];
+        }
+        _ => "another topology".to_owned(),
+    };
+    let direction = match header.direction {
+        PairDirection::Both => "both ways",
+        PairDirection::OneWay => "one way",
+    };
+    let mode = mode(header.mode).map(str::to_owned);
+
+    [topology, direction.to_owned()]
+        .into_iter()
+        .chain(mode)
+        .collect()
+}
+
+/// Name of a mode that is not the usual one.
+pub(super) const fn mode(mode: FleetMode) -> Option<&'static str> {
+    match mode {
+        FleetMode::Isolated => Some("one pair at a time"),
+        FleetMode::RackSafe => Some("rack-safe"),
+        FleetMode::Stress => Some("all pairs at once"),
+        _ => None,
+    }
+}
+
+/// Largest distance between the starts of two tests that were to start at the same time; `None`
+/// where no two were.
+fn start_spread_ns(report: &FleetReport) -> Option<u64> {
+    let starts = report
+        .cells
+        .iter()
+        .filter_map(|cell| cell.measurement()?.start);
+    let mut starts: Vec<(u64, u64)> = starts
+        .map(|start| (start.planned_ns, start.actual_ns))
+        .collect();
+    starts.sort_unstable();
+
+    let is_same = |(one_ns, _): &(u64, u64), (next_ns, _): &(u64, u64)| {
+        next_ns - one_ns <= PLANNED_TOGETHER_NS
+    };
+    let rounds = starts.chunk_by(is_same).filter(|round| round.len() > 1);
+    let spread = |round: &[(u64, u64)]| {
+        let actual = || round.iter().map(|(_, actual_ns)| *actual_ns);
+        Some(actual().max()?.saturating_sub(actual().min()?))
+    };
+
+    rounds.filter_map(spread).max()
+}
+
+/// Largest distance of one planned start as the clocks of several hosts have it.
+const PLANNED_TOGETHER_NS: u64 = 10_000_000;

@@ -1,0 +1,242 @@
+//! Ladders: rates over the number of hosts at the same time, and what a slow host does to the
+//! others.
+
+use linerate_model::fleet::{
+    FleetReport, FleetTopology, HostId, HostPoisoning, LadderDirection, LadderRow,
+};
+use linerate_model::stats::median;
+
+use super::not_run;
+use linerate_document::blocks::Block;
+use linerate_document::number::counted;
+use linerate_document::table::Table;
+use linerate_model::numbers::{digits, rate, scaled};
+
+/// Share of the median of a row below which a host is named.
+const SLOW_SHARE: f64 = 0.5;
+/// Part of a sum below which a change of it is none.
+const UNCHANGED_SHARE: f64 = 0.001;
+/// Slow hosts of a row that are named.
+const SLOW_SHOWN: usize = 3;
+
+/// A table of each direction, path and variant, cells without a result, and the suspects.
+pub(super) fn blocks(report: &FleetReport) -> Vec<Block> {
+    let (hub, directions): (_, &[LadderDirection]) = match &report.header.topology {
+        FleetTopology::Incast(hub) => (hub, &[LadderDirection::Incast]),
+        FleetTopology::Fanout(hub) => (hub, &[LadderDirection::Fanout]),
+        FleetTopology::IncastAndFanout(hub) => {
+            (hub, &[LadderDirection::Incast, LadderDirection::Fanout])
+        }
+        _ => return Vec::new(),
+    };
+    let mut blocks: Vec<Block> = directions
+        .iter()
+        .flat_map(|direction| tables(report, hub, *direction))
+        .collect();
+    let not_run = not_run::lines(&report.cells.iter().collect::<Vec<_>>());
+    if !not_run.is_empty() {
+        blocks.extend([Block::Space, Block::List(not_run)]);
+    }
+
+    let suspects = report.poisonings.iter().map(poisoning).collect::<Vec<_>>();
+    if !suspects.is_empty() {
+        blocks.extend([Block::Space, Block::List(suspects)]);
+    }
+
+    blocks
+}
+
+/// A table of each path and variant of a direction.
+fn tables(report: &FleetReport, hub: &HostId, direction: LadderDirection) -> Vec<Block> {
+    let (kind, ends) = match direction {
+        LadderDirection::Incast => ("incast into", "sender"),
+        LadderDirection::Fanout => ("fanout from", "receiver"),
+    };
+    let others = report
+        .header
+        .hosts
+        .iter()
+        .filter(|host| host.id != *hub)
+        .count();
+
+    let link = report
+        .header
+        .hosts
+        .iter()
+        .find(|host| host.id == *hub)
+        .and_then(|host| host.link_bps);
+    let link = link.map_or_else(String::new, |bps| format!(" ({})", link_rate(bps)));
+    let head = format!("{kind} {hub}{link}, {}", counted(others, ends));
+
+    let rows = report
+        .ladder
+        .iter()
+        .filter(|row| row.direction == direction)
+        .collect::<Vec<_>>();
+    if rows.is_empty() {
+        return vec![Block::Paragraph(format!("{head}: no step has a result"))];
+    }
+
+    let treatments: Vec<&[&LadderRow]> = rows
+        .chunk_by(|a, b| (&a.path, &a.variant) == (&b.path, &b.variant))
+        .collect();
+    let is_one = treatments.len() < 2;
+    treatments
+        .into_iter()
+        .map(|rows| Block::Table(table(&head, ends, rows, is_one)))
+        .collect()
+}
+
+fn table(head: &str, ends: &str, rows: &[&LadderRow], is_one: bool) -> Table {
+    let place = match rows.first() {
+        Some(row) if !is_one && row.variant.is_empty() => format!(", path {}", row.path),
+        Some(row) if !is_one => format!(", path {}, {}", row.path, row.variant),
+        _ => String::new(),
+    };
+    let absent = || "-".to_owned();
+    let heads = format!("per {ends} min/median/max");
+
+    Table::of("", format!("{head}{place}"), rows)
+        .number("k", |row| row.level.to_string())
+        .number("sum", |row| median(&row.sums_bps).map_or_else(absent, rate))
+        .number(&heads, |row| spread(row).unwrap_or_else(absent))
+        .number("Jain", |row| {
+            row.jain.map_or_else(absent, |jain| format!("{jain:.2}"))
+        })
+        .number("retr", |row| {
+            row.retransmits
+                .map_or_else(absent, |count| count.to_string())
+        })
+        .number("RTT", |row| row.rtt_us.map_or_else(absent, round_trip))
+        .text("note", |row| slow_hosts(row))
+        .table()
+}
+
+/// `96 / 952 / 956 Mbit/s`
+fn spread(row: &LadderRow) -> Option<String> {
+    let rates: Vec<f64> = row.hosts_bps.iter().map(|(_, rate)| *rate).collect();
+    let (low, high) = (
+        rates.iter().copied().reduce(f64::min)?,
+        rates.iter().copied().reduce(f64::max)?,
+    );
+    let (_, unit) = scaled(
+        high,
+        1000.0,
+        ["bit/s", "Kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"],
+    );
+    let divisor = match unit {
+        "Kbit/s" => 1e3,
+        "Mbit/s" => 1e6,
+        "Gbit/s" => 1e9,
+        "Tbit/s" => 1e12,
+        _ => 1.0,
+    };
+    let [low, middle, high] = [low, middle(row)?, high].map(|rate| digits(rate / divisor));
+
+    Some(format!("{low} / {middle} / {high} {unit}"))
+}
+
+fn round_trip(us: u64) -> String {
+    match us {
+        0..1000 => format!("{us} us"),
+        _ => format!("{} ms", digits(us as f64 / 1000.0)),
+    }
+}
+
+/// `10 Gbit/s`
+pub(super) fn link_rate(bps: f64) -> String {
+    let text = rate(bps);
+    match text.split_once(' ') {
+        Some((value, unit)) if value.contains('.') => {
+            format!(
+                "{} {unit}",
+                value.trim_end_matches('0').trim_end_matches('.')
+            )
+        }
+        _ => text,
+    }
+}
+
+/// Hosts that are slow without others, as a sentence:
+/// `pc07 is slow alone (96.0 Mbit/s, median 952 Mbit/s)`. `None` where no host is.
+pub(super) fn slow_alone(report: &FleetReport) -> Option<String> {
+    let of_row = |row: &LadderRow| {
+        let slow = slow(row);
+        let (first, bps) = slow.first()?;
+
+        let more = if slow.len() > 1 {
+            format!(" and {} more are", slow.len() - 1)
+        } else {
+            " is".to_owned()
+        };
+        Some(format!(
+            "{first}{more} slow alone ({}, median {})",
+            rate(*bps),
+            rate(middle(row)?)
+        ))
+    };
+    report
+        .ladder
+        .iter()
+        .filter(|row| row.level == 1)
+        .find_map(of_row)
+}
+
+fn middle(row: &LadderRow) -> Option<f64> {
+    median(
+        &row.hosts_bps
+            .iter()
+            .map(|(_, rate)| *rate)
+            .collect::<Vec<_>>(),
+    )
+}
+
+/// Hosts of a row that are far below the others, the slowest first.
+fn slow(row: &LadderRow) -> Vec<&(HostId, f64)> {
+    let limit = middle(row).map_or(0.0, |middle| SLOW_SHARE * middle);
+    let mut slow: Vec<&(HostId, f64)> = row
+        .hosts_bps
+        .iter()
+        .filter(|(_, rate)| *rate < limit)
+        .collect();
+    slow.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+
+    slow
+}
+
+/// `pc07 alone: 96.0 Mbit/s`
+fn slow_hosts(row: &LadderRow) -> String {
+    let slow = slow(row);
+    let alone = if row.level == 1 { " alone" } else { "" };
+    let named = slow
+        .iter()
+        .take(SLOW_SHOWN)
+        .map(|(host, bps)| format!("{host}{alone}: {}", rate(*bps)));
+    let mut names: Vec<String> = named.collect();
+
+    if slow.len() > SLOW_SHOWN {
+        names.push(format!("{} more", slow.len() - SLOW_SHOWN));
+    }
+
+    names.join(", ")
+}
+
+/// `poisoning: without pc07 the others gain 10.0 Mbit/s (its absence and the spread explain 181 Mbit/s): no harm`
+fn poisoning(HostPoisoning { suspect, rates, .. }: &HostPoisoning) -> String {
+    let change = match rates.gain_bps {
+        gain if gain.abs() < UNCHANGED_SHARE * rates.without_bps => "gain nothing".to_owned(),
+        loss if loss < 0.0 => format!("lose {}", rate(-loss)),
+        gain => format!("gain {}", rate(gain)),
+    };
+    let harm = if rates.is_found() {
+        format!("{suspect} slows the others down")
+    } else {
+        "no harm".to_owned()
+    };
+
+    let explained = rate(rates.gain_explained_bps);
+    format!(
+        "poisoning: without {suspect} the others {change} (its absence and the spread explain \
+         {explained}): {harm}"
+    )
+}

@@ -1,0 +1,148 @@
+//! Hosts and pairs without a result: for the first line of a report, with a next step for each.
+
+use linerate_model::fleet::{Cell, CellOutcome, NotRun, NotRunReason};
+
+use super::not_run::places;
+use linerate_document::number::counted;
+
+/// Cells without a result, by what prevented it.
+pub(super) struct Missing {
+    /// Cells of the run.
+    all: usize,
+    /// Cells without a result.
+    count: usize,
+    /// Hosts without a control connection.
+    unreachable: Vec<String>,
+    /// Hosts and pairs whose tests could not connect.
+    blocked: Vec<String>,
+}
+
+impl Missing {
+    /// `None`: all cells have a result.
+    pub(super) fn of(cells: &[Cell]) -> Option<Self> {
+        let all: Vec<&Cell> = cells.iter().collect();
+        let without = |is_it: fn(&NotRun) -> bool| {
+            let is_it = |cell: &&&Cell| matches!(&cell.outcome, CellOutcome::NotRun(not_run) if is_it(not_run));
+            all.iter().filter(is_it).copied().collect::<Vec<&Cell>>()
+        };
+        let count = without(|_| true).len();
+        let unreachable = without(|not_run| not_run.reason == NotRunReason::Unreachable);
+        let missing = Self {
+            all: cells.len(),
+            count,
+            unreachable: both_ways(places(&unreachable, &all)),
+            blocked: both_ways(places(&without(is_blocked), &all)),
+        };
+
+        (count > 0).then_some(missing)
+    }
+
+    /// `31 of 56 cells without a result: h4 unreachable, h1 to h2 blocked`
+    pub(super) fn summary(&self) -> String {
+        let named = [
+            (&self.unreachable, "unreachable"),
+            (&self.blocked, "blocked"),
+        ];
+        let named = named.into_iter().filter(|(names, _)| !names.is_empty());
+        let named: Vec<String> = named
+            .map(|(names, word)| format!("{} {word}", names.join(", ")))
+            .collect();
+        let named = named.join("; ");
+
+        let count = format!(
+            "{} of {} without a result",
+            self.count,
+            counted(self.all, "cell")
+        );
+        match (named.is_empty(), self.count == self.all) {
+            (true, _) => count,
+            // The line has that none was measured.
+            (_, true) => named,
+            _ => format!("{count}: {named}"),
+        }
+    }
+
+    /// One line for each host or pair.
+    pub(super) fn steps(&self) -> Vec<String> {
+        let unreachable = self
+            .unreachable
+            .iter()
+            .filter(|name| !is_rest(name))
+            .map(|name| {
+                let hosts = name
+                    .split([' '])
+                    .filter(|word| !["to", "and"].contains(word));
+                let logins: Vec<String> = hosts.map(|host| format!("`ssh {host} true`")).collect();
+                let have = if logins.len() == 1 { "has" } else { "have" };
+                format!(
+                    "{name} unreachable: {} {have} to work without a prompt (over a bus: `linerate \
+                     fleet agent` has to run there); then `linerate fleet check`",
+                    logins.join(" and ")
+                )
+            });
+        let blocked = self
+            .blocked
+            .iter()
+            .filter(|name| !is_rest(name))
+            .map(|name| {
+                format!(
+                    "{name} blocked: open the ports of the tests, TCP and UDP 5201 and above, from \
+                     source to sink; `linerate fleet check` names what is closed"
+                )
+            });
+        let rest = [
+            (&self.unreachable, "unreachable"),
+            (&self.blocked, "blocked"),
+        ];
+        let rest = rest
+            .into_iter()
+            .filter_map(|(names, word)| Some((names.iter().find(|name| is_rest(name))?, word)));
+        let rest =
+            rest.map(|(rest, word)| format!("{rest} {word}: `linerate fleet check` lists them"));
+
+        unreachable.chain(blocked).chain(rest).collect()
+    }
+}
+
+/// `12 more`, of a long list.
+fn is_rest(name: &str) -> bool {
+    name.ends_with(" more")
+}
+
+/// Pairs of both directions by one name: `h1 and h2`.
+fn both_ways(names: Vec<String>) -> Vec<String> {
+    let opposite = |name: &str| {
+        name.split_once(" to ")
+            .map(|(source, sink)| format!("{sink} to {source}"))
+    };
+    let mut merged: Vec<String> = Vec::new();
+
+    for name in names {
+        match opposite(&name)
+            .and_then(|opposite| merged.iter().position(|known| *known == opposite))
+        {
+            Some(place) => merged[place] = merged[place].replacen(" to ", " and ", 1),
+            None => merged.push(name),
+        }
+    }
+
+    merged
+}
+
+/// Whether the test of a pair could not connect.
+fn is_blocked(not_run: &NotRun) -> bool {
+    const MESSAGES: [&str; 4] = [
+        "unable to connect",
+        "connection refused",
+        "timed out",
+        "no route to host",
+    ];
+
+    let detail = not_run
+        .detail
+        .as_deref()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let is_of_test = matches!(not_run.reason, NotRunReason::Failed | NotRunReason::Refused);
+    is_of_test && MESSAGES.iter().any(|message| detail.contains(message))
+}

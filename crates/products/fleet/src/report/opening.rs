@@ -1,0 +1,142 @@
+//! What precedes the cells: what qualifies the whole run, and its findings.
+
+use crate::conclude::{NO_FINDING, headline};
+use linerate_model::finding::{Confidence, Finding};
+use linerate_model::fleet::{FleetHeader, FleetReport};
+use linerate_model::stored_name;
+
+use super::missing::Missing;
+use super::{Depth, ladder, not_run};
+use linerate_document::blocks::Block;
+use linerate_document::doctor::{graded, steps, wrapped};
+use linerate_document::number::counted;
+
+/// Findings that a short report shows in full.
+const FINDINGS_SHOWN: usize = 5;
+
+/// The strongest finding; without one, what the cells allow to state.
+pub(super) fn title(report: &FleetReport) -> String {
+    let measured = report
+        .cells
+        .iter()
+        .filter(|cell| cell.usable().is_some())
+        .count();
+    let all = counted(report.cells.len(), "cell");
+    let missing = Missing::of(&report.cells);
+    let found = match ladder::slow_alone(report) {
+        _ if !report.findings.is_empty() => headline(&report.findings, missing.is_none()),
+        _ if measured == 0 => format!("no result: none of {all} was measured"),
+        Some(slow) => slow,
+        None if measured < report.cells.len() => {
+            format!("{NO_FINDING} ({measured} of {all} usable)")
+        }
+        None => NO_FINDING.to_owned(),
+    };
+
+    match missing {
+        Some(missing) => format!("{found}; {}", missing.summary()),
+        None => found,
+    }
+}
+
+/// What to do for the hosts and pairs without a result.
+pub(super) fn next_steps(report: &FleetReport) -> Vec<Block> {
+    let steps = Missing::of(&report.cells)
+        .map(|missing| missing.steps())
+        .unwrap_or_default();
+    steps
+        .into_iter()
+        .map(|step| wrapped("next", step))
+        .collect()
+}
+
+/// What qualifies the whole report.
+pub(super) fn remarks(header: &FleetHeader) -> Vec<Block> {
+    let mut remarks = Vec::new();
+    if let Some(ended) = &header.ended {
+        remarks.push(format!("The run ended early: {}.", not_run::reason(ended)));
+    }
+
+    if header.is_control_shared {
+        remarks.push("Control shares the tested network.".to_owned());
+    }
+
+    let targets: Vec<&str> = header
+        .hosts
+        .iter()
+        .filter(|host| host.is_target_only)
+        .map(|host| host.id.as_str())
+        .collect();
+    if !targets.is_empty() {
+        let what = if targets.len() == 1 {
+            "is a server"
+        } else {
+            "are servers"
+        };
+        let names = targets.join(", ");
+        remarks.push(format!(
+            "{names} {what} without an agent: facts, CPU and clock are not known, one test at a \
+             time."
+        ));
+    }
+
+    remarks.into_iter().map(Block::Remark).collect()
+}
+
+/// The first findings in full, and a line for each of the others.
+pub(super) fn findings(findings: &[Finding], depth: Depth) -> Vec<Block> {
+    let shown = if depth == Depth::Short {
+        FINDINGS_SHOWN
+    } else {
+        findings.len()
+    };
+    let (full, rest) = findings.split_at(shown.min(findings.len()));
+    let mut blocks = Vec::new();
+
+    for finding in full {
+        blocks.extend([Block::Space, head(finding)]);
+        blocks.extend(body(finding, findings, depth));
+    }
+
+    if !rest.is_empty() {
+        blocks.push(Block::Space);
+        blocks.extend(rest.iter().map(head));
+        blocks.push(wrapped("", "-v shows these in full"));
+    }
+
+    blocks
+}
+
+fn head(finding: &Finding) -> Block {
+    let sure = match finding.confidence {
+        Confidence::High => "",
+        Confidence::Medium => " (likely)",
+        Confidence::Low => " (a guess)",
+    };
+    let text = format!(
+        "{}  {}: {}{sure}",
+        finding.id, finding.subject, finding.title
+    );
+    graded(
+        &stored_name(finding.severity).to_uppercase(),
+        finding.severity,
+        &text,
+    )
+}
+
+/// Evidence, cause, and the next step.
+fn body(finding: &Finding, all: &[Finding], depth: Depth) -> Vec<Block> {
+    let labels = std::iter::once("  seen").chain(std::iter::repeat(""));
+    let seen = finding.evidence.iter().zip(labels);
+    let mut blocks: Vec<Block> = seen
+        .map(|(seen, label)| wrapped(label, seen.to_string()))
+        .collect();
+    blocks.push(wrapped("  why", &finding.explanation));
+    blocks.extend(steps(finding, all, true));
+
+    if depth != Depth::Short {
+        blocks.push(wrapped("  see", &finding.reference));
+    }
+
+    blocks
+}

@@ -1,0 +1,177 @@
+//! Fleets whose rates are known, run through the analysis.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::conclude::{FleetProgress, RoundError, RoundRunner, explore};
+use crate::plan::{FleetPlan, PlanHost, Topology};
+use linerate_model::fleet::{
+    Cell, CellOutcome, FleetMode, FleetReport, HostId, Measurement, PairDirection, Round,
+    StartTimes, Task,
+};
+
+use crate::report::{RunFacts, report};
+
+pub(super) fn host(name: &str) -> HostId {
+    name.parse().expect("a host id")
+}
+
+/// `h1` to `hN`.
+pub(super) fn hosts(count: usize) -> Vec<HostId> {
+    (1..=count).map(|at| host(&format!("h{at}"))).collect()
+}
+
+/// A plan and a network without noise.
+pub(super) struct Fleet {
+    pub(super) plan: FleetPlan,
+    pub(super) nominal_bps: Option<f64>,
+    /// Rate of a test that nothing slows down.
+    pub(super) line_bps: f64,
+    slow: BTreeMap<HostId, f64>,
+    dead: BTreeSet<HostId>,
+    uplink_bps: f64,
+    rounds: usize,
+}
+
+pub(super) fn mesh(count: usize) -> Fleet {
+    let plan_host = |id: HostId| PlanHost {
+        id,
+        rack: None,
+        is_target_only: false,
+    };
+    let plan = FleetPlan {
+        hosts: hosts(count).into_iter().map(plan_host).collect(),
+        topology: Topology::Mesh,
+        mode: FleetMode::Rounds,
+        direction: PairDirection::Both,
+        paths: vec!["phys".to_owned()],
+        variants: Vec::new(),
+        repetitions: 1,
+        crossing: BTreeMap::new(),
+        sample_rounds: None,
+        is_adaptive: true,
+        has_control: false,
+        seed: 1,
+        options: "-t 2".to_owned(),
+        round_time: Duration::from_millis(2600),
+        budget: Duration::MAX,
+    };
+    Fleet {
+        plan,
+        nominal_bps: Some(1e9),
+        line_bps: 953e6,
+        slow: BTreeMap::new(),
+        dead: BTreeSet::new(),
+        uplink_bps: f64::INFINITY,
+        rounds: 0,
+    }
+}
+
+/// Racks of `size` hosts, whose uplinks all pairs of a round share.
+pub(super) fn racked(count: usize, size: usize, uplink_bps: f64) -> Fleet {
+    let mut fleet = Fleet {
+        uplink_bps,
+        ..mesh(count)
+    };
+    for (at, host) in fleet.plan.hosts.iter_mut().enumerate() {
+        host.rack = Some(format!("r{}", at / size + 1));
+    }
+
+    fleet
+}
+
+/// All send to `nas`, which has ten times their rate.
+pub(super) fn incast(count: usize) -> Fleet {
+    let mut fleet = mesh(count);
+    fleet.plan.hosts.push(PlanHost {
+        id: host("nas"),
+        rack: None,
+        is_target_only: false,
+    });
+    fleet.plan.topology = Topology::Incast(host("nas"));
+
+    fleet
+}
+
+impl Fleet {
+    pub(super) fn slow(mut self, name: &str, bps: f64) -> Self {
+        self.slow.insert(host(name), bps);
+        self
+    }
+
+    pub(super) fn without(mut self, name: &str) -> Self {
+        self.dead.insert(host(name));
+        self
+    }
+
+    pub(super) fn run(mut self) -> FleetReport {
+        let plan = self.plan.clone();
+        let outcome = explore(&plan, Vec::new(), &mut self);
+
+        let links_bps = plan
+            .topology
+            .hub()
+            .map(|hub| (hub.clone(), 10e9))
+            .into_iter()
+            .collect();
+        let facts = RunFacts {
+            elapsed: self.now(),
+            links_bps,
+            ..RunFacts::default()
+        };
+        report(&plan, outcome, facts)
+    }
+
+    fn rate(&self, task: &Task, round: &Round) -> f64 {
+        let of = |host: &HostId| self.slow.get(host).copied().unwrap_or(self.line_bps);
+        let racks = self.plan.racks();
+        let ends = |task: &Task| {
+            (
+                racks.get(&task.source).cloned(),
+                racks.get(&task.sink).cloned(),
+            )
+        };
+        let own = ends(task);
+        let crossing = round.tasks.iter().filter(|task| ends(task) == own).count() as f64;
+        let uplink = if own.0 == own.1 {
+            f64::INFINITY
+        } else {
+            self.uplink_bps / crossing
+        };
+
+        of(&task.source).min(of(&task.sink)).min(uplink).round()
+    }
+}
+
+impl RoundRunner for Fleet {
+    fn run(&mut self, round: &Round) -> Result<Vec<Cell>, RoundError> {
+        self.rounds += 1;
+        let planned_ns = self.rounds as u64 * 1_000_000_000;
+
+        let cell = |(at, task): (u64, &Task)| {
+            let mut measurement = Measurement::default();
+            measurement.goodput_bps = self.rate(task, round);
+            measurement.nominal_bps = self.nominal_bps;
+            measurement.retransmits = Some(0);
+            measurement.rtt_us = Some(210);
+            measurement.start = Some(StartTimes::new(planned_ns, planned_ns + 100_000 * (at + 1)));
+            Cell::new(task.clone(), round.mode, CellOutcome::Measured(measurement))
+        };
+        Ok((0..).zip(&round.tasks).map(cell).collect())
+    }
+
+    fn alive(&self) -> BTreeSet<HostId> {
+        self.plan
+            .hosts
+            .iter()
+            .map(|host| host.id.clone())
+            .filter(|id| !self.dead.contains(id))
+            .collect()
+    }
+
+    fn now(&self) -> Duration {
+        self.plan.round_time * u32::try_from(self.rounds).expect("few rounds")
+    }
+
+    fn progress(&mut self, _: &FleetProgress) {}
+}

@@ -1,0 +1,367 @@
+//! `linerate fleet agent`: one host of a fleet.
+//!
+//! One thread with one loop. The protocol machine decides; the loop carries its lines, and carries
+//! out what it requests with workers, probes and readings of the host.
+
+mod address;
+mod facts;
+mod hello;
+mod host_window;
+mod probes;
+mod simulate;
+mod workers;
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, UdpSocket};
+use std::time::Duration;
+
+use crate::protocol::agent::{Action, Agent, Input, LeaveReason, Service};
+use crate::protocol::message::{AddressRange, Plan, Sample};
+use crate::run::carrier::stdio::StdioCarrier;
+use crate::run::carrier::{Carrier, HostEvent};
+use linerate_sys::poll::{Epoll, Interest, Ready, wait_fd};
+use linerate_sys::{OsError, clock, errno, process};
+
+use super::bus::{self, BusOptions};
+pub(super) use hello::sha256_of_program;
+use host_window::HostWindow;
+use linerate_model::outcome::{Error, Outcome};
+use probes::Probes;
+use workers::Workers;
+
+/// Token of the control path.
+const PATH: u64 = 0;
+/// The coordinator, on the control path.
+const COORDINATOR: usize = 0;
+/// Probes have the tokens from here on, at most as many as a message has elements.
+const FIRST_PROBE: u64 = 1 << 16;
+/// Workers have the tokens from here on.
+const FIRST_WORKER: u64 = 1 << 32;
+/// Longest time in which the coordinator takes the last lines.
+const LEAVE_NS: u64 = 300_000_000;
+/// What to do where a standard stream is no pipe.
+const STDIO_NEEDS: &str = "an agent needs pipes of a coordinator, which starts it over ssh; as a \
+                           service it is started with --bus";
+
+/// Runs an agent on standard input and output until its run ends.
+///
+/// # Errors
+/// No plan arrived, or the operating system refused what an agent needs.
+pub fn run_stdio() -> Result<(), Error> {
+    let path = StdioCarrier::open().map_err(|error| match error.errno() {
+        Some(errno::EPERM) => {
+            Error::usage(format!("{error}: it is a file or a device; {STDIO_NEEDS}"))
+        }
+        _ => Error::failed(error),
+    })?;
+    let address = std::env::var("SSH_CONNECTION")
+        .ok()
+        .and_then(|text| hello::control_address(&text));
+    match HostAgent::open(Box::new(path), Service::Stream, address)
+        .map_err(Error::failed)?
+        .run()?
+    {
+        LeaveReason::RunEnded(_) => Ok(()),
+        _ => Err(Error::failed("no plan arrived")),
+    }
+}
+
+/// Runs an agent on a bus, for one run after the other, until the broker refuses it.
+///
+/// # Errors
+/// The broker cannot be reached or refuses the agent, or the operating system refused what an agent
+/// needs.
+pub fn run_bus(options: &BusOptions, site: &str, host: String) -> Result<(), Error> {
+    let address = bus::broker_ip(options).and_then(source_to);
+    let path = bus::agents(options, site, &[host])?;
+    HostAgent::open(path, Service::Bus, address)
+        .map_err(Error::failed)?
+        .run()
+        .map(drop)
+}
+
+/// Runs agents on a bus that test nothing and report what a test would, for measurements of a
+/// coordinator and a broker.
+///
+/// # Errors
+/// The broker cannot be reached or refuses an agent.
+pub fn simulate(options: &BusOptions, site: &str, hosts: &[String]) -> Result<(), Error> {
+    // Each connection needs one.
+    let _ = process::raise_fd_limit();
+    simulate::run(bus::agents(options, site, hosts)?, hosts.len())
+}
+
+/// Address from which this host reaches another one.
+fn source_to(address: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = if address.is_ipv4() {
+        [0; 4].into()
+    } else {
+        [0; 16].into()
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+
+    // No datagram is sent: the kernel looks up the route.
+    socket.connect((address, 9)).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+/// The machine and what it needs of this host.
+struct HostAgent {
+    machine: Agent,
+    /// The control path and the address of this host on it.
+    path: Box<dyn Carrier>,
+    address: Option<IpAddr>,
+    service: Service,
+    epoll: Epoll,
+    workers: Workers,
+    probes: Option<Probes>,
+    host: HostWindow,
+    plan: Option<Box<Plan>>,
+    next_sample_ns: Option<u64>,
+    /// Local inputs that the machine has not taken yet.
+    inputs: VecDeque<Input>,
+}
+
+impl HostAgent {
+    fn open(
+        path: Box<dyn Carrier>,
+        service: Service,
+        address: Option<IpAddr>,
+    ) -> Result<Self, OsError> {
+        // Each worker and each probe needs descriptors.
+        let _ = process::raise_fd_limit();
+        let epoll = Epoll::new()?;
+        epoll.add(path.fd(), PATH, Interest::READ)?;
+
+        Ok(Self {
+            machine: Agent::new(clock::monotonic_ns(), service, hello::hello(address)),
+            path,
+            address,
+            service,
+            epoll,
+            workers: Workers::new(FIRST_WORKER),
+            probes: None,
+            host: HostWindow::open(),
+            plan: None,
+            next_sample_ns: None,
+            inputs: VecDeque::new(),
+        })
+    }
+
+    fn run(mut self) -> Result<LeaveReason, Error> {
+        let mut ready = Vec::new();
+        loop {
+            if let Some(reason) = self.act() {
+                self.leave();
+                return Ok(reason);
+            }
+
+            self.epoll
+                .wait(&mut ready, self.timeout())
+                .map_err(Error::failed)?;
+            for event in &ready {
+                self.handle_ready(*event);
+            }
+
+            self.receive()?;
+            self.handle_timeout();
+        }
+    }
+
+    /// Carries out actions and passes their results on until nothing is left to do. The reason when
+    /// the agent leaves.
+    fn act(&mut self) -> Option<LeaveReason> {
+        loop {
+            while let Some(action) = self.machine.poll_action() {
+                if let Action::Leave(reason) = action {
+                    return Some(reason);
+                }
+                self.execute(action);
+            }
+
+            self.inputs.extend(self.workers.take_inputs());
+            let input = self.inputs.pop_front()?;
+            self.machine.handle_local(clock::monotonic_ns(), input);
+        }
+    }
+
+    fn execute(&mut self, action: Action) {
+        let now_ns = clock::monotonic_ns();
+        match action {
+            Action::Send(line) => self.path.send(COORDINATOR, &line),
+            Action::Describe => self
+                .inputs
+                .push_back(Input::Hello(Box::new(hello::hello(self.address)))),
+            Action::Prepare(plan) => self.prepare(plan),
+            Action::Probe(preflight) => {
+                self.host
+                    .set_peer(other_than_own(&preflight.partners, self.plan.as_deref()));
+                let devices = self.plan.iter().flat_map(|plan| &plan.addresses);
+                let facts = facts::facts(preflight.facts, devices.map(|own| own.address));
+                self.probes = Some(Probes::start(
+                    &preflight.peers,
+                    facts,
+                    FIRST_PROBE,
+                    &self.epoll,
+                ));
+                self.finish_probes();
+            }
+            Action::ReadClock { c1_ns, a2_ns } => {
+                self.inputs.push_back(Input::Clock {
+                    c1_ns,
+                    a2_ns,
+                    a3_ns: clock::monotonic_ns(),
+                });
+            }
+            Action::Admit(addresses) => self.workers.arm(&addresses),
+            Action::StartWorker { round, task } => {
+                self.workers.start_task(round, *task, &self.epoll);
+            }
+            Action::ReadHost {
+                is_after: false, ..
+            } => self.host.begin(),
+            Action::ReadHost { is_after: true, .. } => {
+                self.inputs.extend(self.host.end().map(Input::HostWindow));
+            }
+            Action::BeginAt { task, at_ns } => self.workers.begin(task, at_ns),
+            Action::StopTask { task, .. } => self.workers.stop_task(task, now_ns),
+            Action::StopRound { round, .. } => self.workers.stop_round(round, now_ns),
+            Action::StopAll { .. } => self.workers.stop_all(now_ns),
+            Action::Leave(_) => {}
+        }
+    }
+
+    fn prepare(&mut self, plan: Box<Plan>) {
+        let Some(run) = self.machine.run() else {
+            return;
+        };
+        match address::check(&plan.addresses) {
+            Ok(()) => {
+                let sample_ns = plan.sample_ms.saturating_mul(1_000_000);
+                self.next_sample_ns =
+                    (sample_ns > 0).then(|| clock::monotonic_ns().saturating_add(sample_ns));
+                self.workers.start_servers(run, &plan, &self.epoll);
+                self.plan = Some(plan);
+            }
+            Err(text) => self.inputs.push_back(Input::PlanRefused { text }),
+        }
+    }
+
+    fn handle_ready(&mut self, event: Ready) {
+        match event.token {
+            PATH => {}
+            token if token >= FIRST_WORKER => self.workers.handle_ready(token, &self.epoll),
+            token => {
+                if let Some(probes) = &mut self.probes {
+                    probes.handle_ready(token);
+                    self.finish_probes();
+                }
+            }
+        }
+    }
+
+    /// Takes what the coordinator sent.
+    fn receive(&mut self) -> Result<(), Error> {
+        let now_ns = clock::monotonic_ns();
+        for (_, event) in self.path.poll(now_ns) {
+            match event {
+                HostEvent::Line(line) => self.machine.handle_line(now_ns, &line),
+                HostEvent::TooLong => self.machine.handle_too_long(),
+                // A broker that refuses an agent does so again.
+                HostEvent::Lost { reason } if self.service == Service::Bus => {
+                    return Err(Error::new(Outcome::Unreachable, reason));
+                }
+                HostEvent::Lost { .. } => self.machine.handle_lost(now_ns),
+            }
+        }
+
+        Ok(())
+    }
+
+    fn finish_probes(&mut self) {
+        if let Some(probes) = self
+            .probes
+            .take_if(|probes| probes.is_over(clock::monotonic_ns()))
+        {
+            self.inputs
+                .push_back(Input::Preflighted(Box::new(probes.finish())));
+        }
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        let probes = self.probes.as_ref().map(Probes::deadline_ns);
+        let path = self.path.deadline_ns();
+        let deadlines = [
+            self.machine.poll_timeout(),
+            path,
+            self.workers.deadline_ns(),
+            probes,
+            self.next_sample_ns,
+        ];
+        let next_ns = deadlines.into_iter().flatten().min()?;
+
+        Some(Duration::from_nanos(
+            next_ns.saturating_sub(clock::monotonic_ns()),
+        ))
+    }
+
+    fn handle_timeout(&mut self) {
+        let now_ns = clock::monotonic_ns();
+        self.workers.handle_timeout(now_ns);
+        self.finish_probes();
+
+        if self.next_sample_ns.is_some_and(|at_ns| now_ns >= at_ns) {
+            self.sample(now_ns);
+        }
+
+        if self
+            .machine
+            .poll_timeout()
+            .is_some_and(|at_ns| now_ns >= at_ns)
+        {
+            self.machine.handle_timeout(now_ns);
+        }
+    }
+
+    fn sample(&mut self, now_ns: u64) {
+        let period_ms = self.plan.as_ref().map_or(0, |plan| plan.sample_ms);
+        self.next_sample_ns =
+            (period_ms > 0).then(|| now_ns.saturating_add(period_ms.saturating_mul(1_000_000)));
+
+        let tasks = self.workers.take_rates();
+        if !tasks.is_empty() {
+            let cpu_permille = self.host.cpu_permille();
+            self.inputs.push_back(Input::Sample(Sample {
+                tasks,
+                cpu_permille,
+                dropped: 0,
+            }));
+        }
+    }
+
+    /// Ends everything at once; the last lines have a moment to leave.
+    fn leave(&mut self) {
+        self.workers.kill_all();
+        self.path.close(COORDINATOR);
+        let until_ns = clock::monotonic_ns().saturating_add(LEAVE_NS);
+
+        while self.path.has_open() {
+            let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
+            if left.is_zero() || wait_fd(self.path.fd(), Interest::READ, Some(left)).is_err() {
+                return;
+            }
+            self.path.poll(clock::monotonic_ns());
+        }
+    }
+}
+
+/// A partner's address, as far as the plan tells it from those of this host.
+fn other_than_own(partners: &[AddressRange], plan: Option<&Plan>) -> Option<IpAddr> {
+    let is_own = |address: &IpAddr| {
+        plan.is_some_and(|plan| plan.addresses.iter().any(|own| own.address == *address))
+    };
+    partners
+        .iter()
+        .flat_map(|range| [range.first(), range.last()])
+        .find(|address| !is_own(address))
+}

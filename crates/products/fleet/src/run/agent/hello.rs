@@ -1,0 +1,154 @@
+//! HELLO: the agent and its host.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::net::IpAddr;
+
+use crate::protocol::message::{Address, Hello, VERSION, Versions};
+use aws_lc_rs::digest::{Context, SHA256};
+use linerate_history::run::record::host_key;
+use linerate_host::attachment;
+use linerate_store::keys;
+use linerate_sys::{clock, cpu, interfaces, process};
+
+/// Addresses that are listed, at most.
+const ADDRESSES_MAX: usize = 256;
+
+/// The agent and its host, now, with the address of the control path. What cannot be read is absent
+/// or empty.
+pub(super) fn hello(control_address: Option<IpAddr>) -> Hello {
+    let system = process::uname();
+    Hello {
+        protocol: Versions {
+            min: VERSION,
+            max: VERSION,
+        },
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        sha256: sha256_of_program().unwrap_or_default(),
+        caps: Vec::new(),
+        host: system.node,
+        host_key: host_key(),
+        boot_hash: boot_hash(),
+        kernel: system.release,
+        arch: system.machine,
+        cpus: cpu::affinity()
+            .ok()
+            .and_then(|cpus| u32::try_from(cpus.count()).ok())
+            .unwrap_or(0),
+        addresses: addresses(),
+        control_address,
+        iperf3: None,
+        policy: Default::default(),
+        mono_ns: clock::monotonic_ns(),
+        unix_ns: clock::unix_ns(),
+    }
+}
+
+/// SHA-256 of the file that runs, also when it was replaced.
+pub(in crate::run) fn sha256_of_program() -> io::Result<String> {
+    let mut file = File::open("/proc/self/exe")?;
+    let mut digest = Context::new(&SHA256);
+    let mut chunk = vec![0; 1 << 16];
+
+    loop {
+        match file.read(&mut chunk)? {
+            0 => {
+                return Ok(digest
+                    .finish()
+                    .as_ref()
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect());
+            }
+            count => digest.update(chunk.get(..count).unwrap_or_default()),
+        }
+    }
+}
+
+/// Hash of the boot id and of the network namespace: containers of one machine are hosts if their
+/// networks are.
+fn boot_hash() -> Option<String> {
+    let boot = clock::boot_id().ok()?;
+    let namespace = interfaces::namespace_cookie().unwrap_or(0);
+    Some(keys::sha256(format!("{boot} {namespace}").as_bytes()))
+}
+
+/// Addresses of this host with their devices, the speeds of these and their ports.
+fn addresses() -> Vec<Address> {
+    let mut devices = HashMap::new();
+    let mut address = |(address, device): (IpAddr, String)| {
+        let known = devices.entry(device.clone());
+        let (speed_bps, attachment) =
+            known.or_insert_with(|| (speed_bps(&device), attachment(&device)));
+        let ports = attachment.ports.iter().cloned().collect();
+        Address {
+            address,
+            speed_bps: *speed_bps,
+            ports,
+            has_vlan: attachment.has_vlan,
+            device,
+        }
+    };
+    let all = interfaces::addresses()
+        .into_iter()
+        .map(|(address, _)| address);
+    let with_devices = all.filter_map(|address| Some((address, interfaces::device_of(address)?)));
+
+    with_devices.take(ADDRESSES_MAX).map(&mut address).collect()
+}
+
+/// Speed of a link as the kernel reports it; absent for devices without one.
+fn speed_bps(device: &str) -> Option<u64> {
+    let mbps: i64 = fs::read_to_string(format!("/sys/class/net/{device}/speed"))
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
+    u64::try_from(mbps)
+        .ok()
+        .filter(|mbps| *mbps > 0)
+        .map(|mbps| mbps.saturating_mul(1_000_000))
+}
+
+/// Local address of the connection that sshd serves (ssh(1), `SSH_CONNECTION`: client address and
+/// port, server address and port).
+pub(super) fn control_address(connection: &str) -> Option<IpAddr> {
+    let address = connection.split_whitespace().nth(2)?;
+    // A link-local address has its device behind a percent sign.
+    address.split('%').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hello_describes_this_host() {
+        let hello = hello(None);
+        assert_eq!(hello.sha256.len(), 64);
+        assert!(hello.cpus > 0 && !hello.kernel.is_empty() && hello.mono_ns > 0);
+
+        let loopback = IpAddr::from([127, 0, 0, 1]);
+        assert!(
+            hello
+                .addresses
+                .iter()
+                .any(|own| own.address == loopback && own.device == "lo"),
+            "{hello:?}"
+        );
+    }
+
+    #[test]
+    fn control_address_is_the_local_end() {
+        assert_eq!(
+            control_address("192.0.2.1 50000 192.0.2.7 22"),
+            Some([192, 0, 2, 7].into())
+        );
+        assert_eq!(
+            control_address("fe80::1%eth0 50000 fe80::2%eth0 22"),
+            "fe80::2".parse().ok()
+        );
+        assert_eq!(control_address("UNKNOWN"), None);
+    }
+}

@@ -1,0 +1,151 @@
+//! Counters of this host over a round, and the load of its CPUs.
+
+use std::net::IpAddr;
+
+use crate::protocol::message::JsonText;
+use linerate_host::{Depth, Sampler, Tested, Watched};
+use linerate_model::snapshot::Snapshot;
+use serde_json::{Map, Value, json};
+
+/// Longest window as JSON in bytes; a host with many CPUs and queues has more, of which none is
+/// sent.
+const WINDOW_MAX_BYTES: usize = 32 << 10;
+
+/// Reads the host before and after a round.
+pub(super) struct HostWindow {
+    sampler: Sampler,
+    before: Option<Snapshot>,
+    /// Busy and all ticks of the last look at the load.
+    load: (u64, u64),
+}
+
+impl HostWindow {
+    pub(super) fn open() -> Self {
+        let sampler = Sampler::open(Watched {
+            pids: vec![std::process::id()],
+            tested: Tested::Nothing,
+        });
+        Self {
+            sampler,
+            before: None,
+            load: (0, 0),
+        }
+    }
+
+    /// The device of the route to this peer is read, too.
+    pub(super) fn set_peer(&mut self, peer: Option<IpAddr>) {
+        if let Some(peer) = peer {
+            self.sampler.set_peer(peer);
+        }
+    }
+
+    /// A round begins.
+    pub(super) fn begin(&mut self) {
+        let sample = self.sampler.sample(Depth::Quick);
+        self.load = ticks(&sample);
+        self.before = Some(sample);
+    }
+
+    /// A round ended: what the counters grew by; `None` without a begin.
+    pub(super) fn end(&mut self) -> Option<JsonText> {
+        let before = self.before.take()?;
+        window(&before, &self.sampler.sample(Depth::Quick))
+    }
+
+    /// Load of the CPUs since the last call or the begin of the round, in tenths of a percent.
+    pub(super) fn cpu_permille(&mut self) -> u16 {
+        let now = ticks(&self.sampler.sample(Depth::Quick));
+        let before = std::mem::replace(&mut self.load, now);
+        permille(before, now)
+    }
+}
+
+fn window(before: &Snapshot, after: &Snapshot) -> Option<JsonText> {
+    let length_ns = after.monotonic_ns?.saturating_sub(before.monotonic_ns?);
+    let growth = after.counters.iter().filter_map(|(key, counter)| {
+        let grown = counter.v.checked_sub(before.counters.get(key)?.v)?;
+        (grown > 0).then(|| (key.clone(), Value::from(grown)))
+    });
+    let counters: Map<String, Value> = growth.collect();
+    let cpu_permille = permille(ticks(before), ticks(after));
+    let text =
+        json!({ "length_ns": length_ns, "cpu_permille": cpu_permille, "counters": counters })
+            .to_string();
+
+    JsonText::new(text).filter(|window| window.as_str().len() <= WINDOW_MAX_BYTES)
+}
+
+/// Busy ticks of all CPUs, and all of them (proc_stat(5)).
+fn ticks(sample: &Snapshot) -> (u64, u64) {
+    let of_cpus = sample
+        .counters
+        .iter()
+        .filter(|(key, _)| key.strip_prefix("cpu.").is_some_and(is_ticks));
+    of_cpus.fold((0, 0), |(busy, all): (u64, u64), (key, counter)| {
+        let is_idle = key.ends_with(".idle") || key.ends_with(".iowait");
+        let busy = if is_idle {
+            busy
+        } else {
+            busy.saturating_add(counter.v)
+        };
+        (busy, all.saturating_add(counter.v))
+    })
+}
+
+/// `0.user` and its like. Time of guests is part of the user's.
+fn is_ticks(key: &str) -> bool {
+    const STATES: [&str; 8] = [
+        "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
+    ];
+
+    let parts = key.split_once('.');
+    parts.is_some_and(|(cpu, state)| {
+        cpu.bytes().all(|byte| byte.is_ascii_digit()) && STATES.contains(&state)
+    })
+}
+
+fn permille(before: (u64, u64), after: (u64, u64)) -> u16 {
+    let (busy, all) = (
+        after.0.saturating_sub(before.0),
+        after.1.saturating_sub(before.1),
+    );
+    let permille = busy.saturating_mul(1000).checked_div(all).unwrap_or(0);
+    u16::try_from(permille.min(1000)).unwrap_or(1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn window_has_its_length_and_what_grew() {
+        let mut host = HostWindow::open();
+        assert_eq!(host.end(), None, "no round has begun");
+        host.set_peer(Some([127, 0, 0, 1].into()));
+        host.begin();
+
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+        socket
+            .send_to(&[0; 1000], socket.local_addr().expect("an address"))
+            .expect("sent");
+        let window: Value =
+            serde_json::from_str(host.end().expect("a window").as_str()).expect("JSON");
+        assert!(window["length_ns"].as_u64() > Some(0));
+        assert!(
+            window["counters"]["nic.lo.stats64.tx_bytes"].as_u64() >= Some(1000),
+            "{window}"
+        );
+    }
+
+    #[test]
+    fn load_is_the_share_of_busy_ticks() {
+        assert_eq!(permille((10, 100), (60, 200)), 500);
+        assert_eq!(permille((10, 100), (10, 100)), 0);
+        assert!(
+            is_ticks("0.user")
+                && is_ticks("12.steal")
+                && !is_ticks("0.guest")
+                && !is_ticks("count.cur")
+        );
+    }
+}

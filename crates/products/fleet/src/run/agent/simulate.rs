@@ -1,0 +1,260 @@
+//! Agents without tests, each with a connection and a machine of its own: their workers are times.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use crate::TaskId;
+use crate::protocol::agent::{Action, Agent, Finish, Input, Service};
+use crate::protocol::message::{
+    Done, Hello, Outcome, Preflight, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget, TaskEnd,
+    VERSION, Versions,
+};
+use crate::run::carrier::{Carrier, HostEvent};
+use linerate_sys::clock;
+use linerate_sys::poll::{Interest, wait_fd};
+
+use linerate_model::outcome::{Error, Outcome as ExitOutcome};
+
+/// Longest wait between two looks at the times of all agents.
+const TICK: Duration = Duration::from_millis(5);
+/// Rate that every test reports.
+const RATE_BPS: u64 = 940_000_000;
+/// Round trip that every probe reports.
+const RTT_NS: u64 = 200_000;
+/// Addresses for measurements of networks, RFC 2544: nothing is sent to them.
+const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+
+/// Runs this many agents on a path until it is lost.
+pub(super) fn run(mut path: Box<dyn Carrier>, count: usize) -> Result<(), Error> {
+    let mut agents: Vec<Simulated> = (0..count).map(Simulated::new).collect();
+    let mut next_tick_ns = 0;
+
+    loop {
+        let now_ns = clock::monotonic_ns();
+        for (index, event) in path.poll(now_ns) {
+            let Some(agent) = agents.get_mut(index) else {
+                continue;
+            };
+            match event {
+                HostEvent::Line(line) => agent.machine.handle_line(clock::monotonic_ns(), &line),
+                HostEvent::TooLong => agent.machine.handle_too_long(),
+                HostEvent::Lost { reason } => {
+                    return Err(Error::new(ExitOutcome::Unreachable, reason));
+                }
+            }
+
+            agent.act(index, &mut *path);
+        }
+
+        let now_ns = clock::monotonic_ns();
+        if now_ns >= next_tick_ns {
+            next_tick_ns = now_ns.saturating_add(TICK.as_nanos() as u64);
+            for (index, agent) in agents.iter_mut().enumerate() {
+                agent.handle_time(now_ns);
+                agent.act(index, &mut *path);
+            }
+        }
+
+        wait_fd(path.fd(), Interest::READ, Some(TICK)).map_err(Error::failed)?;
+    }
+}
+
+/// An agent and the times of its workers.
+struct Simulated {
+    machine: Agent,
+    address: IpAddr,
+    port: u16,
+    starting: Vec<Worker>,
+    running: Vec<Worker>,
+}
+
+/// A worker, as far as its task is concerned.
+struct Worker {
+    task: TaskId,
+    duration_ns: u64,
+    is_client: bool,
+    /// When its data begins.
+    start_ns: Option<u64>,
+    is_started: bool,
+}
+
+impl Simulated {
+    fn new(index: usize) -> Self {
+        let address = address(index);
+        let machine = Agent::new(clock::monotonic_ns(), Service::Bus, hello(address));
+        Self {
+            machine,
+            address,
+            port: 0,
+            starting: Vec::new(),
+            running: Vec::new(),
+        }
+    }
+
+    fn act(&mut self, index: usize, path: &mut dyn Carrier) {
+        loop {
+            let mut inputs = Vec::new();
+            while let Some(action) = self.machine.poll_action() {
+                match action {
+                    Action::Send(line) => path.send(index, &line),
+                    action => inputs.extend(self.execute(action)),
+                }
+            }
+
+            if !self.starting.is_empty() {
+                self.running.append(&mut self.starting);
+                inputs.push(Input::Armed {
+                    ports: vec![self.port],
+                    pids: Vec::new(),
+                });
+            }
+
+            if inputs.is_empty() {
+                return;
+            }
+
+            inputs
+                .into_iter()
+                .for_each(|input| self.machine.handle_local(clock::monotonic_ns(), input));
+        }
+    }
+
+    fn execute(&mut self, action: Action) -> Option<Input> {
+        let now_ns = clock::monotonic_ns();
+        match action {
+            Action::Describe => Some(Input::Hello(Box::new(hello(self.address)))),
+            Action::Prepare(plan) => {
+                self.port = plan.ports.first;
+                Some(Input::Planned {
+                    ports: vec![self.port],
+                })
+            }
+            Action::Probe(preflight) => Some(Input::Preflighted(Box::new(probed(&preflight)))),
+            Action::ReadClock { c1_ns, a2_ns } => Some(Input::Clock {
+                c1_ns,
+                a2_ns,
+                a3_ns: now_ns,
+            }),
+            Action::StartWorker { task, .. } => {
+                let (duration_ns, is_client) = (task.duration_ns(), task.is_client());
+                self.starting.push(Worker {
+                    task: task.task,
+                    duration_ns,
+                    is_client,
+                    start_ns: None,
+                    is_started: false,
+                });
+                None
+            }
+            Action::BeginAt { at_ns, .. } => {
+                // Servers of the host begin with it.
+                self.running
+                    .iter_mut()
+                    .for_each(|worker| worker.start_ns = Some(at_ns));
+                None
+            }
+            Action::StopTask { task, .. } => {
+                self.running.retain(|worker| worker.task != task);
+                None
+            }
+            Action::StopRound { round, .. } => {
+                self.running.clear();
+                Some(Input::Stopped(Box::new(Done {
+                    round: Some(round),
+                    ..Done::default()
+                })))
+            }
+            Action::StopAll { .. } => {
+                self.running.clear();
+                Some(Input::Stopped(Box::default()))
+            }
+            _ => None,
+        }
+    }
+
+    fn handle_time(&mut self, now_ns: u64) {
+        let mut inputs = Vec::new();
+        self.running.retain_mut(|worker| {
+            let Some(start_ns) = worker.start_ns.filter(|start_ns| now_ns >= *start_ns) else {
+                return true;
+            };
+            if worker.is_client && !std::mem::replace(&mut worker.is_started, true) {
+                inputs.push(Input::Started {
+                    task: worker.task,
+                    at_ns: start_ns,
+                });
+            }
+
+            let is_over = now_ns >= start_ns.saturating_add(worker.duration_ns);
+            if is_over {
+                inputs.push(Input::Finished(Box::new(finished(worker, start_ns))));
+            }
+
+            !is_over
+        });
+        inputs
+            .into_iter()
+            .for_each(|input| self.machine.handle_local(now_ns, input));
+
+        if self
+            .machine
+            .poll_timeout()
+            .is_some_and(|at_ns| now_ns >= at_ns)
+        {
+            self.machine.handle_timeout(now_ns);
+        }
+    }
+}
+
+fn address(index: usize) -> IpAddr {
+    let offset = u32::try_from(index).unwrap_or(0);
+    Ipv4Addr::from_bits(FIRST_ADDRESS.to_bits().saturating_add(offset)).into()
+}
+
+fn hello(address: IpAddr) -> Hello {
+    Hello {
+        protocol: Versions {
+            min: VERSION,
+            max: VERSION,
+        },
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        control_address: Some(address),
+        mono_ns: clock::monotonic_ns(),
+        unix_ns: clock::unix_ns(),
+        ..Hello::default()
+    }
+}
+
+fn probed(preflight: &Preflight) -> Preflighted {
+    let report = |target: &ProbeTarget| ProbeReport {
+        peer: target.peer,
+        port: target.port,
+        outcome: ProbeOutcome::Ok,
+        rtt_ns: Some(RTT_NS),
+        device: None,
+        source: None,
+        mtu_bytes: None,
+        bridge_port: None,
+    };
+    Preflighted {
+        peers: preflight.peers.iter().map(report).collect(),
+        facts: None,
+    }
+}
+
+fn finished(worker: &Worker, start_ns: u64) -> Finish {
+    let bytes = u128::from(RATE_BPS) * u128::from(worker.duration_ns) / 8_000_000_000;
+    let end = TaskEnd {
+        outcome: Outcome::Done,
+        reason: None,
+        started_ns: Some(start_ns),
+        bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+        elapsed_ns: worker.duration_ns,
+        ..TaskEnd::aborted("")
+    };
+    Finish {
+        task: worker.task,
+        end,
+        record: String::new(),
+    }
+}

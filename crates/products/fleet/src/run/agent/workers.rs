@@ -1,0 +1,338 @@
+//! The worker processes of an agent: a server per address of the plan, a client per task.
+
+mod events;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::TaskId;
+use crate::protocol::agent::Input;
+use crate::protocol::message::{ArmTask, Done, Plan, TaskRate};
+use crate::run::carrier::children::{ChildId, Children};
+use linerate_model::record::RunId;
+use linerate_sys::clock;
+use linerate_sys::poll::Epoll;
+
+use crate::run::worker::lines::{ClientTask, ServerTask, ToWorker};
+
+/// Servers and clients of one run. What they do becomes inputs of the machine.
+pub(super) struct Workers {
+    children: Children,
+    run: Option<RunId>,
+    servers: Vec<Server>,
+    tasks: BTreeMap<TaskId, Task>,
+    rates: BTreeMap<TaskId, u64>,
+    /// Servers are started, and the answer to the plan is due.
+    is_planning: bool,
+    /// Workers are started, and the answer to ARM is due.
+    is_arming: bool,
+    stopping: Option<Stopping>,
+    inputs: Vec<Input>,
+}
+
+/// The server of an address.
+struct Server {
+    child: ChildId,
+    path: String,
+    address: IpAddr,
+    /// Once it listens.
+    port: Option<u16>,
+    /// It has the addresses that are admitted.
+    is_current: bool,
+    is_alive: bool,
+}
+
+/// A task of a round, until its end was reported.
+struct Task {
+    round: u32,
+    child: ChildId,
+    is_client: bool,
+    is_ready: bool,
+    started_ns: Option<u64>,
+    record: String,
+}
+
+/// The end of a round or of everything.
+struct Stopping {
+    /// These have to end before.
+    children: Vec<ChildId>,
+    done: Done,
+}
+
+impl Workers {
+    /// No workers. Those to come have the tokens from `first_token` on.
+    pub(super) fn new(first_token: u64) -> Self {
+        Self {
+            children: Children::new(first_token),
+            run: None,
+            servers: Vec::new(),
+            tasks: BTreeMap::new(),
+            rates: BTreeMap::new(),
+            is_planning: false,
+            is_arming: false,
+            stopping: None,
+            inputs: Vec::new(),
+        }
+    }
+
+    /// Starts a server for each address of the plan; their ports are the answer.
+    pub(super) fn start_servers(&mut self, run: RunId, plan: &Plan, epoll: &Epoll) {
+        self.run = Some(run);
+        self.is_planning = true;
+        // Those of an earlier run have ended.
+        self.servers.clear();
+
+        for own in &plan.addresses {
+            let task = ToWorker::Server(ServerTask {
+                address: own.address,
+                ports: plan.ports,
+            });
+            match self.start(&task, epoll) {
+                Ok(child) => self.servers.push(Server {
+                    child,
+                    path: own.path.clone(),
+                    address: own.address,
+                    port: None,
+                    is_current: true,
+                    is_alive: true,
+                }),
+                Err(error) => return self.refuse_plan(&format!("start a server: {error}")),
+            }
+        }
+
+        self.follow_planning();
+    }
+
+    /// A round begins: servers admit these addresses and no others.
+    pub(super) fn arm(&mut self, admitted: &[IpAddr]) {
+        self.is_arming = true;
+        self.rates.clear();
+        let line = ToWorker::Admit(admitted.to_vec());
+
+        for at in 0..self.servers.len() {
+            let Some(server) = self.servers.get_mut(at).filter(|server| server.is_alive) else {
+                continue;
+            };
+            server.is_current = false;
+            let child = server.child;
+            self.send(child, &line);
+        }
+    }
+
+    /// Prepares a task: a process of its own as client, a test that the server of its path awaits.
+    pub(super) fn start_task(&mut self, round: u32, spec: ArmTask, epoll: &Epoll) {
+        let (task, is_client) = (spec.task, spec.is_client());
+        let server = self.servers.iter().find(|server| server.path == spec.path);
+        let Some((child, local)) = server.map(|server| (server.child, server.address)) else {
+            return self.fail_arming(&format!("task {task}: no server of path {}", spec.path));
+        };
+        let started = if is_client {
+            self.start(
+                &ToWorker::Client(Box::new(ClientTask { task: spec, local })),
+                epoll,
+            )
+        } else {
+            self.send(child, &ToWorker::Expect(Box::new(spec)));
+            Ok(child)
+        };
+        match started {
+            Ok(child) => {
+                let record = String::new();
+                let new = Task {
+                    round,
+                    child,
+                    is_client,
+                    is_ready: false,
+                    started_ns: None,
+                    record,
+                };
+                self.tasks.insert(task, new);
+            }
+            Err(error) => self.fail_arming(&format!("task {task}: start a worker: {error}")),
+        }
+    }
+
+    /// The data of a client begins at this time.
+    pub(super) fn begin(&mut self, task: TaskId, at_ns: u64) {
+        if let Some(child) = self.tasks.get(&task).map(|task| task.child) {
+            self.send(child, &ToWorker::Begin { at_ns });
+        }
+    }
+
+    /// Ends a task without a report.
+    pub(super) fn stop_task(&mut self, task: TaskId, now_ns: u64) {
+        let Some(known) = self.tasks.remove(&task) else {
+            return;
+        };
+        self.rates.remove(&task);
+
+        if known.is_client {
+            self.children.end(known.child, now_ns);
+        } else {
+            self.send(known.child, &ToWorker::Forget(task));
+        }
+    }
+
+    /// Ends the tasks of a round; the answer follows the end of their processes.
+    pub(super) fn stop_round(&mut self, round: u32, now_ns: u64) {
+        self.is_arming = false;
+        let tasks = self.tasks.iter().filter(|(_, task)| task.round == round);
+        let tasks: Vec<(TaskId, Option<ChildId>)> = tasks
+            .map(|(id, task)| (*id, task.is_client.then_some(task.child)))
+            .collect();
+        let children = tasks.iter().filter_map(|(_, child)| *child).collect();
+
+        for (task, _) in tasks {
+            self.stop_task(task, now_ns);
+        }
+
+        self.stopping = Some(Stopping {
+            children,
+            done: Done {
+                round: Some(round),
+                ..Done::default()
+            },
+        });
+        self.follow_stopping();
+    }
+
+    /// Ends everything; the answer follows the end of all processes.
+    pub(super) fn stop_all(&mut self, now_ns: u64) {
+        (self.is_planning, self.is_arming) = (false, false);
+        self.tasks.clear();
+        self.rates.clear();
+
+        let children = self.children.ids();
+        for child in &children {
+            self.children.end(*child, now_ns);
+        }
+
+        self.stopping = Some(Stopping {
+            children,
+            done: Done::default(),
+        });
+        self.follow_stopping();
+    }
+
+    /// Ends what is left at once.
+    pub(super) fn kill_all(&mut self) {
+        self.children.kill_all();
+    }
+
+    /// What happened since the last call.
+    pub(super) fn take_inputs(&mut self) -> Vec<Input> {
+        self.follow_arming();
+        std::mem::take(&mut self.inputs)
+    }
+
+    /// Rates of the running tasks, those that are new since the last call.
+    pub(super) fn take_rates(&mut self) -> Vec<TaskRate> {
+        std::mem::take(&mut self.rates)
+            .into_iter()
+            .map(|(task, bps)| TaskRate { task, bps })
+            .collect()
+    }
+
+    pub(super) fn deadline_ns(&self) -> Option<u64> {
+        self.children.deadline_ns()
+    }
+
+    pub(super) fn handle_timeout(&mut self, now_ns: u64) {
+        for (child, event) in self.children.handle_timeout(now_ns) {
+            self.handle_event(child, event);
+        }
+    }
+
+    pub(super) fn handle_ready(&mut self, token: u64, epoll: &Epoll) {
+        let Some((child, events)) = self
+            .children
+            .handle_ready(token, clock::monotonic_ns(), epoll)
+        else {
+            return;
+        };
+        for event in events {
+            self.handle_event(child, event);
+        }
+    }
+
+    /// The answer to the plan, once every server listens.
+    fn follow_planning(&mut self) {
+        let ports: Option<Vec<u16>> = self.servers.iter().map(|server| server.port).collect();
+        if let Some(ports) = ports.filter(|_| self.is_planning) {
+            self.is_planning = false;
+            self.inputs.push(Input::Planned { ports });
+        }
+    }
+
+    fn refuse_plan(&mut self, text: &str) {
+        self.is_planning = false;
+        self.children.kill_all();
+        self.servers.clear();
+        self.inputs.push(Input::PlanRefused {
+            text: text.to_owned(),
+        });
+    }
+
+    /// The answer to ARM, once every task is ready and every server has the admitted addresses.
+    fn follow_arming(&mut self) {
+        let is_current = self
+            .servers
+            .iter()
+            .all(|server| server.is_current || !server.is_alive);
+        if self.is_arming && is_current && self.tasks.values().all(|task| task.is_ready) {
+            self.is_arming = false;
+            let ports = self
+                .servers
+                .iter()
+                .filter_map(|server| server.port)
+                .collect();
+            self.inputs.push(Input::Armed {
+                ports,
+                pids: self.children.pids(),
+            });
+        }
+    }
+
+    fn fail_arming(&mut self, text: &str) {
+        self.is_arming = false;
+        self.inputs.push(Input::ArmFailed {
+            text: text.to_owned(),
+        });
+    }
+
+    fn follow_stopping(&mut self) {
+        if let Some(stopping) = self
+            .stopping
+            .take_if(|stopping| stopping.children.is_empty())
+        {
+            self.inputs.push(Input::Stopped(Box::new(stopping.done)));
+        }
+    }
+
+    /// Starts a process of this program with its first line.
+    fn start(&mut self, first: &ToWorker, epoll: &Epoll) -> io::Result<ChildId> {
+        let run = self.run.map(|run| run.to_string()).unwrap_or_default();
+        // This program, also when its file was replaced. Its name selects its own command line.
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .arg0("linerate")
+            .args(["fleet", "worker", "--run", &run]);
+
+        let child = self.children.start(command, epoll)?;
+        self.send(child, first);
+        Ok(child)
+    }
+
+    /// Sends a line; a worker that does not read is ended.
+    fn send(&mut self, child: ChildId, line: &ToWorker) {
+        let Ok(line) = serde_json::to_string(line) else {
+            return;
+        };
+        if self.children.send(child, &line).is_err() {
+            self.children.end(child, clock::monotonic_ns());
+        }
+    }
+}

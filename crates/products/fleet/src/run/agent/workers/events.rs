@@ -1,0 +1,127 @@
+//! What workers do: lines, failures, ends.
+
+use crate::TaskId;
+use crate::protocol::agent::{Finish, Input};
+use crate::protocol::message::{Ended, Outcome, TaskEnd};
+use crate::run::carrier::children::{ChildEvent, ChildId};
+use linerate_sys::clock;
+
+use super::{Server, Task, Workers};
+use crate::run::worker::lines::{FromWorker, RECORD_MAX_BYTES};
+
+impl Workers {
+    pub(super) fn handle_event(&mut self, child: ChildId, event: ChildEvent) {
+        match event {
+            ChildEvent::Line(line) => match serde_json::from_slice(&line) {
+                Ok(line) => self.handle_line(child, line),
+                Err(_) => self.children.end(child, clock::monotonic_ns()),
+            },
+            ChildEvent::TooLong => self.children.end(child, clock::monotonic_ns()),
+            ChildEvent::Ended { pid, signal } => self.handle_end(child, Ended { pid, signal }),
+        }
+    }
+
+    fn handle_line(&mut self, child: ChildId, line: FromWorker) {
+        match line {
+            FromWorker::Listening { port } => {
+                self.update_server(child, |server| server.port = Some(port));
+                self.follow_planning();
+            }
+            FromWorker::Admitted => self.update_server(child, |server| server.is_current = true),
+            FromWorker::Ready { task } => self.update_task(task, |task| task.is_ready = true),
+            FromWorker::Started { task, at_ns } => {
+                self.update_task(task, |task| task.started_ns = Some(at_ns));
+                if self.tasks.get(&task).is_some_and(|task| task.is_client) {
+                    self.inputs.push(Input::Started { task, at_ns });
+                }
+            }
+            FromWorker::Sample { task, bps } => drop(self.rates.insert(task, bps)),
+            FromWorker::Record { task, piece } => self.update_task(task, |task| {
+                if task.record.len() + piece.len() <= RECORD_MAX_BYTES {
+                    task.record.push_str(&piece);
+                }
+            }),
+            FromWorker::Finished { task, end } => self.finish(task, end),
+            FromWorker::Failed(text) => self.handle_failure(child, &text),
+        }
+    }
+
+    fn update_server(&mut self, child: ChildId, update: impl FnOnce(&mut Server)) {
+        if let Some(server) = self.servers.iter_mut().find(|server| server.child == child) {
+            update(server);
+        }
+    }
+
+    fn update_task(&mut self, task: TaskId, update: impl FnOnce(&mut Task)) {
+        if let Some(task) = self.tasks.get_mut(&task) {
+            update(task);
+        }
+    }
+
+    fn finish(&mut self, task: TaskId, end: TaskEnd) {
+        self.rates.remove(&task);
+        if let Some(Task { record, .. }) = self.tasks.remove(&task) {
+            self.inputs
+                .push(Input::Finished(Box::new(Finish { task, end, record })));
+        }
+    }
+
+    /// A worker cannot go on, and ends.
+    fn handle_failure(&mut self, child: ChildId, text: &str) {
+        if self.is_planning {
+            return self.refuse_plan(text);
+        }
+        self.fail_tasks(child, text);
+    }
+
+    fn handle_end(&mut self, child: ChildId, ended: Ended) {
+        let is_server = self
+            .servers
+            .iter()
+            .any(|server| server.child == child && server.is_alive);
+        let port = self
+            .servers
+            .iter()
+            .find(|server| server.child == child)
+            .and_then(|server| server.port);
+
+        self.update_server(child, |server| server.is_alive = false);
+        if let Some(stopping) = &mut self.stopping {
+            stopping.children.retain(|known| *known != child);
+            stopping.done.ended.push(ended);
+            stopping.done.closed.extend(port);
+        }
+
+        let text = match ended.signal {
+            Some(signal) => format!("a worker was ended by signal {signal}"),
+            None => "a worker ended without a result".to_owned(),
+        };
+        if is_server && self.is_planning {
+            self.refuse_plan(&text);
+        }
+
+        self.fail_tasks(child, &text);
+        self.follow_stopping();
+    }
+
+    /// Reports all tasks of a worker as failed.
+    fn fail_tasks(&mut self, child: ChildId, text: &str) {
+        let tasks: Vec<TaskId> = self
+            .tasks
+            .iter()
+            .filter(|(_, task)| task.child == child)
+            .map(|(task, _)| *task)
+            .collect();
+        for task in tasks {
+            let started_ns = self.tasks.get(&task).and_then(|task| task.started_ns);
+            self.finish(
+                task,
+                TaskEnd {
+                    outcome: Outcome::Failed,
+                    started_ns,
+                    ..TaskEnd::aborted(text)
+                },
+            );
+        }
+    }
+}

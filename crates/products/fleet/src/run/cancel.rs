@@ -1,0 +1,146 @@
+//! `linerate fleet cancel`: ends a run that goes on.
+//!
+//! The coordinator of a run over ssh is a process of this host, which the history names while the
+//! run goes on. At `SIGTERM` it ends the tests at all hosts, and its record states which of them
+//! confirmed that.
+
+use std::time::Duration;
+
+use linerate_history::run::named::one;
+use linerate_model::record::{Body, RunId, RunKind, RunState};
+use linerate_store::{Filter, Place, RunProcess, Store};
+use linerate_sys::OsError;
+use linerate_sys::other_process::OtherProcess;
+
+use linerate_model::outcome::Error;
+
+/// Longest wait for the end of the coordinator: 2 s until all hosts confirm, 3 s until connections
+/// end, and its report.
+const END_MAX: Duration = Duration::from_secs(15);
+
+/// A run that was ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cancelled {
+    /// The run.
+    pub run: RunId,
+    /// Its hosts that confirmed that nothing runs any more.
+    pub confirmed: Vec<String>,
+    /// Those that did not.
+    pub unconfirmed: Vec<String>,
+}
+
+/// Ends the run of this name in a history, or the only one that goes on, and waits for its
+/// coordinator.
+///
+/// # Errors
+/// There is no such run, its coordinator is on another host or of another user, or it does not end.
+pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Error> {
+    let store = opened(store)?;
+    let run = match name {
+        Some(name) => one(&store, name)?,
+        None => only_running(&store)?,
+    };
+    let id = run.short();
+
+    match store.process_of(run)? {
+        Some(RunProcess { pid: Some(pid), .. }) => end(&store, run, pid)?,
+        Some(RunProcess { host, .. }) => {
+            return Err(Error::failed(format!(
+                "the coordinator of run {id} is a process of {host}; cancel it there"
+            )));
+        }
+        None => return Err(Error::usage(format!("run {id} is over"))),
+    }
+
+    let record = store.load(run)?;
+    let Body::Fleet(found) = &record.body else {
+        return Err(Error::usage(format!("run {id} is none of a fleet")));
+    };
+    let unconfirmed: Vec<String> = found.unconfirmed.iter().map(ToString::to_string).collect();
+
+    // A run that had not begun has no hosts yet, and at a server without an agent nothing has to
+    // end.
+    let with_agent = found
+        .report
+        .iter()
+        .flat_map(|report| &report.header.hosts)
+        .filter(|host| !host.is_target_only);
+    let with_agent: Vec<&str> = with_agent.map(|host| host.id.as_str()).collect();
+
+    let all = record
+        .hosts
+        .iter()
+        .map(|host| host.role.clone())
+        .filter(|role| with_agent.contains(&role.as_str()));
+    Ok(Cancelled {
+        run,
+        confirmed: all.filter(|host| !unconfirmed.contains(host)).collect(),
+        unconfirmed,
+    })
+}
+
+/// The mark of a coordinator.
+pub(super) fn mark(run: RunId) -> String {
+    format!("linerate-fleet-{run}")
+}
+
+fn not_coordinator(run: RunId, pid: u32) -> Error {
+    let id = run.short();
+    Error::failed(format!(
+        "the history names process {pid}, but process {pid} does not coordinate run {id} and gets \
+         no signal; end the run where it was started, with Ctrl-C: `pgrep -af 'linerate fleet'` \
+         lists such processes"
+    ))
+}
+
+/// The history of `--store`.
+pub(super) fn opened(store: Option<&str>) -> Result<Store, Error> {
+    let place =
+        Place::find(store)?.ok_or_else(|| Error::usage("--store off: there is no history"))?;
+    Store::open_existing(&place).map_err(Error::from)
+}
+
+fn only_running(store: &Store) -> Result<RunId, Error> {
+    let mut filter = Filter::default();
+    filter.kind = Some(RunKind::Fleet);
+    filter.state = Some(RunState::Running);
+
+    let rows = store.list(&filter)?;
+    match rows.as_slice() {
+        [] => Err(Error::usage("no run of a fleet goes on")),
+        [row] => Ok(row.run_id),
+        rows => {
+            let ids: Vec<String> = rows.iter().map(|row| row.run_id.short()).collect();
+            Err(Error::usage(format!(
+                "several runs go on, name one: {}",
+                ids.join(", ")
+            )))
+        }
+    }
+}
+
+fn end(store: &Store, run: RunId, pid: u32) -> Result<(), Error> {
+    let failed = |error: OsError| Error::failed(error.text());
+    let coordinator = OtherProcess::open(pid).map_err(failed)?;
+
+    // Asked again: the number may have come to mean another process before it was opened.
+    let is_coordinator = |process: &RunProcess| process.pid == Some(pid);
+    if store.process_of(run)?.as_ref().is_some_and(is_coordinator) {
+        // A history is a file or a database that others may write: it alone is no reason to end a
+        // process.
+        if !coordinator.has_mark(&mark(run)).unwrap_or(false) {
+            return Err(not_coordinator(run, pid));
+        }
+
+        coordinator.terminate().map_err(failed)?;
+    }
+
+    match coordinator.ends_within(END_MAX).map_err(Error::failed)? {
+        true => Ok(()),
+        false => Err(Error::failed(format!(
+            "process {pid} has not ended within {} s",
+            END_MAX.as_secs()
+        ))),
+    }
+}

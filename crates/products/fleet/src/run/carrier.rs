@@ -1,0 +1,96 @@
+//! Control connections: lines of the protocol over byte streams, and the child processes at the
+//! other end of them.
+//!
+//! * [`pipe`] reads and writes lines without waiting.
+//! * [`Carrier`] is a control path: [`ssh`], [`local`] and `bus` of a coordinator, [`stdio`] and
+//!   `bus` of an agent.
+//! * [`children`] starts processes in groups of their own, passes their lines on and ends them.
+//!
+//! Nothing here reads a message. Nothing waits: owners wait for the descriptors, and call at
+//! deadlines.
+
+#[cfg(feature = "bus")]
+pub mod bus;
+pub mod children;
+pub mod local;
+pub mod pipe;
+mod piped_child;
+pub mod ssh;
+pub mod stdio;
+
+use std::os::fd::BorrowedFd;
+
+/// Lines to and from the peers of an owner: all hosts of a run at a coordinator, the coordinator at
+/// an agent. Peers are numbers: places in the list of the owner.
+///
+/// Nothing waits: the owner waits for [`Self::fd`] until [`Self::deadline_ns`] at most, then calls
+/// [`Self::poll`].
+pub trait Carrier {
+    /// Sends a line to a host, to which its end is added. A host without a connection receives
+    /// nothing.
+    fn send(&mut self, host: usize, line: &str);
+
+    /// Sends a line to several hosts.
+    fn send_all(&mut self, hosts: &[usize], line: &str) {
+        hosts.iter().for_each(|host| self.send(*host, line));
+    }
+
+    /// Ends the connection of a host. Nothing is reported about it afterwards.
+    fn close(&mut self, host: usize);
+
+    /// Readable when [`Self::poll`] has something to do.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// When [`Self::poll`] is due without that, in ns of the monotonic clock.
+    fn deadline_ns(&self) -> Option<u64>;
+
+    /// What happened since the last call, with the host.
+    fn poll(&mut self, now_ns: u64) -> Vec<(usize, HostEvent)>;
+
+    /// A connection has not ended yet, closed ones included.
+    fn has_open(&self) -> bool;
+}
+
+impl<C: Carrier + ?Sized> Carrier for Box<C> {
+    fn send(&mut self, host: usize, line: &str) {
+        (**self).send(host, line);
+    }
+
+    fn send_all(&mut self, hosts: &[usize], line: &str) {
+        (**self).send_all(hosts, line);
+    }
+
+    fn close(&mut self, host: usize) {
+        (**self).close(host);
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        (**self).fd()
+    }
+
+    fn deadline_ns(&self) -> Option<u64> {
+        (**self).deadline_ns()
+    }
+
+    fn poll(&mut self, now_ns: u64) -> Vec<(usize, HostEvent)> {
+        (**self).poll(now_ns)
+    }
+
+    fn has_open(&self) -> bool {
+        (**self).has_open()
+    }
+}
+
+/// What happened on the connection of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostEvent {
+    /// The agent wrote a line.
+    Line(Vec<u8>),
+    /// The agent wrote a line beyond the bound of the protocol.
+    TooLong,
+    /// The connection has ended or could not be made; nothing follows.
+    Lost {
+        /// Why. Untrusted text on one line.
+        reason: String,
+    },
+}

@@ -1,0 +1,134 @@
+//! Events of the executor for the loop of an owner: a bounded queue, and a descriptor that is
+//! readable while it has some.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::thread;
+
+use crate::protocol::message::LINE_MAX_BYTES;
+use linerate_sys::poll::EventFd;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{self, error::TryRecvError};
+
+use crate::run::carrier::HostEvent;
+
+/// The end of the executor.
+#[derive(Debug)]
+pub(super) struct Events {
+    queue: mpsc::Sender<(usize, HostEvent)>,
+    ready: Arc<EventFd>,
+}
+
+/// The end of the owner.
+#[derive(Debug)]
+pub(super) struct EventQueue {
+    queue: mpsc::Receiver<(usize, HostEvent)>,
+    ready: Arc<EventFd>,
+    has_ended: bool,
+}
+
+pub(super) fn events(capacity: usize) -> io::Result<(Events, EventQueue)> {
+    let ready = Arc::new(EventFd::new().map_err(|error| error.source)?);
+    let (sender, queue) = mpsc::channel(capacity);
+    Ok((
+        Events {
+            queue: sender,
+            ready: Arc::clone(&ready),
+        },
+        EventQueue {
+            queue,
+            ready,
+            has_ended: false,
+        },
+    ))
+}
+
+impl Events {
+    /// Waits for room: for what must not be lost.
+    pub(super) async fn send(&self, host: usize, event: HostEvent) {
+        // Without an owner nothing is left to do.
+        let _ = self.queue.send((host, event)).await;
+        self.signal();
+    }
+
+    /// Drops the event where there is no room.
+    pub(super) fn offer(&self, host: usize, event: HostEvent) {
+        let _ = self.queue.try_send((host, event));
+        self.signal();
+    }
+
+    /// The owner has something to look at.
+    pub(super) fn signal(&self) {
+        self.ready.signal();
+    }
+}
+
+impl Clone for Events {
+    fn clone(&self) -> Self {
+        Self {
+            queue: self.queue.clone(),
+            ready: Arc::clone(&self.ready),
+        }
+    }
+}
+
+impl Drop for Events {
+    /// The owner notices that the last one is gone.
+    fn drop(&mut self) {
+        self.signal();
+    }
+}
+
+impl EventQueue {
+    /// The descriptor is readable again after the next signal.
+    pub(super) fn clear(&self) {
+        self.ready.drain();
+    }
+
+    pub(super) fn take(&mut self) -> Vec<(usize, HostEvent)> {
+        self.clear();
+        let mut events = Vec::new();
+
+        loop {
+            match self.queue.try_recv() {
+                Ok(event) => events.push(event),
+                Err(TryRecvError::Empty) => return events,
+                Err(TryRecvError::Disconnected) => {
+                    self.has_ended = true;
+                    return events;
+                }
+            }
+        }
+    }
+
+    /// The executor has ended, as far as [`Self::take`] has seen.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+}
+
+impl AsFd for EventQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ready.as_fd()
+    }
+}
+
+/// The event that a payload is.
+pub(super) fn line(payload: &[u8]) -> HostEvent {
+    if payload.len() > LINE_MAX_BYTES {
+        HostEvent::TooLong
+    } else {
+        HostEvent::Line(payload.to_vec())
+    }
+}
+
+/// Runs a task with an executor in a thread of its own.
+pub(super) fn run(task: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+    let executor = Builder::new_current_thread().enable_all().build()?;
+    thread::Builder::new()
+        .name("bus".to_owned())
+        .spawn(move || executor.block_on(task))?;
+    Ok(())
+}

@@ -1,0 +1,400 @@
+//! Agents over the user's ssh(1): one child process and one channel for each host and the whole
+//! run.
+//!
+//! `ssh -G` prints the jump host of a destination, then a connection starts the agent. A host
+//! without one receives a copy of this program over a second connection, and is connected again.
+
+mod command;
+mod failure;
+mod options;
+mod program;
+mod slots;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::protocol::line::{Opening, OpeningReader};
+use linerate_sys::clock::monotonic_ns;
+use linerate_sys::poll::Epoll;
+
+use crate::run::carrier::local::{ended, last_line, ready};
+use crate::run::carrier::pipe::Received;
+use crate::run::carrier::piped_child::{PipedChild, StdinSource, TOKENS};
+use crate::run::carrier::{Carrier, HostEvent};
+use failure::{Failure, classify};
+pub use options::SshOptions;
+pub use program::{AgentProgram, ProgramKind};
+use slots::Slots;
+
+/// Shortest time until a connection is repeated; the longest is four times as long.
+const RETRY_NS: u64 = 1_000_000_000;
+
+/// What runs at the hosts.
+#[derive(Debug)]
+pub enum Remote {
+    /// The agent: installed, or a copy of this program.
+    Agent(AgentProgram),
+    /// sh(1), which prints [`SHELL_READY`] before it reads commands.
+    Shell,
+}
+
+/// First line of a shell.
+pub const SHELL_READY: &str = "LRF ready";
+
+/// Agents or shells over ssh.
+#[derive(Debug)]
+pub struct SshCarrier {
+    options: SshOptions,
+    remote: Remote,
+    epoll: Epoll,
+    slots: Slots,
+    hosts: Vec<Host>,
+}
+
+#[derive(Debug)]
+struct Host {
+    destination: String,
+    jump: Option<String>,
+    phase: Phase,
+    /// The process of the phase.
+    child: Option<PipedChild>,
+    has_slot: bool,
+    /// When the process of the phase may start.
+    start_at_ns: u64,
+    attempts: u32,
+    has_copied: bool,
+    /// Nothing more is reported.
+    is_closed: bool,
+}
+
+/// What the process of a host does.
+#[derive(Debug)]
+enum Phase {
+    /// `ssh -G`, with what it has printed.
+    Resolve(String),
+    /// The agent's first line is awaited.
+    Connect {
+        opening: OpeningReader,
+        need: Option<String>,
+        error: Option<String>,
+    },
+    /// The program is copied to a host with this system and machine.
+    Copy(String),
+    /// The agent is there.
+    Ready,
+}
+
+impl Phase {
+    fn connect() -> Self {
+        Self::Connect {
+            opening: OpeningReader::default(),
+            need: None,
+            error: None,
+        }
+    }
+}
+
+impl SshCarrier {
+    /// Connects to these destinations of ssh; the first call of [`Carrier::poll`] begins.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn new(
+        options: SshOptions,
+        remote: Remote,
+        destinations: impl IntoIterator<Item = String>,
+    ) -> io::Result<Self> {
+        let epoll = Epoll::new().map_err(|error| error.source)?;
+        let hosts = destinations.into_iter().map(Host::new).collect();
+        Ok(Self {
+            options,
+            remote,
+            epoll,
+            slots: Slots::default(),
+            hosts,
+        })
+    }
+
+    /// Starts what may start now.
+    fn start_due(&mut self, now_ns: u64, events: &mut Vec<(usize, HostEvent)>) {
+        for (index, host) in self.hosts.iter_mut().enumerate() {
+            let is_due = !host.is_closed && host.child.is_none() && now_ns >= host.start_at_ns;
+            if !is_due {
+                continue;
+            }
+
+            if !self.slots.take(host.jump.as_deref()) {
+                // The event that frees a slot is awaited, no time.
+                host.start_at_ns = 0;
+                continue;
+            }
+
+            host.has_slot = true;
+            let first_token = (index as u64).saturating_mul(TOKENS);
+            match host.start(&self.options, &self.remote, first_token, &self.epoll) {
+                Ok(child) => host.child = Some(child),
+                Err(reason) => {
+                    host.free(&mut self.slots);
+                    events.extend(host.lose(reason).map(|event| (index, event)));
+                }
+            }
+        }
+    }
+}
+
+impl Carrier for SshCarrier {
+    fn send(&mut self, host: usize, line: &str) {
+        let Some(host) = self
+            .hosts
+            .get_mut(host)
+            .filter(|host| matches!(host.phase, Phase::Ready))
+        else {
+            return;
+        };
+        if let Some(child) = &mut host.child {
+            child.send(line, &self.epoll);
+        }
+    }
+
+    fn close(&mut self, host: usize) {
+        let Some(host) = self.hosts.get_mut(host) else {
+            return;
+        };
+        host.is_closed = true;
+
+        if let Some(child) = &mut host.child {
+            child.close(monotonic_ns());
+        }
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn deadline_ns(&self) -> Option<u64> {
+        // A host that waits for a slot is started when another one gives it back, which is an
+        // event.
+        let waits =
+            |host: &Host| (!host.is_closed && host.child.is_none()).then_some(host.start_at_ns);
+        let of_host = |host: &Host| match &host.child {
+            Some(child) => child.deadline_ns(),
+            None => waits(host).filter(|at_ns| *at_ns > 0),
+        };
+        self.hosts.iter().filter_map(of_host).min()
+    }
+
+    fn poll(&mut self, now_ns: u64) -> Vec<(usize, HostEvent)> {
+        let mut events = Vec::new();
+        for (index, token) in ready(&self.epoll) {
+            let Some(host) = self.hosts.get_mut(index) else {
+                continue;
+            };
+            let Some(child) = &mut host.child else {
+                continue;
+            };
+            let mut received = Vec::new();
+            child.handle_ready(token, now_ns, &self.epoll, &mut received);
+
+            for one in received {
+                events.extend(
+                    host.receive(one, now_ns, &mut self.slots)
+                        .map(|event| (index, event)),
+                );
+            }
+        }
+
+        for (index, host) in self.hosts.iter_mut().enumerate() {
+            let Some(code) = host
+                .child
+                .as_mut()
+                .and_then(|child| child.handle_timeout(now_ns))
+            else {
+                continue;
+            };
+            host.free(&mut self.slots);
+            events.extend(host.end(code, now_ns).map(|event| (index, event)));
+        }
+
+        self.start_due(now_ns, &mut events);
+        events
+    }
+
+    fn has_open(&self) -> bool {
+        self.hosts.iter().any(|host| host.child.is_some())
+    }
+}
+
+impl Host {
+    fn new(destination: String) -> Self {
+        Self {
+            destination,
+            jump: None,
+            phase: Phase::Resolve(String::new()),
+            child: None,
+            has_slot: false,
+            start_at_ns: 0,
+            attempts: 0,
+            has_copied: false,
+            is_closed: false,
+        }
+    }
+
+    fn start(
+        &mut self,
+        options: &SshOptions,
+        remote: &Remote,
+        first_token: u64,
+        epoll: &Epoll,
+    ) -> Result<PipedChild, String> {
+        let (command, feed) = match (&self.phase, remote) {
+            (Phase::Resolve(_), _) => (
+                options::print_configuration(options, &self.destination),
+                StdinSource::Nothing,
+            ),
+            (Phase::Copy(machine), Remote::Agent(program)) => {
+                let file = program.open_for(machine)?;
+                let remote = command::copy(&program.sha256);
+                (
+                    options::connect(options, &self.destination, &remote),
+                    StdinSource::File(file),
+                )
+            }
+            _ => {
+                self.attempts += 1;
+                let remote = match remote {
+                    Remote::Agent(program) => command::start(&program.sha256, &program.arguments),
+                    Remote::Shell => command::shell(),
+                };
+                (
+                    options::connect(options, &self.destination, &remote),
+                    StdinSource::Lines,
+                )
+            }
+        };
+        PipedChild::start(command, feed, first_token, epoll)
+            .map_err(|error| format!("ssh: {error}"))
+    }
+
+    /// Takes output of the process.
+    fn receive(&mut self, received: Received, now_ns: u64, slots: &mut Slots) -> Option<HostEvent> {
+        match (&mut self.phase, received) {
+            (Phase::Ready, Received::Line(line)) => {
+                (!self.is_closed).then_some(HostEvent::Line(line))
+            }
+            (Phase::Ready, Received::TooLong) => (!self.is_closed).then_some(HostEvent::TooLong),
+            (Phase::Resolve(text), Received::Line(line)) => {
+                // The configuration of one host is short.
+                if text.len() < crate::protocol::line::NOISE_MAX_BYTES {
+                    text.push_str(&String::from_utf8_lossy(&line));
+                    text.push('\n');
+                }
+                None
+            }
+            (Phase::Connect { .. }, received) => {
+                self.open(received, now_ns, slots);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Looks for the agent's first line.
+    fn open(&mut self, received: Received, now_ns: u64, slots: &mut Slots) {
+        let Phase::Connect {
+            opening,
+            need,
+            error,
+        } = &mut self.phase
+        else {
+            return;
+        };
+        let mut line = match received {
+            Received::Line(line) => line,
+            Received::TooLong | Received::End => vec![b'x'; crate::protocol::line::NOISE_MAX_BYTES],
+        };
+        line.push(b'\n');
+
+        match opening.read(&mut line.as_slice()) {
+            Ok(None) => {}
+            Ok(Some(Opening::Need(machine))) => *need = Some(machine),
+            Ok(Some(Opening::Agent)) => {
+                self.phase = Phase::Ready;
+                self.free(slots);
+            }
+            Err(wrong) => {
+                *error = Some(wrong.to_string());
+                if let Some(child) = &mut self.child {
+                    child.close(now_ns);
+                }
+            }
+        }
+    }
+
+    /// The process of the phase has ended: what follows.
+    fn end(&mut self, code: Option<i32>, now_ns: u64) -> Option<HostEvent> {
+        let errors = self
+            .child
+            .take()
+            .map(|child| child.error_text())
+            .unwrap_or_default();
+        let phase = std::mem::replace(&mut self.phase, Phase::connect());
+        match phase {
+            Phase::Resolve(configuration) => {
+                self.jump = options::jump_host(&configuration);
+                None
+            }
+            Phase::Connect {
+                need: Some(machine),
+                ..
+            } if !self.has_copied => {
+                self.phase = Phase::Copy(machine);
+                None
+            }
+            Phase::Connect { need: Some(_), .. } => {
+                self.lose("the copied agent was not found on the host".to_owned())
+            }
+            Phase::Connect {
+                error: Some(error), ..
+            } => self.lose(error),
+            Phase::Connect { .. } => {
+                let failure = if code == Some(SSH_ERROR_CODE) {
+                    classify(&errors)
+                } else {
+                    Failure::Final
+                };
+                if self.attempts < failure.attempts_max() {
+                    self.start_at_ns =
+                        now_ns.saturating_add(fastrand::u64(RETRY_NS..=4 * RETRY_NS));
+                    return None;
+                }
+
+                let reason = last_line(&errors).unwrap_or_else(|| ended(code));
+                self.lose(match failure::advice(&errors) {
+                    Some(step) => format!("{reason}; {step}"),
+                    None => reason,
+                })
+            }
+            Phase::Copy(_) if code == Some(0) => {
+                (self.has_copied, self.attempts) = (true, 0);
+                None
+            }
+            Phase::Copy(_) => self.lose(failure::of_copy(code, last_line(&errors))),
+            Phase::Ready => self
+                .lose(last_line(&errors).unwrap_or_else(|| format!("the agent {}", ended(code)))),
+        }
+    }
+
+    fn lose(&mut self, reason: String) -> Option<HostEvent> {
+        let is_reported = !std::mem::replace(&mut self.is_closed, true);
+        is_reported.then_some(HostEvent::Lost { reason })
+    }
+
+    fn free(&mut self, slots: &mut Slots) {
+        if std::mem::take(&mut self.has_slot) {
+            slots.free(self.jump.as_deref());
+        }
+    }
+}
+
+/// Exit code of ssh(1) when it failed itself.
+const SSH_ERROR_CODE: i32 = 255;

@@ -1,0 +1,94 @@
+//! Cells of a run that an earlier coordinator began, from the results that a bus has kept.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use crate::TaskId;
+use crate::conclude::RoundRunner;
+use crate::plan::FleetPlan;
+use crate::plan::task_id;
+use crate::protocol::coordinator::{HostResult, KeptResult, is_plausible, kept_results};
+use crate::protocol::message::Role;
+use crate::run::carrier::Carrier;
+use linerate_model::fleet::{Cell, Task};
+use linerate_sys::clock::monotonic_ns;
+
+use super::cell::{Received, TaskReport, cells};
+use super::rounds::Rounds;
+
+impl<C: Carrier> Rounds<'_, C> {
+    /// Cells of the tasks that have a result. They are kept like those of a round.
+    pub(super) fn take_over(&mut self, plan: &FleetPlan) -> Vec<Cell> {
+        let results = kept_results(std::mem::take(&mut self.control.history));
+        let tasks: HashMap<TaskId, Task> = match results.is_empty() {
+            true => HashMap::new(),
+            false => plan
+                .tasks()
+                .into_iter()
+                .map(|task| (task_id(self.plan, &task), task))
+                .collect(),
+        };
+
+        let mut rounds: BTreeMap<(u64, u32), BTreeMap<TaskId, TaskReport>> = BTreeMap::new();
+        for result in results {
+            let (round, id) = (result.round, result.task);
+            let received = tasks.get(&id).and_then(|task| self.received(task, result));
+            if let Some(received) = received {
+                rounds
+                    .entry(round)
+                    .or_default()
+                    .entry(id)
+                    .or_default()
+                    .take(received);
+            }
+        }
+
+        let mut finished = Vec::new();
+        for reports in rounds.into_values() {
+            let of_round = reports
+                .keys()
+                .filter_map(|id| Some(self.planned_cell(tasks.get(id)?, *id)));
+            let of_round: Vec<_> = of_round.collect();
+            finished.extend(cells(plan.mode, &of_round, reports, self.lengths()));
+        }
+
+        finished.retain(|cell| cell.measurement().is_some());
+        self.keep(&finished);
+        finished
+    }
+
+    fn received(&self, task: &Task, result: KeptResult) -> Option<Received> {
+        let round_task = self.round_task(task, result.task, Duration::ZERO)?;
+        let KeptResult {
+            host,
+            task,
+            end,
+            host_window,
+            record,
+            ..
+        } = result;
+        let role = if round_task.client.host == host {
+            Role::Client
+        } else {
+            Role::Server
+        };
+
+        let is_plausible = is_plausible(&end, &round_task.client.spec, round_task.nominal_bps);
+        let offset_ns = self
+            .control
+            .coordinator
+            .clock(host, monotonic_ns())
+            .map_or(0, |estimate| estimate.offset_ns);
+
+        let result = HostResult {
+            host,
+            task,
+            role,
+            end,
+            host_window,
+            record,
+            is_plausible,
+        };
+        Some(Received::new(result, offset_ns))
+    }
+}

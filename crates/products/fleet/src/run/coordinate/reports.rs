@@ -1,0 +1,47 @@
+//! What arrives about the tasks of a round.
+
+use std::collections::BTreeMap;
+
+use crate::TaskId;
+use crate::protocol::coordinator::{Action, Coordinator, NotRun};
+use linerate_model::printable::printable;
+use linerate_sys::clock::monotonic_ns;
+
+use super::cell::{Received, TaskReport};
+
+/// Reports of the tasks of a round.
+#[derive(Debug, Default)]
+pub(super) struct Reports {
+    pub(super) tasks: BTreeMap<TaskId, TaskReport>,
+    /// Text of the last FAIL.
+    refusal: Option<String>,
+}
+
+impl Reports {
+    /// Takes what the coordinator found out. Whether the round is over.
+    pub(super) fn take(&mut self, coordinator: &Coordinator, action: Action) -> bool {
+        match action {
+            // The tasks that it ends follow.
+            Action::Failed { fail, .. } => self.refusal = Some(printable(&fail.text)),
+            Action::Result(result) => {
+                let estimate = coordinator.clock(result.host, monotonic_ns());
+                let offset_ns = estimate.map_or(0, |estimate| estimate.offset_ns);
+                self.tasks
+                    .entry(result.task)
+                    .or_default()
+                    .take(Received::new(*result, offset_ns));
+            }
+            Action::NotRun { task, reason } => {
+                let detail = match reason {
+                    NotRun::Refused(_) => self.refusal.clone().unwrap_or_default(),
+                    _ => reason.to_string(),
+                };
+                self.tasks.entry(task).or_default().not_run = Some((reason, detail));
+            }
+            Action::RoundDone { .. } => return true,
+            _ => {}
+        }
+
+        false
+    }
+}

@@ -1,0 +1,264 @@
+//! Rounds of a plan over the coordinator.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::conclude::{FleetProgress, RoundError, RoundRunner};
+use crate::inventory::Host;
+use crate::plan::task_id;
+use crate::protocol::coordinator::{End, Input, RoundPlan, RoundTask};
+use crate::protocol::message::{ArmTask, Role};
+use crate::report::{FleetLive, progress_line};
+use crate::run::carrier::Carrier;
+use linerate_doctor::separating;
+use linerate_model::fleet::{Cell, FleetMode, HostId, PlanHash, Round, Task};
+use linerate_model::snapshot::Snapshot;
+use linerate_model::{Direction, Transport};
+use linerate_sys::clock::monotonic_ns;
+
+use super::TestOptions;
+use super::cell::{Lengths, PlannedCell, cells};
+use super::history_record::KeptRun;
+use super::reports::Reports;
+use crate::run::control::{Control, Ended};
+use crate::run::members::{Prepared, TestEnd};
+use linerate_document::progress::Progress;
+use linerate_document::progress::style;
+
+/// Source of facts that the user named.
+const INVENTORY: &str = "inventory";
+
+/// Runs rounds at the hosts.
+pub(super) struct Rounds<'a, C> {
+    pub(super) control: Control<'a, C>,
+    pub(super) prepared: Prepared,
+    pub(super) hosts: &'a [Host],
+    pub(super) plan: PlanHash,
+    pub(super) options: TestOptions,
+    /// Hosts that take no part, with the id of the finding.
+    pub(super) excluded: &'a BTreeMap<HostId, String>,
+    pub(super) progress: &'a mut Progress,
+    pub(super) cells_planned: usize,
+    /// Tasks with a result or a reason; one that runs once more is among them when that is over.
+    pub(super) cells_done: BTreeSet<crate::TaskId>,
+    pub(super) number: u32,
+    /// Hosts that did not confirm the end of a cancelled run.
+    pub(super) unconfirmed: Vec<usize>,
+    pub(super) kept: &'a mut KeptRun,
+}
+
+impl<C: Carrier> RoundRunner for Rounds<'_, C> {
+    fn run(&mut self, round: &Round) -> Result<Vec<Cell>, RoundError> {
+        let ids: Vec<_> = round
+            .tasks
+            .iter()
+            .map(|task| (task, task_id(self.plan, task)))
+            .collect();
+        let stagger = if round.mode == FleetMode::Ladder {
+            self.options.stagger
+        } else {
+            Duration::ZERO
+        };
+        let delays = (0..).map(|at| stagger.saturating_mul(at));
+        let tasks = ids
+            .iter()
+            .zip(delays)
+            .filter_map(|((task, id), delay)| self.round_task(task, *id, delay))
+            .collect();
+
+        self.number += 1;
+        let plan = RoundPlan {
+            number: self.number,
+            tasks,
+            data_rtt_ns: self.prepared.data_rtt_ns,
+        };
+
+        let mut reports = Reports::default();
+        match self
+            .control
+            .step_each(Input::Round(Box::new(plan)), |of, action| {
+                reports.take(of, action)
+            }) {
+            Ok(()) => {}
+            Err(Ended::Cancelled(unconfirmed)) => {
+                self.unconfirmed = unconfirmed;
+                return Err(RoundError::Cancelled);
+            }
+            Err(Ended::Failed(text)) => return Err(RoundError::Failed(text)),
+        }
+
+        let planned: Vec<_> = ids
+            .iter()
+            .map(|(task, id)| self.planned_cell(task, *id))
+            .collect();
+        Ok(cells(round.mode, &planned, reports.tasks, self.lengths()))
+    }
+
+    fn keep(&mut self, cells: &[Cell]) {
+        self.cells_done
+            .extend(cells.iter().map(|cell| task_id(self.plan, &cell.task)));
+        self.kept.add(cells);
+    }
+
+    fn alive(&self) -> BTreeSet<HostId> {
+        let is_alive = |(index, id): &(usize, &HostId)| {
+            let is_ready = self.is_target(id) || self.control.coordinator.is_planned(*index);
+            is_ready && !self.excluded.contains_key(*id)
+        };
+        self.prepared
+            .ids(self.hosts)
+            .filter(is_alive)
+            .map(|(_, id)| id.clone())
+            .collect()
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_nanos(monotonic_ns())
+    }
+
+    fn progress(&mut self, progress: &FleetProgress) {
+        let live = FleetLive {
+            progress,
+            rates: &[],
+            cells_done: self.cells_done.len(),
+            cells_planned: self
+                .cells_planned
+                .max(self.cells_done.len() + progress.cells_left),
+            suspects: 0,
+        };
+        self.progress
+            .update(progress_line(&live, style()).trim_end());
+    }
+
+    fn link_bps(&self, host: &HostId) -> Option<f64> {
+        self.prepared.member(host)?.1.link_bps()
+    }
+
+    fn separating(&self, fast: &[HostId], slow: &[HostId]) -> Vec<String> {
+        let facts = |group: &[HostId]| {
+            group
+                .iter()
+                .filter_map(|host| self.facts(host))
+                .collect::<Vec<_>>()
+        };
+        separating(&facts(fast), &facts(slow))
+    }
+}
+
+impl<C: Carrier> Rounds<'_, C> {
+    pub(super) fn lengths(&self) -> Lengths {
+        Lengths {
+            omit_ns: self.options.omit_ns(),
+            test_ns: self.options.time_ns(),
+        }
+    }
+
+    /// The source is the client, or the sink of a server without an agent. The test starts `delay`
+    /// after the round.
+    pub(super) fn round_task(
+        &self,
+        task: &Task,
+        id: crate::TaskId,
+        delay: Duration,
+    ) -> Option<RoundTask> {
+        let is_reversed = self.is_reversed(task);
+        let (client, server) = if is_reversed {
+            (&task.sink, &task.source)
+        } else {
+            (&task.source, &task.sink)
+        };
+        let is_target = self.is_target(server);
+        let (client, from) = self.end(client, &task.path)?;
+        let (server, to) = self.end(server, &task.path)?;
+
+        let spec = |role, peer| ArmTask {
+            task: id,
+            role,
+            peer,
+            port: to.port,
+            path: task.path.to_string(),
+            transport: Transport::Tcp,
+            direction: if is_reversed {
+                Direction::Reverse
+            } else {
+                Direction::Forward
+            },
+            streams: self.options.streams,
+            time_ms: self.options.time_ms(),
+            omit_ms: self.options.omit_ms(),
+            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            block_bytes: None,
+            rate_bps: self.options.rate_bps,
+            congestion: congestion(&task.variant),
+            dscp: 0,
+        };
+        Some(RoundTask {
+            task: id,
+            client: End {
+                host: client,
+                spec: spec(Role::Client, to.address),
+            },
+            server: (!is_target).then(|| End {
+                host: server,
+                spec: spec(Role::Server, from.address),
+            }),
+            nominal_bps: from.link_bps.into_iter().chain(to.link_bps).min(),
+        })
+    }
+
+    /// What is awaited of a task.
+    pub(super) fn planned_cell(&self, task: &Task, id: crate::TaskId) -> PlannedCell {
+        let (nominal_bps, is_reversed) = (self.nominal_bps(task), self.is_reversed(task));
+        PlannedCell {
+            task: task.clone(),
+            id,
+            nominal_bps,
+            is_reversed,
+        }
+    }
+
+    /// The source is a server without an agent, which sends to its client.
+    fn is_reversed(&self, task: &Task) -> bool {
+        self.is_target(&task.source)
+    }
+
+    fn is_target(&self, id: &HostId) -> bool {
+        self.prepared
+            .member(id)
+            .is_some_and(|(_, member)| member.is_target)
+    }
+
+    fn end(&self, id: &HostId, path: &str) -> Option<(usize, &TestEnd)> {
+        let (index, member) = self.prepared.member(id)?;
+        Some((index, member.ends.get(path)?))
+    }
+
+    /// Facts of a host with its rack and labels.
+    fn facts(&self, id: &HostId) -> Option<Snapshot> {
+        let (index, member) = self.prepared.member(id)?;
+        let host = self.hosts.get(index)?;
+        let mut facts = member.facts.clone()?;
+        facts.set_known("rack", host.rack.clone(), INVENTORY);
+
+        for (name, value) in &host.labels {
+            facts.set(format!("label.{name}"), value.clone(), INVENTORY);
+        }
+
+        Some(facts)
+    }
+
+    /// The smaller of the highest rates that both links support; `None` where one is not known.
+    fn nominal_bps(&self, task: &Task) -> Option<f64> {
+        let (_, from) = self.end(&task.source, &task.path)?;
+        let (_, to) = self.end(&task.sink, &task.path)?;
+        Some(from.link_bps?.min(to.link_bps?) as f64)
+    }
+}
+
+/// The congestion control of a variant: `bbr` of `cc=bbr,senders=4`.
+fn congestion(variant: &str) -> Option<String> {
+    variant
+        .split(',')
+        .find_map(|part| part.strip_prefix("cc="))
+        .map(str::to_owned)
+}

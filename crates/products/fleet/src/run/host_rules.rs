@@ -1,0 +1,120 @@
+//! The rules about hosts, over what they reported before the first round.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use crate::conclude::hosts::{Attachment, HostFacts, HostFindings, PathRoute, findings};
+use crate::conclude::shared_slot::{Forwarder, Port};
+use crate::inventory::{Host, Inventory};
+use crate::protocol::message::{Hello, ProbeReport};
+use crate::run::carrier::Carrier;
+use linerate_model::fleet::HostId;
+use linerate_sys::clock::monotonic_ns;
+
+use super::connect::CLOCK_BUDGET_NS;
+use super::control::Control;
+use super::members::{Member, Prepared};
+use super::prepare::is_shared;
+
+/// Findings about the hosts that can be tested.
+pub(super) fn host_findings<C: Carrier>(
+    control: &Control<'_, C>,
+    prepared: &Prepared,
+    inventory: &Inventory,
+) -> HostFindings {
+    let facts = |(index, member): (&usize, &Member)| {
+        let hello = control.coordinator.hello(*index)?;
+        let machine = hello.host_key.as_ref().zip(hello.boot_hash.as_ref());
+        Some(HostFacts {
+            host: inventory.hosts.get(*index)?.id.clone(),
+            machine: machine.map(|(key, boot)| format!("{key} {boot}")),
+            clock_uncertainty_ns: control
+                .coordinator
+                .clock(*index, monotonic_ns())
+                .map(|estimate| estimate.uncertainty_ns),
+            control: control_attachment(hello),
+            routes: member
+                .probes
+                .iter()
+                .filter_map(|probe| route(hello, probe))
+                .collect(),
+        })
+    };
+    let hosts: Vec<HostFacts> = prepared.members.iter().filter_map(facts).collect();
+    findings(&hosts, !is_shared(inventory), CLOCK_BUDGET_NS)
+}
+
+/// Hosts whose bridge leads to others, one entry for each path.
+pub(super) fn forwarders(prepared: &Prepared, hosts: &[Host]) -> Vec<Forwarder> {
+    let mut owners: BTreeMap<IpAddr, (&HostId, &str)> = BTreeMap::new();
+    for (index, id) in prepared.ids(hosts) {
+        let ends = prepared
+            .members
+            .get(&index)
+            .into_iter()
+            .flat_map(|member| &member.ends);
+        owners.extend(ends.map(|(path, end)| (end.address, (id, path.as_str()))));
+    }
+
+    let mut found: BTreeMap<(&HostId, &str), BTreeMap<HostId, Port>> = BTreeMap::new();
+    for (index, id) in prepared.ids(hosts) {
+        for probe in prepared
+            .members
+            .get(&index)
+            .into_iter()
+            .flat_map(|member| &member.probes)
+        {
+            let port = probe
+                .bridge_port
+                .as_ref()
+                .and_then(|port| Some((&port.name, port.slot.as_ref()?)));
+            if let Some(((owner, path), (name, slot))) = owners.get(&probe.peer).copied().zip(port)
+            {
+                let port = Port {
+                    name: name.clone(),
+                    slot: slot.clone(),
+                };
+                found
+                    .entry((id, path))
+                    .or_default()
+                    .insert(owner.clone(), port);
+            }
+        }
+    }
+
+    let forwarder = |((host, path), ports): ((&HostId, &str), _)| Forwarder {
+        host: host.clone(),
+        path: path.to_owned(),
+        ports,
+    };
+    found.into_iter().map(forwarder).collect()
+}
+
+fn control_attachment(hello: &Hello) -> Option<Attachment> {
+    let own = hello
+        .addresses
+        .iter()
+        .find(|own| Some(own.address) == hello.control_address)?;
+    Some(attachment(hello, &own.device))
+}
+
+/// The device with its ports as HELLO has them; without ports for a device that has no address.
+fn attachment(hello: &Hello, device: &str) -> Attachment {
+    let own = hello.addresses.iter().find(|own| own.device == device);
+    Attachment {
+        device: device.to_owned(),
+        ports: own
+            .map(|own| own.ports.iter().cloned().collect())
+            .unwrap_or_default(),
+        has_vlan: own.is_some_and(|own| own.has_vlan),
+    }
+}
+
+fn route(hello: &Hello, probe: &ProbeReport) -> Option<PathRoute> {
+    let through = attachment(hello, probe.device.as_ref()?);
+    Some(PathRoute {
+        to: probe.peer,
+        through,
+        mtu_bytes: probe.mtu_bytes,
+    })
+}

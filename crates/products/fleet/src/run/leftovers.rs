@@ -1,0 +1,162 @@
+//! `linerate fleet leftovers`: workers of earlier runs on the hosts of an inventory, and their
+//! listeners.
+//!
+//! A worker ends with its agent, by its lease and with its run; what is listed without an agent has
+//! outlived all of that.
+
+mod local;
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use crate::protocol::message::PREAMBLE;
+use crate::report::{LeftoverRow, leftovers_text};
+use crate::run::carrier::{Carrier, HostEvent};
+use linerate_document::Style;
+use linerate_history::run::named::one;
+use linerate_model::fleet::HostId;
+use linerate_model::record::RunId;
+use linerate_sys::clock::monotonic_ns;
+use linerate_sys::poll::{Interest, wait_fds};
+use linerate_sys::signal::Signals;
+
+use super::cancel::opened;
+use super::connect::{FleetHosts, HELLO_TIMEOUT_NS, carrier};
+use linerate_model::outcome::{Error, Outcome};
+pub use local::Leftover;
+
+/// What a host reports, or why it does not.
+pub type HostLeftovers = Result<Vec<Leftover>, String>;
+
+/// Lists the workers of this user on this host, and ends them on request: those without an agent,
+/// of a named run all and their agents. As the lines of an agent: the preamble, then one JSON
+/// array.
+#[must_use]
+pub fn here(run: Option<RunId>, is_end: bool) -> String {
+    let mut found = local::find(run);
+    if is_end {
+        local::end(&mut found, run.is_some());
+    }
+
+    format!(
+        "{PREAMBLE}\n{}\n",
+        serde_json::to_string(&found).unwrap_or_default()
+    )
+}
+
+/// The run of a name: an id, or a name of a history.
+///
+/// # Errors
+/// No id, and no name of one run.
+pub fn run_named(name: &str, store: Option<&str>) -> Result<RunId, Error> {
+    name.parse().or_else(|_| one(&opened(store)?, name))
+}
+
+/// Lists the workers of this user on all hosts with an agent, as [`here`] does on one. In the order
+/// of the inventory.
+///
+/// # Errors
+/// This host lacks what a coordinator needs, or a signal ended it.
+pub fn everywhere(
+    hosts: &FleetHosts,
+    run: Option<RunId>,
+    is_end: bool,
+    signals: &Signals,
+) -> Result<Vec<(HostId, HostLeftovers)>, Error> {
+    let end = if is_end { " --end" } else { "" };
+    let run = run.map_or_else(String::new, |run| format!(" {run}"));
+    let mut carrier = carrier(hosts, &format!("fleet leftovers --stdio{end}{run}"))?;
+    let ids = hosts.with_agent().map(|host| host.id.clone());
+    let mut answers: Vec<(HostId, Option<HostLeftovers>)> = ids.map(|id| (id, None)).collect();
+
+    let until_ns = monotonic_ns().saturating_add(HELLO_TIMEOUT_NS);
+    while answers.iter().any(|(_, answer)| answer.is_none()) && monotonic_ns() < until_ns {
+        for (host, event) in carrier.poll(monotonic_ns()) {
+            let answer = match event {
+                HostEvent::Line(line) => found_of(&line),
+                HostEvent::TooLong => Err("its list is too long".to_owned()),
+                HostEvent::Lost { reason } => Err(reason),
+            };
+            if let Some((_, known)) = answers.get_mut(host) {
+                known.get_or_insert(answer);
+            }
+
+            carrier.close(host);
+        }
+
+        let wait_ns = carrier
+            .deadline_ns()
+            .unwrap_or(until_ns)
+            .min(until_ns)
+            .saturating_sub(monotonic_ns());
+        let fds = [
+            (carrier.fd(), Interest::READ),
+            (signals.as_fd(), Interest::READ),
+        ];
+        let [_, is_signalled] =
+            wait_fds(fds, Some(Duration::from_nanos(wait_ns))).map_err(Error::failed)?;
+        if is_signalled {
+            return Err(Error::new(Outcome::Interrupted, "interrupted"));
+        }
+    }
+
+    let answered = |(id, answer): (HostId, Option<HostLeftovers>)| {
+        (id, answer.unwrap_or_else(|| Err("no answer".into())))
+    };
+    Ok(answers.into_iter().map(answered).collect())
+}
+
+fn found_of(line: &[u8]) -> HostLeftovers {
+    let text = str::from_utf8(line).map_err(|error| error.to_string())?;
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+/// A row for each worker and each host that does not answer, and the outcome:
+/// [`Outcome::CheckFailed`] where something is left, [`Outcome::NotCompleted`] where a host does
+/// not answer.
+#[must_use]
+pub fn report(answers: &[(HostId, HostLeftovers)], style: Style) -> (String, Outcome) {
+    let rows = answers
+        .iter()
+        .flat_map(|(host, answer)| rows(host, answer))
+        .collect::<Vec<_>>();
+    let is_left = |found: &Leftover| found.is_ended != Some(true);
+
+    let outcome = match answers {
+        _ if answers
+            .iter()
+            .flat_map(|(_, answer)| answer.iter().flatten())
+            .any(is_left) =>
+        {
+            Outcome::CheckFailed
+        }
+        _ if answers.iter().any(|(_, answer)| answer.is_err()) => Outcome::NotCompleted,
+        _ => Outcome::Done,
+    };
+    (leftovers_text(answers.len(), &rows, style), outcome)
+}
+
+fn rows(host: &HostId, answer: &HostLeftovers) -> Vec<LeftoverRow> {
+    let row = |found: &Leftover| LeftoverRow {
+        host: host.clone(),
+        process: Some((found.pid, found.run.to_string())),
+        ports: found.ports.clone(),
+        state: match (found.is_ended, found.agent) {
+            (Some(true), _) => "ended".to_owned(),
+            (Some(false), _) => "did not end".to_owned(),
+            (None, Some(agent)) => format!("its agent {agent} runs"),
+            (None, None) => "without an agent".to_owned(),
+        },
+    };
+    match answer {
+        Ok(found) => found.iter().map(row).collect(),
+        Err(reason) => {
+            vec![LeftoverRow {
+                host: host.clone(),
+                process: None,
+                ports: Vec::new(),
+                state: reason.clone(),
+            }]
+        }
+    }
+}

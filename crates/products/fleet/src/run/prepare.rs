@@ -1,0 +1,295 @@
+//! What comes before the first round: HELLO, plans, paths between the hosts, clocks.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use crate::inventory::{Control as ControlPath, Host, Inventory};
+use crate::protocol::coordinator::{Action, DropReason, Input, Step};
+use crate::protocol::message::{
+    AddressRange, Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, ProbeTarget,
+};
+use crate::run::carrier::Carrier;
+
+use super::connect::{FleetHosts, hello_timeout_ns};
+use super::control::{Control, Ended};
+use super::members::{Member, Prepared, TestEnd};
+use super::targets::Targets;
+
+/// Name of the path of hosts without one in the inventory.
+pub(super) const CONTROL_PATH: &str = "control";
+/// Longest silence of the coordinator where tests share the network of the control path, in ms.
+const LEASE_SHARED_MS: u64 = 10_000;
+/// The same where they do not.
+const LEASE_SEPARATE_MS: u64 = 3_000;
+/// The same on a bus, whose broker may be away for a few seconds.
+const LEASE_BUS_MS: u64 = LEASE_SHARED_MS;
+/// Period of the agents' BEAT, and the same on a bus, where all of them arrive at one connection.
+const BEAT_MS: u64 = 1_000;
+const BEAT_BUS_MS: u64 = 3_000;
+/// Exchanges of clock readings with each host, and the same of a large fleet.
+const EXCHANGES: u32 = 20;
+const EXCHANGES_LARGE: u32 = 8;
+/// Hosts from which a fleet is large.
+const LARGE: usize = 1_000;
+/// Most hosts of which whole snapshots are collected, and of which each probes all others.
+const SNAPSHOTS_MAX: usize = 200;
+/// Hosts that each host of a larger fleet probes.
+const PROBES_MAX: usize = 20;
+
+/// Test addresses of a host by the name of the path.
+type Addresses = BTreeMap<String, IpAddr>;
+
+/// What the tests of a run are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Planned<'a> {
+    /// Names of their paths.
+    pub(super) paths: &'a [String],
+    /// Bounds of each.
+    pub(super) caps: Caps,
+}
+
+/// Tests share the network of the control path, or it is not known that they do not.
+pub(super) fn is_shared(inventory: &Inventory) -> bool {
+    inventory.control == ControlPath::Shared
+}
+
+/// Prepares all hosts that answer and have an address of every path, and the servers without an
+/// agent if a host does.
+pub(super) fn prepare<C: Carrier>(
+    control: &mut Control<'_, C>,
+    hosts: &FleetHosts,
+    targets: Targets,
+    planned: Planned<'_>,
+) -> Result<Prepared, Ended> {
+    let addresses = send_plans(control, hosts, planned)?;
+    control.reasons.extend(targets.reasons);
+    control.step(Input::PlansSent, |action| {
+        *action == Action::StepDone(Step::Plan)
+    })?;
+
+    let mut prepared = Prepared::new(&hosts.inventory.hosts);
+    for (index, of_paths) in addresses {
+        if let Some(member) = member(control, index, of_paths) {
+            prepared.members.insert(index, member);
+        }
+    }
+
+    if !prepared.members.is_empty() {
+        prepared.members.extend(targets.members);
+    }
+
+    let preflights = preflights(&prepared.members);
+    let reports = control.step(Input::Preflight(preflights), |action| {
+        *action == Action::StepDone(Step::Preflight)
+    })?;
+    for action in reports {
+        if let Action::Preflighted { host, report } = action {
+            prepared.take(host, *report);
+        }
+    }
+
+    prepared.count_probes();
+    let exchanges = if prepared.members.len() < LARGE {
+        EXCHANGES
+    } else {
+        EXCHANGES_LARGE
+    };
+    let clocks = Input::Clocks { exchanges };
+    control.step(clocks, |action| *action == Action::StepDone(Step::Clock))?;
+
+    Ok(prepared)
+}
+
+/// Sends each host its plan when it arrives, until all have or their time has passed: an agent
+/// waits for its plan, not for the other hosts. The test addresses of those that received one.
+fn send_plans<C: Carrier>(
+    control: &mut Control<'_, C>,
+    hosts: &FleetHosts,
+    planned: Planned<'_>,
+) -> Result<BTreeMap<usize, Addresses>, Ended> {
+    let with_agent: Vec<&Host> = hosts.with_agent().collect();
+    let mut addresses = BTreeMap::new();
+
+    loop {
+        let is_next = |action: &Action| {
+            matches!(
+                action,
+                Action::Greeted { .. } | Action::StepDone(Step::Hello)
+            )
+        };
+        let mut actions = control.run_until(is_next)?;
+        let next = actions.pop();
+
+        for action in actions {
+            if let Action::Dropped {
+                host: index,
+                reason: DropReason::Late(Step::Hello),
+            } = action
+            {
+                let reason = with_agent.get(index).map(|host| late(hosts, host));
+                control.reasons.extend(reason.map(|reason| (index, reason)));
+            }
+        }
+
+        let Some(Action::Greeted { host: index }) = next else {
+            return Ok(addresses);
+        };
+        let Some((host, hello)) = with_agent.get(index).zip(control.coordinator.hello(index))
+        else {
+            continue;
+        };
+        match test_addresses(host, hello, planned.paths) {
+            Ok(of_paths) => {
+                let plan = Box::new(plan(hosts, &of_paths, planned.caps));
+                control.pass(Input::Plan { host: index, plan })?;
+                addresses.insert(index, of_paths);
+            }
+            Err(path) => {
+                let reason =
+                    format!("its test address of path {path} is not known; name it in paths");
+                control.reasons.insert(index, reason);
+            }
+        }
+    }
+}
+
+/// Why a host whose agent has sent nothing takes no part, and what to try.
+fn late(hosts: &FleetHosts, host: &Host) -> String {
+    let id = &host.id;
+    let seconds = hello_timeout_ns(hosts) / 1_000_000_000;
+    let next = match hosts.bus {
+        Some(_) => format!("is `linerate fleet agent` running on {id}?"),
+        None => format!("`ssh {id} true` has to work without a prompt and without a pause"),
+    };
+    format!("its agent has sent nothing within {seconds} s, so it is left out; {next}")
+}
+
+/// The addresses of the paths in the inventory, else that of the control connection. The path
+/// without one otherwise.
+fn test_addresses<'a>(
+    host: &Host,
+    hello: &Hello,
+    paths: &'a [String],
+) -> Result<Addresses, &'a str> {
+    let of_path = |path: &'a String| {
+        let control = || hello.control_address.filter(|_| path == CONTROL_PATH);
+        let address = host
+            .paths
+            .get(path)
+            .copied()
+            .or_else(control)
+            .ok_or(path.as_str())?;
+        Ok((path.clone(), address))
+    };
+    paths.iter().map(of_path).collect()
+}
+
+/// A host whose servers listen.
+fn member<C: Carrier>(
+    control: &Control<'_, C>,
+    index: usize,
+    addresses: Addresses,
+) -> Option<Member> {
+    let coordinator = &control.coordinator;
+    let ports = coordinator
+        .ports(index)
+        .filter(|_| coordinator.is_planned(index))?;
+
+    let end = |((path, address), port): ((String, IpAddr), &u16)| {
+        let own = coordinator
+            .hello(index)?
+            .addresses
+            .iter()
+            .find(|own| own.address == address);
+        let (device, speed_bps) = (
+            own.map(|own| own.device.clone()),
+            own.and_then(|own| own.speed_bps),
+        );
+        Some((
+            path,
+            TestEnd {
+                port: *port,
+                device,
+                speed_bps,
+                ..TestEnd::at(address)
+            },
+        ))
+    };
+    let count = addresses.len();
+    let ends: BTreeMap<String, TestEnd> =
+        addresses.into_iter().zip(ports).filter_map(end).collect();
+
+    (ends.len() == count).then(|| Member {
+        ends,
+        ..Member::default()
+    })
+}
+
+/// The plan of a host with these addresses.
+fn plan(hosts: &FleetHosts, own: &Addresses, caps: Caps) -> Plan {
+    let (lease_ms, beat_ms) = match &hosts.bus {
+        Some(_) => (LEASE_BUS_MS, BEAT_BUS_MS),
+        None if is_shared(&hosts.inventory) => (LEASE_SHARED_MS, BEAT_MS),
+        None => (LEASE_SEPARATE_MS, BEAT_MS),
+    };
+    let own = own.iter().map(|(path, address)| PathAddress {
+        path: path.clone(),
+        address: *address,
+    });
+    Plan {
+        lease_ms,
+        addresses: own.collect(),
+        ports: hosts.inventory.ports,
+        caps,
+        sample_ms: 0,
+        beat_ms,
+    }
+}
+
+/// Every host probes the servers of all others, of a large fleet those of the next ones.
+fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
+    let facts = if members.len() <= SNAPSHOTS_MAX {
+        FactsDepth::Full
+    } else {
+        FactsDepth::None
+    };
+    let probes = if members.len() <= SNAPSHOTS_MAX {
+        members.len()
+    } else {
+        PROBES_MAX
+    };
+
+    let addresses = members
+        .values()
+        .flat_map(|member| member.ends.values())
+        .map(|end| end.address);
+    let partners = AddressRange::of(addresses);
+
+    let preflight = |index: &usize| {
+        let next = members
+            .range(index + 1..)
+            .chain(members.range(..index))
+            .take(probes);
+        let ends = next.flat_map(|(_, member)| member.ends.values());
+        let peers = ends
+            .map(|end| ProbeTarget {
+                peer: end.address,
+                port: end.port,
+            })
+            .collect();
+
+        (
+            *index,
+            Preflight {
+                partners: partners.clone(),
+                peers,
+                facts,
+            },
+        )
+    };
+    members
+        .iter()
+        .filter(|(_, member)| !member.is_target)
+        .map(|(index, _)| preflight(index))
+        .collect()
+}

@@ -1,0 +1,136 @@
+//! A test as client, from the task to the result.
+
+use std::time::Duration;
+
+use crate::protocol::message::ArmTask;
+use linerate_model::record::RunId;
+use linerate_model::spec::{ClientSpec, LocalOptions};
+use linerate_model::workload::Start;
+use linerate_model::{EndCondition, TestSpec, Transport};
+
+use super::emit;
+use super::input::WorkerInput;
+use super::lines::{ClientTask, FromWorker, ToWorker};
+use super::task_events::TaskEvents;
+use linerate_engine::dialect::iperf3::client;
+
+/// How long before the start the client connects: less than the engine holds an open test at most.
+const CONNECT_AHEAD_NS: u64 = 1_200_000_000;
+/// Longest time to set up the control connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Shortest time between two intervals of the record.
+pub(super) const INTERVAL_MIN: Duration = Duration::from_millis(100);
+/// Intervals of a test, unless they would be shorter than that.
+const INTERVALS: u32 = 40;
+
+/// Awaits the start, runs the test and reports it. Returns at the end of the input as well.
+pub(super) fn run(run: RunId, task: &ClientTask, input: &WorkerInput) {
+    let mut spec = client_spec(task);
+    emit(&FromWorker::Ready {
+        task: task.task.task,
+    });
+    let Some(at_ns) = begin(input) else { return };
+
+    // The wait ends early at the end of the input, which the test notices as well.
+    let _ = input.next_until(Some(at_ns.saturating_sub(CONNECT_AHEAD_NS)));
+    spec.test.workload.start = Start::AtMonotonic(Duration::from_nanos(at_ns));
+    let mut events = TaskEvents::new(run, &task.task, true);
+    let result = client::run(&spec, &mut events, input);
+    events.finish(result.outcome);
+}
+
+/// Waits for the start.
+fn begin(input: &WorkerInput) -> Option<u64> {
+    loop {
+        match input.next_until(None)? {
+            ToWorker::Begin { at_ns } => return Some(at_ns),
+            _ => continue,
+        }
+    }
+}
+
+/// The test of a task.
+pub(super) fn client_spec(task: &ClientTask) -> ClientSpec {
+    let ClientTask { task, local } = task;
+    let mut options = LocalOptions::default();
+    options.port = task.port;
+    options.bind.host = Some(local.to_string());
+    options.interval = Some(interval(task));
+
+    let mut spec = ClientSpec::new(task.peer.to_string(), options, test_spec(task));
+    spec.connect_timeout = Some(CONNECT_TIMEOUT);
+    spec
+}
+
+/// Time between two intervals of the record of a task.
+fn interval(task: &ArmTask) -> Duration {
+    (Duration::from_millis(task.time_ms) / INTERVALS).max(INTERVAL_MIN)
+}
+
+fn test_spec(task: &ArmTask) -> TestSpec {
+    let mut test = TestSpec::default();
+    // The path's segment size.
+    let default_bytes = if task.transport == Transport::Udp {
+        0
+    } else {
+        test.block_len_bytes
+    };
+
+    test.transport = task.transport;
+    test.direction = task.direction;
+    test.streams = task.streams;
+    test.end = EndCondition::Duration(Duration::from_millis(task.time_ms));
+    test.omit = Duration::from_millis(task.omit_ms);
+    test.block_len_bytes = task.block_bytes.unwrap_or(default_bytes);
+    test.block_len_explicit = task.block_bytes.is_some();
+
+    // The rate of a task is that of a direction, the rate of a test that of a stream.
+    test.pacing.rate_bps = task
+        .rate_bps
+        .map(|bps| (bps / u64::from(task.streams.max(1))).max(1));
+    test.socket.congestion = task.congestion.clone();
+    test.socket.tos = task.dscp << 2;
+
+    test
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::TaskId;
+    use crate::protocol::message::Role;
+    use linerate_model::Direction;
+
+    use super::*;
+
+    #[test]
+    fn rate_of_a_direction_is_shared_by_its_streams_and_intervals_have_a_bound() {
+        let task = ArmTask {
+            task: TaskId(1),
+            role: Role::Client,
+            peer: [192, 0, 2, 1].into(),
+            port: 5201,
+            path: "phys".to_owned(),
+            transport: Transport::Udp,
+            direction: Direction::Bidirectional,
+            streams: 4,
+            time_ms: 2_000,
+            omit_ms: 500,
+            delay_ms: 0,
+            block_bytes: None,
+            rate_bps: Some(1_000_000_000),
+            congestion: None,
+            dscp: 46,
+        };
+        let spec = client_spec(&ClientTask {
+            task,
+            local: [192, 0, 2, 2].into(),
+        });
+        assert_eq!(spec.test.pacing.rate_bps, Some(250_000_000));
+        assert_eq!((spec.test.block_len_bytes, spec.test.socket.tos), (0, 184));
+        assert_eq!(spec.local.interval, Some(Duration::from_millis(100)));
+        assert_eq!(
+            (spec.host.as_str(), spec.local.bind.host.as_deref()),
+            ("192.0.2.1", Some("192.0.2.2"))
+        );
+    }
+}

@@ -1,0 +1,199 @@
+//! Events of a test as lines of a worker: start, rates, record, end.
+
+use crate::protocol::message::{ArmTask, Outcome, TaskEnd};
+use linerate_history::run::record::{head, host_key};
+use linerate_model::record::{Body, HostPart, RunId, RunKind, RunRecord, RunState, Trial};
+use linerate_model::workload::Start;
+use linerate_model::{
+    Event, EventSink, Failure, FailureKind, Flow, IntervalReport, SinkError, Summary, measure,
+};
+use linerate_store::{Builder, keys, text};
+use linerate_sys::{clock, process};
+
+use super::emit;
+use super::lines::{FromWorker, PIECE_MAX_BYTES, RECORD_MAX_BYTES};
+use linerate_history::run::record::Labels;
+
+/// Points of the series of a record: an hour in intervals of one fortieth of it, for as many
+/// streams as a task may have.
+const POINTS_MAX: usize = 1 << 13;
+
+/// Takes the events of the test of a task.
+pub(super) struct TaskEvents {
+    run: RunId,
+    task: ArmTask,
+    /// The rates are reported: at the client.
+    is_client: bool,
+    builder: Builder,
+    end: TaskEnd,
+    clock_offset_ns: i64,
+}
+
+impl TaskEvents {
+    pub(super) fn new(run: RunId, task: &ArmTask, is_client: bool) -> Self {
+        Self {
+            run,
+            task: task.clone(),
+            is_client,
+            builder: Builder::default().points_max(POINTS_MAX),
+            end: TaskEnd {
+                outcome: Outcome::Done,
+                reason: None,
+                ..TaskEnd::aborted("")
+            },
+            clock_offset_ns: clock::realtime_offset_ns(),
+        }
+    }
+
+    /// The test is over: writes its record and its end.
+    pub(super) fn finish(mut self, outcome: Result<(), Failure>) {
+        if let Err(failure) = outcome {
+            let is_interrupted = failure.kind == FailureKind::Interrupted;
+            self.end.outcome = if is_interrupted {
+                Outcome::Aborted
+            } else {
+                Outcome::Failed
+            };
+            self.end.reason = Some(failure.message);
+        }
+
+        self.end.clock_step_ns = clock::realtime_offset_ns().saturating_sub(self.clock_offset_ns);
+        let (task, end) = (self.task.task, self.end.clone());
+
+        let record = text::write(&self.record());
+        if record.len() <= RECORD_MAX_BYTES {
+            for piece in pieces(&record) {
+                emit(&FromWorker::Record {
+                    task,
+                    piece: piece.to_owned(),
+                });
+            }
+        }
+
+        emit(&FromWorker::Finished { task, end });
+    }
+
+    fn record(self) -> RunRecord {
+        let trial = self.builder.finish();
+        let mut record = head(RunKind::Test, Body::Test, None, Labels::new());
+        let name = process::uname().node;
+        let role = if self.is_client { "client" } else { "server" };
+        let peer = self.task.peer.to_string();
+
+        record.path.spec_key = spec_key(&trial);
+        record.path.client = Some(if self.is_client {
+            name.clone()
+        } else {
+            peer.clone()
+        });
+        record.path.server = Some(if self.is_client { peer } else { name.clone() });
+
+        let mut host = HostPart::new(role, name);
+        host.host_key = host_key();
+        record.hosts = vec![host];
+        record.elapsed_ns = trial.elapsed_ns;
+        (record.state, record.reason) = (trial.state, trial.reason.clone());
+
+        if self.end.outcome == Outcome::Aborted {
+            record.state = RunState::Interrupted;
+        }
+
+        record.links.parent = Some(self.run);
+        record.trials = vec![trial];
+        record
+    }
+
+    fn sample(&self, report: &IntervalReport) {
+        let bytes: u64 = report.streams.iter().map(|row| row.bytes).sum();
+        let length_ns = report
+            .streams
+            .iter()
+            .map(|row| row.end_ns.saturating_sub(row.start_ns))
+            .max()
+            .unwrap_or(0);
+        if self.is_client && length_ns > 0 {
+            let bps = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(length_ns);
+            let bps = u64::try_from(bps).unwrap_or(u64::MAX);
+            emit(&FromWorker::Sample {
+                task: self.task.task,
+                bps,
+            });
+        }
+    }
+}
+
+impl EventSink for TaskEvents {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        match event {
+            Event::TestStarted { at_monotonic_ns } => {
+                let at_ns = at_monotonic_ns.unwrap_or_else(clock::monotonic_ns);
+                self.end.started_ns = Some(at_ns);
+                emit(&FromWorker::Started {
+                    task: self.task.task,
+                    at_ns,
+                });
+            }
+            Event::Interval(report) => self.sample(report),
+            Event::Summary(summary) => (self.end.bytes, self.end.elapsed_ns) = totals(summary),
+            _ => {}
+        }
+
+        self.builder.event(event)
+    }
+}
+
+/// Payload that arrived in both directions, or left where the other end did not report, and the
+/// measured time.
+pub(in crate::run) fn totals(summary: &Summary) -> (u64, u64) {
+    let counted = |flow| measure::received(summary, flow).or_else(|| measure::sent(summary, flow));
+    let directions = [Flow::Forward, Flow::Reverse]
+        .into_iter()
+        .filter_map(counted);
+    directions.fold((0, 0), |(bytes, ns), one| {
+        (bytes.saturating_add(one.bytes), ns.max(one.duration_ns))
+    })
+}
+
+/// The start is no part of what is measured.
+fn spec_key(trial: &Trial) -> String {
+    let Some(linerate_model::record::Detail::Test(detail)) = &trial.detail else {
+        return String::new();
+    };
+    let mut spec = detail.header.spec.clone();
+    spec.workload.start = Start::Now;
+    keys::spec_key("test", &spec)
+}
+
+/// A text in pieces of at most [`PIECE_MAX_BYTES`].
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let mut len = rest.len().min(PIECE_MAX_BYTES);
+        while !rest.is_char_boundary(len) {
+            len -= 1;
+        }
+
+        let (piece, behind) = rest.split_at(len);
+        rest = behind;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_join_to_the_text_and_end_between_characters() {
+        for text in [
+            String::new(),
+            "{}".to_owned(),
+            "x".repeat(200_000),
+            "ä".repeat(70_001),
+        ] {
+            let pieces: Vec<&str> = pieces(&text).collect();
+            assert_eq!(pieces.concat(), text);
+            assert!(pieces.iter().all(|piece| piece.len() <= PIECE_MAX_BYTES));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Datagrams on a schedule, and transactions.
+
+use linerate_model::path::{
+    Datagrams, Dialect, EndpointPhase, PathDirection, PhaseKind, PhaseResult, Transactions,
+};
+use linerate_model::units::{ns_to_s, rate_bps};
+
+use super::delays::round_trips;
+use super::loss::loss_by_place;
+use super::{Absent, ConcludeInput, Context, direction_name};
+
+/// Headers of IP and UDP in bytes.
+const HEADERS_V4: u64 = 28;
+const HEADERS_V6: u64 = 48;
+
+/// Datagrams by direction, in the order in which they were sent.
+pub(super) fn datagrams(context: &Context<'_>, absent: &mut Absent) -> Vec<Datagrams> {
+    let is_paced = |kind| {
+        matches!(
+            kind,
+            PhaseKind::Datagrams | PhaseKind::Pps | PhaseKind::Pace
+        )
+    };
+    let phases = context
+        .input
+        .phases
+        .iter()
+        .filter(|phase| is_paced(phase.spec.kind));
+
+    let directions = |phase: &PhaseResult| match phase.spec.direction {
+        Some(direction) => vec![direction],
+        None => vec![PathDirection::Down, PathDirection::Up],
+    };
+    let all = phases.flat_map(|phase| {
+        directions(phase)
+            .into_iter()
+            .map(move |direction| (phase, direction))
+    });
+    all.filter_map(|(phase, direction)| of_direction(context, phase, direction, absent))
+        .collect()
+}
+
+fn of_direction(
+    context: &Context<'_>,
+    phase: &PhaseResult,
+    direction: PathDirection,
+    absent: &mut Absent,
+) -> Option<Datagrams> {
+    let kind = phase.spec.kind;
+    let mut lacks = |reason: &str| {
+        absent.add(
+            kind.name(),
+            format!("{}: {reason}", direction_name(direction)),
+        );
+    };
+    let Some(remote) = &phase.remote else {
+        lacks("the server did not report its counts");
+        return None;
+    };
+    let (sender, receiver) = match direction {
+        PathDirection::Down => (remote, &phase.local),
+        PathDirection::Up => (&phase.local, remote),
+    };
+    let loss = match loss_by_place(sender, receiver) {
+        Ok(loss) => loss,
+        Err(reason) => {
+            lacks(&reason.to_string());
+            return None;
+        }
+    };
+    if loss.sent == 0 {
+        lacks("no datagram was sent");
+        return None;
+    }
+
+    let headers = if context.input.target.family == "ipv6" {
+        HEADERS_V6
+    } else {
+        HEADERS_V4
+    };
+    let packet_bytes = u64::from(phase.spec.datagram_bytes) + headers;
+    let bps = |packets: u64, end: &EndpointPhase| {
+        rate_bps(
+            packets.saturating_mul(packet_bytes),
+            ns_to_s(end.elapsed_ns),
+        )
+    };
+
+    // Receivers of iperf3 count late datagrams and duplicates together.
+    let has_order = context.input.target.dialect == Dialect::Native;
+    let received = loss.received.max(1);
+    let share = |part: u64| part as f64 / received as f64;
+    let mut datagrams = Datagrams::new(kind, direction, loss);
+    datagrams.sent_bps = bps(sender.datagrams_sent, sender);
+    datagrams.received_bps = bps(receiver.datagrams_received, receiver);
+    datagrams.received_per_s = per_s(receiver.datagrams_received, receiver.elapsed_ns);
+    datagrams.reordered_share = share(receiver.reordered);
+    datagrams.reordering_extent = has_order.then_some(receiver.reordering_extent);
+    datagrams.duplicate_share = has_order.then(|| share(receiver.duplicates));
+    datagrams.longest_loss_burst = has_order.then_some(receiver.longest_loss_burst);
+    datagrams.jitter_ns = receiver.jitter_ns;
+    datagrams.lateness = sender.lateness;
+    datagrams.gaps = receiver.gaps;
+    datagrams.longest_train = receiver.longest_train;
+
+    Some(datagrams)
+}
+
+fn per_s(count: u64, elapsed_ns: u64) -> Option<f64> {
+    (elapsed_ns > 0).then(|| count as f64 / ns_to_s(elapsed_ns))
+}
+
+/// Requests and responses of `rr` and `crr`.
+pub(super) fn transactions(input: &ConcludeInput) -> Vec<Transactions> {
+    let is_transaction = |kind| matches!(kind, PhaseKind::Rr | PhaseKind::Crr);
+    let phases = input
+        .phases
+        .iter()
+        .filter(|phase| is_transaction(phase.spec.kind));
+    phases.filter_map(of_transactions).collect()
+}
+
+fn of_transactions(phase: &PhaseResult) -> Option<Transactions> {
+    let latency = round_trips(&phase.transactions);
+    let seconds = ns_to_s(phase.local.elapsed_ns);
+    let completed = phase.local.transactions.unwrap_or(latency.n);
+    let each = |end: &EndpointPhase| end.cpu_ns.checked_div(completed).filter(|_| end.cpu_ns > 0);
+
+    (latency.n > 0 && seconds > 0.0).then(|| {
+        let per_s = completed as f64 / seconds;
+        let mut found = Transactions::new(phase.spec.kind, phase.spec.streams_max, per_s, latency);
+        found.client_cpu_ns = each(&phase.local);
+        found.server_cpu_ns = phase.remote.as_ref().and_then(each);
+        found
+    })
+}

@@ -1,0 +1,59 @@
+//! Distributions of round trips.
+
+use linerate_model::path::{Delay, ProbeSample};
+
+/// Distribution of the round trips of probes.
+#[must_use]
+pub fn round_trips(samples: &[ProbeSample]) -> Delay {
+    let arrived: Vec<i64> = samples.iter().filter_map(ProbeSample::rtt_ns).collect();
+    Delay::of(&arrived, (samples.len() - arrived.len()) as u64)
+}
+
+/// The same, `None` without a sample.
+#[must_use]
+pub(super) fn round_trips_if_any(samples: &[ProbeSample]) -> Option<Delay> {
+    (!samples.is_empty()).then(|| round_trips(samples))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::path::percentile;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_time_at_the_other_end_is_no_part_of_a_round_trip() {
+        let probe = |received_ns| ProbeSample {
+            sent_ns: 1000,
+            peer_received_ns: Some(70_000),
+            peer_sent_ns: Some(70_300),
+            received_ns,
+        };
+        let delay = round_trips(&[probe(Some(6000)), probe(None)]);
+        assert_eq!((delay.n, delay.lost, delay.min_ns), (1, 1, Some(4700)));
+    }
+
+    proptest! {
+        #[test]
+        fn percentiles_equal_a_sort(samples in prop::collection::vec(any::<i32>(), 0..300), lost in 0..40_u64, q in 1..=999_u64) {
+            let samples: Vec<i64> = samples.into_iter().map(i64::from).collect();
+            let mut all: Vec<Option<i64>> = samples.iter().copied().map(Some).collect();
+            all.sort_unstable();
+            all.extend((0..lost).map(|_| None));
+            // Smallest value with at least this share of all at or below it.
+            let at = (0..all.len()).find(|at| (*at as u64 + 1) * 1000 >= q * all.len() as u64);
+            let expected = at.filter(|at| all.len() - 1 - at >= 3).and_then(|at| all[at]);
+            let mut sorted = samples;
+            sorted.sort_unstable();
+            prop_assert_eq!(percentile(&sorted, lost, q), expected);
+        }
+
+        #[test]
+        fn means_lie_between_the_extremes(samples in prop::collection::vec(any::<i64>(), 1..50)) {
+            let all = Delay::of(&samples, 0);
+            prop_assert!(all.min_ns <= all.trimmed_mean_ns && all.trimmed_mean_ns <= all.mean_ns.max(all.trimmed_mean_ns));
+            prop_assert!(all.mean_ns <= all.max_ns);
+        }
+    }
+}

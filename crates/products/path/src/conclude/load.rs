@@ -1,0 +1,490 @@
+//! Phases under load.
+
+use linerate_model::numbers::rate as rate_text;
+use linerate_model::path::{
+    ConcurrentProbes, Confidence, Delay, EndpointPhase, LoadOutcome, LoadPhase, LoadWindow,
+    PathDirection, PhaseKind, PhaseResult, ProbeSample, RateCeiling, SubflowRow, absent as names,
+};
+use linerate_model::units::ns_to_s;
+
+use super::ceiling::{CeilingFacts, ceiling};
+use super::delays::round_trips_if_any;
+use super::loss::Implausible;
+use super::series::{self, rate, receiver, stream_bytes};
+use super::unmeasured::has_silent_direction;
+use super::{Absent, Context, direction_name, idle};
+
+/// A rate above this multiple of a link is not the rate of that link.
+const LINK_SHARE_MAX: f64 = 1.2;
+
+/// Reason for what a load in which a direction moved nothing does not show.
+const SILENT: &str = "no byte arrived";
+
+/// Part of a load that is its warm-up where nothing is known of how it was steered.
+const WARM_UP_NS: u64 = 2_000_000_000;
+
+/// Round trip from which slow start of one stream lasts into the part that counts.
+const SHORT_SINGLE_RTT_NS: i64 = 100_000_000;
+
+/// Loads in the order in which they ran.
+pub(super) fn phases(context: &Context<'_>, absent: &mut Absent) -> Vec<LoadPhase> {
+    let is_load = |kind| matches!(kind, PhaseKind::Down | PhaseKind::Up | PhaseKind::Both);
+    let loads = context
+        .input
+        .phases
+        .iter()
+        .filter(|phase| is_load(phase.spec.kind));
+    loads
+        .map(|phase| load_phase(context, phase, absent))
+        .collect()
+}
+
+/// Probes that left in the part of a load that counts.
+pub(super) fn in_window(phase: &PhaseResult, samples: &[ProbeSample]) -> Vec<ProbeSample> {
+    let (started_ns, window) = (started_ns(phase), window(phase));
+    let is_inside = |sample: &&ProbeSample| {
+        let at_ns = sample.sent_ns.saturating_sub(started_ns);
+        sample.sent_ns >= started_ns && (window.start_ns..=window.end_ns).contains(&at_ns)
+    };
+    samples.iter().filter(is_inside).copied().collect()
+}
+
+fn load_phase(context: &Context<'_>, phase: &PhaseResult, absent: &mut Absent) -> LoadPhase {
+    let kind = phase.spec.kind;
+    let [down_bps, up_bps] = [PathDirection::Down, PathDirection::Up]
+        .map(|way| direction_rate(context, phase, way, absent));
+
+    if has_silent_direction(phase) {
+        for figure in [names::RESPONSIVENESS, names::IN_BAND, names::LOADED_RTT] {
+            absent.add_in(kind, figure, SILENT);
+        }
+
+        let mut load = without_delays(context, phase);
+        (load.down_bps, load.up_bps) = (down_bps, up_bps);
+        return load;
+    }
+
+    let probes = in_window(phase, &phase.udp);
+    let rtt = round_trips_if_any(&probes);
+    let queues = context
+        .clock
+        .filter(|_| !probes.is_empty())
+        .map(|clock| clock.queues(&probes));
+    let (foreign, in_band) = (foreign_in_window(phase), in_window(phase, &phase.in_band));
+    let responsiveness = idle::rpm_of(&foreign, &in_band);
+    explain_rpm(
+        phase,
+        responsiveness.foreign.is_some(),
+        responsiveness.own.is_some(),
+        absent,
+    );
+
+    let added_p50_ns = rtt.and_then(|rtt| Some(rtt.p50_ns? - context.idle_rtt?.p50_ns?));
+    explain_added(context, phase, rtt, absent);
+    let mut load = LoadPhase::new(kind, confidence(context, phase));
+    load.deviations = deviations(context, phase, responsiveness.rpm.is_some());
+    load.streams = streams(phase);
+    load.down_bps = down_bps;
+    load.up_bps = up_bps;
+    load.single_stream_bps = single_stream(phase);
+    load.ceiling = phase_ceiling(context, phase);
+    load.up_retransmits = retransmits(&phase.local, PathDirection::Up);
+    load.down_retransmits = phase
+        .remote
+        .as_ref()
+        .and_then(|remote| retransmits(remote, PathDirection::Down));
+    load.rtt = rtt;
+    load.added_p50_ns = added_p50_ns;
+    load.queue_up = queues.map(|(up, _)| up);
+    load.queue_down = queues.map(|(_, down)| down);
+    load.rpm = responsiveness.rpm;
+    load.rpm_foreign = responsiveness.foreign;
+    load.rpm_self = responsiveness.own;
+    load.rpm_mean_rtt = responsiveness.mean_rtt;
+    load.tcp = round_trips_if_any(&foreign.tcp);
+    load.tls = round_trips_if_any(&foreign.tls);
+    load.echo = round_trips_if_any(&foreign.echo);
+    load.in_band = round_trips_if_any(&in_band);
+    load.by_dscp = by_dscp(phase);
+    load.stream_info = phase.local.streams.clone();
+    load.subflows = subflows(phase);
+    load.series = series::merged(phase);
+    load.rtt_series = series::round_trips(phase, started_ns(phase));
+    load.cpu_cores = cpu_cores(phase);
+
+    load
+}
+
+/// A load that is not the one that was to be: a direction moved nothing. Delays beside it are those
+/// of another load.
+fn without_delays(context: &Context<'_>, phase: &PhaseResult) -> LoadPhase {
+    let mut load = LoadPhase::new(phase.spec.kind, Confidence::Low);
+    load.deviations = deviations(context, phase, false);
+    load.streams = streams(phase);
+    load.up_retransmits = retransmits(&phase.local, PathDirection::Up);
+    load.down_retransmits = phase
+        .remote
+        .as_ref()
+        .and_then(|remote| retransmits(remote, PathDirection::Down));
+    load.stream_info = phase.local.streams.clone();
+    load.subflows = subflows(phase);
+    load.series = series::merged(phase);
+    load.cpu_cores = cpu_cores(phase);
+
+    load
+}
+
+/// Segments that the senders of a direction sent again; `None` where no sender of it reports them.
+fn retransmits(sender: &EndpointPhase, direction: PathDirection) -> Option<u64> {
+    let streams = sender
+        .streams
+        .iter()
+        .filter(|stream| stream.direction == Some(direction));
+    let of_streams = streams.filter_map(|stream| stream.tcp.map(|tcp| tcp.retransmits));
+    let of_subflows = subflows_of(sender, direction).map(|row| u64::from(row.retransmits));
+    of_streams.chain(of_subflows).reduce(u64::saturating_add)
+}
+
+/// Subflows as their senders count them: the client's up, the server's down.
+fn subflows(phase: &PhaseResult) -> Vec<SubflowRow> {
+    let down = phase
+        .remote
+        .iter()
+        .flat_map(|remote| subflows_of(remote, PathDirection::Down));
+    down.chain(subflows_of(&phase.local, PathDirection::Up))
+        .cloned()
+        .collect()
+}
+
+fn subflows_of(end: &EndpointPhase, direction: PathDirection) -> impl Iterator<Item = &SubflowRow> {
+    let is_of = move |row: &&SubflowRow| {
+        end.streams
+            .iter()
+            .any(|stream| stream.stream == row.stream && stream.direction == Some(direction))
+    };
+    end.subflows.iter().filter(is_of)
+}
+
+/// Probes over new connections in the part that counts.
+fn foreign_in_window(phase: &PhaseResult) -> ConcurrentProbes {
+    let inside = |samples: &[ProbeSample]| in_window(phase, samples);
+    let foreign = &phase.foreign;
+    ConcurrentProbes {
+        tcp: inside(&foreign.tcp),
+        tls: inside(&foreign.tls),
+        echo: inside(&foreign.echo),
+    }
+}
+
+/// Start of the phase on the clock of its probes. Where it is not known, the first of them.
+fn started_ns(phase: &PhaseResult) -> u64 {
+    let first = || {
+        phase
+            .udp
+            .iter()
+            .chain(&phase.in_band)
+            .chain(&phase.foreign.tcp)
+            .map(|sample| sample.sent_ns)
+            .min()
+    };
+    Some(phase.started_ns)
+        .filter(|ns| *ns > 0)
+        .or_else(first)
+        .unwrap_or_default()
+}
+
+/// Part of the load that counts.
+fn window(phase: &PhaseResult) -> LoadWindow {
+    let end_ns = phase.local.elapsed_ns;
+    let without_warm_up = LoadWindow {
+        start_ns: WARM_UP_NS.min(end_ns / 2),
+        end_ns,
+    };
+    phase
+        .load
+        .as_ref()
+        .map_or(without_warm_up, |load| load.window)
+}
+
+/// Payload rate of a direction at its receiver over the part of a load that counts, bit/s; `None`
+/// without samples there, and where no byte arrived in the whole load.
+#[must_use]
+pub fn goodput_bps(phase: &PhaseResult, direction: PathDirection) -> Option<f64> {
+    let has_moved = series::arrived_bytes(phase, direction) > 0;
+    rate(receiver(phase, direction), direction, window(phase)).filter(|_| has_moved)
+}
+
+/// The same, where the phase loads this direction and the rate is plausible.
+fn direction_rate(
+    context: &Context<'_>,
+    phase: &PhaseResult,
+    direction: PathDirection,
+    absent: &mut Absent,
+) -> Option<f64> {
+    let kind = phase.spec.kind;
+    let is_loaded = match direction {
+        PathDirection::Down => kind != PhaseKind::Up,
+        PathDirection::Up => kind != PhaseKind::Down,
+    };
+    if !is_loaded {
+        return None;
+    }
+
+    let mut lacks = |reason: &str| match kind {
+        PhaseKind::Both => {
+            absent.add_in(
+                kind,
+                names::GOODPUT,
+                format!("{} of both: {reason}", direction_name(direction)),
+            );
+        }
+        _ => absent.add_in(kind, names::GOODPUT, reason),
+    };
+    let Some(found) = goodput_bps(phase, direction) else {
+        let is_silent = series::arrived_bytes(phase, direction) == 0;
+        lacks(if is_silent {
+            SILENT
+        } else {
+            "no bytes were counted in the part that counts"
+        });
+        return None;
+    };
+    match plausible(context, phase, direction, found) {
+        Ok(()) => Some(at_most_its_rate(phase, found)),
+        Err(reason) => {
+            lacks(&reason.to_string());
+            None
+        }
+    }
+}
+
+/// A rate within what the sender was allowed. A part of a load begins and ends anywhere between two
+/// bursts, and what waited before it is received in it.
+fn at_most_its_rate(phase: &PhaseResult, found_bps: f64) -> f64 {
+    phase
+        .spec
+        .rate_bps
+        .map_or(found_bps, |rate| found_bps.min(rate as f64))
+}
+
+/// Compares a rate that the other end counted with what this end sent and with this end's link.
+fn plausible(
+    context: &Context<'_>,
+    phase: &PhaseResult,
+    direction: PathDirection,
+    found_bps: f64,
+) -> Result<(), Implausible> {
+    let is_counted_there = direction == PathDirection::Up
+        && phase
+            .remote
+            .as_ref()
+            .is_some_and(|end| !end.load.is_empty());
+    if !is_counted_there {
+        return Ok(());
+    }
+
+    let own = &phase.local.load;
+    let acknowledged = own
+        .last()
+        .map_or(0, |sample| series::bytes_of(sample, direction));
+    let sent = stream_bytes(phase, direction).max(acknowledged);
+    let received = receiver(phase, direction)
+        .last()
+        .map_or(0, |sample| series::bytes_of(sample, direction));
+    if sent > 0 && received > sent {
+        return Err(Implausible {
+            found: format!("{received} B received"),
+            limit: format!("{sent} B sent"),
+        });
+    }
+
+    // What this end's kernel confirms is plausible on every link: the rate of a virtual one means
+    // nothing.
+    let confirmed_bps = rate(own, direction, window(phase)).unwrap_or_default();
+    match context.input.ceiling_facts(direction).link_bps {
+        Some(link_bps) if found_bps > LINK_SHARE_MAX * link_bps.max(confirmed_bps) => {
+            Err(Implausible {
+                found: rate_text(found_bps),
+                limit: format!("a link of {}", rate_text(link_bps)),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rate of one stream, of a phase with one direction that began with one.
+fn single_stream(phase: &PhaseResult) -> Option<f64> {
+    let direction = direction_of(phase.spec.kind)?;
+    let found = rate(
+        receiver(phase, direction),
+        direction,
+        phase.load.as_ref()?.single?,
+    )?;
+    Some(at_most_its_rate(phase, found))
+}
+
+fn direction_of(kind: PhaseKind) -> Option<PathDirection> {
+    match kind {
+        PhaseKind::Down => Some(PathDirection::Down),
+        PhaseKind::Up => Some(PathDirection::Up),
+        _ => None,
+    }
+}
+
+fn streams(phase: &PhaseResult) -> u32 {
+    let counted = || phase.local.load.iter().map(|sample| sample.streams).max();
+    phase
+        .load
+        .as_ref()
+        .map(|load| load.streams)
+        .or_else(counted)
+        .unwrap_or_default()
+}
+
+fn phase_ceiling(context: &Context<'_>, phase: &PhaseResult) -> Option<RateCeiling> {
+    let facts = context.input.ceiling_facts(direction_of(phase.spec.kind)?);
+    let rate_bps = phase.spec.rate_bps.map(|bps| bps as f64).or(facts.rate_bps);
+    let facts = CeilingFacts {
+        streams: streams(phase),
+        rate_bps,
+        ..*facts
+    };
+
+    ceiling(&facts, context.idle_rtt.and_then(|rtt| rtt.p50_ns))
+}
+
+/// Confidence of the load, at most medium where a part of it failed or other tests ran.
+fn confidence(context: &Context<'_>, phase: &PhaseResult) -> Confidence {
+    let steered = phase
+        .load
+        .as_ref()
+        .map_or(Confidence::Low, |load| load.confidence);
+    let is_disturbed = context
+        .input
+        .concurrent_max
+        .is_some_and(|others| others > 0)
+        || notes(phase).next().is_some();
+    if is_disturbed {
+        steered.min(Confidence::Medium)
+    } else {
+        steered
+    }
+}
+
+/// What went wrong with a part of the phase, at either end.
+fn notes(phase: &PhaseResult) -> impl Iterator<Item = &String> {
+    phase
+        .local
+        .notes
+        .iter()
+        .chain(phase.remote.iter().flat_map(|end| &end.notes))
+}
+
+fn deviations(context: &Context<'_>, phase: &PhaseResult, has_rpm: bool) -> Vec<String> {
+    let steered = phase
+        .load
+        .iter()
+        .flat_map(|load: &LoadOutcome| load.deviations.iter().cloned());
+    let is_slow = context
+        .idle_rtt
+        .and_then(|rtt| rtt.p50_ns)
+        .is_some_and(|ns| ns > SHORT_SINGLE_RTT_NS);
+    let is_far = phase.remote.as_ref().is_none_or(|end| end.load.is_empty());
+
+    let own = [
+        // The echo of a message of ours stands for the HTTP request of the draft.
+        (has_rpm, "native-echo"),
+        (phase.spec.raw, "raw"),
+        (
+            context
+                .input
+                .concurrent_max
+                .is_some_and(|others| others > 0),
+            "concurrent-tests",
+        ),
+        (
+            is_slow && single_stream(phase).is_some(),
+            "single-stream-short",
+        ),
+        // Without the receiver's count: what its kernel acknowledged.
+        (phase.is_drained == Some(false), "queue-not-drained"),
+        (
+            is_far && phase.spec.kind != PhaseKind::Down,
+            "acknowledged-bytes",
+        ),
+    ];
+    let own = own
+        .into_iter()
+        .filter(|(is_so, _)| *is_so)
+        .map(|(_, name)| name.to_owned());
+    steered.chain(own).chain(notes(phase).cloned()).collect()
+}
+
+fn explain_rpm(phase: &PhaseResult, has_foreign: bool, has_own: bool, absent: &mut Absent) {
+    let kind = phase.spec.kind;
+    let no_echo = if phase.spec.raw {
+        "a load without frames bears no echo"
+    } else {
+        "no echo in the load's streams"
+    };
+
+    if !has_own {
+        absent.add_in(kind, names::IN_BAND, no_echo);
+    }
+
+    match (has_foreign, has_own) {
+        (false, _) => absent.add_in(
+            kind,
+            names::RESPONSIVENESS,
+            "no complete probe over a new connection",
+        ),
+        (true, false) => absent.add_in(kind, names::RESPONSIVENESS, no_echo),
+        (true, true) => {}
+    }
+}
+
+/// What the increase of the delay needs.
+fn explain_added(
+    context: &Context<'_>,
+    phase: &PhaseResult,
+    rtt: Option<Delay>,
+    absent: &mut Absent,
+) {
+    let has_median = |delay: Option<Delay>| delay.is_some_and(|delay| delay.p50_ns.is_some());
+    if !has_median(rtt) {
+        absent.add_in(
+            phase.spec.kind,
+            names::LOADED_RTT,
+            "too few probes were answered under load",
+        );
+    }
+
+    if !has_median(context.idle_rtt) {
+        absent.add(
+            names::IDLE_RTT,
+            "no probes, or too few answered ones, without load",
+        );
+    }
+}
+
+fn by_dscp(phase: &PhaseResult) -> Vec<(u8, Delay)> {
+    let flows = phase.udp_by_dscp.iter();
+    flows
+        .filter_map(|(dscp, samples)| {
+            Some((*dscp, round_trips_if_any(&in_window(phase, samples))?))
+        })
+        .collect()
+}
+
+/// CPUs that were busy on average with this process, and with that of the other end. An end without
+/// CPU time did not count it.
+fn cpu_cores(phase: &PhaseResult) -> Option<(f64, Option<f64>)> {
+    let cores = |cpu_ns: u64, elapsed_ns: u64| {
+        (elapsed_ns > 0 && cpu_ns > 0).then(|| ns_to_s(cpu_ns) / ns_to_s(elapsed_ns))
+    };
+    let remote = phase
+        .remote
+        .as_ref()
+        .and_then(|end| cores(end.cpu_ns, end.elapsed_ns));
+    Some((cores(phase.local.cpu_ns, phase.local.elapsed_ns)?, remote))
+}

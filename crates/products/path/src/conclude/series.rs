@@ -1,0 +1,131 @@
+//! Bytes over time.
+
+use linerate_model::path::{LoadSample, LoadWindow, PathDirection, PhaseResult};
+use linerate_model::units::{ns_to_s, rate_bps};
+
+use super::ConcludeInput;
+
+/// Most points of a series in a report.
+const POINTS_MAX: usize = 6000;
+
+pub(super) fn bytes_of(sample: &LoadSample, direction: PathDirection) -> u64 {
+    match direction {
+        PathDirection::Down => sample.down_bytes,
+        PathDirection::Up => sample.up_bytes,
+    }
+}
+
+/// Samples of the end that receives in this direction; those of this end where the other one sent
+/// none.
+pub(super) fn receiver(phase: &PhaseResult, direction: PathDirection) -> &[LoadSample] {
+    match (&phase.remote, direction) {
+        (Some(remote), PathDirection::Up) if !remote.load.is_empty() => &remote.load,
+        _ => &phase.local.load,
+    }
+}
+
+/// Bytes of a direction that arrived, by the samples of its receiver; without any, by the streams
+/// of this end.
+pub(in crate::conclude) fn arrived_bytes(phase: &PhaseResult, direction: PathDirection) -> u64 {
+    match receiver(phase, direction).last() {
+        Some(last) => bytes_of(last, direction),
+        None => stream_bytes(phase, direction),
+    }
+}
+
+/// Bytes of a direction at a time, linear between two samples; what was moved in all after the
+/// last.
+pub(super) fn bytes_at(samples: &[LoadSample], direction: PathDirection, at_ns: u64) -> f64 {
+    let behind = samples.partition_point(|sample| sample.at_ns <= at_ns);
+    let before = behind
+        .checked_sub(1)
+        .and_then(|at| samples.get(at))
+        .copied()
+        .unwrap_or_default();
+    let bytes = bytes_of(&before, direction) as f64;
+    let Some(next) = samples.get(behind) else {
+        return bytes;
+    };
+    let span = next.at_ns.saturating_sub(before.at_ns).max(1) as f64;
+    let grown = bytes_of(next, direction).saturating_sub(bytes_of(&before, direction)) as f64;
+
+    bytes + grown * at_ns.saturating_sub(before.at_ns) as f64 / span
+}
+
+/// Rate of a direction within a part of the load; `None` without samples there.
+pub(super) fn rate(
+    samples: &[LoadSample],
+    direction: PathDirection,
+    window: LoadWindow,
+) -> Option<f64> {
+    let last_ns = samples.last()?.at_ns;
+    let end_ns = window.end_ns.min(last_ns);
+    let seconds = ns_to_s(end_ns.checked_sub(window.start_ns).filter(|ns| *ns > 0)?);
+    let bytes =
+        bytes_at(samples, direction, end_ns) - bytes_at(samples, direction, window.start_ns);
+    Some(rate_bps(bytes.max(0.0) as u64, seconds))
+}
+
+/// Load over time with each direction's bytes at its receiver.
+pub(super) fn merged(phase: &PhaseResult) -> Vec<LoadSample> {
+    let up = receiver(phase, PathDirection::Up);
+    let at = |sample: &LoadSample| LoadSample {
+        up_bytes: bytes_at(up, PathDirection::Up, sample.at_ns) as u64,
+        ..*sample
+    };
+    let step = phase.local.load.len().div_ceil(POINTS_MAX).max(1);
+    phase.local.load.iter().step_by(step).map(at).collect()
+}
+
+/// Round trips over time. Of more points than a report holds, those next to each other become the
+/// worst of them.
+pub(super) fn round_trips(phase: &PhaseResult, started_ns: u64) -> Vec<(u64, Option<i64>)> {
+    let size = phase.udp.len().div_ceil(POINTS_MAX).max(1);
+    let point = |samples: &[linerate_model::path::ProbeSample]| {
+        let first = samples.first()?;
+        let rtts: Option<Vec<i64>> = samples.iter().map(|sample| sample.rtt_ns()).collect();
+        Some((
+            first.sent_ns.saturating_sub(started_ns),
+            rtts.and_then(|rtts| rtts.into_iter().max()),
+        ))
+    };
+    phase.udp.chunks(size).filter_map(point).collect()
+}
+
+/// Payload of all phases in a direction, as this end counts it.
+pub(super) fn bytes(input: &ConcludeInput, direction: PathDirection) -> u64 {
+    input
+        .phases
+        .iter()
+        .map(|phase| phase_bytes(phase, direction))
+        .fold(0, u64::saturating_add)
+}
+
+fn phase_bytes(phase: &PhaseResult, direction: PathDirection) -> u64 {
+    let datagrams = match direction {
+        PathDirection::Down => phase.local.datagrams_received,
+        PathDirection::Up => phase.local.datagrams_sent,
+    };
+    let datagram_bytes = datagrams.saturating_mul(u64::from(phase.spec.datagram_bytes));
+
+    let streamed = phase
+        .local
+        .load
+        .last()
+        .map_or(0, |sample| bytes_of(sample, direction));
+    streamed
+        .max(stream_bytes(phase, direction))
+        .saturating_add(datagram_bytes)
+}
+
+/// Payload of this end's streams of a direction.
+pub(super) fn stream_bytes(phase: &PhaseResult, direction: PathDirection) -> u64 {
+    let streams = phase
+        .local
+        .streams
+        .iter()
+        .filter(|stream| stream.direction == Some(direction));
+    streams
+        .map(|stream| stream.bytes)
+        .fold(0, u64::saturating_add)
+}

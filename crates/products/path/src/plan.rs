@@ -1,0 +1,517 @@
+//! Phases of an examination: which, in which order, how long, and what they may move.
+
+mod capacity;
+mod ladder;
+mod saturation;
+
+use std::time::Duration;
+
+use linerate_model::path::absent::IPERF3_ONLY;
+use linerate_model::path::{
+    Dialect, PathDirection, PathSpec, PhaseKind, PhaseSpec, PhaseTransport, Profile,
+    TransactionSpec,
+};
+
+pub use capacity::CapacitySearch;
+pub use ladder::{Ladder, LadderPlan, LadderStep};
+pub use saturation::{LoadPlan, Saturation};
+
+/// What the other end takes part in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Its protocol.
+    pub dialect: Dialect,
+    /// Kinds of phases that it, together with this end, can run.
+    pub kinds: Vec<PhaseKind>,
+    /// Datagrams reach it and come back.
+    pub has_udp: bool,
+    /// Most streams per direction that it allows.
+    pub streams_max: u32,
+    /// Longest phase that it allows.
+    pub duration_max: Duration,
+}
+
+impl Offer {
+    /// A native server without limits of its own.
+    #[must_use]
+    pub fn native() -> Self {
+        Self {
+            dialect: Dialect::Native,
+            kinds: PhaseKind::ALL.to_vec(),
+            has_udp: true,
+            streams_max: STREAMS_MAX,
+            duration_max: PHASE_MAX,
+        }
+    }
+
+    /// A server of iperf3: loads and datagrams are tests of it, and delays are measured beside it.
+    #[must_use]
+    pub fn iperf3() -> Self {
+        use PhaseKind as K;
+
+        Self {
+            dialect: Dialect::Iperf3,
+            kinds: vec![K::Idle, K::Down, K::Up, K::Both, K::Datagrams],
+            ..Self::native()
+        }
+    }
+}
+
+/// A phase that is to be run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedPhase {
+    /// What both ends agree on. The rate is absent where it depends on what was found before: see
+    /// [`PlannedPhase::rate`].
+    pub spec: PhaseSpec,
+    /// It does not end before.
+    pub duration_min: Duration,
+    /// It has ended by then.
+    pub duration_max: Duration,
+    /// How its load is steered; absent without load.
+    pub load: Option<LoadPlan>,
+    /// Rate of its datagrams.
+    pub rate: DatagramRate,
+}
+
+/// Rate of the datagrams of a phase.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum DatagramRate {
+    /// None are sent on a schedule, or the phase looks for the rate.
+    Free,
+    /// This one, bit/s of IP packets.
+    Fixed(u64),
+    /// Half of the rate that was found in this direction.
+    HalfOf(PathDirection),
+    /// So many per second.
+    PerSecond(u32),
+}
+
+/// A test whose phases are known, with what it needs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PlannedTest {
+    /// In the order in which they run.
+    pub phases: Vec<PlannedPhase>,
+    /// Phases that were wanted and cannot be run: name and reason.
+    pub absent: Vec<(String, String)>,
+    /// Streams that are open at the same time.
+    pub streams: StreamsMax,
+    /// Longest time of all phases with the connecting before them, in whole seconds.
+    pub estimate_s: u64,
+}
+
+/// Most streams of one phase.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StreamsMax {
+    /// Of a load, per direction.
+    pub loads: u32,
+    /// Of requests and responses.
+    pub transactions: u32,
+}
+
+/// Plans the phases of a test.
+#[must_use]
+pub fn plan(spec: &PathSpec, offer: &Offer) -> PlannedTest {
+    let mut planned = PlannedTest::default();
+    for kind in wanted(spec) {
+        match reason_against(kind, offer) {
+            Some(reason) => planned.absent.push((kind.name().to_owned(), reason)),
+            None => planned.phases.extend(phases_of(kind, spec, offer)),
+        }
+    }
+
+    share_budget(spec.bytes_max, &mut planned.phases);
+    planned.streams = streams_max(&planned.phases);
+    planned.estimate_s = estimate_s(&planned.phases);
+    planned
+}
+
+fn streams_max(phases: &[PlannedPhase]) -> StreamsMax {
+    let most = |has_transactions: bool| {
+        let specs = phases.iter().map(|phase| &phase.spec);
+        specs
+            .filter(|spec| spec.kind.has_transactions() == has_transactions)
+            .map(|spec| spec.streams_max)
+            .max()
+            .unwrap_or(0)
+    };
+    StreamsMax {
+        loads: most(false),
+        transactions: most(true),
+    }
+}
+
+fn estimate_s(phases: &[PlannedPhase]) -> u64 {
+    let phases: Duration = phases.iter().map(|phase| phase.duration_max).sum();
+    (CONNECT_MAX + phases).as_secs_f64().ceil() as u64
+}
+
+impl PlannedTest {
+    /// Kinds of the phases, each once.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<PhaseKind> {
+        let mut kinds: Vec<PhaseKind> = self.phases.iter().map(|phase| phase.spec.kind).collect();
+        kinds.dedup();
+        kinds
+    }
+
+    /// Time by which all phases have ended, even on a path whose queues empty slowly: a tenth more
+    /// than is announced.
+    #[must_use]
+    pub fn time_max(&self) -> Duration {
+        Duration::from_millis(self.estimate_s.saturating_mul(1_100))
+    }
+}
+
+/// The load of the first of these phases, shorter than planned where not enough time is left for
+/// all of them: on a slow path queues of earlier loads take time to empty. It keeps half of its
+/// time. `overrun` is how much longer than planned each load so far took; as much is expected of
+/// those to come and of what follows them. `None` without load.
+#[must_use]
+pub fn load_within(phases: &[PlannedPhase], left: Duration, overrun: Duration) -> Option<LoadPlan> {
+    let load = phases.first()?.load?;
+    let loads = phases.iter().filter(|phase| phase.load.is_some()).count();
+    let planned: Duration = phases.iter().map(|phase| phase.duration_max).sum();
+    let needed = planned + overrun * u32::try_from(loads + 1).unwrap_or(u32::MAX);
+    let shorter = load
+        .duration_max
+        .saturating_sub(needed.saturating_sub(left));
+    let duration_max = shorter.max(load.duration_max / 2);
+
+    Some(LoadPlan {
+        duration_max,
+        duration_min: load.duration_min.min(duration_max),
+        ..load
+    })
+}
+
+impl PlannedPhase {
+    /// Rate of its datagrams in bit/s of IP packets, given what the loads found. `packet_bytes` is
+    /// the length of one of its IP packets. `None` where the rate is free, or depends on a rate
+    /// that was not found.
+    #[must_use]
+    pub fn datagram_rate_bps(
+        &self,
+        down_bps: Option<f64>,
+        up_bps: Option<f64>,
+        packet_bytes: u32,
+    ) -> Option<u64> {
+        match self.rate {
+            DatagramRate::Free => None,
+            DatagramRate::Fixed(bps) => Some(bps),
+            DatagramRate::HalfOf(PathDirection::Down) => half(down_bps),
+            DatagramRate::HalfOf(PathDirection::Up) => half(up_bps),
+            DatagramRate::PerSecond(n) => Some(u64::from(n) * u64::from(packet_bytes) * 8),
+        }
+    }
+}
+
+fn half(bps: Option<f64>) -> Option<u64> {
+    bps.map(|bps| (bps / 2.0) as u64).filter(|bps| *bps > 0)
+}
+
+/// Phases of the profile, or those that are named, without those that are not wanted.
+fn wanted(spec: &PathSpec) -> impl Iterator<Item = PhaseKind> {
+    PhaseKind::ALL.into_iter().filter(|kind| {
+        let is_named = spec.only.contains(kind);
+        let is_usual = spec.only.is_empty() && is_in_profile(*kind, spec.profile);
+        (is_named || is_usual) && !spec.skip.contains(kind)
+    })
+}
+
+fn is_in_profile(kind: PhaseKind, profile: Profile) -> bool {
+    use PhaseKind as K;
+
+    match profile {
+        Profile::Quick | Profile::Draft09 => matches!(kind, K::Idle | K::Down | K::Up),
+        Profile::Default | Profile::Thorough => {
+            matches!(
+                kind,
+                K::Size | K::Idle | K::Down | K::Up | K::Both | K::Datagrams
+            )
+        }
+    }
+}
+
+fn reason_against(kind: PhaseKind, offer: &Offer) -> Option<String> {
+    if !offer.kinds.contains(&kind) {
+        return Some(match offer.dialect {
+            Dialect::Iperf3 => IPERF3_ONLY.to_owned(),
+            Dialect::Native | Dialect::SpeedTest => "the server does not offer it".to_owned(),
+        });
+    }
+
+    (uses_udp(kind) && !offer.has_udp).then(|| "UDP is blocked".to_owned())
+}
+
+/// Its load is datagrams.
+fn uses_udp(kind: PhaseKind) -> bool {
+    use PhaseKind as K;
+    matches!(
+        kind,
+        K::Size | K::Datagrams | K::Pps | K::Pace | K::Capacity
+    )
+}
+
+/// Phases of one kind: one for each direction where the kind does not name it.
+fn phases_of(kind: PhaseKind, spec: &PathSpec, offer: &Offer) -> Vec<PlannedPhase> {
+    use PhaseKind as K;
+
+    match kind {
+        K::Datagrams | K::Pps | K::Pace | K::Capacity => [PathDirection::Down, PathDirection::Up]
+            .map(|way| phase(kind, Some(way), spec, offer))
+            .into(),
+        _ => vec![phase(kind, None, spec, offer)],
+    }
+}
+
+fn phase(
+    kind: PhaseKind,
+    direction: Option<PathDirection>,
+    spec: &PathSpec,
+    offer: &Offer,
+) -> PlannedPhase {
+    let duration_max = duration(kind, spec).min(offer.duration_max);
+    let load = is_load(kind).then(|| load_plan(kind, spec, offer, duration_max));
+    let duration_min = load.map_or(duration_max, |load| load.duration_min);
+    let is_transaction = matches!(kind, PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps);
+
+    let streams_max = match (kind, load) {
+        (_, Some(load)) => load.streams_max,
+        (PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps, None) => {
+            spec.streams.unwrap_or(1).min(offer.streams_max)
+        }
+        _ => 0,
+    };
+    let rate = datagram_rate(kind, direction, spec);
+    let rate_bps = match rate {
+        DatagramRate::Fixed(bps) => Some(bps),
+        _ if load.is_some() => spec.rate_bps,
+        _ => None,
+    };
+
+    let spec = PhaseSpec {
+        kind,
+        direction,
+        transport: if uses_udp(kind) {
+            PhaseTransport::Udp
+        } else {
+            spec.transport
+        },
+        streams_max,
+        probe_flows: if offer.has_udp {
+            1 + spec.probe_dscps.len() as u32
+        } else {
+            0
+        },
+        duration_max,
+        rate_bps,
+        connections_per_s: None,
+        datagram_bytes: datagram_bytes(kind),
+        bytes_max: None,
+        congestion: spec.congestion.clone(),
+        dscp: spec.dscp,
+        raw: spec.raw && load.is_some(),
+        transaction: is_transaction.then_some(TransactionSpec {
+            request_bytes: spec.request_bytes,
+            response_bytes: spec.response_bytes,
+        }),
+    };
+    PlannedPhase {
+        spec,
+        duration_min,
+        duration_max,
+        load,
+        rate,
+    }
+}
+
+/// A phase whose load is streams.
+fn is_load(kind: PhaseKind) -> bool {
+    matches!(kind, PhaseKind::Down | PhaseKind::Up | PhaseKind::Both)
+}
+
+/// Longest time of a phase, in s, for quick, default, thorough and draft-09.
+fn profile_seconds(kind: PhaseKind) -> [u64; 4] {
+    use PhaseKind as K;
+
+    match kind {
+        K::Size => [1, 1, 2, 1],
+        K::Idle => [1, 2, 5, 2],
+        K::Down | K::Up => [4, 8, 20, 60],
+        K::Both => [4, 5, 12, 60],
+        K::Datagrams => [1, 1, 5, 1],
+        K::Rr | K::Crr | K::Pace => [2, 5, 10, 5],
+        K::Cps | K::Pps => [5, 15, 30, 15],
+        K::Capacity => [10; 4],
+    }
+}
+
+fn duration(kind: PhaseKind, spec: &PathSpec) -> Duration {
+    let of = |kind| {
+        let seconds = profile_seconds(kind);
+        Duration::from_secs(match spec.profile {
+            Profile::Quick => seconds[0],
+            Profile::Default => seconds[1],
+            Profile::Thorough => seconds[2],
+            Profile::Draft09 => seconds[3],
+        })
+    };
+    let usual = of(kind);
+
+    match spec.load {
+        // All loads are scaled alike.
+        Some(load) if is_load(kind) => {
+            load.mul_f64(usual.as_secs_f64() / of(PhaseKind::Down).as_secs_f64())
+        }
+        _ => usual,
+    }
+}
+
+fn load_plan(kind: PhaseKind, spec: &PathSpec, offer: &Offer, duration_max: Duration) -> LoadPlan {
+    let direction = match kind {
+        PhaseKind::Down => Some(PathDirection::Down),
+        PhaseKind::Up => Some(PathDirection::Up),
+        _ => None,
+    };
+    let is_draft = spec.profile == Profile::Draft09;
+    let interval = Duration::from_secs(if is_draft { 5 } else { 1 });
+
+    let streams_max = spec
+        .streams
+        .unwrap_or(STREAMS_GROWN_MAX)
+        .max(1)
+        .min(offer.streams_max);
+    let single = match spec.profile {
+        // The figure of one stream is that of one direction.
+        _ if spec.streams.is_some() || direction.is_none() || is_draft => Duration::ZERO,
+        Profile::Quick => Duration::from_secs(1),
+        _ => Duration::from_secs(2),
+    };
+
+    let (first, step) = match spec.streams {
+        Some(_) => (streams_max, 0),
+        None if is_draft => (1, 1),
+        None => (STREAMS_STEP, STREAMS_STEP),
+    };
+    LoadPlan {
+        direction,
+        streams_start: if single.is_zero() {
+            first.min(streams_max)
+        } else {
+            1
+        },
+        single: single.min(duration_max / 2),
+        streams_next: first.min(streams_max),
+        streams_step: step,
+        streams_max,
+        is_growing_until_stable: is_draft,
+        interval,
+        duration_min: LOAD_MIN.min(duration_max),
+        duration_max,
+        bytes_max: None,
+    }
+}
+
+fn datagram_rate(
+    kind: PhaseKind,
+    direction: Option<PathDirection>,
+    spec: &PathSpec,
+) -> DatagramRate {
+    let fixed = spec.rate_bps.map(DatagramRate::Fixed);
+    match (kind, direction) {
+        (PhaseKind::Datagrams, Some(way)) => fixed.unwrap_or(DatagramRate::HalfOf(way)),
+        (PhaseKind::Pace, _) => fixed.unwrap_or(DatagramRate::PerSecond(PACE_PER_S)),
+        _ => DatagramRate::Free,
+    }
+}
+
+fn datagram_bytes(kind: PhaseKind) -> u32 {
+    match kind {
+        PhaseKind::Datagrams => DATAGRAM_BYTES,
+        PhaseKind::Pps | PhaseKind::Pace => DATAGRAM_BYTES_MIN,
+        PhaseKind::Capacity => CAPACITY_DATAGRAM_BYTES,
+        _ => 0,
+    }
+}
+
+/// A phase that moves what the path carries, unlike datagrams below it.
+fn is_at_full_rate(phase: &PlannedPhase) -> bool {
+    phase.load.is_some() || phase.spec.kind == PhaseKind::Capacity
+}
+
+/// Directions in which a phase moves data in bulk: down, up.
+fn directions(phase: &PlannedPhase) -> (bool, bool) {
+    match (phase.spec.kind, phase.spec.direction) {
+        (PhaseKind::Down, _) | (_, Some(PathDirection::Down)) => (true, false),
+        (PhaseKind::Up, _) | (_, Some(PathDirection::Up)) => (false, true),
+        (PhaseKind::Both, _) => (true, true),
+        _ => (false, false),
+    }
+}
+
+/// Gives each phase its part of the budget, by what it would move on a path that is alike in both
+/// directions.
+fn share_budget(bytes_max: Option<u64>, phases: &mut [PlannedPhase]) {
+    let Some(bytes_max) = bytes_max else { return };
+    let all: u128 = phases.iter().map(parts).sum();
+
+    for phase in phases {
+        let Some(ways) = ways(phase) else { continue };
+        // Whole numbers: rounded parts of a budget could add up to more.
+        let bytes = (u128::from(bytes_max) * parts(phase))
+            .checked_div(all * ways)
+            .unwrap_or_default();
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        phase.spec.bytes_max = Some(bytes);
+        phase.load = phase.load.map(|load| LoadPlan {
+            bytes_max: Some(bytes),
+            ..load
+        });
+    }
+}
+
+/// Weight of a phase in the budget: ms of half the rate of a direction.
+fn parts(phase: &PlannedPhase) -> u128 {
+    let halves = if is_at_full_rate(phase) { 2 } else { 1 };
+    phase.duration_max.as_millis() * halves * ways(phase).unwrap_or_default()
+}
+
+/// Directions in which a phase moves data in bulk, if there is one.
+fn ways(phase: &PlannedPhase) -> Option<u128> {
+    let (down, up) = directions(phase);
+    Some(u128::from(down) + u128::from(up)).filter(|ways| *ways > 0)
+}
+
+/// Most streams to which a load grows (draft-ietf-ippm-responsiveness-09: MNP).
+const STREAMS_GROWN_MAX: u32 = 16;
+
+/// Streams that join at a time.
+const STREAMS_STEP: u32 = 4;
+
+/// Most streams of a phase.
+const STREAMS_MAX: u32 = 128;
+
+/// Longest phase.
+const PHASE_MAX: Duration = Duration::from_secs(3600);
+
+/// A load does not end as stable before.
+const LOAD_MIN: Duration = Duration::from_secs(5);
+
+/// Time for connecting, TLS and the exchange of the first messages.
+const CONNECT_MAX: Duration = Duration::from_secs(1);
+
+/// Datagrams per second of `pace`.
+const PACE_PER_S: u32 = 1000;
+
+/// UDP payload of a datagram: fits, with the headers of IPv6, an MTU of 1448 and more.
+const DATAGRAM_BYTES: u32 = 1400;
+
+/// A datagram that is its header alone.
+const DATAGRAM_BYTES_MIN: u32 = 32;
+
+/// UDP payload of datagrams in the search for capacity (RFC 9097 section 8.1; the default of
+/// obudpst below 1 Gbit/s).
+const CAPACITY_DATAGRAM_BYTES: u32 = 1222;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! Reports of a test of a path: the answer and the goodput first, then what limits it, then the
+//! rest. Text, HTML and a stored record are one document.
+
+mod charts;
+mod details;
+mod goodput;
+mod phases;
+mod progress;
+mod rows;
+mod scores;
+#[cfg(test)]
+mod tests;
+mod wording;
+
+use linerate_document::blocks::{Block, Document};
+use linerate_document::number::counted;
+use linerate_document::style::Style;
+use linerate_document::{doctor, pretty_json};
+use linerate_model::finding::Diagnosis;
+use linerate_model::path::{Dialect, PathEvent, PathReport, PathState, SampleSeries};
+use linerate_model::printable::printable_json;
+use linerate_model::record::{Detail, RunRecord};
+use serde::Serialize;
+
+pub use progress::{PhaseProgress, announcement, finished_line, live};
+
+/// The report as text. `verbose` adds all percentiles, streams, the clock and how each rate was
+/// limited.
+#[must_use]
+pub fn text(
+    report: &PathReport,
+    diagnosis: Option<&Diagnosis>,
+    verbose: bool,
+    style: Style,
+) -> String {
+    let depth = if verbose { Depth::Long } else { Depth::Short };
+    document(report, diagnosis, depth).text(style)
+}
+
+/// The report as one HTML file with charts over time.
+#[must_use]
+pub fn html(report: &PathReport, diagnosis: Option<&Diagnosis>) -> String {
+    document(report, diagnosis, Depth::Page).html()
+}
+
+/// The report as one JSON object, schema `linerate.path/1`, with the diagnosis and the single
+/// probes, if any, as members of it.
+#[must_use]
+pub fn json(
+    report: &PathReport,
+    diagnosis: Option<&Diagnosis>,
+    samples: &[SampleSeries],
+) -> String {
+    pretty_json(&Diagnosed {
+        report,
+        diagnosis,
+        samples,
+    })
+}
+
+/// An event as one line of JSON with its line end.
+#[must_use]
+pub fn event_line(event: &PathEvent<'_>) -> String {
+    // A value of these types always has a form as JSON.
+    printable_json(&serde_json::to_string(event).unwrap_or_default()) + "\n"
+}
+
+#[derive(Serialize)]
+struct Diagnosed<'a> {
+    #[serde(flatten)]
+    report: &'a PathReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diagnosis: Option<&'a Diagnosis>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    samples: &'a [SampleSeries],
+}
+
+/// How much a report shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// What most readers need.
+    Short,
+    /// All of it.
+    Long,
+    /// All of it, with charts.
+    Page,
+}
+
+fn document(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: Depth) -> Document {
+    let mut blocks = vec![Block::Title(goodput::answer(report))];
+    blocks.extend(remarks(report).into_iter().map(Block::Remark));
+    blocks.extend(self::blocks(report, diagnosis, depth));
+    Document {
+        name: "linerate test",
+        blocks,
+    }
+}
+
+/// What qualifies the whole report.
+fn remarks(report: &PathReport) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if report.target.dialect == Dialect::Iperf3 {
+        let program = report.target.program.as_deref().unwrap_or("iperf3");
+        let absent = counted(report.absent.len(), "result");
+        remarks.push(format!(
+            "{program} at the far end: {absent} absent, listed at the end"
+        ));
+    }
+
+    if report.state == PathState::Partial {
+        remarks.push(format!(
+            "The test is not complete; it took {}.",
+            wording::ns(report.elapsed_ns)
+        ));
+    }
+
+    if let Some(others) = report.concurrent_max.filter(|others| *others > 0) {
+        let tests = counted(others as usize, "other test");
+        remarks.push(format!(
+            "The server ran {tests} at the same time: the rates are shared with them."
+        ));
+    }
+
+    remarks
+}
+
+/// The parts of the report but its title.
+fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: Depth) -> Vec<Block> {
+    let mut blocks: Vec<Block> = goodput::table(report)
+        .map(Block::Table)
+        .into_iter()
+        .collect();
+    let scores = scores::scores(report, depth);
+    section(&mut blocks, scores);
+
+    // A long report has a line for each check, which stand behind what was measured.
+    let is_long = depth == Depth::Long;
+    let limit = diagnosis.map(|diagnosis| match is_long {
+        true => doctor::findings(diagnosis, true),
+        false => doctor::blocks(diagnosis, false),
+    });
+    section(&mut blocks, limit.unwrap_or_default());
+
+    if depth == Depth::Page {
+        blocks.extend(charts::plots(report).into_iter().map(Block::Plot));
+    }
+
+    section(&mut blocks, rows::results(report, depth));
+    if depth != Depth::Short {
+        blocks.extend(details::tables(report).into_iter().map(Block::Table));
+    }
+
+    section(&mut blocks, rows::absent(report));
+    let checks = diagnosis
+        .filter(|_| is_long)
+        .map(|diagnosis| doctor::checks(diagnosis, true));
+    section(&mut blocks, checks.unwrap_or_default());
+
+    blocks
+}
+
+/// The report of the first test of a path in a record, without its title; `None` of a record without
+/// one.
+#[must_use]
+pub fn record_blocks(record: &RunRecord, has_charts: bool) -> Option<Vec<Block>> {
+    let mut reports = record
+        .trials
+        .iter()
+        .filter_map(|trial| match &trial.detail {
+            Some(Detail::Path(report)) => Some(&**report),
+            _ => None,
+        });
+    let first = reports.next()?;
+    let count = 1 + reports.count();
+    let depth = if has_charts {
+        Depth::Page
+    } else {
+        Depth::Short
+    };
+
+    let mut shown = Vec::new();
+    if count > 1 {
+        shown.push(Block::Remark(format!(
+            "The first of {count} tests of the path."
+        )));
+    }
+    shown.extend(blocks(first, None, depth));
+    Some(shown)
+}
+
+/// Adds blocks below an empty line.
+fn section(blocks: &mut Vec<Block>, more: Vec<Block>) {
+    if !more.is_empty() {
+        blocks.push(Block::Space);
+        blocks.extend(more);
+    }
+}

@@ -1,0 +1,293 @@
+//! The answer of the report: rates, delays under load, and how far both can be trusted.
+
+use linerate_document::number::known;
+use linerate_document::number::percent;
+use linerate_document::table::{Table, TableOf};
+use linerate_model::numbers::rate;
+use linerate_model::path::{Delay, LoadPhase, PathReport, PathState, PhaseKind, RateCeiling};
+
+use super::wording;
+use crate::conclude::responsiveness_class;
+
+/// `lab.example:5201: 95.5 Mbit/s down, 19.1 Mbit/s up, bufferbloat C, responsiveness fair`
+pub(super) fn answer(report: &PathReport) -> String {
+    let target = wording::endpoint(&report.target.host, report.target.port);
+    let mut parts = rates(report);
+    parts.extend(loss_under_load(report));
+    parts.extend(
+        report
+            .grade
+            .as_ref()
+            .map(|grade| format!("bufferbloat {}", grade.letter)),
+    );
+    parts.extend(
+        worst_rpm(report).map(|rpm| format!("responsiveness {}", responsiveness_class(rpm))),
+    );
+
+    if parts.is_empty() {
+        let idle = report.idle.as_ref().and_then(|idle| idle.rtt?.p50_ns);
+        parts.extend(idle.map(|ns| format!("RTT {} without load", wording::signed_ns(ns))));
+    }
+
+    if parts.is_empty() {
+        parts.extend(other_results(report));
+    }
+
+    if parts.is_empty() {
+        parts.push("no result".to_owned());
+    }
+
+    let state = if report.state == PathState::Partial {
+        "incomplete: "
+    } else {
+        ""
+    };
+    format!("{target}: {state}{}", parts.join(", "))
+}
+
+/// Share of probes lost from which the loss is part of the answer.
+const LOSS_SHARE_MIN: f64 = 0.01;
+
+/// `9.4 % of probes lost (up)`, of the load that loses most.
+fn loss_under_load(report: &PathReport) -> Option<String> {
+    let share =
+        |delay: Delay| delay.lost as f64 / (delay.n.saturating_add(delay.lost)).max(1) as f64;
+    let shares = report
+        .phases
+        .iter()
+        .filter_map(|phase| Some((phase.kind, share(phase.rtt?))));
+    let (load, worst) = shares.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+
+    (worst >= LOSS_SHARE_MIN).then(|| {
+        format!(
+            "{} of probes lost ({})",
+            percent(worst),
+            wording::phase(load)
+        )
+    })
+}
+
+/// The results of a test without load: `rr 34900/s`, `capacity 49.4 Mbit/s down`,
+/// `pace up: 131 us late (p99)`.
+fn other_results(report: &PathReport) -> Vec<String> {
+    let transactions = report
+        .transactions
+        .iter()
+        .map(|done| format!("{} {}", done.kind.name(), wording::per_s(done.per_s)));
+    let highest = report.ladders.iter().filter_map(|ladder| {
+        let highest = ladder.highest?;
+        let direction = ladder
+            .direction
+            .map_or_else(String::new, |way| format!(" {}", wording::direction(way)));
+
+        let highest = if ladder.kind == PhaseKind::Capacity {
+            rate(highest)
+        } else {
+            wording::per_s(highest)
+        };
+        Some(format!("{} {highest}{direction}", ladder.kind.name()))
+    });
+
+    let datagrams = report.datagrams.iter().filter_map(|datagrams| {
+        let direction = wording::direction(datagrams.direction);
+        match datagrams.kind {
+            PhaseKind::Pace => {
+                let late = wording::signed_ns(datagrams.lateness?.p99_ns?);
+                Some(format!("pace {direction}: {late} late (p99)"))
+            }
+            PhaseKind::Datagrams => Some(format!(
+                "datagrams {} {direction}",
+                rate(datagrams.received_bps)
+            )),
+            _ => None,
+        }
+    });
+    let mut parts: Vec<String> = transactions.chain(highest).chain(datagrams).collect();
+    if parts.is_empty() {
+        parts.extend(super::rows::mtus(&report.size));
+    }
+
+    parts
+}
+
+/// `95.5 Mbit/s down`, `19.1 Mbit/s up`; of load in both directions only where there is no other.
+fn rates(report: &PathReport) -> Vec<String> {
+    let of = |kind: PhaseKind| report.phases.iter().find(|phase| phase.kind == kind);
+    let down = of(PhaseKind::Down).and_then(|phase| phase.down_bps);
+    let up = of(PhaseKind::Up).and_then(|phase| phase.up_bps);
+    let (down, up, at_once) = match (down, up, of(PhaseKind::Both)) {
+        (None, None, Some(both)) => (both.down_bps, both.up_bps, " at the same time"),
+        _ => (down, up, ""),
+    };
+    let words = [(down, "down"), (up, "up")];
+
+    words
+        .into_iter()
+        .filter_map(|(bps, word)| Some(format!("{} {word}{at_once}", rate(bps?))))
+        .collect()
+}
+
+/// Of load in one direction the smaller value; of both directions where there is no other.
+pub(super) fn worst_rpm(report: &PathReport) -> Option<f64> {
+    let of = |is_both: bool| {
+        let phases = report
+            .phases
+            .iter()
+            .filter(move |phase| (phase.kind == PhaseKind::Both) == is_both);
+        phases.filter_map(|phase| phase.rpm).reduce(f64::min)
+    };
+    of(false).or_else(|| of(true))
+}
+
+/// One row for each load.
+pub(super) fn table(report: &PathReport) -> Option<Table> {
+    let phases = &report.phases;
+    let delay = |phase: &LoadPhase, ns: fn(&Delay) -> Option<i64>| {
+        Some(wording::signed_ns(ns(phase.rtt.as_ref()?)?))
+    };
+    let table = Table::of("", "", phases)
+        .text("load", |phase| wording::phase(phase.kind))
+        .number("goodput", goodput);
+    let table = if_any(table, phases, "of ceiling", of_ceiling);
+    let single = |phase: &LoadPhase| phase.single_stream_bps.map(rate);
+    let table = if_any(table, phases, "one stream", single);
+    let table = if_any(table, phases, "RTT p50", move |phase| {
+        delay(phase, |delay| delay.p50_ns)
+    });
+    let table = if_any(table, phases, "p95", move |phase| {
+        delay(phase, |delay| delay.p95_ns)
+    });
+    let table = if_any(table, phases, "p99", move |phase| {
+        delay(phase, |delay| delay.p99_ns)
+    });
+    let table = if_any(table, phases, "added", |phase| {
+        phase.added_p50_ns.map(wording::change_ns)
+    });
+    let table = if_any(table, phases, "retr", retransmits);
+    let table = if_any(table, phases, "RPM", |phase| {
+        phase.rpm.map(|rpm| format!("{rpm:.0}"))
+    });
+
+    table
+        .text("confidence", |phase| wording::confidence(phase.confidence))
+        .notes(notes(report))
+        .non_empty()
+}
+
+/// Adds a column unless all its cells are empty.
+fn if_any<'a>(
+    table: TableOf<'a, LoadPhase>,
+    phases: &[LoadPhase],
+    head: &str,
+    cell: impl Fn(&LoadPhase) -> Option<String>,
+) -> TableOf<'a, LoadPhase> {
+    if phases.iter().any(|phase| cell(phase).is_some()) {
+        table.number(head, |phase| cell(phase).unwrap_or_default())
+    } else {
+        table
+    }
+}
+
+/// `95.5 Mbit/s`, or of both directions `94.1 + 18.7 Mbit/s`.
+pub(super) fn goodput(phase: &LoadPhase) -> String {
+    match phase.kind {
+        PhaseKind::Down => known(phase.down_bps, rate),
+        PhaseKind::Up => known(phase.up_bps, rate),
+        _ => {
+            let (down, up) = (known(phase.down_bps, rate), known(phase.up_bps, rate));
+            match (down.split_once(' '), up.split_once(' ')) {
+                (Some((number, unit)), Some((_, other))) if unit == other => {
+                    format!("{number} + {up}")
+                }
+                _ => format!("{down} + {up}"),
+            }
+        }
+    }
+}
+
+/// A rate below this share of its ceiling is not limited by it, so the ceiling is no information.
+const CEILING_SHARE_MIN: f64 = 0.01;
+
+/// What the rate of a single direction cannot exceed, and the rate's share of it.
+fn near_ceiling(phase: &LoadPhase) -> Option<(&RateCeiling, f64)> {
+    let bps = match phase.kind {
+        PhaseKind::Down => phase.down_bps?,
+        PhaseKind::Up => phase.up_bps?,
+        _ => return None,
+    };
+    let ceiling = phase
+        .ceiling
+        .as_ref()
+        .filter(|ceiling| ceiling.rate_bps > 0.0)?;
+    Some((ceiling, bps / ceiling.rate_bps)).filter(|(_, share)| *share >= CEILING_SHARE_MIN)
+}
+
+fn of_ceiling(phase: &LoadPhase) -> Option<String> {
+    near_ceiling(phase).map(|(_, share)| percent(share))
+}
+
+/// Retransmitted segments of the senders.
+fn retransmits(phase: &LoadPhase) -> Option<String> {
+    let count = |count: Option<u64>| known(count, |count| count.to_string());
+    match phase.kind {
+        PhaseKind::Down => phase.down_retransmits.map(|count| count.to_string()),
+        PhaseKind::Up => phase.up_retransmits.map(|count| count.to_string()),
+        _ => {
+            let (down, up) = (phase.down_retransmits, phase.up_retransmits);
+            down.or(up)
+                .map(|_| format!("{} + {}", count(down), count(up)))
+        }
+    }
+}
+
+/// What the columns are.
+fn notes(report: &PathReport) -> Vec<String> {
+    let mut parts = vec!["goodput: payload at its receiver".to_owned()];
+    if report
+        .phases
+        .iter()
+        .any(|phase| phase.kind == PhaseKind::Both)
+    {
+        parts.push("both: down + up".to_owned());
+    }
+
+    parts.extend(ceilings(report));
+    if report
+        .phases
+        .iter()
+        .any(|phase| phase.rtt.is_some_and(|rtt| rtt.p50_ns.is_some()))
+    {
+        let probes = wording::probes_of(report);
+        parts.push(format!(
+            "RTT of {probes} under load; added to the median without load"
+        ));
+    }
+
+    vec![parts.join("; ")]
+}
+
+/// `ceiling: down 942 Mbit/s (link of this host), up ...`, once where all are equal.
+fn ceilings(report: &PathReport) -> Option<String> {
+    let words = report.phases.iter().filter_map(|phase| {
+        let (ceiling, _) = near_ceiling(phase)?;
+        Some((
+            wording::phase(phase.kind),
+            format!(
+                "{} ({})",
+                rate(ceiling.rate_bps),
+                wording::ceiling(&ceiling.by)
+            ),
+        ))
+    });
+    let words: Vec<(&str, String)> = words.collect();
+    let (_, first) = words.first()?;
+    if words.iter().all(|(_, text)| text == first) {
+        return Some(format!("ceiling {first}"));
+    }
+
+    let each: Vec<String> = words
+        .iter()
+        .map(|(phase, text)| format!("{phase} {text}"))
+        .collect();
+    Some(format!("ceiling {}", each.join(", ")))
+}

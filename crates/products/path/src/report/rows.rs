@@ -1,0 +1,409 @@
+//! Results of a path beside their labels.
+
+use std::collections::BTreeMap;
+
+use linerate_document::blocks::Block;
+use linerate_document::doctor::wrapped;
+use linerate_document::number::{counted, percent};
+use linerate_model::numbers::bytes;
+use linerate_model::path::{
+    ClockMethod, Delay, EcnTreatment, LoadPhase, PathMtu, PathReport, PathState, PhaseKind,
+    SizeResult, SizeSignal, absent,
+};
+use linerate_model::stored_name;
+
+use super::{Depth, phases, wording};
+
+/// Bits of a GiB.
+const GIB_BITS: f64 = 8_589_934_592.0;
+
+/// Everything else that was measured.
+pub(super) fn results(report: &PathReport, depth: Depth) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    lines(
+        &mut blocks,
+        "QUEUES",
+        report.phases.iter().filter_map(queues),
+    );
+    lines(&mut blocks, "IDLE", idle(report));
+    lines(&mut blocks, "LOSS", lost_probes(report));
+    lines(
+        &mut blocks,
+        "DATAGRAMS",
+        report.datagrams.iter().flat_map(phases::datagrams),
+    );
+    lines(
+        &mut blocks,
+        "REQUESTS",
+        report.transactions.iter().map(phases::transactions),
+    );
+    lines(
+        &mut blocks,
+        "HIGHEST",
+        report.ladders.iter().map(phases::ladder),
+    );
+    lines(&mut blocks, "CALL", call(report));
+    lines(&mut blocks, "PATH", path(report));
+
+    if depth != Depth::Short {
+        lines(&mut blocks, "CLOCKS", clocks(report));
+        lines(&mut blocks, "CPU", report.phases.iter().filter_map(cpu));
+        lines(
+            &mut blocks,
+            "METHOD",
+            report.phases.iter().filter_map(deviations),
+        );
+    }
+
+    lines(&mut blocks, "SERVER", server(report));
+    lines(&mut blocks, "TEST", [test(report)]);
+    blocks
+}
+
+/// Lines under a label that is written once.
+fn lines(blocks: &mut Vec<Block>, label: &str, texts: impl IntoIterator<Item = String>) {
+    let labels = std::iter::once(label).chain(std::iter::repeat(""));
+    blocks.extend(
+        texts
+            .into_iter()
+            .zip(labels)
+            .map(|(text, label)| wrapped(label, text)),
+    );
+}
+
+/// `load down: down 99.4 ms, up 310 us above the smallest delay (p50)`
+fn queues(phase: &LoadPhase) -> Option<String> {
+    let median = |delay: &Option<Delay>, name: &str| {
+        let ns = delay.as_ref().and_then(|delay| delay.p50_ns)?;
+        Some(format!("{name} {}", wording::signed_ns(ns)))
+    };
+    let parts = [
+        median(&phase.queue_down, "down"),
+        median(&phase.queue_up, "up"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let load = wording::phase(phase.kind);
+
+    (!parts.is_empty()).then(|| {
+        format!(
+            "load {load}: {} above the smallest delay (p50)",
+            parts.join(", ")
+        )
+    })
+}
+
+fn idle(report: &PathReport) -> Vec<String> {
+    let Some(idle) = &report.idle else {
+        return Vec::new();
+    };
+    let is_one_clock = report
+        .clock
+        .is_some_and(|clock| clock.method == ClockMethod::OneClock);
+    let mut lines = Vec::new();
+
+    if let Some(rtt) = &idle.rtt {
+        let probes = rtt.n.saturating_add(rtt.lost);
+        let mut parts = percentiles("RTT", rtt);
+
+        if probes > 0 {
+            parts.push(format!("{} of {probes} lost", rtt.lost));
+        }
+
+        parts.extend(
+            idle.jitter_ns
+                .map(|ns| format!("jitter {}", wording::ns(ns))),
+        );
+        lines.push(parts.join(", "));
+    }
+
+    let one_way = |delay: &Option<Delay>, name: &str| {
+        let delay = delay.as_ref()?;
+        let error = delay
+            .error_ns
+            .filter(|_| !is_one_clock)
+            .map(|ns| format!(" ± {}", wording::ns(ns)));
+        Some(format!(
+            "{name} {}{}",
+            wording::signed_ns(delay.p50_ns?),
+            error.unwrap_or_default()
+        ))
+    };
+    let ways = [
+        one_way(&idle.one_way_down, "down"),
+        one_way(&idle.one_way_up, "up"),
+    ];
+    let ways: Vec<String> = ways.into_iter().flatten().collect();
+    if !ways.is_empty() {
+        let clock = if is_one_clock {
+            " (both ends on one clock)"
+        } else {
+            ""
+        };
+        lines.push(format!("one-way p50 {}{clock}", ways.join(", ")));
+    }
+
+    lines
+}
+
+/// `UDP probes under load: down 0.69 %, up 0.63 %`
+fn lost_probes(report: &PathReport) -> Option<String> {
+    let share = |phase: &LoadPhase| {
+        let rtt = phase
+            .rtt
+            .as_ref()
+            .filter(|rtt| rtt.n.saturating_add(rtt.lost) > 0)?;
+        let share = rtt.lost as f64 / rtt.n.saturating_add(rtt.lost) as f64;
+        Some(format!("{} {}", wording::phase(phase.kind), percent(share)))
+    };
+    let shares: Vec<String> = report.phases.iter().filter_map(share).collect();
+    let probes = wording::probes_of(report);
+
+    (!shares.is_empty()).then(|| format!("{probes} under load: {}", shares.join(", ")))
+}
+
+/// `RTT p50 12.4 ms`, `p95 13.1 ms`, `p99 14.0 ms`
+pub(super) fn percentiles(name: &str, delay: &Delay) -> Vec<String> {
+    let known = [
+        ("p50", delay.p50_ns),
+        ("p95", delay.p95_ns),
+        ("p99", delay.p99_ns),
+    ];
+    let words = known
+        .into_iter()
+        .filter_map(|(name, ns)| Some(format!("{name} {}", wording::signed_ns(ns?))));
+    let mut words: Vec<String> = words.collect();
+    match words.first_mut() {
+        Some(first) => *first = format!("{name} {first}"),
+        None => words.extend(
+            delay
+                .min_ns
+                .map(|ns| format!("{name} at least {}", wording::signed_ns(ns))),
+        ),
+    }
+
+    words
+}
+
+fn call(report: &PathReport) -> Option<String> {
+    let call = report.voice?;
+    let score = |mos: Option<f64>, when: &str| mos.map(|mos| format!("{mos:.1} {when}"));
+    let parts = [
+        score(call.idle_mos, "without load"),
+        score(call.loaded_mos, "under load"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+
+    (!parts.is_empty()).then(|| format!("MOS {} (G.711, ITU-T G.107)", parts.join(", ")))
+}
+
+/// MTU, DSCP and ECN.
+fn path(report: &PathReport) -> Option<String> {
+    let mut parts = mtus(&report.size);
+    if let Some(marks) = &report.marks {
+        let changed = marks
+            .dscp
+            .iter()
+            .filter(|(_, sent, arrived)| sent != arrived);
+        let changed = changed.map(|(way, sent, arrived)| {
+            format!(
+                "DSCP {sent} arrives as {arrived} {}",
+                wording::direction(*way)
+            )
+        });
+        let changed: Vec<String> = changed.collect();
+        match (marks.dscp.is_empty(), changed.is_empty()) {
+            (true, _) => {}
+            (false, true) => parts.push("DSCP kept".to_owned()),
+            (false, false) => parts.extend(changed),
+        }
+
+        let other = marks
+            .ecn
+            .iter()
+            .filter(|(_, treatment)| *treatment != EcnTreatment::Kept);
+        let other = other.map(|(way, treatment)| {
+            format!(
+                "ECN {} {}",
+                stored_name(treatment),
+                wording::direction(*way)
+            )
+        });
+        let other: Vec<String> = other.collect();
+        match (marks.ecn.is_empty(), other.is_empty()) {
+            (true, _) => {}
+            (false, true) => parts.push("ECN kept".to_owned()),
+            (false, false) => parts.extend(other),
+        }
+    }
+
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// `MTU 1500 bytes both ways`, or each by itself.
+pub(super) fn mtus(size: &PathMtu) -> Vec<String> {
+    match (size.down, size.up) {
+        (Some(down), Some(up)) if down == up => vec![format!("MTU {} both ways", mtu(down))],
+        (down, up) => {
+            let down = down.map(|size| format!("MTU down {}", mtu(size)));
+            down.into_iter()
+                .chain(up.map(|size| format!("MTU up {}", mtu(size))))
+                .collect()
+        }
+    }
+}
+
+/// `1400 bytes (limit known by ICMP)`
+fn mtu(size: SizeResult) -> String {
+    let how = match size.how {
+        SizeSignal::Interface => " (that of the sender's interface)",
+        SizeSignal::Reported => " (limit known by ICMP)",
+        SizeSignal::BlackHole => " (larger packets disappear without ICMP)",
+        SizeSignal::Unlimited => " or more",
+    };
+    format!("{} bytes{how}", size.mtu)
+}
+
+fn clocks(report: &PathReport) -> Option<String> {
+    let clock = report.clock?;
+    if clock.method == ClockMethod::OneClock {
+        return Some("both ends on one clock".to_owned());
+    }
+
+    let offset = format!(
+        "{} ± {}",
+        wording::change_ns(clock.offset_ns),
+        wording::ns(clock.error_ns)
+    );
+    Some(format!(
+        "server {offset}, {} ppb faster ({})",
+        clock.skew_ppb,
+        stored_name(clock.method)
+    ))
+}
+
+/// `load down: 0.40 CPUs here (3.44 CPU-s/GiB), 0.51 at the server (4.38 CPU-s/GiB)`
+fn cpu(phase: &LoadPhase) -> Option<String> {
+    let (here, there) = phase.cpu_cores?;
+    let bps: f64 = phase.down_bps.into_iter().chain(phase.up_bps).sum();
+    let cost = |cores: f64| match bps > 0.0 {
+        true => format!(" ({:.2} CPU-s/GiB)", cores * GIB_BITS / bps),
+        false => String::new(),
+    };
+    let there = there.map_or_else(String::new, |there| {
+        format!(", {there:.2} at the server{}", cost(there))
+    });
+
+    Some(format!(
+        "load {}: {here:.2} CPUs here{}{there}",
+        wording::phase(phase.kind),
+        cost(here)
+    ))
+}
+
+/// Where the method differs from the draft.
+fn deviations(phase: &LoadPhase) -> Option<String> {
+    // The report of a speed test has no number of streams.
+    if phase.streams == 0 {
+        return None;
+    }
+
+    let load = wording::phase(phase.kind);
+    let streams = counted(phase.streams as usize, "stream");
+    let deviations = phase.deviations.join(", ");
+    let other = if deviations.is_empty() {
+        String::new()
+    } else {
+        format!("; other than the draft: {deviations}")
+    };
+
+    let each = if phase.kind == PhaseKind::Both {
+        " per direction"
+    } else {
+        ""
+    };
+    Some(format!("load {load}: {streams}{each}{other}"))
+}
+
+fn server(report: &PathReport) -> Option<String> {
+    let target = &report.target;
+    let program = target
+        .program
+        .clone()
+        .unwrap_or_else(|| stored_name(target.dialect));
+
+    // Some speed tests do not report it.
+    let address = if target.address.is_empty() {
+        &target.host
+    } else {
+        &target.address
+    };
+    let mut parts = vec![format!(
+        "{program} at {}",
+        wording::endpoint(address, target.port)
+    )];
+
+    if let Some(identity) = wording::identity(report) {
+        let key = target
+            .fingerprint
+            .as_ref()
+            .map_or_else(String::new, |key| format!(" {key}"));
+        parts.push(format!("key{key} ({identity})"));
+    }
+
+    parts.extend(
+        target
+            .connect_ns
+            .map(|ns| format!("connected in {}", wording::ns(ns))),
+    );
+    if report.concurrent_max == Some(0) {
+        parts.push("no other tests at the same time".to_owned());
+    }
+
+    Some(parts.join(", "))
+}
+
+fn test(report: &PathReport) -> String {
+    let mut parts = vec![
+        format!("profile {}", stored_name(report.profile)),
+        wording::ns(report.elapsed_ns),
+    ];
+    // Payload of loads and datagrams, which not every test has.
+    let payload = [
+        (report.bytes_received, "received"),
+        (report.bytes_sent, "sent"),
+    ];
+    let payload = payload.into_iter().filter(|(count, _)| *count > 0);
+    parts.extend(payload.map(|(count, word)| format!("{} {word}", bytes(count as f64))));
+
+    if report.resumed > 0 {
+        parts.push(format!(
+            "control connection resumed {}",
+            counted(report.resumed as usize, "time")
+        ));
+    }
+
+    parts.join(", ")
+}
+
+/// A line for each reason why results are absent; what the protocol of the server lacks comes last.
+pub(super) fn absent(report: &PathReport) -> Vec<Block> {
+    let mut by_reason: BTreeMap<(bool, &str), Vec<&str>> = BTreeMap::new();
+    for (what, reason) in &report.absent {
+        by_reason
+            .entry((reason == absent::IPERF3_ONLY, reason))
+            .or_default()
+            .push(what);
+    }
+
+    let mut texts: Vec<String> = by_reason
+        .into_iter()
+        .map(|((_, reason), what)| format!("{}: {reason}", what.join(", ")))
+        .collect();
+    if texts.is_empty() && report.state == PathState::Complete && !report.phases.is_empty() {
+        texts.push("nothing".to_owned());
+    }
+
+    let mut blocks = Vec::new();
+    lines(&mut blocks, "ABSENT", texts);
+    blocks
+}

@@ -1,0 +1,107 @@
+//! Bufferbloat and responsiveness: the scores of a path.
+
+use linerate_document::blocks::Block;
+use linerate_document::doctor::{graded, wrapped};
+use linerate_model::finding::Severity;
+use linerate_model::path::{Delay, LoadPhase, PathReport};
+
+use super::goodput::worst_rpm;
+use super::{Depth, wording};
+use crate::conclude::responsiveness_class;
+
+/// Scale of the grades.
+const SCALE: &str = "A+ <5 ms, A <30, B <60, C <200, D <400";
+/// Classes of the responsiveness.
+const CLASSES: &str = "poor <300, fair <1000, good <6000";
+
+/// Bufferbloat and responsiveness.
+pub(super) fn scores(report: &PathReport, depth: Depth) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if let Some(grade) = &report.grade {
+        let severity = match grade.letter.as_str() {
+            "D" | "F" => Severity::High,
+            "C" => Severity::Medium,
+            _ => Severity::Info,
+        };
+        let added = wording::change_ns(grade.added_ns);
+        let probes = wording::probes_of(report);
+        let load = grade
+            .load
+            .map_or_else(String::new, |kind| format!(" {}", wording::phase(kind)));
+        let text = format!(
+            "{}: load{load} adds {added} to the median RTT of {probes} ({SCALE})",
+            grade.letter
+        );
+        blocks.push(graded("BUFFERBLOAT", severity, &text));
+    }
+
+    if let Some(worst) = worst_rpm(report) {
+        let severity = if worst < 300.0 {
+            Severity::Medium
+        } else {
+            Severity::Info
+        };
+        let text = format!(
+            "{} responsiveness, {} ({CLASSES})",
+            responsiveness_class(worst),
+            wording::rpm(worst)
+        );
+        blocks.push(graded("RPM", severity, &text));
+        blocks.extend(
+            report
+                .phases
+                .iter()
+                .filter_map(|phase| Some(wrapped("", responsiveness(phase, depth)?))),
+        );
+    }
+
+    blocks
+}
+
+/// `down 517 RPM: new connections 530, in-band 504`
+fn responsiveness(phase: &LoadPhase, depth: Depth) -> Option<String> {
+    let median = |delay: &Option<Delay>, name: &str| {
+        let ns = delay
+            .as_ref()
+            .and_then(|delay| delay.p50_ns)
+            .filter(|_| depth != Depth::Short);
+        ns.map(|ns| format!("{name} {}", wording::signed_ns(ns)))
+    };
+    let with = |text: String, parts: Vec<String>| match parts.is_empty() {
+        true => text,
+        false => format!("{text} (p50 of {})", parts.join(", ")),
+    };
+
+    let foreign = phase.rpm_foreign.map(|rpm| {
+        let parts = [
+            median(&phase.tcp, "TCP"),
+            median(&phase.tls, "TLS"),
+            median(&phase.echo, "echo"),
+        ];
+        with(
+            format!("new connections {rpm:.0}"),
+            parts.into_iter().flatten().collect(),
+        )
+    });
+    let own = phase.rpm_self.map(|rpm| {
+        with(
+            format!("load's own streams {rpm:.0}"),
+            median(&phase.in_band, "echo").into_iter().collect(),
+        )
+    });
+
+    let mean = phase.rpm_mean_rtt.filter(|_| depth != Depth::Short);
+    let mean = mean.map(|rpm| format!("of the mean RTT {rpm:.0}, as goresponsiveness computes it"));
+    let parts: Vec<String> = [foreign, own, mean].into_iter().flatten().collect();
+    let head = format!(
+        "{} {}",
+        wording::phase(phase.kind),
+        wording::rpm(phase.rpm?)
+    );
+
+    Some(if parts.is_empty() {
+        head
+    } else {
+        format!("{head}: {}", parts.join(", "))
+    })
+}

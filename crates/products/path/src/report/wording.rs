@@ -1,0 +1,107 @@
+//! Values of a path as a network engineer writes them.
+
+use linerate_document::number::time;
+use linerate_model::measure::Unit;
+use linerate_model::numbers::digits;
+use linerate_model::path::{
+    Confidence, Dialect, Identity, PathDirection, PathReport, PhaseKind, ProbeKind,
+};
+
+/// A time with its unit; a difference of clocks may be below 0.
+pub(super) fn signed_ns(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    format!("{sign}{}", time(ns.unsigned_abs() as f64))
+}
+
+/// A change of a time: `+99.6 ms`.
+pub(super) fn change_ns(ns: i64) -> String {
+    let sign = if ns < 0 { "" } else { "+" };
+    format!("{sign}{}", signed_ns(ns))
+}
+
+/// A time with its unit.
+pub(super) fn ns(ns: u64) -> String {
+    time(ns as f64)
+}
+
+/// Round trips per minute: `517 RPM`.
+pub(super) fn rpm(rpm: f64) -> String {
+    Unit::RoundTripsPerMinute.text(rpm)
+}
+
+/// A rate per second without a unit of its own: `24300/s`.
+pub(super) fn per_s(value: f64) -> String {
+    format!("{}/s", digits(value))
+}
+
+/// A direction seen from the client.
+pub(super) const fn direction(direction: PathDirection) -> &'static str {
+    match direction {
+        PathDirection::Down => "down",
+        PathDirection::Up => "up",
+    }
+}
+
+pub(super) const fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Low => "low",
+        Confidence::Medium => "medium",
+        Confidence::High => "high",
+    }
+}
+
+/// What measured the round-trip times of the report.
+pub(super) fn probes_of(report: &PathReport) -> &'static str {
+    match (
+        report.grade.as_ref().map(|grade| grade.probe),
+        report.target.dialect,
+    ) {
+        (Some(ProbeKind::Udp), _) | (None, Dialect::Native) => "UDP probes",
+        (Some(ProbeKind::Icmp), _) => "ICMP echo",
+        (Some(ProbeKind::Tcp | ProbeKind::Busy), _) => "TCP handshakes",
+        (None, Dialect::Iperf3 | Dialect::SpeedTest) => "probes",
+    }
+}
+
+/// What the rate cannot exceed, by its name in the report.
+pub(super) fn ceiling(by: &str) -> &str {
+    match by {
+        "link" => "link of this host",
+        "far-link" => "link of the server",
+        "shaper" => "shaper of a host",
+        "receive-window" => "receive window",
+        "send-buffer" => "send buffer",
+        "rate" => "--rate",
+        other => other,
+    }
+}
+
+/// What is known of the server's identity; `None` where its protocol has none.
+pub(super) const fn identity(report: &PathReport) -> Option<&'static str> {
+    match (report.target.dialect, report.target.identity) {
+        (Dialect::Iperf3 | Dialect::SpeedTest, _) => None,
+        (Dialect::Native, Identity::Known) => Some("known"),
+        (Dialect::Native, Identity::Pinned) => Some("as pinned"),
+        (Dialect::Native, Identity::Token) => Some("proved by the token"),
+        (Dialect::Native, Identity::New) => Some("first contact, remembered"),
+        (Dialect::Native, _) => Some("not proved"),
+    }
+}
+
+/// The phase of a load in a row: `down`.
+pub(super) fn phase(kind: PhaseKind) -> &'static str {
+    kind.name()
+}
+
+/// An address with its port, where it is known: `[2001:db8::7]:5201`.
+pub(super) fn endpoint(address: &str, port: u16) -> String {
+    if port == 0 {
+        return address.to_owned();
+    }
+
+    if address.contains(':') {
+        format!("[{address}]:{port}")
+    } else {
+        format!("{address}:{port}")
+    }
+}

@@ -1,0 +1,350 @@
+//! One test of iperf3 as a phase.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use linerate_doctor::run::diagnosed_client::UDP_ANSWER_TIMEOUT;
+use linerate_engine::Interrupts;
+use linerate_engine::dialect::iperf3::client::{self, ClientResult, Handshake, RunOptions};
+use linerate_engine::dialect::native::client::Established;
+use linerate_iperf3::wire::Cookie;
+use linerate_model::path::{
+    LoadControl, LoadDecision, LoadSample, PathDirection, PhaseKind, PhaseResult, PhaseSpec,
+    PhaseTransport, ProbeSample,
+};
+use linerate_model::sink::Tee;
+use linerate_model::spec::{ClientSpec, LocalOptions};
+use linerate_model::{Direction, EndCondition, FailureKind, TestSpec, Transport};
+use linerate_sys::clock;
+use linerate_sys::poll::{self, Interest};
+
+use super::result::{self, Collected};
+use super::side_probe::{Method, SideProber};
+use crate::plan::LoadPlan;
+use crate::run::observers::Observers;
+use crate::run::steering::{Position, SharedObserver, ShownLoad};
+use crate::spec::PathTest;
+
+/// Why a phase did not reach its end.
+pub(super) enum Ended {
+    Interrupted,
+    Failed(String),
+}
+
+/// The connection of the first test, until it begins.
+pub(super) struct Connection {
+    first: Option<Established>,
+}
+
+impl Connection {
+    pub(super) fn new(established: Established) -> Self {
+        Self {
+            first: Some(established),
+        }
+    }
+
+    /// Handshake of the first connection; it ended some moments ago.
+    pub(super) fn handshake(&self) -> Option<ProbeSample> {
+        let length_ns = clock::as_ns(self.first.as_ref()?.connect_time);
+        let now_ns = clock::monotonic_ns();
+        Some(sample(now_ns.saturating_sub(length_ns), now_ns))
+    }
+
+    fn take(&mut self) -> Option<client::Established> {
+        let Established {
+            fd,
+            cookie,
+            received,
+            ..
+        } = self.first.take()?;
+        Some(client::Established {
+            fd,
+            cookie: Cookie::parse(&cookie),
+            received,
+        })
+    }
+}
+
+/// What all tests have in common.
+pub(super) struct Context<'a> {
+    pub(super) test: &'a PathTest,
+    pub(super) remote: SocketAddr,
+    pub(super) method: Method,
+    pub(super) interrupts: &'a dyn Interrupts,
+}
+
+/// What a test brought.
+pub(super) struct Finished {
+    pub(super) result: PhaseResult,
+    pub(super) handshakes: Vec<ProbeSample>,
+    pub(super) facts: Option<String>,
+    pub(super) ended: Result<(), Ended>,
+}
+
+/// Period of interval reports.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Longest time to set up a control connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A stock server opens its port anew after a test. For so long a test that was not accepted is
+/// tried again.
+const REOPEN: Duration = Duration::from_secs(3);
+const REOPEN_PAUSE: Duration = Duration::from_millis(200);
+/// The steering ends a load; the test would end so much later by itself.
+const RESERVE: Duration = Duration::from_secs(1);
+/// Samples of a load that are kept: ten minutes.
+const SAMPLES_MAX: usize = 6_000;
+
+impl Context<'_> {
+    /// A load with the probe beside it.
+    pub(super) fn load(
+        &self,
+        connection: &mut Connection,
+        spec: &PhaseSpec,
+        plan: LoadPlan,
+        position: Position,
+        mut observer: SharedObserver,
+        observers: &mut Observers<'_>,
+    ) -> Finished {
+        let client = self.client(self.load_test(spec, plan));
+        let mut load = Load {
+            shown: ShownLoad::new(plan, position, observers.reborrow(), None),
+            context: self,
+            until: plan.duration_max,
+            prober: None,
+            has_started: false,
+            samples: Vec::new(),
+        };
+
+        let mut collected = Collected::default();
+        let ran = self.run(
+            connection,
+            &client,
+            &mut collected,
+            &mut |established, collected| {
+                let options = RunOptions {
+                    established,
+                    steering: Some(&mut load),
+                };
+                let mut sink = Tee(&mut observer, collected);
+                client::run_with(options, &client, &mut sink, self.interrupts)
+            },
+        );
+
+        let mut result = PhaseResult::of(spec.clone());
+        result.started_ns = collected.started_ns;
+        result.load = Some(load.shown.outcome());
+        result.udp = load
+            .prober
+            .take()
+            .map(SideProber::finish)
+            .unwrap_or_default();
+        result::streams(
+            &mut result,
+            &ran,
+            &collected,
+            std::mem::take(&mut load.samples),
+        );
+
+        finished(result, ran)
+    }
+
+    /// Datagrams of one direction.
+    pub(super) fn datagrams(&self, connection: &mut Connection, spec: &PhaseSpec) -> Finished {
+        let client = self.client(self.datagram_test(spec));
+        let mut collected = Collected::default();
+        let ran = self.run(
+            connection,
+            &client,
+            &mut collected,
+            &mut |established, collected| {
+                client::run_with(
+                    RunOptions {
+                        established,
+                        steering: None,
+                    },
+                    &client,
+                    collected,
+                    self.interrupts,
+                )
+            },
+        );
+
+        let mut result = PhaseResult::of(spec.clone());
+        result.started_ns = collected.started_ns;
+        result::datagrams(&mut result, &ran);
+        finished(result, ran)
+    }
+
+    /// Runs a test. One that the server did not accept, because it still ends the one before or
+    /// runs another, is repeated.
+    fn run(
+        &self,
+        connection: &mut Connection,
+        client: &ClientSpec,
+        collected: &mut Collected,
+        run: &mut dyn FnMut(Option<client::Established>, &mut Collected) -> ClientResult,
+    ) -> ClientResult {
+        let end = Instant::now() + REOPEN.max(self.test.wait_max);
+        loop {
+            let ran = run(connection.take(), collected);
+            let kind = ran.outcome.as_ref().err().map(|failure| &failure.kind);
+            let is_final = kind.is_none_or(|kind| *kind == FailureKind::Interrupted);
+
+            tracing::debug!(host = client.host, outcome = ?ran.outcome, "test ended");
+            if is_final || collected.is_accepted || Instant::now() >= end {
+                return ran;
+            }
+            if wait(REOPEN_PAUSE, self.interrupts).is_err() {
+                return ran;
+            }
+        }
+    }
+
+    fn client(&self, test: TestSpec) -> ClientSpec {
+        let target = &self.test.target;
+        let mut local = LocalOptions::default();
+        local.port = target.port;
+        local.bind = target.bind.clone();
+        local.interval = Some(INTERVAL);
+        local.udp_answer_timeout = Some(UDP_ANSWER_TIMEOUT);
+
+        // The address that was reached, so that all tests take one path.
+        let mut spec = ClientSpec::new(self.remote.ip().to_string(), local, test);
+        spec.connect_timeout = Some(CONNECT_TIMEOUT);
+        spec
+    }
+
+    fn load_test(&self, spec: &PhaseSpec, plan: LoadPlan) -> TestSpec {
+        let mut test = TestSpec::default();
+        test.mptcp = spec.transport == PhaseTransport::Mptcp;
+        test.direction = match spec.kind {
+            PhaseKind::Down => Direction::Reverse,
+            PhaseKind::Up => Direction::Forward,
+            _ => Direction::Bidirectional,
+        };
+        test.streams = plan.streams_max;
+        test.end = EndCondition::Duration(whole_seconds(plan.duration_max + RESERVE));
+        test.pacing.rate_bps = spec
+            .rate_bps
+            .map(|bps| (bps / u64::from(plan.streams_max.max(1))).max(1));
+        test.socket.congestion = spec.congestion.clone();
+        test.socket.tos = spec.dscp << 2;
+        test.want_peer_facts = self.test.wants_facts;
+
+        test
+    }
+
+    fn datagram_test(&self, spec: &PhaseSpec) -> TestSpec {
+        let packet_bytes =
+            u64::from(spec.datagram_bytes + result::headers_bytes(self.remote)).max(1);
+        let payload_bps =
+            |bps: u64| u128::from(bps) * u128::from(spec.datagram_bytes) / u128::from(packet_bytes);
+        let mut test = TestSpec::default();
+        test.transport = Transport::Udp;
+        test.direction = if spec.direction == Some(PathDirection::Down) {
+            Direction::Reverse
+        } else {
+            Direction::Forward
+        };
+        test.streams = 1;
+        test.end = EndCondition::Duration(whole_seconds(spec.duration_max));
+        test.block_len_bytes = spec.datagram_bytes;
+        test.block_len_explicit = true;
+        test.pacing.rate_bps = spec
+            .rate_bps
+            .map(|bps| u64::try_from(payload_bps(bps)).unwrap_or(u64::MAX).max(1));
+        test.socket.tos = spec.dscp << 2;
+
+        test
+    }
+}
+
+/// The parameters of iperf3 have whole seconds.
+fn whole_seconds(duration: Duration) -> Duration {
+    Duration::from_secs(duration.as_secs() + u64::from(duration.subsec_nanos() > 0))
+        .max(Duration::from_secs(1))
+}
+
+fn finished(result: PhaseResult, ran: ClientResult) -> Finished {
+    let ended = ran.outcome.map_err(|failure| match failure.kind {
+        FailureKind::Interrupted => Ended::Interrupted,
+        _ => Ended::Failed(failure.message),
+    });
+    let handshake = |one: &Handshake| sample(one.sent_ns, one.established_ns);
+    Finished {
+        result,
+        handshakes: ran.handshakes.iter().map(handshake).collect(),
+        facts: ran.peer_facts,
+        ended,
+    }
+}
+
+fn sample(sent_ns: u64, received_ns: u64) -> ProbeSample {
+    ProbeSample {
+        sent_ns,
+        peer_received_ns: None,
+        peer_sent_ns: None,
+        received_ns: Some(received_ns),
+    }
+}
+
+/// Waits, unless a signal comes first.
+pub(super) fn wait(time: Duration, interrupts: &dyn Interrupts) -> Result<(), Ended> {
+    let end = Instant::now() + time;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+
+        // An interrupted wait is repeated.
+        let is_ready = poll::wait_fd(interrupts.fd(), Interest::READ, Some(left)).unwrap_or(false);
+        if is_ready && interrupts.take().is_some() {
+            return Err(Ended::Interrupted);
+        }
+    }
+}
+
+/// Steers a load, keeps its samples and runs the probe beside it.
+struct Load<'a> {
+    shown: ShownLoad<'a>,
+    context: &'a Context<'a>,
+    until: Duration,
+    prober: Option<SideProber>,
+    has_started: bool,
+    samples: Vec<LoadSample>,
+}
+
+impl LoadControl for Load<'_> {
+    fn first_streams(&self) -> u32 {
+        self.shown.first_streams()
+    }
+
+    fn sample(&mut self, sample: &LoadSample, _: Option<i64>) -> LoadDecision {
+        if !self.has_started {
+            // Not before: a connection to a server without a running test would be taken for a
+            // client.
+            self.has_started = true;
+            let end_ns =
+                clock::monotonic_ns() + clock::as_ns(self.until).saturating_sub(sample.at_ns);
+
+            let Context {
+                test,
+                remote,
+                method,
+                ..
+            } = *self.context;
+            // Without a thread or a socket the delay under load is absent.
+            self.prober = SideProber::start(method, test, remote, Some(end_ns)).ok();
+        }
+
+        if self.samples.len() < SAMPLES_MAX {
+            self.samples.push(*sample);
+        }
+
+        self.shown.sample(
+            sample,
+            self.prober.as_ref().and_then(SideProber::newest_rtt_ns),
+        )
+    }
+}

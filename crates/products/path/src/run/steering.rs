@@ -1,0 +1,202 @@
+//! Follows a load: the steering of the plan, the live line, and what the host does meanwhile.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use linerate_doctor::run::TestObserver;
+use linerate_document::progress::style;
+use linerate_model::path::{
+    LoadControl, LoadDecision, LoadInterval, LoadOutcome, LoadSample, PathEvent, PhaseKind,
+};
+use linerate_model::units;
+use linerate_model::{Event, EventSink, SinkError};
+
+use super::observers::Observers;
+use crate::plan::{LoadPlan, Saturation};
+use crate::report::{PhaseProgress, announcement, live};
+
+/// Where a phase stands in the test.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Position {
+    pub(super) kind: PhaseKind,
+    pub(super) number: u32,
+    pub(super) count: u32,
+    pub(super) planned_ns: u64,
+}
+
+/// Steers a load and shows it.
+pub(super) struct ShownLoad<'a> {
+    saturation: Saturation,
+    position: Position,
+    observers: Observers<'a>,
+    rates_bps: VecDeque<f64>,
+    rtts_ns: VecDeque<i64>,
+    last: LoadSample,
+    /// End of the last interval that was an event.
+    reported: LoadSample,
+    /// What is announced when the rate of the first second is known.
+    extent: Option<TestExtent>,
+}
+
+/// Length of a test, to announce what it moves.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TestExtent {
+    /// All loads together, both directions.
+    pub(super) load_seconds: f64,
+    /// The whole test.
+    pub(super) seconds: f64,
+    /// Most bytes that the user allows.
+    pub(super) bytes_max: Option<u64>,
+}
+
+/// Data of this time tells the rate.
+const ANNOUNCED_AFTER_NS: u64 = 1_000_000_000;
+
+/// Length of an interval that is an event; the samples end some ms after it.
+const INTERVAL_NS: u64 = 990_000_000;
+
+/// Points of a curve.
+const POINTS: usize = 40;
+
+impl<'a> ShownLoad<'a> {
+    pub(super) fn new(
+        plan: LoadPlan,
+        position: Position,
+        observers: Observers<'a>,
+        extent: Option<TestExtent>,
+    ) -> Self {
+        Self {
+            saturation: Saturation::new(plan),
+            position,
+            observers,
+            rates_bps: VecDeque::new(),
+            rtts_ns: VecDeque::new(),
+            last: LoadSample::default(),
+            reported: LoadSample::default(),
+            extent,
+        }
+    }
+
+    pub(super) fn outcome(&self) -> LoadOutcome {
+        self.saturation.outcome()
+    }
+
+    fn announce(&mut self, sample: &LoadSample) {
+        // Without a byte no rate is known.
+        if sample.at_ns < ANNOUNCED_AFTER_NS || sample.down_bytes + sample.up_bytes == 0 {
+            return;
+        }
+
+        let Some(TestExtent {
+            load_seconds,
+            seconds,
+            bytes_max,
+        }) = self.extent.take()
+        else {
+            return;
+        };
+        let bytes_per_s =
+            (sample.down_bytes + sample.up_bytes) as f64 / (sample.at_ns as f64 / 1e9);
+        let bytes = (bytes_per_s * load_seconds) as u64;
+        self.observers.progress.line(&announcement(
+            bytes_max.map_or(bytes, |max| max.min(bytes)),
+            seconds,
+        ));
+    }
+
+    /// An event for each second.
+    fn report(&mut self, sample: &LoadSample, rtt_ns: Option<i64>) {
+        let last = self.reported;
+        let passed_ns = sample.at_ns.saturating_sub(last.at_ns);
+        if passed_ns < INTERVAL_NS {
+            return;
+        }
+
+        self.reported = *sample;
+        let rate = |bytes: fn(&LoadSample) -> u64| {
+            units::rate_bps(
+                bytes(sample).saturating_sub(bytes(&last)),
+                units::ns_to_s(passed_ns),
+            )
+        };
+
+        let mut interval = LoadInterval::new(self.position.kind, last.at_ns, sample.at_ns);
+        interval.received_bps = rate(|sample| sample.down_bytes);
+        interval.sent_bps = rate(|sample| sample.up_bytes);
+        interval.streams = sample.streams;
+        interval.rtt_ns = rtt_ns;
+        (self.observers.on_event)(&PathEvent::Interval(interval));
+    }
+
+    fn show(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) {
+        if !self.observers.progress.is_terminal() {
+            return;
+        }
+
+        let seconds = sample.at_ns.saturating_sub(self.last.at_ns) as f64 / 1e9;
+        let bytes = |sample: &LoadSample| sample.down_bytes + sample.up_bytes;
+
+        if seconds > 0.0 {
+            push(
+                &mut self.rates_bps,
+                bytes(sample).saturating_sub(bytes(&self.last)) as f64 * 8.0 / seconds,
+            );
+        }
+
+        if let Some(rtt_ns) = newest_rtt_ns {
+            push(&mut self.rtts_ns, rtt_ns);
+        }
+
+        let now = PhaseProgress {
+            kind: self.position.kind,
+            number: self.position.number,
+            count: self.position.count,
+            elapsed_ns: sample.at_ns,
+            planned_ns: self.position.planned_ns,
+            rates_bps: self.rates_bps.iter().copied().collect(),
+            rtts_ns: self.rtts_ns.iter().copied().collect(),
+            rpm: self.saturation.newest_rpm(),
+            streams: sample.streams,
+            left_ns: None,
+        };
+        self.observers.progress.update(&live(&now, style()));
+    }
+}
+
+impl LoadControl for ShownLoad<'_> {
+    fn first_streams(&self) -> u32 {
+        self.saturation.first_streams()
+    }
+
+    fn sample(&mut self, sample: &LoadSample, newest_rtt_ns: Option<i64>) -> LoadDecision {
+        self.announce(sample);
+        self.report(sample, newest_rtt_ns);
+        self.show(sample, newest_rtt_ns);
+        self.last = *sample;
+        self.saturation.sample(sample, newest_rtt_ns)
+    }
+}
+
+fn push<T>(points: &mut VecDeque<T>, point: T) {
+    if points.len() == POINTS {
+        points.pop_front();
+    }
+    points.push_back(point);
+}
+
+/// An observer that the engine and the caller share.
+#[derive(Clone)]
+pub(super) struct SharedObserver(pub(super) Rc<RefCell<TestObserver>>);
+
+impl SharedObserver {
+    pub(super) fn new() -> Self {
+        Self(Rc::new(RefCell::new(TestObserver::new())))
+    }
+}
+
+impl EventSink for SharedObserver {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        self.0.borrow_mut().event(event)
+    }
+}

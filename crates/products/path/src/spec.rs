@@ -1,0 +1,84 @@
+//! A test of a path as the user requests it.
+
+mod host_port;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linerate_engine::dialect::native::client::{Login, Target};
+use linerate_model::path::PathSpec;
+
+pub use host_port::host_and_port;
+
+/// What is examined, and how.
+#[derive(Debug, Clone)]
+pub struct PathTest {
+    /// The server.
+    pub target: Target,
+    /// Phases, time and data.
+    pub spec: PathSpec,
+    /// What its identity must be.
+    pub identity: IdentityOptions,
+    /// The server's facts are wanted for the diagnosis.
+    pub wants_facts: bool,
+    /// Longest wait for a server that is busy.
+    pub wait_max: Duration,
+    /// How often the examination is repeated, at least once.
+    pub repeat: u32,
+    /// What measures the delay beside the tests of an iperf3 server.
+    pub side_probe: SideProbe,
+    /// The result has every single probe.
+    pub wants_samples: bool,
+}
+
+impl PathTest {
+    /// One examination of the path to `target`, without facts of the server, demands on its
+    /// identity, or a wait.
+    #[must_use]
+    pub fn new(target: Target, spec: PathSpec) -> Self {
+        Self {
+            target,
+            spec,
+            identity: IdentityOptions::default(),
+            wants_facts: false,
+            wait_max: Duration::ZERO,
+            repeat: 1,
+            side_probe: SideProbe::default(),
+            wants_samples: false,
+        }
+    }
+}
+
+/// What measures the delay beside the tests of an iperf3 server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SideProbe {
+    /// The first of the others that works.
+    #[default]
+    Auto,
+    /// ICMP echo.
+    Icmp,
+    /// Connections to the port of the server while it is busy; it refuses them at once.
+    Busy,
+    /// Connections to another TCP port of the server's host, which are closed once they are
+    /// established.
+    Tcp(u16),
+    /// Nothing.
+    None,
+}
+
+/// What the user demands of the server's identity.
+#[derive(Debug, Clone, Default)]
+pub struct IdentityOptions {
+    /// Fingerprint of its key: `sha256:…`.
+    pub pin: Option<String>,
+    /// File of a token that both ends prove.
+    pub token_file: Option<PathBuf>,
+    /// User and password for a server that demands them.
+    pub login: Option<Login>,
+    /// The login is sent also to a server that is met for the first time.
+    pub accept_new: bool,
+    /// Nothing is demanded, and nothing is remembered.
+    pub insecure: bool,
+    /// A server of another dialect is a failure.
+    pub requires_native: bool,
+}
