@@ -1,4 +1,4 @@
-//! Course of an experiment: which setting is run next, and when the answer is known.
+//! Sequence of an experiment: which setting is run next, and when the answer is known.
 
 pub mod explore;
 pub mod runner;
