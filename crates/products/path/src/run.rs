@@ -199,8 +199,8 @@ fn announce(
 
 fn queued_line(turn: Turn) -> String {
     format!(
-        "waiting for the server: {} others in front, about {} s",
-        turn.ahead,
+        "queued at the server: position {}, about {} s",
+        turn.ahead + 1,
         turn.wait.as_secs()
     )
 }

@@ -230,7 +230,7 @@ fn window_limited_path_gets_the_least_number_of_streams_that_fills_it() {
         );
         assert!(
             !explored.levels.contains(&64),
-            "more than doubling twice brought nothing"
+            "more than doubling twice gave no gain"
         );
     }
 }
@@ -402,7 +402,7 @@ fn window_of_the_system_that_is_too_small_is_beaten_by_the_least_that_suffices()
         );
         assert!(
             !explored.levels.contains(&(16 << 20)),
-            "doubling twice brought nothing"
+            "doubling twice gave no gain"
         );
     }
 }

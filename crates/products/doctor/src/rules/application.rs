@@ -466,7 +466,7 @@ fn app_01(run: &Run<'_>) -> Ruling {
         let busy = run.number("busy_share")?;
         return Ok(matched()
             .read(&busy, "all of the time")
-            .advice("look at disk, generator or target rate"));
+            .advice("check disk, generator or target rate"));
     }
 
     require(!run.host.has_full_cpu(), || {
@@ -480,7 +480,7 @@ fn app_01(run: &Run<'_>) -> Ruling {
     {
         return Ok(matched()
             .read(&share, "at most half of the samples")
-            .advice("look at disk, generator or target rate"));
+            .advice("check disk, generator or target rate"));
     }
 
     let busy = run.number("busy_share")?;
@@ -492,5 +492,5 @@ fn app_01(run: &Run<'_>) -> Ruling {
     })?;
     Ok(matched()
         .read(&busy, "at least 0.8 of the time")
-        .advice("look at disk, generator or target rate"))
+        .advice("check disk, generator or target rate"))
 }

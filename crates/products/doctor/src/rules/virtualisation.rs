@@ -135,7 +135,7 @@ fn virt_03(host: &Host<'_>) -> Ruling {
                 &max,
                 format!("at most twice the median of {} kpps", median.value),
             )
-            .advice("ovs-appctl dpif-netdev/pmd-rxq-rebalance assigns the queues anew"));
+            .advice("ovs-appctl dpif-netdev/pmd-rxq-rebalance assigns the queues again"));
     }
 
     let node = host.number("ovs.vm_node")?;

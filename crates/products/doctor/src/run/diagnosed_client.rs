@@ -82,7 +82,7 @@ fn report_end(
     {
         Some(Err(_)) => {
             report.event(&Event::Warning(
-                "the server's account cannot be read".into(),
+                "the server's diagnostic data cannot be parsed".into(),
             ))?;
             None
         }

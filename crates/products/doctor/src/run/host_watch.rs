@@ -53,7 +53,7 @@ pub(super) const STEP: Duration = Duration::from_secs(1);
 
 impl Watch {
     /// Takes the first reading at once and one more every `step`. `None` when there are too many
-    /// watches already, or the system has no thread to spare.
+    /// watches already, or cannot create a thread.
     pub(super) fn start(request: Request, step: Duration) -> Option<Self> {
         let place = Place::take()?;
         let (end, ended) = mpsc::channel::<()>();

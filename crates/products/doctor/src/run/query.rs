@@ -171,7 +171,7 @@ fn live(
         return Ok(Observed::once(first));
     };
     let watch = Watch::start(request, STEP.min(length / 2))
-        .ok_or_else(|| Error::failed("the system has no thread to spare"))?;
+        .ok_or_else(|| Error::failed("cannot create a thread"))?;
     thread::sleep(length);
 
     watch

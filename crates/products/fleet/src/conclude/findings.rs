@@ -3,7 +3,7 @@
 use linerate_model::finding::{Confidence, Evidence, Finding, Severity};
 
 /// First line of a report without a finding.
-pub const NO_FINDING: &str = "no host and no pair stands out";
+pub const NO_FINDING: &str = "no outliers: all hosts and pairs within normal variation";
 
 /// A finding before it has a subject.
 pub(super) struct Template {
@@ -134,7 +134,7 @@ pub(super) const SHARED_PORT: Template = Template {
 pub(super) const CLOCK: Template = Template {
     id: "FLT-15",
     severity: Severity::Medium,
-    title: "The clock of a host is known worse than starts need",
+    title: "Clock uncertainty too large for synchronised starts",
     explanation: "The estimate is half of the shortest round trip of the control connection. Tests \
                   of these hosts start at different times, and only the period that they have in \
                   common is compared.",

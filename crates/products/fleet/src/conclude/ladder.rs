@@ -164,7 +164,7 @@ fn poison_finding(found: &Poisoning, suspect: &HostId) -> Finding {
         threshold,
     );
     let threshold = format!(
-        "its absence and the spread explain {}",
+        "expected change without it: {}",
         rate(found.gain_explained_bps)
     );
     read(

@@ -17,7 +17,7 @@ pub enum RangeError {
     #[error("a pattern of more than {PATTERN_MAX_BYTES} bytes")]
     Length,
     /// A bracket has no other one.
-    #[error("{0:?}: a bracket has no other one")]
+    #[error("{0:?}: unbalanced bracket")]
     Bracket(String),
     /// Not `FIRST-LAST` or a number.
     #[error("{0:?} is no range; examples: [01-20], [1,3,5-7]")]

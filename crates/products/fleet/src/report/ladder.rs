@@ -221,7 +221,7 @@ fn slow_hosts(row: &LadderRow) -> String {
     names.join(", ")
 }
 
-/// `poisoning: without pc07 the others gain 10.0 Mbit/s (its absence and the spread explain 181 Mbit/s): no harm`
+/// `interference: without pc07 the others gain 10.0 Mbit/s (expected change without it: 181 Mbit/s): no harm`
 fn poisoning(HostPoisoning { suspect, rates, .. }: &HostPoisoning) -> String {
     let change = match rates.gain_bps {
         gain if gain.abs() < UNCHANGED_SHARE * rates.without_bps => "gain nothing".to_owned(),
@@ -236,7 +236,7 @@ fn poisoning(HostPoisoning { suspect, rates, .. }: &HostPoisoning) -> String {
 
     let explained = rate(rates.gain_explained_bps);
     format!(
-        "poisoning: without {suspect} the others {change} (its absence and the spread explain \
+        "interference: without {suspect} the others {change} (expected change without it: \
          {explained}): {harm}"
     )
 }

@@ -50,7 +50,7 @@ pub fn cancel(name: Option<&str>, store: Option<&str>) -> Result<Cancelled, Erro
                 "the coordinator of run {id} is a process of {host}; cancel it there"
             )));
         }
-        None => return Err(Error::usage(format!("run {id} is over"))),
+        None => return Err(Error::usage(format!("run {id} has finished"))),
     }
 
     let record = store.load(run)?;
@@ -108,12 +108,12 @@ fn only_running(store: &Store) -> Result<RunId, Error> {
 
     let rows = store.list(&filter)?;
     match rows.as_slice() {
-        [] => Err(Error::usage("no run of a fleet goes on")),
+        [] => Err(Error::usage("no fleet run is active")),
         [row] => Ok(row.run_id),
         rows => {
             let ids: Vec<String> = rows.iter().map(|row| row.run_id.short()).collect();
             Err(Error::usage(format!(
-                "several runs go on, name one: {}",
+                "several fleet runs are active; specify one: {}",
                 ids.join(", ")
             )))
         }

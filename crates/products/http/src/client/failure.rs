@@ -19,7 +19,7 @@ pub(crate) enum ClientError {
     Request(#[from] hyper::http::Error),
     #[error("cannot speak TLS: {0}")]
     Tls(#[from] rustls::Error),
-    #[error("{0:?} is no name a certificate could be for")]
+    #[error("{0:?} is not a valid DNS name or IP address")]
     Name(String),
     #[error(
         "this host has no store of trusted certificates{0}; --cacert FILE names some, --pin-sha256 \

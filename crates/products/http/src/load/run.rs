@@ -210,7 +210,7 @@ impl Coordinator<'_> {
             Err(RecvTimeoutError::Timeout) => return Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(LoadError::Worker(
-                    "a thread ended without a word".to_owned(),
+                    "a load thread exited unexpectedly".to_owned(),
                 ));
             }
         };

@@ -54,7 +54,9 @@ pub(super) fn phase(phase: Phase) -> String {
 /// Whose a kind of failure is.
 pub(super) fn belongs_to(class: ErrorClass) -> &'static str {
     match class {
-        ErrorClass::ConnectRefused => "server: down, or nobody listens there",
+        ErrorClass::ConnectRefused => {
+            "server: connection refused (down, or no listener on this port)"
+        }
         ErrorClass::ConnectTimeout => {
             "server or path: accept or SYN queue full, firewall, conntrack full"
         }

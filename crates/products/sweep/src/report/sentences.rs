@@ -203,7 +203,7 @@ pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
             "were"
         };
         lines.push(format!(
-            "{levels} {were} not run: doubling twice brought nothing"
+            "{levels} {were} not run: doubling twice gave no gain"
         ));
     }
 

@@ -242,7 +242,7 @@ fn answer_has_the_delay_and_the_retransmits_of_what_is_advised_and_of_what_is_no
                  to 16 were";
     assert!(text.contains(costs), "{text}");
     assert!(
-        text.contains("8 to 16 were not run: doubling twice brought nothing"),
+        text.contains("8 to 16 were not run: doubling twice gave no gain"),
         "{text}"
     );
 }

@@ -158,7 +158,7 @@ fn cancelled_run_names_the_frozen_host_and_leftovers_are_ended_there() {
         .expect("an id")
         .to_owned();
     let none = Process::start(lab.linerate(&["fleet", "cancel", &id])).finish();
-    none.expect_code(2).expect_stderr("is over");
+    none.expect_code(2).expect_stderr("has finished");
 
     let found = Process::start(lab.command(&["leftovers", &id])).finish();
     found

@@ -109,11 +109,7 @@ fn clients_of_two_dialects_wait_in_one_queue() {
         &target,
         &["--only", "down", "--time", "1", "-b", "10M", "--wait", "60"],
     );
-    let waits = || {
-        second
-            .stderr()
-            .contains("waiting for the server: 0 others in front")
-    };
+    let waits = || second.stderr().contains("queued at the server: position 1");
     assert!(wait_until(TIMEOUT, waits), "{second:?}");
 
     let third = service.client(original(), &["-n", "64K", "-J"]);

@@ -107,7 +107,7 @@ impl Journal {
         let content = match read {
             Err(error) => Err(io_text(&error)),
             _ if !metadata.is_file() || !is_of_root(&metadata) => {
-                Err("others than root can write to it".to_owned())
+                Err("writable by users other than root".to_owned())
             }
             Ok(0) => return Ok(None),
             Ok(_) => parse(&text),

@@ -6,7 +6,7 @@ use thiserror::Error;
 use super::LineReader;
 use crate::protocol::message::PREAMBLE;
 
-/// Most bytes in front of the agent's first line. They are kept for display.
+/// Most bytes before the agent's first line. They are kept for display.
 pub const NOISE_MAX_BYTES: usize = 64 << 10;
 
 /// What the output begins with.
@@ -24,7 +24,7 @@ pub enum Opening {
 #[non_exhaustive]
 pub enum OpeningError {
     /// Too many bytes in front of the first line.
-    #[error("more than {NOISE_MAX_BYTES} bytes in front of the agent's first line")]
+    #[error("more than {NOISE_MAX_BYTES} bytes before the agent's first line")]
     Noise,
     /// An agent of another version. Untrusted text.
     #[error("the agent begins with {0:?}, this end expects {PREAMBLE:?}")]

@@ -239,7 +239,7 @@ impl ArmTask {
         let is_needed =
             self.transport == Transport::Udp || caps.rate_bps.is_some() || caps.bytes.is_some();
         self.require(self.rate_bps.is_some() || !is_needed, "rate_bps", || {
-            "UDP and capped tasks need one".to_owned()
+            "a rate is required for UDP and for tasks with a cap".to_owned()
         })?;
 
         let Some(rate_bps) = self.rate_bps else {

@@ -83,7 +83,7 @@ fn open_spec(record: &RunRecord) -> Result<RunSpec, Error> {
     let id = record.run_id.short();
     if record.state == RunState::Running {
         return Err(Error::usage(format!(
-            "run {id} goes on; `linerate fleet cancel {id}` ends it"
+            "run {id} is still running; stop it with `linerate fleet cancel {id}`"
         )));
     }
     if run

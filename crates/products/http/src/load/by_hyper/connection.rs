@@ -109,7 +109,7 @@ async fn open(shared: &Shared, socket: OwnedFd) -> Result<Established, Failure> 
         }),
         Err(_) => Err(Failure {
             class: ErrorClass::Tls,
-            text: "no end of the handshake in time".to_owned(),
+            text: "TLS handshake timed out".to_owned(),
         }),
     }
 }

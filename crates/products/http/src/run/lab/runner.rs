@@ -55,7 +55,7 @@ pub(super) fn run(
         .for_each(|remark| progress.line(remark));
     progress.line(&introduction(&target, expected));
     if spec.asks_first && !target.claims.is_ours && !target.is_local() && !is_wanted()? {
-        return Err(Error::failed("not wanted"));
+        return Err(Error::failed("cancelled by the user"));
     }
 
     if let Some(view) = spec.output.tui.then(embedding.open_view).flatten() {

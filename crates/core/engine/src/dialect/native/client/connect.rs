@@ -216,7 +216,7 @@ fn login_for<'a>(
     let is_known = matches!(identity, Identity::Pinned | Identity::Known) || demand.accept_new;
     match &demand.login {
         Some(_) if !is_known => Err(NativeError::Identity(format!(
-            "the password is not sent: {target} is met for the first time; give --pin with the key \
+            "the password is not sent: {target} has a key that is not known yet; give --pin with the key \
              that it printed at its start, or --accept-new"
         ))),
         login => Ok(login.as_ref()),
