@@ -242,7 +242,8 @@ fn pause_bits(words: &str) -> Option<(bool, bool)> {
     }
 }
 
-/// How the interrupts of an interface spread over the CPUs, from one counter per vector and CPU.
+/// Distribution of the interrupts of an interface over the CPUs, from one counter per vector and
+/// CPU.
 fn interrupts(snapshot: &mut Snapshot, nic: &str) {
     let prefix = format!("{nic}.irq.");
     let mut per_cpu = std::collections::BTreeMap::<String, u64>::new();

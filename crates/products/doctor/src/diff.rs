@@ -189,7 +189,7 @@ fn is_off(words: &str) -> bool {
     words == "off" || words == "off [fixed]"
 }
 
-/// What a fact can do to throughput and latency, by the beginning or a part of its key.
+/// Effects of a fact on throughput and latency, by the beginning or a part of its key.
 const IMPACTS: [(&str, u8, &str); 26] = [
     ("link.speed_mbps", 3, "speed of the link"),
     ("link.duplex", 3, "half duplex at least halves the rate"),

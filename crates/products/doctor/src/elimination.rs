@@ -23,8 +23,8 @@ const CPU_NEED_MIN: f64 = 0.15;
 const OTHERS_MIN_CPUS: f64 = 0.3;
 /// Share of the busy time from which on a window is the limit, also where packets are lost.
 const WINDOW_MOSTLY: f64 = 0.5;
-/// The same where nothing queues and nothing is lost: the kernel counts a window that is full, not
-/// one that is nearly full.
+/// Share of the busy time from which on a window is the limit where nothing queues and nothing is
+/// lost: the kernel counts a window that is full, not one that is nearly full.
 const WINDOW_ALONE: f64 = 0.2;
 /// A send buffer below this holds less than one segment of TSO, so it cannot be what fills a queue
 /// on the path.
@@ -82,7 +82,7 @@ impl<'a> End<'a> {
         self.thread.is_some_and(|share| share >= THREAD_FULL)
     }
 
-    /// Whether no CPU that its threads may use has idle time.
+    /// True if no CPU that its threads may use has idle time.
     fn are_cpus_full(&self) -> bool {
         let loads = self.host.cpu_loads().unwrap_or_default();
         let usable: Vec<_> = loads.iter().filter(|load| self.may_use(load.cpu)).collect();
@@ -119,7 +119,7 @@ impl<'a> End<'a> {
             .sum()
     }
 
-    /// Whether both may use a CPU of this host.
+    /// True if both may use a CPU of this host.
     fn shares_cpus(&self, other: &End<'_>) -> bool {
         let loads = self.host.cpu_loads().unwrap_or_default();
         loads
@@ -146,7 +146,7 @@ impl<'a> End<'a> {
             .fold(0.0, f64::max)
     }
 
-    /// Whether everything was measured that could limit a test in this host.
+    /// True if everything was measured that could limit a test in this host.
     fn is_measured(&self) -> bool {
         let is_unlimited = || {
             self.host
@@ -172,7 +172,7 @@ impl<'a> End<'a> {
     }
 }
 
-/// Whether both ends were measured for everything that is eliminated in favour of a limit.
+/// True if both ends were measured for everything that is eliminated in favour of a limit.
 /// Otherwise no limit is certain.
 pub(crate) fn are_rivals_measured(scope: &Scope<'_>, run: &Run<'_>) -> bool {
     ["sender", "receiver"]
@@ -180,7 +180,7 @@ pub(crate) fn are_rivals_measured(scope: &Scope<'_>, run: &Run<'_>) -> bool {
         .all(|part| End::new(scope, run, part).is_some_and(|end| end.is_measured()))
 }
 
-/// What limited a direction in a slice; `None` where the facts do not decide.
+/// Limit of a direction in a slice; `None` where the facts do not decide.
 pub(crate) fn limit_of(scope: &Scope<'_>, run: &Run<'_>) -> Option<&'static str> {
     let [sender, receiver] = ["sender", "receiver"].map(|part| End::new(scope, run, part));
     let ends: Vec<End<'_>> = [sender, receiver].into_iter().flatten().collect();
@@ -362,12 +362,12 @@ mod tests {
         limit_at([0, 0], facts)
     }
 
-    /// The same while the CPUs of both hosts are busy for these percentages of the time.
+    /// The limit while the CPUs of both hosts are busy for these percentages of the time.
     fn limit_at(busy_percent: [u64; 2], facts: &[(&str, Value)]) -> Option<&'static str> {
         limit_seen_by(&["sender", "receiver"], busy_percent, facts)
     }
 
-    /// The same where these ends were observed.
+    /// The limit where these ends were observed.
     fn limit_seen_by(
         ends: &[&str],
         busy_percent: [u64; 2],

@@ -114,7 +114,7 @@ fn name_target(votes: &mut [(f64, Verdict)], observed: &[Observed], only: &[Stri
     }
 }
 
-/// Whether there were tests, and none of them moved a byte.
+/// True if there were tests, and none of them moved a byte.
 fn is_silent(scope: &Scope<'_>) -> bool {
     scope.runs().next().is_some() && scope.runs().all(|run| run.moved_nothing())
 }
@@ -186,7 +186,7 @@ const EXPLAINS: [(&str, &str); 16] = [
     ("PAU-03", "PATH-01"),
     ("LNK-03", "PATH-15"),
     ("PAU-01", "PATH-15"),
-    // The queue in front of this host's own shaper grows and drops.
+    // The queue of this host's own shaper grows and drops.
     ("QD-01", "PATH-02"),
     ("QD-01", "QD-02"),
     // The same queue, with its direction and its size.
@@ -254,7 +254,7 @@ impl Outcomes {
             });
     }
 
-    /// What another finding explains is no finding of its own.
+    /// Removes findings that another finding explains.
     fn suppress(&mut self) {
         for (cause, explained) in EXPLAINS {
             let causes = self

@@ -19,7 +19,7 @@ use crate::scope::Host;
 use crate::slices::slices;
 use crate::timeline::{RunFacts, TestInterval};
 
-/// What one end observed of a test. Sent as JSON.
+/// Observation of a test by one end. Sent as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EndpointObservation {
     /// The host at the end of the test.
@@ -120,7 +120,7 @@ pub fn diagnose_test(
 /// The fact that the peer runs on this machine, maybe in another network namespace.
 pub const PEER_IS_HERE: &str = "route.peer.is_here";
 
-/// Whether both ends run on one host; `None` where a server that was not observed may be anywhere.
+/// True if both ends run on one host; `None` where a server that was not observed may be anywhere.
 fn is_same_host(client: &Snapshot, server: Option<&Snapshot>) -> Option<bool> {
     match server {
         Some(server) => Some(client.boot_id.is_some() && client.boot_id == server.boot_id),

@@ -97,7 +97,7 @@ fn undecided(winner: &Verdict, rival: &str) -> String {
     format!("undecided between {winner} and {rival}: {experiment} to tell them apart{named}")
 }
 
-/// What limited for most of the time, where there is a vote.
+/// Limit for most of the time, where there is a vote.
 pub(crate) fn winner(votes: &[(f64, Verdict)]) -> Option<String> {
     let is_enough = votes.len() >= SLICES_MIN;
     is_enough
@@ -127,7 +127,7 @@ fn steady(votes: &[(f64, Verdict)]) -> Vec<(f64, Verdict)> {
     }
 }
 
-/// What the totals suggest and no single interval shows.
+/// Verdict that the totals suggest and no single interval shows.
 fn unproven(whole: &Verdict) -> Verdict {
     let mut decided = Verdict::default();
     decided.verdict = UNKNOWN.to_owned();

@@ -127,7 +127,7 @@ fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     runs.chain(payload_rows(scope, payload_row)).collect()
 }
 
-/// Whether the link of this host is full.
+/// Fires if the link of this host is full.
 pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
     if run.is("same_host") {
         return inapplicable(

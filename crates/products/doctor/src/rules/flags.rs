@@ -24,7 +24,7 @@ pub fn run_flags(load: &LoadResult) -> Vec<Flag> {
     flags
 }
 
-/// Whether the first and the second half of the window differ by more than 5 %, and by more than
+/// True if the first and the second half of the window differ by more than 5 %, and by more than
 /// chance explains: of few answers the halves always differ.
 fn is_unsteady(load: &LoadResult) -> bool {
     const DEVIATIONS: f64 = 3.0;

@@ -271,7 +271,7 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
         )))
 }
 
-/// What the slower end of a wire or path loses because its peer sends faster, as evidence, and the
+/// Loss of the slower end of a wire or path because its peer sends faster, as evidence, and the
 /// speed of that end in Mbit/s.
 pub(super) fn losses_behind_step(nic: &Nic<'_>) -> Result<(Match, f64), NoMatch> {
     nic.wired()?;
@@ -363,7 +363,7 @@ fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
         .read(&outbound, "the other direction is near line rate"))
 }
 
-/// Whether the host of a run received in it. What a server prints names no direction.
+/// True if the host of a run received in it. The output of a server names no direction.
 fn receives_in(run: &Run<'_>) -> Option<bool> {
     match run.part() {
         Some(part) => Some(part == "receiver"),
@@ -568,7 +568,7 @@ fn lnk_08(nic: &Nic<'_>) -> Ruling {
     )))
 }
 
-/// Whether another port carries what this one does not: of this host, or of the other host in a
+/// True if another port carries what this one does not: of this host, or of the other host in a
 /// pasted text.
 fn is_spare(nic: &Nic<'_>) -> bool {
     let is_up =

@@ -551,7 +551,7 @@ fn meta_02(host: &Host<'_>) -> Ruling {
         ))
 }
 
-/// Whether per-packet statistics of a virtual switch may be judged at all.
+/// Continues if per-packet statistics of a virtual switch may be judged at all.
 pub(super) fn under_load(host: &Host<'_>) -> Result<(), crate::ruling::NoMatch> {
     match meta_02(host) {
         Ok(_) => unknown(

@@ -128,7 +128,8 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
         .fix_of_tokens(change))
 }
 
-/// What segmentation needs, as ethtool(8) names it, and the kernel's features behind each name.
+/// Features that segmentation needs, as ethtool(8) names them, and the kernel's features behind
+/// each name.
 const SWITCHES: [(&str, &[&str]); 4] = [
     (
         "tx",
@@ -151,7 +152,7 @@ const SWITCHES: [(&str, &[&str]); 4] = [
     ("gso", &["generic-segmentation-offload"]),
 ];
 
-/// Whether the first feature that can be switched is off, and on request: one that waits for
+/// True if the first feature that can be switched is off, and on request: one that waits for
 /// another returns with it.
 fn is_switched_off(nic: &Nic<'_>, features: &[&str]) -> bool {
     let words = |feature: &&str| {

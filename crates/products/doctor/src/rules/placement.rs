@@ -100,7 +100,7 @@ fn mostly(shares: &[(u32, f64)], work: &str) -> Result<(u32, f64), NoMatch> {
     )
 }
 
-/// What may delay the workers.
+/// Work that may delay the workers.
 struct Rival {
     name: &'static str,
     cpu: u32,
@@ -313,7 +313,7 @@ mod tests {
             .collect();
         assert_eq!(ends, [("client", 0), ("server", 0)]);
 
-        // The scheduler places threads that are not bound anew in every test.
+        // In every test the scheduler chooses the CPUs of threads that are not bound.
         assert_eq!(
             advised(&judged(0, 0, [100, 5, 10, 90], &[])),
             Some((Severity::Low, advice.to_owned()))

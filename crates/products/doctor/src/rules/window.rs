@@ -114,13 +114,13 @@ const BUFFER_MAX_DEFAULT_BYTES: f64 = 6_291_456.0;
 /// Counters of datagrams that a full receive buffer dropped.
 const SOCKET_OVERFLOWS: [&str; 2] = ["net.snmp.Udp.RcvbufErrors", "net.snmp6.Udp6RcvbufErrors"];
 
-/// Whether overflows of the socket buffer since boot are those of a pasted test: their share of its
+/// True if overflows of the socket buffer since boot are those of a pasted test: their share of its
 /// lost datagrams.
 fn is_explained(share: f64) -> bool {
     (0.9..=1.1).contains(&share)
 }
 
-/// Whether the receive buffers of a host overflowed as often as a test lost datagrams.
+/// True if the receive buffers of a host overflowed as often as a test lost datagrams.
 pub(super) fn socket_explains(host: &Host<'_>, lost: f64) -> bool {
     lost > 0.0
         && host
@@ -144,7 +144,7 @@ fn attainable_bps(run: &Run<'_>) -> Option<f64> {
 
 /// A window that is the limit.
 struct TooSmall {
-    /// What it was compared with.
+    /// Threshold that it was compared with, as text.
     threshold: String,
     /// The rate it should allow, where that is known.
     ceiling_bps: Option<f64>,
@@ -490,7 +490,7 @@ fn udp_01(host: &Host<'_>) -> Ruling {
     ))
 }
 
-/// Whether the receive buffers of the run's host overflowed during it as often as it lost
+/// True if the receive buffers of the run's host overflowed during it as often as it lost
 /// datagrams.
 pub(crate) fn socket_took_the_loss(run: &Run<'_>) -> bool {
     let lost = run

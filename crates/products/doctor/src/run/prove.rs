@@ -41,7 +41,7 @@ pub struct ProofSpec {
     pub port: u16,
     /// Time for all tests.
     pub budget: Duration,
-    /// Whether the user has agreed to the changes already.
+    /// True if the user has agreed to the changes already.
     pub is_confirmed: bool,
 }
 

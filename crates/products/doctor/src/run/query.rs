@@ -41,7 +41,7 @@ pub enum Source {
     Compared([PathBuf; 2]),
 }
 
-/// What is diagnosed. [`Self::of`] makes one.
+/// Object of a diagnosis. [`Self::of`] makes one.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Query {

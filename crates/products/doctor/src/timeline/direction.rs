@@ -267,8 +267,8 @@ pub(crate) fn added_up(rows: Vec<TcpLimits>) -> TcpLimits {
         .fold(TcpLimits::default(), TcpLimits::saturating_add)
 }
 
-/// What senders waited for, of the time they had something to send; and how much of `seconds` that
-/// was.
+/// Shares of the time with something to send in which senders waited; and the share of that time in
+/// `seconds`.
 pub(crate) fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f64) {
     let Some(limits) = limits.filter(|limits| limits.busy_us > 0) else {
         return;

@@ -1,4 +1,4 @@
-//! Steering of a load: streams join it while they bring more, and it ends when rate and
+//! Steering of a load: streams join it while they raise the rate, and it ends when rate and
 //! responsiveness are stable.
 //!
 //! The method is that of draft-ietf-ippm-responsiveness-09 (moving averages over MAD intervals,
@@ -34,7 +34,7 @@ const SAMPLE_PERIOD: Duration = Duration::from_millis(100);
 /// Below this length a load says little about a path.
 const RELIABLE_MIN: Duration = Duration::from_secs(5);
 
-/// How a load is steered.
+/// Parameters that steer a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadPlan {
     /// Direction whose rate is watched; `None` for the sum of both.
@@ -104,7 +104,7 @@ impl Saturation {
         }
     }
 
-    /// What is known of the load so far; after its end, of all of it.
+    /// Outcome of the load so far; after its end, of all of it.
     #[must_use]
     pub fn outcome(&self) -> LoadOutcome {
         let ended_by = self.ended.unwrap_or(LoadEnd::Stopped);
@@ -167,8 +167,9 @@ impl Saturation {
         LoadWindow { start_ns, end_ns }
     }
 
-    /// Of a load that is shorter than twice its warm-up: its later half, without the single stream
-    /// and the first windows of the streams that join it, where half of that is left.
+    /// Start of the window of a load that is shorter than twice its warm-up: its later half,
+    /// without the single stream and the first windows of the streams that join it, where half of
+    /// that is left.
     fn short_window_start_ns(&self, end_ns: u64) -> u64 {
         let half_ns = end_ns / 2;
         let joined_ns = self
@@ -340,7 +341,7 @@ impl MovingAverage {
         push_bounded(&mut self.means, mean);
     }
 
-    /// What follows is another series, whose first mean is compared with the last of this one.
+    /// Begins another series, whose first mean is compared with the last of this one.
     fn restart(&mut self) {
         *self = Self {
             before: self.means.last().copied(),

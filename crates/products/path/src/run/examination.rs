@@ -38,13 +38,13 @@ pub(super) struct Examination {
     has_failed: bool,
     /// A phase or a search has values.
     has_result: bool,
-    /// How much longer than planned the loads took.
+    /// Time that each load took longer than planned.
     overruns: Vec<Duration>,
     /// Not announced yet.
     extent: Option<TestExtent>,
 }
 
-/// What an examination brought.
+/// Result of an examination.
 pub(super) struct Collected {
     pub(super) target: PathTarget,
     pub(super) phases: Vec<PhaseResult>,
@@ -159,7 +159,7 @@ impl Examination {
         Ok(())
     }
 
-    /// How much longer than planned a load took so far, on average.
+    /// Time that a load took longer than planned so far, on average.
     fn overrun(&self) -> Duration {
         let count = u32::try_from(self.overruns.len()).unwrap_or(u32::MAX);
         self.overruns
@@ -280,7 +280,7 @@ impl Examination {
         spec.datagram_bytes + headers
     }
 
-    /// What both ends agree on, with a rate that depends on the loads before.
+    /// Parameters that both ends agree on, with a rate that depends on the loads before.
     fn resolved(&self, planned: &PlannedPhase) -> PhaseSpec {
         let mut spec = planned.spec.clone();
         let packet_bytes = self.packet_bytes(&spec);

@@ -95,7 +95,7 @@ fn descriptors(facts: &CellFacts) -> String {
     )
 }
 
-/// What makes a late generator send in time.
+/// Advice that makes a late generator send in time.
 fn sooner(facts: &CellFacts) -> String {
     if facts.client.core_busy.is_some_and(|busy| busy < CORE_FULL) {
         return "the client's CPUs had time, so its host woke it late: the performance governor and \

@@ -62,7 +62,7 @@ pub(super) fn path_10(run: &Run<'_>) -> Ruling {
     })
 }
 
-/// What is known of queue and loss of a path that shows neither enough of a queue nor enough loss
+/// Known facts about queue and loss of a path that shows neither enough of a queue nor enough loss
 /// to explain its rate.
 fn unexplained(run: &Run<'_>) -> String {
     let queue = run.inflation().ok().map(|grown| match grown.loaded {

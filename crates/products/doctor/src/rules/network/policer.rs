@@ -91,7 +91,7 @@ pub(super) fn path_02(run: &Run<'_>) -> Ruling {
         .advice("use active queue management at the narrowest hop (cake, fq_codel), or BBR"))
 }
 
-/// What the growth of a round trip is compared with.
+/// Values that the growth of a round trip is compared with, as text.
 fn growth_text(read: &Reading<f64>, times: f64) -> String {
     if read.key.ends_with("_us") {
         format!("it grows {times:.1} times, below 3 without a queue")

@@ -70,7 +70,7 @@ pub(super) fn permitted(line: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Whether a word sets one of the variables to numbers or names. sysctl(8) takes a slash for a dot,
+/// True if a word sets one of the variables to numbers or names. sysctl(8) takes a slash for a dot,
 /// and the other way round, so other spellings of a name lead to other files.
 fn sets_a_variable(assignment: &str) -> bool {
     let Some((name, value)) = assignment.split_once('=') else {

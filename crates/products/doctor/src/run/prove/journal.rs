@@ -18,7 +18,7 @@ const DIRECTORY: &str = "/run/linerate";
 const BYTES_MAX: u64 = 256 * 1024;
 const COMMANDS_MAX: usize = 32;
 
-/// What restores the former settings.
+/// Commands that restore the former settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Record {
@@ -95,8 +95,8 @@ impl Journal {
         }
     }
 
-    /// What an earlier process left behind in this boot; `None` of an empty journal or another
-    /// boot.
+    /// Record that an earlier process left behind in this boot; `None` of an empty journal or
+    /// another boot.
     ///
     /// # Errors
     /// Content that this program does not write.
@@ -171,7 +171,7 @@ impl Drop for Journal {
     }
 }
 
-/// Whether only root can write to it.
+/// True if only root can write to it.
 fn is_of_root(metadata: &Metadata) -> bool {
     metadata.uid() == 0 && metadata.mode() & 0o022 == 0
 }

@@ -65,7 +65,7 @@ impl Connection {
     }
 }
 
-/// What all tests have in common.
+/// Parameters that all tests have in common.
 pub(super) struct Context<'a> {
     pub(super) test: &'a PathTest,
     pub(super) remote: SocketAddr,
@@ -73,7 +73,7 @@ pub(super) struct Context<'a> {
     pub(super) interrupts: &'a dyn Interrupts,
 }
 
-/// What a test brought.
+/// Result of a test.
 pub(super) struct Finished {
     pub(super) result: PhaseResult,
     pub(super) handshakes: Vec<ProbeSample>,
@@ -85,7 +85,7 @@ pub(super) struct Finished {
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Longest time to set up a control connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A stock server opens its port anew after a test. For so long a test that was not accepted is
+/// A stock server opens its port again after a test. For this time a test that was not accepted is
 /// tried again.
 const REOPEN: Duration = Duration::from_secs(3);
 const REOPEN_PAUSE: Duration = Duration::from_millis(200);

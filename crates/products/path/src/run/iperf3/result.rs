@@ -1,4 +1,4 @@
-//! What a test of iperf3 counted, as the result of a phase.
+//! Counts of a test of iperf3, as the result of a phase.
 
 use std::net::SocketAddr;
 
