@@ -69,6 +69,7 @@ pub fn tcp_ceiling(speed: f64, mtu_bytes: f64) -> f64 {
 /// packet, not the preamble, checksum and gap the wire needs (`tc-tbf(8)`).
 #[must_use]
 pub fn shaper_payload(rate: f64, mtu_bytes: f64) -> f64 {
+    // IPv4 has 20 bytes, TCP with time stamps 32.
     rate * (mtu_bytes - 52.0) / (mtu_bytes + SHAPER_HEADER_BYTES)
 }
 

@@ -107,6 +107,7 @@ fn nominal_speed(snapshot: &mut Snapshot, nic: &str, name: &str) {
         snapshot.set(&kind_key, "loopback", SRC);
     }
 
+    // veth claims 10 Gbit/s and tun 10 Mbit/s, whatever passes.
     let is_virtual = snapshot.text(&kind_key).is_some_and(is_software_kind)
         || snapshot
             .text(&format!("{nic}.drv.name"))

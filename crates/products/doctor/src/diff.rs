@@ -16,6 +16,8 @@ use crate::rules;
 #[must_use]
 pub fn compare(a: &Observed, b: &Observed, only: &[String]) -> Diagnosis {
     let (left, right) = (derive(a.snapshot.clone()), derive(b.snapshot.clone()));
+    // Counters of two texts around a test grew in it: as many overflows as lost datagrams are then
+    // certain, not likely.
     let later = around_test(a, b);
     let mut diagnosis = match &later {
         Some(later) => diagnose(std::slice::from_ref(later), only),

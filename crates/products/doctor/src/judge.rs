@@ -39,6 +39,8 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
     name_target(&mut votes, observed, only);
 
     let mut observed = observed.to_vec();
+    // Rules read the limit as a fact of the run, so that the verdict names a finding and no rule
+    // contradicts it.
     if let Some(name) = vote::winner(&votes) {
         observed
             .iter_mut()
@@ -266,6 +268,7 @@ impl Outcomes {
                 let here = hosts.iter().any(|host| host == host_of(finding));
                 finding.id == explained
                     && !hosts.is_empty()
+                    // Pause frames and a step in speed at one end lower the rate at the other.
                     && (here || cause.starts_with("PAU") || cause.starts_with("LNK"))
             };
 

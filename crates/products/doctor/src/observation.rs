@@ -48,6 +48,7 @@ impl EndpointObservation {
     /// When the text is no observation.
     pub fn from_peer(text: &str) -> Result<Self, serde_json::Error> {
         let mut observation: Self = serde_json::from_str(text)?;
+        // Reports print keys: control characters of a peer must not reach a terminal.
         let is_plain = |key: &str| !key.contains(acts);
         observation
             .snapshot
@@ -123,9 +124,11 @@ pub const PEER_IS_HERE: &str = "route.peer.is_here";
 /// True if both ends run on one host; `None` where a server that was not observed may be anywhere.
 fn is_same_host(client: &Snapshot, server: Option<&Snapshot>) -> Option<bool> {
     match server {
+        // Network namespaces of one machine share its boot id, and its CPUs.
         Some(server) => Some(client.boot_id.is_some() && client.boot_id == server.boot_id),
         None => {
             let is_loopback = client.text("route.peer.dev") == Some("lo");
+            // Otherwise the server is one of the other programs that the advice would end.
             let is_known = is_loopback || client.flag(PEER_IS_HERE).is_some_and(|is_here| is_here);
             is_known.then_some(true)
         }

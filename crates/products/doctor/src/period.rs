@@ -123,6 +123,7 @@ impl Period {
         for (key, to) in &after.counters {
             if let Some(from) = before.counters.get(key) {
                 self.deltas.entry(key.clone()).or_default().add(*from, *to);
+                // The load of a CPU needs all of its states, also those that did not grow.
                 if *from != *to || key.starts_with("cpu.") {
                     step.deltas.entry(key.clone()).or_default().add(*from, *to);
                 }

@@ -22,6 +22,8 @@ pub(crate) const NO_DATA: &str = "the test moved no data";
 const IDLE_BYTES_PER_SECOND: f64 = 125_000.0;
 
 pub(crate) fn verdict(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
+    // A path that drops every large packet leaves the interfaces idle, and its cause is known all
+    // the same.
     if let Some(refusal) = refusal(scope).filter(|_| !is_blocked(scope, findings)) {
         let mut verdict = Verdict::default();
         verdict.verdict = NO_LOAD.to_owned();
@@ -35,6 +37,7 @@ pub(crate) fn verdict(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdi
 pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Option<Verdict> {
     let tested = scope.runs().any(|run| run.goodput_bps().is_ok());
     let cause = (tested || !is_idle(scope)).then(|| cause(scope, findings))?;
+    // Counters or settings prove these limits. Elimination is for the others, and for loss.
     let is_certain = Limit::of(&cause.verdict).is_some_and(|limit| limit.is_certain)
         || cause.verdict == SLOW_START;
     if is_certain && !scope.runs().any(|run| is_about_loss(&cause, &run)) {
@@ -52,6 +55,7 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
         }
 
         let confidence = match name {
+            // Without counters of the receiver its host cannot be distinguished from the path.
             limit::PATH_OR_RECEIVER => Confidence::Low,
             _ if elimination::are_rivals_measured(scope, &run) => Confidence::High,
             _ => Confidence::Medium,
@@ -104,6 +108,8 @@ fn more_specific(
     run: &Run<'_>,
 ) -> Option<&'static str> {
     match name {
+        // Without segmentation offload each packet crosses the stack by itself, which fills the
+        // CPU.
         limit::HOST_CPU | limit::SENDER_CPU if strongest(findings, "OFF-01").is_some() => {
             Some(limit::OFFLOAD)
         }
@@ -286,6 +292,7 @@ fn is_elsewhere(scope: &Scope<'_>, finding: &Finding) -> bool {
 /// True if a finding explains this of two limits of one rule: a thread that reads too slowly, or
 /// interrupt work; loss between the hosts, or one whose place is not known.
 fn explains(limit: &Limit, finding: &Finding) -> bool {
+    // CPU-02 matches for the thread or for interrupt work; its first fact shows which.
     let is_softirq = finding
         .evidence
         .first()

@@ -59,6 +59,7 @@ fn ranked(
     let mut sure = confidence(share);
 
     if let Some((part, rival)) = second {
+        // The winner of a smaller lead changes from run to run of the same test.
         if share - part < CLEAR_LEAD {
             verdict.sentence = undecided(&verdict, &rival.verdict);
             sure = Confidence::Low;

@@ -374,6 +374,7 @@ fn load_plan(kind: PhaseKind, spec: &PathSpec, offer: &Offer, duration_max: Dura
         _ => None,
     };
     let is_draft = spec.profile == Profile::Draft09;
+    // draft-09 has 5 s "for now, pending investigation"; draft-08 had 1 s.
     let interval = Duration::from_secs(if is_draft { 5 } else { 1 });
 
     let streams_max = spec
@@ -389,7 +390,10 @@ fn load_plan(kind: PhaseKind, spec: &PathSpec, offer: &Offer, duration_max: Dura
     };
 
     let (first, step) = match spec.streams {
+        // All streams that the user sets run from the start: RTT and RPM of a load that began with
+        // one were those of one stream.
         Some(_) => (streams_max, 0),
+        // INP and INC of the draft.
         None if is_draft => (1, 1),
         None => (STREAMS_STEP, STREAMS_STEP),
     };

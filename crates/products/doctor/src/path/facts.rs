@@ -345,7 +345,7 @@ fn interval(second: &Second) -> TestInterval {
     }
 }
 
-/// Course of the rate. The streams of a load start one after the other, so its first seconds are no
+/// The rate over time. The streams of a load start one after the other, so its first seconds are no
 /// start-up of one test.
 fn over_time(facts: &mut RunFacts, seconds: &[Second]) {
     /// Moving averages that are stable, draft-ietf-ippm-responsiveness-09.
@@ -411,6 +411,7 @@ pub fn sender_facts(
         .flatten();
     insert(&mut facts, "notsent_bytes", waiting.map(Value::from));
 
+    // A sum without one of the streams would be too low.
     if tcp.is_empty() || tcp.len() < senders.len() {
         return facts;
     }

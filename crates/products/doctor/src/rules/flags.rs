@@ -48,6 +48,7 @@ fn is_unsteady(load: &LoadResult) -> bool {
     let both = first + second;
     let apart = (first - second).abs();
 
+    // Counts of independent answers have their square root as standard deviation.
     apart > STEADY * both / 2.0 && apart > DEVIATIONS * both.sqrt()
 }
 

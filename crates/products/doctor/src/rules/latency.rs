@@ -281,6 +281,7 @@ fn lat_02(run: &Run<'_>) -> Ruling {
     }
 
     matched = sharing(run, matched);
+    // Without facts of the server its own queue cannot be distinguished from that of the path.
     if own.is_none() {
         let server = "a server that sends facts (`linerate serve --facts all`) shows whether the \
                       queue is its own";
@@ -312,6 +313,7 @@ fn path_queues(run: &Run<'_>, own_us: f64) -> Result<Vec<PathQueue>, NoMatch> {
     let (up, down) = (run.number("queue_up_us"), run.number("queue_down_us"));
     if up.is_err() && down.is_err() {
         let (idle, loaded) = (run.number("rtt_idle_us")?, run.number("rtt_loaded_us")?);
+        // Data that waits in the sending host is no queue of the path (LAT-01).
         let us = loaded.value - idle.value - own_us;
         return Ok(vec![PathQueue {
             direction: "",

@@ -121,6 +121,7 @@ fn lnk_01(nic: &Nic<'_>) -> Ruling {
         }
         Err(_) => {
             let ours = nic.number("link.modes.ours_max_mbps")?;
+            // Without the partner's modes a lower speed is a fault only of a port that negotiates.
             if speed.value < ours.value {
                 let negotiated = nic.flag("link.autoneg")?;
                 require(negotiated.value, || {
@@ -347,6 +348,7 @@ fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
             retransmits.value
         )
     })?;
+    // Behind a step in speed the other direction loses nothing, unlike on a damaged link.
     require(outbound.value >= ceiling, || {
         format!("{:.0} Mbit/s in the other direction", outbound.value / 1e6)
     })?;
@@ -394,6 +396,7 @@ pub(super) fn pace_command(device: &str, slow_mbps: f64) -> String {
 }
 
 fn pace_parameters(slow_mbps: f64) -> String {
+    // At the full rate tbf lets 956 Mbit/s of payload through, where 1 GbE carries 941.
     format!("rate {:.0}mbit burst 64kb latency 50ms", slow_mbps * 0.95)
 }
 

@@ -116,6 +116,7 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
         .host
         .runs()
         .any(|run| run.limit() == Some(limit::OFFLOAD));
+    // With one segment per packet over a veth pair the busiest CPU was used for 63 %.
     require(is_limit || busy >= SMALL_PACKETS_BUSY, || {
         format!("the sender is {:.0} % busy", busy * 100.0)
     })?;
@@ -263,6 +264,7 @@ fn off_03(nic: &Nic<'_>) -> Ruling {
     let lro = nic.feature("large-receive-offload")?;
     require(lro.value, || "LRO is off".to_owned())?;
 
+    // A port of a bridge forwards whatever ip_forward is.
     if !nic
         .text("net.master_kind")
         .is_ok_and(|kind| kind.value == "bridge")

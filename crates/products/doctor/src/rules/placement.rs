@@ -55,6 +55,7 @@ fn cpu_10(host: &Host<'_>) -> Ruling {
             .or_else(|_| run.text("server_cpus"))
             .is_ok()
     };
+    // The scheduler chooses other CPUs in the next test for threads that are not bound.
     let is_lasting = other_end(host).is_none() || host.runs().any(is_bound);
     let idle_percent = (1.0 - idle.busy) * 100.0;
 

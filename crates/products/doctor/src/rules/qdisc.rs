@@ -287,6 +287,7 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
     )?;
     drops.or_clear("drops of the qdiscs")?;
 
+    // One drop in 12 million packets is no finding.
     if let Ok(sent) = nic.host.growth(&nic.key("stats64.tx_packets")) {
         let share = to_f64(drops.value) / to_f64(sent.value.max(1));
         require(share >= DROPS_MIN, || {
@@ -368,6 +369,7 @@ fn longer_queue(nic: &Nic<'_>) -> Option<Change> {
             "ip link set dev {}",
             &[("txqueuelen", "net.txqlen", "1000")],
         ),
+        // mq and multiq have no queue of their own, and fq_codel keeps its queue short on purpose.
         "mq" | "multiq" | "fq_codel" => None,
         _ => nic.replace_root("fq_codel", ""),
     }

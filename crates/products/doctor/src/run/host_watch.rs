@@ -74,6 +74,7 @@ impl Watch {
             let mut due = Instant::now();
 
             loop {
+                // Steps count from the start, so that a slow reading does not delay all later ones.
                 due += step;
                 let over = ended.recv_timeout(due.saturating_duration_since(Instant::now()));
                 let mut next = collect(&request);

@@ -134,6 +134,7 @@ impl<'a> Nic<'a> {
             .map(|(name, _)| format!("{prefix}{name}"))
             .collect();
         if class == Class::RxRingFull && keys.is_empty() {
+            // Not `rx_dropped`, which counts packets of unknown protocols and VLANs as well.
             let fallback = self.key("stats64.rx_missed_errors");
             keys.extend(
                 self.host

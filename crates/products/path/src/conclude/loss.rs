@@ -15,10 +15,10 @@ pub struct Implausible {
 /// Datagrams of one direction by the place where they were lost. The parts add up to what is
 /// missing.
 ///
-/// Loss by place. The sending program handed to its kernel the datagrams that it sent and those
-/// that its kernel refused. Drops of queueing discipline and NIC are counted for all traffic of
-/// their host: they are upper bounds, taken in the order of their certainty out of what is missing;
-/// the network is the rest.
+/// The sending program handed to its kernel the datagrams that it sent and those that its kernel
+/// refused. Drops of queueing discipline and NIC are counted for all traffic of their host: they
+/// are upper bounds, taken in the order of their certainty out of what is missing; the network is
+/// the rest.
 ///
 /// # Errors
 /// More distinct datagrams arrived than were sent.

@@ -413,6 +413,7 @@ impl Examination<'_> {
             missing.push(absent::SERVER_FACTS);
         }
 
+        // A test of iperf3 keeps the number of streams that it began with.
         if self.test.spec.streams != Some(1) {
             missing.push(absent::SINGLE_STREAM);
         }

@@ -16,6 +16,8 @@ const SERVER_BUSY: f64 = 0.9;
 const MORE_CLIENT: &str = "more --threads or --procs, more --src, or a second client host";
 
 pub(super) fn limit(facts: &CellFacts) -> Ruling {
+    // A wake-up that was late by a tenth of a latency of 7 us delayed nothing: all of 5,000
+    // requests per second were answered.
     require(!flow::is_met(facts), || {
         "the offered rate was met".to_owned()
     })?;

@@ -18,7 +18,7 @@ pub(super) fn path_09(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 /// Largest difference of the rate in one second from its median of a rate that is steady.
 pub(super) const STEADY_MAX: f64 = 0.1;
 
-/// Fires if the rate is that of a hop between the hosts.
+/// Matches if the rate is that of a hop between the hosts.
 pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
     run.is_limited_by(&[limit::PATH_RATE, limit::PATH])?;

@@ -54,6 +54,7 @@ impl Journal {
             _ => {}
         }
 
+        // A link would lead writes of root to another place.
         let metadata = fs::symlink_metadata(directory).map_err(at(directory))?;
         if !metadata.is_dir() || !is_of_root(&metadata) {
             return Err(Error::failed(format!(
@@ -74,6 +75,7 @@ impl Journal {
                 .read(true)
                 .write(true)
                 .create(true)
+                // The content may be the record of a process that was killed.
                 .truncate(false)
                 .mode(0o600)
                 .open(&path);
@@ -192,6 +194,7 @@ fn parse(text: &str) -> Result<Record, String> {
     record
         .undo
         .iter()
+        // The file is input: root runs no command of it that a fix must not have.
         .try_for_each(|line| permitted(line).map(drop))?;
     Ok(record)
 }

@@ -206,6 +206,7 @@ impl Context<'_> {
         local.port = target.port;
         local.bind = target.bind.clone();
         local.interval = Some(INTERVAL);
+        // Where UDP is blocked no answer comes, and the other phases still have to run.
         local.udp_answer_timeout = Some(UDP_ANSWER_TIMEOUT);
 
         // The address that was reached, so that all tests take one path.
@@ -224,6 +225,7 @@ impl Context<'_> {
         };
         test.streams = plan.streams_max;
         test.end = EndCondition::Duration(whole_seconds(plan.duration_max + RESERVE));
+        // iperf3(1): a rate limits each stream by itself.
         test.pacing.rate_bps = spec
             .rate_bps
             .map(|bps| (bps / u64::from(plan.streams_max.max(1))).max(1));

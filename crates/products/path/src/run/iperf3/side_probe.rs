@@ -132,6 +132,8 @@ impl SideProber {
                 };
 
                 let (remote, last_ns, refusal_wait_ns) = match method {
+                    // Another service sends no refusal, and takes connections without a test as
+                    // well.
                     Method::Port(port) => (SocketAddr::new(remote.ip(), port), u64::MAX, 0),
                     _ => (
                         remote,
