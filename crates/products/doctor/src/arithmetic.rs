@@ -1,5 +1,5 @@
-//! What a link, a bus, a window or a hash can carry at best. Nothing here is measured; everything
-//! can be checked by hand.
+//! Upper bounds of links, buses, windows and hashes. Nothing here is measured; everything can be
+//! checked by hand.
 
 /// Bytes every Ethernet frame costs on the wire beyond its payload: preamble 8, header 14, checksum
 /// 4, gap 12 (IEEE 802.3, clause 4.4.2).
@@ -69,6 +69,7 @@ pub fn tcp_ceiling(speed: f64, mtu_bytes: f64) -> f64 {
 /// packet, not the preamble, checksum and gap the wire needs (`tc-tbf(8)`).
 #[must_use]
 pub fn shaper_payload(rate: f64, mtu_bytes: f64) -> f64 {
+    // IPv4 has 20 bytes, TCP with time stamps 32.
     rate * (mtu_bytes - 52.0) / (mtu_bytes + SHAPER_HEADER_BYTES)
 }
 
@@ -84,7 +85,7 @@ pub fn ring_time_us(entries: f64, mtu_bytes: f64, speed_bps: f64) -> f64 {
     entries / frames_per_second(speed_bps, mtu_bytes) * 1e6
 }
 
-/// What one direction of a PCI Express link carries as payload of data packets, bit/s.
+/// Payload of data packets that one direction of a PCI Express link carries, bit/s.
 ///
 /// `gigatransfers` is the speed of one lane (2.5 for the first generation), `max_payload_bytes` the
 /// negotiated maximum payload. Flow control and descriptors cost about five per cent more, so a bus
@@ -144,7 +145,8 @@ pub fn mathis_bps(mss_bytes: f64, rtt_us: f64, loss: f64) -> f64 {
     mss_bytes * 8e6 / rtt_us * 1.22 / loss.sqrt()
 }
 
-/// How many of `queues` a hash is expected to use for `flows` flows: 10 flows on 8 queues use 5.9.
+/// Expected number of queues, of `queues`, that a hash uses for `flows` flows: 10 flows on 8 queues
+/// use 5.9.
 #[must_use]
 pub fn expected_queues(flows: f64, queues: f64) -> f64 {
     if queues < 1.0 {

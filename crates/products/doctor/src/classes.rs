@@ -205,7 +205,7 @@ pub fn classify(driver: Option<&str>, name: &str) -> Option<Class> {
         .map(|(class, _)| *class)
 }
 
-/// Whether `name` matches `pattern`, in which every `#` is one or more digits.
+/// True if `name` matches `pattern`, in which every `#` is one or more digits.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('#') {
         None => pattern == name,
@@ -216,7 +216,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Whether a counter without a class has a name that suggests errors.
+/// True if a counter without a class has a name that suggests errors.
 #[must_use]
 pub fn looks_like_trouble(name: &str) -> bool {
     let name = name.to_ascii_lowercase();

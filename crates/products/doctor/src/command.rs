@@ -62,7 +62,7 @@ impl Command {
     }
 }
 
-/// Whether a shell and the program take the text for one word that has no other meaning: letters,
+/// True if a shell and the program take the text for one word that has no other meaning: letters,
 /// digits and a few signs, and no sign at its begin, where a hyphen makes an option of it and a dot
 /// a folder above.
 #[must_use]

@@ -107,6 +107,7 @@ fn nominal_speed(snapshot: &mut Snapshot, nic: &str, name: &str) {
         snapshot.set(&kind_key, "loopback", SRC);
     }
 
+    // veth claims 10 Gbit/s and tun 10 Mbit/s, whatever passes.
     let is_virtual = snapshot.text(&kind_key).is_some_and(is_software_kind)
         || snapshot
             .text(&format!("{nic}.drv.name"))
@@ -242,7 +243,8 @@ fn pause_bits(words: &str) -> Option<(bool, bool)> {
     }
 }
 
-/// How the interrupts of an interface spread over the CPUs, from one counter per vector and CPU.
+/// Distribution of the interrupts of an interface over the CPUs, from one counter per vector and
+/// CPU.
 fn interrupts(snapshot: &mut Snapshot, nic: &str) {
     let prefix = format!("{nic}.irq.");
     let mut per_cpu = std::collections::BTreeMap::<String, u64>::new();

@@ -16,6 +16,8 @@ use crate::rules;
 #[must_use]
 pub fn compare(a: &Observed, b: &Observed, only: &[String]) -> Diagnosis {
     let (left, right) = (derive(a.snapshot.clone()), derive(b.snapshot.clone()));
+    // Counters of two texts around a test grew in it: as many overflows as lost datagrams are then
+    // certain, not likely.
     let later = around_test(a, b);
     let mut diagnosis = match &later {
         Some(later) => diagnose(std::slice::from_ref(later), only),
@@ -189,7 +191,7 @@ fn is_off(words: &str) -> bool {
     words == "off" || words == "off [fixed]"
 }
 
-/// What a fact can do to throughput and latency, by the beginning or a part of its key.
+/// Effects of a fact on throughput and latency, by the beginning or a part of its key.
 const IMPACTS: [(&str, u8, &str); 26] = [
     ("link.speed_mbps", 3, "speed of the link"),
     ("link.duplex", 3, "half duplex at least halves the rate"),

@@ -39,6 +39,8 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
     name_target(&mut votes, observed, only);
 
     let mut observed = observed.to_vec();
+    // Rules read the limit as a fact of the run, so that the verdict names a finding and no rule
+    // contradicts it.
     if let Some(name) = vote::winner(&votes) {
         observed
             .iter_mut()
@@ -114,7 +116,7 @@ fn name_target(votes: &mut [(f64, Verdict)], observed: &[Observed], only: &[Stri
     }
 }
 
-/// Whether there were tests, and none of them moved a byte.
+/// True if there were tests, and none of them moved a byte.
 fn is_silent(scope: &Scope<'_>) -> bool {
     scope.runs().next().is_some() && scope.runs().all(|run| run.moved_nothing())
 }
@@ -186,7 +188,7 @@ const EXPLAINS: [(&str, &str); 16] = [
     ("PAU-03", "PATH-01"),
     ("LNK-03", "PATH-15"),
     ("PAU-01", "PATH-15"),
-    // The queue in front of this host's own shaper grows and drops.
+    // The queue of this host's own shaper grows and drops.
     ("QD-01", "PATH-02"),
     ("QD-01", "QD-02"),
     // The same queue, with its direction and its size.
@@ -254,7 +256,7 @@ impl Outcomes {
             });
     }
 
-    /// What another finding explains is no finding of its own.
+    /// Removes findings that another finding explains.
     fn suppress(&mut self) {
         for (cause, explained) in EXPLAINS {
             let causes = self
@@ -266,6 +268,7 @@ impl Outcomes {
                 let here = hosts.iter().any(|host| host == host_of(finding));
                 finding.id == explained
                     && !hosts.is_empty()
+                    // Pause frames and a step in speed at one end lower the rate at the other.
                     && (here || cause.starts_with("PAU") || cause.starts_with("LNK"))
             };
 

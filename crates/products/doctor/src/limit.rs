@@ -1,5 +1,5 @@
-//! What can limit a test: the names of verdicts, the rules that explain each, and the measurement
-//! that distinguishes it from others. Their texts are in [`linerate_model::limit`].
+//! Limits of a test: the names of verdicts, the rules that explain each, and the measurement that
+//! distinguishes it from others. Their texts are in [`linerate_model::limit`].
 
 use linerate_model::limit::limit_sentence;
 
@@ -24,7 +24,7 @@ pub(crate) const SENDER_QUEUE: &str = "nic-queue-tx";
 pub(crate) const REORDERING: &str = "reordering";
 pub(crate) const LINE_RATE: &str = "line-rate";
 
-/// What distinguishes limits that have no measurement of their own.
+/// Measurement that distinguishes limits that have no measurement of their own.
 pub(crate) const LONGER: &str = "measure for longer (-t 30)";
 
 /// One row of [`ALL`].

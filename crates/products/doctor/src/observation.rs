@@ -19,7 +19,7 @@ use crate::scope::Host;
 use crate::slices::slices;
 use crate::timeline::{RunFacts, TestInterval};
 
-/// What one end observed of a test. Sent as JSON.
+/// Observation of a test by one end. Sent as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EndpointObservation {
     /// The host at the end of the test.
@@ -48,6 +48,7 @@ impl EndpointObservation {
     /// When the text is no observation.
     pub fn from_peer(text: &str) -> Result<Self, serde_json::Error> {
         let mut observation: Self = serde_json::from_str(text)?;
+        // Reports print keys: control characters of a peer must not reach a terminal.
         let is_plain = |key: &str| !key.contains(acts);
         observation
             .snapshot
@@ -120,12 +121,14 @@ pub fn diagnose_test(
 /// The fact that the peer runs on this machine, maybe in another network namespace.
 pub const PEER_IS_HERE: &str = "route.peer.is_here";
 
-/// Whether both ends run on one host; `None` where a server that was not observed may be anywhere.
+/// True if both ends run on one host; `None` where a server that was not observed may be anywhere.
 fn is_same_host(client: &Snapshot, server: Option<&Snapshot>) -> Option<bool> {
     match server {
+        // Network namespaces of one machine share its boot id, and its CPUs.
         Some(server) => Some(client.boot_id.is_some() && client.boot_id == server.boot_id),
         None => {
             let is_loopback = client.text("route.peer.dev") == Some("lo");
+            // Otherwise the server is one of the other programs that the advice would end.
             let is_known = is_loopback || client.flag(PEER_IS_HERE).is_some_and(|is_here| is_here);
             is_known.then_some(true)
         }

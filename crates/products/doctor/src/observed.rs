@@ -9,8 +9,8 @@ use crate::period::Period;
 pub struct Observed {
     /// Its facts. Of several readings, the last.
     pub snapshot: Snapshot,
-    /// How its counters grew, if they were read more than once. Counters of the other end of a test
-    /// may be added to it.
+    /// Growth of its counters, if they were read more than once. Counters of the other end of a
+    /// test may be added to it.
     pub period: Option<Period>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) const TICKS_PER_SECOND: f64 = 100.0;
 /// beginning.
 pub(crate) const STEPS_MAX: usize = 600;
 
-/// What facts end with that are lengths of queues.
+/// End of the keys of facts that are lengths of queues.
 const LEVEL: &str = ".backlog";
 
 /// Readings of a value that rises and falls.
@@ -41,7 +41,7 @@ struct Level {
     readings: u64,
 }
 
-/// How much one counter grew.
+/// Growth of one counter.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
     /// Growth over the whole period.
@@ -123,6 +123,7 @@ impl Period {
         for (key, to) in &after.counters {
             if let Some(from) = before.counters.get(key) {
                 self.deltas.entry(key.clone()).or_default().add(*from, *to);
+                // The load of a CPU needs all of its states, also those that did not grow.
                 if *from != *to || key.starts_with("cpu.") {
                     step.deltas.entry(key.clone()).or_default().add(*from, *to);
                 }

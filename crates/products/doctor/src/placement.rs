@@ -10,7 +10,7 @@ use crate::arithmetic::to_f64;
 use crate::ruling::{NoMatch, unknown};
 use crate::scope::{Host, Nic, Scope};
 
-/// Groups of CPUs that are looked at.
+/// Groups of CPUs that are compared.
 const GROUPS_MAX: usize = 512;
 /// CPUs of each kind of work whose neighbours are reported.
 const CPUS_SHOWN: usize = 8;
@@ -187,7 +187,7 @@ fn shared(host: &Host<'_>, cpus: &[u32]) -> Vec<SharedCpus> {
     found
 }
 
-/// Whether two CPUs have this resource in common: `core`, `l2`, `l3` or `node`.
+/// True if two CPUs have this resource in common: `core`, `l2`, `l3` or `node`.
 pub(crate) fn share(host: &Host<'_>, resource: &str, cpus: [u32; 2]) -> bool {
     groups(host, resource).any(|group| cpus.iter().all(|cpu| group.contains(cpu)))
 }

@@ -42,7 +42,7 @@ impl ProofPlan {
         (run_s > 0).then_some(Self { runs, run_s })
     }
 
-    /// Whether the fix is applied in a run: A B B A, in which a drift over time cancels out.
+    /// True if the fix is applied in a run: A B B A, in which a drift over time cancels out.
     #[must_use]
     pub fn has_fix(run: u32) -> bool {
         matches!(run % BLOCK, 1 | 2)
@@ -69,7 +69,7 @@ const EFFECT_MIN: f64 = 0.02;
 /// An interval within this distance of 1 excludes any effect that matters.
 const SAME_MAX: f64 = 0.05;
 
-/// What a fix does to the rate.
+/// Effect of a fix on the rate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Proof {
     /// Always [`PROOF_SCHEMA`].
@@ -85,7 +85,7 @@ pub struct Proof {
     pub commands: Vec<String>,
     /// Commands that restored the former settings.
     pub undo: Vec<String>,
-    /// What was measured.
+    /// Measured effect.
     #[serde(flatten)]
     pub effect: Effect,
 }
@@ -101,9 +101,9 @@ pub struct Effect {
     pub ratio: f64,
     /// Where the true ratio lies.
     pub interval: Interval,
-    /// How often such an interval holds the true ratio, 0 to 1.
+    /// Probability with which such an interval holds the true ratio, 0 to 1.
     pub confidence: f64,
-    /// What follows.
+    /// Conclusion from ratio and interval.
     pub result: ProofResult,
 }
 

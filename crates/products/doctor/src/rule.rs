@@ -53,7 +53,7 @@ pub struct Rule {
     pub explanation: &'static str,
     /// Manual page, standard or document.
     pub reference: &'static str,
-    /// What it is applied to.
+    /// Object that it is applied to, and its judge.
     pub(crate) judge: Judge,
 }
 
@@ -123,7 +123,7 @@ impl Rule {
     }
 }
 
-/// What a rule is applied to.
+/// Object that a rule is applied to, with the function that judges it.
 #[derive(Debug)]
 pub(crate) enum Judge {
     /// Every interface of every host.

@@ -24,9 +24,9 @@ pub(crate) enum NoMatch {
 pub(crate) struct Unknown {
     /// Keys of the missing facts and why each is missing.
     pub(crate) missing: Vec<(String, String)>,
-    /// What the known facts suggest.
+    /// Cause that the known facts suggest.
     pub(crate) suspicion: Option<String>,
-    /// How to get a measurement that decides.
+    /// Advice for a measurement that decides.
     pub(crate) advice: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl<T> Suspect for Result<T, NoMatch> {
     }
 }
 
-/// What a rule that fires adds to its text.
+/// Details that a rule that fires adds to its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Match {
     pub(crate) evidence: Vec<Evidence>,
@@ -94,7 +94,7 @@ pub(crate) struct Match {
     pub(crate) advice: Option<String>,
     pub(crate) persist: Option<String>,
     pub(crate) needs: Vec<String>,
-    /// What it concerns, where that is not all of what the rule is applied to.
+    /// Objects that it concerns, where these are not all that the rule is applied to.
     pub(crate) subjects: Vec<String>,
 }
 

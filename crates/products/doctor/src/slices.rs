@@ -62,6 +62,7 @@ fn slice(
     (from, to): (f64, f64),
     step: impl Fn(&Observed) -> Option<Period>,
 ) -> Slice {
+    // Samples of the host and intervals of the test begin at different times.
     let middle = f64::midpoint(from, to);
     let observed = observed.iter().map(|one| {
         let mut part = one.clone();

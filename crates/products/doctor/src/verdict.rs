@@ -22,6 +22,8 @@ pub(crate) const NO_DATA: &str = "the test moved no data";
 const IDLE_BYTES_PER_SECOND: f64 = 125_000.0;
 
 pub(crate) fn verdict(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
+    // A path that drops every large packet leaves the interfaces idle, and its cause is known all
+    // the same.
     if let Some(refusal) = refusal(scope).filter(|_| !is_blocked(scope, findings)) {
         let mut verdict = Verdict::default();
         verdict.verdict = NO_LOAD.to_owned();
@@ -31,10 +33,11 @@ pub(crate) fn verdict(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdi
     cause(scope, findings)
 }
 
-/// What limits in a part of the time; `None` where nothing happened in it.
+/// Limit in a part of the time; `None` where nothing happened in it.
 pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Option<Verdict> {
     let tested = scope.runs().any(|run| run.goodput_bps().is_ok());
     let cause = (tested || !is_idle(scope)).then(|| cause(scope, findings))?;
+    // Counters or settings prove these limits. Elimination is for the others, and for loss.
     let is_certain = Limit::of(&cause.verdict).is_some_and(|limit| limit.is_certain)
         || cause.verdict == SLOW_START;
     if is_certain && !scope.runs().any(|run| is_about_loss(&cause, &run)) {
@@ -52,6 +55,7 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
         }
 
         let confidence = match name {
+            // Without counters of the receiver its host cannot be distinguished from the path.
             limit::PATH_OR_RECEIVER => Confidence::Low,
             _ if elimination::are_rivals_measured(scope, &run) => Confidence::High,
             _ => Confidence::Medium,
@@ -60,9 +64,9 @@ pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Opti
     }))
 }
 
-/// What the path between the hosts limits in the loads of an examination, as a whole: a steady rate
-/// is that of its narrowest hop. One name for all of the time, since slices of it can lack what
-/// shows the hop. `None` for other tests.
+/// Limit of the loads of an examination by the path between the hosts, as a whole: a steady rate is
+/// that of its narrowest hop. One name for all of the time, since slices of it can lack what shows
+/// the hop. `None` for other tests.
 pub(crate) fn path_of_examination(scope: &Scope<'_>) -> Option<Verdict> {
     let mut loads = scope.runs().filter(Run::is_examined).peekable();
     let label = loads.peek()?.label();
@@ -104,6 +108,8 @@ fn more_specific(
     run: &Run<'_>,
 ) -> Option<&'static str> {
     match name {
+        // Without segmentation offload each packet crosses the stack by itself, which fills the
+        // CPU.
         limit::HOST_CPU | limit::SENDER_CPU if strongest(findings, "OFF-01").is_some() => {
             Some(limit::OFFLOAD)
         }
@@ -116,7 +122,7 @@ fn more_specific(
     }
 }
 
-/// Whether the place that lost most datagrams decides instead of this cause: a rate that was
+/// True if the place that lost most datagrams decides instead of this cause: a rate that was
 /// reached, or drops of any number.
 fn is_about_loss(cause: &Verdict, run: &Run<'_>) -> bool {
     let is_rate = cause.verdict == limit::CONFIGURED_RATE && run.reaches_its_target();
@@ -129,7 +135,7 @@ const TARGET_REACHED: &str = "the target rate is reached";
 
 pub(crate) const SLOW_START: &str = "slow-start";
 
-/// What limits, given that there was load.
+/// Limit, given that there was load.
 fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let invalid = findings
         .iter()
@@ -263,7 +269,7 @@ fn rank(limit: &Limit, finding: &Finding, is_pasted: bool) -> Option<u8> {
     }
 }
 
-/// Whether a finding is about an interface that no test used.
+/// True if a finding is about an interface that no test used.
 fn is_elsewhere(scope: &Scope<'_>, finding: &Finding) -> bool {
     let nic = scope.nics().find(|nic| nic.subject() == finding.subject);
     // The data of a test passes software interfaces on its way, as an ifb with a shaper.
@@ -283,9 +289,10 @@ fn is_elsewhere(scope: &Scope<'_>, finding: &Finding) -> bool {
         })
 }
 
-/// Whether a finding explains this of two limits of one rule: a thread that reads too slowly, or
+/// True if a finding explains this of two limits of one rule: a thread that reads too slowly, or
 /// interrupt work; loss between the hosts, or one whose place is not known.
 fn explains(limit: &Limit, finding: &Finding) -> bool {
+    // CPU-02 matches for the thread or for interrupt work; its first fact shows which.
     let is_softirq = finding
         .evidence
         .first()
@@ -393,7 +400,7 @@ fn refusal(scope: &Scope<'_>) -> Option<String> {
     is_idle(scope).then(|| "the interfaces were idle during the window".to_owned())
 }
 
-/// Whether a test moved nothing because of a cause that is certain.
+/// True if a test moved nothing because of a cause that is certain.
 fn is_blocked(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> bool {
     let is_found = |limit: &Limit| {
         limit
@@ -407,7 +414,7 @@ fn is_blocked(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> bool {
             .any(|limit| limit.is_certain && is_found(limit))
 }
 
-/// Whether nothing worth explaining crossed an interface of any host.
+/// True if nothing worth explaining crossed an interface of any host.
 pub(crate) fn is_idle(scope: &Scope<'_>) -> bool {
     let periods = scope
         .hosts

@@ -59,6 +59,7 @@ fn ranked(
     let mut sure = confidence(share);
 
     if let Some((part, rival)) = second {
+        // The winner of a smaller lead changes from run to run of the same test.
         if share - part < CLEAR_LEAD {
             verdict.sentence = undecided(&verdict, &rival.verdict);
             sure = Confidence::Low;
@@ -97,7 +98,7 @@ fn undecided(winner: &Verdict, rival: &str) -> String {
     format!("undecided between {winner} and {rival}: {experiment} to tell them apart{named}")
 }
 
-/// What limited for most of the time, where there is a vote.
+/// Limit for most of the time, where there is a vote.
 pub(crate) fn winner(votes: &[(f64, Verdict)]) -> Option<String> {
     let is_enough = votes.len() >= SLICES_MIN;
     is_enough
@@ -127,7 +128,7 @@ fn steady(votes: &[(f64, Verdict)]) -> Vec<(f64, Verdict)> {
     }
 }
 
-/// What the totals suggest and no single interval shows.
+/// Verdict that the totals suggest and no single interval shows.
 fn unproven(whole: &Verdict) -> Verdict {
     let mut decided = Verdict::default();
     decided.verdict = UNKNOWN.to_owned();

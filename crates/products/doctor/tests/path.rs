@@ -21,11 +21,11 @@ use linerate_model::stored_name;
 use serde_json::json;
 
 const SECONDS: u64 = 8;
-/// Of every host that is not described otherwise.
+/// Facts of every host that is not described otherwise.
 const HOST: &str = "route.peer.dev=e nic.e.net.mtu=1500 nic.e.link.speed_mbps=1000 \
                     nic.e.qdisc.root.kind=fq_codel nic.e.qdisc.root.backlog=0 \
                     cgroup.cpu.max=max_100000 +firewall.drops=0 @cpu0:user=4";
-/// Of every report.
+/// Values of every report.
 const REPORT: &str = "idle.rtt=12 idle.tcp=12";
 const PHASE: &str =
     "lost=0 spread=0.4 retransmits=0 notsent=50000 rwnd=0 cpu_here=0.04 cpu_there=0.04";

@@ -43,7 +43,7 @@ fn words_of(bytes: &[u8]) -> [u64; 4] {
     [(); 4].map(|()| words.next().unwrap_or_default())
 }
 
-/// Times as they are; a number divisible by 256 stands for one that is absent.
+/// Times as they are; a number divisible by 256 means one that is absent.
 fn sample(words: [u64; 4]) -> ProbeSample {
     let [t1, t2, t3, t4] = words;
     let present = |ns: u64| (!ns.is_multiple_of(256)).then_some(ns);

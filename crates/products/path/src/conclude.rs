@@ -1,4 +1,4 @@
-//! A report of what the phases of an examination brought.
+//! Report of the results of the phases of an examination.
 
 mod ceiling;
 mod clock;
@@ -38,28 +38,28 @@ use series::arrived_bytes;
 use unmeasured::has_silent_direction;
 pub use unmeasured::{is_partial, unmeasured};
 
-/// What was measured, and what is known beside it.
+/// Measurements, and facts beside them.
 #[derive(Debug, Clone)]
 pub struct ConcludeInput {
     /// The other end.
     pub target: PathTarget,
-    /// What was asked for.
+    /// Requested examination.
     pub spec: PathSpec,
-    /// Whether all phases reached their end.
+    /// Completeness: whether all phases reached their end.
     pub state: PathState,
     /// From start to end in ns.
     pub elapsed_ns: u64,
-    /// How often the control connection was made anew.
+    /// Number of times the control connection was established again.
     pub resumed: u32,
     /// Most other tests of the server at the same time; absent where it does not report them.
     pub concurrent_max: Option<u32>,
-    /// What the samples in [`PhaseResult::udp`] are.
+    /// Kind of the samples in [`PhaseResult::udp`].
     pub probe: ProbeKind,
     /// In the order in which they ran.
     pub phases: Vec<PhaseResult>,
     /// Searches for the highest rate.
     pub ladders: Vec<RateLadder>,
-    /// What is known of the clocks beside the probes.
+    /// Facts about the clocks beside the probes.
     pub clock: ClockFacts,
     /// Limits of the rate from server to client, its streams not counted.
     pub ceiling_down: CeilingFacts,
@@ -84,7 +84,7 @@ impl ConcludeInput {
     }
 }
 
-/// What all parts of a report depend on.
+/// Values that all parts of a report depend on.
 struct Context<'a> {
     input: &'a ConcludeInput,
     clock: Option<Clock>,
@@ -238,7 +238,7 @@ fn one_direction(phases: &[LoadPhase]) -> impl Iterator<Item = &LoadPhase> {
         .filter(|phase| matches!(phase.kind, PhaseKind::Down | PhaseKind::Up))
 }
 
-/// What each load adds to the delay.
+/// Increase of the delay by each load.
 fn added(phases: &[LoadPhase]) -> Vec<(PhaseKind, Option<i64>)> {
     phases
         .iter()

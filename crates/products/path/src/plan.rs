@@ -16,7 +16,7 @@ pub use capacity::CapacitySearch;
 pub use ladder::{Ladder, LadderPlan, LadderStep};
 pub use saturation::{LoadPlan, Saturation};
 
-/// What the other end takes part in.
+/// Phases and features that the other end supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// Its protocol.
@@ -60,14 +60,14 @@ impl Offer {
 /// A phase that is to be run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedPhase {
-    /// What both ends agree on. The rate is absent where it depends on what was found before: see
-    /// [`PlannedPhase::rate`].
+    /// Parameters that both ends agree on. The rate is absent where it depends on what was found
+    /// before: see [`PlannedPhase::rate`].
     pub spec: PhaseSpec,
     /// It does not end before.
     pub duration_min: Duration,
     /// It has ended by then.
     pub duration_max: Duration,
-    /// How its load is steered; absent without load.
+    /// Steering of its load; absent without load.
     pub load: Option<LoadPlan>,
     /// Rate of its datagrams.
     pub rate: DatagramRate,
@@ -82,7 +82,7 @@ pub enum DatagramRate {
     Fixed(u64),
     /// Half of the rate that was found in this direction.
     HalfOf(PathDirection),
-    /// So many per second.
+    /// This number of datagrams per second.
     PerSecond(u32),
 }
 
@@ -102,9 +102,9 @@ pub struct PlannedTest {
 /// Most streams of one phase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StreamsMax {
-    /// Of a load, per direction.
+    /// Streams of a load, per direction.
     pub loads: u32,
-    /// Of requests and responses.
+    /// Streams of requests and responses.
     pub transactions: u32,
 }
 
@@ -374,6 +374,7 @@ fn load_plan(kind: PhaseKind, spec: &PathSpec, offer: &Offer, duration_max: Dura
         _ => None,
     };
     let is_draft = spec.profile == Profile::Draft09;
+    // draft-09 has 5 s "for now, pending investigation"; draft-08 had 1 s.
     let interval = Duration::from_secs(if is_draft { 5 } else { 1 });
 
     let streams_max = spec
@@ -389,7 +390,10 @@ fn load_plan(kind: PhaseKind, spec: &PathSpec, offer: &Offer, duration_max: Dura
     };
 
     let (first, step) = match spec.streams {
+        // All streams that the user sets run from the start: RTT and RPM of a load that began with
+        // one were those of one stream.
         Some(_) => (streams_max, 0),
+        // INP and INC of the draft.
         None if is_draft => (1, 1),
         None => (STREAMS_STEP, STREAMS_STEP),
     };

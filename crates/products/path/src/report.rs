@@ -75,10 +75,10 @@ struct Diagnosed<'a> {
     samples: &'a [SampleSeries],
 }
 
-/// How much a report shows.
+/// Level of detail of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Depth {
-    /// What most readers need.
+    /// Content that most readers need.
     Short,
     /// All of it.
     Long,
@@ -96,7 +96,7 @@ fn document(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: Depth) ->
     }
 }
 
-/// What qualifies the whole report.
+/// Remarks that qualify the whole report.
 fn remarks(report: &PathReport) -> Vec<String> {
     let mut remarks = Vec::new();
     if report.target.dialect == Dialect::Iperf3 {

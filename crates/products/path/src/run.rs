@@ -35,7 +35,7 @@ pub use observers::Observers;
 pub struct Examined {
     /// The report.
     pub report: PathReport,
-    /// What limits the path; absent where no load was measured.
+    /// Limit of the path; absent where no load was measured.
     pub diagnosis: Option<Diagnosis>,
     /// Single probes, where they are wanted.
     pub samples: Vec<SampleSeries>,

@@ -10,22 +10,22 @@ use linerate_model::path::PathSpec;
 
 pub use host_port::host_and_port;
 
-/// What is examined, and how.
+/// Object and options of an examination.
 #[derive(Debug, Clone)]
 pub struct PathTest {
     /// The server.
     pub target: Target,
     /// Phases, time and data.
     pub spec: PathSpec,
-    /// What its identity must be.
+    /// Demands on its identity.
     pub identity: IdentityOptions,
     /// The server's facts are wanted for the diagnosis.
     pub wants_facts: bool,
     /// Longest wait for a server that is busy.
     pub wait_max: Duration,
-    /// How often the examination is repeated, at least once.
+    /// Number of examinations, at least one.
     pub repeat: u32,
-    /// What measures the delay beside the tests of an iperf3 server.
+    /// Probe that measures the delay beside the tests of an iperf3 server.
     pub side_probe: SideProbe,
     /// The result has every single probe.
     pub wants_samples: bool,
@@ -49,7 +49,7 @@ impl PathTest {
     }
 }
 
-/// What measures the delay beside the tests of an iperf3 server.
+/// Probe that measures the delay beside the tests of an iperf3 server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SideProbe {
     /// The first of the others that works.
@@ -66,7 +66,7 @@ pub enum SideProbe {
     None,
 }
 
-/// What the user demands of the server's identity.
+/// Demands of the user on the server's identity.
 #[derive(Debug, Clone, Default)]
 pub struct IdentityOptions {
     /// Fingerprint of its key: `sha256:…`.

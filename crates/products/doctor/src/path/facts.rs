@@ -209,8 +209,8 @@ fn run_facts(
     facts
 }
 
-/// What this end sent and the server received. Where no packet sizes were probed they show whether
-/// full-size packets pass.
+/// Volumes that this end sent and the server received. Where no packet sizes were probed they show
+/// whether full-size packets pass.
 fn volumes(facts: &mut RunFacts, phase: &LoadPhase) {
     let senders = phase
         .stream_info
@@ -345,8 +345,8 @@ fn interval(second: &Second) -> TestInterval {
     }
 }
 
-/// How the rate develops. The streams of a load start one after the other, so its first seconds are
-/// no start-up of one test.
+/// The rate over time. The streams of a load start one after the other, so its first seconds are no
+/// start-up of one test.
 fn over_time(facts: &mut RunFacts, seconds: &[Second]) {
     /// Moving averages that are stable, draft-ietf-ippm-responsiveness-09.
     const LAST: usize = 4;
@@ -391,7 +391,7 @@ fn over_time(facts: &mut RunFacts, seconds: &[Second]) {
     set(facts, known);
 }
 
-/// What the kernel of a sender reports about its streams of one direction, over a phase of
+/// Facts that the kernel of a sender reports about its streams of one direction, over a phase of
 /// `elapsed_ns`. Empty without streams in that direction.
 #[must_use]
 pub fn sender_facts(
@@ -411,6 +411,7 @@ pub fn sender_facts(
         .flatten();
     insert(&mut facts, "notsent_bytes", waiting.map(Value::from));
 
+    // A sum without one of the streams would be too low.
     if tcp.is_empty() || tcp.len() < senders.len() {
         return facts;
     }
@@ -487,8 +488,8 @@ pub fn sender_facts(
     facts
 }
 
-/// What the senders waited for. Streams that start later cannot be busy all the time, so the
-/// busiest one counts.
+/// Conditions that the senders waited for. Streams that start later cannot be busy all the time, so
+/// the busiest one counts.
 fn waited_for(facts: &mut RunFacts, tcp: &[TcpInterval], elapsed_ns: u64) {
     let limits: Option<Vec<TcpLimits>> = tcp.iter().map(|tcp| tcp.limits).collect();
     let Some(limits) = limits else { return };

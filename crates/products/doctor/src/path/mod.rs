@@ -20,7 +20,7 @@ use facts::busiest_thread;
 
 pub use facts::{PathRun, path_runs, record_path, sender_facts};
 
-/// What was observed during one load phase beside the report.
+/// Observations during one load phase beside the report.
 #[derive(Debug)]
 pub struct ObservedPhase {
     /// Which phase.
@@ -29,7 +29,7 @@ pub struct ObservedPhase {
     pub client: Option<EndpointObservation>,
     /// The server's host, where it sends its facts.
     pub server: Option<EndpointObservation>,
-    /// What the server measured; has the state of its senders.
+    /// Measurements of the server; has the state of its senders.
     pub remote: Option<EndpointPhase>,
 }
 
@@ -160,7 +160,7 @@ fn give(run: &PathRun, client: &mut EndpointObservation, server: Option<&mut End
     }
 }
 
-/// What the directions together show. Counters belong to one phase each, so they are left out.
+/// Findings of the directions together. Counters belong to one phase each, so they are left out.
 fn across(runs: &[PathRun], (client, server): (Snapshot, Option<Snapshot>)) -> Diagnosis {
     const SRC: &str = "test";
 

@@ -9,7 +9,7 @@ use linerate_model::stats::range;
 
 use crate::proof::{Proof, ProofResult, Rates};
 
-/// What a fix does to the rate, as text.
+/// Effect of a fix on the rate, as text.
 #[must_use]
 pub fn proof(proof: &Proof, style: Style) -> String {
     let effect = &proof.effect;
@@ -53,7 +53,7 @@ pub fn proof(proof: &Proof, style: Style) -> String {
     .text(style)
 }
 
-/// The same as a JSON object.
+/// Effect of a fix on the rate, as a JSON object.
 #[must_use]
 pub fn proof_json(proof: &Proof) -> String {
     pretty_json(proof)

@@ -115,6 +115,7 @@ pub(super) const RULES: &[Rule] = &[
 const FULL: f64 = 0.985;
 
 fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    // A shaper is known from its settings, a line rate may be concluded from the goodput alone.
     let is_shaped = scope.nics().any(|nic| super::qdisc::is_shaped(&nic));
     let judged = |run: &Run<'_>| {
         require(!is_shaped, || {
@@ -127,7 +128,7 @@ fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     runs.chain(payload_rows(scope, payload_row)).collect()
 }
 
-/// Whether the link of this host is full.
+/// Matches if the link of this host is full.
 pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
     if run.is("same_host") {
         return inapplicable(
@@ -339,6 +340,7 @@ fn sys_03(host: &Host<'_>) -> Ruling {
 
     Ok(matched()
         .read(&waiting, format!("at most half of {} ports", ports.value))
+        // Not tcp_tw_recycle, which Linux 4.12 removed.
         .sysctl(host, "net.ipv4.tcp_tw_reuse", "1")
         .advice("wait 60 s between tests, or keep connections open"))
 }

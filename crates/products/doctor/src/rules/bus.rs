@@ -212,6 +212,7 @@ fn pci_03(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 fn shared_card_noted(host: &Host<'_>) -> Ruling {
     let same = host.number("cards.same_card_bps")?;
     let apart = host.number("cards.two_cards_bps")?;
+    // Two ports of one card reached 36.2 Gbit/s, of 42.3 over two cards.
     require(same.value < 0.9 * apart.value, || {
         "as fast as over two cards".to_owned()
     })?;

@@ -206,6 +206,7 @@ fn cpu_03(host: &Host<'_>) -> Ruling {
             })?;
     let driver = host.text("cpu.freq.driver")?;
     let saving = match governor.value {
+        // The governor of this name of intel_pstate raises the clock with the load.
         "powersave" => driver.value == "acpi-cpufreq",
         "ondemand" | "schedutil" | "conservative" => true,
         _ => false,

@@ -24,7 +24,7 @@ pub fn run_flags(load: &LoadResult) -> Vec<Flag> {
     flags
 }
 
-/// Whether the first and the second half of the window differ by more than 5 %, and by more than
+/// True if the first and the second half of the window differ by more than 5 %, and by more than
 /// chance explains: of few answers the halves always differ.
 fn is_unsteady(load: &LoadResult) -> bool {
     const DEVIATIONS: f64 = 3.0;
@@ -48,6 +48,7 @@ fn is_unsteady(load: &LoadResult) -> bool {
     let both = first + second;
     let apart = (first - second).abs();
 
+    // Counts of independent answers have their square root as standard deviation.
     apart > STEADY * both / 2.0 && apart > DEVIATIONS * both.sqrt()
 }
 

@@ -147,6 +147,7 @@ fn pau_02(nic: &Nic<'_>) -> Ruling {
         "pause is not configured".to_owned()
     })?;
 
+    // Drivers of Intel's 10G ports show their own advertisement alone.
     if nic.text("pause.resolved").is_err() && nic.text("pause.advertised").is_ok() {
         return unknown(
             nic.key("pause.partner"),

@@ -56,7 +56,7 @@ const FLOW_QUEUE_MIN_US: f64 = 30_000.0;
 /// New connections that wait for this part of what the streams of the load wait use the same queue.
 const SHARED_MIN: f64 = 0.5;
 
-/// What waits in the queueing discipline of the sending host.
+/// Data that waits in the queueing discipline of the sending host.
 #[derive(Debug)]
 struct OwnQueue<'a> {
     nic: Nic<'a>,
@@ -168,7 +168,7 @@ fn in_discipline(queue: &OwnQueue<'_>) -> Match {
 }
 
 fn in_socket(run: &Run<'_>, waiting: &Reading<f64>, us: f64) -> Match {
-    /// What is usual where delays matter.
+    /// Usual limit of unsent data where delays matter.
     const LOWAT_BYTES: f64 = 131_072.0;
 
     const KEY: &str = "net.ipv4.tcp_notsent_lowat";
@@ -207,8 +207,8 @@ fn shorter_queue(nic: &Nic<'_>) -> Option<Change> {
     }
 }
 
-/// The same token bucket with a queue of 20 ms, where its queue is longer (tc-tbf(8): `limit` is
-/// `burst` and what waits for tokens).
+/// Change to the same token bucket with a queue of 20 ms, where its queue is longer (tc-tbf(8):
+/// `limit` is `burst` and what waits for tokens).
 fn shorter_tbf(bucket: &Command) -> Option<Change> {
     const QUEUE_S: f64 = 0.02;
 
@@ -281,6 +281,7 @@ fn lat_02(run: &Run<'_>) -> Ruling {
     }
 
     matched = sharing(run, matched);
+    // Without facts of the server its own queue cannot be distinguished from that of the path.
     if own.is_none() {
         let server = "a server that sends facts (`linerate serve --facts all`) shows whether the \
                       queue is its own";
@@ -312,6 +313,7 @@ fn path_queues(run: &Run<'_>, own_us: f64) -> Result<Vec<PathQueue>, NoMatch> {
     let (up, down) = (run.number("queue_up_us"), run.number("queue_down_us"));
     if up.is_err() && down.is_err() {
         let (idle, loaded) = (run.number("rtt_idle_us")?, run.number("rtt_loaded_us")?);
+        // Data that waits in the sending host is no queue of the path (LAT-01).
         let us = loaded.value - idle.value - own_us;
         return Ok(vec![PathQueue {
             direction: "",
@@ -344,7 +346,7 @@ fn path_queues(run: &Run<'_>, own_us: f64) -> Result<Vec<PathQueue>, NoMatch> {
         .collect())
 }
 
-/// Whether new connections wait as long as the streams of the load.
+/// Adds whether new connections wait as long as the streams of the load.
 fn sharing(run: &Run<'_>, matched: Match) -> Match {
     let added = |loaded: &str, idle: &str| {
         Some(run.number(loaded).ok()?.value - run.number(idle).ok()?.value)

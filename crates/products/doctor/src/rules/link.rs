@@ -121,6 +121,7 @@ fn lnk_01(nic: &Nic<'_>) -> Ruling {
         }
         Err(_) => {
             let ours = nic.number("link.modes.ours_max_mbps")?;
+            // Without the partner's modes a lower speed is a fault only of a port that negotiates.
             if speed.value < ours.value {
                 let negotiated = nic.flag("link.autoneg")?;
                 require(negotiated.value, || {
@@ -271,7 +272,7 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
         )))
 }
 
-/// What the slower end of a wire or path loses because its peer sends faster, as evidence, and the
+/// Loss of the slower end of a wire or path because its peer sends faster, as evidence, and the
 /// speed of that end in Mbit/s.
 pub(super) fn losses_behind_step(nic: &Nic<'_>) -> Result<(Match, f64), NoMatch> {
     nic.wired()?;
@@ -347,6 +348,7 @@ fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
             retransmits.value
         )
     })?;
+    // Behind a step in speed the other direction loses nothing, unlike on a damaged link.
     require(outbound.value >= ceiling, || {
         format!("{:.0} Mbit/s in the other direction", outbound.value / 1e6)
     })?;
@@ -363,7 +365,7 @@ fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
         .read(&outbound, "the other direction is near line rate"))
 }
 
-/// Whether the host of a run received in it. What a server prints names no direction.
+/// True if the host of a run received in it. The output of a server names no direction.
 fn receives_in(run: &Run<'_>) -> Option<bool> {
     match run.part() {
         Some(part) => Some(part == "receiver"),
@@ -394,6 +396,7 @@ pub(super) fn pace_command(device: &str, slow_mbps: f64) -> String {
 }
 
 fn pace_parameters(slow_mbps: f64) -> String {
+    // At the full rate tbf lets 956 Mbit/s of payload through, where 1 GbE carries 941.
     format!("rate {:.0}mbit burst 64kb latency 50ms", slow_mbps * 0.95)
 }
 
@@ -568,7 +571,7 @@ fn lnk_08(nic: &Nic<'_>) -> Ruling {
     )))
 }
 
-/// Whether another port carries what this one does not: of this host, or of the other host in a
+/// True if another port carries what this one does not: of this host, or of the other host in a
 /// pasted text.
 fn is_spare(nic: &Nic<'_>) -> bool {
     let is_up =

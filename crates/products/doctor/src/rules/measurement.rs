@@ -351,6 +351,7 @@ fn tool_04(run: &Run<'_>) -> Ruling {
     }
 
     let seconds = run.number("seconds")?;
+    // Slow start and the growth of buffers lower the average of a short test.
     if seconds.value < 5.0 {
         return Ok(matched()
             .read(&seconds, "at least 5 s")
@@ -427,6 +428,7 @@ fn tool_06(run: &Run<'_>) -> Ruling {
     }
 
     let rate = run.goodput_bps()?;
+    // iperf3 counts its default of 1 Mbit/s as 1,048,576 bit/s.
     let default = 1.05e6;
     require((rate.value - default).abs() <= 0.05 * default, || {
         "not at the default rate".to_owned()
@@ -475,6 +477,7 @@ fn meta_01(nic: &Nic<'_>) -> Ruling {
 
     nic.text("drv.name")?;
     let counters = nic.host.snapshot.counters_under(&prefix);
+    // Such drivers exist: r8169 keeps `rx_missed` in 16 bits.
     let narrow = counters.filter(|(_, counter)| counter.width.is_some() && counter.v > 0);
     let Some((name, counter)) = narrow.min_by_key(|(_, counter)| counter.width) else {
         return match nic.host.snapshot.counters_under(&prefix).next() {
@@ -551,7 +554,7 @@ fn meta_02(host: &Host<'_>) -> Ruling {
         ))
 }
 
-/// Whether per-packet statistics of a virtual switch may be judged at all.
+/// Continues if per-packet statistics of a virtual switch may be judged at all.
 pub(super) fn under_load(host: &Host<'_>) -> Result<(), crate::ruling::NoMatch> {
     match meta_02(host) {
         Ok(_) => unknown(

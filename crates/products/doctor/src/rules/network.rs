@@ -1,4 +1,4 @@
-//! What happens between the hosts: policers, queues, hashing, loss.
+//! Conditions between the hosts: policers, queues, hashing, loss.
 
 mod directions;
 mod hashing;

@@ -208,6 +208,7 @@ fn nic_05(nic: &Nic<'_>) -> Ruling {
     let damage = nic
         .growth(Class::RxPhyError)
         .map_or(0, |damage| damage.value);
+    // `rx_errors` joins several causes, and a counter of overflows with 16 bits may have wrapped.
     let explained = overflow.value.saturating_add(damage);
     let rest = errors.value.saturating_sub(explained);
     require(rest > explained.saturating_mul(10).max(1), || {

@@ -116,6 +116,7 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
         .host
         .runs()
         .any(|run| run.limit() == Some(limit::OFFLOAD));
+    // With one segment per packet over a veth pair the busiest CPU was used for 63 %.
     require(is_limit || busy >= SMALL_PACKETS_BUSY, || {
         format!("the sender is {:.0} % busy", busy * 100.0)
     })?;
@@ -128,7 +129,8 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
         .fix_of_tokens(change))
 }
 
-/// What segmentation needs, as ethtool(8) names it, and the kernel's features behind each name.
+/// Features that segmentation needs, as ethtool(8) names them, and the kernel's features behind
+/// each name.
 const SWITCHES: [(&str, &[&str]); 4] = [
     (
         "tx",
@@ -151,7 +153,7 @@ const SWITCHES: [(&str, &[&str]); 4] = [
     ("gso", &["generic-segmentation-offload"]),
 ];
 
-/// Whether the first feature that can be switched is off, and on request: one that waits for
+/// True if the first feature that can be switched is off, and on request: one that waits for
 /// another returns with it.
 fn is_switched_off(nic: &Nic<'_>, features: &[&str]) -> bool {
     let words = |feature: &&str| {
@@ -262,6 +264,7 @@ fn off_03(nic: &Nic<'_>) -> Ruling {
     let lro = nic.feature("large-receive-offload")?;
     require(lro.value, || "LRO is off".to_owned())?;
 
+    // A port of a bridge forwards whatever ip_forward is.
     if !nic
         .text("net.master_kind")
         .is_ok_and(|kind| kind.value == "bridge")

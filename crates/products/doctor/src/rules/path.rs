@@ -295,7 +295,7 @@ fn mtu_02(host: &Host<'_>) -> Ruling {
         .advice(clamp(host)))
 }
 
-/// What a router does for the TCP connections of hosts that cannot be changed.
+/// Setting of a router for the TCP connections of hosts that cannot be changed.
 fn clamp(host: &Host<'_>) -> String {
     /// IPv4 and TCP without options.
     const HEADERS_BYTES: f64 = 40.0;

@@ -55,6 +55,7 @@ fn cpu_10(host: &Host<'_>) -> Ruling {
             .or_else(|_| run.text("server_cpus"))
             .is_ok()
     };
+    // The scheduler chooses other CPUs in the next test for threads that are not bound.
     let is_lasting = other_end(host).is_none() || host.runs().any(is_bound);
     let idle_percent = (1.0 - idle.busy) * 100.0;
 
@@ -100,7 +101,7 @@ fn mostly(shares: &[(u32, f64)], work: &str) -> Result<(u32, f64), NoMatch> {
     )
 }
 
-/// What may delay the workers.
+/// Work that may delay the workers.
 struct Rival {
     name: &'static str,
     cpu: u32,
@@ -313,7 +314,7 @@ mod tests {
             .collect();
         assert_eq!(ends, [("client", 0), ("server", 0)]);
 
-        // The scheduler places threads that are not bound anew in every test.
+        // In every test the scheduler chooses the CPUs of threads that are not bound.
         assert_eq!(
             advised(&judged(0, 0, [100, 5, 10, 90], &[])),
             Some((Severity::Low, advice.to_owned()))

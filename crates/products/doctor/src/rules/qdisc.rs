@@ -164,7 +164,7 @@ fn payload_bps(nic: &Nic<'_>, rate_bps: f64) -> f64 {
     }
 }
 
-/// How to remove a discipline that no single command makes again.
+/// Advice for removing a discipline that no single command makes again.
 fn removal(nic: &Nic<'_>) -> String {
     let name = nic.word();
     format!(
@@ -178,7 +178,7 @@ fn is_at(goodput_bps: f64, payload_bps: f64) -> bool {
     (goodput_bps - payload_bps).abs() <= 0.05 * payload_bps
 }
 
-/// Whether a shaper on this interface has the rate of this run of its host.
+/// True if a shaper on this interface has the rate of this run of its host.
 pub(super) fn sets_rate_of(nic: &Nic<'_>, run: &Run<'_>) -> Result<bool, NoMatch> {
     let qdiscs = nic.qdiscs()?;
     let Some(shaper) = narrowest(&qdiscs)? else {
@@ -197,7 +197,7 @@ fn part_it_misses(shaper: &Qdisc<'_>) -> &'static str {
     }
 }
 
-/// Whether a shaper on this interface is the limit.
+/// True if a shaper on this interface is the limit.
 pub(super) fn is_shaped(nic: &Nic<'_>) -> bool {
     qd_01(nic).is_ok()
 }
@@ -231,8 +231,8 @@ pub(super) fn shaped_payload_bps(nic: &Nic<'_>) -> Option<f64> {
 }
 
 /// Goodput of a run over this interface, of several the one nearest to what the shaper lets
-/// through; without one, what passed the interface over the period: what leaves, or, with a policer
-/// in front of the stack, what arrives.
+/// through; without one, what passed the interface over the period: what leaves, or, with an
+/// ingress policer, what arrives.
 fn goodput(nic: &Nic<'_>, shaper: &Qdisc<'_>, payload_bps: f64) -> Result<f64, NoMatch> {
     let (bytes, packets) = match shaper.kind {
         "police" => ("stats64.rx_bytes", "stats64.rx_packets"),
@@ -287,6 +287,7 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
     )?;
     drops.or_clear("drops of the qdiscs")?;
 
+    // One drop in 12 million packets is no finding.
     if let Ok(sent) = nic.host.growth(&nic.key("stats64.tx_packets")) {
         let share = to_f64(drops.value) / to_f64(sent.value.max(1));
         require(share >= DROPS_MIN, || {
@@ -368,6 +369,7 @@ fn longer_queue(nic: &Nic<'_>) -> Option<Change> {
             "ip link set dev {}",
             &[("txqueuelen", "net.txqlen", "1000")],
         ),
+        // mq and multiq have no queue of their own, and fq_codel keeps its queue short on purpose.
         "mq" | "multiq" | "fq_codel" => None,
         _ => nic.replace_root("fq_codel", ""),
     }

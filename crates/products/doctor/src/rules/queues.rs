@@ -130,6 +130,7 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
     let cur = nic.number_if_any("chan.combined.cur", "the driver offers no channel setting")?;
     let max = nic.number_if_any("chan.combined.max", "the driver offers no channel setting")?;
     let cores = local_cores(nic);
+    // More queues than CPUs cost interrupts without gain.
     let useful = cores
         .as_ref()
         .map_or(max.value, |cores| max.value.min(cores.value));
@@ -236,6 +237,7 @@ fn chn_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 fn receive_direction(sum: &Reading<f64>) -> Ruling {
     let bare =
         |speed: f64| goodput_ceiling(speed, 1500.0, Network::V4, Transport::Tcp).unwrap_or(0.0);
+    // The rate of a full link lies between the ceilings with and without time stamps.
     let is_ceiling = |speed: &f64| {
         (0.985 * tcp_ceiling(*speed, 1500.0)..=1.005 * bare(*speed)).contains(&sum.value)
     };
@@ -312,6 +314,7 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
     })?;
 
     let matched = matched().read(&queues, "several receive queues");
+    // One queue alone is no fault below 2 Gbit/s; it is one where its CPU is full.
     let saturated = irq_cpu(nic)
         .and_then(|(cpu, _)| nic.host.cpu_load(cpu))
         .is_ok_and(|load| load.softirq >= SATURATED);
@@ -574,6 +577,7 @@ fn soft_02(host: &Host<'_>) -> Ruling {
         format!("{:.2} % of the rounds", share * 100.0)
     })?;
 
+    // A budget that runs out without drops is normal under load.
     let dropped = drops_behind(host)?;
     Ok(matched()
         .grew(&squeezed)

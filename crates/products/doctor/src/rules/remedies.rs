@@ -8,7 +8,7 @@ const NOFILE_USUAL: u64 = 200_000;
 /// Ways around the need for more local ports.
 pub(super) const MORE_PORTS: &str =
     "--ports explicit, which needs no setting, or --src with further addresses of this host";
-/// What follows a longer queue of connections that wait to be accepted.
+/// Change that follows a longer queue of connections that wait to be accepted.
 pub(super) const LONGER_BACKLOG: &str =
     "restart the server with a longer backlog (nginx: listen 80 backlog=65535)";
 

@@ -24,7 +24,7 @@ pub(super) struct Watch {
 /// ask.
 const PLACES: usize = 8;
 
-/// One of the watches that may go on at the same time.
+/// Permit of one of the watches that may run at the same time.
 struct Place;
 
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
@@ -45,7 +45,7 @@ impl Drop for Place {
     }
 }
 
-/// What keys about the threads of this process begin with.
+/// Prefix of keys about the threads of this process.
 pub(super) const OWN_THREADS: &str = "self.thread.";
 
 /// Time between two readings, unless the watch is shorter.
@@ -74,6 +74,7 @@ impl Watch {
             let mut due = Instant::now();
 
             loop {
+                // Steps count from the start, so that a slow reading does not delay all later ones.
                 due += step;
                 let over = ended.recv_timeout(due.saturating_duration_since(Instant::now()));
                 let mut next = collect(&request);
@@ -146,7 +147,7 @@ impl Watch {
 const NEXT_HOP: &str = "route.peer.lladdr";
 const NEXT_HOP_CHANGES: &str = "route.peer.lladdr_changes";
 
-/// Whether the next hop has another link-layer address than before.
+/// True if the next hop has another link-layer address than before.
 fn has_other_address(before: &Snapshot, after: &Snapshot) -> bool {
     before
         .text(NEXT_HOP)

@@ -41,7 +41,7 @@ pub struct ProofSpec {
     pub port: u16,
     /// Time for all tests.
     pub budget: Duration,
-    /// Whether the user has agreed to the changes already.
+    /// True if the user has agreed to the changes already.
     pub is_confirmed: bool,
 }
 
@@ -151,6 +151,7 @@ pub fn prove(
     let measured = measure(plan, &finding, &mut settings, &mut *series);
 
     series.progress().clear();
+    // Before an error of the tests is returned: the former settings are in force in any case.
     settings.restore()?;
 
     let [without, with] = measured.map_err(|error| {
@@ -389,6 +390,7 @@ fn settings_of(interface: &str) -> BTreeMap<String, String> {
             ["net.", "feat.", "qdisc.", "coal."]
                 .iter()
                 .any(|group| fact.starts_with(group))
+                // The length of a queue is no setting and differs at every reading.
                 && !fact.ends_with("backlog")
         }
         None => key.starts_with("sysctl."),
@@ -410,7 +412,9 @@ struct Settings<'a> {
 impl Settings<'_> {
     /// Runs the commands of a fix.
     fn apply(&mut self, commands: &[String]) -> Result<(), Error> {
+        // After SIGKILL the next `--prove` restores the settings from it.
         self.journal.write(&self.record)?;
+        // Before the first command: one that fails may have changed a part.
         self.are_changed = true;
         commands
             .iter()

@@ -41,7 +41,7 @@ pub enum Source {
     Compared([PathBuf; 2]),
 }
 
-/// What is diagnosed. [`Self::of`] makes one.
+/// Object of a diagnosis. [`Self::of`] makes one.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Query {
@@ -170,6 +170,7 @@ fn live(
     let Some(length) = period else {
         return Ok(Observed::once(first));
     };
+    // Two intervals at least: one has no spread, so no verdict rests on it.
     let watch = Watch::start(request, STEP.min(length / 2))
         .ok_or_else(|| Error::failed("cannot create a thread"))?;
     thread::sleep(length);
@@ -278,6 +279,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
         .filter(|path| path.is_file())
         .take(FILES_MAX)
         .collect();
+    // readdir(3) has no order, and two diagnoses of one folder must not differ.
     files.sort_unstable();
 
     Ok(files)

@@ -1,4 +1,4 @@
-//! What both ends of a test know: its events, and the host that it runs on.
+//! Observation of a test by either of its ends: its events, and the host that it runs on.
 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -79,7 +79,7 @@ impl TestObserver {
         }
     }
 
-    /// What this end knows; ends the watch.
+    /// Returns the observation of this end; ends the watch.
     pub fn observation(&mut self) -> Option<EndpointObservation> {
         let mut observed = self.watch.take()?.finish()?;
         observed

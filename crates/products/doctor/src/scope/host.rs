@@ -47,7 +47,7 @@ impl<'a> Host<'a> {
         })
     }
 
-    /// Whether the driver or the kind of device has no such fact or group of facts at all.
+    /// True if the driver or the kind of device has no such fact or group of facts at all.
     pub(crate) fn lacks(&self, key: &str) -> bool {
         matches!(
             self.absence(key),
@@ -275,7 +275,7 @@ impl<'a> Host<'a> {
             .fold(0.0, f64::max))
     }
 
-    /// Whether some CPU had no time left over the period. A thread that waits for it appears idle.
+    /// True if some CPU had no time left over the period. A thread that waits for it appears idle.
     pub(crate) fn has_full_cpu(&self) -> bool {
         const FULL: f64 = 0.9;
         self.busiest_cpu().is_ok_and(|busy| busy >= FULL)
@@ -290,12 +290,12 @@ impl<'a> Host<'a> {
             .map_or_else(|| unknown(key, self.reason(key)), |counter| Ok(counter.v))
     }
 
-    /// Whether all that is known of it was pasted, and nothing was read twice.
+    /// True if all that is known of it was pasted, and nothing was read twice.
     pub(crate) fn is_pasted(&self) -> bool {
         self.snapshot.source == Source::Import && self.period.is_none()
     }
 
-    /// Whether packets are forwarded: the switch is on, and some were.
+    /// True if packets are forwarded: the switch is on, and some were.
     pub(crate) fn forwards(&self) -> Result<bool, NoMatch> {
         if !self.flag("sysctl.net.ipv4.ip_forward")?.value {
             return Ok(false);

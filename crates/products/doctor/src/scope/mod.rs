@@ -1,4 +1,4 @@
-//! What rules are applied to: all hosts, one host, one interface, one test run.
+//! Objects that rules are applied to: all hosts, one host, one interface, one test run.
 
 mod host;
 mod nic;

@@ -61,7 +61,7 @@ impl<'a> Nic<'a> {
         }
     }
 
-    /// How reports name it.
+    /// Name in reports.
     pub(crate) fn subject(&self) -> String {
         format!("{} {}", self.host.name(), self.name)
     }
@@ -76,7 +76,7 @@ impl<'a> Nic<'a> {
         self.wired()
     }
 
-    /// Whether a feature is active.
+    /// True if a feature is active.
     pub(crate) fn feature(&self, name: &str) -> Result<Reading<bool>, NoMatch> {
         let words = self.text(&format!("feat.{name}"))?;
         Ok(Reading {
@@ -134,6 +134,7 @@ impl<'a> Nic<'a> {
             .map(|(name, _)| format!("{prefix}{name}"))
             .collect();
         if class == Class::RxRingFull && keys.is_empty() {
+            // Not `rx_dropped`, which counts packets of unknown protocols and VLANs as well.
             let fallback = self.key("stats64.rx_missed_errors");
             keys.extend(
                 self.host
@@ -269,12 +270,12 @@ impl Qdisc<'_> {
         self.nic.host.number(&format!("{}.{fact}", self.key))
     }
 
-    /// Whether it can shape and has no rate.
+    /// True if it can shape and has no rate.
     pub(crate) fn is_unlimited(&self) -> bool {
         self.nic.host.absence(&format!("{}.rate_bps", self.key)) == Absence::NotApplicableToKind
     }
 
-    /// Whether all packets that leave pass it first.
+    /// True if all packets that leave pass it first.
     pub(crate) fn is_root(&self) -> bool {
         self.key.ends_with(".qdisc.root")
     }

@@ -45,7 +45,7 @@ impl Match {
     }
 }
 
-/// How much a counter or a class of counters grew.
+/// Growth of a counter or of a class of counters.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Growth {
     pub(crate) value: u64,

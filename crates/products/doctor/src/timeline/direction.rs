@@ -211,9 +211,11 @@ impl DirectionStats {
 
     /// Round trips until ten segments have doubled to what the path holds.
     fn slow_start_s(&self) -> Option<f64> {
+        // RFC 6928: the initial window has ten segments.
         const FIRST_SEGMENTS: f64 = 10.0;
         let rtt_s = f64::from(self.min_rtt_us?) / 1e6;
         let first = FIRST_SEGMENTS * f64::from(self.mss_bytes?);
+        // The first interval may be slow start itself.
         let path = median(self.rates_bps.get(1..)?)? / 8.0 * rtt_s;
         (path > first).then(|| rtt_s * (path / first).log2().ceil())
     }
@@ -267,8 +269,8 @@ pub(crate) fn added_up(rows: Vec<TcpLimits>) -> TcpLimits {
         .fold(TcpLimits::default(), TcpLimits::saturating_add)
 }
 
-/// What senders waited for, of the time they had something to send; and how much of `seconds` that
-/// was.
+/// Shares of the time with something to send in which senders waited; and the share of that time in
+/// `seconds`.
 pub(crate) fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f64) {
     let Some(limits) = limits.filter(|limits| limits.busy_us > 0) else {
         return;

@@ -1,8 +1,8 @@
-//! What the rate of one direction cannot exceed.
+//! Upper bounds of the rate of one direction.
 
 use linerate_model::path::RateCeiling;
 
-/// What is known of both ends of one direction. Every figure is optional: what is unknown limits
+/// Facts about both ends of one direction. Every figure is optional: what is unknown limits
 /// nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CeilingFacts {

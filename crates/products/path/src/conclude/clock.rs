@@ -25,7 +25,7 @@ const STAMP_ERROR_NS: u64 = 100_000;
 /// Times beyond this, 36 years, are not times of a monotonic clock.
 const TIME_MAX_NS: u64 = 1 << 60;
 
-/// What is known of the two clocks beside the probes.
+/// Facts about the two clocks beside the probes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClockFacts {
     /// Both ends have the boot id of one kernel.
@@ -250,7 +250,7 @@ impl Exchange {
     }
 }
 
-/// Whether the other end's times of a probe can be true. Those of one that was lost, or that bears
+/// True if the other end's times of a probe can be true. Those of one that was lost, or that bears
 /// none, can.
 pub(super) fn is_possible(sample: &ProbeSample) -> bool {
     !has_all_times(sample) || Exchange::of(sample).is_some()

@@ -8,7 +8,7 @@ pub(super) type Point = (i64, i64);
 #[derive(Debug)]
 pub(super) struct Hull {
     corners: Vec<Point>,
-    /// Of the edges, ascending.
+    /// Slopes of the edges, ascending.
     slopes: Vec<f64>,
 }
 

@@ -9,7 +9,7 @@ pub fn round_trips(samples: &[ProbeSample]) -> Delay {
     Delay::of(&arrived, (samples.len() - arrived.len()) as u64)
 }
 
-/// The same, `None` without a sample.
+/// Distribution of the round trips of probes; `None` without a sample.
 #[must_use]
 pub(super) fn round_trips_if_any(samples: &[ProbeSample]) -> Option<Delay> {
     (!samples.is_empty()).then(|| round_trips(samples))

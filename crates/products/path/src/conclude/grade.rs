@@ -13,6 +13,7 @@ pub(super) fn grade(loads: &[(PhaseKind, Option<i64>)], probe: ProbeKind) -> Opt
         .iter()
         .map(|(kind, added_ns)| Some((*kind, (*added_ns)?)))
         .collect();
+    // The mean of down and up hid the worse one: +91 and +410 ms were a D.
     let (load, added_ns) = known?.into_iter().max_by_key(|(_, added_ns)| *added_ns)?;
     Some(Grade::new(letter(added_ns), load, added_ns, probe))
 }

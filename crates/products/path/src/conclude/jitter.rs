@@ -8,6 +8,7 @@ use linerate_model::path::{ProbeSample, jitter_ns};
 pub(super) fn probe_jitter_ns(samples: &[ProbeSample]) -> Option<u64> {
     let one_way = |times: fn(&ProbeSample) -> Option<(u64, u64)>| {
         let mut transits: Vec<(u64, i64)> = samples.iter().filter_map(times).map(transit).collect();
+        // RFC 3550 takes packets in the order of their arrival.
         transits.sort_unstable();
         jitter_ns(
             &transits

@@ -214,7 +214,7 @@ pub fn goodput_bps(phase: &PhaseResult, direction: PathDirection) -> Option<f64>
     rate(receiver(phase, direction), direction, window(phase)).filter(|_| has_moved)
 }
 
-/// The same, where the phase loads this direction and the rate is plausible.
+/// Payload rate of a direction, where the phase loads it and the rate is plausible.
 fn direction_rate(
     context: &Context<'_>,
     phase: &PhaseResult,
@@ -264,6 +264,7 @@ fn at_most_its_rate(phase: &PhaseResult, found_bps: f64) -> f64 {
     phase
         .spec
         .rate_bps
+        // With -b 50M a second between two bursts had 69 Mbit/s.
         .map_or(found_bps, |rate| found_bps.min(rate as f64))
 }
 
@@ -371,7 +372,7 @@ fn confidence(context: &Context<'_>, phase: &PhaseResult) -> Confidence {
     }
 }
 
-/// What went wrong with a part of the phase, at either end.
+/// Failures of a part of the phase, at either end.
 fn notes(phase: &PhaseResult) -> impl Iterator<Item = &String> {
     phase
         .local
@@ -392,7 +393,7 @@ fn deviations(context: &Context<'_>, phase: &PhaseResult, has_rpm: bool) -> Vec<
     let is_far = phase.remote.as_ref().is_none_or(|end| end.load.is_empty());
 
     let own = [
-        // The echo of a message of ours stands for the HTTP request of the draft.
+        // The echo of a message of ours replaces the HTTP request of the draft.
         (has_rpm, "native-echo"),
         (phase.spec.raw, "raw"),
         (
@@ -443,7 +444,7 @@ fn explain_rpm(phase: &PhaseResult, has_foreign: bool, has_own: bool, absent: &m
     }
 }
 
-/// What the increase of the delay needs.
+/// Adds reasons for medians that the increase of the delay needs and that are absent.
 fn explain_added(
     context: &Context<'_>,
     phase: &PhaseResult,

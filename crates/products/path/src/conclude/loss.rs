@@ -6,18 +6,19 @@ use linerate_model::path::{EndpointPhase, LossByPlace};
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("implausible: {found} against {limit}")]
 pub struct Implausible {
-    /// What was reported, with its unit.
+    /// Reported value, with its unit.
     pub found: String,
-    /// What it cannot exceed, with its unit.
+    /// Upper bound of the value, with its unit.
     pub limit: String,
 }
 
 /// Datagrams of one direction by the place where they were lost. The parts add up to what is
 /// missing.
 ///
-/// What the sending program handed to its kernel is what it sent and what its kernel refused. Drops
-/// of queueing discipline and NIC are counted for all traffic of their host: they are upper bounds,
-/// taken in the order of their certainty out of what is missing; the network is the rest.
+/// The sending program handed to its kernel the datagrams that it sent and those that its kernel
+/// refused. Drops of queueing discipline and NIC are counted for all traffic of their host: they
+/// are upper bounds, taken in the order of their certainty out of what is missing; the network is
+/// the rest.
 ///
 /// # Errors
 /// More distinct datagrams arrived than were sent.

@@ -1,4 +1,4 @@
-//! What becomes of DSCP and ECN on a path.
+//! Treatment of DSCP and ECN by a path.
 
 use std::collections::BTreeMap;
 

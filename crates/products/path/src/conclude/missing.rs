@@ -1,4 +1,4 @@
-//! What a report lacks, one entry for each figure.
+//! Values that a report lacks, one entry for each.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Quality of a call with G.711 and packet loss concealment: the E-model of ITU-T G.107 with its
 //! default values.
 
-/// What a call would meet on a path.
+/// Conditions of a call on a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct CallPath {
     /// Median delay of one direction in ns; half of the round trip where the clocks of both ends
@@ -12,7 +12,7 @@ pub(super) struct CallPath {
     pub variation_ns: i64,
     /// Share of the packets lost, 0 to 1.
     pub loss_share: f64,
-    /// How much longer bursts of loss are than under random loss (BurstR), 1 and more.
+    /// Length of bursts of loss in relation to that under random loss (BurstR), 1 and more.
     pub burst_ratio: f64,
 }
 

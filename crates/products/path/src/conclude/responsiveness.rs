@@ -8,11 +8,11 @@ use linerate_model::path::trimmed_mean;
 pub(super) struct Responsiveness {
     /// Mean of the next two; absent without one of them.
     pub rpm: Option<f64>,
-    /// Of probes over new connections.
+    /// Round trips per minute of probes over new connections.
     pub foreign: Option<f64>,
-    /// Of echoes in the load's own streams.
+    /// Round trips per minute of echoes in the load's own streams.
     pub own: Option<f64>,
-    /// Of the mean of both kinds of round trip.
+    /// Round trips per minute of the mean of both kinds of round trip.
     pub mean_rtt: Option<f64>,
 }
 

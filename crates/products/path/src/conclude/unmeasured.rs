@@ -1,11 +1,11 @@
-//! Phases that ran and brought nothing: they have no values, and a test with one of them is not
+//! Phases that ran without a result: they have no values, and a test with one of them is not
 //! complete.
 
 use linerate_model::path::{EndpointPhase, PathDirection, PhaseKind, PhaseResult};
 
 use super::arrived_bytes;
 
-/// What to do about streams that a server refuses.
+/// Advice for streams that a server refuses.
 const REFUSED_HINT: &str = "its log has the reason. After wrong tokens from this address wait a \
                             minute; if streams leave by another address than the control \
                             connection, it needs --allow-split-address";

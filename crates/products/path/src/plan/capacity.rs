@@ -72,6 +72,8 @@ impl CapacitySearch {
 
     fn grow(&mut self) {
         let is_fast = self.row < GIGABIT_ROW && self.congested < CONGESTED_REPORTS;
+        // RFC 9097 appendix A: a clear report ends a row of congested ones while the rate grows
+        // fast.
         if is_fast {
             self.congested = 0;
         }
@@ -80,6 +82,7 @@ impl CapacitySearch {
 
     fn fall(&mut self) {
         self.congested = self.congested.saturating_add(1);
+        // RFC 9097 appendix A: once, with the third congested report in a row.
         let is_fast = self.row < GIGABIT_ROW && self.congested == CONGESTED_REPORTS;
         self.row = self
             .row

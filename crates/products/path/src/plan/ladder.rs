@@ -4,7 +4,7 @@
 use linerate_model::numbers::digits;
 use linerate_model::path::{PathDirection, PhaseKind, RateLadder};
 
-/// What a search looks for.
+/// Objective of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LadderPlan {
     /// `cps` or `pps`.
@@ -50,7 +50,7 @@ impl LadderPlan {
     }
 }
 
-/// What one step brought.
+/// Result of one step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LadderStep {
     /// Begun or sent, per second.
@@ -97,7 +97,7 @@ impl Ladder {
         }
     }
 
-    /// Rate of the next step per second; `None` when the search is over.
+    /// Rate of the next step per second; `None` when the search has ended.
     #[must_use]
     pub fn next_per_s(&self) -> Option<f64> {
         if self.is_over || self.steps.len() >= STEPS_MAX {

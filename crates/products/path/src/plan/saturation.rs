@@ -1,4 +1,4 @@
-//! Steering of a load: streams join it while they bring more, and it ends when rate and
+//! Steering of a load: streams join it while they raise the rate, and it ends when rate and
 //! responsiveness are stable.
 //!
 //! The method is that of draft-ietf-ippm-responsiveness-09 (moving averages over MAD intervals,
@@ -34,7 +34,7 @@ const SAMPLE_PERIOD: Duration = Duration::from_millis(100);
 /// Below this length a load says little about a path.
 const RELIABLE_MIN: Duration = Duration::from_secs(5);
 
-/// How a load is steered.
+/// Parameters that steer a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadPlan {
     /// Direction whose rate is watched; `None` for the sum of both.
@@ -104,7 +104,7 @@ impl Saturation {
         }
     }
 
-    /// What is known of the load so far; after its end, of all of it.
+    /// Outcome of the load so far; after its end, of all of it.
     #[must_use]
     pub fn outcome(&self) -> LoadOutcome {
         let ended_by = self.ended.unwrap_or(LoadEnd::Stopped);
@@ -135,6 +135,7 @@ impl Saturation {
     }
 
     fn confidence(&self, ended_by: LoadEnd) -> Confidence {
+        // draft-09: fewer intervals than MAD give low confidence.
         let is_short = self.now_ns < ns(RELIABLE_MIN) || self.intervals < MOVING_AVERAGES;
         match ended_by {
             _ if is_short => Confidence::Low,
@@ -167,9 +168,11 @@ impl Saturation {
         LoadWindow { start_ns, end_ns }
     }
 
-    /// Of a load that is shorter than twice its warm-up: its later half, without the single stream
-    /// and the first windows of the streams that join it, where half of that is left.
+    /// Start of the window of a load that is shorter than twice its warm-up: its later half,
+    /// without the single stream and the first windows of the streams that join it, where half of
+    /// that is left.
     fn short_window_start_ns(&self, end_ns: u64) -> u64 {
+        // Of a load of 2 s a warm-up of 2 s left 2 ms, whose rate was 0.1 to 78 Mbit/s at 50.
         let half_ns = end_ns / 2;
         let joined_ns = self
             .single_end_ns
@@ -193,6 +196,8 @@ impl Saturation {
             self.round_trips.add(rtt_ns as f64);
         }
 
+        // The draft ends a test that loses a connection; here the others continue, with less
+        // confidence.
         self.is_stream_lost |= sample.streams < self.streams_seen;
         self.streams_seen = self.streams_seen.max(sample.streams);
     }
@@ -340,7 +345,7 @@ impl MovingAverage {
         push_bounded(&mut self.means, mean);
     }
 
-    /// What follows is another series, whose first mean is compared with the last of this one.
+    /// Begins another series, whose first mean is compared with the last of this one.
     fn restart(&mut self) {
         *self = Self {
             before: self.means.last().copied(),

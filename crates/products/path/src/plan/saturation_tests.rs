@@ -18,7 +18,7 @@ const DEFAULT: LoadPlan = LoadPlan {
 
 const MS: u64 = 1_000_000;
 
-/// What became of a simulated load: end in ms, when streams were added, and the outcome.
+/// Result of a simulated load: end in ms, when streams were added, and the outcome.
 struct Simulated {
     end_ms: u64,
     added: Vec<(u64, u32)>,
@@ -86,7 +86,8 @@ fn a_steady_path_ends_when_four_averages_of_several_streams_are_stable() {
 
 #[test]
 fn streams_join_while_they_bring_more() {
-    // 100 Mbit/s per stream up to 1 Gbit/s: 12 streams bring more than 8, 16 not more than 12.
+    // 100 Mbit/s per stream up to 1 Gbit/s: 12 streams have a higher rate than 8, 16 not a higher
+    // one than 12.
     let run = simulate(
         DEFAULT,
         |_, streams| (f64::from(streams) * 100e6).min(1e9),

@@ -136,8 +136,7 @@ mod tests {
 
     #[test]
     fn samples_that_a_late_receiver_read_at_once_are_no_rate_of_the_path() {
-        // 100 Mbit/s: 1.25 MB per sample, of which one brings nothing and the next one those of
-        // both.
+        // 100 Mbit/s: 1.25 MB per sample, of which one has nothing and the next one those of both.
         let bytes = |sample: u64| {
             if sample == 13 {
                 12 * 1_250_000

@@ -127,7 +127,7 @@ fn rates(report: &PathReport) -> Vec<String> {
         .collect()
 }
 
-/// Of load in one direction the smaller value; of both directions where there is no other.
+/// Smaller RPM of the loads in one direction; that of both directions where there is no other.
 pub(super) fn worst_rpm(report: &PathReport) -> Option<f64> {
     let of = |is_both: bool| {
         let phases = report
@@ -208,7 +208,7 @@ pub(super) fn goodput(phase: &LoadPhase) -> String {
 /// A rate below this share of its ceiling is not limited by it, so the ceiling is no information.
 const CEILING_SHARE_MIN: f64 = 0.01;
 
-/// What the rate of a single direction cannot exceed, and the rate's share of it.
+/// Upper bound of the rate of a single direction, and the rate's share of it.
 fn near_ceiling(phase: &LoadPhase) -> Option<(&RateCeiling, f64)> {
     let bps = match phase.kind {
         PhaseKind::Down => phase.down_bps?,
@@ -240,7 +240,7 @@ fn retransmits(phase: &LoadPhase) -> Option<String> {
     }
 }
 
-/// What the columns are.
+/// Definitions of the columns.
 fn notes(report: &PathReport) -> Vec<String> {
     let mut parts = vec!["goodput: payload at its receiver".to_owned()];
     if report

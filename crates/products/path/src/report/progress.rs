@@ -1,5 +1,4 @@
-//! What is seen while a path is tested: a line that is replaced, and a line for each finished
-//! phase.
+//! Progress of the test of a path: a line that is replaced, and a line for each finished phase.
 
 use linerate_document::Glyphs;
 use linerate_document::number::counted;
@@ -115,7 +114,7 @@ pub fn finished_line(finished: FinishedPhase<'_>, style: Style) -> String {
     style.line(&line) + "\n"
 }
 
-/// What the test may move at most, once the first rate is known:
+/// Announcement of the most that the test may move, once the first rate is known:
 /// `at this rate up to 230 MiB in 0:27`
 #[must_use]
 pub fn announcement(bytes_max: u64, seconds: f64) -> String {

@@ -123,7 +123,7 @@ fn full() -> PathReport {
     report
 }
 
-/// Of the queues of the path.
+/// Diagnosis of the queues of the path.
 fn diagnosis() -> Diagnosis {
     let diagnosis = json!({
         "schema": "linerate.doctor/1",
@@ -143,7 +143,7 @@ fn diagnosis() -> Diagnosis {
     serde_json::from_value(diagnosis).expect("a diagnosis")
 }
 
-/// The same path with a server that is only iperf3.
+/// Report of the same path with a server that is only iperf3.
 fn against_iperf3() -> PathReport {
     let mut report = full();
     report.target.dialect = Dialect::Iperf3;

@@ -50,7 +50,7 @@ pub(super) const fn confidence(confidence: Confidence) -> &'static str {
     }
 }
 
-/// What measured the round-trip times of the report.
+/// Probes that measured the round-trip times of the report.
 pub(super) fn probes_of(report: &PathReport) -> &'static str {
     match (
         report.grade.as_ref().map(|grade| grade.probe),
@@ -63,7 +63,7 @@ pub(super) fn probes_of(report: &PathReport) -> &'static str {
     }
 }
 
-/// What the rate cannot exceed, by its name in the report.
+/// Upper bound of the rate, by its name in the report.
 pub(super) fn ceiling(by: &str) -> &str {
     match by {
         "link" => "link of this host",
@@ -76,7 +76,7 @@ pub(super) fn ceiling(by: &str) -> &str {
     }
 }
 
-/// What is known of the server's identity; `None` where its protocol has none.
+/// Known state of the server's identity; `None` where its protocol has none.
 pub(super) const fn identity(report: &PathReport) -> Option<&'static str> {
     match (report.target.dialect, report.target.identity) {
         (Dialect::Iperf3 | Dialect::SpeedTest, _) => None,

@@ -1,4 +1,4 @@
-//! What this host allows at most on a path, for both directions.
+//! Upper bounds that this host sets on a path, for both directions.
 
 use std::net::SocketAddr;
 

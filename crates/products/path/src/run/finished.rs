@@ -1,4 +1,4 @@
-//! What each phase brought, when it ended.
+//! Results of each phase, shown when it ended.
 
 use linerate_model::path::{
     FinishedPhase, PathReport, PathSpec, PathState, PathTarget, PhaseKind, PhaseResult, ProbeKind,

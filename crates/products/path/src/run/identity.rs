@@ -11,7 +11,7 @@ use linerate_trust::{HostKey, KnownHosts, Token};
 
 use crate::spec::IdentityOptions;
 
-/// What is demanded of a server, by the user and by earlier sessions with it.
+/// Demands on the identity of a server, by the user and by earlier sessions with it.
 ///
 /// # Errors
 /// A pin or a token file that cannot be used.

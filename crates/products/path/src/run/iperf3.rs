@@ -1,4 +1,4 @@
-//! The same against a server of iperf3: ordinary tests one after the other, with a probe beside
+//! Examination against a server of iperf3: ordinary tests one after the other, with a probe beside
 //! them. What its protocol does not have is named, never estimated.
 
 mod phase_over_iperf3;
@@ -35,7 +35,7 @@ use side_probe::{Method, SideProber};
 /// its start.
 const STREAMS: u32 = 4;
 
-/// What no server of iperf3 can show.
+/// Values that no server of iperf3 can show.
 const MISSING: [&str; 10] = [
     absent::RESPONSIVENESS,
     absent::IN_BAND,
@@ -413,6 +413,7 @@ impl Examination<'_> {
             missing.push(absent::SERVER_FACTS);
         }
 
+        // A test of iperf3 keeps the number of streams that it began with.
         if self.test.spec.streams != Some(1) {
             missing.push(absent::SINGLE_STREAM);
         }

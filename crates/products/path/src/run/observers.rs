@@ -22,7 +22,7 @@ impl<'a> Observers<'a> {
 }
 
 impl Observers<'_> {
-    /// The same for a shorter time.
+    /// Borrows the observers for a shorter time.
     pub(super) fn reborrow(&mut self) -> Observers<'_> {
         Observers {
             progress: &mut *self.progress,

@@ -228,7 +228,7 @@ fn is_clean(plan: &LadderPlan, step: &LadderStep) -> bool {
     step.failed_share <= plan.failed_share_max && !is_slow
 }
 
-/// What a step brought; `None` without results of both ends that fit together.
+/// Result of a step; `None` without results of both ends that fit together.
 fn step_of(result: &PhaseResult) -> Option<LadderStep> {
     match result.spec.direction {
         Some(direction) => datagrams(result, direction),

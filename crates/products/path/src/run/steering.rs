@@ -16,7 +16,7 @@ use super::observers::Observers;
 use crate::plan::{LoadPlan, Saturation};
 use crate::report::{PhaseProgress, announcement, live};
 
-/// Where a phase stands in the test.
+/// Position of a phase in the test.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Position {
     pub(super) kind: PhaseKind,
@@ -35,7 +35,7 @@ pub(super) struct ShownLoad<'a> {
     last: LoadSample,
     /// End of the last interval that was an event.
     reported: LoadSample,
-    /// What is announced when the rate of the first second is known.
+    /// Extent that is announced when the rate of the first second is known.
     extent: Option<TestExtent>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct TestExtent {
     pub(super) bytes_max: Option<u64>,
 }
 
-/// Data of this time tells the rate.
+/// Time whose data gives the rate.
 const ANNOUNCED_AFTER_NS: u64 = 1_000_000_000;
 
 /// Length of an interval that is an event; the samples end some ms after it.

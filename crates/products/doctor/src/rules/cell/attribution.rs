@@ -21,13 +21,13 @@ pub(super) struct CpuAttribution {
     busy: f64,
     /// One CPU alone.
     core: Option<u32>,
-    /// Of the server's program; absent where it is not on this host, or not known of one CPU.
+    /// Share of the server's program; absent where it is not on this host, or not known of one CPU.
     server: Option<f64>,
-    /// Of the generator.
+    /// Share of the generator.
     generator: Option<f64>,
-    /// Of softirqs; absent where they are not accounted separately.
+    /// Share of softirqs; absent where they are not accounted separately.
     interrupts: Option<f64>,
-    /// Of everything else.
+    /// Share of everything else.
     others: f64,
     /// The generator took [`OUTWEIGHS`] times as much of the whole host as the server.
     is_generators_host: bool,
@@ -124,7 +124,7 @@ impl CpuAttribution {
         self
     }
 
-    /// Whether programs outside the test are the largest part.
+    /// True if programs outside the test are the largest part.
     pub(super) fn are_others(&self) -> bool {
         let largest = [self.server, self.generator, self.interrupts]
             .into_iter()
@@ -133,7 +133,7 @@ impl CpuAttribution {
         self.busy > 0.0 && self.others >= (MAIN_PART * self.busy).max(largest)
     }
 
-    /// Whether no part of this end is counted for other programs because it is not known.
+    /// True if no part of this end is counted for other programs because it is not known.
     pub(super) fn is_whole(&self) -> bool {
         let own = if self.side == Side::Server {
             self.server
@@ -170,7 +170,7 @@ impl CpuAttribution {
         format!("{what}: {}", parts.join(", "))
     }
 
-    /// What to do on a host whose CPUs are full of other programs.
+    /// Advice for a host whose CPUs are full of other programs.
     pub(super) fn quit_others(&self) -> String {
         let whose = name(self.side);
         let own = match self.side {

@@ -16,6 +16,8 @@ const SERVER_BUSY: f64 = 0.9;
 const MORE_CLIENT: &str = "more --threads or --procs, more --src, or a second client host";
 
 pub(super) fn limit(facts: &CellFacts) -> Ruling {
+    // A wake-up that was late by a tenth of a latency of 7 us delayed nothing: all of 5,000
+    // requests per second were answered.
     require(!flow::is_met(facts), || {
         "the offered rate was met".to_owned()
     })?;
@@ -95,7 +97,7 @@ fn descriptors(facts: &CellFacts) -> String {
     )
 }
 
-/// What makes a late generator send in time.
+/// Advice that makes a late generator send in time.
 fn sooner(facts: &CellFacts) -> String {
     if facts.client.core_busy.is_some_and(|busy| busy < CORE_FULL) {
         return "the client's CPUs had time, so its host woke it late: the performance governor and \

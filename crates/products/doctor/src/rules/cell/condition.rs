@@ -38,7 +38,7 @@ impl Condition {
         }
     }
 
-    /// The same confidence for a statement.
+    /// Replaces the evidence by a statement of the same confidence.
     pub(super) fn stating(self, text: impl Into<String>) -> Self {
         Self {
             evidence: Evidence::statement(text),

@@ -122,7 +122,7 @@ fn rate_text(per_s: f64) -> String {
     format!("{}/s", rounded((per_s * 10.0).round() / 10.0))
 }
 
-/// Whether more requests in flight would only wait. A busy client does not slow responses that take
+/// True if more requests in flight would only wait. A busy client does not slow responses that take
 /// as long as one alone.
 fn is_path_full(facts: &CellFacts) -> bool {
     let of_server = facts
@@ -135,7 +135,7 @@ fn is_path_full(facts: &CellFacts) -> bool {
         .any(|used| used >= IDLE)
 }
 
-/// Whether an offered rate was answered.
+/// True if an offered rate was answered.
 pub(super) fn is_met(facts: &CellFacts) -> bool {
     matches!(facts.mode, Some(Mode::Open { .. }))
         && facts.answered_share.is_some_and(|share| share >= MET)

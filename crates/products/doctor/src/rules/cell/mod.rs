@@ -1,4 +1,4 @@
-//! What limited a cell of the HTTP lab.
+//! Limit of a cell of the HTTP lab.
 //!
 //! The rules are applied in a fixed order. The first match is the verdict, later ones contribute.
 //! When a rule that comes before the first match lacks facts, the verdict is

@@ -39,6 +39,7 @@ pub(super) fn refused_connections(facts: &CellFacts) -> Ruling {
     let share = facts.error_share(&[ErrorClass::Status5xx]);
 
     // A refused connection is one of few, a refused request one of many.
+    // 48 refused connections beside 55,000 answers are fewer than one in a thousand.
     let is_unasked = |error: &ErrorCount| {
         error
             .texts

@@ -18,6 +18,7 @@ pub(super) fn path_07(run: &Run<'_>) -> Ruling {
     require(seen.value > 0.0, || "none seen".to_owned())?;
 
     let distance = run.number("reordering")?;
+    // TCP tolerates a distance of three by default (ip-sysctl, tcp_reordering).
     require(distance.value > 3.0, || {
         format!("over {} packets at most", distance.value)
     })?;

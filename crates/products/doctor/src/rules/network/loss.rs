@@ -62,7 +62,7 @@ pub(super) fn path_10(run: &Run<'_>) -> Ruling {
     })
 }
 
-/// What is known of queue and loss of a path that shows neither enough of a queue nor enough loss
+/// Known facts about queue and loss of a path that shows neither enough of a queue nor enough loss
 /// to explain its rate.
 fn unexplained(run: &Run<'_>) -> String {
     let queue = run.inflation().ok().map(|grown| match grown.loaded {
@@ -276,6 +276,7 @@ pub(super) fn path_06(run: &Run<'_>) -> Ruling {
     let (rtt, mss) = (run.number("rtt_us")?, run.number("mss_bytes")?);
     let goodput = run.goodput_bps()?;
     let streams = run.number("streams")?;
+    // Loss bounds each stream by itself, so the bounds of all streams add up.
     let limit = streams.value * mathis_bps(mss.value, rtt.value, loss.value);
     require(
         goodput.value > limit / 2.0 && goodput.value < limit * 2.0,

@@ -18,7 +18,7 @@ pub(super) fn path_09(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 /// Largest difference of the rate in one second from its median of a rate that is steady.
 pub(super) const STEADY_MAX: f64 = 0.1;
 
-/// Whether the rate is that of a hop between the hosts.
+/// Matches if the rate is that of a hop between the hosts.
 pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
     run.is_limited_by(&[limit::PATH_RATE, limit::PATH])?;
@@ -72,8 +72,8 @@ pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
     ))
 }
 
-/// What rises with the load, as evidence: the round trip of probes, or the loss of probes or
-/// segments.
+/// Measurement that rises with the load, as evidence: the round trip of probes, or the loss of
+/// probes or segments.
 fn rise_with_load(run: &Run<'_>) -> Ruling {
     const RTT_MIN_US: f64 = 2_000.0;
     const RTT_MIN: f64 = 0.1;

@@ -6,6 +6,7 @@ use crate::scope::{QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Reading, Run};
 
 pub(super) fn path_01(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
+    // The bucket of a policer is full at first, so its burst passes faster than its rate.
     let first = run.number("first_second_bps")?;
     let later = run.number("later_median_bps")?;
     require(later.value <= 0.7 * first.value, || {
@@ -19,6 +20,7 @@ pub(super) fn path_01(run: &Run<'_>) -> Ruling {
     let loss = run.number("retransmit_share")?;
     require(loss.value >= 0.005, || "hardly any loss".to_owned())?;
 
+    // A policer drops without a queue; a shaper delays first (Flach et al. 2016).
     let no_queue = without_queue(run, later.value)?;
     Ok(matched()
         .read(&first, "the first second")
@@ -91,7 +93,7 @@ pub(super) fn path_02(run: &Run<'_>) -> Ruling {
         .advice("use active queue management at the narrowest hop (cake, fq_codel), or BBR"))
 }
 
-/// What the growth of a round trip is compared with.
+/// Values that the growth of a round trip is compared with, as text.
 fn growth_text(read: &Reading<f64>, times: f64) -> String {
     if read.key.ends_with("_us") {
         format!("it grows {times:.1} times, below 3 without a queue")

@@ -1,4 +1,4 @@
-//! What both hosts must provide for a plan of the HTTP lab, checked before it runs.
+//! Requirements of both hosts for a plan of the HTTP lab, checked before it runs.
 //!
 //! A check that fails names the cells it makes impossible; the others run. What would only change
 //! the results warns.
@@ -22,7 +22,7 @@ use serde::Deserialize;
 
 use crate::ruling::{Match, NoMatch, Ruling, clear, matched, unknown};
 
-/// What a plan needs, and the two hosts.
+/// Needs of a plan, and the two hosts.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Preflight {
     /// Cells of the plan.
@@ -53,8 +53,8 @@ pub struct Preflight {
     pub port: u16,
     /// Addresses and ports of the server that connections are spread over.
     pub destinations: u32,
-    /// How far the clocks of the hosts may be apart after they were compared; absent when they
-    /// could not be.
+    /// Largest distance between the clocks of the hosts after they were compared, ns; absent when
+    /// they could not be.
     pub clock_error_ns: Option<u64>,
 }
 
@@ -105,8 +105,8 @@ impl Preflight {
     }
 }
 
-/// What a host must provide. The rule about it is ruled out where the host does, and ends as
-/// unknown where a fact is missing.
+/// Requirement of a host. The rule about it is ruled out where the host does, and ends as unknown
+/// where a fact is missing.
 struct Requirement<'a> {
     id: &'a str,
     side: Side,

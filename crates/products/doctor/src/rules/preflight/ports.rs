@@ -68,7 +68,7 @@ fn enough_ports(requirement: &Requirement<'_>, preflight: &Preflight, need: u64)
     Ok(ruling.subjects(cells))
 }
 
-/// Whether connections may take a port that a program of this host listens on or will want.
+/// Fails if connections may take a port that a program of this host listens on or will want.
 fn reserved(preflight: &Preflight) -> Check {
     let client = &preflight.client;
     let used = match (preflight.ports, client.port_range) {

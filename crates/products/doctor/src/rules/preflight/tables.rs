@@ -1,4 +1,4 @@
-//! What every connection takes of a host's memory: an entry of connection tracking, kernel memory,
+//! Memory of a host that every connection takes: an entry of connection tracking, kernel memory,
 //! buffers.
 
 use linerate_model::finding::Severity;
@@ -15,8 +15,8 @@ const TRACKED_PER_CONNECTION: f64 = 1.2;
 const KERNEL_BYTES: u64 = 4096;
 /// Memory of a program for an open connection; ours need less, others more.
 const USER_BYTES: u64 = 1024;
-/// The same inside TLS or in HTTP/2, whose connections own their buffers: ours take 25 to 42 KB at
-/// either end.
+/// Memory of a program for an open connection inside TLS or in HTTP/2, whose connections own their
+/// buffers: ours take 25 to 42 KB at either end.
 const USER_BYTES_HYPER: u64 = 48 * 1024;
 /// Most of a body that waits in a socket: the usual upper end of `net.ipv4.tcp_wmem`.
 const BUFFER_BYTES_MAX: u64 = 4 << 20;

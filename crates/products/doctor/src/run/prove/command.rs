@@ -47,6 +47,7 @@ pub(super) fn permitted(line: &str) -> Result<Vec<String>, String> {
     let is_permitted = match slices.as_slice() {
         ["sysctl", "-w", assignment] => sets_a_variable(assignment),
         ["tc", "qdisc", "replace" | "del", "dev", rest @ ..] => {
+            // No token begins with a hyphen: `-batch FILE` would run the commands of a file.
             matches!(rest, [_, "root", ..]) && rest.iter().all(|word| is_token(word))
         }
         ["ethtool", "-K" | "-C", rest @ ..] => {
@@ -70,7 +71,7 @@ pub(super) fn permitted(line: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Whether a word sets one of the variables to numbers or names. sysctl(8) takes a slash for a dot,
+/// True if a word sets one of the variables to numbers or names. sysctl(8) takes a slash for a dot,
 /// and the other way round, so other spellings of a name lead to other files.
 fn sets_a_variable(assignment: &str) -> bool {
     let Some((name, value)) = assignment.split_once('=') else {
@@ -82,7 +83,7 @@ fn sets_a_variable(assignment: &str) -> bool {
 /// Runs a permitted command to its end.
 ///
 /// # Errors
-/// What it wrote, or why it did not start or end.
+/// Its output, or the reason why it did not start or end.
 pub(super) fn run(line: &str) -> Result<(), String> {
     run_words(&permitted(line)?).map_err(|reason| format!("{line}: {reason}"))
 }
@@ -132,6 +133,7 @@ fn read_to_end(mut reader: PipeReader, output: &mut Vec<u8>) -> io::Result<bool>
 
         match reader.read(&mut chunk)? {
             0 => return Ok(true),
+            // The rest is read as well: a full pipe would block the command.
             count => output.extend(
                 chunk
                     .iter()

@@ -18,7 +18,7 @@ const DIRECTORY: &str = "/run/linerate";
 const BYTES_MAX: u64 = 256 * 1024;
 const COMMANDS_MAX: usize = 32;
 
-/// What restores the former settings.
+/// Commands that restore the former settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Record {
@@ -54,6 +54,7 @@ impl Journal {
             _ => {}
         }
 
+        // A link would lead writes of root to another place.
         let metadata = fs::symlink_metadata(directory).map_err(at(directory))?;
         if !metadata.is_dir() || !is_of_root(&metadata) {
             return Err(Error::failed(format!(
@@ -74,6 +75,7 @@ impl Journal {
                 .read(true)
                 .write(true)
                 .create(true)
+                // The content may be the record of a process that was killed.
                 .truncate(false)
                 .mode(0o600)
                 .open(&path);
@@ -95,8 +97,8 @@ impl Journal {
         }
     }
 
-    /// What an earlier process left behind in this boot; `None` of an empty journal or another
-    /// boot.
+    /// Record that an earlier process left behind in this boot; `None` of an empty journal or
+    /// another boot.
     ///
     /// # Errors
     /// Content that this program does not write.
@@ -171,7 +173,7 @@ impl Drop for Journal {
     }
 }
 
-/// Whether only root can write to it.
+/// True if only root can write to it.
 fn is_of_root(metadata: &Metadata) -> bool {
     metadata.uid() == 0 && metadata.mode() & 0o022 == 0
 }
@@ -192,6 +194,7 @@ fn parse(text: &str) -> Result<Record, String> {
     record
         .undo
         .iter()
+        // The file is input: root runs no command of it that a fix must not have.
         .try_for_each(|line| permitted(line).map(drop))?;
     Ok(record)
 }

@@ -65,7 +65,7 @@ impl Connection {
     }
 }
 
-/// What all tests have in common.
+/// Parameters that all tests have in common.
 pub(super) struct Context<'a> {
     pub(super) test: &'a PathTest,
     pub(super) remote: SocketAddr,
@@ -73,7 +73,7 @@ pub(super) struct Context<'a> {
     pub(super) interrupts: &'a dyn Interrupts,
 }
 
-/// What a test brought.
+/// Result of a test.
 pub(super) struct Finished {
     pub(super) result: PhaseResult,
     pub(super) handshakes: Vec<ProbeSample>,
@@ -85,7 +85,7 @@ pub(super) struct Finished {
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Longest time to set up a control connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A stock server opens its port anew after a test. For so long a test that was not accepted is
+/// A stock server opens its port again after a test. For this time a test that was not accepted is
 /// tried again.
 const REOPEN: Duration = Duration::from_secs(3);
 const REOPEN_PAUSE: Duration = Duration::from_millis(200);
@@ -206,6 +206,7 @@ impl Context<'_> {
         local.port = target.port;
         local.bind = target.bind.clone();
         local.interval = Some(INTERVAL);
+        // Where UDP is blocked no answer comes, and the other phases still have to run.
         local.udp_answer_timeout = Some(UDP_ANSWER_TIMEOUT);
 
         // The address that was reached, so that all tests take one path.
@@ -224,6 +225,7 @@ impl Context<'_> {
         };
         test.streams = plan.streams_max;
         test.end = EndCondition::Duration(whole_seconds(plan.duration_max + RESERVE));
+        // iperf3(1): a rate limits each stream by itself.
         test.pacing.rate_bps = spec
             .rate_bps
             .map(|bps| (bps / u64::from(plan.streams_max.max(1))).max(1));

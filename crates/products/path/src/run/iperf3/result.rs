@@ -1,4 +1,4 @@
-//! What a test of iperf3 counted, as the result of a phase.
+//! Counts of a test of iperf3, as the result of a phase.
 
 use std::net::SocketAddr;
 
@@ -185,6 +185,7 @@ fn received(totals: EndpointTotals) -> EndpointPhase {
     let udp = totals.udp.unwrap_or_default();
     EndpointPhase {
         elapsed_ns: totals.duration_ns,
+        // Receivers of iperf3 report the highest number that arrived and what is missing below it.
         datagrams_received: udp.packets.saturating_sub(udp.lost),
         reordered: udp.out_of_order,
         jitter_ns: totals.udp.map(|udp| (udp.jitter_s.max(0.0) * 1e9) as u64),

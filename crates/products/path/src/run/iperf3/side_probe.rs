@@ -18,7 +18,7 @@ use linerate_sys::{clock, scheduling, sockopt, stream_io};
 
 use crate::spec::{PathTest, SideProbe};
 
-/// How the delay is measured.
+/// Method by which the delay is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     /// ICMP echo, without and under load.
@@ -45,7 +45,7 @@ const CONNECT_PERIOD_NS: u64 = 200_000_000;
 const CONNECT_MARGIN_NS: u64 = 1_000_000_000;
 /// A connection is given up before its first segment is repeated (RFC 6298: after 1 s), ns.
 const CONNECT_TIMEOUT_NS: u64 = 900_000_000;
-/// What a busy server of iperf3 sends: ACCESS_DENIED.
+/// Byte that a busy server of iperf3 sends: ACCESS_DENIED.
 const REFUSAL: u8 = 0xff;
 
 impl Method {
@@ -78,7 +78,7 @@ impl Method {
         }
     }
 
-    /// What measures the delay, in reports.
+    /// Kind of probe that measures the delay, in reports.
     pub(super) fn kind(self) -> ProbeKind {
         match self {
             Self::Icmp => ProbeKind::Icmp,
@@ -132,6 +132,8 @@ impl SideProber {
                 };
 
                 let (remote, last_ns, refusal_wait_ns) = match method {
+                    // Another service sends no refusal, and takes connections without a test as
+                    // well.
                     Method::Port(port) => (SocketAddr::new(remote.ip(), port), u64::MAX, 0),
                     _ => (
                         remote,
@@ -325,7 +327,7 @@ fn probe_by_connections(
     }
 }
 
-/// What a connection beside a test led to.
+/// Outcome of a connection beside a test.
 enum Answer {
     /// The server is busy and refuses, as iperf3 does while a test runs.
     Refusal,
