@@ -296,8 +296,7 @@ impl Plan {
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// The same plan within a few minutes: one short run of each cell, short TCP tests, short
-    /// holds.
+    /// This plan within a few minutes: one short run of each cell, short TCP tests, short holds.
     #[must_use]
     pub fn quick(mut self) -> Self {
         let short = Duration::from_secs(3);

@@ -17,7 +17,7 @@ pub enum TargetScope {
 }
 
 impl TargetScope {
-    /// Of an address; `networks` are the addresses of this host with their prefix lengths.
+    /// Class of an address; `networks` are the addresses of this host with their prefix lengths.
     #[must_use]
     pub fn of(address: IpAddr, networks: &[(IpAddr, u8)]) -> Self {
         if local_networks(networks).any(|network| network.contains(address)) {

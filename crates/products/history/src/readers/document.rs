@@ -97,7 +97,7 @@ fn whole_part(text: &str) -> Option<(&str, String)> {
     ))
 }
 
-/// SHA-256 of the canonical form: equal for a document that was only formatted anew.
+/// SHA-256 of the canonical form: equal for a document that was only formatted again.
 pub(super) fn sha256(value: &Value) -> String {
     let mut text = String::new();
     canonical(value, &mut text);

@@ -31,18 +31,18 @@ pub(super) struct Report {
 /// Streams of a test that are read.
 const STREAMS_MAX: usize = 1024;
 
-/// Whether a document is a report of iperf3.
+/// True if a document is a report of iperf3.
 pub(super) fn is_report(document: &Value) -> bool {
     let version = document["start"]["version"].as_str();
     version.is_some_and(|version| version.starts_with("iperf 3"))
 }
 
-/// Whether the test of a report has started.
+/// True if the test of a report has started.
 pub(super) fn is_started(document: &Value) -> bool {
     document["start"]["test_start"].is_object()
 }
 
-/// Whether it is the report of a server that ended without a client.
+/// True if it is the report of a server that ended without a client.
 pub(super) fn is_idle_server(document: &Value) -> bool {
     let has_ended = document["error"]
         .as_str()
@@ -113,7 +113,7 @@ pub(super) fn report(document: &Value, is_cut: bool) -> Report {
     }
 }
 
-/// What the start of a report tells of its test.
+/// Facts of a test from the start of its report.
 struct Test<'a> {
     endpoint: Endpoint,
     header: Option<TestHeader>,

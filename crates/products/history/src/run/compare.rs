@@ -1,4 +1,4 @@
-//! Whether runs that were kept are worse than others.
+//! Comparison of stored runs: is one side worse than the other?
 
 use linerate_doctor::Observed;
 use linerate_model::finding::Difference;
@@ -15,7 +15,7 @@ use crate::conclude::expect::{Expectations, Missed};
 /// Earlier runs of a path whose noise is read, at most.
 const EARLIER_RUNS_MAX: u32 = 20;
 
-/// What is compared.
+/// Specification of a comparison.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CompareSpec {

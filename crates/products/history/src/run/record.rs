@@ -83,12 +83,12 @@ pub fn json(record: &RunRecord) -> String {
     printable_json(&text::write(record)) + "\n"
 }
 
-/// What is recorded.
+/// A run that is recorded.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// What it is.
+    /// Kind of the run.
     pub kind: RunKind,
-    /// What only this kind has.
+    /// Part of the record that only this kind has.
     pub body: Body,
     /// The server as the user named it.
     pub server: Option<String>,
@@ -130,7 +130,7 @@ pub struct Recording {
 pub struct Recorded {
     /// The record.
     pub record: RunRecord,
-    /// What the user should know about its place in the history.
+    /// Message for the user about its place in the history.
     pub message: Option<String>,
 }
 
@@ -197,7 +197,7 @@ impl Recording {
         self.recorder.is_some()
     }
 
-    /// What only this kind of run has.
+    /// Part of the record that only this kind of run has.
     pub fn body_mut(&mut self) -> &mut Body {
         &mut self.record.body
     }

@@ -30,7 +30,7 @@ const ALERT_TIMEOUT: Duration = Duration::from_secs(30);
 /// First pause before a failed run is tried again; each is twice as long as the one before.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// What is repeated, when, and where the results go.
+/// Specification of a watch: the repeated command, its times, and the destination of the results.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WatchSpec {

@@ -103,7 +103,7 @@ impl Failure {
     }
 }
 
-/// Whether the server closed the connection in order without processing this request (GOAWAY with a
+/// True if the server closed the connection in order without processing this request (GOAWAY with a
 /// lower stream, RFC 9113, section 6.8): it may be sent again, and the server never counted it.
 pub(super) fn is_unprocessed(error: &hyper::Error) -> bool {
     let cause = error

@@ -56,14 +56,14 @@ impl Setup {
         self.link_of(self.plan.line_rate_bps)
     }
 
-    /// The same with this rate instead of the known one.
+    /// The link with this rate instead of the known one.
     #[must_use]
     pub(crate) fn link_of(&self, bps: Option<f64>) -> Option<Link> {
         Link::between(&self.client, self.server.as_ref(), self.is_ipv6, bps)
     }
 }
 
-/// What an experiment brought so far.
+/// Results of an experiment so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kept {
     /// TCP alone.
@@ -74,14 +74,14 @@ pub(crate) struct Kept {
     pub notes: Vec<String>,
 }
 
-/// What a study is made from.
+/// Input of a study.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StudyInput<'a> {
     /// The fixed inputs.
     pub setup: &'a Setup,
     /// Time all of it took.
     pub elapsed_ns: u64,
-    /// Whether it came to its end.
+    /// True if the experiment is complete.
     pub is_complete: bool,
     /// The results.
     pub kept: &'a Kept,
@@ -155,7 +155,7 @@ fn protocol(runs: &[CellRun]) -> Vec<NegotiatedProtocol> {
     all
 }
 
-/// How an experiment came out.
+/// Outcome of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// It is complete enough.
@@ -168,7 +168,7 @@ pub(crate) enum Ending {
     AllSkipped,
 }
 
-/// How an experiment came out; the objective counts only with `--assert`.
+/// Outcome of an experiment; the objective counts only with `--assert`.
 #[must_use]
 pub(crate) fn ending(study: &Study, is_asserted: bool) -> Ending {
     if invalid_share(study).is_some_and(|share| share > INVALID_MAX) {

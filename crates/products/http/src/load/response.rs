@@ -100,7 +100,7 @@ impl ResponseReader {
         Some(body.left_bytes()?.saturating_add(body.received_bytes()))
     }
 
-    /// Whether part of a response has arrived.
+    /// True if part of a response has arrived.
     pub(crate) fn has_begun(&self) -> bool {
         self.body.is_some()
     }

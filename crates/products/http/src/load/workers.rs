@@ -16,7 +16,7 @@ use super::spec::LoadSpec;
 use super::worker::LoadWorker;
 use super::worker_messages::{Message, WorkerCommand};
 
-/// How a load is divided.
+/// Division of a load among workers.
 #[derive(Debug)]
 pub struct WorkerPool {
     /// Workers of all processes together, at least one.

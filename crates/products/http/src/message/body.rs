@@ -58,7 +58,7 @@ impl BodyReader {
         self.received_bytes
     }
 
-    /// Whether the end of the connection completes the body.
+    /// True if the end of the connection completes the body.
     pub(crate) fn ends_with_connection(&self) -> bool {
         matches!(self.rest, Rest::UntilClose)
     }

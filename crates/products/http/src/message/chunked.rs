@@ -79,7 +79,7 @@ impl Decoder {
         }
     }
 
-    /// Whether the body is complete.
+    /// True if the body is complete.
     pub(crate) fn is_end(&self) -> bool {
         self.state == State::Done
     }

@@ -251,7 +251,7 @@ fn is_host(value: &[u8]) -> bool {
     value.iter().all(is_host_byte)
 }
 
-/// Whether an incomplete header may become valid.
+/// Checks that an incomplete header may become valid.
 fn incomplete(head: &[u8]) -> Result<(), RequestError> {
     if has_bare_line_feed(head) {
         return Err(RequestError::BareLineFeed);

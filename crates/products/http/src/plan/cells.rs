@@ -61,7 +61,7 @@ impl Phases {
         Ok(Self { wanted })
     }
 
-    /// Whether the phase with this number is selected.
+    /// True if the phase with this number is selected.
     #[must_use]
     pub fn has(self, phase: usize) -> bool {
         self.wanted.get(phase).copied().unwrap_or(false)

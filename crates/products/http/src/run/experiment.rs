@@ -29,7 +29,7 @@ pub(super) trait CellRunner {
     /// Time since the experiment began.
     fn elapsed(&self) -> Duration;
 
-    /// Whether the user has ended the experiment.
+    /// True if the user has ended the experiment.
     fn is_stopped(&mut self) -> bool;
 
     /// Runs a TCP test. `None`: the user ended it.
@@ -45,8 +45,8 @@ pub(super) trait CellRunner {
     /// Why it has no result.
     fn download(&mut self) -> Result<Option<Baseline>, String>;
 
-    /// What is lost at a tenth of this rate in bit/s, where the queues of the path are empty.
-    /// `None` where it cannot be measured.
+    /// Loss at a tenth of this rate in bit/s, where the queues of the path are empty. `None` where
+    /// it cannot be measured.
     fn loss_without_load(&mut self, goodput_bps: f64) -> Option<LossWithoutLoad>;
 
     /// Waits at least `least`, then until both hosts are at rest. Returns whether they are.
@@ -74,9 +74,9 @@ pub(super) trait CellRunner {
     fn runs_added(&mut self, count: u32);
 }
 
-/// Runs an experiment, or the rest of it, and judges it; `kept` is what an interrupted one brought.
-/// With `is_forced`, cells that a check advises against are run, and a path that is not clean is
-/// only noted.
+/// Runs an experiment, or the rest of it, and judges it; `kept` holds the results of an interrupted
+/// one. With `is_forced`, cells that a check advises against are run, and a path that is not clean
+/// is only noted.
 ///
 /// # Errors
 /// The runner's.
@@ -261,7 +261,7 @@ impl<R: CellRunner> Experiment<'_, R> {
         Ok(())
     }
 
-    /// Whether the user ended it, or the server is gone.
+    /// True if the user ended it, or the server is gone.
     fn is_ended(&mut self) -> bool {
         self.is_server_gone || self.runner.is_stopped()
     }
@@ -314,7 +314,7 @@ impl<R: CellRunner> Experiment<'_, R> {
     }
 }
 
-/// Whether a failed check concerns the cell.
+/// True if a failed check concerns the cell.
 fn is_blocked(checks: &[Check], key: &CellKey) -> bool {
     let name = key.name();
     let mut failed = checks
@@ -345,7 +345,7 @@ mod tests {
     use crate::plan::Plan;
     use crate::plan::cells::Phases;
 
-    /// Hosts on which every cell brings what a fixed capacity allows.
+    /// Hosts on which every cell reaches what a fixed capacity allows.
     #[derive(Default)]
     struct Hosts {
         elapsed: Duration,

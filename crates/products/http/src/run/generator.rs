@@ -18,7 +18,7 @@ use crate::load::{LoadSpec, Local, Processes, WorkerPool};
 use crate::probe::{self, ProbeResult, ProbeTarget};
 use crate::target::Target;
 
-/// What the command line leaves to this host.
+/// Settings that the command line leaves to this host.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Opening {
@@ -80,7 +80,7 @@ pub(super) fn completed(
     Ok(load)
 }
 
-/// Whether all addresses of the server are of this host.
+/// True if all addresses of the server are of this host.
 pub(super) fn are_local(load: &LoadSpec) -> bool {
     let mut addresses = load.destinations.iter();
     addresses.all(|address| interfaces::is_local(address.ip()))

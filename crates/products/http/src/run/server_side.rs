@@ -39,9 +39,9 @@ pub(super) struct ServerSide {
     client: ControlClient,
     identity: ControlIdentity,
     pub(super) info: Info,
-    /// How far the clocks may be apart.
+    /// Largest difference of the clocks.
     pub(super) clock_error_ns: Option<u64>,
-    /// What the user should know about the key of the server.
+    /// Remarks for the user about the key of the server.
     pub(super) remarks: Vec<String>,
     /// It did not answer once.
     pub(super) is_lost: bool,

@@ -79,7 +79,7 @@ impl Block {
 pub(super) const LINE: &[u8; 64] =
     b"0123456789 abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// The same bytes in every run (SplitMix64, Steele, Lea and Flood, 2014).
+/// Bytes that cannot be compressed, equal in every run (SplitMix64, Steele, Lea and Flood, 2014).
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 0_u64;
     let word = || {

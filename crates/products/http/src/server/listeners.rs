@@ -96,7 +96,7 @@ fn apply(fd: &OwnedFd, options: &SocketSpec) -> Result<()> {
     }
 }
 
-/// Whether the host lacks the address family or has disabled it.
+/// True if the host lacks the address family or has disabled it.
 fn is_unknown_family(error: &OsError) -> bool {
     error.is_unsupported() || error.source.kind() == std::io::ErrorKind::AddrNotAvailable
 }

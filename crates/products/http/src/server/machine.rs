@@ -17,7 +17,7 @@ pub(crate) struct Machine {
     closing: Closing,
 }
 
-/// Whether and how the connection closes.
+/// Closing of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Closing {
     /// It is persistent.
@@ -51,7 +51,7 @@ pub(crate) struct Advance {
     pub(crate) next: Next,
 }
 
-/// What the machine waits for.
+/// Event that the machine waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// More input.
@@ -69,17 +69,17 @@ struct PendingRequest {
 }
 
 impl Machine {
-    /// Whether the machine holds no state.
+    /// True if the machine holds no state.
     pub(crate) fn is_idle(&self) -> bool {
         self.pending.is_none() && self.closing == Closing::No
     }
 
-    /// Whether and how the connection closes once the write queue is empty.
+    /// Closing of the connection once the write queue is empty.
     pub(crate) fn closing(&self) -> Closing {
         self.closing
     }
 
-    /// Whether a request body is incomplete.
+    /// True if a request body is incomplete.
     pub(crate) fn is_receiving_body(&self) -> bool {
         self.pending.is_some()
     }

@@ -75,12 +75,12 @@ pub(crate) struct Flushed {
 }
 
 impl WriteQueue {
-    /// Whether everything is sent.
+    /// True if everything is sent.
     pub(crate) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Whether the queue must be flushed before more is added.
+    /// True if the queue must be flushed before more is added.
     pub(crate) fn is_full(&self) -> bool {
         self.left_bytes > LEFT_BYTES_MAX
             || self.parts.len() >= PARTS_MAX
@@ -121,7 +121,7 @@ impl WriteQueue {
         self.parts.push_back(Part::Chunks(Box::new(chunks)));
     }
 
-    /// Sends until the queue is empty, the transport is full or the turn is over.
+    /// Sends until the queue is empty, the transport is full or the turn ends.
     ///
     /// # Errors
     /// The transport's, except `WouldBlock`.

@@ -63,7 +63,7 @@ pub fn observation(
     }
 }
 
-/// What the runs cost a path.
+/// Burden of the runs on a path.
 #[must_use]
 pub fn burden(metrics: &RunMetrics) -> Burden {
     Burden {
@@ -119,9 +119,9 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     Some(metrics)
 }
 
-/// What reached the receiver within the measured time, over that time. Servers count until their
-/// sockets are empty, and at the start of the measured time what lay out of order before it, so
-/// that their rate may exceed that of the link.
+/// Bytes that reached the receiver within the measured time, over that time. Servers count until
+/// their sockets are empty, and at the start of the measured time what lay out of order before it,
+/// so that their rate may exceed that of the link.
 fn delivered(summary: &Summary, flow: Flow) -> Option<EndpointTotals> {
     let streams = summary.streams.iter().filter(|stream| stream.flow == flow);
     let totals: Option<Vec<EndpointTotals>> = streams.map(|stream| stream.delivered).collect();

@@ -1,4 +1,4 @@
-//! How long the runs of a sweep must be.
+//! Length of the runs of a sweep.
 
 use linerate_model::sweep::RunMetrics;
 

@@ -11,7 +11,7 @@ use crate::plan::setting::Setting;
 use crate::spec::grammar::{CpuPinning, Levels, SweptFactor, with_unit};
 use crate::spec::{SweepSpec, TestSettings};
 
-/// What this host offers where the command line names no choices.
+/// Choices that this host offers where the command line names no choices.
 #[derive(Debug, Clone, Default)]
 pub struct HostChoices {
     /// Congestion controls, as `tcp_available_congestion_control` names them.
@@ -27,7 +27,7 @@ pub struct SettingSpace<'a> {
     spec: &'a SweepSpec,
     /// The factors, with the levels of this host where none were named.
     pub planned: Vec<SweptFactor>,
-    /// The same as the experiment has them.
+    /// The factors in the form of the experiment.
     pub factors: Vec<Factor>,
     congestion_in_use: String,
 }
@@ -42,11 +42,11 @@ const CPUS_TRIED: usize = 8;
 /// Longest wait for a connection: a server that does not answer by then will not answer the next
 /// run either.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A run that receives nothing for so long is over.
+/// A run that receives nothing for this time ends.
 const SILENCE: Duration = Duration::from_secs(4);
-/// The same of a control connection on which nothing is acknowledged: a path that is gone ends a
-/// sweep within 10 s. Data streams have no such limit: of many on a slow path one may starve for as
-/// long.
+/// Longest silence of a control connection on which nothing is acknowledged: a path that is gone
+/// ends a sweep within 10 s. Data streams have no such limit: of many on a slow path one may starve
+/// for as long.
 const CONTROL_SILENCE: Duration = Duration::from_millis(4500);
 /// Probes of a control connection without traffic. On a full queue they are lost like other
 /// segments, so that several fit into [`CONTROL_SILENCE`], which ends the connection instead of the
@@ -97,7 +97,7 @@ impl<'a> SettingSpace<'a> {
             .collect()
     }
 
-    /// Whether a test has this level of a factor when the command line names none.
+    /// True if a test has this level of a factor when the command line names none.
     pub(crate) fn is_default(&self, factor: usize, level: u64) -> bool {
         let swept = &self.planned[factor];
         match (&swept.levels, swept.name) {
@@ -120,7 +120,7 @@ impl<'a> SettingSpace<'a> {
         words.join(", ")
     }
 
-    /// What a run at a setting does.
+    /// Test settings of a run at a setting.
     #[must_use]
     pub fn test_settings(&self, setting: &Setting) -> TestSettings {
         let mut choice = self.spec.held.clone();

@@ -48,7 +48,7 @@ fn measured(sweep: &Sweep, leader: &Leader) -> String {
     )
 }
 
-/// What the setting costs the path: `, round trip 6.0 ms, 0 retransmits`.
+/// Cost of the setting on the path: `, round trip 6.0 ms, 0 retransmits`.
 fn cost(sweep: &Sweep, leader: &Leader) -> String {
     let cost = values::cost(sweep.plan.objective, &leader.metrics);
     if cost.is_empty() {
@@ -89,7 +89,7 @@ fn capitalized(text: &str) -> String {
     })
 }
 
-/// What qualifies a value of runs that are too short for the queues of the path.
+/// Qualification of a value of runs that are too short for the queues of the path.
 fn too_short(sweep: &Sweep) -> String {
     let share = sweep
         .in_flight_share
@@ -127,7 +127,7 @@ fn setting(sweep: &Sweep, leader: &Leader) -> String {
     words.join(", ")
 }
 
-/// What qualifies the answer: changes while it ran, early ends, missing metrics.
+/// Qualifications of the answer: changes while it ran, early ends, missing metrics.
 pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(ratio) = sweep.drift_ratio {
@@ -174,7 +174,7 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
     remarks
 }
 
-/// What was found about one factor.
+/// Findings about one factor.
 pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
     let mut lines = Vec::new();
     // Where the runs allow no answer they draw no plateau either.
@@ -330,7 +330,7 @@ fn lighter(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
     ))
 }
 
-/// What the differences between runs leave open.
+/// Doubt that the differences between runs leave.
 fn excess(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
     let excess = factor
         .excess_max

@@ -16,7 +16,7 @@ use crate::run::runner::{Observation, Progress, RunError, Runner};
 
 /// Runs a plan: one factor after the other, each from a coarse ladder to the levels around the best
 /// ones, the others held at what was found for them so far. The ladder of a range ends where
-/// doubling twice brings nothing. Settings that are compared run in rounds, each in an order of its
+/// doubling twice has no gain. Settings that are compared run in rounds, each in an order of its
 /// own, so that a path that changes with time treats them alike.
 ///
 /// The answer is the default of each factor, unless another level is known to be better by more
@@ -24,7 +24,7 @@ use crate::run::runner::{Observation, Progress, RunError, Runner};
 /// good as the best.
 ///
 /// The best level of a factor may change with those that are explored after it. So when all have an
-/// answer, each is looked at once more with the others at theirs. That is not repeated: factors
+/// answer, each is examined once more with the others at theirs. That is not repeated: factors
 /// that still move each other are left where the second look found them.
 pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
     let mut experiment = Experiment::new(plan, runner);
@@ -151,7 +151,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         Ok(())
     }
 
-    /// The ladder, from below, until doubling brings nothing.
+    /// The ladder, from below, until doubling has no gain.
     fn climb(&mut self, factor: usize, base: &Setting) -> Result<(), Over> {
         let ladder = self.ladder(factor, base);
         let (first, rest) = ladder.split_at(

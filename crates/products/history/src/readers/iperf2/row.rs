@@ -159,7 +159,7 @@ impl Row {
         self.value("errors").is_some()
     }
 
-    /// Whether the last digits can be missing: of 9 columns, the rate is lower than that of the
+    /// True if the last digits can be missing: of 9 columns, the rate is lower than that of the
     /// bytes.
     pub(super) fn is_cut(&self, is_line_whole: bool) -> bool {
         // Times have one digit after the point.
@@ -172,7 +172,7 @@ impl Row {
     }
 }
 
-/// Whether values begin with jitter, lost datagrams, datagrams and the percentage that these two
+/// True if values begin with jitter, lost datagrams, datagrams and the percentage that these two
 /// are. Values that are no numbers, and -1, are not known.
 fn is_loss(values: &[&str]) -> bool {
     let [_, lost, datagrams, percent, _, ..] = values else {
@@ -188,7 +188,7 @@ fn is_loss(values: &[&str]) -> bool {
     }
 }
 
-/// -1, -0.000 and what is no number stand for "not known".
+/// -1, -0.000 and what is no number mean "not known".
 fn number(text: &str) -> Option<f64> {
     let is_known = |value: &f64| value.is_finite() && !value.is_sign_negative();
     text.parse().ok().filter(is_known)

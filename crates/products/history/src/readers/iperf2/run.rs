@@ -19,7 +19,7 @@ use super::row::{End, Row};
 /// Times of streams that began together differ by less: connections are opened one after the other,
 /// and the time of a row may have a resolution of one second.
 const APART_MAX_MS: u64 = 1500;
-/// The same of ends whose time is not known, in ns.
+/// The bound of ends whose time is not known, in ns.
 const APART_MAX_NS: u64 = 1_000_000_000;
 
 /// Runs that are searched for the one of a connection or a sum, and connections of one run: the
@@ -86,7 +86,7 @@ impl CsvRun {
         &self.connections[0]
     }
 
-    /// Whether a connection is another stream of this run. Without times only that of the row
+    /// True if a connection is another stream of this run. Without times only that of the row
     /// before can be.
     fn takes(&self, connection: &Connection, is_latest: bool) -> bool {
         let first = self.first();
@@ -106,7 +106,7 @@ impl CsvRun {
             && self.is_at_once(connection, is_latest)
     }
 
-    /// Whether a server opened a connection back to its client (`-d`): it then listens on the
+    /// True if a server opened a connection back to its client (`-d`): it then listens on the
     /// server's port.
     fn is_opposite(&self, connection: &Connection) -> bool {
         let ends = |connection: &Connection| {
@@ -140,7 +140,7 @@ impl CsvRun {
         }
     }
 
-    /// Whether a sum is that of this run, which has streams in one direction alone.
+    /// True if a sum is that of this run, which has streams in one direction alone.
     fn takes_sum(&self, sum: &Connection) -> bool {
         let port = |end: &End| end.as_ref().map(|(_, port)| *port);
         let destination = port(&sum.ends[1]);
@@ -431,7 +431,7 @@ fn interval(stream: &Stream, row: &Row) -> StreamInterval {
     interval
 }
 
-/// What the kernel did not report is 0.
+/// TCP values of an interval; 0 where the kernel did not report one.
 fn tcp(row: &Row) -> Option<TcpInterval> {
     let time_us = |name: &str| row.count_of(name).and_then(|us| u32::try_from(us).ok());
     let mut tcp = TcpInterval::default();

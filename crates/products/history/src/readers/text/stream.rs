@@ -147,7 +147,7 @@ impl TextStream {
     }
 }
 
-/// Whether a row from 0 on covers all intervals before it. The warm-up of iperf3 begins at 0, too.
+/// True if a row from 0 on covers all intervals before it. The warm-up of iperf3 begins at 0, too.
 fn is_total(row: &Row, last: &Row) -> bool {
     row.start_s == 0.0 && row.end_s >= last.end_s && !row.is_omitted && !last.is_omitted
 }

@@ -16,7 +16,7 @@ use crate::conclude::change_point::change_points;
 use crate::run::record::Labels;
 use crate::run::record::head;
 
-/// Runs that decide over the state: a look at a change takes 25, and it lasts for as many.
+/// Runs that decide over the state: detection of a change takes 25, and it lasts for as many.
 const RUNS_KEPT: usize = 50;
 /// Reason of a run that was not made because the one before was not over.
 pub(super) const SKIPPED: &str = "skipped(overrun)";
@@ -139,7 +139,7 @@ impl Drop for History {
     }
 }
 
-/// Whether a run has values that can be compared.
+/// True if a run has values that can be compared.
 pub(super) fn has_result(run: &RunRecord) -> bool {
     run.state == RunState::Complete
 }

@@ -178,14 +178,14 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
     }
 }
 
-/// Whether one of these classes fits.
+/// True if one of these classes fits.
 fn has(verdict: &CellVerdict, classes: &[VerdictClass]) -> bool {
     let all = std::iter::once(&verdict.primary).chain(&verdict.contributing);
     all.into_iter()
         .any(|judgement| classes.contains(&judgement.class))
 }
 
-/// Whether both ends are namespaces of one host.
+/// True if both ends are namespaces of one host.
 fn share_a_kernel(input: &StudyInput<'_>) -> bool {
     let server = input
         .setup
@@ -195,7 +195,7 @@ fn share_a_kernel(input: &StudyInput<'_>) -> bool {
     server.is_some() && input.setup.client.boot_id.as_ref() == server
 }
 
-/// What the link allows: of what TCP alone reached on it, unless that is refuted. What TLS and
+/// Ceiling of the link, from the goodput of TCP alone on it, unless that is refuted. What TLS and
 /// HTTP/2 add to an answer and take from it is not known.
 pub(super) fn ceiling(
     input: &StudyInput<'_>,

@@ -1,4 +1,4 @@
-//! What the network allows between and beside the payloads that were run.
+//! Ceilings of the network between and beside the payloads that were run.
 
 use std::collections::BTreeSet;
 

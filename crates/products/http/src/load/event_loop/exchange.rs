@@ -268,7 +268,7 @@ fn tail<'a>(row: &'a [u8], one: &'a [u8], len: usize) -> &'a [u8] {
     row.get(row.len().saturating_sub(len)..).unwrap_or_default()
 }
 
-/// Of the status in `HTTP/1.1 503`.
+/// Place of the status in `HTTP/1.1 503`.
 const STATUS_PLACE: Range<usize> = 9..12;
 /// A body with at least this much missing is discarded in the kernel.
 const DISCARDED_FROM_BYTES: u64 = 4096;

@@ -231,7 +231,7 @@ impl LoadWorker {
         }
     }
 
-    /// Whether a free slot sends its next request at once, as in a closed loop.
+    /// True if a free slot sends its next request at once, as in a closed loop.
     pub(super) fn sends_at_once(&self, now_ns: u64) -> bool {
         let window = self
             .run_state
@@ -404,7 +404,7 @@ impl LoadWorker {
         }
     }
 
-    /// Whether timeouts must be checked and a complete second reported.
+    /// True if timeouts must be checked and a complete second reported.
     pub(super) fn is_check_due(&mut self, now_ns: u64) -> bool {
         if self.has_in_flight() || self.is_connecting() {
             self.next_check_ns = self.next_check_ns.min(now_ns + CHECK_NS);
@@ -444,12 +444,12 @@ impl LoadWorker {
         self.pace.following_ns().filter(|_| self.may_send())
     }
 
-    /// Whether the next due request can be sent when its time comes.
+    /// True if the next due request can be sent when its time comes.
     fn may_send(&self) -> bool {
         self.run_state.window().is_some() && (!self.free.is_empty() || !self.pace.needs_free())
     }
 
-    /// Whether a free slot needs the worker: an open loop assigns due requests, a pause must be
+    /// True if a free slot needs the worker: an open loop assigns due requests, a pause must be
     /// ended, and a drain ends with its last response.
     #[cfg(feature = "tls")]
     pub(super) fn needs_wakeup(&self) -> bool {

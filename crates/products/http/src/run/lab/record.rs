@@ -1,5 +1,5 @@
-//! The directory of an experiment: its plan, the hosts it ran on, and every run the moment it is
-//! through.
+//! The directory of an experiment: its plan, the hosts it ran on, and every run as soon as it
+//! ends.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -86,7 +86,7 @@ impl PlannedLoad {
         })
     }
 
-    /// What the user should know about the key of the server.
+    /// Remarks for the user about the key of the server.
     pub(super) fn remarks(&self) -> impl Iterator<Item = &str> {
         let remarks = self.side.iter().flat_map(|side| &side.remarks);
         remarks.map(String::as_str)
@@ -134,12 +134,12 @@ impl PlannedLoad {
         }
     }
 
-    /// Whether the server is foreign, so that a user who wants it is asked.
+    /// True if the server is foreign, so that a user who wants it is asked.
     pub(super) fn needs_confirmation(&self, asks_first: bool) -> bool {
         asks_first && !self.claims.is_ours && !self.is_local()
     }
 
-    /// Whether the server is on this host.
+    /// True if the server is on this host.
     pub(super) fn is_local(&self) -> bool {
         interfaces::is_local(self.address.ip())
     }

@@ -16,7 +16,7 @@ use crate::server::stats::Counters;
 use crate::server::turn::Turn;
 use crate::server::write_queue::{SocketTransport, Transport, WriteQueue};
 
-/// What all connections of a thread use in turn.
+/// Buffers and state that all connections of a thread use in turn.
 pub(super) struct ConnectionIo {
     pub(super) shared: Arc<Shared>,
     pub(super) counters: Arc<Counters>,
@@ -27,7 +27,7 @@ pub(super) struct ConnectionIo {
     pub(super) clock: Clock,
 }
 
-/// What a connection needs next. An error closes it, too: an incomplete request is dropped.
+/// Next need of a connection. An error closes it, too: an incomplete request is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Await(Interest),

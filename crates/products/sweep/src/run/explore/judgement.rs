@@ -14,7 +14,7 @@ use crate::run::runner::{Burden, Runner};
 const SURE_TOLERANCES: f64 = 2.0;
 
 impl<R: Runner> Experiment<'_, R> {
-    /// What is compared: higher is better, and a share of it means the same for rates and costs.
+    /// Compared values: higher is better, and a share of it means the same for rates and costs.
     pub(super) fn scores(&self, point: usize) -> Vec<f64> {
         let values = self.points[point].values();
         match self.plan.better {
@@ -59,7 +59,7 @@ impl<R: Runner> Experiment<'_, R> {
         self.points[point].runs.is_empty() && !self.points[point].failures.is_empty()
     }
 
-    /// The same with those that have no result.
+    /// Points of a factor, with those that have no result.
     fn tried(&self, factor: usize, base: &Setting) -> Vec<usize> {
         let level = |at: &usize| self.points[*at].setting.level(factor);
         let is_tried = |at: &usize| self.points[*at].setting == base.with(factor, level(at));
@@ -83,7 +83,7 @@ impl<R: Runner> Experiment<'_, R> {
             .max_by(|a, b| self.score(*a).total_cmp(&self.score(*b)))
     }
 
-    /// Whether it is not known that a point is worse than another by more than their margin.
+    /// True if it is not known that a point is worse than another by more than their margin.
     fn may_be_as_good(&self, point: usize, other: usize) -> bool {
         let share = 1.0 - self.margin(point, other);
         stats::confidence_as_good(&self.scores(point), &self.scores(other), share)
@@ -133,7 +133,7 @@ impl<R: Runner> Experiment<'_, R> {
             .collect()
     }
 
-    /// What is known about a factor now; `None` when nothing is.
+    /// Finding about a factor so far; `None` when nothing is.
     pub(super) fn stage(&self, factor: usize, base: &Setting) -> Option<Stage> {
         let row = self.row(factor, base);
         let best = self.best(factor, base)?;
@@ -233,7 +233,7 @@ impl<R: Runner> Experiment<'_, R> {
         row.get(plateau.0).copied().unwrap_or(best)
     }
 
-    /// Whether the medians of two points differ by no more than their margin.
+    /// True if the medians of two points differ by no more than their margin.
     pub(super) fn is_tie(&self, point: usize, other: usize) -> bool {
         let (low, high) = (
             self.score(point).min(self.score(other)),
