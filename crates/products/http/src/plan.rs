@@ -284,6 +284,7 @@ impl Plan {
     #[must_use]
     pub fn hash(&self) -> String {
         let runs = Self {
+            // No run depends on it: `--resume` with another rate judges the same runs.
             line_rate_bps: None,
             ..self.clone()
         };

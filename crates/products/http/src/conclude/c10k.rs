@@ -62,6 +62,8 @@ fn step(run: &CellRun) -> Option<IdleStep> {
     let server = run.server.as_ref();
     let held = load
         .connections
+        // The kernel of the server completes handshakes that its program may never accept
+        // (listen(2)), so only a connection with a response counts as held.
         .answered_at_end
         .unwrap_or(load.connections.open_at_end);
     let mut step = IdleStep::new(run.key.connections, held, load.connections.dropped);

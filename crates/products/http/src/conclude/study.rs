@@ -91,6 +91,7 @@ impl StudyInput<'_> {
     /// The link with the segments of these runs. Where its speed is not known, it carries what TCP
     /// alone reached, unless that is refuted.
     fn link(&self, runs: &[CellRun], is_refuted: bool) -> Option<Link> {
+        // A speed that a device names, or the user, is known independently of the tests.
         if let Some(link) = self.setup.link() {
             return Some(link.with_segments_of(runs));
         }
@@ -98,6 +99,7 @@ impl StudyInput<'_> {
         let reached_bps = reached_bps(&self.kept.baseline);
         let unit = self
             .setup
+            // A link of 1 bit/s gives the share of headers, which does not depend on the speed.
             .link_of(Some(1.0))
             .filter(|_| reached_bps > 0.0 && !is_refuted)?
             .with_segments_of(runs);

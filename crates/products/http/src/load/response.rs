@@ -124,6 +124,7 @@ impl ResponseReader {
             };
             used += head.len;
 
+            // Any number of 1xx responses may precede the final one (RFC 9110, section 15.2).
             if !head.is_interim() {
                 *self = Self::of(&head)?;
             }

@@ -150,6 +150,7 @@ pub fn work(input: impl Read + Send + 'static, mut output: impl Write) -> io::Re
         &reports,
     )?;
 
+    // The messages end when the last worker has dropped its sender.
     drop(reports);
     thread::spawn(move || {
         let give = |command| commands.iter().for_each(|worker| worker.send(command));

@@ -215,6 +215,7 @@ fn c10k_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
     }
 
     let mut steps = plan.c10k.idle.steps.clone();
+    // Each step leaves more sockets and ports behind than the one before.
     steps.sort_unstable();
     let mut keys: Vec<CellKey> = steps
         .into_iter()

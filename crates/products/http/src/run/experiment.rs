@@ -101,6 +101,7 @@ pub(super) fn run<R: CellRunner>(
         .into_iter()
         .partition(|run| is_isolated(run.key.phase));
     experiment.run_all(isolated)?;
+    // Before the phase of many connections, which leaves ports and sockets behind.
     experiment.refine()?;
     experiment.run_all(later)?;
 
@@ -141,6 +142,7 @@ impl<R: CellRunner> Experiment<'_, R> {
         if !self.setup.client.is_loopback
             && let Some(last) = self.kept.baseline.last_mut()
         {
+            // TCP alone fills the queue of any path, so what it loses is no defect of the path.
             last.without_load = self.runner.loss_without_load(last.goodput_bps);
         }
 
@@ -246,6 +248,8 @@ impl<R: CellRunner> Experiment<'_, R> {
                 self.run_one(&planned)?
             };
             self.runner.keep_run(&planned, &run)?;
+            // Cells after the end of the server would be stored as finished, and `--resume` would
+            // not make them.
             self.is_server_gone = run.flags.contains(&Flag::ServerGone);
 
             if let Some(reason) = run.reason.as_ref().filter(|_| self.is_server_gone) {
@@ -280,6 +284,8 @@ impl<R: CellRunner> Experiment<'_, R> {
             run.state == RunState::Done
                 && flags.any(|flag| matches!(flag, Flag::Unsteady | Flag::ControlLost))
         };
+        // On hosts full of other work repeats stay unsteady: with three of them an experiment that
+        // was estimated at 0:59 took 1:13.
         if is_disturbed(&run) && self.vain_repeats < VAIN_REPEATS_MAX {
             run = self.runner.run(planned)?;
             self.vain_repeats += u32::from(is_disturbed(&run));

@@ -73,6 +73,7 @@ pub(super) fn completed(
     load.sources
         .extend(addresses_of_device(opening.source_device.as_deref())?);
     load.destinations = addresses(target, &opening.resolved, opening.only_v6)?;
+    // A reset leaves no TIME_WAIT, which keeps ports of this host for a minute.
     load.resets_at_end = opening.resets_at_end.unwrap_or(are_local(&load));
     load.port_range = port_range();
     load.ports_skipped = reserved_ports();

@@ -133,6 +133,7 @@ fn is_limited_by_cpu(stats: &BothSides) -> bool {
             f64::from(end.cpus.unwrap_or(1)),
             end.cpu_softirq.unwrap_or(0.0),
         );
+        // Soft interrupts process the segments of the test, so they count as its work.
         let is_own = programs + softirq * cpus >= OWN_SHARE_MIN * cpus;
         end.cpu_busy.is_some_and(|busy| busy >= CPU_FULL) && is_own
     };

@@ -48,6 +48,8 @@ impl Content {
 impl Block {
     fn new(bytes: &[u8]) -> Self {
         Self {
+            // A file on a disk: its pages come in large folios, and a file in memory costs a third
+            // more per body (docs/decisions/022-http-loops.md).
             file: SourceFile::filled("linerate-http-body", bytes).ok(),
             bytes: PageBuffer::repeated(bytes, 1).expect("memory for one block"),
         }

@@ -110,12 +110,16 @@ impl Machine {
     ) -> Advance {
         let mut used = 0;
         loop {
+            // Requests after the one that closes the connection are not processed (RFC 9112,
+            // section 9.6).
             if self.closing != Closing::No {
                 return Advance {
                     used,
                     next: Next::End,
                 };
             }
+            // Bounds the memory of a client that pipelines requests and does not read the
+            // responses.
             if queue.is_full() {
                 return Advance {
                     used,
@@ -183,6 +187,7 @@ impl Machine {
         let Ok(body) = BodyReader::new(head.framing, context.body_bytes_max) else {
             return self.refuse(CONTENT_TOO_LARGE, context, queue);
         };
+        // The client may wait for it before it sends the body (RFC 9110, section 10.1.1).
         if head.expects_continue {
             ResponseWriter::push_continue(queue);
         }
@@ -239,6 +244,7 @@ impl Machine {
 
     fn refuse(&mut self, status: u16, context: &RequestContext<'_>, queue: &mut WriteQueue) {
         self.respond(Response::refusal(status), context, queue);
+        // The end of a refused request is not known, so nothing after it can be parsed.
         self.closing = Closing::Lingering;
     }
 }

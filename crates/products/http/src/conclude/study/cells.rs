@@ -105,6 +105,7 @@ fn drafts(input: &StudyInput<'_>) -> (Vec<Draft>, Option<String>) {
 fn drafts_below(input: &StudyInput<'_>, is_refuted: bool) -> Vec<Draft> {
     let mut groups: BTreeMap<CellKey, Vec<CellRun>> = BTreeMap::new();
     for run in &input.kept.runs {
+        // Idle connections answer nothing, so no rate can be judged.
         if run.key.phase != Phase::Idle {
             groups.entry(run.key).or_default().push(run.clone());
         }
@@ -153,6 +154,7 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
     };
     let mut facts = cell_facts(key, &runs, &median, network, input.setup.port);
     facts.is_lossy_without_load = super::sentences::is_lossy_without_load(&input.kept.baseline);
+    // Namespaces of one host share CPUs as loopback does, although a link lies between them.
     facts.is_one_host = is_one_host || share_a_kernel(input);
 
     let opposite_share =
@@ -203,6 +205,7 @@ pub(super) fn ceiling(
     load: &LoadResult,
     is_refuted: bool,
 ) -> Option<Ceiling> {
+    // Concurrent responses of a connection leave without gaps and share segments.
     let segments = if load.mode.streams() > 1 {
         Segments::Shared
     } else {

@@ -78,6 +78,8 @@ fn test_name(test: &Baseline) -> String {
 /// The verdict on the path in one sentence; `None` where TCP was not tested.
 pub(super) fn path(baseline: &[Baseline]) -> Option<String> {
     let best = baseline.iter().max_by(|a, b| {
+        // Responses flow from the server to the client, so a test in that direction is the
+        // baseline.
         let key = |test: &Baseline| (test.is_reverse, test.goodput_bps);
         let ((a_reverse, a_bps), (b_reverse, b_bps)) = (key(a), key(b));
         a_reverse.cmp(&b_reverse).then(a_bps.total_cmp(&b_bps))

@@ -373,6 +373,7 @@ impl LoadWorker {
     pub(super) fn return_request(&mut self, number: u32, sent: Sent) {
         self.end_first_request(number);
         self.end(1);
+        // A closed loop has no due times; its slot sends another request.
         if self.is_open_loop() {
             self.returned.push_back(sent.due_ns);
         }
@@ -467,6 +468,8 @@ impl LoadWorker {
         for sent in outstanding {
             self.end(1);
             match is_stopped {
+                // The user ended the run, so a response that was not awaited is no failure of the
+                // server.
                 true => self.recorder.stopped(sent),
                 false => {
                     let text = || NO_RESPONSE_IN_TIME.to_owned();

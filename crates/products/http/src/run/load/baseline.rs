@@ -21,6 +21,7 @@ const TIMEOUT_NS: u64 = 1_000_000_000;
 /// needs none.
 pub(super) fn measure(load: &mut PlannedLoad, stop: &mut Stop) -> Kept {
     let mut kept = Kept::default();
+    // Two ends on one host have no link between them.
     if load.is_local() || !is_needed(load) {
         return kept;
     }

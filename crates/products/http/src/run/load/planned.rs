@@ -66,6 +66,7 @@ impl PlannedLoad {
         let side = ServerSide::contact(address, &plan.control, wait_max, embedding)?;
         let claims = ServerSide::ownership(side.as_ref(), address, plan.claims);
         let scope = TargetScope::of(address.ip(), &interfaces::addresses());
+        // Before the first request: a server beyond the limits gets none.
         let bytes_max =
             safety_limits::check(&Demand::of(&spec), scope, claims).map_err(Error::usage)?;
         let answer = generator::probe_server(&spec, address)?;
@@ -177,6 +178,8 @@ impl PlannedLoad {
 
         let (mut load, sides) = found?;
         load.flags = run_flags(&load);
+        // A response under load that takes as long as one alone shows that the connections are too
+        // few: two of them with 1 s each allow 2/s.
         load.alone_ns = Some(linerate_sys::clock::as_ns(self.answer.elapsed));
         Ok((load, sides))
     }

@@ -67,6 +67,7 @@ impl ConnectionIo {
             }
 
             let skippable_bytes = partial.machine.skippable_bytes();
+            // MSG_TRUNC discards payload in the kernel, which saves the copy (tcp(7)).
             if partial.input.is_empty() && skippable_bytes > BUFFER_BYTES as u64 {
                 let len = usize::try_from(skippable_bytes)
                     .unwrap_or(usize::MAX)
@@ -140,7 +141,9 @@ impl ConnectionIo {
             &mut transport,
             turn,
         );
+        // The queue is shared: bytes for a lost connection must not reach the next one.
         let used = exchange.inspect_err(|_| drop(self.queue.take_rest()))?;
+        // Bytes that complete nothing are no progress: a header that arrives byte by byte expires.
         if used > 0 || connection.partial.is_none() {
             connection.since = self.clock.ticks();
         }
