@@ -197,6 +197,7 @@ impl<'a> Reader<'a> {
     }
 
     fn read(mut self, text: &str) -> Contents {
+        // `Out-File -Encoding utf8` of Windows PowerShell writes a byte order mark.
         let text = numbers::without_nan(text.strip_prefix('\u{feff}').unwrap_or(text));
         let mut rest = text.as_ref();
         if page::is_page(rest) {
@@ -360,6 +361,7 @@ impl<'a> Reader<'a> {
             Endpoint::Client => ("client", "server"),
             Endpoint::Server => ("server", "client"),
         };
+        // Both ends report the cookie of the test, so each finds the report of the other.
         let key = |role: &str| {
             report
                 .cookie
@@ -384,6 +386,7 @@ impl<'a> Reader<'a> {
             twin_key,
             source: source.to_owned(),
         });
+        // With `--get-server-output` the client's report contains the server's (iperf3(1)).
         if let Some(server) = server_report {
             self.iperf3(format, server, &server.to_string(), None);
         }

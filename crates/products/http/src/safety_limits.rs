@@ -123,6 +123,7 @@ pub fn check(
         {
             Err(LimitExceeded::Rate(rate_per_s))
         }
+        // The rate of a closed loop follows from the server's speed, so it has no bound.
         (TargetScope::Public, Mode::Closed { .. }) => Err(LimitExceeded::NoRate),
         (TargetScope::Public, Mode::Open { .. } | Mode::Idle { .. }) => Ok(Some(PUBLIC_BYTES_MAX)),
     }

@@ -40,6 +40,7 @@ pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
         let Some(change) = look(info, &values[..end]).or_else(recovery) else {
             continue;
         };
+        // The comparison finds one change after several further runs as well.
         let is_known =
             |last: &ChangePoint| last.is_worse == change.is_worse && change.at < last.at + RUNS_MIN;
         if !found.last().is_some_and(is_known) {
@@ -65,6 +66,7 @@ pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
     }
 
     let middle = median(before)?.abs();
+    // The noise of the path from run to run: a smaller shift is no change.
     let deviation = median_deviation(before)?;
 
     // As a ratio where the catalogue has it so, and where there is something to divide by.

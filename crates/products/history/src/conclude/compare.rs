@@ -249,6 +249,7 @@ fn rows(a: &Cells<'_>, b: &Cells<'_>, deciding: MeasureName, settings: &Settings
         }
     }
 
+    // Adjusted in two groups, so that further measures do not weaken the answer.
     for is_deciding in [true, false] {
         adjust(
             rows.iter_mut()

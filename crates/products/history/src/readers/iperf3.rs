@@ -95,6 +95,7 @@ pub(super) fn report(document: &Value, is_cut: bool) -> Report {
     Report {
         endpoint: test.endpoint,
         version: version.map(str::to_owned),
+        // `system_info` has the fields of uname(2): the second one is the name of the host.
         host_name: start["system_info"]
             .as_str()
             .and_then(|text| text.split(' ').nth(1))
@@ -129,6 +130,7 @@ struct Test<'a> {
 impl<'a> Test<'a> {
     fn of(document: &'a Value) -> Self {
         let start = &document["start"];
+        // The server's report has the accepted connection, the client's has `connecting_to`.
         let endpoint = if start["accepted_connection"].is_object() {
             Endpoint::Server
         } else {
@@ -139,6 +141,7 @@ impl<'a> Test<'a> {
         let intervals = document["intervals"]
             .as_array()
             .map_or(&[][..], Vec::as_slice);
+        // iperf3 writes `tcp_mss` with `-M`, and `tcp_mss_default` without.
         let mss = [&start["tcp_mss_default"], &start["tcp_mss"]]
             .map(|mss| u32_of(mss).filter(|mss| *mss > 0));
 
@@ -347,6 +350,7 @@ fn intervals(test: &Test<'_>) -> Vec<Event> {
         was_omitted = omitted;
         let rows = value["streams"].as_array().into_iter().flatten();
         let streams: Vec<StreamInterval> = rows.filter_map(|row| interval(test, row)).collect();
+        // Only the end of a test cuts an interval short.
         let is_short = |row: &StreamInterval| {
             grid.is_some_and(|grid| row.seconds() < 0.9 * grid.as_secs_f64())
         };
@@ -425,6 +429,7 @@ pub(super) fn failed(error: &str, endpoint: Endpoint) -> Event {
 /// A count. Some writers of JSON write large ones as floating-point numbers; sums of what is
 /// accepted cannot overflow.
 pub(super) fn u64_of(value: &Value) -> Option<u64> {
+    // Larger whole numbers are not exact in JSON everywhere (RFC 8259, section 6).
     const MAX: u64 = 1 << 53;
 
     let float = || {

@@ -143,6 +143,7 @@ fn earlier(place: &Place, a: &[RunRecord]) -> Vec<RunRecord> {
             .map(|row| store.load(row.run_id))
             .collect()
     };
+    // Earlier runs refine the noise floor; a comparison of two files needs no history.
     load().unwrap_or_default()
 }
 

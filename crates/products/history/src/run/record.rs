@@ -145,6 +145,7 @@ impl Recording {
 
         let recorder = options.place.map(Recorder::new);
         if let Some(recorder) = &recorder {
+            // Written at once: a run whose process ends early is in the history as `ended`.
             recorder.begin(record.clone());
         }
 
@@ -365,6 +366,7 @@ pub fn head(kind: RunKind, body: Body, title: Option<String>, labels: Labels) ->
     record.title = title;
     record.origin.tool = "linerate".to_owned();
     record.origin.version = Some(env!("CARGO_PKG_VERSION").to_owned());
+    // A command line can contain passwords and tokens, which a record must not.
     record.origin.argv = scrubbed(&argv);
     record.labels = labels;
 
@@ -473,5 +475,6 @@ pub fn host_key() -> Option<String> {
     fs::read_to_string("/etc/machine-id")
         .ok()
         .filter(|id| !id.trim().is_empty())
+        // The id is confidential and is published as a hash alone (machine-id(5)).
         .map(|id| keys::host_key(&id))
 }

@@ -81,6 +81,8 @@ impl Failure {
         let mut deepest: &(dyn Error + 'static) = error;
         let mut class = None;
 
+        // hyper wraps the error of the system; the outermost class that is known counts, and the
+        // innermost text.
         while let Some(source) = deepest.source() {
             class = class.or_else(|| class_of(source, has_begun));
             deepest = source;

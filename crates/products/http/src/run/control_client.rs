@@ -158,6 +158,7 @@ impl ControlSession {
             };
             let server = || self.server.to_string();
 
+            // A refused request leaves the session intact; any other failure has ended it.
             if !matches!(reason, NativeError::RequestRefused { .. }) {
                 self.client = None;
             }
@@ -206,6 +207,7 @@ impl ControlSession {
 
     fn open(&mut self) -> Result<NativeClient, NativeError> {
         let announcement = Announcement {
+            // The session carries requests alone, so it announces no traffic.
             streams_max: 0,
             connections_max: 0,
             duration_max: SESSION_MAX,
@@ -263,6 +265,7 @@ impl ControlSession {
 
 /// Runs tasks until their sender is gone, and keeps the session meanwhile.
 fn serve(tasks: &Receiver<Task>, mut session: ControlSession) {
+    // Ctrl-C ends the load, for which another thread waits.
     signals::leave_to_others();
     loop {
         match tasks.recv_timeout(KEEP_PERIOD) {

@@ -308,6 +308,7 @@ impl View<'_> {
 
     /// The worst level on each side of the plateau, where it is clearly worse.
     fn degradations(&self, stage: &Stage, factor: &FactorResult) -> Vec<Degradation> {
+        // The system's choice is no amount, so it lies outside the order of the ladder.
         let ladder = factor
             .levels
             .iter()

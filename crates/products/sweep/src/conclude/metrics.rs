@@ -34,6 +34,7 @@ pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static
                 .cpu_client_percent
                 .ok_or("the system reports no CPU times")?;
             cpu_s_per_gib(
+                // Some servers do not report their CPU time; a remark of the report says so.
                 client + metrics.cpu_server_percent.unwrap_or(0.0),
                 metrics.received_bps,
             )
@@ -77,6 +78,7 @@ pub fn burden(metrics: &RunMetrics) -> Burden {
 pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     let flow = summary.streams.first()?.flow;
     let counted = measure::received(summary, flow)?;
+    // Servers count until their sockets are empty, so their own rate may exceed that of the link.
     let received = delivered(summary, flow).unwrap_or(counted);
     let seconds = received.seconds();
 

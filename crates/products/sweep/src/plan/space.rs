@@ -175,6 +175,7 @@ fn congestion(
     named: &[String],
     host: &HostChoices,
 ) -> Result<(Levels, u64), TooFewCongestionControls> {
+    // The kernel lists registered algorithms alone: others are modules that are not loaded.
     let names = if named.is_empty() {
         &host.congestion
     } else {
@@ -284,6 +285,7 @@ impl TestSettings {
         local.interval = Some(SAMPLE_INTERVAL);
         local.rcv_timeout = SILENCE;
         local.control_timeout = Some(CONTROL_SILENCE);
+        // A client with nothing in flight noticed a lost path only after 30 to 60 s.
         local.control_keepalive = Some(KEEPALIVE);
         local.cpu = self.pinning.client;
 
@@ -322,6 +324,7 @@ impl TestSettings {
 
         match self.rate_bps {
             Some(rate) => add("-b", with_unit("rate", rate)),
+            // iperf3 limits UDP to 1 Mbit/s without `-b`.
             None if spec.is_udp => add("-b", "0".to_owned()),
             None => {}
         }

@@ -93,6 +93,7 @@ fn capitalized(text: &str) -> String {
 fn too_short(sweep: &Sweep) -> String {
     let share = sweep
         .in_flight_share
+        // Runs do not grow for less than this ratio, so a smaller excess is no remark.
         .filter(|share| *share > sweep.plan.tolerance * 1.2);
     share.map_or_else(String::new, |share| {
         let time_s = sweep.run_time_s.unwrap_or(sweep.plan.time_s);

@@ -213,6 +213,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         &mut self,
         setting: &Setting,
     ) -> Result<Result<Observation<R::Metrics>, RunError>, Over> {
+        // A confirmation after the end of the path would wait for one more connection.
         if self.ended_by.is_some() {
             return Err(Over);
         }
@@ -307,6 +308,8 @@ impl<'a, R: Runner> Experiment<'a, R> {
             .filter(|values| values.len() >= 3)?;
         let (first, last) = (&most[..most.len() / 2], &most[most.len().div_ceil(2)..]);
         let ratio = stats::median(last)? / stats::median(first)?;
+        // Values of all settings count: rounds treat them alike, so a change of the path moves them
+        // all.
         let is_chance = stats::trend_p(&samples) > 1.0 - self.plan.confidence;
 
         (ratio.is_finite() && (ratio - 1.0).abs() > self.plan.tolerance && !is_chance)

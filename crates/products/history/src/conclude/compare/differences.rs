@@ -119,6 +119,7 @@ fn specification(trial: Option<&Trial>) -> Members {
                 serde_json::to_value(spec).unwrap_or_default(),
             );
 
+            // The block of UDP is the size of its datagrams; with TCP it is only that of a write.
             if spec.transport == linerate_model::Transport::Udp {
                 members.insert(
                     "datagram_bytes".to_owned(),

@@ -149,6 +149,8 @@ impl Connection {
     /// Takes the server's report that releases before 2.1 print at the end of a UDP test, with the
     /// ends exchanged.
     pub(super) fn take_receiver_report(&mut self, row: &Row) -> bool {
+        // Releases before 2.1 print the server's report with the ends exchanged, over the whole
+        // range and with 14 columns.
         let is_reply =
             self.id == row.id && self.order(row) == Some(1) && row.count == 14 && row.start_ns == 0;
         let is_sent = self.flows[1].is_empty() && self.flows[0].all().all(|sent| sent.count == 9);
@@ -175,6 +177,7 @@ impl Connection {
     /// choice.
     pub(super) fn client(&self) -> usize {
         match &self.ends {
+            // The port of a client is ephemeral, and mostly higher than that of its server.
             [Some((_, a)), Some((_, b))] => usize::from(a < b),
             [None, _] => 0,
             [Some(_), None] => 1,

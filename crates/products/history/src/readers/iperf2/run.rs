@@ -238,6 +238,7 @@ impl CsvRun {
 
         self.parts().into_iter().find_map(|part| {
             let total = part.rows.all().last()?;
+            // Rows of `-e` name the end: senders count writes, receivers reads.
             let is_sender =
                 if total.value("writecnt").is_some() || part.connection.receiver_report.is_some() {
                     true

@@ -298,6 +298,7 @@ impl Opening {
                 .zip(stream.remote)
                 .map(|((_, local), (_, remote))| (local, remote));
             self.endpoint = ports.map(|(local, remote)| {
+                // The port of a client is ephemeral, and mostly higher than that of its server.
                 if local < remote {
                     Endpoint::Server
                 } else {

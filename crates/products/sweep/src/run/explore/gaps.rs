@@ -39,6 +39,7 @@ impl<R: Runner> Experiment<'_, R> {
             .iter()
             .copied()
             .max_by(|a, b| self.score(*a).total_cmp(&self.score(*b)));
+        // A rise at the end can be the slope of a second peak further up.
         let is_rising = self.score(*last)
             > (1.0 + self.margin(*last, *last_but_one)) * self.score(*last_but_one);
 

@@ -21,6 +21,7 @@ impl<R: Runner> Experiment<'_, R> {
             Better::Higher => values,
             Better::Lower => values
                 .into_iter()
+                // The reciprocal keeps ratios, so one tolerance holds for rates and costs.
                 .map(|value| value.max(f64::MIN_POSITIVE).recip())
                 .collect(),
         }
@@ -92,6 +93,7 @@ impl<R: Runner> Experiment<'_, R> {
 
     /// Most by which another point may be better; `None` of too few runs.
     fn excess_max(&self, point: usize, other: usize) -> Option<f64> {
+        // Only levels that lose too much have the value 0; their ratio has no meaning.
         if self.score(other) <= 0.0 {
             return Some(0.0);
         }
@@ -218,6 +220,7 @@ impl<R: Runner> Experiment<'_, R> {
             return *default;
         }
 
+        // Choices have no least one, so the burden decides between equal ones.
         if let Scale::Choices(_) = plan.scale {
             let as_good = row
                 .iter()

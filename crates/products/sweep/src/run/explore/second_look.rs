@@ -24,6 +24,7 @@ impl<R: Runner> Experiment<'_, R> {
                 continue;
             }
 
+            // Beside the neighbours, so that all are compared under the path of this moment.
             settings.push(base.clone());
             let looked = self.measure(&settings, self.plan.repetitions);
 
