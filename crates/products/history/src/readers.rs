@@ -290,6 +290,7 @@ impl<'a> Reader<'a> {
     }
 
     fn stream_line(&mut self, event: &str, data: &Value, source: &str) -> bool {
+        // A client without a connection writes an error and no start.
         if event == "start" || (event == "error" && self.stream.is_none()) {
             self.end_stream();
             self.stream = Some(EventStream::default());

@@ -125,6 +125,7 @@ impl<'a> SettingSpace<'a> {
     pub fn test_settings(&self, setting: &Setting) -> TestSettings {
         let mut choice = self.spec.held.clone();
         let named = |amount: u64| Some(amount).filter(|amount| *amount > 0);
+        // A rate of 0 means no limit, as with `-b 0` of iperf3.
         choice.rate_bps = choice.rate_bps.and_then(named);
 
         for (factor, swept) in self.planned.iter().enumerate() {

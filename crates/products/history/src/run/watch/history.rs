@@ -33,6 +33,7 @@ impl History {
     pub(super) fn open(watch: &str, store: Option<&str>) -> Result<Self, String> {
         let place = Place::find(store).map_err(|error| error.to_string())?;
         let directory = std::env::temp_dir().join(format!("linerate-watch-{}", std::process::id()));
+        // Fails where the name exists, so that no directory of another user in /tmp is used.
         let created = DirBuilder::new().mode(0o700).create(&directory);
         created.map_err(|error| {
             format!("cannot create {}: {}", directory.display(), io_text(&error))
@@ -58,6 +59,7 @@ impl History {
     /// Where the next run is to write its record.
     pub(super) fn output(&self) -> PathBuf {
         let path = self.directory.join("run.db");
+        // In WAL mode SQLite has two files beside the database.
         for suffix in ["", "-wal", "-shm"] {
             let _ = fs::remove_file(self.directory.join(format!("run.db{suffix}")));
         }
@@ -89,6 +91,7 @@ impl History {
             recorder.finish(run.clone());
             recorder.recorded().message()
         });
+        // Later runs are compared by measures alone, so the large parts need not stay in memory.
         run.trials.iter_mut().for_each(|trial| trial.series.clear());
         run.hosts.clear();
         self.runs.push(run);
