@@ -169,6 +169,7 @@ impl fmt::Display for Missed {
                 };
 
                 let side = if value < bound { "below" } else { "above" };
+                // A ratio of shares has no meaning: 59.6 % would be 5860 % above 1 %.
                 let is_bare = unit == &Unit::Share || !unit.scale().is_empty();
                 if is_bare && value.total_cmp(bound).is_ne() {
                     return write!(

@@ -114,6 +114,8 @@ impl Trend {
                 at: known.get(point.at)?.0,
                 before,
                 after,
+                // Of the two medians that are printed: the median of all pairs gave -39.2 % beside
+                // 94.7 and 70.1.
                 effect: if is_ratio {
                     after / before
                 } else {

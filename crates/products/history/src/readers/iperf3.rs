@@ -247,6 +247,8 @@ fn role(is_sender: bool, endpoint: Endpoint) -> (StreamRole, Flow) {
 fn address(host: &Value, port: &Value) -> SocketAddr {
     let host = host
         .as_str()
+        // The zone of a link-local address has a meaning on its own host alone (RFC 4007, section
+        // 6).
         .and_then(|host| host.split('%').next()?.parse().ok());
     let port = port.as_u64().and_then(|port| u16::try_from(port).ok());
     SocketAddr::new(

@@ -104,6 +104,8 @@ impl StudyInput<'_> {
             .filter(|_| reached_bps > 0.0 && !is_refuted)?
             .with_segments_of(runs);
         Some(Link {
+            // A virtual device names no real speed: with that of a veth a full shaper of 1 Gbit/s
+            // was a limit of the server.
             bps: reached_bps / unit.goodput_bps()?,
             ..unit
         })

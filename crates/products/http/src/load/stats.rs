@@ -164,6 +164,8 @@ impl LoadStats {
         };
         let p99_ns = |times: &Distribution| times.quantile(0.99).map(|p99| p99.ns);
         let interval_ns = (1e9 / rate_per_s) as u64;
+        // With a tenth of the latency alone, 5,000 requests/s of 7 µs were a limit of the client
+        // although all were answered.
         let least_ns = LATE_MIN_NS
             .max(interval_ns)
             .max(p99_ns(&self.latency).unwrap_or(u64::MAX) / 10);

@@ -103,6 +103,7 @@ impl<'a> SettingSpace<'a> {
         match (&swept.levels, swept.name) {
             (Levels::Congestion(_), _) => label(swept, level) == self.congestion_in_use,
             (Levels::Affinity(_), _) => label(swept, level) == CpuPinning::default().to_string(),
+            // The least of a range need not be the default: `streams=45..64` has none.
             (_, "streams") => level == 1,
             // A swept rate has no default: without one TCP has no limit, and UDP 1 Mbit/s.
             (_, "rate") => false,
@@ -203,6 +204,7 @@ fn affinity(named: &[CpuPinning], host: &HostChoices) -> (Levels, u64) {
             client: Some(*cpu),
             server: None,
         });
+        // The scheduler's choice is the default to which pinned ends are compared.
         places = std::iter::once(CpuPinning::default())
             .chain(pinned)
             .collect();

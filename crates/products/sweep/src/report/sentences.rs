@@ -335,6 +335,7 @@ fn lighter(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
 fn excess(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
     let excess = factor
         .excess_max
+        // Runs cannot decide between levels whose difference is the tolerance itself.
         .filter(|excess| *excess > 2.0 * sweep.plan.tolerance)?;
     let percent = excess * 100.0;
     Some(format!(

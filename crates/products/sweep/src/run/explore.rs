@@ -162,6 +162,8 @@ impl<'a, R: Runner> Experiment<'a, R> {
         self.measure(first, self.plan.repetitions)?;
 
         for (place, setting) in rest.iter().enumerate() {
+            // A sweep over a path of 40 Mbit/s took 8 minutes with the whole ladder, and takes one
+            // now (docs/decisions/028-sweep-statistics.md).
             if self.brings_nothing(factor, &ladder[..first.len() + place]) {
                 let spared = &rest[place..];
                 let runs = spared.len() as u64 * u64::from(self.plan.repetitions);
@@ -191,6 +193,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
 
         for _ in 0..rounds {
             let mut order = settings.to_vec();
+            // A path that changes with time then treats all settings alike.
             self.rng.shuffle(&mut order);
 
             for setting in order {
@@ -287,6 +290,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
             self.points[leader].runs.len()
         };
         let known = self.points[leader].runs.len() - earlier;
+        // The exact interval of a median needs six runs for 95 % (1 - 2 / 2⁶).
         let missing = self.plan.runs_min().saturating_sub(known);
 
         // Fewer runs than planned give no interval.

@@ -75,6 +75,8 @@ impl Burden {
         );
         let is_any_less = delay == Some(true) || retransmits == Some(true);
 
+        // Behind 50 ms of queue 64 streams had 11 ms and 3,609 retransmits in place of 21 ms and
+        // none: not lighter.
         is_any_less && delay != Some(false) && retransmits != Some(false)
     }
 }

@@ -96,6 +96,7 @@ impl CsvRun {
             .all(|known| known.id != connection.id);
         let server = |connection: &Connection| connection.ends[1 - connection.client()].clone();
         let client = |connection: &Connection| connection.ends[connection.client()].clone();
+        // Streams of one test (`-P`) differ in the port of the client alone.
         let is_alike = server(first) == server(connection)
             && host(&client(first)) == host(&client(connection));
 
@@ -420,6 +421,7 @@ fn address(end: &End) -> SocketAddr {
     let (host, port) = end
         .as_ref()
         .map_or(("", 0), |(host, port)| (host.as_str(), *port));
+    // The zone of a link-local address has a meaning on its own host alone (RFC 4007, section 6).
     let host = host.split('%').next().and_then(|host| host.parse().ok());
     SocketAddr::new(host.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), port)
 }

@@ -56,6 +56,8 @@ impl TextStream {
         };
 
         let end = |host: &str, port: &str| {
+            // The zone of a link-local address has a meaning on its own host alone (RFC 4007,
+            // section 6).
             let host = host.split('%').next().and_then(|host| host.parse().ok())?;
             Some((host, port.parse().ok()?))
         };

@@ -186,6 +186,8 @@ impl LoadWorker {
         let connection = &mut self.connections[number as usize];
         connection.is_open = true;
         connection.is_answered = false;
+        // The kernel connects what a server may never accept: 200 of 200 connections where the
+        // server, out of descriptors, accepted 30.
         connection.awaits_first = self.spec.sends_first_request && !connection.was_ready;
         self.awaiting_first += u32::from(connection.awaits_first);
 

@@ -212,6 +212,7 @@ impl<R: Runner> Experiment<'_, R> {
         let plan = &self.plan.factors[factor];
         let is_default =
             |at: &&usize| self.points[**at].setting.level(factor) == plan.default_level();
+        // A change of a setting needs a gain that is known.
         if let Some(default) = row
             .iter()
             .find(is_default)
