@@ -81,7 +81,7 @@ impl Link {
             })?,
             mtu_bytes: ends().filter_map(|end| end.mtu_bytes).min()?,
             is_ipv6,
-            // The option is used only where both ends offer it (RFC 7323, section 2.2).
+            // The option is used only where both ends offer it (RFC 7323, section 3.2).
             has_timestamps: ends().all(|end| end.timestamps != Some(0)),
             has_vlan: ends().any(|end| end.is_vlan == Some(true)),
             mss_measured_bytes: None,

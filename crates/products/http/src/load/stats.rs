@@ -72,7 +72,7 @@ impl LoadStats {
         self.failing = Some(self.failing.map_or(class, |known| known.min(class)));
     }
 
-    /// The failure and its begin, where the server was gone: it accepted no connection, or answered
+    /// The failure and its start, where the server was gone: it accepted no connection, or answered
     /// nothing more. `load_ns`: beginning and end of the load, absent where no connection was
     /// opened.
     pub(crate) fn outage(&self, mode: Mode, load_ns: Option<(u64, u64)>) -> Option<String> {
