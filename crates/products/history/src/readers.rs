@@ -29,13 +29,13 @@ pub use path::{ImportedPath, PathTest};
 pub use text::Command;
 use text::{Taken, TextTest};
 
-/// Of all versions.
+/// Prefix of the schema names of all versions.
 const RUN_SCHEMA_PREFIX: &str = "linerate.run/";
 
 /// Longest text that is read.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
 
-/// What a text contained.
+/// Contents of a text.
 #[derive(Debug, Default)]
 pub struct Contents {
     /// Tests that other programs reported, each once.
@@ -69,7 +69,7 @@ pub struct Imported {
     pub started_unix_ms: Option<u64>,
     /// The test. Without `Finished` or `Failed` at the end the report is cut off.
     pub events: Vec<Event>,
-    /// Equal for every report of this test by this end, whole, cut off or formatted anew; the key
+    /// Equal for every report of this test by this end, whole, cut off or formatted again; the key
     /// of the origin's import.
     pub source_key: String,
     /// The source key of the other end's report.
@@ -79,7 +79,7 @@ pub struct Imported {
 }
 
 impl Imported {
-    /// Whether the report is cut off.
+    /// True if the report is cut off.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         !matches!(self.events.last(), Some(Event::Finished | Event::Failed(_)))
@@ -197,6 +197,7 @@ impl<'a> Reader<'a> {
     }
 
     fn read(mut self, text: &str) -> Contents {
+        // `Out-File -Encoding utf8` of Windows PowerShell writes a byte order mark.
         let text = numbers::without_nan(text.strip_prefix('\u{feff}').unwrap_or(text));
         let mut rest = text.as_ref();
         if page::is_page(rest) {
@@ -262,7 +263,7 @@ impl<'a> Reader<'a> {
             _ => self.end_stream(),
         }
 
-        // Its reader tells what a record that is cut off, or one of another version, lacks.
+        // Its reader names the missing part of a record that is cut off or of another version.
         if value["schema"]
             .as_str()
             .is_some_and(|schema| schema.starts_with(RUN_SCHEMA_PREFIX))
@@ -289,6 +290,7 @@ impl<'a> Reader<'a> {
     }
 
     fn stream_line(&mut self, event: &str, data: &Value, source: &str) -> bool {
+        // A client without a connection writes an error and no start.
         if event == "start" || (event == "error" && self.stream.is_none()) {
             self.end_stream();
             self.stream = Some(EventStream::default());
@@ -360,6 +362,7 @@ impl<'a> Reader<'a> {
             Endpoint::Client => ("client", "server"),
             Endpoint::Server => ("server", "client"),
         };
+        // Both ends report the cookie of the test, so each finds the report of the other.
         let key = |role: &str| {
             report
                 .cookie
@@ -384,6 +387,7 @@ impl<'a> Reader<'a> {
             twin_key,
             source: source.to_owned(),
         });
+        // With `--get-server-output` the client's report contains the server's (iperf3(1)).
         if let Some(server) = server_report {
             self.iperf3(format, server, &server.to_string(), None);
         }

@@ -1,5 +1,5 @@
 //! Real reports of other programs, imported whole, twice, one behind the other, cut off, and
-//! formatted anew.
+//! formatted again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -576,8 +576,7 @@ fn records_of_this_program_are_passed_on() {
     );
 }
 
-/// What stands in the place of a word: numbers beyond all bounds, signs, and characters of several
-/// bytes.
+/// Replacements of a word: numbers beyond all bounds, signs, and characters of several bytes.
 const DAMAGE: [&str; 9] = [
     "",
     "-1",

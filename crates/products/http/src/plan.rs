@@ -284,6 +284,7 @@ impl Plan {
     #[must_use]
     pub fn hash(&self) -> String {
         let runs = Self {
+            // No run depends on it: `--resume` with another rate judges the same runs.
             line_rate_bps: None,
             ..self.clone()
         };
@@ -296,8 +297,7 @@ impl Plan {
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// The same plan within a few minutes: one short run of each cell, short TCP tests, short
-    /// holds.
+    /// This plan within a few minutes: one short run of each cell, short TCP tests, short holds.
     #[must_use]
     pub fn quick(mut self) -> Self {
         let short = Duration::from_secs(3);

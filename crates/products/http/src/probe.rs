@@ -142,12 +142,14 @@ fn read(transport: &mut Transport, is_head: bool, deadline: Instant) -> io::Resu
 
     loop {
         let kept_len = transport.buffer.len();
+        // The end of the connection completes a body without a length (RFC 9112, section 6.3).
         if !transport.fill_or_end(deadline)? {
             let response = reader.end().ok_or(io::ErrorKind::UnexpectedEof)?;
             return Ok(probe_result(&head, &response));
         }
 
         total += (transport.buffer.len() - kept_len) as u64;
+        // A foreign server can send a body without end.
         if total > BYTES_MAX {
             return Err(invalid(&"the body is larger than 1 GiB"));
         }

@@ -28,7 +28,7 @@ impl Protocol {
         !self.is_http2 && self.tls.is_none()
     }
 
-    /// Whether this build supports it.
+    /// True if this build supports it.
     #[must_use]
     pub fn is_built(&self) -> bool {
         cfg!(feature = "tls") || self.is_plain_http1()

@@ -32,7 +32,7 @@ pub use host_agent::{HostAgent, tested_port};
 pub use restartable_server::RestartableServer;
 pub use server_side::ControlPath;
 
-/// What is written to standard output and standard error.
+/// Text for standard output and standard error.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Output {

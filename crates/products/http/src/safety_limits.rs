@@ -17,7 +17,7 @@ pub enum TargetScope {
 }
 
 impl TargetScope {
-    /// Of an address; `networks` are the addresses of this host with their prefix lengths.
+    /// Class of an address; `networks` are the addresses of this host with their prefix lengths.
     #[must_use]
     pub fn of(address: IpAddr, networks: &[(IpAddr, u8)]) -> Self {
         if local_networks(networks).any(|network| network.contains(address)) {
@@ -123,6 +123,7 @@ pub fn check(
         {
             Err(LimitExceeded::Rate(rate_per_s))
         }
+        // The rate of a closed loop follows from the server's speed, so it has no bound.
         (TargetScope::Public, Mode::Closed { .. }) => Err(LimitExceeded::NoRate),
         (TargetScope::Public, Mode::Open { .. } | Mode::Idle { .. }) => Ok(Some(PUBLIC_BYTES_MAX)),
     }

@@ -1,4 +1,4 @@
-//! Experiments on paths as users have them: what a level brings, what it costs in delay and
+//! Experiments on paths as users have them: what a level gains, what it costs in delay and
 //! retransmissions, how much of a run is in flight at its end, and how much runs at one level
 //! differ.
 
@@ -14,7 +14,7 @@ use crate::{
 /// A run of 3 s with 1 s of warm-up, and what it takes beside.
 const RUN_TIME: Duration = Duration::from_millis(4500);
 
-/// What a level brings on a path.
+/// Result of a level on a path.
 #[derive(Clone, Copy, Default)]
 struct Brings {
     mbps: f64,

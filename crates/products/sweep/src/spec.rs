@@ -19,9 +19,9 @@ pub struct SweepSpec {
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// What is varied.
+    /// Factors that are varied.
     pub over: Vec<SweptFactor>,
-    /// What is looked for.
+    /// Objective of the sweep.
     pub objective: Objective,
     /// Measured part of a run in seconds.
     pub time_s: u32,
@@ -37,7 +37,7 @@ pub struct SweepSpec {
     pub is_reverse: bool,
     /// UDP instead of TCP.
     pub is_udp: bool,
-    /// What is not varied.
+    /// Settings that are not varied.
     pub held: TestSettings,
     /// Address family the user insists on: 4 or 6.
     pub family: Option<u8>,
@@ -65,7 +65,8 @@ impl SweepSpec {
         }
     }
 
-    /// The same over these factors, in the form of the option `--over`: `streams=1..8,length`.
+    /// This specification over these factors, in the form of the option `--over`:
+    /// `streams=1..8,length`.
     ///
     /// # Errors
     /// An unknown factor, or levels that it does not have.

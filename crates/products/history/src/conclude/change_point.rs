@@ -26,7 +26,7 @@ pub struct ChangePoint {
     /// Effect: the ratio of the values after to those before, or their difference, as the catalogue
     /// compares the measure.
     pub effect: f64,
-    /// Whether the measure became worse. A change for the better clears it.
+    /// True if the measure became worse. A change for the better clears it.
     pub is_worse: bool,
 }
 
@@ -40,6 +40,7 @@ pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
         let Some(change) = look(info, &values[..end]).or_else(recovery) else {
             continue;
         };
+        // The comparison finds one change after several further runs as well.
         let is_known =
             |last: &ChangePoint| last.is_worse == change.is_worse && change.at < last.at + RUNS_MIN;
         if !found.last().is_some_and(is_known) {
@@ -50,8 +51,8 @@ pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
     found
 }
 
-/// Whether the last five of these values changed against the twenty before; `None` of fewer values
-/// too.
+/// The change of the last five of these values against the twenty before; `None` without one, or
+/// with fewer values.
 #[must_use]
 pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
     let at = values.len().checked_sub(AFTER)?;
@@ -65,6 +66,7 @@ pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
     }
 
     let middle = median(before)?.abs();
+    // The noise of the path from run to run: a smaller shift is no change.
     let deviation = median_deviation(before)?;
 
     // As a ratio where the catalogue has it so, and where there is something to divide by.
@@ -92,11 +94,11 @@ pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
     })
 }
 
-/// Whether the last five of these values are back at the level before a change for the worse. The
-/// values since that change can be fewer than a comparison needs, and one of the five may be a run
-/// that failed in its own way.
+/// A recovery: the last five of these values are back at the level before a change for the worse.
+/// The values since that change can be fewer than a comparison needs, and one of the five may be a
+/// run that failed in its own way.
 fn recovery(info: &MeasureInfo, values: &[f64], last: &ChangePoint) -> Option<ChangePoint> {
-    /// Of the five.
+    /// Values of the five that must be back.
     const BACK_MIN: usize = 4;
 
     let at = values

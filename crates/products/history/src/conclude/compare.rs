@@ -19,7 +19,7 @@ pub use trials::{LeftOut, counted};
 /// Schema name of a [`Comparison`].
 pub const COMPARE_SCHEMA: &str = "linerate.compare/1";
 
-/// How runs are compared.
+/// Settings of a comparison of runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings<'a> {
     /// Smallest change that matters, as a share; [`MARGIN`](linerate_model::two_sample::MARGIN) by default.
@@ -30,9 +30,9 @@ pub struct Settings<'a> {
     pub is_forced: bool,
     /// Runs of the same path and specification before A, in the order of their starts.
     pub earlier: &'a [RunRecord],
-    /// What differs between two snapshots of a host.
+    /// Differences between two snapshots of a host.
     pub host_rules: HostRules,
-    /// What makes two experiments of the HTTP lab hard to compare.
+    /// Reasons that make two experiments of the HTTP lab hard to compare.
     pub experiment_notes: ExperimentNotes,
 }
 
@@ -45,7 +45,7 @@ pub struct Comparison {
     pub a: SideInfo,
     /// The side that is judged.
     pub b: SideInfo,
-    /// What follows; absent where the sides are not comparable.
+    /// The verdict; absent where the sides are not comparable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conclusion: Option<Verdict>,
     /// Why they are not comparable; the results are compared all the same if the user forced it.
@@ -54,7 +54,7 @@ pub struct Comparison {
     pub changes: Vec<Change>,
     /// Results: of one cell all measures, of several the measure that decides.
     pub rows: Vec<Row>,
-    /// What qualifies the result, one sentence each.
+    /// Qualifications of the result, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -249,6 +249,7 @@ fn rows(a: &Cells<'_>, b: &Cells<'_>, deciding: MeasureName, settings: &Settings
         }
     }
 
+    // Adjusted in two groups, so that further measures do not weaken the answer.
     for is_deciding in [true, false] {
         adjust(
             rows.iter_mut()

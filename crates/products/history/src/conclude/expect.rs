@@ -31,7 +31,7 @@ struct Clause {
     is_bare: bool,
 }
 
-/// What the name of a clause stands for. Both measures have one unit.
+/// Meaning of the name of a clause. Both measures have one unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Names {
     /// In tests of a path only.
@@ -106,7 +106,7 @@ const OPERATORS: [(&str, Operator); 5] = [
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{reason}\n  {text}\n  {:>place$}", "^", place = at + 1)]
 pub struct ExpectError {
-    /// What was typed.
+    /// The clause as typed.
     text: String,
     /// Character it fails at, from 0.
     at: usize,
@@ -121,11 +121,11 @@ pub struct Missed {
     /// Direction of the measure, where the run has several: `forward` and `reverse`, or `up` and
     /// `down` of a path.
     pub way: Option<&'static str>,
-    /// What was found.
+    /// The value that was found.
     pub found: Found,
 }
 
-/// What a run has in the place of a limit.
+/// The value of a run to which a limit applies.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
     /// A value beyond the limit.
@@ -169,6 +169,7 @@ impl fmt::Display for Missed {
                 };
 
                 let side = if value < bound { "below" } else { "above" };
+                // A ratio of shares has no meaning: 59.6 % would be 5860 % above 1 %.
                 let is_bare = unit == &Unit::Share || !unit.scale().is_empty();
                 if is_bare && value.total_cmp(bound).is_ne() {
                     return write!(
@@ -208,7 +209,7 @@ impl Expectations {
             .collect()
     }
 
-    /// How limits without a unit were read.
+    /// Notes on the unit of limits that were typed without one.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let is_large = |clause: &&Clause| clause.is_bare && clause.unit_name().is_some();
         let note = |clause: &Clause| {
@@ -312,7 +313,7 @@ impl Clause {
     }
 }
 
-/// The directions to look at: the one that was typed, or each that has values; the sum where there
+/// The directions to check: the one that was typed, or each that has values; the sum where there
 /// is only that.
 fn ways(trials: &[&Trial], (measure, way): Target) -> Vec<Way> {
     let is_measured = |way: &Way| {
@@ -329,7 +330,7 @@ fn ways(trials: &[&Trial], (measure, way): Target) -> Vec<Way> {
     sum.chain(found.iter().copied()).collect()
 }
 
-/// What a trial found on a path; `None` of one that did something else.
+/// Report of a trial on a path; `None` of one that did something else.
 fn path(trial: &Trial) -> Option<&PathReport> {
     match &trial.detail {
         Some(Detail::Path(report)) => Some(&**report),
@@ -398,7 +399,7 @@ impl FromStr for Expectations {
     }
 }
 
-/// What is wrong, and at which character.
+/// An error: the character at which it is, and its description.
 type Wrong = (usize, String);
 
 fn clause(text: &str) -> Result<Clause, Wrong> {

@@ -23,6 +23,7 @@ pub fn missed_by_run(limits: &Expectations, run: &RunRecord) -> Vec<Missed> {
     let trials = run
         .trials
         .iter()
+        // Other settings of a sweep may miss the limits; the advised one must hold them.
         .filter(|trial| setting.is_none_or(|setting| trial.factors == *setting));
     limits.missed(&trials.collect::<Vec<_>>())
 }

@@ -52,6 +52,7 @@ impl Quiet {
         start: Timestamp,
         end: Timestamp,
     ) -> Option<Timestamp> {
+        // A period over midnight begins on the day before.
         let day_before = zone.to_datetime(start).date().yesterday().ok()?;
         let days = day_before
             .series(1.day())
@@ -90,6 +91,7 @@ fn instant(zone: &TimeZone, shown: DateTime) -> Timestamp {
     let earlier = ambiguous.earlier().unwrap_or(Timestamp::MAX);
 
     match ambiguous.offset() {
+        // A local time that the clock skips is the instant of the change.
         AmbiguousOffset::Gap { .. } => zone
             .following(earlier)
             .next()
@@ -127,6 +129,7 @@ fn time(text: &str) -> Option<Time> {
     let (hours, minutes) = text.trim().split_once(':')?;
     let (hours, minutes): (i8, i8) = (hours.parse().ok()?, minutes.parse().ok()?);
     match (hours, minutes) {
+        // ISO 8601 allows 24:00 for the end of a day.
         (24, 0) => Some(Time::midnight()),
         _ => Time::new(hours, minutes, 0, 0).ok(),
     }

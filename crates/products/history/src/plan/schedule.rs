@@ -96,7 +96,7 @@ impl Schedule {
         None
     }
 
-    /// Whether a run that starts at this time overlaps a quiet period.
+    /// True if a run that starts at this time overlaps a quiet period.
     #[must_use]
     pub fn is_quiet(&self, start: Timestamp) -> bool {
         self.quiet_end(start).is_some()

@@ -53,6 +53,7 @@ pub(super) fn next_start(text: &str, end: usize) -> Option<usize> {
             rest = after.unwrap_or_default();
         }
 
+        // `--logfile` appends, so the next report can follow a cut one within a line.
         is_start || text.as_bytes()[at - 1] == b'\n'
     })
 }
@@ -97,7 +98,7 @@ fn whole_part(text: &str) -> Option<(&str, String)> {
     ))
 }
 
-/// SHA-256 of the canonical form: equal for a document that was only formatted anew.
+/// SHA-256 of the canonical form: equal for a document that was only formatted again.
 pub(super) fn sha256(value: &Value) -> String {
     let mut text = String::new();
     canonical(value, &mut text);
@@ -109,6 +110,7 @@ fn canonical(value: &Value, text: &mut String) {
     match value {
         Value::Object(members) => {
             let mut members: Vec<_> = members.iter().collect();
+            // The order of members has no meaning (RFC 8259, section 1).
             members.sort_by_key(|(name, _)| *name);
             text.push('{');
 

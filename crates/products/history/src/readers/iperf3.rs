@@ -31,18 +31,18 @@ pub(super) struct Report {
 /// Streams of a test that are read.
 const STREAMS_MAX: usize = 1024;
 
-/// Whether a document is a report of iperf3.
+/// True if a document is a report of iperf3.
 pub(super) fn is_report(document: &Value) -> bool {
     let version = document["start"]["version"].as_str();
     version.is_some_and(|version| version.starts_with("iperf 3"))
 }
 
-/// Whether the test of a report has started.
+/// True if the test of a report has started.
 pub(super) fn is_started(document: &Value) -> bool {
     document["start"]["test_start"].is_object()
 }
 
-/// Whether it is the report of a server that ended without a client.
+/// True if it is the report of a server that ended without a client.
 pub(super) fn is_idle_server(document: &Value) -> bool {
     let has_ended = document["error"]
         .as_str()
@@ -95,6 +95,7 @@ pub(super) fn report(document: &Value, is_cut: bool) -> Report {
     Report {
         endpoint: test.endpoint,
         version: version.map(str::to_owned),
+        // `system_info` has the fields of uname(2): the second one is the name of the host.
         host_name: start["system_info"]
             .as_str()
             .and_then(|text| text.split(' ').nth(1))
@@ -113,7 +114,7 @@ pub(super) fn report(document: &Value, is_cut: bool) -> Report {
     }
 }
 
-/// What the start of a report tells of its test.
+/// Facts of a test from the start of its report.
 struct Test<'a> {
     endpoint: Endpoint,
     header: Option<TestHeader>,
@@ -129,6 +130,7 @@ struct Test<'a> {
 impl<'a> Test<'a> {
     fn of(document: &'a Value) -> Self {
         let start = &document["start"];
+        // The server's report has the accepted connection, the client's has `connecting_to`.
         let endpoint = if start["accepted_connection"].is_object() {
             Endpoint::Server
         } else {
@@ -139,6 +141,7 @@ impl<'a> Test<'a> {
         let intervals = document["intervals"]
             .as_array()
             .map_or(&[][..], Vec::as_slice);
+        // iperf3 writes `tcp_mss` with `-M`, and `tcp_mss_default` without.
         let mss = [&start["tcp_mss_default"], &start["tcp_mss"]]
             .map(|mss| u32_of(mss).filter(|mss| *mss > 0));
 
@@ -244,6 +247,8 @@ fn role(is_sender: bool, endpoint: Endpoint) -> (StreamRole, Flow) {
 fn address(host: &Value, port: &Value) -> SocketAddr {
     let host = host
         .as_str()
+        // The zone of a link-local address has a meaning on its own host alone (RFC 4007, section
+        // 6).
         .and_then(|host| host.split('%').next()?.parse().ok());
     let port = port.as_u64().and_then(|port| u16::try_from(port).ok());
     SocketAddr::new(
@@ -347,6 +352,7 @@ fn intervals(test: &Test<'_>) -> Vec<Event> {
         was_omitted = omitted;
         let rows = value["streams"].as_array().into_iter().flatten();
         let streams: Vec<StreamInterval> = rows.filter_map(|row| interval(test, row)).collect();
+        // Only the end of a test cuts an interval short.
         let is_short = |row: &StreamInterval| {
             grid.is_some_and(|grid| row.seconds() < 0.9 * grid.as_secs_f64())
         };
@@ -425,6 +431,7 @@ pub(super) fn failed(error: &str, endpoint: Endpoint) -> Event {
 /// A count. Some writers of JSON write large ones as floating-point numbers; sums of what is
 /// accepted cannot overflow.
 pub(super) fn u64_of(value: &Value) -> Option<u64> {
+    // Larger whole numbers are not exact in JSON everywhere (RFC 8259, section 6).
     const MAX: u64 = 1 << 53;
 
     let float = || {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// What C writes for a number that is not finite, the longest first.
+/// Texts that C writes for a number that is not finite, the longest first.
 const NOT_FINITE: [&str; 9] = [
     "-nan(ind)",
     "nan(ind)",

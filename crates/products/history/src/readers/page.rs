@@ -27,6 +27,7 @@ pub(super) fn records(page: &str) -> Vec<String> {
         let compressed = STANDARD.decode(link).ok()?;
         let mut text = String::new();
         let length = GzDecoder::new(&compressed[..])
+            // A small page can expand without bound; one byte above the limit shows it.
             .take(left as u64 + 1)
             .read_to_string(&mut text)
             .ok()?;

@@ -37,7 +37,7 @@ pub struct PathTest {
 /// Reads a report of this program; `None` of another document.
 ///
 /// # Errors
-/// What it lacks.
+/// The missing or invalid element.
 pub(super) fn read(document: &Value) -> Option<Result<PathTest, String>> {
     if document["schema"] != PATH_SCHEMA {
         return None;

@@ -10,7 +10,7 @@ const DURATION_MIN_S: f64 = 0.1;
 /// Checks the totals of a test.
 ///
 /// # Errors
-/// What cannot be.
+/// The implausible value.
 pub(super) fn check(events: &[Event]) -> Result<(), String> {
     let summaries = events.iter().filter_map(|event| {
         if let Event::Summary(summary) = event {
@@ -28,7 +28,7 @@ pub(super) fn check(events: &[Event]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a rate can be one of a real path.
+/// True if a rate can be one of a real path.
 pub(super) fn rate_is_possible(bps: f64) -> bool {
     bps <= RATE_MAX_BPS
 }

@@ -20,7 +20,7 @@ pub(super) use test::TextTest;
 /// Tests of one text.
 const TESTS_MAX: usize = 100_000;
 
-/// Whether a line belongs to a report.
+/// Result of a line: part of a report or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
     /// It does.
@@ -35,7 +35,7 @@ pub(super) enum Taken {
 #[derive(Default)]
 pub(super) struct Texts {
     tests: Vec<TextTest>,
-    /// What is known of the next test; `None` while lines belong to the last one.
+    /// Facts known of the next test; `None` while lines belong to the last one.
     opening: Option<Opening>,
     /// Release of iperf3 that a line named.
     pub(super) iperf3_version: Option<String>,

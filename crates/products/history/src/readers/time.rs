@@ -83,6 +83,7 @@ fn ms_of(days: i64, time: &str) -> Option<u64> {
         parts.next()?.parse::<i64>().ok()?,
     );
     let seconds: f64 = parts.next()?.parse().ok()?;
+    // A leap second is second 60 (RFC 3339, section 5.6).
     if !(0..24).contains(&hours) || !(0..60).contains(&minutes) || !(0.0..61.0).contains(&seconds) {
         return None;
     }
@@ -94,6 +95,7 @@ fn ms_of(days: i64, time: &str) -> Option<u64> {
 /// Days of the Gregorian calendar; years are counted from March, so that the leap day is their
 /// last.
 pub(super) fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    // The year begins in March, so that a leap day is its last day.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {

@@ -17,6 +17,7 @@ use linerate_model::{numbers, stored_name};
 /// Median of each measure over the complete trials that are no warm-up, in the order of the
 /// catalogue. Trials of an experiment do not count: its levels have no common value.
 pub(crate) fn medians(run: &RunRecord) -> Vec<(MeasureName, Way, f64)> {
+    // The cells of an experiment have no common value.
     let counts = |trial: &&Trial| {
         trial.state == RunState::Complete && !trial.is_warm_up && trial.factors.is_empty()
     };

@@ -16,7 +16,7 @@ pub fn text(rows: &[RunRow], when: &dyn Fn(u64) -> String, style: Style) -> Stri
     Table::of_words("", "", HEADS, &rows).text(style)
 }
 
-/// The same table in Markdown.
+/// The table of [`text`] in Markdown.
 #[must_use]
 pub fn markdown(rows: &[RunRow], when: &dyn Fn(u64) -> String) -> String {
     let line = |cells: [String; 7]| format!("| {} |\n", cells.join(" | "));

@@ -1,4 +1,4 @@
-//! Whether runs that were kept are worse than others.
+//! Comparison of stored runs: is one side worse than the other?
 
 use linerate_doctor::Observed;
 use linerate_model::finding::Difference;
@@ -15,7 +15,7 @@ use crate::conclude::expect::{Expectations, Missed};
 /// Earlier runs of a path whose noise is read, at most.
 const EARLIER_RUNS_MAX: u32 = 20;
 
-/// What is compared.
+/// Specification of a comparison.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CompareSpec {
@@ -143,6 +143,7 @@ fn earlier(place: &Place, a: &[RunRecord]) -> Vec<RunRecord> {
             .map(|row| store.load(row.run_id))
             .collect()
     };
+    // Earlier runs refine the noise floor; a comparison of two files needs no history.
     load().unwrap_or_default()
 }
 

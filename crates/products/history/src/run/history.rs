@@ -307,7 +307,7 @@ impl History {
         ))
     }
 
-    /// Computes the measures of every trial anew.
+    /// Recomputes the measures of every trial.
     ///
     /// # Errors
     /// A store that cannot be written.

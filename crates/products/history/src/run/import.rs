@@ -22,7 +22,7 @@ use linerate_sys::{clock, file_system};
 
 use crate::readers::{Contents, Imported, ImportedPath, TEXT_BYTES_MAX, decode, import};
 
-/// What became of the reports of one file.
+/// Outcome of the import of the reports of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileImport {

@@ -83,12 +83,12 @@ pub fn json(record: &RunRecord) -> String {
     printable_json(&text::write(record)) + "\n"
 }
 
-/// What is recorded.
+/// A run that is recorded.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// What it is.
+    /// Kind of the run.
     pub kind: RunKind,
-    /// What only this kind has.
+    /// Part of the record that only this kind has.
     pub body: Body,
     /// The server as the user named it.
     pub server: Option<String>,
@@ -130,7 +130,7 @@ pub struct Recording {
 pub struct Recorded {
     /// The record.
     pub record: RunRecord,
-    /// What the user should know about its place in the history.
+    /// Message for the user about its place in the history.
     pub message: Option<String>,
 }
 
@@ -145,6 +145,7 @@ impl Recording {
 
         let recorder = options.place.map(Recorder::new);
         if let Some(recorder) = &recorder {
+            // Written at once: a run whose process ends early is in the history as `ended`.
             recorder.begin(record.clone());
         }
 
@@ -197,7 +198,7 @@ impl Recording {
         self.recorder.is_some()
     }
 
-    /// What only this kind of run has.
+    /// Part of the record that only this kind of run has.
     pub fn body_mut(&mut self) -> &mut Body {
         &mut self.record.body
     }
@@ -365,6 +366,7 @@ pub fn head(kind: RunKind, body: Body, title: Option<String>, labels: Labels) ->
     record.title = title;
     record.origin.tool = "linerate".to_owned();
     record.origin.version = Some(env!("CARGO_PKG_VERSION").to_owned());
+    // A command line can contain passwords and tokens, which a record must not.
     record.origin.argv = scrubbed(&argv);
     record.labels = labels;
 
@@ -473,5 +475,6 @@ pub fn host_key() -> Option<String> {
     fs::read_to_string("/etc/machine-id")
         .ok()
         .filter(|id| !id.trim().is_empty())
+        // The id is confidential and is published as a hash alone (machine-id(5)).
         .map(|id| keys::host_key(&id))
 }

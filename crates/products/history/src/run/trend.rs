@@ -69,7 +69,7 @@ pub fn trend(
     Ok(forward)
 }
 
-/// Whether a test measured each direction by itself.
+/// True if a test measured each direction by itself.
 fn has_both_ways(run: &RunRecord, measure: MeasureName) -> bool {
     let is_test = matches!(run.kind, RunKind::Test | RunKind::Session);
     let has = |way: Way| {

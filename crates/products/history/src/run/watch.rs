@@ -30,7 +30,7 @@ const ALERT_TIMEOUT: Duration = Duration::from_secs(30);
 /// First pause before a failed run is tried again; each is twice as long as the one before.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// What is repeated, when, and where the results go.
+/// Specification of a watch: the repeated command, its times, and the destination of the results.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WatchSpec {
@@ -116,6 +116,7 @@ pub fn watch(
     };
     match ended {
         Ok(outcome) => Ok(outcome),
+        // systemd stops a service with SIGTERM (systemd.kill(5)): a regular end.
         Err(Stop::Signal(Signal::Terminate)) => Ok(Outcome::Done),
         Err(Stop::Signal(_)) => Ok(Outcome::Interrupted),
         Err(Stop::Failed(error)) => Err(error),
@@ -253,6 +254,7 @@ impl Watch<'_> {
     /// Time after which a run is ended: on a path that is cut off TCP would wait for minutes.
     fn time_limit(&self) -> Duration {
         let run = self.spec.run_length;
+        // On a path that is cut off a run waits for its return: one of 1 s took 40 s.
         run + run.max(self.spec.period / 2)
     }
 

@@ -81,6 +81,8 @@ impl Failure {
         let mut deepest: &(dyn Error + 'static) = error;
         let mut class = None;
 
+        // hyper wraps the error of the system; the outermost class that is known counts, and the
+        // innermost text.
         while let Some(source) = deepest.source() {
             class = class.or_else(|| class_of(source, has_begun));
             deepest = source;
@@ -103,7 +105,7 @@ impl Failure {
     }
 }
 
-/// Whether the server closed the connection in order without processing this request (GOAWAY with a
+/// True if the server closed the connection in order without processing this request (GOAWAY with a
 /// lower stream, RFC 9113, section 6.8): it may be sent again, and the server never counted it.
 pub(super) fn is_unprocessed(error: &hyper::Error) -> bool {
     let cause = error

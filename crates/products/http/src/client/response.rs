@@ -28,6 +28,7 @@ pub(crate) async fn read(
     let version = response.version();
     let mut received = ReceivedResponse {
         status: response.status().as_u16(),
+        // HTTP/2 has no `Connection` field (RFC 9113, section 8.2.2).
         keeps_alive: version == Version::HTTP_2 || options.keeps_alive(version == Version::HTTP_11),
         has_retry_after: response.headers().contains_key(RETRY_AFTER),
         head_bytes: None,
@@ -38,6 +39,7 @@ pub(crate) async fn read(
     let mut body = response.into_body();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let frame = frame.map_err(|error| Failure::of_hyper(&error, true))?;
+        // Trailers are no payload.
         let Some(data) = frame.data_ref() else {
             continue;
         };

@@ -86,6 +86,7 @@ impl Session {
             Self::Http2(sender) => sender.try_send_request(request).await,
         };
         completed.map_err(|mut error| {
+            // hyper returns a request that it has not written to the connection.
             if error.take_message().is_some() || failure::is_unprocessed(error.error()) {
                 NoResponse::NotSent
             } else {

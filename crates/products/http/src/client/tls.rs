@@ -35,6 +35,7 @@ impl Tls {
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
 
+        // One protocol is offered (RFC 7301), so that no load runs over another one.
         let alpn: &[u8] = if is_http2 { b"h2" } else { b"http/1.1" };
         config.alpn_protocols = vec![alpn.to_vec()];
         Ok(Self {
@@ -90,6 +91,7 @@ fn refusal(error: &io::Error) -> Refusal {
         Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)) => {
             Refusal::Tls(NO_HTTP2.to_owned())
         }
+        // An answer in plain text is no TLS record.
         Some(rustls::Error::InvalidMessage(_)) => {
             Refusal::Tls("the server does not speak TLS on this port".to_owned())
         }

@@ -125,6 +125,7 @@ impl ServerCertVerifier for Verifier {
             TrustAnchors::Pinned(_) => return Err(NotPinned(fingerprint(certificate)).into()),
             TrustAnchors::SignedBy(store, own) => {
                 let parsed = ParsedCertificate::try_from(certificate)?;
+                // A certificate of the file itself is trusted, also self-signed and out of date.
                 if !own.iter().any(|known| known == certificate) {
                     let algorithms = self.algorithms.all;
                     verify_server_cert_signed_by_trust_anchor(

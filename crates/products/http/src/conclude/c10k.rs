@@ -62,6 +62,8 @@ fn step(run: &CellRun) -> Option<IdleStep> {
     let server = run.server.as_ref();
     let held = load
         .connections
+        // The kernel of the server completes handshakes that its program may never accept
+        // (listen(2)), so only a connection with a response counts as held.
         .answered_at_end
         .unwrap_or(load.connections.open_at_end);
     let mut step = IdleStep::new(run.key.connections, held, load.connections.dropped);
@@ -110,7 +112,7 @@ pub(crate) fn memory_line(points: &[(f64, f64)]) -> Option<MemoryLine> {
     Some(MemoryLine::new(slope, mean_y - slope * mean_x, r2))
 }
 
-/// What the idle steps demand.
+/// Demands on the idle steps.
 #[must_use]
 pub(crate) fn idle_passes(idle: &Idle, runs: &[CellRun]) -> Vec<Pass> {
     let mut passes = vec![nothing_dropped(idle), little_cpu(idle)];
@@ -153,7 +155,8 @@ fn nothing_dropped(idle: &Idle) -> Pass {
     )
 }
 
-/// Of the largest step: with a thousand connections the CPU's other work is larger.
+/// Demand on the CPU of the largest step: with a thousand connections the CPU's other work is
+/// larger.
 fn little_cpu(idle: &Idle) -> Pass {
     let largest = idle
         .steps
@@ -210,8 +213,8 @@ fn descriptors_left(runs: &[CellRun]) -> Option<Pass> {
     ))
 }
 
-/// What a low rate on many connections demands: every request answered, in time, at the rate that
-/// was offered.
+/// Demand on a low rate on many connections: every request answered, in time, at the rate that was
+/// offered.
 ///
 /// The rate is that of the requests that were due: with random arrivals these differ from the
 /// plan's rate by chance.
@@ -255,7 +258,7 @@ pub(crate) fn low_rate_pass(cell: &Cell) -> Pass {
     Pass::new(what, Some(is_met), evidence)
 }
 
-/// What is left of a payload's best throughput when very many connections are busy, in words;
+/// Share of a payload's best throughput that remains when very many connections are busy, in words;
 /// `None` where either is not known.
 #[must_use]
 pub(crate) fn retained(active: &Cell, row: &Row, best: &Medians) -> Option<String> {

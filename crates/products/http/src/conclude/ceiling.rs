@@ -1,4 +1,4 @@
-//! What the network allows: answers per second for a payload on a link.
+//! Ceiling of the network: answers per second for a payload on a link.
 //!
 //! Every answer starts a segment of its own, so a small one pays for whole frames: its head and
 //! body are cut into segments of at most MSS bytes, and each of them costs the bytes of its headers
@@ -81,13 +81,14 @@ impl Link {
             })?,
             mtu_bytes: ends().filter_map(|end| end.mtu_bytes).min()?,
             is_ipv6,
+            // The option is used only where both ends offer it (RFC 7323, section 3.2).
             has_timestamps: ends().all(|end| end.timestamps != Some(0)),
             has_vlan: ends().any(|end| end.is_vlan == Some(true)),
             mss_measured_bytes: None,
         })
     }
 
-    /// The same link, with the segments that these runs had.
+    /// This link, with the segments that these runs had.
     #[must_use]
     pub(crate) fn with_segments_of(self, runs: &[CellRun]) -> Self {
         let ends = runs
@@ -136,7 +137,7 @@ impl Link {
         Some(self.bps * f64::from(self.mss_bytes()?) / f64::from(self.full_frame_bytes()))
     }
 
-    /// Bits per second on the wire of so many bytes per second of HTTP, at least: when every frame
+    /// Bits per second on the wire of these bytes per second of HTTP, at least: when every frame
     /// is full.
     #[must_use]
     pub(crate) fn wire_bps_of(&self, http_bytes_per_s: f64) -> Option<f64> {
@@ -183,7 +184,7 @@ pub(crate) fn reached_share(baseline: &[Baseline], link: &Link) -> f64 {
     }
 }
 
-/// Whether an answer may share a segment with the one before.
+/// Rule for segments: an answer may or may not share one with the answer before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Segments {
     /// Every answer begins one: one request at a time on a connection.
@@ -192,7 +193,7 @@ pub(crate) enum Segments {
     Shared,
 }
 
-/// How much of a link answers of one kind may use.
+/// Upper bound of the use of a link by answers of one kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Ceiling {
     link: Link,

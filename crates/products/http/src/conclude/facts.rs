@@ -1,4 +1,4 @@
-//! What rules read about one cell, from its runs.
+//! Facts that rules read about one cell, from its runs.
 
 use std::collections::BTreeMap;
 

@@ -105,7 +105,7 @@ pub(crate) fn resting() -> EndpointStats {
     stats
 }
 
-/// The same run with both ends at rest.
+/// This run with both ends at rest.
 pub(crate) fn observed(mut run: CellRun) -> CellRun {
     run.client = resting();
     run.server = Some(resting());

@@ -8,14 +8,14 @@ use crate::plan::Objective;
 
 /// Throughputs closer than this are equal, however little the runs differ.
 const TOLERANCE_MIN: f64 = 0.03;
-/// Throughputs closer than so many times the usual spread of the runs are equal.
+/// Throughputs closer than this multiple of the usual spread of the runs are equal.
 const TOLERANCE_SPREADS: f64 = 1.5;
-/// Latency has grown when the 99th percentile is so many times that at the knee …
+/// Latency has grown when the 99th percentile is this multiple of that at the knee …
 const P99_GROWTH: f64 = 2.0;
 /// … and the median rises at least so steeply with the connections: 1 is in proportion, as in a
 /// queue.
 const P50_SLOPE: f64 = 0.7;
-/// Latency has jumped when the 99th percentile is so many times that at the knee …
+/// Latency has jumped when the 99th percentile is this multiple of that at the knee …
 const CLIFF_P99: f64 = 5.0;
 /// … or when this share of the requests is not answered in time.
 const CLIFF_TIMEOUTS: f64 = 0.001;
@@ -51,7 +51,7 @@ impl Point {
 /// The cells of one payload together.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shape {
-    /// What is reported.
+    /// The reported row.
     pub row: Row,
     /// Valid points with a rate, by connections.
     valid: Vec<Point>,
@@ -60,7 +60,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Looks at the cells of a payload, in any order.
+    /// Finds the knee of the cells of a payload, in any order.
     #[must_use]
     pub(super) fn of(payload_bytes: u64, mut points: Vec<Point>, objective: &Objective) -> Self {
         points.sort_by_key(|point| point.connections);
@@ -149,7 +149,8 @@ impl Shape {
     }
 }
 
-/// What counts as equal: 3 %, or half as much again as the runs of a cell usually differ.
+/// Difference up to which throughputs count as equal: 3 %, or half as much again as the runs of a
+/// cell usually differ.
 fn tolerance(valid: &[Point]) -> f64 {
     let spreads: Vec<f64> = valid
         .iter()

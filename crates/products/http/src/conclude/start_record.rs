@@ -1,4 +1,4 @@
-//! Whether a host is still the one it was.
+//! Changes of a host since an experiment began.
 
 use linerate_model::http::{Environment, NegotiatedProtocol};
 use serde::{Deserialize, Serialize};
@@ -38,9 +38,9 @@ impl StartRecord {
     }
 }
 
-/// What makes results of a host incomparable with earlier ones: kernel, NIC, CPUs, limits. One
-/// entry for each change, in words; empty for the same host. What either side could not read is no
-/// change.
+/// Changes that make results of a host incomparable with earlier ones: kernel, NIC, CPUs, limits.
+/// One entry for each change, in words; empty for the same host. What either side could not read is
+/// no change.
 #[must_use]
 pub(crate) fn changes(before: &Environment, after: &Environment) -> Vec<String> {
     [

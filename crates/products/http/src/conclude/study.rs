@@ -56,14 +56,14 @@ impl Setup {
         self.link_of(self.plan.line_rate_bps)
     }
 
-    /// The same with this rate instead of the known one.
+    /// The link with this rate instead of the known one.
     #[must_use]
     pub(crate) fn link_of(&self, bps: Option<f64>) -> Option<Link> {
         Link::between(&self.client, self.server.as_ref(), self.is_ipv6, bps)
     }
 }
 
-/// What an experiment brought so far.
+/// Results of an experiment so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kept {
     /// TCP alone.
@@ -74,14 +74,14 @@ pub(crate) struct Kept {
     pub notes: Vec<String>,
 }
 
-/// What a study is made from.
+/// Input of a study.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StudyInput<'a> {
     /// The fixed inputs.
     pub setup: &'a Setup,
     /// Time all of it took.
     pub elapsed_ns: u64,
-    /// Whether it came to its end.
+    /// True if the experiment is complete.
     pub is_complete: bool,
     /// The results.
     pub kept: &'a Kept,
@@ -91,6 +91,7 @@ impl StudyInput<'_> {
     /// The link with the segments of these runs. Where its speed is not known, it carries what TCP
     /// alone reached, unless that is refuted.
     fn link(&self, runs: &[CellRun], is_refuted: bool) -> Option<Link> {
+        // A speed that a device names, or the user, is known independently of the tests.
         if let Some(link) = self.setup.link() {
             return Some(link.with_segments_of(runs));
         }
@@ -98,10 +99,13 @@ impl StudyInput<'_> {
         let reached_bps = reached_bps(&self.kept.baseline);
         let unit = self
             .setup
+            // A link of 1 bit/s gives the share of headers, which does not depend on the speed.
             .link_of(Some(1.0))
             .filter(|_| reached_bps > 0.0 && !is_refuted)?
             .with_segments_of(runs);
         Some(Link {
+            // A virtual device names no real speed: with that of a veth a full shaper of 1 Gbit/s
+            // was a limit of the server.
             bps: reached_bps / unit.goodput_bps()?,
             ..unit
         })
@@ -155,7 +159,7 @@ fn protocol(runs: &[CellRun]) -> Vec<NegotiatedProtocol> {
     all
 }
 
-/// How an experiment came out.
+/// Outcome of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// It is complete enough.
@@ -168,7 +172,7 @@ pub(crate) enum Ending {
     AllSkipped,
 }
 
-/// How an experiment came out; the objective counts only with `--assert`.
+/// Outcome of an experiment; the objective counts only with `--assert`.
 #[must_use]
 pub(crate) fn ending(study: &Study, is_asserted: bool) -> Ending {
     if invalid_share(study).is_some_and(|share| share > INVALID_MAX) {

@@ -27,6 +27,7 @@ pub(crate) fn trial(run: &CellRun, link: Option<&Link>) -> Trial {
     );
 
     let mut repetition = Trial::complete(run.load.as_ref().map_or(0, |load| load.window_ns));
+    // Cells count their repeats from 1, trials of a record from 0.
     repetition.repeat = run.repeat.saturating_sub(1);
     repetition.factors = factors.into_iter().collect();
     repetition.state = state;

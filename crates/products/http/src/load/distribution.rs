@@ -46,7 +46,7 @@ impl<const DIGITS: u8> Distribution<DIGITS> {
         self.histogram.len()
     }
 
-    /// Whether there are no values.
+    /// True if there are no values.
     pub(crate) fn is_empty(&self) -> bool {
         self.histogram.is_empty()
     }

@@ -90,6 +90,8 @@ impl Opener {
         }
 
         if let Some(source) = tuple.source {
+            // connect(2) then chooses the port and shares it between destinations; bind(2) would
+            // reserve it for all of them (ip(7)).
             sockopt::IP_BIND_ADDRESS_NO_PORT.set(&socket, true)?;
             socket::bind(&socket, &SocketAddr::new(source, 0))?;
         }
@@ -126,6 +128,7 @@ impl Opener {
         destination: &SocketAddr,
     ) -> Result<Option<Opened>, OsError> {
         let socket = self.socket(destination)?;
+        // Without it bind(2) refuses a port that a connection to another destination uses.
         sockopt::SO_REUSEADDR.set(&socket, true)?;
 
         match socket::bind(&socket, &local) {
@@ -202,6 +205,7 @@ fn open_one(local: &Local<'_>, destination: SocketAddr) -> io::Result<Opened> {
         Ports::Kernel => by_kernel(),
         Ports::Explicit => open(PortSelection::Explicit),
         _ => match by_kernel() {
+            // The kernel's range of ports is full (connect(2)); ports outside of it may be free.
             Err(error) if error.raw_os_error() == Some(errno::EADDRNOTAVAIL) => {
                 open(PortSelection::Explicit)
             }

@@ -11,7 +11,7 @@ use super::schedule::WorkerIndex;
 pub struct Local<'a> {
     /// Local address; `None`: chosen by the kernel.
     pub address: Option<IpAddr>,
-    /// How the port is chosen; [`Ports::Auto`]: by the kernel, while it has free ports.
+    /// Choice of the port; [`Ports::Auto`]: by the kernel, while it has free ports.
     pub ports: Ports,
     /// Excluded local ports.
     pub ports_skipped: &'a [u16],
@@ -31,7 +31,7 @@ pub(crate) struct PortAllocator {
     selection: PortSelection,
 }
 
-/// How a socket gets its port.
+/// Method by which a socket gets its port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PortSelection {
     /// `connect` chooses; a range set on the socket makes the search fast.

@@ -17,7 +17,7 @@ pub(crate) struct Ramp {
     refused_in_a_row_max: u32,
 }
 
-/// How a connection was lost.
+/// Way in which a connection was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// The server announced the close.

@@ -141,6 +141,7 @@ impl Recorder {
         }
 
         self.stats.errors.add(class, text);
+        // The request took at least this long; left out, a stall would improve the quantiles.
         if class == ErrorClass::Timeout {
             let from_ns = if self.is_open_loop {
                 sent.due_ns
@@ -251,6 +252,7 @@ impl Recorder {
     }
 
     fn counts(&self, sent: Sent) -> bool {
+        // A late request of an open loop belongs to the window in which it was due.
         let start_ns = if self.is_open_loop {
             sent.due_ns
         } else {

@@ -100,7 +100,7 @@ impl ResponseReader {
         Some(body.left_bytes()?.saturating_add(body.received_bytes()))
     }
 
-    /// Whether part of a response has arrived.
+    /// True if part of a response has arrived.
     pub(crate) fn has_begun(&self) -> bool {
         self.body.is_some()
     }
@@ -124,6 +124,7 @@ impl ResponseReader {
             };
             used += head.len;
 
+            // Any number of 1xx responses may precede the final one (RFC 9110, section 15.2).
             if !head.is_interim() {
                 *self = Self::of(&head)?;
             }

@@ -65,6 +65,7 @@ pub fn run(
     let (reports, messages) = channel();
     let workers = Workers::start(&spec, pool, &reports)?;
 
+    // Only workers hold senders now, so the channel disconnects when the last one has ended.
     drop(reports);
     observer.started(&workers.process_ids());
 
@@ -123,12 +124,14 @@ impl Coordinator<'_> {
             .into_values()
             .map(|(_, second)| second)
             .collect();
+        // A run that the user ended is no evidence that the server is gone.
         let is_judged = !self.flags.contains(&Flag::Interrupted);
         let outage = self
             .stats
             .outage(self.spec.mode, load_ns)
             .filter(|_| is_judged);
 
+        // Until here the flag only ended the load; the statistics of all workers decide.
         self.flags.retain(|flag| *flag != Flag::ServerGone);
         self.flags
             .extend(outage.is_some().then_some(Flag::ServerGone));

@@ -71,7 +71,7 @@ enum Stage {
     Over,
 }
 
-/// What the worker does at the end of a phase.
+/// Action of the worker at the end of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transition {
     /// Reports its open connections.
@@ -156,7 +156,7 @@ impl RunState {
         self.stage == Stage::Over
     }
 
-    /// Whether the run was stopped early.
+    /// True if the run was stopped early.
     pub(crate) fn is_stopped(&self) -> bool {
         self.commands.is_stopped()
     }

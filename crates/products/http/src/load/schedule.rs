@@ -103,6 +103,8 @@ impl Schedule {
                 if !is_first {
                     *number += *step;
                 }
+                // Computed from the number: rounding errors of added gaps would shift a long
+                // schedule.
                 *number as f64 * 1e9 / *rate_per_s
             }
             Gaps::Poisson {

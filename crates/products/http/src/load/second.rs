@@ -17,11 +17,11 @@ pub struct SecondPart {
     pub payload_bytes: u64,
     /// All failures.
     pub errors: u64,
-    /// Of these: status 5xx and `429 Too Many Requests`.
+    /// Errors with status 5xx and `429 Too Many Requests`.
     pub refusals: u64,
-    /// Of these: response timeouts.
+    /// Errors by response timeout.
     pub timeouts: u64,
-    /// Of these: connections that could not be opened.
+    /// Errors of connections that could not be opened.
     pub connects: u64,
     /// Connection attempts.
     pub attempts: u64,

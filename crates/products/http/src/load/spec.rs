@@ -14,7 +14,7 @@ pub struct LoadSpec {
     pub destinations: Vec<SocketAddr>,
     /// Local addresses; empty for the kernel's choice.
     pub sources: Vec<IpAddr>,
-    /// How local ports are chosen.
+    /// Choice of local ports.
     pub ports: Ports,
     /// The request as it is sent.
     pub request: Vec<u8>,

@@ -72,7 +72,7 @@ impl LoadStats {
         self.failing = Some(self.failing.map_or(class, |known| known.min(class)));
     }
 
-    /// What failed since when, where the server was gone: it accepted no connection, or answered
+    /// The failure and its start, where the server was gone: it accepted no connection, or answered
     /// nothing more. `load_ns`: beginning and end of the load, absent where no connection was
     /// opened.
     pub(crate) fn outage(&self, mode: Mode, load_ns: Option<(u64, u64)>) -> Option<String> {
@@ -155,7 +155,7 @@ impl LoadStats {
         result
     }
 
-    /// Whether the generator's lateness is a part of the measured latency: at the 99th percentile
+    /// True if the generator's lateness is a part of the measured latency: at the 99th percentile
     /// more than 1 ms, more than a tenth of the latency, and longer than the interval between two
     /// requests.
     fn is_generator_late(&self, mode: Mode) -> bool {
@@ -164,6 +164,8 @@ impl LoadStats {
         };
         let p99_ns = |times: &Distribution| times.quantile(0.99).map(|p99| p99.ns);
         let interval_ns = (1e9 / rate_per_s) as u64;
+        // With a tenth of the latency alone, 5,000 requests/s of 7 µs were a limit of the client
+        // although all were answered.
         let least_ns = LATE_MIN_NS
             .max(interval_ns)
             .max(p99_ns(&self.latency).unwrap_or(u64::MAX) / 10);

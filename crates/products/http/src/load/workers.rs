@@ -16,7 +16,7 @@ use super::spec::LoadSpec;
 use super::worker::LoadWorker;
 use super::worker_messages::{Message, WorkerCommand};
 
-/// How a load is divided.
+/// Division of a load among workers.
 #[derive(Debug)]
 pub struct WorkerPool {
     /// Workers of all processes together, at least one.
@@ -150,6 +150,7 @@ pub fn work(input: impl Read + Send + 'static, mut output: impl Write) -> io::Re
         &reports,
     )?;
 
+    // The messages end when the last worker has dropped its sender.
     drop(reports);
     thread::spawn(move || {
         let give = |command| commands.iter().for_each(|worker| worker.send(command));

@@ -32,6 +32,7 @@ impl BodyReader {
     pub(crate) fn new(framing: BodyFraming, bytes_max: u64) -> Result<Self, BodyError> {
         let rest = match framing {
             BodyFraming::None => Rest::Length(0),
+            // Refused before any of it is received.
             BodyFraming::Length(length) if length > bytes_max => {
                 return Err(BodyError::TooLarge(bytes_max));
             }
@@ -58,7 +59,7 @@ impl BodyReader {
         self.received_bytes
     }
 
-    /// Whether the end of the connection completes the body.
+    /// True if the end of the connection completes the body.
     pub(crate) fn ends_with_connection(&self) -> bool {
         matches!(self.rest, Rest::UntilClose)
     }

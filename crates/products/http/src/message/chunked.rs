@@ -79,7 +79,7 @@ impl Decoder {
         }
     }
 
-    /// Whether the body is complete.
+    /// True if the body is complete.
     pub(crate) fn is_end(&self) -> bool {
         self.state == State::Done
     }
@@ -157,6 +157,7 @@ impl Decoder {
 
     fn digit(&mut self, byte: u8) -> Result<State, ChunkedError> {
         let digit = char::from(byte).to_digit(16).ok_or(ChunkedError::Size)?;
+        // Leading zeros count as well, so that a size line is bounded.
         self.digits += 1;
         if self.digits > SIZE_DIGITS_MAX {
             return Err(ChunkedError::SizeTooLong);
@@ -179,6 +180,8 @@ impl Decoder {
     /// Counts an ignored byte; blanks and visible characters only.
     fn ignore(&mut self, byte: u8, next: State) -> Result<State, ChunkedError> {
         if byte.is_ascii_control() && byte != b'\t' {
+            // Some implementations end a line at a bare line feed (RFC 9112, section 2.2), others
+            // do not.
             return Err(if byte == b'\n' {
                 ChunkedError::LineEnd
             } else {

@@ -55,7 +55,7 @@ impl ConnectionOptions {
         }
     }
 
-    /// Whether the connection is persistent.
+    /// True if the connection is persistent.
     pub(crate) fn keeps_alive(&self, is_http11: bool) -> bool {
         !self.closes && (is_http11 || self.is_kept_alive)
     }

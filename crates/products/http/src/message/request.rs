@@ -127,6 +127,7 @@ impl<'a> RequestHeader<'a> {
         }
 
         let method = request.method.unwrap_or_default();
+        // Either gets 400 (RFC 9112, section 3.2).
         if fields.hosts > 1 || (is_http11 && fields.hosts == 0) {
             return Err(RequestError::Host);
         }
@@ -155,11 +156,13 @@ impl<'a> Target<'a> {
         } else {
             behind_authority(target).ok_or(RequestError::Target)?
         };
+        // A fragment is no part of a request target (RFC 9112, section 3.2).
         if path.contains('#') {
             return Err(RequestError::Target);
         }
 
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        // An empty path is equivalent to `/` (RFC 9110, section 4.2.3).
         let path = if path.is_empty() { "/" } else { path };
         Ok(Self::Path { path, query })
     }
@@ -235,8 +238,10 @@ impl Fields {
 
     fn framing(&self, is_http11: bool) -> Result<BodyFraming, RequestError> {
         match (self.is_chunked, self.length) {
+            // Both may be an attempt of request smuggling (RFC 9112, section 6.3).
             (true, Some(_)) => Err(RequestError::TwoFramings),
             (true, None) if is_http11 => Ok(BodyFraming::Chunked),
+            // In HTTP/1.0 the framing counts as faulty (RFC 9112, section 6.1).
             (true, None) => Err(RequestError::TransferEncoding),
             (false, None | Some(0)) => Ok(BodyFraming::None),
             (false, Some(length)) => Ok(BodyFraming::Length(length)),
@@ -251,7 +256,7 @@ fn is_host(value: &[u8]) -> bool {
     value.iter().all(is_host_byte)
 }
 
-/// Whether an incomplete header may become valid.
+/// Checks that an incomplete header may become valid.
 fn incomplete(head: &[u8]) -> Result<(), RequestError> {
     if has_bare_line_feed(head) {
         return Err(RequestError::BareLineFeed);

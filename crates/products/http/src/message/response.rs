@@ -67,6 +67,7 @@ pub(crate) fn parse(
     };
 
     let status = response.code.unwrap_or_default();
+    // Bytes after it belong to another protocol (RFC 9110, section 15.2.2).
     if status == 101 {
         return Err(ResponseError::Upgrade);
     }
@@ -78,6 +79,7 @@ pub(crate) fn parse(
         len,
         status,
         framing,
+        // The end of the connection is the end of such a body.
         keeps_alive: keeps_alive && framing != BodyFraming::UntilClose,
         has_retry_after: fields.has_retry_after,
     }))
@@ -121,6 +123,7 @@ impl Fields {
         status: u16,
         is_response_to_head: bool,
     ) -> Result<BodyFraming, ResponseError> {
+        // These have no body, whatever their fields are (RFC 9112, section 6.3).
         if is_response_to_head || (100..200).contains(&status) || status == 204 || status == 304 {
             return Ok(BodyFraming::None);
         }

@@ -61,7 +61,7 @@ impl Phases {
         Ok(Self { wanted })
     }
 
-    /// Whether the phase with this number is selected.
+    /// True if the phase with this number is selected.
     #[must_use]
     pub fn has(self, phase: usize) -> bool {
         self.wanted.get(phase).copied().unwrap_or(false)
@@ -215,6 +215,7 @@ fn c10k_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
     }
 
     let mut steps = plan.c10k.idle.steps.clone();
+    // Each step leaves more sockets and ports behind than the one before.
     steps.sort_unstable();
     let mut keys: Vec<CellKey> = steps
         .into_iter()

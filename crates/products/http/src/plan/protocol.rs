@@ -115,7 +115,7 @@ impl Protocol {
 }
 
 impl Plan {
-    /// Whether the protocol is HTTP/1.1 in plain text, whose bytes on the wire are known.
+    /// True if the protocol is HTTP/1.1 in plain text, whose bytes on the wire are known.
     #[must_use]
     pub fn is_plain_http1(&self) -> bool {
         self.protocol.version == HttpVersion::Http1 && !self.target.as_deref().is_some_and(is_https)

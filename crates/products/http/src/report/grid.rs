@@ -31,7 +31,7 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// Whether there is anything in it.
+    /// True if the grid has no cells.
     pub(super) fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
@@ -74,7 +74,7 @@ impl<'a> Grid<'a> {
         self.rows.get(&payload_bytes).copied()
     }
 
-    /// Whether this is the number of connections to use with this payload.
+    /// True if this is the number of connections to use with this payload.
     pub(super) fn is_best_stable(&self, cell: &Cell) -> bool {
         self.row(cell.key.payload_bytes)
             .is_some_and(|row| row.best_stable_connections == Some(cell.key.connections))
@@ -110,7 +110,7 @@ pub(super) fn of_phase(study: &Study, phase: Phase) -> impl Iterator<Item = &Cel
         .filter(move |cell| cell.key.phase == phase)
 }
 
-/// Cells worth a look at single runs: the best stable ones and those with many connections.
+/// Cells whose single runs are of interest: the best stable ones and those with many connections.
 pub(super) fn notable(study: &Study) -> Vec<&Cell> {
     let many = study
         .cells

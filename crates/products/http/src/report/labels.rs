@@ -1,4 +1,4 @@
-//! What the names of the lab mean to a reader.
+//! Labels: the names of the lab in plain words.
 
 pub(super) use linerate_document::number::counted;
 

@@ -22,16 +22,16 @@ use latency::{errors, latency};
 pub struct LoadReport<'a> {
     /// The URL as the user wrote it.
     pub target: &'a str,
-    /// What the generator found.
+    /// Result of the generator.
     pub load: &'a LoadResult,
     /// Bits per second on the wire in the busier direction, frames and gaps included; absent where
     /// unknown.
     pub wire_bps: Option<f64>,
-    /// What it cost the client.
+    /// Cost at the client.
     pub client: Option<&'a EndpointStats>,
-    /// What it cost the server; absent without an agent there.
+    /// Cost at the server; absent without an agent there.
     pub server: Option<&'a EndpointStats>,
-    /// What held it back.
+    /// Limit of the load.
     pub verdict: Option<&'a CellVerdict>,
     /// Remarks, one line each: the server's own description, limits in force.
     pub remarks: &'a [String],
@@ -152,7 +152,7 @@ fn not_accepted(load: &LoadResult) -> Option<&'static str> {
     )
 }
 
-/// What limited the run, how sure that is, and what to do.
+/// The limit of the run, its confidence, and the next step.
 fn limit(judgement: &Judgement, confidence: Confidence) -> Block {
     let label = if judgement.class == VerdictClass::Invalid {
         "INVALID"

@@ -1,4 +1,4 @@
-//! What an experiment would do (`--plan-only`).
+//! Listing of an experiment before it runs (`--plan-only`).
 
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
@@ -10,7 +10,8 @@ use super::labels::{counted, phase};
 use super::numbers::{cell, grouped, known};
 use crate::plan::estimate::Estimate;
 
-/// What both hosts must have for an experiment, and how much: `descriptors`, `10,128 on each end`.
+/// Requirements of an experiment on both hosts, with their amounts: `descriptors`, `10,128 on each
+/// end`.
 pub type Needs = [[String; 2]];
 
 /// The plan as text.

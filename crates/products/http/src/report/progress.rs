@@ -1,5 +1,5 @@
-//! What is seen while an experiment runs: a block of lines for a terminal, one line per cell
-//! elsewhere, and events for programs.
+//! Progress of a running experiment: a block of lines for a terminal, one line per cell elsewhere,
+//! and events for programs.
 
 use std::fmt::Write;
 
@@ -22,7 +22,7 @@ pub struct Progress {
     pub key: CellKey,
     /// Which of its repeats, from 1.
     pub repeat: u32,
-    /// What it is doing.
+    /// The current stage.
     pub stage: Stage,
     /// Which run of all, from 1.
     pub run: u32,
@@ -48,7 +48,7 @@ pub struct Progress {
     pub server: Option<Reading>,
 }
 
-/// What a run is doing.
+/// Stage of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {

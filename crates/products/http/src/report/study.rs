@@ -151,7 +151,7 @@ fn sections(study: &Study) -> [Vec<Table>; 3] {
     ]
 }
 
-/// What was run; from where to where, and what else must be known of it.
+/// Title of the study, and the lines below it: both ends and remarks.
 fn head(study: &Study) -> (String, Vec<String>) {
     let title = format!(
         "{NAME} {}: {}, took {}, seed {}{}",

@@ -45,19 +45,19 @@ pub(super) enum ControlError {
         server: String,
         /// The request.
         name: &'static str,
-        /// What is wrong.
+        /// Description of the error.
         why: String,
     },
 }
 
-/// A session with a control channel, opened at the first request and anew when it is lost.
+/// A session with a control channel, opened at the first request and again after a loss.
 pub(super) struct ControlSession {
     server: Target,
     identity: ControlIdentity,
     /// Never requests a stop: a signal ends the load, not a request.
     interrupts: StopHandle,
     client: Option<NativeClient>,
-    /// What the user should know about the key of the server.
+    /// Remarks for the user about the key of the server.
     pub(super) remarks: Vec<String>,
 }
 
@@ -89,7 +89,8 @@ const RETRY_PAUSES: [Duration; 3] = [
 ];
 /// No attempt begins later.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Between two looks at a session without requests, which sends a sign of life every five seconds.
+/// Time between two polls of a session without requests, which sends a sign of life every five
+/// seconds.
 const KEEP_PERIOD: Duration = Duration::from_secs(1);
 /// Rounds of the clock comparison; the fastest one counts.
 const CLOCK_ROUNDS: u32 = 16;
@@ -157,6 +158,7 @@ impl ControlSession {
             };
             let server = || self.server.to_string();
 
+            // A refused request leaves the session intact; any other failure has ended it.
             if !matches!(reason, NativeError::RequestRefused { .. }) {
                 self.client = None;
             }
@@ -205,6 +207,7 @@ impl ControlSession {
 
     fn open(&mut self) -> Result<NativeClient, NativeError> {
         let announcement = Announcement {
+            // The session carries requests alone, so it announces no traffic.
             streams_max: 0,
             connections_max: 0,
             duration_max: SESSION_MAX,
@@ -262,6 +265,7 @@ impl ControlSession {
 
 /// Runs tasks until their sender is gone, and keeps the session meanwhile.
 fn serve(tasks: &Receiver<Task>, mut session: ControlSession) {
+    // Ctrl-C ends the load, for which another thread waits.
     signals::leave_to_others();
     loop {
         match tasks.recv_timeout(KEEP_PERIOD) {
@@ -272,7 +276,7 @@ fn serve(tasks: &Receiver<Task>, mut session: ControlSession) {
     }
 }
 
-/// Whether another attempt would fail as well.
+/// True if another attempt would fail as well.
 fn is_final(reason: &NativeError) -> bool {
     use NativeError as E;
     matches!(
@@ -322,7 +326,7 @@ impl ControlClient {
             .unwrap_or_else(|| Err(self.lost("its thread has ended")))
     }
 
-    /// The same, given up after `wait_max`; the thread ends after its own timeouts.
+    /// [`Self::request`], given up after `wait_max`; the thread ends after its own timeouts.
     ///
     /// # Errors
     /// Any.

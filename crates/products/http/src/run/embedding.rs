@@ -1,4 +1,5 @@
-//! What the program around this product provides: a view on the terminal, and who a server is.
+//! Services of the program that embeds this product: a view on the terminal, and the identity of a
+//! server.
 
 use std::path::{Path, PathBuf};
 

@@ -29,7 +29,7 @@ pub(super) trait CellRunner {
     /// Time since the experiment began.
     fn elapsed(&self) -> Duration;
 
-    /// Whether the user has ended the experiment.
+    /// True if the user has ended the experiment.
     fn is_stopped(&mut self) -> bool;
 
     /// Runs a TCP test. `None`: the user ended it.
@@ -45,8 +45,8 @@ pub(super) trait CellRunner {
     /// Why it has no result.
     fn download(&mut self) -> Result<Option<Baseline>, String>;
 
-    /// What is lost at a tenth of this rate in bit/s, where the queues of the path are empty.
-    /// `None` where it cannot be measured.
+    /// Loss at a tenth of this rate in bit/s, where the queues of the path are empty. `None` where
+    /// it cannot be measured.
     fn loss_without_load(&mut self, goodput_bps: f64) -> Option<LossWithoutLoad>;
 
     /// Waits at least `least`, then until both hosts are at rest. Returns whether they are.
@@ -74,9 +74,9 @@ pub(super) trait CellRunner {
     fn runs_added(&mut self, count: u32);
 }
 
-/// Runs an experiment, or the rest of it, and judges it; `kept` is what an interrupted one brought.
-/// With `is_forced`, cells that a check advises against are run, and a path that is not clean is
-/// only noted.
+/// Runs an experiment, or the rest of it, and judges it; `kept` holds the results of an interrupted
+/// one. With `is_forced`, cells that a check advises against are run, and a path that is not clean
+/// is only noted.
 ///
 /// # Errors
 /// The runner's.
@@ -101,6 +101,7 @@ pub(super) fn run<R: CellRunner>(
         .into_iter()
         .partition(|run| is_isolated(run.key.phase));
     experiment.run_all(isolated)?;
+    // Before the phase of many connections, which leaves ports and sockets behind.
     experiment.refine()?;
     experiment.run_all(later)?;
 
@@ -141,6 +142,7 @@ impl<R: CellRunner> Experiment<'_, R> {
         if !self.setup.client.is_loopback
             && let Some(last) = self.kept.baseline.last_mut()
         {
+            // TCP alone fills the queue of any path, so what it loses is no defect of the path.
             last.without_load = self.runner.loss_without_load(last.goodput_bps);
         }
 
@@ -246,6 +248,8 @@ impl<R: CellRunner> Experiment<'_, R> {
                 self.run_one(&planned)?
             };
             self.runner.keep_run(&planned, &run)?;
+            // Cells after the end of the server would be stored as finished, and `--resume` would
+            // not make them.
             self.is_server_gone = run.flags.contains(&Flag::ServerGone);
 
             if let Some(reason) = run.reason.as_ref().filter(|_| self.is_server_gone) {
@@ -261,7 +265,7 @@ impl<R: CellRunner> Experiment<'_, R> {
         Ok(())
     }
 
-    /// Whether the user ended it, or the server is gone.
+    /// True if the user ended it, or the server is gone.
     fn is_ended(&mut self) -> bool {
         self.is_server_gone || self.runner.is_stopped()
     }
@@ -280,6 +284,8 @@ impl<R: CellRunner> Experiment<'_, R> {
             run.state == RunState::Done
                 && flags.any(|flag| matches!(flag, Flag::Unsteady | Flag::ControlLost))
         };
+        // On hosts full of other work repeats stay unsteady: with three of them an experiment that
+        // was estimated at 0:59 took 1:13.
         if is_disturbed(&run) && self.vain_repeats < VAIN_REPEATS_MAX {
             run = self.runner.run(planned)?;
             self.vain_repeats += u32::from(is_disturbed(&run));
@@ -314,7 +320,7 @@ impl<R: CellRunner> Experiment<'_, R> {
     }
 }
 
-/// Whether a failed check concerns the cell.
+/// True if a failed check concerns the cell.
 fn is_blocked(checks: &[Check], key: &CellKey) -> bool {
     let name = key.name();
     let mut failed = checks
@@ -345,7 +351,7 @@ mod tests {
     use crate::plan::Plan;
     use crate::plan::cells::Phases;
 
-    /// Hosts on which every cell brings what a fixed capacity allows.
+    /// Hosts on which every cell reaches what a fixed capacity allows.
     #[derive(Default)]
     struct Hosts {
         elapsed: Duration,

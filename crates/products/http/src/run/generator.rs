@@ -18,7 +18,7 @@ use crate::load::{LoadSpec, Local, Processes, WorkerPool};
 use crate::probe::{self, ProbeResult, ProbeTarget};
 use crate::target::Target;
 
-/// What the command line leaves to this host.
+/// Settings that the command line leaves to this host.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Opening {
@@ -73,6 +73,7 @@ pub(super) fn completed(
     load.sources
         .extend(addresses_of_device(opening.source_device.as_deref())?);
     load.destinations = addresses(target, &opening.resolved, opening.only_v6)?;
+    // A reset leaves no TIME_WAIT, which keeps ports of this host for a minute.
     load.resets_at_end = opening.resets_at_end.unwrap_or(are_local(&load));
     load.port_range = port_range();
     load.ports_skipped = reserved_ports();
@@ -80,7 +81,7 @@ pub(super) fn completed(
     Ok(load)
 }
 
-/// Whether all addresses of the server are of this host.
+/// True if all addresses of the server are of this host.
 pub(super) fn are_local(load: &LoadSpec) -> bool {
     let mut addresses = load.destinations.iter();
     addresses.all(|address| interfaces::is_local(address.ip()))

@@ -119,6 +119,7 @@ impl HostAgent {
             cells.warming = Some(mark.id);
             self.watch.prepare(peer, step);
         } else {
+            // Seconds from the warm-up of another cell are not part of this one.
             if cells.warming.take().as_ref() != Some(&mark.id) {
                 self.watch.forget_seconds();
             }

@@ -1,13 +1,13 @@
-//! Whether a host is at rest: nothing of an earlier test is left on it.
+//! Check that a host is at rest: nothing of an earlier test is left on it.
 
 use std::time::Duration;
 
 use linerate_model::http::EndpointStats;
 
-/// How long both hosts are looked at to know whether they are at rest.
+/// Duration of the sample that decides whether both hosts are at rest.
 pub(super) const REST_WINDOW: Duration = Duration::from_millis(200);
 
-/// What is left of an earlier test on a host.
+/// Remains of an earlier test on a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rest {
     /// Nothing: its CPUs idle, its test connections are gone, and the old ones do not take the

@@ -38,15 +38,15 @@ pub struct LoadPlan {
     pub claims: TargetOwnership,
     /// Access to the control channel of the server.
     pub control: ControlPath,
-    /// What this host resolves: threads, processes, addresses.
+    /// Settings that this host resolves: threads, processes, addresses.
     pub opening: Opening,
-    /// Whether the user confirms a load on a foreign server.
+    /// True if the user is asked before a load on a foreign server.
     pub asks_first: bool,
-    /// Whether the load continues although the server fails.
+    /// True if the load continues although the server fails.
     pub tolerates_failures: bool,
     /// Rate of the path in bit/s as the user knows it.
     pub line_rate_bps: Option<f64>,
-    /// Whether the text contains everything that was counted.
+    /// True if the text contains everything that was counted.
     pub is_verbose: bool,
     /// Form of the output.
     pub output: Output,
@@ -75,15 +75,15 @@ impl LoadPlan {
     }
 }
 
-/// How a load ended.
+/// End of a load.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LoadEnd {
     /// The exit code.
     pub outcome: Outcome,
-    /// What was measured; `None` of a load that the user did not want.
+    /// The measurement; `None` of a load that the user did not want.
     pub trial: Option<Trial>,
-    /// What the user should know about the record.
+    /// Message for the user about the record.
     pub record_message: Option<String>,
 }
 

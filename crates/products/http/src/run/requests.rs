@@ -36,7 +36,7 @@ pub(super) struct Info {
 }
 
 impl Info {
-    /// Whether it has a capability.
+    /// True if it has a capability.
     pub(super) fn can(&self, capability: &str) -> bool {
         self.capabilities.iter().any(|known| known == capability)
     }

@@ -17,10 +17,10 @@ pub(super) trait LoadProgress {
     /// Its connections are open.
     fn ramped(&mut self, opened: u64, wanted: u64);
 
-    /// Whether the seconds are shown.
+    /// True if the seconds are shown.
     fn is_shown(&self) -> bool;
 
-    /// A second is over; the last samples of client and server.
+    /// A second has ended; the last samples of client and server.
     fn second(&mut self, second: &SecondPart, ends: [Option<Reading>; 2]);
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Observed<'a> {
     side: Option<&'a mut ServerSide>,
     stop: &'a mut Stop,
     progress: &'a mut dyn LoadProgress,
-    /// What is sent to the server's host.
+    /// Mark that is sent to the server's host.
     mark: CellMark,
     server: Option<IpAddr>,
     /// Time between two samples of this host.
@@ -82,7 +82,7 @@ impl<'a> Observed<'a> {
     }
 }
 
-/// What a load cost both hosts.
+/// Cost of a load at both hosts.
 #[derive(Debug, Default)]
 pub(super) struct BothSides {
     pub(super) client: Option<EndpointStats>,

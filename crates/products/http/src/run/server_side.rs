@@ -39,9 +39,9 @@ pub(super) struct ServerSide {
     client: ControlClient,
     identity: ControlIdentity,
     pub(super) info: Info,
-    /// How far the clocks may be apart.
+    /// Largest difference of the clocks.
     pub(super) clock_error_ns: Option<u64>,
-    /// What the user should know about the key of the server.
+    /// Remarks for the user about the key of the server.
     pub(super) remarks: Vec<String>,
     /// It did not answer once.
     pub(super) is_lost: bool,
@@ -61,6 +61,7 @@ impl ServerSide {
         embedding: Embedding,
     ) -> Result<Option<Self>, Error> {
         let is_wanted = path.server.is_some() || path.token_file.is_some();
+        // `http serve` opens its control channel on the next port.
         let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
         let named = path
             .server
@@ -80,6 +81,7 @@ impl ServerSide {
         identity.demand(&target)?;
         match Self::identify(target, identity, (!is_wanted).then_some(wait_max)) {
             Ok(side) => Ok(Some(side)),
+            // A server with another key than before gets no request.
             Err(error) if is_wanted || has_wrong_key(&error) => {
                 Err(Error::new(Outcome::Unreachable, error))
             }
@@ -103,6 +105,7 @@ impl ServerSide {
             client.run(|session| (session.round_trip(), std::mem::take(&mut session.remarks)));
         let (round_trip, remarks) = found.unwrap_or_default();
         let clock_error_ns =
+            // A clock that is read within a round trip is uncertain by half of it.
             round_trip.map(|round_trip| linerate_sys::clock::as_ns(round_trip) / 2);
 
         Ok(Self {

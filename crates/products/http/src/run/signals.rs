@@ -3,7 +3,7 @@
 use linerate_model::outcome::Error;
 use linerate_sys::signal::{self, Signal, Signals};
 
-/// What the user asked for while it ran.
+/// Requests of the user by signal while it runs.
 #[derive(Debug)]
 pub(super) struct Stop {
     signals: Signals,
@@ -21,7 +21,7 @@ impl Stop {
         })
     }
 
-    /// For what waits for signals itself, and tells by [`Self::note`] that one came.
+    /// For callers that wait for signals themselves and report one by [`Self::note`].
     pub(super) fn signals(&self) -> &Signals {
         &self.signals
     }
@@ -31,7 +31,7 @@ impl Stop {
         self.times += 1;
     }
 
-    /// Whether an end was requested. The second request ends the process at once.
+    /// True if an end was requested. The second request ends the process at once.
     pub(super) fn is_wanted(&mut self) -> bool {
         while let Ok(Some(_)) = self.signals.take() {
             self.times += 1;

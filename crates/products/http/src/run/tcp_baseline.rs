@@ -1,5 +1,5 @@
-//! What TCP alone carries: a short download from the server under test, with large bodies over a
-//! few connections.
+//! Goodput of TCP alone: a short download from the server under test, with large bodies over a few
+//! connections.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(super) const BODY_BYTES: u64 = 64 << 10;
 pub(super) const CONNECTIONS: u32 = 4;
 /// Warm-up and measured period before the cells of a study.
 pub(super) const OF_STUDY: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
-/// The same before a single load, which it must not delay.
+/// Durations before a single load, which it must not delay.
 pub(super) const OF_LOAD: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(650)];
 /// A body that fits into the first window of a connection.
 pub(super) const SMALL_BODY_BYTES: u64 = 10 << 10;
@@ -121,7 +121,7 @@ pub(super) fn text(found: &Baseline) -> String {
     )
 }
 
-/// Whether a thread of a test was always busy, or full CPUs did much of its work.
+/// True if a thread of a test was always busy, or full CPUs did much of its work.
 fn is_limited_by_cpu(stats: &BothSides) -> bool {
     let ends = || stats.client.iter().chain(&stats.server);
     let used =
@@ -133,6 +133,7 @@ fn is_limited_by_cpu(stats: &BothSides) -> bool {
             f64::from(end.cpus.unwrap_or(1)),
             end.cpu_softirq.unwrap_or(0.0),
         );
+        // Soft interrupts process the segments of the test, so they count as its work.
         let is_own = programs + softirq * cpus >= OWN_SHARE_MIN * cpus;
         end.cpu_busy.is_some_and(|busy| busy >= CPU_FULL) && is_own
     };
@@ -177,5 +178,5 @@ impl LoadProgress for Silent {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// CPUs and threads are full from here on.
 const CPU_FULL: f64 = 0.9;
-/// Of full CPUs a test that is limited by them gets more than this share, whatever else runs.
+/// Share of full CPUs that a test limited by them exceeds, whatever else runs.
 const OWN_SHARE_MIN: f64 = 0.4;

@@ -11,9 +11,9 @@ use linerate_model::http::{EndpointStats, Reading};
 use linerate_model::outcome::Error;
 use linerate_model::snapshot::Snapshot;
 
-/// Time between two looks.
+/// Time between two samples.
 pub(super) const STEP: Duration = Duration::from_millis(200);
-/// The same while a test takes longer than a minute, and between tests.
+/// Interval between two samples while a test takes longer than a minute, and between tests.
 pub(super) const STEP_LONG: Duration = Duration::from_secs(1);
 
 /// Samples a host in a thread of its own while a test runs.
@@ -34,7 +34,7 @@ struct Shared {
 struct State {
     sampler: Sampler,
     step: Duration,
-    /// When it is looked at next.
+    /// Time of the next sample.
     due: Instant,
     last: Option<Snapshot>,
     window: Option<Period>,
@@ -83,7 +83,7 @@ impl Watch {
     }
 
     /// Begins to keep seconds; the window in which peaks and growth count comes later. `peer`
-    /// decides which NIC is looked at. Returns what [`Self::begin`] does.
+    /// decides which NIC is sampled. Returns what [`Self::begin`] does.
     pub(super) fn prepare(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
         let mut state = self.shared.lock();
         let sample = state.begin(peer, step, Depth::Quick);
@@ -102,7 +102,7 @@ impl Watch {
         self.shared.lock().seconds = None;
     }
 
-    /// Begins a window: peaks and growth count from here. `peer` decides which NIC is looked at.
+    /// Begins a window: peaks and growth count from here. `peer` decides which NIC is sampled.
     /// Returns when that was, on the monotonic clock, and what is so at the time.
     pub(super) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
         let mut state = self.shared.lock();
@@ -138,7 +138,7 @@ impl Watch {
         self.shared.lock().last_reading.clone()
     }
 
-    /// What is watched.
+    /// The watched objects.
     pub(super) fn watched(&self) -> Watched {
         self.shared.lock().sampler.watched().clone()
     }

@@ -66,11 +66,14 @@ impl Chunks {
             let inside = self.done % self.chunk_bytes;
             let chunk_left = (self.chunk_bytes - inside).min(self.left_bytes());
             if chunk_left == 0 {
+                // A chunk of size zero ends the body (RFC 9112, section 7.1).
                 self.staged.extend_from_slice(LAST_CHUNK);
                 self.is_last = true;
                 return;
             }
 
+            // A run ends with the block of content, so a chunk can take several runs and only the
+            // first one follows a size.
             if inside == 0 {
                 self.staged
                     .extend_from_slice(chunked::head(chunk_left).as_bytes());

@@ -48,6 +48,8 @@ impl Content {
 impl Block {
     fn new(bytes: &[u8]) -> Self {
         Self {
+            // A file on a disk: its pages come in large folios, and a file in memory costs a third
+            // more per body (docs/decisions/022-http-loops.md).
             file: SourceFile::filled("linerate-http-body", bytes).ok(),
             bytes: PageBuffer::repeated(bytes, 1).expect("memory for one block"),
         }
@@ -79,7 +81,7 @@ impl Block {
 pub(super) const LINE: &[u8; 64] =
     b"0123456789 abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// The same bytes in every run (SplitMix64, Steele, Lea and Flood, 2014).
+/// Bytes that cannot be compressed, equal in every run (SplitMix64, Steele, Lea and Flood, 2014).
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 0_u64;
     let word = || {

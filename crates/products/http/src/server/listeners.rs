@@ -31,6 +31,7 @@ pub(super) fn open(spec: &ServerSpec, threads: usize) -> Result<Listeners> {
     let mut chosen_port = None;
 
     for (mut address, is_optional) in spec.listen.addresses() {
+        // The port that the kernel chose for IPv4 is used for IPv6, too: clients know one number.
         if let (Listen::Everywhere(0), Some(port)) = (&spec.listen, chosen_port) {
             address.set_port(port);
         }
@@ -63,6 +64,7 @@ fn listener(address: &SocketAddr, spec: &ServerSpec) -> Result<OwnedFd> {
     let fd = bound(address, |fd| sockopt::SO_REUSEPORT.set(fd, true))?;
     // Connections inherit the options of their listener, which saves a call for each.
     sockopt::TCP_NODELAY.set(&fd, true)?;
+    // Buffer sizes have an effect only before listen(2) (tcp(7)).
     apply(&fd, &spec.socket)?;
     socket::listen(&fd, i32::try_from(spec.backlog).unwrap_or(i32::MAX))?;
     Ok(fd)
@@ -70,9 +72,12 @@ fn listener(address: &SocketAddr, spec: &ServerSpec) -> Result<OwnedFd> {
 
 fn bound(address: &SocketAddr, prepare: impl FnOnce(&OwnedFd) -> Result<()>) -> Result<OwnedFd> {
     let fd = socket::open(address, Protocol::Tcp)?;
+    // Connections of a former server in TIME_WAIT do not prevent a restart.
     sockopt::SO_REUSEADDR.set(&fd, true)?;
 
     if address.is_ipv6() {
+        // Otherwise a wildcard of IPv6 takes IPv4 as well (ipv6(7)) and collides with that
+        // listener.
         sockopt::IPV6_V6ONLY.set(&fd, true)?;
     }
 
@@ -96,7 +101,7 @@ fn apply(fd: &OwnedFd, options: &SocketSpec) -> Result<()> {
     }
 }
 
-/// Whether the host lacks the address family or has disabled it.
+/// True if the host lacks the address family or has disabled it.
 fn is_unknown_family(error: &OsError) -> bool {
     error.is_unsupported() || error.source.kind() == std::io::ErrorKind::AddrNotAvailable
 }

@@ -17,7 +17,7 @@ pub(crate) struct Machine {
     closing: Closing,
 }
 
-/// Whether and how the connection closes.
+/// Closing of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Closing {
     /// It is persistent.
@@ -51,7 +51,7 @@ pub(crate) struct Advance {
     pub(crate) next: Next,
 }
 
-/// What the machine waits for.
+/// Event that the machine waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// More input.
@@ -69,17 +69,17 @@ struct PendingRequest {
 }
 
 impl Machine {
-    /// Whether the machine holds no state.
+    /// True if the machine holds no state.
     pub(crate) fn is_idle(&self) -> bool {
         self.pending.is_none() && self.closing == Closing::No
     }
 
-    /// Whether and how the connection closes once the write queue is empty.
+    /// Closing of the connection once the write queue is empty.
     pub(crate) fn closing(&self) -> Closing {
         self.closing
     }
 
-    /// Whether a request body is incomplete.
+    /// True if a request body is incomplete.
     pub(crate) fn is_receiving_body(&self) -> bool {
         self.pending.is_some()
     }
@@ -110,12 +110,16 @@ impl Machine {
     ) -> Advance {
         let mut used = 0;
         loop {
+            // Requests after the one that closes the connection are not processed (RFC 9112,
+            // section 9.6).
             if self.closing != Closing::No {
                 return Advance {
                     used,
                     next: Next::End,
                 };
             }
+            // Bounds the memory of a client that pipelines requests and does not read the
+            // responses.
             if queue.is_full() {
                 return Advance {
                     used,
@@ -183,6 +187,7 @@ impl Machine {
         let Ok(body) = BodyReader::new(head.framing, context.body_bytes_max) else {
             return self.refuse(CONTENT_TOO_LARGE, context, queue);
         };
+        // The client may wait for it before it sends the body (RFC 9110, section 10.1.1).
         if head.expects_continue {
             ResponseWriter::push_continue(queue);
         }
@@ -239,6 +244,7 @@ impl Machine {
 
     fn refuse(&mut self, status: u16, context: &RequestContext<'_>, queue: &mut WriteQueue) {
         self.respond(Response::refusal(status), context, queue);
+        // The end of a refused request is not known, so nothing after it can be parsed.
         self.closing = Closing::Lingering;
     }
 }

@@ -83,6 +83,7 @@ impl ResponseWriter {
         let chunk_bytes = chunk_bytes.filter(|_| response.is_http11);
         queue.write(|bytes| self.write_header(bytes, &response, chunk_bytes.is_some()));
 
+        // A response to `HEAD` has the fields of `GET` and no content (RFC 9110, section 9.3.2).
         let Some(body_bytes) = body_bytes.filter(|_| !response.resource.head_only) else {
             return;
         };
@@ -118,6 +119,7 @@ impl ResponseWriter {
             bytes.extend_from_slice(b"\r\n");
         }
 
+        // 204 must not have a `Content-Length` (RFC 9110, section 8.6).
         if let Some(body_bytes) = response.resource.body_bytes {
             bytes.extend_from_slice(match response.resource.explanation {
                 None => b"Content-Type: application/octet-stream\r\n",

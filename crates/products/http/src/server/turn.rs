@@ -1,10 +1,10 @@
 //! Turns: how much a connection sends before the next ready one of its thread is served.
 //!
-//! What a connection receives is bounded by itself: one call of recv(2), of a buffer or of
-//! [`super::worker`]'s bytes to discard. It sends as long as its client takes what is sent, and a
-//! client of the same speed takes all of it.
+//! Reception needs no bound of its own: one call of recv(2), of a buffer or of [`super::worker`]'s
+//! bytes to discard. A connection sends as long as its client takes it, and a client of the same
+//! speed takes all of it.
 
-/// What is left of the turn of a connection.
+/// Remainder of the turn of a connection.
 #[derive(Debug)]
 pub(crate) struct Turn {
     bytes_left: u64,
@@ -29,7 +29,7 @@ impl Turn {
         }
     }
 
-    /// Whether the next connection is to be served.
+    /// True if the next connection is to be served.
     pub(crate) const fn is_over(&self) -> bool {
         self.bytes_left == 0 || self.calls_left == 0
     }

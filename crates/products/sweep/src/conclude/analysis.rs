@@ -1,5 +1,5 @@
-//! From what an experiment brought to what a report shows. Every figure of a report is computed
-//! here, once.
+//! From the results of an experiment to the contents of a report. Every figure of a report is
+//! computed here, once.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ pub fn sweep(
 
 struct View<'a> {
     spec: &'a SweepSpec,
-    /// The same with the length of the last runs.
+    /// The specification with the length of the last runs.
     run: &'a SweepSpec,
     space: &'a SettingSpace<'a>,
     plan: &'a Plan,
@@ -262,7 +262,7 @@ impl View<'_> {
         factor
     }
 
-    /// Of the levels that tie with the advised one the one that burdens the path least, where that
+    /// The level that burdens the path least among those that tie with the advised one, where that
     /// is clearly less.
     fn lighter(&self, stage: &Stage) -> Option<usize> {
         let burden = |at: usize| metrics::burden(&medians(&self.outcome.points[at]));
@@ -308,6 +308,7 @@ impl View<'_> {
 
     /// The worst level on each side of the plateau, where it is clearly worse.
     fn degradations(&self, stage: &Stage, factor: &FactorResult) -> Vec<Degradation> {
+        // The system's choice is no amount, so it lies outside the order of the ladder.
         let ladder = factor
             .levels
             .iter()
@@ -351,7 +352,7 @@ impl View<'_> {
             .collect()
     }
 
-    /// How much worse a level is than the best, as a share of the better one.
+    /// Loss of a level against the best, as a share of the better one.
     fn loss(&self, best: f64, factor: &FactorResult, place: usize) -> f64 {
         let here = factor.levels[place].median;
         match self.plan.better {

@@ -27,7 +27,7 @@ impl<F> Point<F> {
         }
     }
 
-    /// What its runs brought.
+    /// Values of its runs.
     #[must_use]
     pub fn values(&self) -> Vec<f64> {
         self.runs.iter().map(|run| run.value).collect()
@@ -40,7 +40,7 @@ impl<F> Point<F> {
     }
 }
 
-/// Everything an experiment brought.
+/// All results of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome<F> {
     /// All settings, in the order in which they were first run.
@@ -63,7 +63,7 @@ pub struct Outcome<F> {
     pub ended_by: Option<String>,
 }
 
-/// What was found about one factor, with the others held fixed.
+/// Finding about one factor, with the others held fixed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
     /// Place of the factor in the plan.
@@ -92,7 +92,7 @@ pub struct Stage {
     pub excess_max: Option<f64>,
     /// Confidence that no other level is better by more than twice the margin, 0 to 1.
     pub confidence: f64,
-    /// Levels of the ladder that were not run, because doubling twice had brought nothing.
+    /// Levels of the ladder that were not run, because doubling twice had no gain.
     pub spared: Vec<u64>,
 }
 
@@ -102,7 +102,7 @@ const EXCESS_MAX_OF_DEFAULT: f64 = 0.25;
 const EXCESS_MAX_OF_OTHERS: f64 = 0.1;
 
 impl Stage {
-    /// Whether the runs allow an answer.
+    /// True if the runs allow an answer.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         let allowed = if self.is_default {
@@ -120,7 +120,7 @@ pub enum Verdict {
     /// The default, or the least setting that is better. How sure that is, [`Stage::excess_max`]
     /// has.
     Use {
-        /// What to use.
+        /// The advised setting.
         setting: Setting,
         /// Median of the runs that confirmed it.
         median: f64,

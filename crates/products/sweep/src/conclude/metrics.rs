@@ -34,6 +34,7 @@ pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static
                 .cpu_client_percent
                 .ok_or("the system reports no CPU times")?;
             cpu_s_per_gib(
+                // Some servers do not report their CPU time; a remark of the report says so.
                 client + metrics.cpu_server_percent.unwrap_or(0.0),
                 metrics.received_bps,
             )
@@ -63,7 +64,7 @@ pub fn observation(
     }
 }
 
-/// What the runs cost a path.
+/// Burden of the runs on a path.
 #[must_use]
 pub fn burden(metrics: &RunMetrics) -> Burden {
     Burden {
@@ -77,6 +78,7 @@ pub fn burden(metrics: &RunMetrics) -> Burden {
 pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     let flow = summary.streams.first()?.flow;
     let counted = measure::received(summary, flow)?;
+    // Servers count until their sockets are empty, so their own rate may exceed that of the link.
     let received = delivered(summary, flow).unwrap_or(counted);
     let seconds = received.seconds();
 
@@ -119,9 +121,9 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     Some(metrics)
 }
 
-/// What reached the receiver within the measured time, over that time. Servers count until their
-/// sockets are empty, and at the start of the measured time what lay out of order before it, so
-/// that their rate may exceed that of the link.
+/// Bytes that reached the receiver within the measured time, over that time. Servers count until
+/// their sockets are empty, and at the start of the measured time what lay out of order before it,
+/// so that their rate may exceed that of the link.
 fn delivered(summary: &Summary, flow: Flow) -> Option<EndpointTotals> {
     let streams = summary.streams.iter().filter(|stream| stream.flow == flow);
     let totals: Option<Vec<EndpointTotals>> = streams.map(|stream| stream.delivered).collect();

@@ -1,4 +1,4 @@
-//! What an experiment is to find out, and what it may cost.
+//! Question of an experiment, and its budget.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::plan::factor::{Factor, SYSTEM_CHOICE, Scale};
 /// A plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What is varied, one after the other.
+    /// Factors that are varied, one after the other.
     pub factors: Vec<Factor>,
     /// Which values are wanted.
     pub better: Better,
@@ -21,7 +21,7 @@ pub struct Plan {
     pub run_time: Duration,
     /// When to stop at the latest. No run is started that would end later.
     pub budget: Duration,
-    /// How sure an answer must be, 0 to 1.
+    /// Confidence that an answer needs, 0 to 1.
     pub confidence: f64,
     /// Settings this close to the best one are as good, 0 to 1.
     pub tolerance: f64,
@@ -36,14 +36,14 @@ pub enum Better {
     Lower,
 }
 
-/// What a plan will probably cost.
+/// Estimated cost of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
     /// Runs.
     pub runs: u64,
     /// Time of all of them.
     pub time: Duration,
-    /// Whether the budget allows all of them.
+    /// True if the budget allows all of them.
     pub fits: bool,
     /// Runs where the best levels of all factors change with those of others; as many as `runs` of
     /// one factor alone.
@@ -64,8 +64,8 @@ impl Plan {
     }
 
     /// Says beforehand what it will probably cost: the ladders, two more levels beside the best one
-    /// per refinement, and a second look at every factor but the last; if they depend on each
-    /// other, all ladders and refinements once more.
+    /// per refinement, and a second examination of every factor but the last; if they depend on
+    /// each other, all ladders and refinements once more.
     #[must_use]
     pub fn estimate(&self) -> Estimate {
         let once: u64 = self.factors.iter().map(levels_of).sum();

@@ -1,9 +1,9 @@
-//! What is varied, and the levels it can take.
+//! A factor that is varied, and its levels.
 
 /// Something that is varied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Factor {
-    /// What it is called.
+    /// Name of the factor.
     pub name: String,
     /// The levels it can take.
     pub scale: Scale,
@@ -27,7 +27,7 @@ pub enum Scale {
     },
     /// These amounts, from the least to the most.
     List(Vec<u64>),
-    /// So many unrelated choices, numbered from 0.
+    /// This number of unrelated choices, numbered from 0.
     Choices(u64),
 }
 
@@ -71,7 +71,7 @@ impl Factor {
     }
 
     /// Levels of [`Self::coarse`] that are run before it is considered to end the ladder: three
-    /// amounts allow to see what doubling twice brings. All of them where it is no range.
+    /// amounts allow to see the gain of doubling twice. All of them where it is no range.
     #[must_use]
     pub fn levels_before_stop(&self) -> usize {
         match self.scale {
@@ -80,7 +80,7 @@ impl Factor {
         }
     }
 
-    /// Whether its levels have an order.
+    /// True if its levels have an order.
     #[must_use]
     pub fn is_amount(&self) -> bool {
         !matches!(self.scale, Scale::Choices(_))

@@ -1,4 +1,4 @@
-//! How long the runs of a sweep must be.
+//! Length of the runs of a sweep.
 
 use linerate_model::sweep::RunMetrics;
 
@@ -33,6 +33,7 @@ impl RunLength {
     /// As the specification has it, and as long as its budget allows.
     #[must_use]
     pub fn growing(spec: &SweepSpec) -> Self {
+        // Longer runs on a slow path must not leave too few of them for an answer.
         let affordable_s = u32::try_from(spec.budget.as_secs() / RUNS_MIN).unwrap_or(u32::MAX);
         let beside_s = spec.omit_s.saturating_add(1);
         let time_max_s = affordable_s
@@ -54,9 +55,12 @@ impl RunLength {
 
     /// Takes the metrics of a run. `true` when it was too short and the next ones are longer.
     pub fn grow(&mut self, metrics: &RunMetrics) -> bool {
+        // UDP has no round-trip time of the kernel, so its runs keep their length.
         let Some(rtt_us) = metrics.rtt_us else {
             return false;
         };
+        // One round trip of data is in flight at the end; it must be less than the difference that
+        // counts.
         let needed_s = (rtt_us / 1e6 / TOLERANCE).ceil() as u32;
         let next_s = needed_s.min(self.time_max_s);
         let is_longer = f64::from(next_s) >= GROWTH_MIN * f64::from(self.time_s);

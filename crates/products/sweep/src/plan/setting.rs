@@ -5,7 +5,7 @@
 pub struct Setting(pub Vec<u64>);
 
 impl Setting {
-    /// The same with another level of one factor.
+    /// This setting with another level of one factor.
     #[must_use]
     pub fn with(&self, factor: usize, level: u64) -> Self {
         let mut levels = self.0.clone();

@@ -11,7 +11,7 @@ use crate::plan::setting::Setting;
 use crate::spec::grammar::{CpuPinning, Levels, SweptFactor, with_unit};
 use crate::spec::{SweepSpec, TestSettings};
 
-/// What this host offers where the command line names no choices.
+/// Choices that this host offers where the command line names no choices.
 #[derive(Debug, Clone, Default)]
 pub struct HostChoices {
     /// Congestion controls, as `tcp_available_congestion_control` names them.
@@ -27,7 +27,7 @@ pub struct SettingSpace<'a> {
     spec: &'a SweepSpec,
     /// The factors, with the levels of this host where none were named.
     pub planned: Vec<SweptFactor>,
-    /// The same as the experiment has them.
+    /// The factors in the form of the experiment.
     pub factors: Vec<Factor>,
     congestion_in_use: String,
 }
@@ -42,11 +42,11 @@ const CPUS_TRIED: usize = 8;
 /// Longest wait for a connection: a server that does not answer by then will not answer the next
 /// run either.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A run that receives nothing for so long is over.
+/// A run that receives nothing for this time ends.
 const SILENCE: Duration = Duration::from_secs(4);
-/// The same of a control connection on which nothing is acknowledged: a path that is gone ends a
-/// sweep within 10 s. Data streams have no such limit: of many on a slow path one may starve for as
-/// long.
+/// Longest silence of a control connection on which nothing is acknowledged: a path that is gone
+/// ends a sweep within 10 s. Data streams have no such limit: of many on a slow path one may starve
+/// for as long.
 const CONTROL_SILENCE: Duration = Duration::from_millis(4500);
 /// Probes of a control connection without traffic. On a full queue they are lost like other
 /// segments, so that several fit into [`CONTROL_SILENCE`], which ends the connection instead of the
@@ -97,12 +97,13 @@ impl<'a> SettingSpace<'a> {
             .collect()
     }
 
-    /// Whether a test has this level of a factor when the command line names none.
+    /// True if a test has this level of a factor when the command line names none.
     pub(crate) fn is_default(&self, factor: usize, level: u64) -> bool {
         let swept = &self.planned[factor];
         match (&swept.levels, swept.name) {
             (Levels::Congestion(_), _) => label(swept, level) == self.congestion_in_use,
             (Levels::Affinity(_), _) => label(swept, level) == CpuPinning::default().to_string(),
+            // The least of a range need not be the default: `streams=45..64` has none.
             (_, "streams") => level == 1,
             // A swept rate has no default: without one TCP has no limit, and UDP 1 Mbit/s.
             (_, "rate") => false,
@@ -120,11 +121,12 @@ impl<'a> SettingSpace<'a> {
         words.join(", ")
     }
 
-    /// What a run at a setting does.
+    /// Test settings of a run at a setting.
     #[must_use]
     pub fn test_settings(&self, setting: &Setting) -> TestSettings {
         let mut choice = self.spec.held.clone();
         let named = |amount: u64| Some(amount).filter(|amount| *amount > 0);
+        // A rate of 0 means no limit, as with `-b 0` of iperf3.
         choice.rate_bps = choice.rate_bps.and_then(named);
 
         for (factor, swept) in self.planned.iter().enumerate() {
@@ -175,6 +177,7 @@ fn congestion(
     named: &[String],
     host: &HostChoices,
 ) -> Result<(Levels, u64), TooFewCongestionControls> {
+    // The kernel lists registered algorithms alone: others are modules that are not loaded.
     let names = if named.is_empty() {
         &host.congestion
     } else {
@@ -201,6 +204,7 @@ fn affinity(named: &[CpuPinning], host: &HostChoices) -> (Levels, u64) {
             client: Some(*cpu),
             server: None,
         });
+        // The scheduler's choice is the default to which pinned ends are compared.
         places = std::iter::once(CpuPinning::default())
             .chain(pinned)
             .collect();
@@ -284,6 +288,7 @@ impl TestSettings {
         local.interval = Some(SAMPLE_INTERVAL);
         local.rcv_timeout = SILENCE;
         local.control_timeout = Some(CONTROL_SILENCE);
+        // A client with nothing in flight noticed a lost path only after 30 to 60 s.
         local.control_keepalive = Some(KEEPALIVE);
         local.cpu = self.pinning.client;
 
@@ -322,6 +327,7 @@ impl TestSettings {
 
         match self.rate_bps {
             Some(rate) => add("-b", with_unit("rate", rate)),
+            // iperf3 limits UDP to 1 Mbit/s without `-b`.
             None if spec.is_udp => add("-b", "0".to_owned()),
             None => {}
         }

@@ -187,6 +187,7 @@ fn chart(
         .zip(&factor.levels)
         .map(|(number, level)| {
             let place = match least {
+                // A logarithmic axis has no zero; the system's choice lies beside the amounts.
                 Some(least) if level.level == 0 => least as f64 / 1.5,
                 Some(_) => level.level as f64,
                 None => f64::from(number),

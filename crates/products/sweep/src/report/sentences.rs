@@ -48,7 +48,7 @@ fn measured(sweep: &Sweep, leader: &Leader) -> String {
     )
 }
 
-/// What the setting costs the path: `, round trip 6.0 ms, 0 retransmits`.
+/// Cost of the setting on the path: `, round trip 6.0 ms, 0 retransmits`.
 fn cost(sweep: &Sweep, leader: &Leader) -> String {
     let cost = values::cost(sweep.plan.objective, &leader.metrics);
     if cost.is_empty() {
@@ -89,10 +89,11 @@ fn capitalized(text: &str) -> String {
     })
 }
 
-/// What qualifies a value of runs that are too short for the queues of the path.
+/// Qualification of a value of runs that are too short for the queues of the path.
 fn too_short(sweep: &Sweep) -> String {
     let share = sweep
         .in_flight_share
+        // Runs do not grow for less than this ratio, so a smaller excess is no remark.
         .filter(|share| *share > sweep.plan.tolerance * 1.2);
     share.map_or_else(String::new, |share| {
         let time_s = sweep.run_time_s.unwrap_or(sweep.plan.time_s);
@@ -127,7 +128,7 @@ fn setting(sweep: &Sweep, leader: &Leader) -> String {
     words.join(", ")
 }
 
-/// What qualifies the answer: changes while it ran, early ends, missing metrics.
+/// Qualifications of the answer: changes while it ran, early ends, missing metrics.
 pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(ratio) = sweep.drift_ratio {
@@ -174,7 +175,7 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
     remarks
 }
 
-/// What was found about one factor.
+/// Findings about one factor.
 pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
     let mut lines = Vec::new();
     // Where the runs allow no answer they draw no plateau either.
@@ -330,10 +331,11 @@ fn lighter(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
     ))
 }
 
-/// What the differences between runs leave open.
+/// Doubt that the differences between runs leave.
 fn excess(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
     let excess = factor
         .excess_max
+        // Runs cannot decide between levels whose difference is the tolerance itself.
         .filter(|excess| *excess > 2.0 * sweep.plan.tolerance)?;
     let percent = excess * 100.0;
     Some(format!(

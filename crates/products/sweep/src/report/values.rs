@@ -27,7 +27,7 @@ pub fn value(objective: Objective, value: f64) -> String {
     }
 }
 
-/// What a setting costs a path beside its value: round trip and retransmissions, or loss. Empty
+/// Cost of a setting on a path beside its value: round trip and retransmissions, or loss. Empty
 /// where neither is known.
 pub(super) fn cost(objective: Objective, metrics: &RunMetrics) -> String {
     let delay = metrics.rtt_us.filter(|_| objective != Objective::Latency);

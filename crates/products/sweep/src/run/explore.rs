@@ -16,7 +16,7 @@ use crate::run::runner::{Observation, Progress, RunError, Runner};
 
 /// Runs a plan: one factor after the other, each from a coarse ladder to the levels around the best
 /// ones, the others held at what was found for them so far. The ladder of a range ends where
-/// doubling twice brings nothing. Settings that are compared run in rounds, each in an order of its
+/// doubling twice has no gain. Settings that are compared run in rounds, each in an order of its
 /// own, so that a path that changes with time treats them alike.
 ///
 /// The answer is the default of each factor, unless another level is known to be better by more
@@ -24,7 +24,7 @@ use crate::run::runner::{Observation, Progress, RunError, Runner};
 /// good as the best.
 ///
 /// The best level of a factor may change with those that are explored after it. So when all have an
-/// answer, each is looked at once more with the others at theirs. That is not repeated: factors
+/// answer, each is examined once more with the others at theirs. That is not repeated: factors
 /// that still move each other are left where the second look found them.
 pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
     let mut experiment = Experiment::new(plan, runner);
@@ -151,7 +151,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         Ok(())
     }
 
-    /// The ladder, from below, until doubling brings nothing.
+    /// The ladder, from below, until doubling has no gain.
     fn climb(&mut self, factor: usize, base: &Setting) -> Result<(), Over> {
         let ladder = self.ladder(factor, base);
         let (first, rest) = ladder.split_at(
@@ -162,6 +162,8 @@ impl<'a, R: Runner> Experiment<'a, R> {
         self.measure(first, self.plan.repetitions)?;
 
         for (place, setting) in rest.iter().enumerate() {
+            // A sweep over a path of 40 Mbit/s took 8 minutes with the whole ladder, and takes one
+            // now (docs/decisions/028-sweep-statistics.md).
             if self.brings_nothing(factor, &ladder[..first.len() + place]) {
                 let spared = &rest[place..];
                 let runs = spared.len() as u64 * u64::from(self.plan.repetitions);
@@ -191,6 +193,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
 
         for _ in 0..rounds {
             let mut order = settings.to_vec();
+            // A path that changes with time then treats all settings alike.
             self.rng.shuffle(&mut order);
 
             for setting in order {
@@ -213,6 +216,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         &mut self,
         setting: &Setting,
     ) -> Result<Result<Observation<R::Metrics>, RunError>, Over> {
+        // A confirmation after the end of the path would wait for one more connection.
         if self.ended_by.is_some() {
             return Err(Over);
         }
@@ -286,6 +290,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
             self.points[leader].runs.len()
         };
         let known = self.points[leader].runs.len() - earlier;
+        // The exact interval of a median needs six runs for 95 % (1 - 2 / 2⁶).
         let missing = self.plan.runs_min().saturating_sub(known);
 
         // Fewer runs than planned give no interval.
@@ -307,6 +312,8 @@ impl<'a, R: Runner> Experiment<'a, R> {
             .filter(|values| values.len() >= 3)?;
         let (first, last) = (&most[..most.len() / 2], &most[most.len().div_ceil(2)..]);
         let ratio = stats::median(last)? / stats::median(first)?;
+        // Values of all settings count: rounds treat them alike, so a change of the path moves them
+        // all.
         let is_chance = stats::trend_p(&samples) > 1.0 - self.plan.confidence;
 
         (ratio.is_finite() && (ratio - 1.0).abs() > self.plan.tolerance && !is_chance)

@@ -1,4 +1,4 @@
-//! What an experiment needs from the world.
+//! Interface of an experiment to its runs.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::plan::setting::Setting;
 
 /// Starts runs and reads the clock.
 pub trait Runner {
-    /// What a run measures beside the compared value.
+    /// Measurements of a run beside the compared value.
     type Metrics;
 
     /// Runs once at this setting and waits for the result.
@@ -30,14 +30,14 @@ pub trait Runner {
 /// The result of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observation<F> {
-    /// What is compared, in the unit of the objective.
+    /// The compared value, in the unit of the objective.
     pub value: f64,
     /// Share of what the run moved that was on the way at its end, 0 to 1: smaller differences
     /// between values are none.
     pub in_flight_share: f64,
     /// Decides between equal values.
     pub burden: Burden,
-    /// What else was seen.
+    /// Measurements beside it.
     pub metrics: F,
 }
 
@@ -63,7 +63,7 @@ pub struct Burden {
 }
 
 impl Burden {
-    /// Whether one figure is clearly less, and the other one not clearly more: a shorter queue that
+    /// True if one figure is clearly less, and the other one not clearly more: a shorter queue that
     /// loses more is not lighter.
     #[must_use]
     pub fn is_lighter_than(&self, other: &Self) -> bool {
@@ -75,13 +75,15 @@ impl Burden {
         );
         let is_any_less = delay == Some(true) || retransmits == Some(true);
 
+        // Behind 50 ms of queue 64 streams had 11 ms and 3,609 retransmits in place of 21 ms and
+        // none: not lighter.
         is_any_less && delay != Some(false) && retransmits != Some(false)
     }
 }
 
 /// Values that differ by less than this ratio are equal.
 const BURDEN_RATIO_MIN: f64 = 1.25;
-/// The same for these differences: no application notices them.
+/// Smaller differences than these are equal, too: no application notices them.
 const DELAY_US_MIN: f64 = 1000.0;
 const RETRANSMITS_PER_S_MIN: f64 = 1.0;
 
@@ -107,13 +109,13 @@ pub enum RunError {
 /// Where the experiment is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// What runs next.
+    /// Setting of the next run.
     pub setting: Setting,
     /// Runs that have ended.
     pub runs_done: u64,
     /// Runs that are planned now; grows when a result needs more.
     pub runs_planned: u64,
-    /// How long those that are left will take.
+    /// Estimated time of the remaining runs.
     pub left: Duration,
 }
 

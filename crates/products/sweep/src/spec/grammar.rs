@@ -1,4 +1,4 @@
-//! What is to be swept, as people type it: factors and their levels.
+//! Grammar of `--over`: factors and their levels.
 //!
 //! ```text
 //! over     = factor *("," factor)

@@ -1,4 +1,4 @@
-//! What differs in the configuration of two runs, and what of it forbids to compare them.
+//! Differences in the configuration of two runs, and those of them that forbid a comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,16 +10,16 @@ use linerate_model::stored_name;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What differs between two snapshots of a host, strongest effect first.
+/// Differences between two snapshots of a host, strongest effect first.
 pub type HostRules = fn(&Snapshot, &Snapshot) -> Vec<Difference>;
 
-/// What makes two experiments of the HTTP lab hard to compare, one sentence each.
+/// Reasons that make two experiments of the HTTP lab hard to compare, one sentence each.
 pub type ExperimentNotes = fn(&Study, &Study) -> Vec<String>;
 
 /// A difference of configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Of what: `test`, `tool`, `path`, or the role of a host.
+    /// Owner of the setting: `test`, `tool`, `path`, or the role of a host.
     pub of: String,
     /// Its key, both values, and why it can matter.
     #[serde(flatten)]
@@ -82,7 +82,7 @@ pub(super) fn changes(
     changes
 }
 
-/// What differs between two experiments of the HTTP lab.
+/// Differences between two experiments of the HTTP lab.
 pub(super) fn notes(a: &RunRecord, b: &RunRecord, of: ExperimentNotes) -> Vec<String> {
     match (&a.body, &b.body) {
         (Body::HttpLab(Some(a)), Body::HttpLab(Some(b))) => of(a, b),
@@ -119,6 +119,7 @@ fn specification(trial: Option<&Trial>) -> Members {
                 serde_json::to_value(spec).unwrap_or_default(),
             );
 
+            // The block of UDP is the size of its datagrams; with TCP it is only that of a write.
             if spec.transport == linerate_model::Transport::Udp {
                 members.insert(
                     "datagram_bytes".to_owned(),

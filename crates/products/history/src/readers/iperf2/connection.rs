@@ -12,12 +12,12 @@ pub(super) struct Connection {
     pub(super) ends: [End; 2],
     /// The rows in this order of the ends, and those in the other one.
     pub(super) flows: [FlowRows; 2],
-    /// What releases before 2.1 print of the server's report.
+    /// The server's report as printed by releases before 2.1.
     pub(super) receiver_report: Option<Row>,
     pub(super) text: String,
     /// Places of its first and of its last row among all rows.
     pub(super) places: (usize, usize),
-    /// Of the row that was read last.
+    /// Time stamp of the row that was read last.
     stamp_ms: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ fn is_same(a: &End, b: &End) -> bool {
     a.is_none() || b.is_none() || a == b
 }
 
-/// Whether a row from 0 on ends no earlier than the interval before it.
+/// True if a row from 0 on ends no earlier than the interval before it.
 pub(super) fn is_total(row: &Row, last: &Row) -> bool {
     row.start_ns == 0 && row.end_ns >= last.end_ns
 }
@@ -84,7 +84,7 @@ impl Connection {
         }
     }
 
-    /// Whether a row belongs to this connection.
+    /// True if a row belongs to this connection.
     pub(super) fn takes(&self, row: &Row) -> bool {
         let Some(order) = self.order(row).filter(|_| self.id == row.id) else {
             return false;
@@ -107,7 +107,7 @@ impl Connection {
         flow.total.is_none() && is_next && !is_repeated && !is_shorter
     }
 
-    /// Whether both ends of a row are known, or it was written at the time of the test.
+    /// True if both ends of a row are known, or it was written at the time of the test.
     fn is_near(&self, row: &Row) -> bool {
         let is_known = self
             .ends
@@ -149,6 +149,8 @@ impl Connection {
     /// Takes the server's report that releases before 2.1 print at the end of a UDP test, with the
     /// ends exchanged.
     pub(super) fn take_receiver_report(&mut self, row: &Row) -> bool {
+        // Releases before 2.1 print the server's report with the ends exchanged, over the whole
+        // range and with 14 columns.
         let is_reply =
             self.id == row.id && self.order(row) == Some(1) && row.count == 14 && row.start_ns == 0;
         let is_sent = self.flows[1].is_empty() && self.flows[0].all().all(|sent| sent.count == 9);
@@ -175,6 +177,7 @@ impl Connection {
     /// choice.
     pub(super) fn client(&self) -> usize {
         match &self.ends {
+            // The port of a client is ephemeral, and mostly higher than that of its server.
             [Some((_, a)), Some((_, b))] => usize::from(a < b),
             [None, _] => 0,
             [Some(_), None] => 1,

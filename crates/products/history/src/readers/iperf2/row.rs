@@ -159,7 +159,7 @@ impl Row {
         self.value("errors").is_some()
     }
 
-    /// Whether the last digits can be missing: of 9 columns, the rate is lower than that of the
+    /// True if the last digits can be missing: of 9 columns, the rate is lower than that of the
     /// bytes.
     pub(super) fn is_cut(&self, is_line_whole: bool) -> bool {
         // Times have one digit after the point.
@@ -172,7 +172,7 @@ impl Row {
     }
 }
 
-/// Whether values begin with jitter, lost datagrams, datagrams and the percentage that these two
+/// True if values begin with jitter, lost datagrams, datagrams and the percentage that these two
 /// are. Values that are no numbers, and -1, are not known.
 fn is_loss(values: &[&str]) -> bool {
     let [_, lost, datagrams, percent, _, ..] = values else {
@@ -188,7 +188,7 @@ fn is_loss(values: &[&str]) -> bool {
     }
 }
 
-/// -1, -0.000 and what is no number stand for "not known".
+/// -1, -0.000 and what is no number mean "not known".
 fn number(text: &str) -> Option<f64> {
     let is_known = |value: &f64| value.is_finite() && !value.is_sign_negative();
     text.parse().ok().filter(is_known)
@@ -227,6 +227,7 @@ fn stamp_ms(text: &str, utc_offset_s: &dyn Fn(i64) -> i64) -> Option<Option<u64>
     let part = |from: usize, to: usize| time[from..to].parse::<i64>().unwrap_or(0);
     let days = days_since_1970(part(0, 4), part(4, 6), part(6, 8));
     let local_s = days * 86_400 + part(8, 10) * 3600 + part(10, 12) * 60 + part(12, 14);
+    // 2.1.8 stamps the rows of a test without `-i` with the start of 1970.
     if local_s <= 86_400 {
         return Some(None);
     }

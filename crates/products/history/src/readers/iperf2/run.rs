@@ -19,7 +19,7 @@ use super::row::{End, Row};
 /// Times of streams that began together differ by less: connections are opened one after the other,
 /// and the time of a row may have a resolution of one second.
 const APART_MAX_MS: u64 = 1500;
-/// The same of ends whose time is not known, in ns.
+/// The bound of ends whose time is not known, in ns.
 const APART_MAX_NS: u64 = 1_000_000_000;
 
 /// Runs that are searched for the one of a connection or a sum, and connections of one run: the
@@ -86,7 +86,7 @@ impl CsvRun {
         &self.connections[0]
     }
 
-    /// Whether a connection is another stream of this run. Without times only that of the row
+    /// True if a connection is another stream of this run. Without times only that of the row
     /// before can be.
     fn takes(&self, connection: &Connection, is_latest: bool) -> bool {
         let first = self.first();
@@ -96,6 +96,7 @@ impl CsvRun {
             .all(|known| known.id != connection.id);
         let server = |connection: &Connection| connection.ends[1 - connection.client()].clone();
         let client = |connection: &Connection| connection.ends[connection.client()].clone();
+        // Streams of one test (`-P`) differ in the port of the client alone.
         let is_alike = server(first) == server(connection)
             && host(&client(first)) == host(&client(connection));
 
@@ -106,7 +107,7 @@ impl CsvRun {
             && self.is_at_once(connection, is_latest)
     }
 
-    /// Whether a server opened a connection back to its client (`-d`): it then listens on the
+    /// True if a server opened a connection back to its client (`-d`): it then listens on the
     /// server's port.
     fn is_opposite(&self, connection: &Connection) -> bool {
         let ends = |connection: &Connection| {
@@ -140,7 +141,7 @@ impl CsvRun {
         }
     }
 
-    /// Whether a sum is that of this run, which has streams in one direction alone.
+    /// True if a sum is that of this run, which has streams in one direction alone.
     fn takes_sum(&self, sum: &Connection) -> bool {
         let port = |end: &End| end.as_ref().map(|(_, port)| *port);
         let destination = port(&sum.ends[1]);
@@ -238,6 +239,7 @@ impl CsvRun {
 
         self.parts().into_iter().find_map(|part| {
             let total = part.rows.all().last()?;
+            // Rows of `-e` name the end: senders count writes, receivers reads.
             let is_sender =
                 if total.value("writecnt").is_some() || part.connection.receiver_report.is_some() {
                     true
@@ -419,6 +421,7 @@ fn address(end: &End) -> SocketAddr {
     let (host, port) = end
         .as_ref()
         .map_or(("", 0), |(host, port)| (host.as_str(), *port));
+    // The zone of a link-local address has a meaning on its own host alone (RFC 4007, section 6).
     let host = host.split('%').next().and_then(|host| host.parse().ok());
     SocketAddr::new(host.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), port)
 }
@@ -431,7 +434,7 @@ fn interval(stream: &Stream, row: &Row) -> StreamInterval {
     interval
 }
 
-/// What the kernel did not report is 0.
+/// TCP values of an interval; 0 where the kernel did not report one.
 fn tcp(row: &Row) -> Option<TcpInterval> {
     let time_us = |name: &str| row.count_of(name).and_then(|us| u32::try_from(us).ok());
     let mut tcp = TcpInterval::default();

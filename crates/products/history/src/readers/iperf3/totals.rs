@@ -103,6 +103,7 @@ fn udp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummar
     });
     let sender = sender.map(|mut totals| {
         totals.udp = totals.udp.map(|mut udp| {
+            // The one object of a stream has the receiver's values, of which a sender has none.
             (udp.lost, udp.out_of_order, udp.jitter_s) = (0, 0, 0.0);
             udp
         });
@@ -161,6 +162,7 @@ fn udp_receiver(
         .fold(0_u64, |sum, count| sum.saturating_add(*count));
     let bytes = match received {
         Some(received) => u64_of(&received["bytes"]).unwrap_or(0),
+        // Reports without `sum_received` count received datagrams alone.
         None => blocks.saturating_mul(test.block_len_bytes),
     };
     let is_known = test.role_of(flow) == StreamRole::Receiver || peer_reported || bytes > 0;
@@ -203,6 +205,7 @@ fn shares(sum: u64, weights: &[u64]) -> Vec<u64> {
         .iter()
         .fold(sum, |left, share| left.saturating_sub(*share));
 
+    // Divisions round down; the rest keeps the sum exact.
     if let Some(first) = shares.first_mut() {
         *first += left;
     }

@@ -1,4 +1,4 @@
-//! What a report has before and around its rows: which program and end wrote it, with whom, and
+//! Lines of a report before and around its rows: which program and end wrote it, with whom, and
 //! how.
 
 use std::time::Duration;
@@ -86,7 +86,7 @@ pub(super) fn error(line: &str) -> Option<&str> {
         .or(Some(rest).filter(|_| is_end))
 }
 
-/// What is known of a test beside its streams.
+/// Facts of a test beside its streams.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Opening {
     pub(super) tool: Option<Tool>,
@@ -102,9 +102,9 @@ pub(super) struct Opening {
     pub(super) datagram_bytes: Option<u32>,
     pub(super) is_reverse: bool,
     pub(super) is_udp: bool,
-    /// Whether the columns of this end's rows are those of a sender.
+    /// True if the columns of this end's rows are those of a sender.
     pub(super) sends: Option<bool>,
-    /// What the command and the report say of the test; a length of 0 is not known.
+    /// The test as the command and the report describe it; a length of 0 is not known.
     pub(super) spec: TestSpec,
     pub(super) cpu: Option<(CpuUsage, CpuUsage)>,
     pub(super) congestion: [Option<String>; 2],
@@ -229,7 +229,7 @@ impl Opening {
         self.endpoint == Some(Endpoint::Server)
     }
 
-    /// Whether a client has named its server.
+    /// True if a client has named its server.
     pub(super) fn is_announced_client(&self) -> bool {
         self.endpoint == Some(Endpoint::Client) && !self.peer_host.is_empty()
     }
@@ -273,7 +273,7 @@ impl Opening {
         self.sends = self.sends.or(Some(sends));
     }
 
-    /// What the line of its first stream adds.
+    /// Adds the facts of the line of its first stream.
     pub(super) fn with_stream(mut self, subject: Subject, stream: &TextStream) -> Self {
         // A server of iperf 2 that connects back marks the stream.
         if matches!(
@@ -298,6 +298,7 @@ impl Opening {
                 .zip(stream.remote)
                 .map(|((_, local), (_, remote))| (local, remote));
             self.endpoint = ports.map(|(local, remote)| {
+                // The port of a client is ephemeral, and mostly higher than that of its server.
                 if local < remote {
                     Endpoint::Server
                 } else {

@@ -13,7 +13,7 @@ pub(super) enum Subject {
     Head,
 }
 
-/// What a stream does at the end that printed the line; of a test in both directions.
+/// Role of a stream at the end that printed the line; of a test in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RoleTag {
     pub(super) sends: bool,

@@ -56,6 +56,8 @@ impl TextStream {
         };
 
         let end = |host: &str, port: &str| {
+            // The zone of a link-local address has a meaning on its own host alone (RFC 4007,
+            // section 6).
             let host = host.split('%').next().and_then(|host| host.parse().ok())?;
             Some((host, port.parse().ok()?))
         };
@@ -147,7 +149,7 @@ impl TextStream {
     }
 }
 
-/// Whether a row from 0 on covers all intervals before it. The warm-up of iperf3 begins at 0, too.
+/// True if a row from 0 on covers all intervals before it. The warm-up of iperf3 begins at 0, too.
 fn is_total(row: &Row, last: &Row) -> bool {
     row.start_s == 0.0 && row.end_s >= last.end_s && !row.is_omitted && !last.is_omitted
 }

@@ -55,7 +55,7 @@ impl TextTest {
         Some(self.streams.len() - 1)
     }
 
-    /// Whether a stream is between the hosts of this test.
+    /// True if a stream is between the hosts of this test.
     pub(super) fn is_of_pair(&self, stream: &TextStream) -> bool {
         let hosts = |stream: &TextStream| Some((stream.local?.0, stream.remote?.0));
         let first = self.streams.iter().find_map(hosts);
@@ -190,7 +190,8 @@ impl TextTest {
         self.opening.started_unix_ms.or(opened)
     }
 
-    /// What a whole and a cut report of the test have alike: its connections, and the first row.
+    /// Text that a whole and a cut report of the test have in common: its connections, and the
+    /// first row.
     pub(in crate::readers) fn key_text(&self) -> String {
         let ends = self
             .streams
@@ -207,7 +208,7 @@ impl TextTest {
             .collect()
     }
 
-    /// Streams with rows. The sum stands in where no other has rows (`--sum-only`).
+    /// Streams with rows. The sum replaces them where no other has rows (`--sum-only`).
     fn used(&self) -> Vec<(usize, &TextStream)> {
         let with_rows = || {
             self.streams
@@ -548,7 +549,7 @@ impl TextTest {
         Some(summary)
     }
 
-    /// What this end counted in the intervals of a stream.
+    /// Counts of this end from the intervals of a stream.
     fn of_intervals(&self, opened: &Stream, stream: &TextStream) -> Option<StreamSummary> {
         let measured: Vec<&Row> = stream
             .intervals

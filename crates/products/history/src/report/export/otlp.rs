@@ -64,6 +64,7 @@ fn metric(measure: MeasureName, points: &[Value]) -> Value {
 
 fn spans(run: &RunRecord) -> Vec<Value> {
     let trace_id = run.run_id.to_string().replace('-', "");
+    // A trace id has 16 bytes, as the id of a run; a span id has 8.
     let run_span = trace_id[16..].to_owned();
 
     let mut of_run = span(

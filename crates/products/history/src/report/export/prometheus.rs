@@ -181,6 +181,7 @@ fn last_runs(runs: &[RunRecord]) -> Vec<LastRun<'_>> {
         );
     }
 
+    // The runs come last first; changes are found in the order of time.
     last.iter_mut().for_each(|last| last.values.reverse());
     last
 }
@@ -228,6 +229,7 @@ fn sums(family: &Family, runs: &[LastRun<'_>]) -> Vec<(String, f64)> {
     let mut sums: BTreeMap<String, f64> = BTreeMap::new();
     for run in runs
         .iter()
+        // Rates and counts can be added, delays and shares cannot.
         .filter(|_| matches!(family.3[0].0, ReceivedBps | Retransmits))
     {
         let pooled = LastRun {

@@ -195,6 +195,7 @@ impl EventSink for Recorded {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         self.builder.event(event)?;
         if matches!(event, Event::Finished | Event::Failed(_)) {
+            // `TestEnded` of the server follows and takes it.
             *self.last.borrow_mut() = self.builder.take().map(Builder::finish);
         }
         self.inner.event(event)

@@ -16,7 +16,7 @@ use linerate_sys::signal::{Signal, Signals};
 /// Messages that are kept.
 const MESSAGES_BYTES_MAX: usize = 4096;
 
-/// How a process ended.
+/// End of a process.
 #[derive(Debug)]
 pub(super) enum Ended {
     /// By itself, with its last message.
@@ -96,8 +96,8 @@ fn run(
     Ok(ended?.unwrap_or_else(|| Ended::Exited(status, last_line(&messages))))
 }
 
-/// Ends a child and the processes it started: with `SIGTERM`, so that a run tells its server, and
-/// after a second with `SIGKILL`.
+/// Ends a child and the processes it started: with `SIGTERM`, so that a run ends its session in
+/// order, and after a second with `SIGKILL`.
 fn end(child: &mut Child) {
     const GRACE: Duration = Duration::from_secs(1);
     const CHECK: Duration = Duration::from_millis(20);

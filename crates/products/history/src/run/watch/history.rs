@@ -16,7 +16,7 @@ use crate::conclude::change_point::change_points;
 use crate::run::record::Labels;
 use crate::run::record::head;
 
-/// Runs that decide over the state: a look at a change takes 25, and it lasts for as many.
+/// Runs that decide over the state: detection of a change takes 25, and it lasts for as many.
 const RUNS_KEPT: usize = 50;
 /// Reason of a run that was not made because the one before was not over.
 pub(super) const SKIPPED: &str = "skipped(overrun)";
@@ -33,6 +33,7 @@ impl History {
     pub(super) fn open(watch: &str, store: Option<&str>) -> Result<Self, String> {
         let place = Place::find(store).map_err(|error| error.to_string())?;
         let directory = std::env::temp_dir().join(format!("linerate-watch-{}", std::process::id()));
+        // Fails where the name exists, so that no directory of another user in /tmp is used.
         let created = DirBuilder::new().mode(0o700).create(&directory);
         created.map_err(|error| {
             format!("cannot create {}: {}", directory.display(), io_text(&error))
@@ -58,6 +59,7 @@ impl History {
     /// Where the next run is to write its record.
     pub(super) fn output(&self) -> PathBuf {
         let path = self.directory.join("run.db");
+        // In WAL mode SQLite has two files beside the database.
         for suffix in ["", "-wal", "-shm"] {
             let _ = fs::remove_file(self.directory.join(format!("run.db{suffix}")));
         }
@@ -89,6 +91,7 @@ impl History {
             recorder.finish(run.clone());
             recorder.recorded().message()
         });
+        // Later runs are compared by measures alone, so the large parts need not stay in memory.
         run.trials.iter_mut().for_each(|trial| trial.series.clear());
         run.hosts.clear();
         self.runs.push(run);
@@ -139,7 +142,7 @@ impl Drop for History {
     }
 }
 
-/// Whether a run has values that can be compared.
+/// True if a run has values that can be compared.
 pub(super) fn has_result(run: &RunRecord) -> bool {
     run.state == RunState::Complete
 }

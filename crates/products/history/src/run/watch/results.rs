@@ -28,6 +28,7 @@ impl Outlet for MetricsFile {
         let path = &self.0;
         let mut part = path.clone().into_os_string();
         part.push(".part");
+        // A collector reads the file at any time; rename(2) replaces it at once.
         let written =
             fs::write(&part, prometheus::exposition(runs)).and_then(|()| fs::rename(&part, path));
 

@@ -155,6 +155,8 @@ fn words(seconds: u64) -> String {
 
 /// A word of a command line (systemd.service(5)); `%` and `$` would be replaced.
 fn quoted(word: &str) -> String {
+    // systemd expands specifiers and variables in `ExecStart` (systemd.unit(5),
+    // systemd.service(5)).
     let word = word.replace('%', "%%").replace('$', "$$");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%$@+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

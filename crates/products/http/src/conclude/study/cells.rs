@@ -105,6 +105,7 @@ fn drafts(input: &StudyInput<'_>) -> (Vec<Draft>, Option<String>) {
 fn drafts_below(input: &StudyInput<'_>, is_refuted: bool) -> Vec<Draft> {
     let mut groups: BTreeMap<CellKey, Vec<CellRun>> = BTreeMap::new();
     for run in &input.kept.runs {
+        // Idle connections answer nothing, so no rate can be judged.
         if run.key.phase != Phase::Idle {
             groups.entry(run.key).or_default().push(run.clone());
         }
@@ -153,6 +154,7 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
     };
     let mut facts = cell_facts(key, &runs, &median, network, input.setup.port);
     facts.is_lossy_without_load = super::sentences::is_lossy_without_load(&input.kept.baseline);
+    // Namespaces of one host share CPUs as loopback does, although a link lies between them.
     facts.is_one_host = is_one_host || share_a_kernel(input);
 
     let opposite_share =
@@ -178,14 +180,14 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
     }
 }
 
-/// Whether one of these classes fits.
+/// True if one of these classes fits.
 fn has(verdict: &CellVerdict, classes: &[VerdictClass]) -> bool {
     let all = std::iter::once(&verdict.primary).chain(&verdict.contributing);
     all.into_iter()
         .any(|judgement| classes.contains(&judgement.class))
 }
 
-/// Whether both ends are namespaces of one host.
+/// True if both ends are namespaces of one host.
 fn share_a_kernel(input: &StudyInput<'_>) -> bool {
     let server = input
         .setup
@@ -195,7 +197,7 @@ fn share_a_kernel(input: &StudyInput<'_>) -> bool {
     server.is_some() && input.setup.client.boot_id.as_ref() == server
 }
 
-/// What the link allows: of what TCP alone reached on it, unless that is refuted. What TLS and
+/// Ceiling of the link, from the goodput of TCP alone on it, unless that is refuted. What TLS and
 /// HTTP/2 add to an answer and take from it is not known.
 pub(super) fn ceiling(
     input: &StudyInput<'_>,
@@ -203,6 +205,7 @@ pub(super) fn ceiling(
     load: &LoadResult,
     is_refuted: bool,
 ) -> Option<Ceiling> {
+    // Concurrent responses of a connection leave without gaps and share segments.
     let segments = if load.mode.streams() > 1 {
         Segments::Shared
     } else {

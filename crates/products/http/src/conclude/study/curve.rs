@@ -1,4 +1,4 @@
-//! What the network allows between and beside the payloads that were run.
+//! Ceilings of the network between and beside the payloads that were run.
 
 use std::collections::BTreeSet;
 
@@ -20,6 +20,7 @@ pub(super) fn ceiling_curve(input: &StudyInput<'_>, judged: &JudgedCells) -> Vec
     let cells = &judged.cells;
     let payloads: BTreeSet<u64> = cells
         .iter()
+        // The curve has a logarithmic axis of payloads, which has no zero.
         .map(|cell| cell.key.payload_bytes.max(1))
         .collect();
     let (Some(first), Some(last)) = (payloads.first(), payloads.last()) else {

@@ -17,7 +17,7 @@ use crate::plan::cells::Phases;
 pub(crate) const KIB: u64 = 1024;
 const CONNECTIONS: [u32; 6] = [16, 64, 128, 256, 512, 1024];
 
-/// What a study is made from, owning all of it.
+/// Input of a study that owns all of it.
 pub(crate) struct OwnedInput {
     pub(crate) setup: Setup,
     pub(crate) kept: Kept,

@@ -1,5 +1,5 @@
-//! What the report says in sentences: one for each chapter, defects of the path, demands and
-//! whether they are met.
+//! Sentences of the report: one for each chapter, defects of the path, demands and whether they are
+//! met.
 
 use linerate_model::http::units::{
     bytes_name, duration_name, grouped, payload_name, percent, rate_name, time_name,
@@ -52,7 +52,7 @@ pub(crate) fn slow_tests(baseline: &[Baseline]) -> Vec<String> {
     baseline.iter().filter_map(slow).collect()
 }
 
-/// Whether the path loses segments without load; `None` where that was not measured.
+/// True if the path loses segments without load; `None` where that was not measured.
 pub(super) fn is_lossy_without_load(baseline: &[Baseline]) -> Option<bool> {
     baseline
         .iter()
@@ -78,6 +78,8 @@ fn test_name(test: &Baseline) -> String {
 /// The verdict on the path in one sentence; `None` where TCP was not tested.
 pub(super) fn path(baseline: &[Baseline]) -> Option<String> {
     let best = baseline.iter().max_by(|a, b| {
+        // Responses flow from the server to the client, so a test in that direction is the
+        // baseline.
         let key = |test: &Baseline| (test.is_reverse, test.goodput_bps);
         let ((a_reverse, a_bps), (b_reverse, b_bps)) = (key(a), key(b));
         a_reverse.cmp(&b_reverse).then(a_bps.total_cmp(&b_bps))
@@ -104,7 +106,7 @@ pub(super) fn path(baseline: &[Baseline]) -> Option<String> {
     })
 }
 
-/// What bare HTTP reaches; `None` where phase 1 was not run.
+/// Result of bare HTTP; `None` where phase 1 was not run.
 pub(super) fn isolation(plan: &Plan, judged: &JudgedCells) -> Option<String> {
     let cells = judged
         .cells
@@ -182,7 +184,7 @@ fn held(idle: &Idle) -> Option<String> {
     Some(format!("{} idle connections held{each}.", grouped(most)))
 }
 
-/// What is demanded, and whether it is met.
+/// Demands, and whether they are met.
 pub(super) fn passes(
     input: &StudyInput<'_>,
     judged: &JudgedCells,
@@ -206,7 +208,7 @@ pub(super) fn passes(
     passes
 }
 
-/// Whether some number of connections reaches a payload's best throughput within what is wanted.
+/// Demand that some number of connections reaches a payload's best throughput within the objective.
 fn objective(input: &StudyInput<'_>, judged: &JudgedCells, row: &Row) -> Pass {
     let wanted = &input.setup.plan.objective;
     let latency = wanted.p99.map_or_else(String::new, |p99| {

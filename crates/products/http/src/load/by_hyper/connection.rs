@@ -102,6 +102,7 @@ async fn open(shared: &Shared, socket: OwnedFd) -> Result<Established, Failure> 
             )));
         }
     };
+    // The time to connect includes the handshake, and so does its timeout.
     match timeout_at(deadline, shared.client.handshake(stream)).await {
         Ok(established) => established.map_err(|refusal| Failure {
             class: refusal.class(),

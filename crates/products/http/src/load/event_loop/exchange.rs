@@ -131,6 +131,8 @@ impl EventLoop {
         while used < len {
             let connection = &mut self.connections[number as usize];
             let bytes = self.buffer.get(used..len).unwrap_or_default();
+            // A server at its limit of connections sends 503 before any request, as `http serve`
+            // does.
             if connection.outstanding.is_empty() {
                 return match bytes.get(STATUS_PLACE) {
                     Some(b"503") => self.reject(
@@ -207,6 +209,7 @@ impl EventLoop {
     /// The server closed the connection.
     fn ended(&mut self, worker: &mut LoadWorker, number: u32) {
         let connection = &mut self.connections[number as usize];
+        // The end of the connection completes a body without a length (RFC 9112, section 6.3).
         if let Some(response) = connection.reader.end() {
             self.response_complete(worker, number, &response);
             return;
@@ -232,6 +235,7 @@ impl EventLoop {
         let class = failure::of_exchange(error, connection.has_begun(), is_idle);
 
         let text = linerate_sys::error::io_text(error);
+        // Where no request was outstanding, the failure counts as one of the connection.
         if self.fail(worker, number, Loss::Unannounced, class, &text) {
             worker.recorder.stats.connections.dropped += 1;
             worker.recorder.connection_failed(class, || text);
@@ -268,7 +272,7 @@ fn tail<'a>(row: &'a [u8], one: &'a [u8], len: usize) -> &'a [u8] {
     row.get(row.len().saturating_sub(len)..).unwrap_or_default()
 }
 
-/// Of the status in `HTTP/1.1 503`.
+/// Place of the status in `HTTP/1.1 503`.
 const STATUS_PLACE: Range<usize> = 9..12;
 /// A body with at least this much missing is discarded in the kernel.
 const DISCARDED_FROM_BYTES: u64 = 4096;

@@ -117,6 +117,8 @@ impl EventLoop {
     ) -> io::Result<()> {
         let until_ns = worker.next_ns();
         if until_ns <= clock::monotonic_ns() {
+            // Arming a timer can cost more than a request on a guest
+            // (docs/decisions/022-http-loops.md), and a deadline that has passed needs none.
             return self.epoll.wait(events, Some(Duration::ZERO));
         }
 
@@ -172,6 +174,7 @@ impl EventLoop {
         let Some(socket) = connection.socket() else {
             return;
         };
+        // Writability ends the attempt; `SO_ERROR` has its result (connect(2)).
         let settled = socket::take_error(socket)
             .and_then(|()| self.epoll.modify(socket, u64::from(number), Interest::READ));
         if let Err(error) = settled {

@@ -186,6 +186,8 @@ impl LoadWorker {
         let connection = &mut self.connections[number as usize];
         connection.is_open = true;
         connection.is_answered = false;
+        // The kernel connects what a server may never accept: 200 of 200 connections where the
+        // server, out of descriptors, accepted 30.
         connection.awaits_first = self.spec.sends_first_request && !connection.was_ready;
         self.awaiting_first += u32::from(connection.awaits_first);
 
@@ -231,7 +233,7 @@ impl LoadWorker {
         }
     }
 
-    /// Whether a free slot sends its next request at once, as in a closed loop.
+    /// True if a free slot sends its next request at once, as in a closed loop.
     pub(super) fn sends_at_once(&self, now_ns: u64) -> bool {
         let window = self
             .run_state
@@ -373,6 +375,7 @@ impl LoadWorker {
     pub(super) fn return_request(&mut self, number: u32, sent: Sent) {
         self.end_first_request(number);
         self.end(1);
+        // A closed loop has no due times; its slot sends another request.
         if self.is_open_loop() {
             self.returned.push_back(sent.due_ns);
         }
@@ -404,7 +407,7 @@ impl LoadWorker {
         }
     }
 
-    /// Whether timeouts must be checked and a complete second reported.
+    /// True if timeouts must be checked and a complete second reported.
     pub(super) fn is_check_due(&mut self, now_ns: u64) -> bool {
         if self.has_in_flight() || self.is_connecting() {
             self.next_check_ns = self.next_check_ns.min(now_ns + CHECK_NS);
@@ -444,12 +447,12 @@ impl LoadWorker {
         self.pace.following_ns().filter(|_| self.may_send())
     }
 
-    /// Whether the next due request can be sent when its time comes.
+    /// True if the next due request can be sent when its time comes.
     fn may_send(&self) -> bool {
         self.run_state.window().is_some() && (!self.free.is_empty() || !self.pace.needs_free())
     }
 
-    /// Whether a free slot needs the worker: an open loop assigns due requests, a pause must be
+    /// True if a free slot needs the worker: an open loop assigns due requests, a pause must be
     /// ended, and a drain ends with its last response.
     #[cfg(feature = "tls")]
     pub(super) fn needs_wakeup(&self) -> bool {
@@ -467,6 +470,8 @@ impl LoadWorker {
         for sent in outstanding {
             self.end(1);
             match is_stopped {
+                // The user ended the run, so a response that was not awaited is no failure of the
+                // server.
                 true => self.recorder.stopped(sent),
                 false => {
                     let text = || NO_RESPONSE_IN_TIME.to_owned();

@@ -1,4 +1,4 @@
-//! What a run cost both ends.
+//! Cost of a run at both ends.
 
 use linerate_document::blocks::Block;
 use linerate_model::http::EndpointStats;
@@ -26,7 +26,7 @@ pub(super) fn ends(report: &LoadReport<'_>) -> Vec<Block> {
     ends.into_iter().map(line).collect()
 }
 
-/// What a run cost one end.
+/// Cost of a run at one end.
 fn cost(side: &EndpointStats, ok: u64) -> String {
     let mut words = Vec::new();
     if let Some(ns) = side.process_cpu_ns.filter(|_| side.window_ns > 0) {

@@ -7,7 +7,7 @@ use linerate_model::numbers::digits;
 
 use crate::report::numbers::grouped;
 
-/// What is taken from a step.
+/// Value that is taken from a step.
 type Figure = fn(&IdleStep) -> Option<u64>;
 
 pub(super) fn memory(study: &Study) -> Option<Plot> {

@@ -23,6 +23,7 @@ pub(super) fn quantiles(study: &Study) -> Option<Plot> {
     let cells = notable(study).into_iter().enumerate();
     let series = cells.filter_map(curve).take(SERIES_MAX).collect();
     let x = Axis::log("quantile", quantile_text)
+        // A place is 1 / (1 - q): each power of ten adds a nine, and 2 is the median.
         .at((0..7).map(|nines| 10_f64.powi(nines)).chain([2.0]));
     let title = "latency by quantile of the best stable cells and of those with many connections";
     let runs = "one run of each, the middle one by throughput".to_owned();

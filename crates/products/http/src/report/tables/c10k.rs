@@ -113,7 +113,7 @@ pub(in crate::report) fn busy(study: &Study) -> Option<Table> {
         .non_empty()
 }
 
-/// What was demanded, and whether it is met.
+/// Table of the demands, and whether they are met.
 pub(in crate::report) fn passes(study: &Study) -> Option<Table> {
     let is_met = |is_met| match is_met {
         Some(true) => "met",

@@ -10,7 +10,7 @@ use crate::report::numbers::{cell as cell_name, grouped, known, peak as peak_tex
 
 type Figure = fn(&EndpointStats) -> Option<Peak>;
 
-/// How a value is written.
+/// Formatter of a value.
 type Words = fn(Peak) -> String;
 
 const RESOURCES: [(&str, Figure, Words); 7] = [

@@ -54,7 +54,7 @@ fn rest_of_both(target: &mut TargetServer, watch: &Watch) -> Rest {
 }
 
 /// Work of an earlier run is done after the least pause; what still keeps CPUs busy are other
-/// programs, which go on.
+/// programs, which continue.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
 /// Sockets in TIME_WAIT take a minute.
 const LONGEST: Duration = Duration::from_secs(90);

@@ -37,7 +37,7 @@ pub(super) struct ExperimentProgress {
     /// The current run, and of how many.
     run: u32,
     pub(super) runs: u32,
-    /// Of that run.
+    /// Errors of that run.
     errors: u64,
     open: u64,
     warmup_s: u32,
@@ -81,7 +81,7 @@ impl ExperimentProgress {
         self.view = None;
     }
 
-    /// What runs now that has no seconds.
+    /// Shows a running step that has no seconds.
     pub(super) fn running(&self, what: &str) {
         if let Some(view) = &self.view {
             view.update(&mut |state| state.http_mut().begin(what.to_owned()));
@@ -150,7 +150,7 @@ impl ExperimentProgress {
         self.progress.clear();
     }
 
-    /// What is ahead, at the pace of the finished runs.
+    /// Remaining time, at the pace of the finished runs.
     fn left_s(&self) -> f64 {
         let [expected_s, took_s] = self.past.map(|time| time.as_secs_f64());
         let pace = if expected_s > 0.0 {

@@ -1,5 +1,5 @@
-//! The directory of an experiment: its plan, the hosts it ran on, and every run the moment it is
-//! through.
+//! The directory of an experiment: its plan, the hosts it ran on, and every run as soon as it
+//! ends.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -85,6 +85,7 @@ impl Record {
             }
         }
 
+        // Aborted and skipped runs are made again.
         found.runs.retain(|run| run.state == RunState::Done);
         found.runs.sort_by_key(|run| run.started_unix_ms);
         let start = record.read_json(START)?;

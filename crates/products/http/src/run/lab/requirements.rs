@@ -1,4 +1,4 @@
-//! What a plan needs of both hosts, and whether they have it.
+//! Requirements of a plan on both hosts, and whether they have it.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ pub(super) fn has_failed(checks: &[Check]) -> bool {
     checks.iter().any(|check| check.status == CheckStatus::Fail)
 }
 
-/// What would be run, how long it would take, and what for.
+/// Listing of the runs, their estimated time, and their purpose.
 pub(super) fn listing(spec: &LabSpec) -> String {
     let cost = estimate(&spec.plan, spec.phases);
     let connections = cost
@@ -123,7 +123,7 @@ fn protocol(spec: &LabSpec) -> String {
     format!("{version} {carrier}{streams}")
 }
 
-/// How long a host is watched to know what others do with it.
+/// Duration of the sample of the load by other programs on a host.
 const LOOK_WINDOW: Duration = Duration::from_millis(300);
 /// Files, listeners, threads.
 const DESCRIPTORS_BESIDE: u64 = 128;

@@ -102,6 +102,7 @@ pub(super) fn run(
     let mut runner = Runner {
         spec,
         link: setup.link(),
+        // The segment size does not depend on the speed, which virtual devices do not name.
         mss_bytes: setup.link_of(Some(1.0)).and_then(|link| link.mss_bytes()),
         watch: generator::watch(Some(target_address))?,
         target,
@@ -252,6 +253,7 @@ impl CellRunner for Runner<'_> {
                 Ok(Some(found))
             }
             Err(failure) if failure.kind == FailureKind::Interrupted => {
+                // The client of the test took the signal, so the experiment has not seen it.
                 self.stop.note();
                 Ok(None)
             }
@@ -292,6 +294,7 @@ impl CellRunner for Runner<'_> {
         let (_, stats) = hosts
             .run(load, &pool, Breaker::new(true, self.bytes_max))
             .ok()?;
+        // The server sends the bodies, so it counts the segments that are sent again.
         let counters = stats.server?.counters;
 
         Some(LossWithoutLoad::new(
@@ -309,6 +312,8 @@ impl CellRunner for Runner<'_> {
         if planned.key.phase == Phase::Idle
             && let Some(side) = &mut self.target.server
         {
+            // The memory of an idle connection is the slope over the steps, which have to begin
+            // alike.
             side.restart_workers();
         }
 
@@ -504,6 +509,7 @@ impl Runner<'_> {
 
     fn mark(&self, planned: &PlannedRun) -> CellMark {
         CellMark {
+            // The control channel may use another network, and with it another NIC, than the load.
             peer: self.target.client,
             ..CellMark::named(format!("{}-r{}", planned.key.name(), planned.repeat))
         }

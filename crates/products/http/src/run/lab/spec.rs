@@ -23,7 +23,7 @@ pub struct LabSpec {
     pub target: Target,
     /// HTTP/1.1 or HTTP/2, with or without TLS.
     pub protocol: Protocol,
-    /// What is varied, how often and for how long.
+    /// Plan: the varied parameters, repetitions and durations.
     pub plan: Plan,
     /// The selected parts.
     pub phases: Phases,
@@ -31,15 +31,15 @@ pub struct LabSpec {
     pub control: ControlPath,
     /// Statements about the ownership of the server.
     pub claims: TargetOwnership,
-    /// Whether the user confirms a load on a foreign server.
+    /// True if the user is asked before a load on a foreign server.
     pub asks_first: bool,
-    /// Whether a load continues although the server fails.
+    /// True if a load continues although the server fails.
     pub tolerates_failures: bool,
-    /// How far the experiment goes.
+    /// Stage at which the experiment ends.
     pub stage: Stage,
-    /// Whether failed checks and a changed environment are accepted.
+    /// True if failed checks and a changed environment are accepted.
     pub is_forced: bool,
-    /// Whether a missed service level is the outcome.
+    /// True if a missed service level is the outcome.
     pub asserts: bool,
     /// Where runs are kept.
     pub directory: Directory,
@@ -76,15 +76,15 @@ impl LabSpec {
     }
 }
 
-/// How far it goes.
+/// Stages at which an experiment can end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {
     /// The plan is written as a file.
     PrintPlan,
-    /// What would be run is shown.
+    /// The runs are listed.
     ShowPlan,
-    /// The hosts are looked at.
+    /// The hosts are checked.
     Check,
     /// Everything.
     Run,

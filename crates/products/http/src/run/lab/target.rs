@@ -100,7 +100,7 @@ impl TargetServer {
         spec
     }
 
-    /// Whether all of an experiment may be done to this server; returns the most bytes a run may
+    /// Checks that this server permits all of an experiment; returns the most bytes a run may
     /// receive.
     pub(super) fn permit(&self, spec: &LabSpec, runs: &[PlannedRun]) -> Result<Option<u64>, Error> {
         let scope = TargetScope::of(self.address().ip(), &interfaces::addresses());

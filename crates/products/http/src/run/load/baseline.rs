@@ -17,10 +17,11 @@ use crate::target::Target;
 /// Time for outstanding responses of the download: a slow path must not delay the load.
 const TIMEOUT_NS: u64 = 1_000_000_000;
 
-/// What TCP alone reaches, or a note with the reason why that is unknown; neither where the load
+/// Goodput of TCP alone, or a note with the reason why that is unknown; neither where the load
 /// needs none.
 pub(super) fn measure(load: &mut PlannedLoad, stop: &mut Stop) -> Kept {
     let mut kept = Kept::default();
+    // Two ends on one host have no link between them.
     if load.is_local() || !is_needed(load) {
         return kept;
     }
@@ -39,7 +40,7 @@ pub(super) fn remarks(kept: &Kept) -> Vec<String> {
     found.chain(kept.notes.clone()).collect()
 }
 
-/// Whether the server has linerate's payloads, and the user names no rate.
+/// True if the server has linerate's payloads, and the user names no rate.
 fn is_needed(load: &PlannedLoad) -> bool {
     let size = load
         .target

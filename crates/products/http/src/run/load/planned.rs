@@ -66,6 +66,7 @@ impl PlannedLoad {
         let side = ServerSide::contact(address, &plan.control, wait_max, embedding)?;
         let claims = ServerSide::ownership(side.as_ref(), address, plan.claims);
         let scope = TargetScope::of(address.ip(), &interfaces::addresses());
+        // Before the first request: a server beyond the limits gets none.
         let bytes_max =
             safety_limits::check(&Demand::of(&spec), scope, claims).map_err(Error::usage)?;
         let answer = generator::probe_server(&spec, address)?;
@@ -86,7 +87,7 @@ impl PlannedLoad {
         })
     }
 
-    /// What the user should know about the key of the server.
+    /// Remarks for the user about the key of the server.
     pub(super) fn remarks(&self) -> impl Iterator<Item = &str> {
         let remarks = self.side.iter().flat_map(|side| &side.remarks);
         remarks.map(String::as_str)
@@ -134,12 +135,12 @@ impl PlannedLoad {
         }
     }
 
-    /// Whether the server is foreign, so that a user who wants it is asked.
+    /// True if the server is foreign, so that a user who wants it is asked.
     pub(super) fn needs_confirmation(&self, asks_first: bool) -> bool {
         asks_first && !self.claims.is_ours && !self.is_local()
     }
 
-    /// Whether the server is on this host.
+    /// True if the server is on this host.
     pub(super) fn is_local(&self) -> bool {
         interfaces::is_local(self.address.ip())
     }
@@ -177,6 +178,8 @@ impl PlannedLoad {
 
         let (mut load, sides) = found?;
         load.flags = run_flags(&load);
+        // A response under load that takes as long as one alone shows that the connections are too
+        // few: two of them with 1 s each allow 2/s.
         load.alone_ns = Some(linerate_sys::clock::as_ns(self.answer.elapsed));
         Ok((load, sides))
     }

@@ -1,4 +1,4 @@
-//! What a load found: the verdict that one run allows, its record, and the text or the object.
+//! Result of a load: the verdict that one run allows, its record, and the text or the object.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use crate::target::Target;
 
 /// Where the result of a load goes.
 pub(super) struct Reporting {
-    /// Whether the record is printed instead of the text.
+    /// True if the record is printed instead of the text.
     is_json: bool,
     is_verbose: bool,
     /// `None` where nothing is kept or printed.

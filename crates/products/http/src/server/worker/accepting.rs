@@ -49,6 +49,8 @@ impl Worker {
 
     fn admit(&mut self, fd: OwnedFd) {
         let shared = &self.io.shared;
+        // Counted before the limit is checked: threads that accept at the same time cannot exceed
+        // it together.
         let open = shared.open.fetch_add(1, Ordering::Relaxed);
         let is_admitted = open < shared.connections_max;
         let counters = &self.io.counters;

@@ -29,6 +29,7 @@ impl Clock {
             return None;
         }
 
+        // The `Date` field has a resolution of one second, so it is formatted once in each.
         let unix_ns = unix_ns();
         self.next_second_ns = self.now_ns + NS_PER_S - unix_ns % NS_PER_S;
         Some(unix_ns / NS_PER_S)

@@ -47,7 +47,7 @@ pub(super) struct PartialIo {
 }
 
 impl ConnectionTable {
-    /// Whether there are no connections.
+    /// True if there are no connections.
     pub(super) fn is_empty(&self) -> bool {
         self.slots.len() == self.free.len() + self.closed.len()
     }

@@ -30,7 +30,7 @@ impl IdleTimeouts {
         self.next_scan_ns
     }
 
-    /// Whether a scan is due; schedules the next one.
+    /// True if a scan is due; schedules the next one.
     pub(super) fn is_scan_due(&mut self, now_ns: u64) -> bool {
         let is_time = now_ns >= self.next_scan_ns;
         if is_time {

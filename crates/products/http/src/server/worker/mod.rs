@@ -118,6 +118,7 @@ impl Worker {
                 }
             }
 
+            // All events of this call are handled; none of them can match a reused index.
             self.table.recycle();
             if self
                 .resume_accepting_ns
@@ -151,6 +152,7 @@ impl Worker {
                 .table
                 .get(index)
                 .and_then(|connection| connection.partial.as_ref());
+            // A lingering close had its last response, so its expiry is no timeout of the client.
             if !partial.is_some_and(|partial| partial.is_closing) {
                 self.io.counters.timed_out.add(1);
             }
@@ -182,6 +184,7 @@ impl Worker {
         let Some(connection) = self.table.remove(index) else {
             return;
         };
+        // Rejected connections count as `refused_at_limit` alone.
         if connection.is_admitted {
             self.io.counters.closed.add(1);
         }

@@ -16,7 +16,7 @@ use crate::server::stats::Counters;
 use crate::server::turn::Turn;
 use crate::server::write_queue::{SocketTransport, Transport, WriteQueue};
 
-/// What all connections of a thread use in turn.
+/// Buffers and state that all connections of a thread use in turn.
 pub(super) struct ConnectionIo {
     pub(super) shared: Arc<Shared>,
     pub(super) counters: Arc<Counters>,
@@ -27,7 +27,7 @@ pub(super) struct ConnectionIo {
     pub(super) clock: Clock,
 }
 
-/// What a connection needs next. An error closes it, too: an incomplete request is dropped.
+/// Next need of a connection. An error closes it, too: an incomplete request is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Await(Interest),
@@ -67,6 +67,7 @@ impl ConnectionIo {
             }
 
             let skippable_bytes = partial.machine.skippable_bytes();
+            // MSG_TRUNC discards payload in the kernel, which saves the copy (tcp(7)).
             if partial.input.is_empty() && skippable_bytes > BUFFER_BYTES as u64 {
                 let len = usize::try_from(skippable_bytes)
                     .unwrap_or(usize::MAX)
@@ -140,7 +141,9 @@ impl ConnectionIo {
             &mut transport,
             turn,
         );
+        // The queue is shared: bytes for a lost connection must not reach the next one.
         let used = exchange.inspect_err(|_| drop(self.queue.take_rest()))?;
+        // Bytes that complete nothing are no progress: a header that arrives byte by byte expires.
         if used > 0 || connection.partial.is_none() {
             connection.since = self.clock.ticks();
         }

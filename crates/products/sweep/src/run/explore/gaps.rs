@@ -11,12 +11,12 @@ use crate::run::runner::Runner;
 const GAP_RATIO: f64 = 1.2;
 /// Levels that are as good as a peak and further apart than this are no peak.
 const PEAK_RATIO: f64 = 2.0;
-/// A second peak within this share of the best level is looked at as closely.
+/// A second peak within this share of the best level is examined as closely.
 const PEAK_SHARE: f64 = 0.7;
 const PEAKS_MAX: usize = 2;
 
 impl<R: Runner> Experiment<'_, R> {
-    /// Whether the last two of the levels that were climbed are no better than the best one before
+    /// True if the last two of the levels that were climbed are no better than the best one before
     /// them, and values do not rise again. Only a range ends early: levels that were listed are all
     /// wanted.
     pub(super) fn brings_nothing(&self, factor: usize, climbed: &[Setting]) -> bool {
@@ -39,6 +39,7 @@ impl<R: Runner> Experiment<'_, R> {
             .iter()
             .copied()
             .max_by(|a, b| self.score(*a).total_cmp(&self.score(*b)));
+        // A rise at the end can be the slope of a second peak further up.
         let is_rising = self.score(*last)
             > (1.0 + self.margin(*last, *last_but_one)) * self.score(*last_but_one);
 
@@ -47,7 +48,7 @@ impl<R: Runner> Experiment<'_, R> {
         })
     }
 
-    /// Whether it is known that a point is not better by more than twice the margin. Of few runs
+    /// True if it is known that a point is not better by more than twice the margin. Of few runs
     /// each pair must agree.
     fn is_no_better(&self, point: usize, best: usize) -> bool {
         let share = 1.0 / (1.0 + 2.0 * self.margin(point, best));

@@ -14,13 +14,14 @@ use crate::run::runner::{Burden, Runner};
 const SURE_TOLERANCES: f64 = 2.0;
 
 impl<R: Runner> Experiment<'_, R> {
-    /// What is compared: higher is better, and a share of it means the same for rates and costs.
+    /// Compared values: higher is better, and a share of it means the same for rates and costs.
     pub(super) fn scores(&self, point: usize) -> Vec<f64> {
         let values = self.points[point].values();
         match self.plan.better {
             Better::Higher => values,
             Better::Lower => values
                 .into_iter()
+                // The reciprocal keeps ratios, so one tolerance holds for rates and costs.
                 .map(|value| value.max(f64::MIN_POSITIVE).recip())
                 .collect(),
         }
@@ -59,7 +60,7 @@ impl<R: Runner> Experiment<'_, R> {
         self.points[point].runs.is_empty() && !self.points[point].failures.is_empty()
     }
 
-    /// The same with those that have no result.
+    /// Points of a factor, with those that have no result.
     fn tried(&self, factor: usize, base: &Setting) -> Vec<usize> {
         let level = |at: &usize| self.points[*at].setting.level(factor);
         let is_tried = |at: &usize| self.points[*at].setting == base.with(factor, level(at));
@@ -83,7 +84,7 @@ impl<R: Runner> Experiment<'_, R> {
             .max_by(|a, b| self.score(*a).total_cmp(&self.score(*b)))
     }
 
-    /// Whether it is not known that a point is worse than another by more than their margin.
+    /// True if it is not known that a point is worse than another by more than their margin.
     fn may_be_as_good(&self, point: usize, other: usize) -> bool {
         let share = 1.0 - self.margin(point, other);
         stats::confidence_as_good(&self.scores(point), &self.scores(other), share)
@@ -92,6 +93,7 @@ impl<R: Runner> Experiment<'_, R> {
 
     /// Most by which another point may be better; `None` of too few runs.
     fn excess_max(&self, point: usize, other: usize) -> Option<f64> {
+        // Only levels that lose too much have the value 0; their ratio has no meaning.
         if self.score(other) <= 0.0 {
             return Some(0.0);
         }
@@ -133,7 +135,7 @@ impl<R: Runner> Experiment<'_, R> {
             .collect()
     }
 
-    /// What is known about a factor now; `None` when nothing is.
+    /// Finding about a factor so far; `None` when nothing is.
     pub(super) fn stage(&self, factor: usize, base: &Setting) -> Option<Stage> {
         let row = self.row(factor, base);
         let best = self.best(factor, base)?;
@@ -210,6 +212,7 @@ impl<R: Runner> Experiment<'_, R> {
         let plan = &self.plan.factors[factor];
         let is_default =
             |at: &&usize| self.points[**at].setting.level(factor) == plan.default_level();
+        // A change of a setting needs a gain that is known.
         if let Some(default) = row
             .iter()
             .find(is_default)
@@ -218,6 +221,7 @@ impl<R: Runner> Experiment<'_, R> {
             return *default;
         }
 
+        // Choices have no least one, so the burden decides between equal ones.
         if let Scale::Choices(_) = plan.scale {
             let as_good = row
                 .iter()
@@ -233,7 +237,7 @@ impl<R: Runner> Experiment<'_, R> {
         row.get(plateau.0).copied().unwrap_or(best)
     }
 
-    /// Whether the medians of two points differ by no more than their margin.
+    /// True if the medians of two points differ by no more than their margin.
     pub(super) fn is_tie(&self, point: usize, other: usize) -> bool {
         let (low, high) = (
             self.score(point).min(self.score(other)),

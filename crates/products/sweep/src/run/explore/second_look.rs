@@ -1,4 +1,4 @@
-//! Factors are looked at once more where others have moved since.
+//! Factors are examined once more where others have moved since.
 
 use super::{Experiment, Over};
 use crate::conclude::findings::Stage;
@@ -24,6 +24,7 @@ impl<R: Runner> Experiment<'_, R> {
                 continue;
             }
 
+            // Beside the neighbours, so that all are compared under the path of this moment.
             settings.push(base.clone());
             let looked = self.measure(&settings, self.plan.repetitions);
 
@@ -53,8 +54,9 @@ impl<R: Runner> Experiment<'_, R> {
         Some(self.points[stage.advised].setting.clone())
     }
 
-    /// Of an amount the levels of the ladder below and above, and what the system chooses or else
-    /// the best level beside it; of choices the next best ones. Only those that were not run yet.
+    /// Neighbours of the best level: of an amount the levels of the ladder below and above, and the
+    /// system's choice or else the best level beside it; of choices the next best ones. Only those
+    /// that were not run yet.
     fn unseen_neighbours(&self, stage: &Stage, base: &Setting) -> Vec<Setting> {
         let factor = &self.plan.factors[stage.factor];
         let own = base.level(stage.factor);

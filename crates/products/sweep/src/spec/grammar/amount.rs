@@ -12,7 +12,7 @@ pub const UDP_LENGTH: RangeInclusive<u64> = 16..=65_507;
 pub(super) const WINDOW: RangeInclusive<u64> = 1024..=512 << 20;
 pub(super) const RATE: RangeInclusive<u64> = 1000..=1_000_000_000_000;
 
-/// What K, M, G and T are powers of.
+/// Base of the suffixes K, M, G and T.
 pub(super) const DECIMAL: u64 = 1000;
 pub(super) const BINARY: u64 = 1024;
 
