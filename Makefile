@@ -12,7 +12,8 @@ SUITE ?=
 TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl git=git python3=python3 pip3=python3-pip \
 	cc=gcc ethtool=ethtool lspci=pciutils nft=nftables curl=curl wrk=wrk ab=apache2-utils h2load=nghttp2-client \
 	nginx=nginx-light sshd=openssh-server ssh=openssh-client tc=iproute2 taskset=util-linux setpriv=util-linux \
-	renice=bsdutils tmux=tmux strace=strace pg_createcluster=postgresql
+	renice=bsdutils tmux=tmux strace=strace pg_createcluster=postgresql systemd-analyze=systemd \
+	ansible-playbook=ansible-core
 
 # The full program; what carries a fleet's control connections over NATS does not fit in its limit.
 FULL_FEATURES := --no-default-features --features auth,full,postgres,tls,tui
@@ -33,7 +34,8 @@ try: ## build linerate and test this machine against itself
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-check: deny ## formatting, lints, documentation, dependency rules
+check: ## formatting, lints, documentation, dependency rules
+	@.ci/deny $(TOOLS) local
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p linerate-cli $(FULL_FEATURES) -- -D warnings
