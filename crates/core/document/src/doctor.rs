@@ -273,7 +273,7 @@ fn labelled(label: &str, lines: &[String]) -> Vec<Block> {
         .collect()
 }
 
-/// What the long report adds to a finding.
+/// Details of a finding, in the long report only.
 fn details(finding: &Finding) -> Vec<Block> {
     let seen = |seen: &Evidence| match seen.value.as_str() {
         "" => seen.fact.clone(),

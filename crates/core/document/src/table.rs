@@ -47,7 +47,7 @@ impl Cell {
         }
     }
 
-    /// The same cell, coloured in HTML by a share from 0 to 1.
+    /// Colours the cell in HTML by a share from 0 to 1.
     pub fn heated(self, heat: Option<f64>) -> Self {
         Self { heat, ..self }
     }
@@ -157,7 +157,7 @@ impl Table {
         line(self.columns.iter().map(|column| column.head.as_str())) + &self.csv_rows()
     }
 
-    /// The same without the heads.
+    /// As [`Self::csv`], without the heads.
     pub fn csv_rows(&self) -> String {
         self.rows
             .iter()

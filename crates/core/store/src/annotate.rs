@@ -1,4 +1,4 @@
-//! What users add to runs: labels, notes, baselines. Records themselves never change.
+//! Annotations of runs: labels, notes, baselines. Records themselves never change.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

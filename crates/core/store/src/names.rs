@@ -134,7 +134,7 @@ impl Store {
     }
 }
 
-/// Whether a name means a file: it has a `/` or a `.`.
+/// A name means a file: it has a `/` or a `.`.
 #[must_use]
 pub fn is_file_name(name: &str) -> bool {
     name.contains(['/', '.']) && !name.starts_with("label:")

@@ -13,7 +13,7 @@ use crate::database::{Database, params};
 use crate::encoding::{Packed, series};
 use crate::{Store, StoreError, owner};
 
-/// What became of a record that may be known already.
+/// Outcome of saving a record that may be known already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
     /// It was not known.

@@ -68,7 +68,7 @@ impl Settings {
         Ok(spec)
     }
 
-    /// How reports look.
+    /// Format of the reports.
     pub(crate) fn output(&self) -> OutputOptions {
         let format = self.timestamp_format.get().unwrap_or("%c ").to_owned();
         let parsed = self.parsed.output.clone();

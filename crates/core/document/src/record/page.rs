@@ -262,7 +262,7 @@ fn run(
     blocks
 }
 
-/// What the run found; of a run without a result why there is none.
+/// Answers of the run; of a run without a result the reason.
 fn answers(record: &RunRecord, measures: &[Values<'_>], product: ProductReport) -> Vec<String> {
     let reason = record
         .reason
@@ -316,7 +316,7 @@ fn answers(record: &RunRecord, measures: &[Values<'_>], product: ProductReport) 
     }
 }
 
-/// Whether the report of its kind has all trials with what it compares.
+/// The report of its kind has all trials with what it compares.
 pub(super) fn has_own_trials(record: &RunRecord) -> bool {
     match &record.body {
         Body::Sweep(found) => found.is_some(),

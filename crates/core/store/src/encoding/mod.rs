@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::StoreError;
 use crate::database::Row;
 
-/// No stored value is larger: a record has at most so many bytes.
+/// No stored value is larger: a record has at most this number of bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// A deflated value.

@@ -57,7 +57,7 @@ pub(super) fn connect(server: &Server) -> Result<Client, StoreError> {
     connected.map_err(|error| failed(reason(&error)))
 }
 
-/// What the server or the system reports, which may be the cause of a general error.
+/// Message of the server or the system, which may be the cause of a general error.
 pub(super) fn reason(error: &::postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         return error.message().to_owned();

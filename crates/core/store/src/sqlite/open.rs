@@ -244,7 +244,8 @@ fn version(connection: &Connection) -> Result<i64, StoreError> {
     Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }
 
-/// Brings an older schema to the latest version, in one transaction, after a copy of the database.
+/// Migrates an older schema to the latest version, in one transaction, after a copy of the
+/// database.
 fn migrate(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), StoreError> {
     let known = steps.len() as i64;
     let old = version(connection)?;

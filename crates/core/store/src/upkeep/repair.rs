@@ -9,12 +9,12 @@ use crate::database::{Database, params};
 use crate::write::row_of;
 use crate::{Place, Store, StoreError};
 
-/// What a repair did.
+/// Result of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repaired {
     /// Runs in the new database.
     pub runs: usize,
-    /// What is missing there, one line each.
+    /// Objects that are missing there, one line each.
     pub missing: Vec<String>,
     /// The damaged database under its new name.
     pub set_aside: PathBuf,

@@ -237,7 +237,7 @@ impl DoctorArgs {
     }
 }
 
-/// Whether this host has an interface of this name.
+/// True if this host has an interface of this name.
 fn is_interface(name: &str) -> bool {
     let is_name = !name.is_empty() && !name.contains('/') && name != "." && name != "..";
     is_name && Path::new("/sys/class/net").join(name).exists()

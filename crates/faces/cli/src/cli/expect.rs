@@ -1,4 +1,4 @@
-//! What the user reads about limits that were missed.
+//! Lines about limits that were missed.
 
 use linerate::Outcome;
 use linerate::expect::{Expectations, LimitedTest};

@@ -159,7 +159,7 @@ fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOption
     outcome_of(&outcome)
 }
 
-/// What both ends need before the engine starts.
+/// State that both ends need before the engine starts.
 struct Started {
     output: Output,
     signals: Signals,

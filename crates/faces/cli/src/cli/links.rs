@@ -1,4 +1,4 @@
-//! Links through which linerate is called by the name of a program it stands in for.
+//! Links through which linerate is called by the name of a program that it replaces.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -306,7 +306,7 @@ fn write_reports(output: &OutputArgs, record: &RunRecord, has_result: bool) -> R
     printed.and(csv).and(html)
 }
 
-/// What is varied cannot be held.
+/// Refuses a factor that is both varied and held.
 fn check_held(over: &[SweptFactor], held: &TestSettings) -> Result<(), String> {
     let rows = [
         ("streams", held.streams.is_some(), "-P"),
@@ -326,7 +326,7 @@ fn check_held(over: &[SweptFactor], held: &TestSettings) -> Result<(), String> {
     }
 }
 
-/// What only TCP has, and lengths that only it can carry.
+/// Refuses factors that only TCP has, and lengths that only it can carry.
 fn check_udp(over: &[SweptFactor], held: &TestSettings) -> Result<(), String> {
     if over.iter().any(|swept| swept.name == "congestion") {
         return Err(

@@ -314,7 +314,7 @@ fn login(user: String) -> Result<Login, String> {
     Ok(Login::new(user, password))
 }
 
-/// What a command line asks for.
+/// The request of a command line.
 enum Resolved {
     Test(Box<(PathTest, linerate::record::RecordOptions)>),
     Forget { host: String, port: u16 },

@@ -36,7 +36,7 @@ use linerate_model::outcome::failure;
 
 pub use linerate_document::service::LogOptions;
 
-/// What is to be served, and how it is watched.
+/// The service to run, and its views.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Service {
@@ -46,7 +46,7 @@ pub struct Service {
     pub log: LogOptions,
     /// Address of its metrics.
     pub metrics: Option<SocketAddr>,
-    /// What its operator should know at the start.
+    /// Warnings for the operator at the start.
     pub warnings: Vec<String>,
     /// Who serves, once the ports are bound; `None` for the user who started it.
     pub user: Option<User>,
@@ -298,7 +298,7 @@ fn trace(event: &ServerEvent) {
 struct ServiceSignals {
     signals: Signals,
     reload: Cell<bool>,
-    /// How often the service manager wants a sign of life.
+    /// Watchdog interval of the service manager.
     heartbeat_interval: Option<Duration>,
     next_heartbeat: Cell<Option<Instant>>,
 }

@@ -35,8 +35,8 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Whether `Host` is the address of the connection or, except on loopback addresses, begins
-    /// with the name of this host. A page of others can make its own name resolve to this host (DNS
+    /// `Host` is the address of the connection or, except on loopback addresses, begins with the
+    /// name of this host. A page of others can make its own name resolve to this host (DNS
     /// rebinding); only the name reveals that.
     fn is_for(&self, host_name: &str) -> bool {
         let Some(host) = self.host else { return false };
@@ -108,7 +108,7 @@ impl Answer {
     }
 }
 
-/// What is served.
+/// The pages that are served.
 pub(super) trait Site: Send + Sync {
     fn answer(&self, request: &Request<'_>) -> Answer;
 }

@@ -1,4 +1,4 @@
-//! The live page of a server: `/` shows what runs, `/live` sends it anew every second (server-sent
+//! The live page of a server: `/` shows what runs, `/live` repeats it every second (server-sent
 //! events, HTML Living Standard 9.2), rendered once for all viewers.
 //!
 //! On a loopback address a link with a random token gives access, elsewhere the token of a file.
@@ -225,7 +225,7 @@ impl Frames {
     }
 }
 
-/// Whether the viewer closed the connection.
+/// The viewer closed the connection.
 fn has_left(stream: &TcpStream) -> bool {
     let is_readable = poll::wait_fd(stream, Interest::READ, Some(Duration::ZERO)).unwrap_or(false);
     is_readable && !matches!(stream.peek(&mut [0]), Ok(count) if count > 0)

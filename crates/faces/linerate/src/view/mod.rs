@@ -45,8 +45,8 @@ pub struct View {
 
 impl View {
     /// Shows a state. Where there is no terminal that can, one line on standard error names the
-    /// reason and the run goes on without. Call it before any other thread starts: threads inherit
-    /// which signals are blocked.
+    /// reason and the run continues without. Call it before any other thread starts: threads
+    /// inherit which signals are blocked.
     #[must_use]
     pub fn open(live: &Live) -> Option<Self> {
         match Self::try_open(live) {
@@ -98,7 +98,7 @@ impl View {
         Output::new(normal, errors)
     }
 
-    /// The same for a server.
+    /// Streams of a server, as [`Self::output`].
     ///
     /// # Errors
     /// The operating system's, when there can be no thread.
@@ -176,7 +176,7 @@ fn leave_on_panic() {
     });
 }
 
-/// What the thread of the view owns.
+/// State that the thread of the view owns.
 struct Drawer {
     painter: Painter<Screen>,
     signals: Signals,
@@ -191,7 +191,7 @@ struct Drawer {
     drawn: Option<(u64, u64)>,
 }
 
-/// Whether the view goes on.
+/// Next step of the view: it continues or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Goes,
@@ -302,7 +302,7 @@ impl Drawer {
         }
     }
 
-    /// A terminal that cannot show the view again goes on without it.
+    /// A terminal that cannot show the view again is released, and the run continues without it.
     fn enter(&mut self) {
         // After a stop that was not ours the modes are those of the shell.
         terminal::leave();

@@ -38,7 +38,7 @@ pub fn split(rates: &[(HostId, f64)]) -> Option<Groups> {
     split_beyond(rates, 0.0)
 }
 
-/// The same, where each rate has a standard error in the logarithm.
+/// As [`split`], where each rate has a standard error in the logarithm.
 fn split_beyond(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
     let mut sorted: Vec<(&HostId, f64)> =
         rates.iter().map(|(host, rate)| (host, rate.ln())).collect();

@@ -20,7 +20,7 @@ pub fn names(text: &str, mut include: impl FnMut(&str) -> Vec<String>) -> Vec<St
     reader.names
 }
 
-/// The name fits the pattern, whose `*` stands for any characters and whose `?` for one, as in
+/// The name fits the pattern, whose `*` matches any characters and whose `?` for one, as in
 /// ssh_config(5).
 #[must_use]
 pub fn matches(pattern: &str, name: &str) -> bool {

@@ -21,11 +21,11 @@ pub struct Step {
     pub tasks: Vec<Task>,
     /// Who sends.
     pub direction: LadderDirection,
-    /// How many hosts send, or receive, at the same time.
+    /// Number of hosts that send, or receive, at the same time.
     pub level: usize,
     /// Name of the path.
     pub path: String,
-    /// What the plan varies, without the level.
+    /// Variant of the plan, without the level.
     pub variant: String,
 }
 
@@ -148,7 +148,7 @@ impl Topology {
     }
 }
 
-/// What a step of a ladder counts.
+/// Unit that a step of a ladder counts.
 const fn counted(direction: LadderDirection) -> &'static str {
     match direction {
         LadderDirection::Incast => "senders",

@@ -13,9 +13,9 @@ use linerate_model::snapshot::{Snapshot, Value};
 pub(super) struct Member {
     /// Where its tests end, by the name of the path.
     pub(super) ends: BTreeMap<String, TestEnd>,
-    /// What its connections to the servers of the others found.
+    /// Results of its connections to the servers of the others.
     pub(super) probes: Vec<ProbeReport>,
-    /// What the connections of the others to its servers found.
+    /// Results of the connections of the others to its servers.
     pub(super) reached: Reached,
     /// Its facts, where they were collected.
     pub(super) facts: Option<Snapshot>,

@@ -1,4 +1,4 @@
-//! What a line of the coordinator means in each state.
+//! Effect of a line of the coordinator in each state.
 
 use linerate_model::record::RunId;
 
@@ -167,7 +167,7 @@ impl Agent {
             (Some(round), _) if present == Some(round) => {
                 self.stop(now_ns, Some(seq), Some(round), StopReason::Cancel);
             }
-            // The round is over, or was never here.
+            // The round has ended, or was never here.
             (Some(round), _) => self.answer(
                 seq,
                 AgentMessage::Done(Done {

@@ -1,4 +1,4 @@
-//! What the owner did. An input that arrives too late has no effect.
+//! Inputs of the owner. One that arrives too late has no effect.
 
 use super::{Action, Agent, Input, Pending, State, StopReason};
 use crate::TaskId;
@@ -132,7 +132,7 @@ impl Agent {
         }
     }
 
-    /// What is reported when the owner does not report the end of its processes in time.
+    /// Report for the case that the owner does not report the end of its processes in time.
     pub(super) fn unconfirmed() -> Done {
         Done {
             unconfirmed: true,

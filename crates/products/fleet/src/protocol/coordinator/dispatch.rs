@@ -1,4 +1,4 @@
-//! What a line of an agent means.
+//! Effect of a line of an agent.
 
 use super::{Action, Coordinator, DropReason, HostState, Step};
 use crate::protocol::message::{

@@ -178,7 +178,7 @@ impl Coordinator {
         }
     }
 
-    /// Goes on as far as answers and time allow.
+    /// Continues as far as answers and time allow.
     pub(super) fn advance(&mut self, now_ns: u64) {
         loop {
             if let Some(barrier) = self.barrier.take_if(|barrier| barrier.is_over(now_ns)) {

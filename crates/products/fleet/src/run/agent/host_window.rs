@@ -15,7 +15,7 @@ const WINDOW_MAX_BYTES: usize = 32 << 10;
 pub(super) struct HostWindow {
     sampler: Sampler,
     before: Option<Snapshot>,
-    /// Busy and all ticks of the last look at the load.
+    /// Busy and all ticks of the last reading of the load.
     load: (u64, u64),
 }
 

@@ -222,7 +222,7 @@ impl Workers {
         self.children.kill_all();
     }
 
-    /// What happened since the last call.
+    /// Takes the events since the last call.
     pub(super) fn take_inputs(&mut self) -> Vec<Input> {
         self.follow_arming();
         std::mem::take(&mut self.inputs)

@@ -24,7 +24,7 @@ const INPUT: u64 = 0;
 const OUTPUT: u64 = 1;
 const ERRORS: u64 = 2;
 
-/// What standard input of the process is.
+/// Source of the standard input of the process.
 pub(crate) enum StdinSource {
     /// Lines of the owner.
     Lines,

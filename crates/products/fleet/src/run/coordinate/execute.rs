@@ -207,7 +207,7 @@ fn reasons<C: Carrier>(control: &Control<'_, C>, hosts: &[Host]) -> BTreeSet<Str
     control.reasons.iter().filter_map(line).collect()
 }
 
-/// What else is known about the hosts before the first round, a line each.
+/// Other facts of the hosts before the first round, a line each.
 fn notes(prepared: &Prepared, found: &HostFindings, hosts: &[Host]) -> Vec<String> {
     let excluding = found
         .findings

@@ -25,7 +25,7 @@ pub struct Leftover {
     pub ports: Vec<u16>,
     /// Process id of its agent, which ends it with the run; absent where the agent has ended.
     pub agent: Option<u32>,
-    /// Whether it ended; absent where that was not requested.
+    /// It ended; absent where that was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_ended: Option<bool>,
 }
@@ -60,7 +60,7 @@ fn open(pid: u32, is_it: impl Fn(&[String]) -> bool) -> Option<OtherProcess> {
     is_it(&own_command_line(pid)?).then_some(process)
 }
 
-/// Whether it has worked is seen afterwards.
+/// Ends the group; the caller checks the effect afterwards.
 fn end_group(process: &OtherProcess) {
     let _ = process.terminate_group();
     if !process.ends_within(GRACE).unwrap_or(false) {

@@ -18,7 +18,7 @@ use crate::run::worker::totals;
 /// Longest output of a test in bytes.
 const OUTPUT_MAX_BYTES: usize = 4 << 20;
 
-/// What a call brought.
+/// Output of a call.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     /// Lines for the shell.
@@ -299,7 +299,7 @@ impl ScriptHost {
             .retain(|test| !is_meant(test) || test.pid.is_some() || test.is_sent);
     }
 
-    /// What all tests together make due.
+    /// Input that is due after all tests together.
     fn due_input(&mut self) -> Option<Input> {
         if self.is_arming && self.tests.iter().all(|test| test.is_ready) {
             self.is_arming = false;

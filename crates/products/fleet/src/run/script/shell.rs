@@ -18,7 +18,7 @@ pub(super) const BEGIN: &str = "trap 'trap - EXIT HUP TERM; kill 0' EXIT HUP TER
                                 LRF iperf3 $(iperf3 --version 2>/dev/null | head -n 1); echo LRF \
                                 end";
 
-/// How much longer than its time a test may take, in s, before it ends itself.
+/// Longest time of a test beyond its own, in s, before it ends itself.
 const OVERTIME_S: u64 = 5;
 /// Intervals of a test, unless they would be shorter than 100 ms.
 const INTERVALS: f64 = 40.0;
@@ -71,7 +71,7 @@ pub(super) fn server(run: RunId, task: &ArmTask, local: IpAddr) -> String {
     // The client comes within 2 s of ARM and a start of at most 10 s after it.
     let seconds = seconds(task) + 12 + OVERTIME_S;
     // It prints when an interval ends. The first one has to end before omitted time does, which
-    // begins the intervals anew.
+    // restarts the intervals.
     started(
         run,
         task,

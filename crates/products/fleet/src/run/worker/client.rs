@@ -14,7 +14,8 @@ use super::lines::{ClientTask, FromWorker, ToWorker};
 use super::task_events::TaskEvents;
 use linerate_engine::dialect::iperf3::client;
 
-/// How long before the start the client connects: less than the engine holds an open test at most.
+/// Time before the start at which the client connects: less than the engine holds an open test at
+/// most.
 const CONNECT_AHEAD_NS: u64 = 1_200_000_000;
 /// Longest time to set up the control connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

@@ -45,7 +45,7 @@ impl TaskEvents {
         }
     }
 
-    /// The test is over: writes its record and its end.
+    /// The test has ended: writes its record and its end.
     pub(super) fn finish(mut self, outcome: Result<(), Failure>) {
         if let Err(failure) = outcome {
             let is_interrupted = failure.kind == FailureKind::Interrupted;

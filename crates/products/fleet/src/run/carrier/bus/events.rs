@@ -59,7 +59,7 @@ impl Events {
         self.signal();
     }
 
-    /// The owner has something to look at.
+    /// Wakes the owner: an event waits.
     pub(super) fn signal(&self) {
         self.ready.signal();
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What the user decides about ssh. Everything else is in the user's own ssh_config(5).
+/// Settings of ssh that the user decides. Everything else is in the user's own ssh_config(5).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SshOptions {
     /// Another configuration file (`-F`).

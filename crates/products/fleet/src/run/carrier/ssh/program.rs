@@ -8,13 +8,13 @@ use std::io::{self, Read, Seek, SeekFrom};
 pub struct AgentProgram {
     /// SHA-256 of the file, hexadecimal.
     pub sha256: String,
-    /// What it is.
+    /// Kind of the program.
     pub kind: ProgramKind,
     /// Its arguments on a host: words without characters of a shell.
     pub arguments: String,
 }
 
-/// What an executable file needs of a host.
+/// Requirements of an executable file on a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgramKind {
     /// Nothing but a kernel of this machine, as `uname -m` names it.
@@ -69,7 +69,7 @@ impl AgentProgram {
     }
 }
 
-/// Of the ELF header (elf(5)): 64 bits, little endian.
+/// Reads the kind from the ELF header (elf(5)): 64 bits, little endian.
 fn kind_of(file: &mut (impl Read + Seek)) -> io::Result<ProgramKind> {
     let mut header = [0; 64];
     file.read_exact(&mut header)?;
