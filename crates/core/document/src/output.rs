@@ -228,10 +228,12 @@ impl Stream {
         }
 
         if self.is_torn {
+            // The line that was cut by a full disk ends here, so that the next one is whole.
             self.writer.write_all(b"\n")?;
             self.is_torn = false;
         }
 
+        // `write_all` does not return how much was written before an error.
         let mut left = text.as_bytes();
         while !left.is_empty() {
             match self.writer.write(left) {

@@ -156,6 +156,7 @@ impl Store {
     /// Runs whose process ended while it wrote them keep their trials and become
     /// [`RunState::Ended`].
     pub(crate) fn mark_ended(&self) -> Result<(), StoreError> {
+        // Most histories have none, and a search alone does not wait for other writers.
         if self.orphans()?.is_empty() {
             return Ok(());
         }
@@ -164,6 +165,7 @@ impl Store {
         // Looked for again: the process may have written its end before it ended.
         for row in self.orphans()? {
             let reason = "its process ended without a result".to_owned();
+            // A damaged record cannot be written again; its row has to end all the same.
             let Ok((mut record, _)) = self.load_row(row) else {
                 let statement =
                     "UPDATE run SET state = 'ended', reason = $1, owner = NULL WHERE id = $2";

@@ -104,12 +104,14 @@ fn password(config: &Config) -> Option<String> {
             .filter(|_| !is_exposed)?;
         let host = match config.get_hosts().first()? {
             Host::Tcp(name) => name.clone(),
+            // In the password file `localhost` is a Unix socket as well, as for libpq.
             Host::Unix(_) => "localhost".to_owned(),
         };
         let port = config.get_ports().first().unwrap_or(&5432).to_string();
         let user = config
             .get_user()
             .map_or_else(|| set("USER").unwrap_or_default(), str::to_owned);
+        // The default of libpq is the database with the name of the user.
         let database = config.get_dbname().unwrap_or(&user).to_owned();
 
         of_file(&text, &[&host, &port, &database, &user])

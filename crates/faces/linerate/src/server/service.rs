@@ -129,6 +129,7 @@ fn run(what: &Service) -> Result<(), Failure> {
         privileges::forbid_new().map_err(|e| failure(&format!("--user {}: {e}", user.name)))?;
     }
 
+    // Before the first thread, which inherits the blocked signals (signalfd(2)).
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|e| failure(&e))?;
 
@@ -217,6 +218,7 @@ fn assume_user(what: &Service) -> Result<(), Failure> {
     user.assume()
         .map_err(|e| failure(&format!("--user {}: {e}", user.name)))?;
 
+    // Otherwise the first SIGHUP or login would reveal that the user cannot read them.
     for path in files_read_later(&what.spec) {
         File::open(path).map_err(|e| {
             let reason = format!(

@@ -131,6 +131,7 @@ impl Web {
         let pages = Pages {
             token: self.token,
             cookie: secret(),
+            // Cookies are shared by the ports of a host (RFC 6265, section 8.5).
             cookie_name: format!("linerate_{port}"),
             live,
             frames,
@@ -167,6 +168,7 @@ fn render(live: &Live, frames: &Frames) {
             .server
             .as_ref()
             .is_some_and(|server| !server.sessions.is_empty());
+        // The age of a running test changes without an event.
         if is_running || rendered != Some(state.version) {
             rendered = Some(state.version);
             frames.publish(report::event(&state, live.now_ns()));
@@ -216,6 +218,8 @@ impl Frames {
                     number = newest;
                     stream.write_all(frame.as_bytes())?;
                 }
+                // A comment keeps proxies from dropping a silent connection (HTML Living Standard
+                // 9.2, authoring notes).
                 None if last_sent.elapsed() >= HEARTBEAT => stream.write_all(b":\n\n")?,
                 None => continue,
             }
@@ -367,6 +371,7 @@ fn with_fields(answer: Answer, more: &str) -> Answer {
 /// Compares in a time that depends on the lengths alone.
 fn is_same(given: &str, expected: &str) -> bool {
     let pairs = given.bytes().zip(expected.bytes());
+    // In constant time: an early end would reveal how many characters are right.
     let difference = pairs.fold(0, |difference, (a, b)| {
         std::hint::black_box(difference | (a ^ b))
     });

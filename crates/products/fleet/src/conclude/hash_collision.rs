@@ -34,6 +34,7 @@ fn probabilities(flows: u32, queues: u32) -> Vec<f64> {
     chances[0] = 1.0;
 
     for flow in 1..=flows {
+        // Downwards, because each probability needs the next lower one of the flow before.
         for occupied in (1..=flow).rev() {
             let hit = chances[occupied] * occupied as f64 / queues;
             let new = chances[occupied - 1] * (queues - (occupied - 1) as f64).max(0.0) / queues;
@@ -91,6 +92,7 @@ pub fn estimate(sums_bps: &[f64], single_bps: f64, flows: u32) -> Option<QueueEs
         .map(|sum| multiple(*sum / single_bps, flows))
         .collect();
     let multiples = multiples?;
+    // Fewer queues than the largest multiple cannot have carried it.
     let least = multiples.iter().copied().max()?;
 
     let likelihood = |queues: u32| -> f64 {

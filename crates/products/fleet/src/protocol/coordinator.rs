@@ -283,6 +283,7 @@ impl Coordinator {
             is_over: false,
             actions: VecDeque::new(),
         };
+        // Agents of a bus are there before the coordinator and send HELLO only on request.
         coordinator.solicit();
         coordinator
     }
@@ -301,6 +302,7 @@ impl Coordinator {
         let step = self.barrier.as_ref().map(|barrier| barrier.step);
         let is_ready = match input {
             Input::Cancel => true,
+            // An agent does not wait for the other hosts, so its plan may precede the end of HELLO.
             Input::Plan { .. } => matches!(step, None | Some(Step::Hello)) && self.round.is_none(),
             _ => step.is_none() && self.round.is_none(),
         };

@@ -78,6 +78,7 @@ pub fn everywhere(
                 HostEvent::Lost { reason } => Err(reason),
             };
             if let Some((_, known)) = answers.get_mut(host) {
+                // The end of the connection follows an answer and does not replace it.
                 known.get_or_insert(answer);
             }
 

@@ -74,6 +74,7 @@ pub(super) fn prepare<C: Carrier>(
         }
     }
 
+    // Servers without an agent have no tests among themselves.
     if !prepared.members.is_empty() {
         prepared.members.extend(targets.members);
     }
@@ -266,6 +267,8 @@ fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
     let partners = AddressRange::of(addresses);
 
     let preflight = |index: &usize| {
+        // Each host begins after its own place, so that the probes of a large fleet reach all
+        // servers.
         let next = members
             .range(index + 1..)
             .chain(members.range(..index))

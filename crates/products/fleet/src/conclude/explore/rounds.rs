@@ -28,6 +28,7 @@ pub(super) struct Run<'a, R> {
 
 impl<'a, R: RoundRunner> Run<'a, R> {
     pub(super) fn new(plan: &'a FleetPlan, finished: Vec<Cell>, runner: &'a mut R) -> Self {
+        // A resumed run repeats the tests that have no result.
         let with_result = finished
             .into_iter()
             .filter(|cell| cell.measurement().is_some());

@@ -171,6 +171,7 @@ impl Coordinator {
             .collect();
 
         let phase = Phase::Arming;
+        // The lead depends on the hosts that are armed; until then the step has the deadline.
         let (lead_ns, until_ns) = (0, u64::MAX);
         self.round = Some(Round {
             number,
@@ -181,6 +182,7 @@ impl Coordinator {
             lead_ns,
             until_ns,
         });
+        // A refusal settles tasks of the round, which therefore has to be stored before.
         oversized
             .into_iter()
             .for_each(|host| self.refuse_arm(host, FailCode::Limit));

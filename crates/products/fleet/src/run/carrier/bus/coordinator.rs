@@ -145,6 +145,7 @@ impl Carrier for BusCarrier {
     /// One message for all hosts of the run. A host that is closed receives nothing that would
     /// renew its lease.
     fn send_all(&mut self, hosts: &[usize], line: &str) {
+        // Agents of hosts that were closed subscribe to the subject of all as well.
         if hosts.len() == self.hosts.len() && self.hosts.iter().all(Option::is_some) {
             self.publish(self.names.commands_to_all(), line);
         } else {
@@ -158,6 +159,7 @@ impl Carrier for BusCarrier {
         }
 
         if self.hosts.iter().all(Option::is_none) {
+            // The executor ends with the channel of its commands.
             self.commands = None;
         }
     }
@@ -213,6 +215,7 @@ impl BusTask {
         let epoch = lease.epoch;
         let renewal = tokio::spawn(lose(self.hosts.clone(), lease.clone(), connection.clone()));
         let (run, results, history) = self.take_run(&stores).await?;
+        // Before the announcement: a bus does not keep answers that arrive without a subscriber.
         let subject = self.names.live(ANY);
         let live = connection.client.subscribe(subject.clone()).await;
         let mut live = live.map_err(|error| refused(&subject, &error))?;
