@@ -255,6 +255,7 @@ pub(crate) fn put_row(database: &dyn Database, record: &RunRecord) -> Result<i64
         .max();
     let (measure, value) = record.primary().unzip();
 
+    // Trials of a large run are added one by one: the count of its record may be lower.
     let statement = "INSERT INTO run (run_id, kind, state, reason, title, started_ms, elapsed_ns, \
                      tool, version, path_key, spec_key, client, server, watch, source_key, \
                      severity, trials, primary_measure, primary_value, owner) VALUES ($1, $2, $3, \

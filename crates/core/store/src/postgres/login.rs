@@ -36,6 +36,7 @@ pub(super) fn connect(server: &Server) -> Result<Client, StoreError> {
 
     config
         .connect_timeout(CONNECT)
+        // A server that vanished is noticed before the last retransmission (tcp(7)).
         .tcp_user_timeout(CONNECT * 2)
         .application_name("linerate");
     if config.get_password().is_none() {

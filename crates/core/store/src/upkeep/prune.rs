@@ -93,6 +93,7 @@ impl Store {
             before(keep.runs_days),
         )?;
 
+        // A dry run counts in a transaction that ends without a commit.
         if !dry_run {
             transaction.commit()?;
             self.database.shrink()?;

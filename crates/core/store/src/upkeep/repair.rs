@@ -56,6 +56,7 @@ pub fn repair(place: &Place) -> Result<Repaired, StoreError> {
         missing.push(format!("baselines: {error}"));
     }
 
+    // The last connection to close writes the log into the database, which then has one file.
     new.database.close()?;
     old.database.close()?;
     let set_aside = exchange(place.path(), &path)?;
@@ -151,6 +152,7 @@ fn exchange(old: &Path, new: &Path) -> Result<PathBuf, StoreError> {
         .find(|path| !path.exists());
     let set_aside = free.expect("numbers do not end");
 
+    // SQLite finds the log of a database by its name (sqlite.org/wal.html).
     for suffix in ["", "-wal", "-shm"] {
         let from = with_suffix(old, suffix);
         if from.exists() {

@@ -168,6 +168,7 @@ fn leave_on_panic() {
     static ONCE: Once = Once::new();
 
     ONCE.call_once(|| {
+        // A release aborts on a panic and drops nothing, so no destructor restores the terminal.
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             terminal::leave();
@@ -250,6 +251,7 @@ impl Drawer {
 
     fn draw(&mut self) -> io::Result<()> {
         let now_ns = self.live.now_ns();
+        // Times on the screen change once a second without an event.
         let version = (self.live.version(), now_ns / 1_000_000_000);
         let is_same = match self.drawn {
             Some(drawn) => drawn == version || self.paused.is_some(),
@@ -284,6 +286,7 @@ impl Drawer {
     fn take_signals(&mut self) {
         while let Ok(Some(signal)) = self.signals.take() {
             match signal {
+                // The shell needs its own terminal modes before this process stops.
                 Signal::Stop => {
                     terminal::leave();
                     signal::stop_self();

@@ -72,6 +72,7 @@ fn row((direction, path, variant): Ladder<'_>, level: usize, steps: &[Measured<'
     } else {
         Vec::new()
     };
+    // The index of a single flow is always 1.
     row.jain = median(&fairness).filter(|_| level > 1);
     row.retransmits = all()
         .filter_map(|(_, of)| of.retransmits)

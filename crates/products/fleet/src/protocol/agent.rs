@@ -328,6 +328,7 @@ impl Agent {
             actions: VecDeque::new(),
         };
         if service == Service::Stream {
+            // A login shell may print first: the coordinator skips everything before this line.
             agent.actions.push_back(Action::Send(PREAMBLE.to_owned()));
         }
 

@@ -207,6 +207,7 @@ impl HostAgent {
                 self.finish_probes();
             }
             Action::ReadClock { c1_ns, a2_ns } => {
+                // The time between both readings is subtracted from the round trip.
                 self.inputs.push_back(Input::Clock {
                     c1_ns,
                     a2_ns,

@@ -86,6 +86,7 @@ impl Agent {
         };
         match self.send(AgentMessage::Preflighted(report)) {
             Some(line) => self.commands.answer(seq, line),
+            // Facts beyond the bounds of a message are left out.
             None => self.answer(seq, AgentMessage::Preflighted(Box::new(plain))),
         }
     }
@@ -114,6 +115,7 @@ impl Agent {
         }
 
         loop {
+            // Measured with the longest number, so that no line that is sent is longer.
             let message = AgentMessage::Sample(sample.clone());
             let line = encode(&Envelope {
                 run: self.run,

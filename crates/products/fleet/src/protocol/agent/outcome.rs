@@ -32,6 +32,7 @@ impl Agent {
             return self.send_result(number, finish, None);
         }
 
+        // The counters of the host cover the whole round, so its last result waits for them.
         round.held = Some(PendingResult {
             finish,
             until_ns: now_ns.saturating_add(HOST_WINDOW_TIMEOUT_NS),

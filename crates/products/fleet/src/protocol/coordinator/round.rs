@@ -135,6 +135,7 @@ impl Coordinator {
                 () if hosts().any(|host| host.presence != HostState::Planned) => {
                     Some(NotRun::HostOut)
                 }
+                // Tests of the earlier round may still run there.
                 () if hosts().any(|host| host.open_round.is_some()) => Some(NotRun::SlowControl),
                 () => None,
             };

@@ -168,6 +168,7 @@ impl Children {
             let _ = kill_group(&running.child);
         }
 
+        // All have the signal before the first wait, so that they end at the same time.
         for running in std::mem::take(&mut self.running).values_mut() {
             let _ = running.child.wait();
         }

@@ -125,6 +125,7 @@ impl TaskReport {
         }
 
         let mut measurement = Measurement::default();
+        // Outside of the common period a test runs beside fewer others.
         measurement.goodput_bps = in_common.unwrap_or(total_bps);
         measurement.nominal_bps = planned.nominal_bps;
         measurement.retransmits = client.retransmits;

@@ -154,6 +154,7 @@ fn all_rounds(
         unconfirmed: Vec::new(),
         kept,
     };
+    // Results of an earlier coordinator, which the broker kept, are not measured twice.
     finished.extend(rounds.take_over(&plan));
     let outcome = explore(&plan, finished, &mut rounds);
     let unconfirmed = end(rounds, &absent);

@@ -219,6 +219,7 @@ impl<C: Carrier> Rounds<'_, C> {
 
     /// The source is a server without an agent, which sends to its client.
     fn is_reversed(&self, task: &Task) -> bool {
+        // A server without an agent starts no test, so its partner is the client.
         self.is_target(&task.source)
     }
 

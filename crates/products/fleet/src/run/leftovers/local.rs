@@ -56,6 +56,7 @@ pub(super) fn end(found: &mut [Leftover], are_all: bool) {
 
 /// The process with this number, if it is of this user and has this command line.
 fn open(pid: u32, is_it: impl Fn(&[String]) -> bool) -> Option<OtherProcess> {
+    // Opened before the check, because the number of an ended process is used again.
     let process = OtherProcess::open(pid).ok()?;
     is_it(&own_command_line(pid)?).then_some(process)
 }
@@ -89,6 +90,7 @@ fn own_command_line(pid: u32) -> Option<Vec<String>> {
             .map(|folder| folder.uid())
             .ok()
     };
+    // The owner of /proc/PID is the effective user of the process (proc_pid(5)).
     if user(&pid.to_string())? != user("self")? {
         return None;
     }

@@ -42,6 +42,7 @@ impl Connection {
             .custom_inbox_prefix(inbox)
             .ping_interval(PING_PERIOD)
             .request_timeout(Some(REPLY_TIMEOUT))
+            // A test continues while the broker is away; the lease ends it, not the client.
             .max_reconnects(None)
             .reconnect_delay_callback(move |_| match is_again.load(Ordering::Relaxed) {
                 true => Duration::from_millis(fastrand::u64(RECONNECT_MS)),

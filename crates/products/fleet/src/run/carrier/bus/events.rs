@@ -88,6 +88,7 @@ impl EventQueue {
     }
 
     pub(super) fn take(&mut self) -> Vec<(usize, HostEvent)> {
+        // Before the queue is read: a later event makes the descriptor readable again.
         self.clear();
         let mut events = Vec::new();
 
