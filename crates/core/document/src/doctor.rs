@@ -333,6 +333,7 @@ fn others_in_short(
 ) -> Vec<Block> {
     let mut lines: Vec<(&Finding, String)> = Vec::new();
     for finding in others {
+        // One cause on several devices takes one line.
         let is_alike = |known: &Finding| {
             known.id == finding.id && first_metric(known) == first_metric(finding)
         };

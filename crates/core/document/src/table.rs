@@ -360,6 +360,7 @@ fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
 
     for (place, width) in widths.iter().enumerate().skip(1) {
         if used + GAP + width > LINE_CHARS && used > GAP + first {
+            // Each block repeats the first column, which names the rows.
             blocks.push(vec![0]);
             used = GAP + first;
         }

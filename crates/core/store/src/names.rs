@@ -79,6 +79,7 @@ impl Store {
     }
 
     fn ids_ending(&self, end: &str) -> Result<Vec<RunId>, StoreError> {
+        // So checked, the end of an id has no wildcards of LIKE.
         if end.len() < 4
             || !end
                 .bytes()

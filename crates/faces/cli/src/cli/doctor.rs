@@ -152,6 +152,7 @@ fn prove_fix(args: &DoctorArgs, id: &str, server: &str) -> Outcome {
     spec.budget = args.budget.unwrap_or(spec.budget);
     spec.is_confirmed = args.yes;
 
+    // Each of them would otherwise end the process before the setting is restored.
     let signals = match Signals::new(&[
         Signal::Interrupt,
         Signal::Terminate,

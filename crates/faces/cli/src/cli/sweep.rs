@@ -31,6 +31,7 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
         Ok(resolved) => resolved,
         Err(text) => return complain(COMMAND, &text, Outcome::Usage),
     };
+    // Before the runs, because their result is lost where the file cannot be written.
     if let Err(reason) = check_files([&output.csv, &output.html].into_iter().flatten()) {
         return complain(COMMAND, &reason, Outcome::NotCompleted);
     }

@@ -202,6 +202,7 @@ fn highest_speed_bps(facts: &Snapshot, device: &str) -> Option<u64> {
         return None;
     };
     let mbps = |mode: &Value| match mode {
+        // Names of link modes begin with the speed: `10000baseT/Full` (ethtool(8)).
         Value::Text(name) => name.split("base").next()?.parse::<u64>().ok(),
         _ => None,
     };

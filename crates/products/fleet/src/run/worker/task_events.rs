@@ -160,6 +160,7 @@ fn spec_key(trial: &Trial) -> String {
         return String::new();
     };
     let mut spec = detail.header.spec.clone();
+    // Each round has a start of its own, and equal tests have one key.
     spec.workload.start = Start::Now;
     keys::spec_key("test", &spec)
 }
