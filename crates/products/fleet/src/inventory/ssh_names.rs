@@ -59,6 +59,7 @@ impl Reader {
     fn read(&mut self, text: &str, depth: usize, include: &mut impl FnMut(&str) -> Vec<String>) {
         for line in text.lines() {
             let (keyword, arguments) = split(line);
+            // Keywords have no case, arguments have (ssh_config(5)).
             if keyword.eq_ignore_ascii_case("host") {
                 arguments.into_iter().for_each(|name| self.add(name));
             } else if keyword.eq_ignore_ascii_case("include") && depth < DEPTH_MAX {

@@ -124,6 +124,7 @@ pub(super) fn client(run: RunId, task: &ArmTask, local: IpAddr) -> String {
     }
 
     if task.dscp > 0 {
+        // `-S` is the whole TOS byte, whose upper six bits are the DSCP (RFC 2474, section 3).
         add(format_args!(" -S {}", task.dscp << 2));
     }
 
@@ -138,6 +139,8 @@ pub(super) fn kill(pid: u32) -> String {
 
 /// iperf3 in the background, which ends itself after this time; its output is marked.
 fn started(run: RunId, task: &ArmTask, seconds: u64, options: &str) -> String {
+    // `$$` of a subshell is the number of its parent, so a child prints its own `$PPID`. Without
+    // /dev/null iperf3 could read the commands of the shell.
     let id = task.task;
     format!(
         "{{ ( echo LRP $(exec sh -c 'echo $PPID'); exec $t -k 1 {seconds} env LINERATE_RUN={run} iperf3 {options} ) 2>&1; echo LRX $?; }} </dev/null | while IFS= read -r l; do printf '%s\\n' \"LRT {id} $l\"; done &"
