@@ -188,7 +188,7 @@ fn fill(path: &Path) -> Result<(), StoreError> {
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY)?;
-    // Off by default in each connection (sqlite.org/foreignkeys.html).
+    // SQLite's own default is off, in each connection (sqlite.org/foreignkeys.html).
     connection.pragma_update(None, "foreign_keys", true)?;
 
     // Reads the file for the first time.

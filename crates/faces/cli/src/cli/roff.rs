@@ -160,9 +160,9 @@ fn escape(text: &str) -> String {
 
         for c in line.chars() {
             match c {
+                '\\' => escaped.push_str(r"\e"),
                 // Unescaped, these print as hyphens, typographic quotes and accents
                 // (groff_char(7)).
-                '\\' => escaped.push_str(r"\e"),
                 '-' => escaped.push_str(r"\-"),
                 '\'' => escaped.push_str(r"\(aq"),
                 '`' => escaped.push_str(r"\(ga"),

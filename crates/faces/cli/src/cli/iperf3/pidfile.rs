@@ -59,7 +59,6 @@ fn write(path: &Path) -> io::Result<()> {
 fn read(path: &Path) -> Option<i32> {
     let content = file_system::read_bytes(path, CONTENT_MAX_BYTES).ok()?;
     let text = std::str::from_utf8(&content).ok()?;
-    // The original writes the terminating NUL of the number as well.
     text.trim_matches(|c: char| c == '\0' || c.is_whitespace())
         .parse()
         .ok()

@@ -66,7 +66,7 @@ impl Lease {
                 RETRY
             })
             .await;
-            // The broker may count from the begin of the request, so this end does too.
+            // Counted from the begin of the request: the broker's time ends no earlier.
             let begun = Instant::now();
 
             match self.store.update(KEY, self.holder.clone(), revision).await {
