@@ -1,4 +1,4 @@
-//! How fast is this path really, and what is holding it back?
+//! The program `linerate`, which measures how fast a path is and what limits it.
 //!
 //! One binary with several command lines: its own, and those of programs that it can replace.
 
