@@ -146,7 +146,7 @@ impl Block {
         })
     }
 
-    /// The same, never wrapped or shortened.
+    /// As [`Self::entry`], never wrapped or shortened.
     pub fn verbatim(label: &str, width: usize, text: impl Into<String>) -> Self {
         Self::Entry(Entry {
             label: format!("{label:<width$}"),

@@ -26,7 +26,7 @@ pub struct Chart {
 
 /// One axis.
 pub struct Axis {
-    /// What, in which unit.
+    /// The quantity and its unit.
     pub label: Cow<'static, str>,
     /// Scale of its values.
     pub scale: Scale,
@@ -140,13 +140,13 @@ impl Axis {
         }
     }
 
-    /// The same axis, written at these values.
+    /// Sets the values that are written at the axis.
     pub fn at(mut self, ticks: impl IntoIterator<Item = f64>) -> Self {
         self.ticks = ticks.into_iter().collect();
         self
     }
 
-    /// The same axis with these ends.
+    /// Sets the ends of the axis.
     pub fn between(mut self, low: f64, high: f64) -> Self {
         self.range = Some((low, high));
         self

@@ -273,7 +273,7 @@ fn labelled(label: &str, lines: &[String]) -> Vec<Block> {
         .collect()
 }
 
-/// What the long report adds to a finding.
+/// Details of a finding, in the long report only.
 fn details(finding: &Finding) -> Vec<Block> {
     let seen = |seen: &Evidence| match seen.value.as_str() {
         "" => seen.fact.clone(),
@@ -333,6 +333,7 @@ fn others_in_short(
 ) -> Vec<Block> {
     let mut lines: Vec<(&Finding, String)> = Vec::new();
     for finding in others {
+        // One cause on several devices takes one line.
         let is_alike = |known: &Finding| {
             known.id == finding.id && first_metric(known) == first_metric(finding)
         };

@@ -63,6 +63,8 @@ pub fn content(state: &LiveState, now_ns: u64) -> String {
 /// Data of an event of the stream: the content as one JSON string.
 #[must_use]
 pub fn event(state: &LiveState, now_ns: u64) -> String {
+    // JSON escapes line ends, which would end the field (server-sent events, HTML Living Standard
+    // 9.2).
     let content = serde_json::Value::from(content(state, now_ns));
     format!("data: {content}\n\n")
 }

@@ -79,9 +79,9 @@ impl Output {
         Ok(Self::direct(Streams::file(path)?))
     }
 
-    /// The same streams for a server: a thread of its own writes, through a bounded queue. No call
-    /// waits for a reader or a disk and none fails. What cannot be written is dropped, and a later
-    /// line counts it.
+    /// Streams of a server, as [`Self::log_file`] or the standard ones: a thread of its own writes,
+    /// through a bounded queue. No call waits for a reader or a disk and none fails. What cannot be
+    /// written is dropped, and a later line counts it.
     ///
     /// `log_file` is appended to if there is one, otherwise the standard streams are used. To be
     /// called after the process has become a daemon, because threads do not survive that.
@@ -101,7 +101,7 @@ impl Output {
         )
     }
 
-    /// The same with streams of the caller.
+    /// As [`Self::for_server`], with streams of the caller.
     ///
     /// # Errors
     /// The operating system's, when there can be no thread.
@@ -228,10 +228,12 @@ impl Stream {
         }
 
         if self.is_torn {
+            // The line that was cut by a full disk ends here, so that the next one is whole.
             self.writer.write_all(b"\n")?;
             self.is_torn = false;
         }
 
+        // `write_all` does not return how much was written before an error.
         let mut left = text.as_bytes();
         while !left.is_empty() {
             match self.writer.write(left) {

@@ -9,7 +9,7 @@ pub fn begin(title: &str) -> String {
     begin_with(title, &policy)
 }
 
-/// The same with these elements in the head.
+/// As [`begin`], with these elements in the head.
 pub fn begin_with(title: &str, head: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \

@@ -36,12 +36,12 @@ impl Progress {
         }
     }
 
-    /// Whether text can be replaced.
+    /// Text can be replaced.
     pub fn is_terminal(&self) -> bool {
         self.verbosity == Verbosity::Terminal
     }
 
-    /// Whether nothing is written.
+    /// Nothing is written.
     pub fn is_silent(&self) -> bool {
         self.verbosity == Verbosity::Silent
     }
@@ -82,7 +82,7 @@ fn write(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// What the standard output can show.
+/// Style that the standard output can show.
 pub fn style() -> Style {
     let columns = terminal_columns(io::stdout()).unwrap_or(Style::PLAIN.columns);
     Style {

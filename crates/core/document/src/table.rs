@@ -47,7 +47,7 @@ impl Cell {
         }
     }
 
-    /// The same cell, coloured in HTML by a share from 0 to 1.
+    /// Colours the cell in HTML by a share from 0 to 1.
     pub fn heated(self, heat: Option<f64>) -> Self {
         Self { heat, ..self }
     }
@@ -157,7 +157,7 @@ impl Table {
         line(self.columns.iter().map(|column| column.head.as_str())) + &self.csv_rows()
     }
 
-    /// The same without the heads.
+    /// As [`Self::csv`], without the heads.
     pub fn csv_rows(&self) -> String {
         self.rows
             .iter()
@@ -360,6 +360,7 @@ fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
 
     for (place, width) in widths.iter().enumerate().skip(1) {
         if used + GAP + width > LINE_CHARS && used > GAP + first {
+            // Each block repeats the first column, which names the rows.
             blocks.push(vec![0]);
             used = GAP + first;
         }

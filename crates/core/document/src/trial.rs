@@ -2,7 +2,7 @@
 
 use crate::numbers::{digits, rate};
 
-/// What arrived in one test.
+/// Data that arrived in one test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Received {
     /// Payload at the receiver in bit/s.

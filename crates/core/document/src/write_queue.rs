@@ -98,6 +98,7 @@ impl WriteQueue {
         state.queued_bytes += message.text().len();
         state.messages.push_back(message);
 
+        // Only a writer that waits needs the system call of a wake-up (futex(2)).
         if std::mem::take(&mut state.is_idle) {
             self.shared.filled.notify_one();
         }
@@ -143,6 +144,7 @@ impl Shared {
                 }
             }
 
+            // A notice can be written only where reports can be written again.
             if is_report_written && quiet_until.is_none_or(|t| Instant::now() >= t) {
                 let is_announced = self.announce_dropped(&mut write, notice);
                 quiet_until = is_announced.then(|| Instant::now() + NOTICE_PAUSE);

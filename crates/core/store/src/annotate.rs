@@ -1,4 +1,4 @@
-//! What users add to runs: labels, notes, baselines. Records themselves never change.
+//! Annotations of runs: labels, notes, baselines. Records themselves never change.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -80,6 +80,7 @@ impl Store {
             put_label(&*transaction, row, &label.key, &label.value)?;
         }
 
+        // The count includes labels that were there; without a commit nothing changes.
         if self.labels(row)?.len() > MAX_LABELS {
             return Err(StoreError::Label(
                 run.short(),

@@ -21,7 +21,7 @@ pub enum StoreError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// Kind of the file that was found.
         what: &'static str,
     },
     /// A newer version of the program made it.
@@ -105,7 +105,7 @@ impl From<StoreError> for RunError {
 }
 
 impl StoreError {
-    /// Whether a name or an option of the user is wrong, as opposed to the store.
+    /// A name or an option of the user is wrong, as opposed to the store.
     #[must_use]
     pub const fn is_usage(&self) -> bool {
         matches!(
@@ -114,7 +114,7 @@ impl StoreError {
         )
     }
 
-    /// Whether another process wrote for longer than this one waits.
+    /// Another process wrote for longer than this one waits.
     pub(crate) fn is_locked(&self) -> bool {
         match self {
             Self::Sqlite(error) => {

@@ -15,7 +15,7 @@ use crate::{Store, StoreError};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Filter {
-    /// Of this kind.
+    /// Kind of the run.
     pub kind: Option<RunKind>,
     /// In this state.
     pub state: Option<RunState>,
@@ -31,13 +31,13 @@ pub struct Filter {
     pub since_ms: Option<u64>,
     /// Started before this time, in ms since 1970.
     pub before_ms: Option<u64>,
-    /// Of this path and this specification ([`linerate_model::record::RunPath`]).
+    /// Keys of the path and of the specification ([`linerate_model::record::RunPath`]).
     pub keys: Option<(String, String)>,
     /// Not imported from another program's report.
     pub measured_here: bool,
     /// Order.
     pub sort: Sort,
-    /// At most so many.
+    /// Most runs of the list.
     pub limit: Option<u32>,
 }
 

@@ -79,6 +79,7 @@ impl Store {
     }
 
     fn ids_ending(&self, end: &str) -> Result<Vec<RunId>, StoreError> {
+        // So checked, the end of an id has no wildcards of LIKE.
         if end.len() < 4
             || !end
                 .bytes()
@@ -134,7 +135,7 @@ impl Store {
     }
 }
 
-/// Whether a name means a file: it has a `/` or a `.`.
+/// A name means a file: it has a `/` or a `.`.
 #[must_use]
 pub fn is_file_name(name: &str) -> bool {
     name.contains(['/', '.']) && !name.starts_with("label:")

@@ -17,7 +17,7 @@ pub struct RunProcess {
 }
 
 impl Store {
-    /// The process that writes a run; `None` of a run that is over.
+    /// The process that writes a run; `None` of a run that has ended.
     ///
     /// # Errors
     /// What the database reports.
@@ -43,8 +43,8 @@ pub(crate) fn this_process() -> String {
     format!("{} {pid} {}", boot(), start_time(pid).unwrap_or_default())
 }
 
-/// Whether the process certainly ended. Processes of other hosts, which share a network file
-/// system, are not known.
+/// The process certainly ended. Processes of other hosts, which share a network file system, are
+/// not known.
 pub(crate) fn has_ended(owner: &str) -> bool {
     let here = boot();
     let host = here.split(' ').next();

@@ -155,6 +155,7 @@ fn state_directory_of(variable: impl Fn(&str) -> Option<OsString>) -> Result<Pat
                 .to_owned(),
         )
     });
+    // A relative path is invalid and ignored (XDG Base Directory Specification).
     let absolute = |path: &PathBuf| path.is_absolute();
     let of_user = || {
         variable("XDG_STATE_HOME")

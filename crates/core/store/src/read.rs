@@ -155,6 +155,7 @@ impl Store {
         let mut measures = Vec::new();
         self.database
             .query(query, &params![row, no], &mut |found| {
+                // A newer version writes measures that this one does not know.
                 let Ok(name) = found.get::<String>(0)?.parse::<MeasureName>() else {
                     return Ok(());
                 };

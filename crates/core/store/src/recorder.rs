@@ -14,7 +14,7 @@ use crate::{Place, Store, StoreError, spool};
 
 /// Trials and records that may wait for the writer.
 const QUEUE: usize = 256;
-/// How often the space of the store is determined.
+/// Time between two measurements of the space of the store.
 const SIZE_EVERY: Duration = Duration::from_secs(10);
 
 /// The trials of a record that are not kept in it: each call begins at the first one. A run of many
@@ -31,7 +31,7 @@ pub struct Recorder {
     counts: Arc<Counts>,
 }
 
-/// What became of the records of a process.
+/// Counts of the records of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// Records in the store.
@@ -133,13 +133,13 @@ impl Recorder {
         }
     }
 
-    /// What became of the records so far.
+    /// Counts of the records so far.
     #[must_use]
     pub fn recorded(&self) -> Recorded {
         self.counts.read()
     }
 
-    /// The same for another thread.
+    /// As [`Self::recorded`], for another thread.
     pub fn observer(&self) -> impl Fn() -> Recorded + Send + Sync + use<> {
         let counts = Arc::clone(&self.counts);
         move || counts.read()

@@ -30,6 +30,7 @@ pub(crate) fn write(place: &Place, record: &RunRecord) -> Result<(), StoreError>
             file.write_all(&serde_json::to_vec(record)?)?;
             file.sync_all()?;
             fs::rename(&part, &path)?;
+            // The entry of a file needs an fsync of its directory (fsync(2)).
             File::open(&directory)?.sync_all()
         });
     written.map_err(|error| {

@@ -7,7 +7,7 @@ use crate::{Place, StoreError, sqlite, unfinished};
 
 /// Each step leads from one schema version to the next. Steps are never changed after a release.
 pub(crate) const STEPS: [&str; 1] = [include_str!("schema.sql")];
-/// How long a writer waits for another one.
+/// Longest wait of a writer for another one.
 pub(crate) const BUSY: Duration = Duration::from_secs(5);
 
 /// A database of runs.

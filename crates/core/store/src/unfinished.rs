@@ -63,7 +63,7 @@ fn remove_in(directory: &Path, is_base: impl Fn(&str) -> bool) {
     }
 }
 
-/// What such a file would have become, and the process that wrote it.
+/// The name that such a file would have received, and the process that wrote it.
 fn parts(name: &str) -> Option<(&str, u32)> {
     let (base, rest) = name.rsplit_once(NEW)?;
     let (pid, rest) = rest.split_once('-')?;

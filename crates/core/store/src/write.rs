@@ -13,7 +13,7 @@ use crate::database::{Database, params};
 use crate::encoding::{Packed, series};
 use crate::{Store, StoreError, owner};
 
-/// What became of a record that may be known already.
+/// Outcome of saving a record that may be known already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
     /// It was not known.
@@ -156,6 +156,7 @@ impl Store {
     /// Runs whose process ended while it wrote them keep their trials and become
     /// [`RunState::Ended`].
     pub(crate) fn mark_ended(&self) -> Result<(), StoreError> {
+        // Most histories have none, and a search alone does not wait for other writers.
         if self.orphans()?.is_empty() {
             return Ok(());
         }
@@ -164,6 +165,7 @@ impl Store {
         // Looked for again: the process may have written its end before it ended.
         for row in self.orphans()? {
             let reason = "its process ended without a result".to_owned();
+            // A damaged record cannot be written again; its row has to end all the same.
             let Ok((mut record, _)) = self.load_row(row) else {
                 let statement =
                     "UPDATE run SET state = 'ended', reason = $1, owner = NULL WHERE id = $2";
@@ -253,6 +255,7 @@ pub(crate) fn put_row(database: &dyn Database, record: &RunRecord) -> Result<i64
         .max();
     let (measure, value) = record.primary().unzip();
 
+    // Trials of a large run are added one by one: the count of its record may be lower.
     let statement = "INSERT INTO run (run_id, kind, state, reason, title, started_ms, elapsed_ns, \
                      tool, version, path_key, spec_key, client, server, watch, source_key, \
                      severity, trials, primary_measure, primary_value, owner) VALUES ($1, $2, $3, \

@@ -69,7 +69,7 @@ impl Kept {
         self.0.as_ref().map_or(ptr::null(), |text| text.as_ptr())
     }
 
-    /// What is stored.
+    /// The stored text.
     #[must_use]
     pub fn get(&self) -> Option<&str> {
         self.0.as_ref()?.to_str().ok()

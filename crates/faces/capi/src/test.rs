@@ -1,4 +1,4 @@
-//! A test with its options and what its last run brought.
+//! A test with its options and the result of its last run.
 
 use std::ffi::{OsString, c_char, c_int};
 use std::io;
@@ -26,7 +26,7 @@ pub struct Test {
     last: Mutex<Last>,
 }
 
-/// Whether a run is on its way, and how it is ended.
+/// The active run and the handle that ends it.
 #[derive(Default)]
 struct Running {
     handle: Option<StopHandle>,
@@ -34,7 +34,7 @@ struct Running {
     is_stopped: bool,
 }
 
-/// What the last run brought.
+/// Result of the last run.
 #[derive(Default)]
 struct Last {
     result: Kept,

@@ -1,6 +1,6 @@
-//! How fast is this path really, and what is holding it back?
+//! The program `linerate`, which measures how fast a path is and what limits it.
 //!
-//! One binary with several command lines: its own, and those of programs it can stand in for.
+//! One binary with several command lines: its own, and those of programs that it can replace.
 
 #![forbid(unsafe_code)]
 
@@ -34,8 +34,7 @@ fn dispatch(argv: &[OsString]) -> Outcome {
     match (argv0::dialect(program), words) {
         (Dialect::Iperf3, words) => cli::iperf3::main(program, words),
         (Dialect::Iperf2, words) => cli::iperf2::main(program, words),
-        // Everything behind the word belongs to the dialect, so the native parser must not look at
-        // it.
+        // Everything behind the word belongs to the dialect, so the native parser must not read it.
         (Dialect::Native, [first, words @ ..]) if first == "iperf3" => {
             cli::iperf3::main(first, words)
         }

@@ -198,7 +198,7 @@ fn help_and_version_go_where_the_release_sends_them() {
     }
 }
 
-/// What a row of the table below expects.
+/// Expected answer of a row of the table below.
 enum Answer {
     /// This on stderr, this exit code, no test.
     Ended(&'static str, i32),

@@ -63,7 +63,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("w-1G", "-w 1G"),
 ];
 
-/// The same for command lines that are in order and fail only without a listener.
+/// Command lines that are in order and fail only without a listener.
 const NO_LISTENER: &[(&str, &str)] = &[
     ("F-missing", "-F nosuchfile"),
     ("M-10000", "-M 10000"),
@@ -114,7 +114,7 @@ fn assert_recorded(case: &str, output: &Output) {
     assert!(output.stdout.is_empty(), "{case}");
 }
 
-/// What a row of the table below expects.
+/// Expected answer of a row of the table below.
 enum Answer {
     /// The version on stdout and success.
     Version,

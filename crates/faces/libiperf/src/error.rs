@@ -27,7 +27,7 @@ pub(crate) fn fail(mut failure: Failure) -> i32 {
     -1
 }
 
-/// The same for a failure without a cause.
+/// As [`fail`], for a failure without a cause.
 pub(crate) fn fail_with(code: ErrorCode) -> i32 {
     fail(code.failure(None))
 }

@@ -62,13 +62,14 @@ impl Settings {
         let idle_s = bounded(self.idle_timeout_s, 0..=DAY_S, ErrorCode::IdleTimeout)?;
         let mut spec = self.parsed.server.clone();
         spec.local = self.local(&self.parsed.server.local)?;
+        // iperf_run_server of iperf_api.h serves one test; callers repeat it.
         spec.one_off = true;
         spec.idle_timeout = (idle_s > 0).then(|| seconds(idle_s));
         spec.auth = self.auth()?;
         Ok(spec)
     }
 
-    /// How reports look.
+    /// Format of the reports.
     pub(crate) fn output(&self) -> OutputOptions {
         let format = self.timestamp_format.get().unwrap_or("%c ").to_owned();
         let parsed = self.parsed.output.clone();
@@ -151,6 +152,7 @@ impl Settings {
     fn end(&self) -> Result<EndCondition> {
         let duration_s = bounded(self.duration_s, 0..=DAY_S, ErrorCode::Duration)?;
         match (self.bytes.min(AMOUNT_MAX), self.blocks.min(AMOUNT_MAX)) {
+            // As `-t 0` of iperf3: the test has no end.
             (0, 0) if duration_s == 0 => Ok(EndCondition::Unlimited),
             (0, 0) => Ok(EndCondition::Duration(seconds(duration_s))),
             (bytes, 0) => Ok(EndCondition::Bytes(bytes)),
@@ -168,6 +170,7 @@ impl Settings {
             (Transport::Udp, true) => {
                 bounded(self.block_len_bytes, DATAGRAM_LEN, ErrorCode::UdpBlockSize)
             }
+            // The engine takes the segment size of the path, as iperf3 does without `-l`.
             (Transport::Udp, false) => Ok(0),
             (_, true) => bounded(self.block_len_bytes, BLOCK_LEN, ErrorCode::BlockSize),
             (Transport::Tcp, false) => Ok(128 * 1024),

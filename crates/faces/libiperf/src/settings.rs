@@ -1,4 +1,4 @@
-//! What the functions of the interface set, as they set it. Values are checked when a test runs.
+//! Values that the functions of the interface set, unchanged. Values are checked when a test runs.
 
 use std::ffi::{c_char, c_int};
 
@@ -65,7 +65,7 @@ pub(crate) struct Settings {
     /// A name of temporary files, which this library does not need.
     pub(crate) template: Kept,
     pub(crate) login: Login,
-    /// What `iperf_parse_arguments` read and has no function of its own.
+    /// Values that `iperf_parse_arguments` read and that have no function of their own.
     pub(crate) parsed: Parsed,
 }
 

@@ -1,4 +1,4 @@
-//! Serves iperf3 clients of this host on a free port, until the test of one client is over.
+//! Serves iperf3 clients of this host on a free port, until the test of one client has ended.
 //!
 //! `cargo run --example server`; `iperf3 -c 127.0.0.1 -p PORT` would be another client.
 #![allow(clippy::print_stdout)]

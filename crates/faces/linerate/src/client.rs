@@ -15,13 +15,13 @@ use crate::diagnose::run_client;
 /// Longest time to set up the control connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How a test ended that was reported.
+/// Outcome of a test that was reported.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Reported {
     /// An error of the test, as in the result of [`Client::run`], or of the writer.
     pub outcome: Result<(), Failure>,
-    /// What limited a test that was observed.
+    /// Limits of a test that was observed.
     pub diagnosis: Option<Diagnosis>,
 }
 
@@ -55,7 +55,7 @@ impl Client {
         self.observe(&mut (), interrupts)
     }
 
-    /// The same; `sink` receives every event as it happens: streams, intervals, totals.
+    /// As [`Self::run`]; `sink` receives every event as it happens: streams, intervals, totals.
     pub fn observe(&self, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> ClientResult {
         traced(client::run(&self.spec, sink, interrupts))
     }

@@ -1,4 +1,4 @@
-//! Whether runs that were kept are worse than others.
+//! Comparison of runs in the history: worse, the same or better.
 
 pub use linerate_history::run::compare::{CompareSpec, Compared};
 use linerate_http::conclude::study_differences;

@@ -1,5 +1,5 @@
-//! What limits this host, or hosts whose facts were saved. Only [`prove()`] changes settings, and
-//! restores them.
+//! Diagnosis of this host, or of hosts whose facts were saved. Only [`prove()`] changes settings,
+//! and restores them.
 
 mod pasted;
 mod prove;
@@ -45,7 +45,7 @@ pub fn diagnose(query: &Query) -> Result<Diagnosis, Error> {
     Ok(run::diagnose(query, &READERS)?.0)
 }
 
-/// The same of this host, with a record.
+/// As [`diagnose`], of this host and with a record.
 ///
 /// # Errors
 /// As [`diagnose`].

@@ -1,4 +1,5 @@
-//! What runs now, shared between the run, which only writes, and views of it, which take clones.
+//! State of the active runs, shared between the run, which only writes, and views of it, which take
+//! clones.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;

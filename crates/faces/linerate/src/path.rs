@@ -18,13 +18,13 @@ pub(crate) use linerate_path::run::identity;
 pub use linerate_path::run::identity::{forget, host_key_file};
 pub use linerate_path::spec::{IdentityOptions, PathTest, SideProbe, host_and_port};
 
-/// What was found.
+/// Result of the examination of a path.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PathResult {
     /// The report of the last repetition.
     pub report: PathReport,
-    /// What limits the path.
+    /// Limits of the path.
     pub diagnosis: Option<Diagnosis>,
     /// Single probes of the last repetition, where they are wanted.
     pub samples: Vec<SampleSeries>,

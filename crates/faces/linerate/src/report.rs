@@ -38,7 +38,7 @@ pub struct ReportSpec {
     pub stretch: Stretch,
     /// Names and addresses are replaced.
     pub is_anonymous: bool,
-    /// How text may look.
+    /// Style of the text.
     pub style: Style,
 }
 

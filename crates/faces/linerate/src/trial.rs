@@ -95,7 +95,7 @@ fn run_trial(test: TestSpec, port: u16, signals: &Signals) -> Result<Received, F
     received(result.summary.as_ref()).map_err(|text| failure(&text))
 }
 
-/// What the only direction of a test received.
+/// Amount that the only direction of a test received.
 fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
     let ends = || {
         let (summary, flow) = (summary?, summary?.streams.first()?.flow);

@@ -14,7 +14,7 @@ struct Case {
     rule: &'static str,
     /// Parts of the answer: the lines before `OK`, `ALSO` and `UNKNOWN`.
     answer: &'static [&'static str],
-    /// What the report must not say anywhere.
+    /// Texts that the report must not contain.
     never: &'static [&'static str],
 }
 

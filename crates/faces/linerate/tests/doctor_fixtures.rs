@@ -432,7 +432,7 @@ fn comparison_of_two_guests_finds_the_relevant_difference() {
     assert_eq!(comparison.rules_both, ["VIRT-01"]);
 }
 
-/// What the first lines of the report say about cases whose findings alone do not decide that.
+/// First lines of the report, of cases whose findings alone do not decide them.
 #[test]
 fn reports_have_what_was_not_reported_and_what_is_fine() {
     for (id, contains, lacks) in [

@@ -13,7 +13,7 @@ use linerate_document::Style;
 use linerate_store::{Place, Store};
 
 const RUNS: u64 = 100_000;
-/// Every so many runs one belongs to the path of the trend.
+/// Number of paths; the runs of one of them are those of the trend.
 const PATHS: u64 = 20;
 
 fn run(number: u64) -> RunRecord {

@@ -27,14 +27,14 @@ fn path(input: &str) -> String {
     directory().join(input).to_string_lossy().into_owned()
 }
 
-/// What `linerate doctor --from FILE` answers.
+/// Answer of `linerate doctor --from FILE`.
 struct Answer {
     input: &'static str,
     /// Name of the verdict.
     verdict: &'static str,
     /// Parts of the lines before `OK`, `ALSO` and `UNKNOWN`.
     parts: &'static [&'static str],
-    /// What the report must not say anywhere.
+    /// Texts that the report must not contain.
     never: &'static [&'static str],
 }
 

@@ -100,7 +100,8 @@ fn stop() -> StopHandle {
     StopHandle::new().expect("a descriptor")
 }
 
-/// What a process holds (proc_pid_task(5), proc_pid_fd(5), proc_pid_status(5)).
+/// Threads, descriptors and signal masks of a process (proc_pid_task(5), proc_pid_fd(5),
+/// proc_pid_status(5)).
 #[derive(Debug, PartialEq, Eq)]
 struct Held {
     threads: usize,
@@ -126,8 +127,8 @@ impl Held {
         }
     }
 
-    /// What the process holds once it is this much, at the latest after 5 s: the kernel removes a
-    /// thread a moment after it was joined.
+    /// Waits until the process holds this much, for 5 s at most, and returns its use: the kernel
+    /// removes a thread a moment after it was joined.
     fn wait_for(&self) -> Self {
         let deadline = Instant::now() + Duration::from_secs(5);
         loop {

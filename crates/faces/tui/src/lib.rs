@@ -28,7 +28,7 @@ pub const COLUMNS_MIN: u16 = 40;
 /// Smallest terminal that a screen fits.
 pub const ROWS_MIN: u16 = 10;
 
-/// How a screen is shown.
+/// Presentation of a screen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct View {
     /// Characters per line.
@@ -37,9 +37,9 @@ pub struct View {
     pub rows: u16,
     /// Time since the view began in ns.
     pub now_ns: u64,
-    /// What the terminal can draw with.
+    /// Characters that the terminal can draw with.
     pub glyphs: Glyphs,
-    /// Whether states have colours; they are words, too.
+    /// States have colours; they are words, too.
     pub is_coloured: bool,
     /// The state is no longer the newest one.
     pub is_paused: bool,

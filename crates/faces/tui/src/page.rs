@@ -8,7 +8,7 @@ use ratatui_core::text::{Line, Span};
 
 use crate::View;
 
-/// What a piece of text is; colours only repeat what the words say.
+/// Role of a piece of text; colours only repeat what the words say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,

@@ -1,4 +1,4 @@
-//! A sweep: how far it is, the run that goes on, and every setting so far.
+//! A sweep: how far it is, the active run, and every setting so far.
 
 use linerate_document::sparkline;
 use linerate_model::live::{LiveLevel, LiveSweep, LiveTest};

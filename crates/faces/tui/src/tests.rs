@@ -31,7 +31,7 @@ fn view((columns, rows): (u16, u16)) -> View {
     }
 }
 
-/// What a terminal shows, line by line.
+/// Screen of a terminal, line by line.
 fn shown(state: &LiveState, view: View) -> String {
     let screen = screen(state, view);
     let mut terminal = TestBackend::new(view.columns, view.rows);

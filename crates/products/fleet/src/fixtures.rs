@@ -47,7 +47,7 @@ pub(crate) fn mesh(count: usize) -> FleetPlan {
     }
 }
 
-/// The same with racks of `size` hosts, `r0`, `r1` …, each with an uplink of `crossing` pairs.
+/// As [`mesh`], with racks of `size` hosts, `r0`, `r1` …, each with an uplink of `crossing` pairs.
 pub(crate) fn racked(count: usize, size: usize, crossing: u32) -> FleetPlan {
     let mut plan = mesh(count);
     for (at, host) in plan.hosts.iter_mut().enumerate() {
@@ -83,17 +83,17 @@ pub(crate) struct FakeNetwork {
     rng: Rng,
     /// Standard deviation of a rate, as a share of it.
     pub(crate) noise: f64,
-    /// What each host can send and receive, in bit/s; others one gigabit.
+    /// Rate that each host can send and receive, in bit/s; others one gigabit.
     pub(crate) sends: BTreeMap<HostId, f64>,
     pub(crate) receives: BTreeMap<HostId, f64>,
-    /// What the link of each host can carry, in bit/s; others unknown.
+    /// Rate that the link of each host can carry, in bit/s; others unknown.
     pub(crate) links_bps: BTreeMap<HostId, f64>,
-    /// What each source and sink can exchange, in bit/s; others any rate.
+    /// Rate that each source and sink can exchange, in bit/s; others any rate.
     pub(crate) pairs: BTreeMap<(HostId, HostId), f64>,
     /// Rack of each host, and the rate of each uplink in bit/s.
     pub(crate) racks: BTreeMap<HostId, String>,
     pub(crate) uplink_bps: f64,
-    /// What all tests of a round have together, in bit/s, and the busiest CPU meanwhile.
+    /// Rate of all tests of a round together, in bit/s, and the busiest CPU meanwhile.
     pub(crate) core_bps: f64,
     pub(crate) cpu: f64,
     /// While this host has a test, no other has more than 100 Mbit/s.

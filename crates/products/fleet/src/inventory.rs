@@ -47,7 +47,7 @@ pub struct Inventory {
     pub name: Option<String>,
     /// Ports of tests.
     pub ports: Ports,
-    /// Whether tests may share a port of a host with the control path.
+    /// Relation of the tests to the control path: on shared ports or separate.
     pub control: Control,
     /// Racks by name.
     pub racks: BTreeMap<String, Rack>,
@@ -77,7 +77,7 @@ pub enum Control {
     Shared,
 }
 
-/// What connects a rack with the others.
+/// A rack and its link to the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rack {
     /// Rate of the uplink.
@@ -94,7 +94,7 @@ pub struct Host {
     /// Line of the inventory; `None` where the format has none.
     #[serde(skip)]
     pub line: Option<usize>,
-    /// How it is reached.
+    /// The way to the host.
     pub reach: Reach,
     /// Its rack.
     pub rack: Option<String>,
@@ -104,7 +104,7 @@ pub struct Host {
     pub paths: BTreeMap<String, IpAddr>,
 }
 
-/// How a host is reached.
+/// The way to a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
@@ -120,7 +120,7 @@ pub enum Reach {
 pub struct InventoryError {
     /// Line, from 1; `None` where it is not known.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     pub text: String,
 }
 

@@ -38,7 +38,7 @@ use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
 pub use progress::{Announced, FleetLive, PairRate, announcement, live, progress_line};
 
-/// What the coordinator knows about a run beside its plan and its outcome.
+/// Facts of a run that the coordinator knows beside its plan and its outcome.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunFacts {
     /// Id of the run, where it is stored.
@@ -171,10 +171,10 @@ fn record_blocks(run: &FleetRun, trials: &[Trial], is_page: bool) -> Vec<Block> 
         .collect()
 }
 
-/// How much a report shows.
+/// Depth of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Depth {
-    /// What most readers need.
+    /// The parts that most readers need.
     Short,
     /// All of it.
     Long,

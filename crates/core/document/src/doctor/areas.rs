@@ -1,4 +1,4 @@
-//! What was checked and is fine, and what could not be checked, by area.
+//! Areas that were checked and are fine, and areas that could not be checked.
 
 use std::collections::BTreeSet;
 
@@ -130,7 +130,7 @@ fn is_suspect(diagnosis: &Diagnosis, area: &[&str]) -> bool {
     { serious }.any(|finding| is_of(area, &finding.id))
 }
 
-/// Whether lines about the area were not understood.
+/// Lines about the area were not understood.
 fn is_unread(diagnosis: &Diagnosis, area: &[&str]) -> bool {
     diagnosis
         .unread_subjects
@@ -138,7 +138,7 @@ fn is_unread(diagnosis: &Diagnosis, area: &[&str]) -> bool {
         .any(|prefix| area.contains(&prefix.as_str()))
 }
 
-/// Whether some rule of the area applied to these hosts and had its facts.
+/// Some rule of the area applied to these hosts and had its facts.
 fn is_decided(diagnosis: &Diagnosis, area: &[&str]) -> bool {
     diagnosis
         .findings
@@ -166,7 +166,7 @@ fn undecided(diagnosis: &Diagnosis, id: &str) -> Option<(&'static str, usize)> {
     (!is_decided(diagnosis, area)).then_some((name, facts.len()))
 }
 
-/// What a missing fact is about; `None` for what a note, another test or another host has.
+/// The subject of a missing fact; `None` for what a note, another test or another host has.
 fn fact_name(diagnosis: &Diagnosis, key: &str) -> Option<&'static str> {
     if key == "counters over a window" {
         return Some("load over time");

@@ -1,4 +1,4 @@
-//! What is fine and what could not be checked.
+//! Checks that found nothing, and checks that lacked facts.
 
 use linerate_model::finding::Diagnosis;
 

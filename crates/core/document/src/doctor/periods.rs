@@ -1,4 +1,4 @@
-//! What limited over time.
+//! Limits of a test over time.
 
 use linerate_model::finding::LimitPeriod;
 use linerate_model::limit::limit_name;

@@ -6,7 +6,7 @@ use linerate_model::finding::Evidence;
 use crate::number::general;
 use crate::numbers::{digits, scaled};
 
-/// What was read, in words; `None` for a fact that is no metric.
+/// The metric that was read, in words; `None` for a fact that is no metric.
 pub(super) fn metric(evidence: &Evidence) -> Option<String> {
     let Evidence {
         fact,

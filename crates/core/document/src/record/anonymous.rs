@@ -41,7 +41,7 @@ pub fn anonymized(record: &RunRecord) -> RunRecord {
     serde_json::from_str(&value.to_string()).unwrap_or_else(|_| without_names(&copy))
 }
 
-/// What a record has beside names, addresses and texts.
+/// The record without names, addresses and texts.
 fn without_names(record: &RunRecord) -> RunRecord {
     let started_at = record.started_at.clone();
     let mut bare = RunRecord::new(
@@ -61,7 +61,7 @@ fn without_names(record: &RunRecord) -> RunRecord {
     bare
 }
 
-/// What each name and address becomes.
+/// Replacement of each name and address.
 #[derive(Default)]
 struct Names {
     hosts: BTreeMap<String, String>,

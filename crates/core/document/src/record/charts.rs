@@ -319,6 +319,7 @@ fn limits(trial: &Trial, stretch: Stretch) -> Option<Panel> {
         let share = |us: f64| (us / time_us).clamp(0.0, 1.0);
         let (window, buffer, busy_share) =
             (share(of(&window)), share(of(&buffer)), share(busy.value));
+        // The kernel counts the time at both limits as busy (tcp_get_info_chrono_stats).
         let network = (busy_share - window - buffer).max(0.0);
         let mut below = 0.0;
 

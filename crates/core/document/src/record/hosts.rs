@@ -1,4 +1,4 @@
-//! What is known of the hosts of a run.
+//! Facts of the hosts of a run.
 
 use linerate_model::record::{HostPart, RunRecord};
 use linerate_model::snapshot::Fact;

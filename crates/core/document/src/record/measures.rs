@@ -9,7 +9,7 @@ use linerate_model::stats::{median, median_interval, range};
 use crate::numbers::{MISSING, digits};
 use crate::table::{Cell, Table};
 
-/// How sure an interval of a median is.
+/// Confidence of the interval of a median.
 const CONFIDENCE: f64 = 0.95;
 
 /// Measures that answer what a run was made for; the first one that was measured does.
@@ -96,7 +96,7 @@ impl<'a> Values<'a> {
         )
     }
 
-    /// Of a run with several settings that with the best median: `streams 4: 941.3 Mbit/s ...`
+    /// The setting with the best median, of a run with several: `streams 4: 941.3 Mbit/s ...`
     pub(super) fn best(&self) -> Option<String> {
         let settings = self.settings();
         let sign = if self.info.better == Better::Less {

@@ -31,7 +31,7 @@ pub struct ProductReport {
 }
 
 impl ProductReport {
-    /// Of no product.
+    /// Report of a record that belongs to no product.
     pub const NONE: Self = Self {
         name: |_| None,
         answers: |_| None,

@@ -221,9 +221,7 @@ fn run(
         blocks.extend(crate::doctor::blocks(diagnosis, false));
     }
 
-    match &record.body {
-        _ => blocks.extend((product.blocks)(record, has_charts).unwrap_or_default()),
-    }
+    blocks.extend((product.blocks)(record, has_charts).unwrap_or_default());
 
     if has_charts {
         let plots = charts::plots(record, &measures, stretch);
@@ -262,7 +260,7 @@ fn run(
     blocks
 }
 
-/// What the run found; of a run without a result why there is none.
+/// Answers of the run; of a run without a result the reason.
 fn answers(record: &RunRecord, measures: &[Values<'_>], product: ProductReport) -> Vec<String> {
     let reason = record
         .reason
@@ -316,7 +314,7 @@ fn answers(record: &RunRecord, measures: &[Values<'_>], product: ProductReport) 
     }
 }
 
-/// Whether the report of its kind has all trials with what it compares.
+/// The report of its kind has all trials with what it compares.
 pub(super) fn has_own_trials(record: &RunRecord) -> bool {
     match &record.body {
         Body::Sweep(found) => found.is_some(),

@@ -411,7 +411,7 @@ fn settings_have_a_chart_and_no_common_value() {
     );
 }
 
-/// Writes pages to look at into the directory `LINERATE_PAGES`.
+/// Writes pages for inspection into the directory `LINERATE_PAGES`.
 #[test]
 #[ignore = "writes files"]
 fn sample_pages() {

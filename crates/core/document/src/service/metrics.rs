@@ -346,6 +346,7 @@ impl Page {
         );
         for (protocol, histogram) in rates {
             let protocol = label("protocol", protocol);
+            // Buckets of Prometheus are cumulative, and its base unit is the byte.
             let mut below = 0;
 
             for (bound, count) in RATE_BOUNDS_BPS.iter().zip(histogram.buckets) {

@@ -1,5 +1,5 @@
-//! What the golden tests share: the recorded files, the events behind them, and an output that can
-//! be read.
+//! Parts that the golden tests share: the recorded files, the events behind them, and an output
+//! that can be read.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::fs;

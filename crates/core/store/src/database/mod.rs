@@ -1,4 +1,4 @@
-//! What a history needs of its database.
+//! The interface of a history to its database.
 //!
 //! Every statement has one text for all databases. Its parameters `$1…` appear in ascending order:
 //! SQLite numbers them in the order of their first appearance.
@@ -13,7 +13,7 @@ pub(crate) use value::{Row, Value, params};
 
 use crate::StoreError;
 
-/// What a transaction does.
+/// Access of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// All its statements read one state of the database.
@@ -47,7 +47,7 @@ pub(crate) trait Database: fmt::Debug + Send {
     /// Sets how long a writer waits for another one.
     fn set_lock_timeout(&self, timeout: Duration);
 
-    /// Whether the connection ended, so that the database has to be opened again.
+    /// The connection ended, so that the database has to be opened again.
     fn is_closed(&self) -> bool;
 
     /// Faults of the structure, one line each.
@@ -59,7 +59,7 @@ pub(crate) trait Database: fmt::Debug + Send {
     /// Space of the whole database.
     fn size_bytes(&self) -> Result<u64, StoreError>;
 
-    /// Ends the connection and reports what the end brings to light.
+    /// Ends the connection and reports errors that the end reveals.
     fn close(self: Box<Self>) -> Result<(), StoreError>;
 }
 

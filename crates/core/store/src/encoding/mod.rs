@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::StoreError;
 use crate::database::Row;
 
-/// No stored value is larger: a record has at most so many bytes.
+/// No stored value is larger: a record has at most this number of bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// A deflated value.
@@ -54,6 +54,7 @@ impl Packed {
 
     /// The bytes, after the checksum is verified.
     pub(crate) fn bytes(&self, what: &dyn Fn() -> String) -> Result<Vec<u8>, StoreError> {
+        // Over the deflated bytes, so that no damaged value is inflated.
         if checksum(&self.blob) != self.checksum {
             return Err(StoreError::damaged(what(), "wrong checksum"));
         }
@@ -64,6 +65,7 @@ impl Packed {
         let Some(size) = size else {
             return Err(StoreError::damaged(what(), "larger than 64 MiB"));
         };
+        // A byte beyond the size shows a longer value without inflating all of it.
         let mut bytes = Vec::new();
         let read = DeflateDecoder::new(&*self.blob)
             .take(size + 1)

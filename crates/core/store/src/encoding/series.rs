@@ -25,6 +25,7 @@ pub(crate) struct Group {
 
 /// All series in their order, neighbours together where they fit.
 pub(crate) fn groups(series: &[Series]) -> impl Iterator<Item = Group> {
+    // The names of a group are one column of text, separated by commas.
     let fits = |a: &Series, b: &Series| {
         (&a.of, a.way, a.is_thinned, &a.times) == (&b.of, b.way, b.is_thinned, &b.times)
             && a.values.len() == b.values.len()
@@ -181,6 +182,7 @@ fn integer(value: f64) -> Option<i64> {
         reason = "the comparison recognises every loss"
     )]
     let integer = value as i64;
+    // From 2^53 on a double skips integers.
     (integer.unsigned_abs() < 1 << 53 && (integer as f64).to_bits() == value.to_bits())
         .then_some(integer)
 }
@@ -202,6 +204,7 @@ fn put_deltas(bytes: &mut Vec<u8>, values: impl Iterator<Item = i64>) {
     let mut last = 0_i64;
     for value in values {
         let delta = value.wrapping_sub(last);
+        // Zigzag: small differences of either sign take few bytes.
         put(bytes, (delta << 1 ^ delta >> 63).cast_unsigned());
         last = value;
     }

@@ -36,6 +36,7 @@ pub(super) fn connect(server: &Server) -> Result<Client, StoreError> {
 
     config
         .connect_timeout(CONNECT)
+        // A server that vanished is noticed before the last retransmission (tcp(7)).
         .tcp_user_timeout(CONNECT * 2)
         .application_name("linerate");
     if config.get_password().is_none() {
@@ -57,7 +58,7 @@ pub(super) fn connect(server: &Server) -> Result<Client, StoreError> {
     connected.map_err(|error| failed(reason(&error)))
 }
 
-/// What the server or the system reports, which may be the cause of a general error.
+/// Message of the server or the system, which may be the cause of a general error.
 pub(super) fn reason(error: &::postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         return error.message().to_owned();
@@ -104,12 +105,14 @@ fn password(config: &Config) -> Option<String> {
             .filter(|_| !is_exposed)?;
         let host = match config.get_hosts().first()? {
             Host::Tcp(name) => name.clone(),
+            // In the password file `localhost` is a Unix socket as well, as for libpq.
             Host::Unix(_) => "localhost".to_owned(),
         };
         let port = config.get_ports().first().unwrap_or(&5432).to_string();
         let user = config
             .get_user()
             .map_or_else(|| set("USER").unwrap_or_default(), str::to_owned);
+        // The default of libpq is the database with the name of the user.
         let database = config.get_dbname().unwrap_or(&user).to_owned();
 
         of_file(&text, &[&host, &port, &database, &user])

@@ -121,6 +121,7 @@ impl Database for Postgres {
 
     fn begin(&self, access: Access) -> Result<(), StoreError> {
         match access {
+            // READ COMMITTED would see writes of others between two statements of a reader.
             Access::Read => self.batch("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
             // Two writers of the same facts could wait for each other otherwise.
             Access::Write => self

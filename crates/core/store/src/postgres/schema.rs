@@ -6,7 +6,7 @@ use crate::database::{Access, Database, params};
 use crate::place::Server;
 use crate::store::STEPS;
 
-/// What the text of the tables is in PostgreSQL.
+/// Differences of the schema's text in PostgreSQL.
 const DIFFERENCES: [(&str, &str); 6] = [
     (
         "id INTEGER PRIMARY KEY",
@@ -73,7 +73,7 @@ fn version(postgres: &Postgres) -> Result<i64, StoreError> {
     })
 }
 
-/// Brings the tables to the latest version, in one transaction.
+/// Migrates the tables to the latest version, in one transaction.
 fn migrate(postgres: &Postgres) -> Result<(), StoreError> {
     let known = STEPS.len() as i64;
     if version(postgres)? == known {

@@ -14,7 +14,7 @@ const TRIALS_MAX: usize = 100_000;
 const ITEMS_MAX: usize = 1_000_000;
 const NAME_MAX_BYTES: usize = 256;
 
-/// What a text contains, as far as it was read.
+/// Content of a text, as far as it was read.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     /// Value of the member `schema`.

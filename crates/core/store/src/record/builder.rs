@@ -58,13 +58,13 @@ impl Builder {
         }
     }
 
-    /// Keeps no more than so many points.
+    /// Keeps no more than this number of points.
     #[must_use]
     pub fn points_max(self, points_max: usize) -> Self {
         Self { points_max, ..self }
     }
 
-    /// The test is over, or its events end here.
+    /// The test has ended, or its events end here.
     #[must_use]
     pub fn finish(self) -> Trial {
         let summary = self.detail.summary.as_ref().map(|first| {

@@ -57,6 +57,7 @@ impl Columns {
 
     /// Appends one interval.
     pub(crate) fn push(&mut self, report: &IntervalReport) {
+        // Times of a report begin again after the warm-up, as those of iperf3.
         let offset_ns = if report.omitted {
             0
         } else {

@@ -33,7 +33,7 @@ pub enum TextError {
     Member {
         /// The member.
         member: String,
-        /// What is wrong with it.
+        /// The error in it.
         reason: String,
     },
 }

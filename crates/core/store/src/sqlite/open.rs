@@ -188,6 +188,7 @@ fn fill(path: &Path) -> Result<(), StoreError> {
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY)?;
+    // SQLite's own default is off, in each connection (sqlite.org/foreignkeys.html).
     connection.pragma_update(None, "foreign_keys", true)?;
 
     // Reads the file for the first time.
@@ -220,6 +221,7 @@ fn check_file(path: &Path) -> Result<(), StoreError> {
     if !header.starts_with(b"SQLite format 3\0") || header.len() < 100 {
         return foreign("not a SQLite database");
     }
+    // The application id of the header (sqlite.org/fileformat.html, 1.3).
     if header[68..72] != APPLICATION_ID.to_be_bytes() {
         return foreign("a SQLite database of another program");
     }
@@ -244,7 +246,8 @@ fn version(connection: &Connection) -> Result<i64, StoreError> {
     Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }
 
-/// Brings an older schema to the latest version, in one transaction, after a copy of the database.
+/// Migrates an older schema to the latest version, in one transaction, after a copy of the
+/// database.
 fn migrate(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), StoreError> {
     let known = steps.len() as i64;
     let old = version(connection)?;
@@ -256,6 +259,7 @@ fn migrate(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), S
         let mut copy = path.as_os_str().to_owned();
         copy.push(format!(".schema{old}"));
         if !Path::new(&copy).exists() {
+            // A copy of one state, which includes the log (sqlite.org/lang_vacuum.html).
             connection.execute("VACUUM INTO $1", [copy.to_string_lossy()])?;
         }
     }

@@ -9,14 +9,14 @@ pub use repair::{Repaired, repair};
 
 use crate::{Store, StoreError, names, spool};
 
-/// What a check of a store found.
+/// Result of the check of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Check {
     /// Runs in the store.
     pub runs: usize,
     /// Records in the spool.
     pub spooled: usize,
-    /// What is wrong, one line each.
+    /// Problems, one line each.
     pub problems: Vec<String>,
 }
 

@@ -3,7 +3,7 @@
 use crate::database::{Database, params};
 use crate::{Store, StoreError};
 
-/// How long what is kept.
+/// Time for which series and runs are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Keep {
@@ -13,7 +13,7 @@ pub struct Keep {
     pub runs_days: u64,
 }
 
-/// What was removed.
+/// Counts of the removed runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
     /// Runs whose series were removed.
@@ -93,6 +93,7 @@ impl Store {
             before(keep.runs_days),
         )?;
 
+        // A dry run counts in a transaction that ends without a commit.
         if !dry_run {
             transaction.commit()?;
             self.database.shrink()?;

@@ -1,4 +1,4 @@
-//! Computes measures anew, for records of versions that defined them in another way.
+//! Recomputes measures for records of versions that defined them in another way.
 
 use crate::{Builder, playback};
 use linerate_model::EventSink;
@@ -9,8 +9,8 @@ use crate::write::{put_measures, put_row, row_of};
 use crate::{Filter, Store, StoreError};
 
 impl Store {
-    /// Computes the measures of every throughput test anew and returns the number of trials where
-    /// they differ.
+    /// Recomputes the measures of every throughput test and returns the number of trials where they
+    /// differ.
     ///
     /// # Errors
     /// What the database reports; runs before that have their new measures.

@@ -9,12 +9,12 @@ use crate::database::{Database, params};
 use crate::write::row_of;
 use crate::{Place, Store, StoreError};
 
-/// What a repair did.
+/// Result of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repaired {
     /// Runs in the new database.
     pub runs: usize,
-    /// What is missing there, one line each.
+    /// Objects that are missing there, one line each.
     pub missing: Vec<String>,
     /// The damaged database under its new name.
     pub set_aside: PathBuf,
@@ -56,6 +56,7 @@ pub fn repair(place: &Place) -> Result<Repaired, StoreError> {
         missing.push(format!("baselines: {error}"));
     }
 
+    // The last connection to close writes the log into the database, which then has one file.
     new.database.close()?;
     old.database.close()?;
     let set_aside = exchange(place.path(), &path)?;
@@ -151,6 +152,7 @@ fn exchange(old: &Path, new: &Path) -> Result<PathBuf, StoreError> {
         .find(|path| !path.exists());
     let set_aside = free.expect("numbers do not end");
 
+    // SQLite finds the log of a database by its name (sqlite.org/wal.html).
     for suffix in ["", "-wal", "-shm"] {
         let from = with_suffix(old, suffix);
         if from.exists() {

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use crate::places::place;
 use crate::records::{begun, run};
 
-/// A closed store of so many runs, in one file.
+/// A closed store of this number of runs, in one file.
 fn filled(place: &Place, runs: u64) {
     let store = Store::open(place).expect("a new store");
     for number in 0..runs {

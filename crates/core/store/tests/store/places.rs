@@ -33,7 +33,7 @@ pub(crate) fn store() -> (TestPlace, Store) {
     (place, store)
 }
 
-/// Whether the tests of this process are to see a server.
+/// The tests of this process are to see a server.
 pub(crate) fn is_server() -> bool {
     env::var_os("TEST_SERVER").is_some()
 }

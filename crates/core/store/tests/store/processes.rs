@@ -37,7 +37,7 @@ fn child(role: &str, place: &TestPlace, number: u64) -> Child {
         .expect("started")
 }
 
-/// What [`child`] was given.
+/// Arguments of [`child`].
 fn given() -> (Place, u64) {
     let number = env::var("TEST_NUMBER").expect("started by another test");
     (places::given(), number.parse().expect("a number"))

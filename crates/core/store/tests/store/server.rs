@@ -1,4 +1,4 @@
-//! The same store on a PostgreSQL server. The tests start one of their own, with its data in a
+//! Tests of the store on a PostgreSQL server. The tests start one of their own, with its data in a
 //! temporary directory.
 
 use std::env;

@@ -1,4 +1,4 @@
-//! What stands for commands and options that this build leaves out. They are in no help; used all
+//! Placeholders of commands and options that this build leaves out. They are in no help; used all
 //! the same, they name the program that has them.
 #![allow(dead_code, reason = "a build with some of the features uses a part")]
 

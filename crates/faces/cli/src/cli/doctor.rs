@@ -152,6 +152,7 @@ fn prove_fix(args: &DoctorArgs, id: &str, server: &str) -> Outcome {
     spec.budget = args.budget.unwrap_or(spec.budget);
     spec.is_confirmed = args.yes;
 
+    // Each of them would otherwise end the process before the setting is restored.
     let signals = match Signals::new(&[
         Signal::Interrupt,
         Signal::Terminate,
@@ -237,7 +238,7 @@ impl DoctorArgs {
     }
 }
 
-/// Whether this host has an interface of this name.
+/// True if this host has an interface of this name.
 fn is_interface(name: &str) -> bool {
     let is_name = !name.is_empty() && !name.contains('/') && name != "." && name != "..";
     is_name && Path::new("/sys/class/net").join(name).exists()

@@ -1,4 +1,4 @@
-//! What the user reads about limits that were missed.
+//! Lines about limits that were missed.
 
 use linerate::Outcome;
 use linerate::expect::{Expectations, LimitedTest};
@@ -21,7 +21,7 @@ pub(super) fn missed(
     })
 }
 
-/// The same of the test of a client. A test that failed has its own exit code.
+/// As [`missed`], of the test of a client. A test that failed has its own exit code.
 pub(super) fn missed_by_test(
     command: &str,
     limits: Option<&Expectations>,

@@ -250,6 +250,7 @@ pub(super) fn write_out(text: &[u8]) -> Outcome {
         .write_all(text)
         .and_then(|()| io::stdout().flush())
     {
+        // A reader that needs no more, as head(1), is no failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             let text = format!("cannot write to the standard output: {}", io_text(&error));
             complain("linerate", &text, Outcome::NotCompleted)

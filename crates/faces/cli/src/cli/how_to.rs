@@ -1,4 +1,4 @@
-//! How-tos: pages of the documentation that are part of the manual as well.
+//! Pages of the documentation that are part of the manual as well.
 
 use super::roff::Page;
 

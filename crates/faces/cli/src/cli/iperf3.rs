@@ -115,6 +115,7 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
 
 /// Serves clients.
 fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOptions) -> Outcome {
+    // Before any thread starts: fork(2) copies the calling thread alone.
     if process.daemon
         && let Err(error) = process::daemonize(true)
     {
@@ -159,7 +160,7 @@ fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOption
     outcome_of(&outcome)
 }
 
-/// What both ends need before the engine starts.
+/// State that both ends need before the engine starts.
 struct Started {
     output: Output,
     signals: Signals,

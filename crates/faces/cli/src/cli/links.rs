@@ -1,4 +1,4 @@
-//! Links through which linerate is called by the name of a program it stands in for.
+//! Links through which linerate is called by the name of a program that it replaces.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -74,6 +74,7 @@ pub(crate) fn main(args: &LinksArgs) -> Outcome {
 /// nothing that appears in between can be lost.
 fn link(program: &Path, path: &Path) -> Result<String, String> {
     let shown = path.display();
+    // Before any check, which could be outdated: symlink(2) replaces no file.
     match symlink(program, path) {
         Ok(()) => Ok(format!("created {shown} -> {}", program.display())),
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -94,6 +95,7 @@ fn remove(program: &Path, path: &Path) -> Result<String, String> {
     let shown = path.display();
     let failed = |error| format!("cannot remove {shown}: {}", io_text(&error));
 
+    // Of the link itself, because the program at its end may be gone.
     match fs::symlink_metadata(path) {
         Err(error)
             if error.kind() == io::ErrorKind::NotFound

@@ -31,7 +31,7 @@ struct Cli {
 }
 
 /// Version of the program. `make dist` adds the commit that it builds; other builds have none, for
-/// they would compile anew after each commit.
+/// they would recompile after each commit.
 const VERSION: &str = match option_env!("LINERATE_VERSION") {
     Some(with_commit) => with_commit,
     None => env!("CARGO_PKG_VERSION"),

@@ -66,7 +66,7 @@ pub(crate) fn of_drop_in(typed: Option<&str>) -> Option<RecordOptions> {
     options.place.is_some().then_some(options)
 }
 
-/// What the user should know about a record is a line on standard error and changes nothing else.
+/// Writes a message about a record to standard error; the exit code stays the same.
 pub(crate) fn report(message: Option<String>) {
     if let Some(message) = message {
         warn("linerate", &message);

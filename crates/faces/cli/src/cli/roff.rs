@@ -153,6 +153,7 @@ fn joined(paragraph: &str) -> String {
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
+        // A line that begins with a dot is a request (groff(7)).
         if line.starts_with('.') {
             escaped.push_str(r"\&");
         }
@@ -160,6 +161,8 @@ fn escape(text: &str) -> String {
         for c in line.chars() {
             match c {
                 '\\' => escaped.push_str(r"\e"),
+                // Unescaped, these print as hyphens, typographic quotes and accents
+                // (groff_char(7)).
                 '-' => escaped.push_str(r"\-"),
                 '\'' => escaped.push_str(r"\(aq"),
                 '`' => escaped.push_str(r"\(ga"),

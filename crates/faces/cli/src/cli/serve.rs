@@ -237,6 +237,7 @@ fn user(name: &str) -> Result<User, String> {
 }
 
 fn anonymous_time_max(limits: &ServerLimits) -> Option<Duration> {
+    // A time that the operator names holds for clients without a login too.
     let is_named = limits.server.duration.is_some() || limits.address.duration.is_some();
     (!is_named).then_some(STRANGER_TIME_MAX)
 }

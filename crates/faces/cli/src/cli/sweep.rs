@@ -31,6 +31,7 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
         Ok(resolved) => resolved,
         Err(text) => return complain(COMMAND, &text, Outcome::Usage),
     };
+    // Before the runs, because their result is lost where the file cannot be written.
     if let Err(reason) = check_files([&output.csv, &output.html].into_iter().flatten()) {
         return complain(COMMAND, &reason, Outcome::NotCompleted);
     }
@@ -306,7 +307,7 @@ fn write_reports(output: &OutputArgs, record: &RunRecord, has_result: bool) -> R
     printed.and(csv).and(html)
 }
 
-/// What is varied cannot be held.
+/// Refuses a factor that is both varied and held.
 fn check_held(over: &[SweptFactor], held: &TestSettings) -> Result<(), String> {
     let rows = [
         ("streams", held.streams.is_some(), "-P"),
@@ -326,7 +327,7 @@ fn check_held(over: &[SweptFactor], held: &TestSettings) -> Result<(), String> {
     }
 }
 
-/// What only TCP has, and lengths that only it can carry.
+/// Refuses factors that only TCP has, and lengths that only it can carry.
 fn check_udp(over: &[SweptFactor], held: &TestSettings) -> Result<(), String> {
     if over.iter().any(|swept| swept.name == "congestion") {
         return Err(

@@ -39,6 +39,7 @@ pub(crate) fn main(args: TestArgs) -> Outcome {
         Ok(Resolved::Forget { host, port }) => return forget_key(&host, port),
         Err(text) => return complain(COMMAND, &text, Outcome::Usage),
     };
+    // Before the test, because its result is lost where the file cannot be written.
     if let Err(reason) = check_files(output.json.iter().flatten().chain(&output.html)) {
         return complain(COMMAND, &reason, Outcome::NotCompleted);
     }
@@ -62,6 +63,7 @@ pub(crate) fn main(args: TestArgs) -> Outcome {
         return complain(COMMAND, &reason, Outcome::NotCompleted);
     }
 
+    // An interrupted test decides no limit.
     let judged = limits
         .iter()
         .filter(|_| result.outcome != Outcome::Interrupted);
@@ -314,7 +316,7 @@ fn login(user: String) -> Result<Login, String> {
     Ok(Login::new(user, password))
 }
 
-/// What a command line asks for.
+/// The request of a command line.
 enum Resolved {
     Test(Box<(PathTest, linerate::record::RecordOptions)>),
     Forget { host: String, port: u16 },
@@ -496,6 +498,8 @@ fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String>
 /// Refuses a congestion control that this host does not have: without it the test would measure
 /// another one.
 fn check_congestion(name: &str) -> Result<(), String> {
+    // Before a connection: TCP_CONGESTION of any socket shows if this host has the algorithm
+    // (tcp(7)).
     let any_address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let socket = socket::open(&any_address, Protocol::Tcp).map_err(|error| error.text())?;
 

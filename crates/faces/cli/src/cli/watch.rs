@@ -213,6 +213,7 @@ fn recorded(mut command: Vec<OsString>) -> Result<(Vec<OsString>, Duration), Str
         .first()
         .is_some_and(|first| first == "iperf3" || first == "iperf2")
     {
+        // The dialects of other programs keep no record unless an option requests it.
         command.insert(1, "--lr-record".into());
     }
 

@@ -36,7 +36,7 @@ extern "C" fn iperf_reset_test(test: Option<&Test>) {
     change(test, Settings::reset);
 }
 
-/// Totals are made anew in each run.
+/// Each run has its own totals.
 #[unsafe(no_mangle)]
 extern "C" fn iperf_reset_stats(_: Option<&Test>) {}
 

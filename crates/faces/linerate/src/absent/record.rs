@@ -69,7 +69,7 @@ impl SessionRecords {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Recorded {
-    /// What the user should know.
+    /// Message for the user.
     pub message: Option<String>,
 }
 

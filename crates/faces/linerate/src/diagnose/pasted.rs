@@ -211,7 +211,7 @@ fn number_equal_labels(runs: &mut [TestRun]) {
     }
 }
 
-/// What a report says of its test, in the place of what a test of this program says.
+/// Fills a test with the values of a report, where a test of this program has its own.
 fn describe(run: &mut TestRun, test: &ReportedTest, label: String, command: Option<&Command>) {
     let origin = &test.origin;
     let format = origin

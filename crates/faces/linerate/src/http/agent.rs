@@ -14,7 +14,7 @@ use crate::Error;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct AgentSpec {
-    /// What is measured.
+    /// The measured service.
     pub watched: Watched,
     /// Address and access of the channel.
     pub control: ControlChannel,
@@ -55,7 +55,7 @@ impl AgentSpec {
 /// A control channel with measurements of this host, open until it is dropped.
 pub struct RunningAgent {
     channel: OpenChannel,
-    /// What is observed, address and key, one line each.
+    /// The observed service, address and key, one line each.
     pub introduction: String,
 }
 
@@ -73,7 +73,7 @@ impl RunningAgent {
         })
     }
 
-    /// What the operator should know.
+    /// Warnings for the operator.
     pub fn warnings(&self) -> &[String] {
         &self.channel.warnings
     }

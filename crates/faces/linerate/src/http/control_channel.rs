@@ -60,7 +60,7 @@ impl ControlChannel {
 pub(super) struct OpenChannel {
     server: Server,
     key: Option<String>,
-    /// What the operator should know.
+    /// Warnings for the operator.
     pub(super) warnings: Vec<String>,
 }
 

@@ -74,7 +74,7 @@ pub struct HttpServer {
     tcp: Option<iperf3::Server>,
     /// Addresses, limits and the key of the control channel, one line each.
     pub introduction: String,
-    /// What the operator should know.
+    /// Warnings for the operator.
     pub warnings: Vec<String>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn explained(text: &str, port: u16, remedy: &str) -> String {
     )
 }
 
-/// The same of an operation on an address.
+/// Explains the error of an operation on an address.
 #[cfg_attr(not(feature = "full"), allow(dead_code))]
 pub(crate) fn explained_os(error: &OsError, remedy: &str) -> String {
     match error.object.parse::<SocketAddr>() {

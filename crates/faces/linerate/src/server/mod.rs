@@ -50,7 +50,7 @@ pub fn run_iperf3(
     serve_iperf3(spec, options, &mut *reporter, interrupts)
 }
 
-/// The same with a reporter of the caller. `options` are for reports that clients request.
+/// Serves with a reporter of the caller. `options` are for reports that clients request.
 ///
 /// # Errors
 /// What ended the server; also an interrupt.
@@ -88,7 +88,7 @@ pub fn flush(output: &Output, outcome: &Result<(), Failure>) {
 /// A server that runs until it is dropped.
 pub struct Server {
     address: SocketAddr,
-    /// What it announces after its address.
+    /// Events that it announces after its address.
     #[cfg(feature = "full")]
     announced: mpsc::Receiver<ServerEvent>,
     stop: Arc<StopHandle>,

@@ -36,7 +36,7 @@ use linerate_model::outcome::failure;
 
 pub use linerate_document::service::LogOptions;
 
-/// What is to be served, and how it is watched.
+/// The service to run, and its views.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Service {
@@ -46,7 +46,7 @@ pub struct Service {
     pub log: LogOptions,
     /// Address of its metrics.
     pub metrics: Option<SocketAddr>,
-    /// What its operator should know at the start.
+    /// Warnings for the operator at the start.
     pub warnings: Vec<String>,
     /// Who serves, once the ports are bound; `None` for the user who started it.
     pub user: Option<User>,
@@ -129,6 +129,7 @@ fn run(what: &Service) -> Result<(), Failure> {
         privileges::forbid_new().map_err(|e| failure(&format!("--user {}: {e}", user.name)))?;
     }
 
+    // Before the first thread, which inherits the blocked signals (signalfd(2)).
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|e| failure(&e))?;
 
@@ -217,6 +218,7 @@ fn assume_user(what: &Service) -> Result<(), Failure> {
     user.assume()
         .map_err(|e| failure(&format!("--user {}: {e}", user.name)))?;
 
+    // Otherwise the first SIGHUP or login would reveal that the user cannot read them.
     for path in files_read_later(&what.spec) {
         File::open(path).map_err(|e| {
             let reason = format!(
@@ -298,7 +300,7 @@ fn trace(event: &ServerEvent) {
 struct ServiceSignals {
     signals: Signals,
     reload: Cell<bool>,
-    /// How often the service manager wants a sign of life.
+    /// Watchdog interval of the service manager.
     heartbeat_interval: Option<Duration>,
     next_heartbeat: Cell<Option<Instant>>,
 }

@@ -35,14 +35,16 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Whether `Host` is the address of the connection or, except on loopback addresses, begins
-    /// with the name of this host. A page of others can make its own name resolve to this host (DNS
+    /// `Host` is the address of the connection or, except on loopback addresses, begins with the
+    /// name of this host. A page of others can make its own name resolve to this host (DNS
     /// rebinding); only the name reveals that.
     fn is_for(&self, host_name: &str) -> bool {
         let Some(host) = self.host else { return false };
+        // A socket of both families has mapped addresses for IPv4 (ipv6(7)).
         let local = SocketAddr::new(self.local.ip().to_canonical(), self.local.port());
         let (name, port) = match host.rsplit_once(':') {
             Some((name, port)) if !port.ends_with(']') => (name, port.parse().ok()),
+            // The default port of http (RFC 9110, section 4.2.1).
             _ => (host, Some(80)),
         };
         if port != Some(local.port()) {
@@ -108,7 +110,7 @@ impl Answer {
     }
 }
 
-/// What is served.
+/// The pages that are served.
 pub(super) trait Site: Send + Sync {
     fn answer(&self, request: &Request<'_>) -> Answer;
 }
@@ -134,6 +136,8 @@ fn accept_all(listener: &TcpListener, site: &Arc<dyn Site>) {
     let mut open: VecDeque<Weak<Connection>> = VecDeque::new();
     loop {
         let Ok((stream, _)) = listener.accept() else {
+            // Without a free descriptor accept(2) fails at once and the connection stays in the
+            // queue.
             thread::sleep(PAUSE);
             continue;
         };
@@ -246,6 +250,8 @@ fn parse(request: &[u8], local: SocketAddr) -> Option<Request<'_>> {
             .iter()
             .filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
         let first = values.next()?.1.trim();
+        // A repeated field has no single meaning; two Host fields are an error (RFC 9112, section
+        // 3.2).
         values.next().is_none().then_some(first)
     };
     let (host, cookie, authorization) = (only("Host"), only("Cookie"), only("Authorization"));

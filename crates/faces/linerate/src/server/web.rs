@@ -1,4 +1,4 @@
-//! The live page of a server: `/` shows what runs, `/live` sends it anew every second (server-sent
+//! The live page of a server: `/` shows what runs, `/live` repeats it every second (server-sent
 //! events, HTML Living Standard 9.2), rendered once for all viewers.
 //!
 //! On a loopback address a link with a random token gives access, elsewhere the token of a file.
@@ -131,6 +131,7 @@ impl Web {
         let pages = Pages {
             token: self.token,
             cookie: secret(),
+            // Cookies are shared by the ports of a host (RFC 6265, section 8.5).
             cookie_name: format!("linerate_{port}"),
             live,
             frames,
@@ -167,6 +168,7 @@ fn render(live: &Live, frames: &Frames) {
             .server
             .as_ref()
             .is_some_and(|server| !server.sessions.is_empty());
+        // The age of a running test changes without an event.
         if is_running || rendered != Some(state.version) {
             rendered = Some(state.version);
             frames.publish(report::event(&state, live.now_ns()));
@@ -216,6 +218,8 @@ impl Frames {
                     number = newest;
                     stream.write_all(frame.as_bytes())?;
                 }
+                // A comment keeps proxies from dropping a silent connection (HTML Living Standard
+                // 9.2, authoring notes).
                 None if last_sent.elapsed() >= HEARTBEAT => stream.write_all(b":\n\n")?,
                 None => continue,
             }
@@ -225,7 +229,7 @@ impl Frames {
     }
 }
 
-/// Whether the viewer closed the connection.
+/// The viewer closed the connection.
 fn has_left(stream: &TcpStream) -> bool {
     let is_readable = poll::wait_fd(stream, Interest::READ, Some(Duration::ZERO)).unwrap_or(false);
     is_readable && !matches!(stream.peek(&mut [0]), Ok(count) if count > 0)
@@ -367,6 +371,7 @@ fn with_fields(answer: Answer, more: &str) -> Answer {
 /// Compares in a time that depends on the lengths alone.
 fn is_same(given: &str, expected: &str) -> bool {
     let pairs = given.bytes().zip(expected.bytes());
+    // In constant time: an early end would reveal how many characters are right.
     let difference = pairs.fold(0, |difference, (a, b)| {
         std::hint::black_box(difference | (a ^ b))
     });

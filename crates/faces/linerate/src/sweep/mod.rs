@@ -16,17 +16,17 @@ use crate::record::{RecordOptions, Recorded, Recording, Run};
 use crate::{Error, Interrupts, Progress};
 use network::Network;
 
-/// What a sweep found.
+/// Result of a sweep.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SweepResult {
     /// The record: every run, and the best setting as far as the runs determine one.
     pub recorded: Recorded,
-    /// Whether any run had a result.
+    /// Any run had a result.
     pub has_result: bool,
-    /// Whether it was interrupted.
+    /// It was interrupted.
     pub is_interrupted: bool,
-    /// Whether the server did not answer, or refused the first run.
+    /// The server did not answer, or refused the first run.
     pub is_unreachable: bool,
     /// Why no further run was possible; `None` for a sweep that reached its end or its budget.
     pub ended_by: Option<String>,
@@ -73,7 +73,7 @@ pub fn sweep(
     })
 }
 
-/// Whether the sweep reached its end, and why it did not.
+/// State of the sweep at its end, and the reason where it is incomplete.
 fn state(network: &Network<'_>, found: &Sweep) -> (RunState, Option<String>) {
     match &found.ended_by {
         reason if network.is_interrupted => (RunState::Interrupted, reason.clone()),

@@ -56,7 +56,7 @@ pub(crate) struct Network<'a> {
     pub(super) recording: Option<Recording>,
     /// The trial of the last test.
     trial: Option<Trial>,
-    /// What views show.
+    /// State that views show.
     live: Option<Live>,
 }
 
@@ -371,7 +371,7 @@ pub(crate) fn is_one_of(failure: &Failure, codes: &[ErrorCode]) -> bool {
     codes.iter().any(|code| failure.code == Some(code.number()))
 }
 
-/// Whether the server was not there, or went away before the test began.
+/// The server was not there, or went away before the test began.
 fn is_between(failure: &Failure, result: &ClientResult) -> bool {
     let gone = [
         ErrorCode::Connect,
@@ -400,7 +400,7 @@ fn provenance() -> Provenance {
     provenance
 }
 
-/// How many cores the server has, in its own account.
+/// Number of cores of the server, as it reports them.
 fn cores(facts: &Snapshot) -> Option<u32> {
     let count = facts.number("cpu.count")?;
     (1.0..=65_536.0).contains(&count).then_some(count as u32)

@@ -45,6 +45,7 @@ impl Held {
                 target,
             })
         };
+        // Text for a file or a pipe does not disturb the view.
         let normal: Box<dyn Write + Send> = if io::stdout().is_terminal() {
             held(Target::Normal)
         } else {

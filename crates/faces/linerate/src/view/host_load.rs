@@ -1,4 +1,4 @@
-//! How busy this host is, once per sample.
+//! Load of this host, once per sample.
 
 use std::collections::BTreeMap;
 

@@ -45,8 +45,8 @@ pub struct View {
 
 impl View {
     /// Shows a state. Where there is no terminal that can, one line on standard error names the
-    /// reason and the run goes on without. Call it before any other thread starts: threads inherit
-    /// which signals are blocked.
+    /// reason and the run continues without. Call it before any other thread starts: threads
+    /// inherit which signals are blocked.
     #[must_use]
     pub fn open(live: &Live) -> Option<Self> {
         match Self::try_open(live) {
@@ -98,7 +98,7 @@ impl View {
         Output::new(normal, errors)
     }
 
-    /// The same for a server.
+    /// Streams of a server, as [`Self::output`].
     ///
     /// # Errors
     /// The operating system's, when there can be no thread.
@@ -168,6 +168,7 @@ fn leave_on_panic() {
     static ONCE: Once = Once::new();
 
     ONCE.call_once(|| {
+        // A release aborts on a panic and drops nothing, so no destructor restores the terminal.
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             terminal::leave();
@@ -176,7 +177,7 @@ fn leave_on_panic() {
     });
 }
 
-/// What the thread of the view owns.
+/// State that the thread of the view owns.
 struct Drawer {
     painter: Painter<Screen>,
     signals: Signals,
@@ -191,7 +192,7 @@ struct Drawer {
     drawn: Option<(u64, u64)>,
 }
 
-/// Whether the view goes on.
+/// Next step of the view: it continues or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Goes,
@@ -250,6 +251,7 @@ impl Drawer {
 
     fn draw(&mut self) -> io::Result<()> {
         let now_ns = self.live.now_ns();
+        // Times on the screen change once a second without an event.
         let version = (self.live.version(), now_ns / 1_000_000_000);
         let is_same = match self.drawn {
             Some(drawn) => drawn == version || self.paused.is_some(),
@@ -284,6 +286,7 @@ impl Drawer {
     fn take_signals(&mut self) {
         while let Ok(Some(signal)) = self.signals.take() {
             match signal {
+                // The shell needs its own terminal modes before this process stops.
                 Signal::Stop => {
                     terminal::leave();
                     signal::stop_self();
@@ -302,7 +305,7 @@ impl Drawer {
         }
     }
 
-    /// A terminal that cannot show the view again goes on without it.
+    /// A terminal that cannot show the view again is released, and the run continues without it.
     fn enter(&mut self) {
         // After a stop that was not ours the modes are those of the shell.
         terminal::leave();

@@ -11,7 +11,7 @@ use crate::live::Live;
 pub enum View {}
 
 impl View {
-    /// Writes that this build has no view; the run goes on without.
+    /// Writes that this build has no view; the run continues without.
     #[must_use]
     pub fn open(_: &Live) -> Option<Self> {
         // There is nowhere left to complain if stderr is gone.

@@ -268,6 +268,8 @@ pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
     }
 
     let loss = median(&losses).filter(|_| losses.len() >= CONTROLS_MIN)?;
+    // Of a normal distribution the standard deviation is 1.4826 median deviations, and that of a
+    // median 1.2533 times that of a mean.
     let scale = median_deviation(&losses)? * 1.4826 / (losses.len() as f64).sqrt();
     if loss >= CONTENTION_LN || loss >= -4.0 * 1.2533 * scale {
         return None;

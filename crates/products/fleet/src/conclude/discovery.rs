@@ -38,8 +38,8 @@ impl Gates {
     }
 }
 
-/// Of each candidate its significance, corrected for their number (Benjamini and Hochberg, 1995),
-/// and whether it is slow.
+/// Significance of each candidate, corrected for their number (Benjamini and Hochberg, 1995), and
+/// whether it is slow.
 pub(super) fn slow(candidates: &[Candidate], gates: &Gates) -> Vec<(f64, bool)> {
     let p: Vec<f64> = candidates
         .iter()

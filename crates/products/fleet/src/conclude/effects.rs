@@ -13,7 +13,7 @@ use super::matrix::{Entry, Matrix};
 use super::reference::{Reference, scale};
 use linerate_model::stats::median;
 
-/// What the cells of one path and variant show.
+/// Effects in the cells of one path and variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Analysis {
     /// Effects of hosts and pairs.
@@ -155,7 +155,8 @@ impl<'a> Fit<'a> {
         scale(&cleared, &all)
     }
 
-    /// What alone can explain a slow entry, and how slow it is against what its ends allow.
+    /// Suspect that alone can explain a slow entry, and the distance of its rate to the reference,
+    /// in the logarithm.
     fn suspect(&self, entry: &Entry) -> Option<(PairSuspect, f64)> {
         let distance = entry.ln - self.reference;
         if self.clearance.has_both(entry) {

@@ -65,7 +65,7 @@ pub enum RoundError {
 /// Where a run is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetProgress {
-    /// What runs next.
+    /// The next round.
     pub round: Round,
     /// Rounds that have ended.
     pub rounds_done: usize,
@@ -73,11 +73,11 @@ pub struct FleetProgress {
     pub rounds_planned: usize,
     /// Tasks without a cell that are planned now, each once.
     pub cells_left: usize,
-    /// How long those that are left will take.
+    /// Time that the remaining ones will take.
     pub left: Duration,
 }
 
-/// Everything a run brought.
+/// All results of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetOutcome {
     /// A cell of every task, with a result or a reason, in the order of the tasks.
@@ -86,7 +86,7 @@ pub struct FleetOutcome {
     pub effects: Vec<FleetEffects>,
     /// Rows of a ladder.
     pub ladder: Vec<LadderRow>,
-    /// What each suspect of a ladder does to the others.
+    /// Effect of each suspect of a ladder on the others.
     pub poisonings: Vec<HostPoisoning>,
     /// Findings, strongest first.
     pub findings: Vec<Finding>,
@@ -100,7 +100,7 @@ pub struct FleetOutcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FleetEnd {
-    /// Its time was over.
+    /// Its time had passed.
     Budget,
     /// The user cancelled it.
     Cancelled,

@@ -38,8 +38,9 @@ pub fn split(rates: &[(HostId, f64)]) -> Option<Groups> {
     split_beyond(rates, 0.0)
 }
 
-/// The same, where each rate has a standard error in the logarithm.
+/// As [`split`], where each rate has a standard error in the logarithm.
 fn split_beyond(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
+    // In the logarithm a gap is a ratio, the same for links of any rate.
     let mut sorted: Vec<(&HostId, f64)> =
         rates.iter().map(|(host, rate)| (host, rate.ln())).collect();
     if sorted.iter().any(|(_, ln)| !ln.is_finite()) {

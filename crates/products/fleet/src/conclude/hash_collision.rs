@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use linerate_model::stats::median;
 
-/// How many of `queues` are expected to be occupied by `flows` flows.
+/// Expected number of `queues` that `flows` flows occupy.
 #[must_use]
 pub fn occupied(flows: u32, queues: u32) -> f64 {
     let queues = f64::from(queues);
@@ -26,7 +26,7 @@ pub fn probability(taken: u32, flows: u32, queues: u32) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// The same of each number of occupied queues, flow by flow.
+/// Probability of each number of occupied queues, computed flow by flow.
 fn probabilities(flows: u32, queues: u32) -> Vec<f64> {
     let flows = flows.min(FLOWS_MAX) as usize;
     let queues = f64::from(queues.max(1));
@@ -34,6 +34,7 @@ fn probabilities(flows: u32, queues: u32) -> Vec<f64> {
     chances[0] = 1.0;
 
     for flow in 1..=flows {
+        // Downwards, because each probability needs the next lower one of the flow before.
         for occupied in (1..=flow).rev() {
             let hit = chances[occupied] * occupied as f64 / queues;
             let new = chances[occupied - 1] * (queues - (occupied - 1) as f64).max(0.0) / queues;
@@ -53,7 +54,7 @@ pub struct QueueEstimate {
     pub flows: u32,
     /// Rate of one flow alone in bit/s.
     pub single_bps: f64,
-    /// How many single rates each sum is.
+    /// Multiple of the single rate that each sum is.
     pub multiples: Vec<u32>,
     /// Most likely number of queues; absent where all flows had queues of their own, which any
     /// large number explains.
@@ -68,8 +69,8 @@ pub struct QueueEstimate {
 const SUMS_MIN: usize = 5;
 /// Distance of a sum to the nearest multiple, as a share of the multiple.
 const DISTANCE_MAX: f64 = 0.06;
-/// The same as a share of a single rate: beyond eight flows, 6 % of the sum is within reach of any
-/// value.
+/// Distance of a sum to the nearest multiple, as a share of a single rate: beyond eight flows, 6 %
+/// of the sum is within reach of any value.
 const STEP_DISTANCE_MAX: f64 = 0.25;
 const FLOWS_MAX: u32 = 256;
 /// More queues than a NIC has.
@@ -91,6 +92,7 @@ pub fn estimate(sums_bps: &[f64], single_bps: f64, flows: u32) -> Option<QueueEs
         .map(|sum| multiple(*sum / single_bps, flows))
         .collect();
     let multiples = multiples?;
+    // Fewer queues than the largest multiple cannot have carried it.
     let least = multiples.iter().copied().max()?;
 
     let likelihood = |queues: u32| -> f64 {
@@ -124,7 +126,7 @@ pub fn estimate(sums_bps: &[f64], single_bps: f64, flows: u32) -> Option<QueueEs
 }
 
 impl QueueEstimate {
-    /// Whether flows shared queues: less than all of them ran at the rate of one.
+    /// Flows shared queues: less than all of them ran at the rate of one.
     #[must_use]
     pub fn has_collisions(&self) -> bool {
         let multiples: Vec<f64> = self

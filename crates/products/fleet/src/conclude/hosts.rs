@@ -8,14 +8,14 @@ use linerate_model::fleet::HostId;
 
 use super::findings::{self, because, read};
 
-/// What a host reported about itself and its routes.
+/// Facts that a host reported about itself and its routes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostFacts {
     /// The host.
     pub host: HostId,
     /// Key of the machine, its boot and its network namespace; absent where one is not known.
     pub machine: Option<String>,
-    /// How far its clock may be from the estimate in ns; absent without an estimate.
+    /// Uncertainty of its clock in ns; absent without an estimate.
     pub clock_uncertainty_ns: Option<u64>,
     /// Where the control connection arrives; absent where that is not known.
     pub control: Option<Attachment>,

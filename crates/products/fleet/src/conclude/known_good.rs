@@ -8,7 +8,7 @@ use linerate_model::stats::median;
 
 /// Ends within this distance of the reference are as good, in the logarithm: 5 %.
 pub(super) const TOLERANCE_LN: f64 = -0.051_293_294_387_550_58;
-/// Of as many cells, the second best counts: one cell may be high by chance.
+/// Number of cells from which the second best counts: one cell may be high by chance.
 const CELLS_SECOND_MIN: usize = 4;
 
 /// Which ends are known to be good.

@@ -20,7 +20,7 @@ pub type Cells = BTreeMap<Task, Cell>;
 /// Hosts of a step with their measurements.
 type Measured<'a> = Vec<(&'a HostId, &'a Measurement)>;
 
-/// What the steps of one ladder have in common: direction, path and variant.
+/// Key of the steps of one ladder: direction, path and variant.
 type Ladder<'a> = (LadderDirection, &'a str, &'a str);
 
 /// Rows of the ladders, one for each direction, path, variant and level. A step in which a host has
@@ -72,6 +72,7 @@ fn row((direction, path, variant): Ladder<'_>, level: usize, steps: &[Measured<'
     } else {
         Vec::new()
     };
+    // The index of a single flow is always 1.
     row.jain = median(&fairness).filter(|_| level > 1);
     row.retransmits = all()
         .filter_map(|(_, of)| of.retransmits)
@@ -253,7 +254,7 @@ fn unfair(hub: &HostId, alone: &LadderRow, all: &LadderRow) -> Option<Finding> {
     ))
 }
 
-/// How many queues the sums of a full step suggest.
+/// Estimate of the queues from the sums of a full step.
 #[must_use]
 pub fn queues(all: &LadderRow, alone: &LadderRow) -> Option<QueueEstimate> {
     let rates: Vec<f64> = alone.hosts_bps.iter().map(|(_, rate)| *rate).collect();

@@ -26,8 +26,8 @@ pub(super) struct Entry {
 }
 
 impl Matrix {
-    /// Of the measured cells. The rates are shares of the nominal rates where these are known of
-    /// all.
+    /// Makes a matrix of the measured cells. The rates are shares of the nominal rates where these
+    /// are known of all.
     pub(super) fn of(cells: &[&Cell]) -> Self {
         let measured: Vec<(&Cell, &Measurement)> = cells
             .iter()

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// What one test moved over time. Times are in ns of one clock.
+/// Amounts that one test moved over time. Times are in ns of one clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TestIntervals {
     /// Actual start.
@@ -37,7 +37,7 @@ pub struct Period {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("no common period: {common_ms} ms of {test_ms} ms, at least half is needed")]
 pub struct NoCommonPeriod {
-    /// What they have in common, in ms.
+    /// Period that they have in common, in ms.
     pub common_ms: u64,
     /// Length of a test without its warm-up, in ms.
     pub test_ms: u64,

@@ -7,7 +7,7 @@ use super::known_good::KnownGood;
 use super::matrix::Matrix;
 use linerate_model::stats::{median, median_deviation};
 
-/// What the cells of a good fleet have in common, in the logarithm.
+/// Values that the cells of a good fleet have in common, in the logarithm.
 pub(super) struct Reference<'a> {
     /// Median of the good cells between cleared ends, of the best block. Most pairs of a fleet may
     /// cross a slow uplink, and their cells would move the median of all.
@@ -48,8 +48,8 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// What is left of a residual of a block, without the median of a good block. Absent in a slow
-    /// block, where rates depend on the number of pairs that share its uplink, but for good cells.
+    /// The residual of a block without the median of a good block. Absent in a slow block, where
+    /// rates depend on the number of pairs that share its uplink, but for good cells.
     pub(super) fn within_block(&self, block: Racks<'_>, residual: f64) -> Option<f64> {
         match self.middles.get(&block).copied().unwrap_or(0.0) {
             middle if middle >= self.limit => Some(residual - middle),

@@ -11,7 +11,7 @@ use super::{Host, Inventory, InventoryError, Reach, check, check_size};
 /// Prefix of the labels of groups.
 const GROUP_LABEL: &str = "group.";
 
-/// How a host is connected, as far as Ansible's variables state it.
+/// Connection of a host, as far as Ansible's variables state it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Connection {
     host: Option<String>,

@@ -1,4 +1,4 @@
-//! The name that a mistyped one may stand for.
+//! The name that a mistyped one may mean.
 
 /// The candidate with the fewest edits, if they are few.
 pub(super) fn nearest<'a>(

@@ -20,7 +20,7 @@ pub fn names(text: &str, mut include: impl FnMut(&str) -> Vec<String>) -> Vec<St
     reader.names
 }
 
-/// The name fits the pattern, whose `*` stands for any characters and whose `?` for one, as in
+/// The name fits the pattern, whose `*` matches any characters and whose `?` for one, as in
 /// ssh_config(5).
 #[must_use]
 pub fn matches(pattern: &str, name: &str) -> bool {
@@ -59,6 +59,7 @@ impl Reader {
     fn read(&mut self, text: &str, depth: usize, include: &mut impl FnMut(&str) -> Vec<String>) {
         for line in text.lines() {
             let (keyword, arguments) = split(line);
+            // Keywords have no case, arguments have (ssh_config(5)).
             if keyword.eq_ignore_ascii_case("host") {
                 arguments.into_iter().for_each(|name| self.add(name));
             } else if keyword.eq_ignore_ascii_case("include") && depth < DEPTH_MAX {

@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 
 use fastrand::Rng;
 
-/// What the units of a schedule share. A host has a capacity of one unit, an uplink that of the
-/// pairs it carries.
+/// Resources that the units of a schedule share. A host has a capacity of one unit, an uplink that
+/// of the pairs it carries.
 pub(super) struct Resources {
     /// Units that may use each resource in one round; at least 1.
     pub(super) capacity: Vec<u32>,
-    /// How many of them, the first ones, are hosts. The others are uplinks.
+    /// Number of them, the first ones, that are hosts. The others are uplinks.
     pub(super) hosts: usize,
     /// The resources that each unit uses: two hosts, and up to two uplinks.
     pub(super) uses: Vec<Vec<usize>>,
@@ -27,7 +27,7 @@ impl Resources {
         load
     }
 
-    /// Whether no round uses a resource beyond its capacity.
+    /// No round uses a resource beyond its capacity.
     pub(super) fn allow(&self, rounds: &[Vec<usize>]) -> bool {
         rounds.iter().all(|round| {
             let mut free = self.capacity.clone();
@@ -43,7 +43,7 @@ impl Resources {
         })
     }
 
-    /// The same with one unit less of each capacity above 1.
+    /// Copies the resources with one unit less of each capacity above 1.
     pub(super) fn reduced(&self) -> Self {
         let capacity = self
             .capacity

@@ -1,4 +1,4 @@
-//! What a plan takes, before it runs.
+//! Time and data of a plan, before it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::fleet_plan::FleetPlan;
 use super::racks::rounds_min;
 use super::{ladder, rounds};
 
-/// What the known tasks of a plan take.
+/// Time and data of the known tasks of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
     /// Tests.
@@ -22,7 +22,7 @@ pub struct Estimate {
     pub time: Duration,
 }
 
-/// What the tasks without a result take, tests that depend on results not counted.
+/// Estimates the tasks without a result, tests that depend on results not counted.
 #[must_use]
 pub fn estimate(plan: &FleetPlan, open: &[Task], alive: &BTreeSet<HostId>) -> Estimate {
     let caps = plan.caps(plan.mode);

@@ -21,11 +21,11 @@ pub struct FleetPlan {
     pub topology: Topology,
     /// Which tests run at the same time.
     pub mode: FleetMode,
-    /// Whether the two directions of a pair do.
+    /// The two directions of a pair: at the same time or one after the other.
     pub direction: PairDirection,
     /// Names of the paths; at least one.
     pub paths: Vec<String>,
-    /// What is varied; empty where nothing is.
+    /// Varied settings; empty where nothing is.
     pub variants: Vec<String>,
     /// Tests of each pair, path and variant.
     pub repetitions: u32,
@@ -174,7 +174,7 @@ impl FleetPlan {
         self.paths.iter().flat_map(of_path).collect()
     }
 
-    /// What limits the rounds of this plan.
+    /// Limits of the rounds of this plan.
     #[must_use]
     pub fn caps(&self, mode: FleetMode) -> Caps {
         let (racks, crossing) = (self.racks(), self.crossing.clone());

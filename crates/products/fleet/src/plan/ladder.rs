@@ -21,11 +21,11 @@ pub struct Step {
     pub tasks: Vec<Task>,
     /// Who sends.
     pub direction: LadderDirection,
-    /// How many hosts send, or receive, at the same time.
+    /// Number of hosts that send, or receive, at the same time.
     pub level: usize,
     /// Name of the path.
     pub path: String,
-    /// What the plan varies, without the level.
+    /// Variant of the plan, without the level.
     pub variant: String,
 }
 
@@ -82,6 +82,7 @@ pub fn poison(plan: &FleetPlan, direction: LadderDirection, suspect: &HostId) ->
 
     let mut steps = Vec::new();
     for (path, variant) in plan.treatments() {
+        // In balanced order: a drift of the network over time affects both sides alike.
         for (group, name, repetition) in [
             (&all, "with", 0),
             (&others, "without", 0),
@@ -148,7 +149,7 @@ impl Topology {
     }
 }
 
-/// What a step of a ladder counts.
+/// Unit that a step of a ladder counts.
 const fn counted(direction: LadderDirection) -> &'static str {
     match direction {
         LadderDirection::Incast => "senders",
@@ -163,6 +164,7 @@ fn permutation(plan: &FleetPlan, hub: &HostId, repetition: u32) -> Vec<HostId> {
             .iter()
             .any(|host| host.id == *id && host.is_target_only)
     };
+    // Two servers without an agent have no test with each other.
     let hub_is_target = is_target(hub);
     let ids: BTreeSet<&HostId> = plan.hosts.iter().map(|host| &host.id).collect();
     let fit = ids

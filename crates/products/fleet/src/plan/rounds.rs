@@ -10,12 +10,12 @@ use super::racks::resources;
 use super::tournament::Draw;
 use super::variants::order;
 
-/// What limits a round.
+/// Limits of a round.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caps {
     /// Which tests run at the same time.
     pub mode: FleetMode,
-    /// Whether the two directions of a pair do.
+    /// The two directions of a pair: at the same time or one after the other.
     pub direction: PairDirection,
     /// The rack of each host that has one.
     pub racks: BTreeMap<HostId, String>,
@@ -28,13 +28,13 @@ pub struct Caps {
 /// Tests of one pair of hosts, which use both at the same time.
 pub(super) struct Unit<'a> {
     pub(super) hosts: (&'a HostId, &'a HostId),
-    /// Of the hosts, in the draw.
+    /// Positions of the hosts in the draw.
     pub(super) positions: (usize, usize),
     tasks: Vec<&'a Task>,
 }
 
 /// Rounds of these tasks, each task once. Tasks of hosts that are not alive are left out. The same
-/// input gives the same rounds, so that a run which is resumed computes them anew from the tasks
+/// input gives the same rounds, so that a run which is resumed recomputes them from the tasks
 /// without a result.
 ///
 /// With several paths or variants, all repetitions of a pair run one after another in balanced
@@ -88,6 +88,7 @@ pub(super) fn units<'a>(tasks: &[&'a Task], draw: &Draw, caps: &Caps) -> Vec<Uni
     let mut units: BTreeMap<(&HostId, &HostId), Unit<'a>> = BTreeMap::new();
     for task in tasks {
         let has_target = caps.targets.contains(&task.source) || caps.targets.contains(&task.sink);
+        // A server without an agent has one test at a time, so its directions follow each other.
         let is_both = caps.direction == PairDirection::Both && !has_target;
         let is_swapped = is_both && task.sink < task.source;
         let hosts = if is_swapped {

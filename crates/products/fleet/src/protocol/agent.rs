@@ -47,12 +47,12 @@ pub const STOP_TIMEOUT_NS: u64 = 1_500 * MS_NS;
 pub const GO_TIMEOUT_NS: u64 = 30 * SECOND_NS;
 /// The start is at most this far ahead.
 pub const START_AHEAD_MAX_NS: u64 = 10 * SECOND_NS;
-/// How much longer than its time a task may take.
+/// Longest time of a task beyond its own.
 pub const OVERTIME_NS: u64 = 2 * SECOND_NS;
 /// Longest wait for [`Input::HostWindow`].
 pub const HOST_WINDOW_TIMEOUT_NS: u64 = 500 * MS_NS;
 
-/// How the agent is connected.
+/// Connection of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
     /// A byte stream that one coordinator opened: the agent leaves at its end.
@@ -61,7 +61,7 @@ pub enum Service {
     Bus,
 }
 
-/// What the owner did or measured.
+/// Actions and measurements of the owner.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// Answer to [`Action::Describe`].
@@ -122,13 +122,13 @@ pub enum Input {
 pub struct Finish {
     /// The task.
     pub task: TaskId,
-    /// How it ended.
+    /// End of the task.
     pub end: TaskEnd,
     /// Record of the test as JSON; empty without one.
     pub record: String,
 }
 
-/// What the owner is to do.
+/// Actions that the owner carries out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Send this line; the end of the line is the carrier's.
@@ -188,8 +188,7 @@ pub enum Action {
         /// Why.
         reason: StopReason,
     },
-    /// The agent is through; always the last action. Sent lines should reach the coordinator
-    /// before.
+    /// The agent has ended; always the last action. Sent lines should reach the coordinator before.
     Leave(LeaveReason),
 }
 
@@ -329,6 +328,7 @@ impl Agent {
             actions: VecDeque::new(),
         };
         if service == Service::Stream {
+            // A login shell may print first: the coordinator skips everything before this line.
             agent.actions.push_back(Action::Send(PREAMBLE.to_owned()));
         }
 

@@ -100,6 +100,7 @@ impl Estimator {
 
         Some(Estimate {
             offset_ns,
+            // All of the delay may belong to one direction, so half of the round trip is the bound.
             uncertainty_ns: (best.rtt_ns / 2).saturating_add((drift.error * age) as u64),
         })
     }
@@ -125,6 +126,8 @@ impl Estimator {
             .samples
             .iter()
             .filter(|sample| now_ns.saturating_sub(sample.at_ns) <= AGE_MAX_NS);
+        // The exchange with the least delay waited least in queues (clock filter, RFC 5905, section
+        // 10).
         fresh.min_by_key(|sample| sample.rtt_ns).copied()
     }
 
@@ -174,6 +177,7 @@ fn sample_of(exchange: Exchange) -> Option<Sample> {
     } = exchange;
     let held_ns = a3_ns.checked_sub(a2_ns)?;
     let rtt_ns = c4_ns.checked_sub(c1_ns)?.checked_sub(held_ns)?;
+    // Readings of an agent are untrusted: differences of 64-bit numbers need 65 bits.
     let there = i128::from(a2_ns) - i128::from(c1_ns);
     let back = i128::from(a3_ns) - i128::from(c4_ns);
     let offset_ns = i64::try_from((there + back) / 2).ok()?;

@@ -68,12 +68,12 @@ pub struct Settings {
     pub beat_ns: u64,
     /// HELLO is solicited: agents are there before the coordinator, as on a bus.
     pub is_solicited: bool,
-    /// How far starts may be apart; CLOCK is repeated when a clock is uncertain by more than a
+    /// Longest distance of the starts; CLOCK is repeated when a clock is uncertain by more than a
     /// quarter.
     pub clock_budget_ns: u64,
 }
 
-/// What the owner decides.
+/// Decisions of the owner.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// Plan of a host, from its [`Action::Greeted`] on.
@@ -85,7 +85,7 @@ pub enum Input {
     },
     /// All hosts that take part have their plan, after [`Step::Hello`]. Ends with [`Step::Plan`].
     PlansSent,
-    /// What hosts examine. Ends with [`Step::Preflight`].
+    /// Examinations of the hosts. Ends with [`Step::Preflight`].
     Preflight(Vec<(usize, Preflight)>),
     /// Exchanges of clock readings with every host. Ends with [`Step::Clock`].
     Clocks {
@@ -132,7 +132,7 @@ pub struct End {
     pub spec: ArmTask,
 }
 
-/// What the owner is to do.
+/// Actions that the owner carries out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Send this line to each of the hosts; the end of the line is the carrier's.
@@ -154,9 +154,9 @@ pub enum Action {
         /// The host.
         host: usize,
     },
-    /// A step is over: all hosts that are not dropped have answered.
+    /// A step has ended: all hosts that are not dropped have answered.
     StepDone(Step),
-    /// What a host found out before the first round.
+    /// Findings of a host before the first round.
     Preflighted {
         /// The host.
         host: usize,
@@ -206,10 +206,10 @@ pub enum Action {
     Ended {
         /// The host.
         host: usize,
-        /// What ended there.
+        /// Processes that ended there.
         done: Done,
     },
-    /// The run is over; always the last action.
+    /// The run has ended; always the last action.
     Finished {
         /// Hosts that did not confirm their end.
         unconfirmed: Vec<usize>,
@@ -225,7 +225,7 @@ pub struct HostResult {
     pub task: TaskId,
     /// RoundHost of the host in it.
     pub role: Role,
-    /// How it ended.
+    /// End of the task.
     pub end: TaskEnd,
     /// Counters of the host over the round.
     pub host_window: Option<JsonText>,
@@ -283,6 +283,7 @@ impl Coordinator {
             is_over: false,
             actions: VecDeque::new(),
         };
+        // Agents of a bus are there before the coordinator and send HELLO only on request.
         coordinator.solicit();
         coordinator
     }
@@ -301,6 +302,7 @@ impl Coordinator {
         let step = self.barrier.as_ref().map(|barrier| barrier.step);
         let is_ready = match input {
             Input::Cancel => true,
+            // An agent does not wait for the other hosts, so its plan may precede the end of HELLO.
             Input::Plan { .. } => matches!(step, None | Some(Step::Hello)) && self.round.is_none(),
             _ => step.is_none() && self.round.is_none(),
         };

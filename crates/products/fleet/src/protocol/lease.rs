@@ -8,7 +8,7 @@ pub const LEASE_MIN_MS: u64 = 500;
 /// Longest lease that an agent accepts, in ms.
 pub const LEASE_MAX_MS: u64 = 60_000;
 
-/// Time until which an agent may go on without a message of the coordinator.
+/// Time until which an agent may continue without a message of the coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     period_ns: u64,

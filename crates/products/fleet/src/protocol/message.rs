@@ -80,7 +80,7 @@ pub struct Envelope<M> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Refusal {
-    /// What is wrong.
+    /// Code of the error.
     pub code: FailCode,
     /// Number of the message, where it could be read.
     pub seq: Option<u64>,

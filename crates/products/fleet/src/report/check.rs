@@ -1,4 +1,4 @@
-//! What a check of a fleet found, before any load.
+//! Result of a check of a fleet, before any load.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use linerate_document::table::{Cell, Table};
 /// A check.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckReport {
-    /// How the hosts are controlled: `ssh`.
+    /// Carrier of the control connections: `ssh`.
     pub carrier: String,
     /// Names of the paths under test.
     pub paths: Vec<String>,
     /// A row for each host and path.
     pub rows: Vec<CheckRow>,
-    /// What to do before the run, where something must be done.
+    /// Next step before the run, where one is needed.
     pub next: Option<String>,
 }
 
@@ -28,7 +28,7 @@ pub struct CheckReport {
 pub struct CheckRow {
     /// Its id.
     pub host: HostId,
-    /// Whether it can take part.
+    /// State of the host: it can take part or not.
     pub state: CheckState,
     /// Version of the agent.
     pub version: Option<String>,
@@ -44,11 +44,11 @@ pub struct CheckRow {
     pub link_bps: Option<f64>,
     /// Round-trip time to its partners in ns.
     pub rtt_ns: Option<u64>,
-    /// What else was found.
+    /// Other findings.
     pub notes: Vec<String>,
 }
 
-/// Whether a host can take part.
+/// State of a host: it can take part or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum CheckState {

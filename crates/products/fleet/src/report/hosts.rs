@@ -12,7 +12,7 @@ use linerate_document::table::Table;
 pub struct HostRow {
     /// Its id.
     pub host: HostId,
-    /// How it is reached: `ssh admin@nas.mgmt`.
+    /// The way to it: `ssh admin@nas.mgmt`.
     pub reach: String,
     /// Its rack.
     pub rack: Option<String>,

@@ -16,7 +16,7 @@ pub struct LeftoverRow {
     pub process: Option<(u32, String)>,
     /// TCP ports on which it listens.
     pub ports: Vec<u16>,
-    /// Whether it ended or why it has not; why there is no answer.
+    /// State: ended, or the reason why it has not; the reason of a missing answer.
     pub state: String,
 }
 

@@ -18,22 +18,22 @@ pub(super) struct Matrix<'a> {
     /// By rack, then the slowest first, then by name.
     pub hosts: Vec<&'a HostId>,
     pub racks: BTreeMap<&'a HostId, &'a str>,
-    /// What was measured, by source and sink. A pair without an entry was not planned.
+    /// Measurements by source and sink. A pair without an entry was not planned.
     pub entries: BTreeMap<(&'a HostId, &'a HostId), Entry>,
     /// All cells.
     pub cells: Vec<&'a Cell>,
     pub effects: Option<&'a FleetEffects>,
-    /// The same by host.
+    /// Effects by host.
     pub host_effects: BTreeMap<&'a HostId, &'a HostEffect>,
     pub unit: RateUnit,
 }
 
-/// What is known of a source and a sink.
+/// Result of a source and a sink.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Entry {
     /// Median rate over the repetitions.
     Measured(Rate),
-    /// The same of cells that are in no statistic.
+    /// Median rate of cells that are in no statistic.
     Excluded(Rate),
     /// No repetition has a result.
     NotRun,

@@ -129,7 +129,7 @@ fn both_ways(names: Vec<String>) -> Vec<String> {
     merged
 }
 
-/// Whether the test of a pair could not connect.
+/// The test of a pair could not connect.
 fn is_blocked(not_run: &NotRun) -> bool {
     const MESSAGES: [&str; 4] = [
         "unable to connect",

@@ -1,4 +1,4 @@
-//! What precedes the cells: what qualifies the whole run, and its findings.
+//! The part before the cells: remarks about the whole run, and its findings.
 
 use crate::conclude::{NO_FINDING, headline};
 use linerate_model::finding::{Confidence, Finding};
@@ -39,7 +39,7 @@ pub(super) fn title(report: &FleetReport) -> String {
     }
 }
 
-/// What to do for the hosts and pairs without a result.
+/// Next steps for the hosts and pairs without a result.
 pub(super) fn next_steps(report: &FleetReport) -> Vec<Block> {
     let steps = Missing::of(&report.cells)
         .map(|missing| missing.steps())
@@ -50,7 +50,7 @@ pub(super) fn next_steps(report: &FleetReport) -> Vec<Block> {
         .collect()
 }
 
-/// What qualifies the whole report.
+/// Remarks about the whole report.
 pub(super) fn remarks(header: &FleetHeader) -> Vec<Block> {
     let mut remarks = Vec::new();
     if let Some(ended) = &header.ended {

@@ -1,5 +1,5 @@
-//! What is seen before and during a run: what it will take, and a line that is replaced or written
-//! once per round.
+//! Output before and during a run: its time and data, and a line that is replaced or written once
+//! per round.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use linerate_model::numbers::{bytes, clock, digits};
 pub struct Announced<'a> {
     /// Its plan.
     pub plan: &'a FleetPlan,
-    /// What the plan takes.
+    /// Time and data of the plan.
     pub estimate: Estimate,
     /// Time of one test.
     pub test_time: Duration,

@@ -39,7 +39,7 @@ const FIRST_PROBE: u64 = 1 << 16;
 const FIRST_WORKER: u64 = 1 << 32;
 /// Longest time in which the coordinator takes the last lines.
 const LEAVE_NS: u64 = 300_000_000;
-/// What to do where a standard stream is no pipe.
+/// Advice where a standard stream is no pipe.
 const STDIO_NEEDS: &str = "an agent needs pipes of a coordinator, which starts it over ssh; as a \
                            service it is started with --bus";
 
@@ -207,6 +207,7 @@ impl HostAgent {
                 self.finish_probes();
             }
             Action::ReadClock { c1_ns, a2_ns } => {
+                // The time between both readings is subtracted from the round trip.
                 self.inputs.push_back(Input::Clock {
                     c1_ns,
                     a2_ns,
@@ -355,7 +356,7 @@ impl HostAgent {
     }
 }
 
-/// A partner's address, as far as the plan tells it from those of this host.
+/// A partner's address, as far as the plan distinguishes it from those of this host.
 fn other_than_own(partners: &[AddressRange], plan: Option<&Plan>) -> Option<IpAddr> {
     let is_own = |address: &IpAddr| {
         plan.is_some_and(|plan| plan.addresses.iter().any(|own| own.address == *address))

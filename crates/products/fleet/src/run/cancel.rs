@@ -1,7 +1,7 @@
-//! `linerate fleet cancel`: ends a run that goes on.
+//! `linerate fleet cancel`: ends an active run.
 //!
 //! The coordinator of a run over ssh is a process of this host, which the history names while the
-//! run goes on. At `SIGTERM` it ends the tests at all hosts, and its record states which of them
+//! run is active. At `SIGTERM` it ends the tests at all hosts, and its record states which of them
 //! confirmed that.
 
 use std::time::Duration;
@@ -30,8 +30,7 @@ pub struct Cancelled {
     pub unconfirmed: Vec<String>,
 }
 
-/// Ends the run of this name in a history, or the only one that goes on, and waits for its
-/// coordinator.
+/// Ends the run of this name in a history, or the only active one, and waits for its coordinator.
 ///
 /// # Errors
 /// There is no such run, its coordinator is on another host or of another user, or it does not end.

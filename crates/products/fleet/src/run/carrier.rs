@@ -44,7 +44,7 @@ pub trait Carrier {
     /// When [`Self::poll`] is due without that, in ns of the monotonic clock.
     fn deadline_ns(&self) -> Option<u64>;
 
-    /// What happened since the last call, with the host.
+    /// Events since the last call, with the host.
     fn poll(&mut self, now_ns: u64) -> Vec<(usize, HostEvent)>;
 
     /// A connection has not ended yet, closed ones included.
@@ -81,7 +81,7 @@ impl<C: Carrier + ?Sized> Carrier for Box<C> {
     }
 }
 
-/// What happened on the connection of a host.
+/// Event on the connection of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostEvent {
     /// The agent wrote a line.

@@ -24,7 +24,7 @@ const TEST_MS: u64 = 1_000;
 /// Note of a server without an agent.
 const NO_AGENT: &str = "a server without an agent: no facts, no clock";
 
-/// What a check found.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CheckResult {
@@ -224,7 +224,7 @@ fn finding_note(finding: &Finding) -> String {
     format!("{}: {}: {seen}", finding.id, finding.title)
 }
 
-/// What to do about the first host that is not ready.
+/// Next step for the first host that is not ready.
 fn next_step(rows: &[CheckRow], found: &HostFindings, hosts: &FleetHosts) -> Option<String> {
     let server_of = |row: &CheckRow| {
         let host = hosts

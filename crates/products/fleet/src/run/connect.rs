@@ -25,13 +25,14 @@ use linerate_model::outcome::{Error, Outcome};
 /// Longest wait for the first message of a host: several attempts to connect, and a copy of the
 /// agent.
 pub(super) const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
-/// The same on a bus, where agents are there: one that is busy is free once its lease has expired.
+/// Longest wait on a bus, where agents are present: one that is busy is free once its lease has
+/// expired.
 const HELLO_TIMEOUT_BUS_NS: u64 = 15_000_000_000;
 /// Period of the renewal of leases.
 const BEAT_NS: u64 = 1_000_000_000;
 /// Silence of a host after which it is dropped.
 const SILENCE_MAX_NS: u64 = 10_000_000_000;
-/// How far starts may be apart.
+/// Longest distance of the starts.
 pub(super) const CLOCK_BUDGET_NS: u64 = 10_000_000;
 
 /// Name of a site whose inventory has none.

@@ -217,6 +217,7 @@ impl<'a, C: Carrier> Control<'a, C> {
     fn cancel(&mut self) -> Result<(), Ended> {
         self.cancels += 1;
         if self.cancels > 1 {
+            // The second signal does not wait: tests of these hosts end by their leases.
             return Err(Ended::Cancelled(self.hosts_by_plan(true)));
         }
 

@@ -29,7 +29,7 @@ use linerate_model::outcome::{Error, Outcome};
 use plan::{Links, announced, plan};
 pub use resume::resume;
 
-/// What is run. A record has it as the inputs of the plan.
+/// Specification of a run. A record has it as the inputs of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunSpec {
@@ -39,9 +39,9 @@ pub struct RunSpec {
     pub topology: Topology,
     /// Which tests run at the same time.
     pub mode: FleetMode,
-    /// Whether the two directions of a pair do.
+    /// The two directions of a pair: at the same time or one after the other.
     pub direction: PairDirection,
-    /// What is varied, `cc=bbr`; empty where nothing is.
+    /// Varied settings, `cc=bbr`; empty where nothing is.
     pub variants: Vec<String>,
     /// Rounds of a mesh that is sampled.
     pub sample_rounds: Option<u32>,
@@ -99,9 +99,9 @@ pub struct TestOptions {
 pub struct RunResult {
     /// The report.
     pub report: FleetReport,
-    /// How it ended.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// What the user should know about its record.
+    /// Message for the user about its record.
     pub message: Option<String>,
 }
 
@@ -143,7 +143,7 @@ impl TestOptions {
     }
 }
 
-/// What a run takes, in a line, before any connection.
+/// Time and data of a run, in a line, before any connection.
 ///
 /// # Errors
 /// A path or a host is not known, or the run may move more data than is allowed.

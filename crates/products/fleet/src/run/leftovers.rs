@@ -25,7 +25,7 @@ use super::connect::{FleetHosts, HELLO_TIMEOUT_NS, carrier};
 use linerate_model::outcome::{Error, Outcome};
 pub use local::Leftover;
 
-/// What a host reports, or why it does not.
+/// Processes that a host reports, or the reason why it reports none.
 pub type HostLeftovers = Result<Vec<Leftover>, String>;
 
 /// Lists the workers of this user on this host, and ends them on request: those without an agent,
@@ -78,6 +78,7 @@ pub fn everywhere(
                 HostEvent::Lost { reason } => Err(reason),
             };
             if let Some((_, known)) = answers.get_mut(host) {
+                // The end of the connection follows an answer and does not replace it.
                 known.get_or_insert(answer);
             }
 

@@ -13,9 +13,9 @@ use linerate_model::snapshot::{Snapshot, Value};
 pub(super) struct Member {
     /// Where its tests end, by the name of the path.
     pub(super) ends: BTreeMap<String, TestEnd>,
-    /// What its connections to the servers of the others found.
+    /// Results of its connections to the servers of the others.
     pub(super) probes: Vec<ProbeReport>,
-    /// What the connections of the others to its servers found.
+    /// Results of the connections of the others to its servers.
     pub(super) reached: Reached,
     /// Its facts, where they were collected.
     pub(super) facts: Option<Snapshot>,
@@ -202,6 +202,7 @@ fn highest_speed_bps(facts: &Snapshot, device: &str) -> Option<u64> {
         return None;
     };
     let mbps = |mode: &Value| match mode {
+        // Names of link modes begin with the speed: `10000baseT/Full` (ethtool(8)).
         Value::Text(name) => name.split("base").next()?.parse::<u64>().ok(),
         _ => None,
     };

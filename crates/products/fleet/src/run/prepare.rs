@@ -1,4 +1,4 @@
-//! What comes before the first round: HELLO, plans, paths between the hosts, clocks.
+//! Steps before the first round: HELLO, plans, paths between the hosts, clocks.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,9 +19,9 @@ use super::targets::Targets;
 pub(super) const CONTROL_PATH: &str = "control";
 /// Longest silence of the coordinator where tests share the network of the control path, in ms.
 const LEASE_SHARED_MS: u64 = 10_000;
-/// The same where they do not.
+/// Longest silence of the coordinator where they do not, in ms.
 const LEASE_SEPARATE_MS: u64 = 3_000;
-/// The same on a bus, whose broker may be away for a few seconds.
+/// Longest silence of the coordinator on a bus, in ms: its broker may be away for a few seconds.
 const LEASE_BUS_MS: u64 = LEASE_SHARED_MS;
 /// Period of the agents' BEAT, and the same on a bus, where all of them arrive at one connection.
 const BEAT_MS: u64 = 1_000;
@@ -39,7 +39,7 @@ const PROBES_MAX: usize = 20;
 /// Test addresses of a host by the name of the path.
 type Addresses = BTreeMap<String, IpAddr>;
 
-/// What the tests of a run are.
+/// Paths and bounds of the tests of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Planned<'a> {
     /// Names of their paths.
@@ -74,6 +74,7 @@ pub(super) fn prepare<C: Carrier>(
         }
     }
 
+    // Servers without an agent have no tests among themselves.
     if !prepared.members.is_empty() {
         prepared.members.extend(targets.members);
     }
@@ -266,6 +267,8 @@ fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
     let partners = AddressRange::of(addresses);
 
     let preflight = |index: &usize| {
+        // Each host begins after its own place, so that the probes of a large fleet reach all
+        // servers.
         let next = members
             .range(index + 1..)
             .chain(members.range(..index))

@@ -20,7 +20,7 @@ use host::{Outgoing, ScriptHost};
 pub(super) struct ScriptCarrier<C> {
     shells: C,
     hosts: Vec<ScriptHost>,
-    /// What calls other than [`Carrier::poll`] brought.
+    /// Events of calls other than [`Carrier::poll`].
     events: Vec<(usize, HostEvent)>,
 }
 

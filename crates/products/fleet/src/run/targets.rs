@@ -72,6 +72,7 @@ fn resolved(server: &str, tested: Option<IpAddr>) -> Result<SocketAddr, String> 
         .to_socket_addrs()
         .map_err(|error| wrong(&error))?
         .collect();
+    // Both ends of a test need addresses of one family.
     let is_of_family =
         |address: &&SocketAddr| tested.is_none_or(|tested| tested.is_ipv4() == address.is_ipv4());
     let address = found.iter().find(is_of_family).or(found.first());

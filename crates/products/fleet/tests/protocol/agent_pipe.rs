@@ -25,7 +25,7 @@ pub(crate) struct AgentPipe {
     has_left: bool,
 }
 
-/// How the owner reacts.
+/// Reaction of the owner.
 #[derive(PartialEq, Eq)]
 enum Mode {
     Obeys,

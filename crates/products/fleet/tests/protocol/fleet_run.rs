@@ -248,7 +248,7 @@ impl Fleet {
         self.actions.iter().filter_map(reason).collect()
     }
 
-    /// How far the starts of a round are apart on the coordinator's clock, as it estimates them.
+    /// Distance of the starts of a round on the coordinator's clock, as it estimates them.
     fn spread_ns(&self) -> u64 {
         let start = |(_, action): &(u64, Action)| match action {
             Action::Started { at_ns, .. } => *at_ns,

@@ -1,4 +1,4 @@
-//! Arbitrary input: the machines go on, and other hosts are unaffected.
+//! Arbitrary input: the machines continue, and other hosts are unaffected.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;

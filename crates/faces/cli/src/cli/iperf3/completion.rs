@@ -95,6 +95,7 @@ fn plain(text: &str) -> String {
     text.chars()
         .filter_map(|c| match c {
             '[' | ']' | '\'' | '\\' => None,
+            // A colon separates the parts of a specification of _arguments (zshcompsys(1)).
             ':' => Some(','),
             other => Some(other),
         })

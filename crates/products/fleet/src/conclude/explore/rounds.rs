@@ -28,6 +28,7 @@ pub(super) struct Run<'a, R> {
 
 impl<'a, R: RoundRunner> Run<'a, R> {
     pub(super) fn new(plan: &'a FleetPlan, finished: Vec<Cell>, runner: &'a mut R) -> Self {
+        // A resumed run repeats the tests that have no result.
         let with_result = finished
             .into_iter()
             .filter(|cell| cell.measurement().is_some());
@@ -53,7 +54,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         self.give_up(&planned, mode);
     }
 
-    /// Runs tasks in rounds, which are computed anew when hosts leave or return. Returns the tasks
+    /// Runs tasks in rounds, which are recomputed when hosts leave or return. Returns the tasks
     /// that may be run once more.
     fn passes(
         &mut self,
@@ -250,7 +251,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
     }
 }
 
-/// Whether a task has no result for a reason that another round may not have.
+/// A task has no result for a reason that another round may not have.
 fn is_transient(cell: &Cell) -> bool {
     let reason = match &cell.outcome {
         CellOutcome::Measured(_) => return false,

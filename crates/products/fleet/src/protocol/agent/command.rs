@@ -1,4 +1,4 @@
-//! What a line of the coordinator means in each state.
+//! Effect of a line of the coordinator in each state.
 
 use linerate_model::record::RunId;
 
@@ -46,9 +46,11 @@ impl Agent {
             seq,
             message,
         } = envelope;
+        // Two ends that answer a FAIL with a FAIL would never stop.
         if matches!(message, CoordinatorMessage::Fail(_)) {
             return;
         }
+        // Before run and epoch are checked: a new coordinator asks agents of an earlier run too.
         if matches!(message, CoordinatorMessage::Solicit(_)) {
             return self.actions.push_back(Action::Describe);
         }
@@ -89,6 +91,7 @@ impl Agent {
         let (run, epoch, seq) = id;
         match self.commands.check_sequence(run, epoch, seq) {
             SequenceCheck::Pending => {}
+            // The answer was lost; the command is not executed twice.
             SequenceCheck::Answered(line) => self.actions.push_back(Action::Send(line)),
             SequenceCheck::Old => self.fail(Refusal::new(
                 FailCode::Order,
@@ -167,7 +170,7 @@ impl Agent {
             (Some(round), _) if present == Some(round) => {
                 self.stop(now_ns, Some(seq), Some(round), StopReason::Cancel);
             }
-            // The round is over, or was never here.
+            // The round has ended, or was never here.
             (Some(round), _) => self.answer(
                 seq,
                 AgentMessage::Done(Done {
@@ -175,6 +178,7 @@ impl Agent {
                     ..Done::default()
                 }),
             ),
+            // The agent of a bus stays after a run, so a repeated CANCEL finds none.
             (None, _) if self.run.is_none() && self.service == super::Service::Bus => {
                 self.answer(seq, AgentMessage::Done(Done::default()));
             }

@@ -7,7 +7,7 @@ use linerate_model::record::RunId;
 /// Commands whose answers are kept.
 const RECENT_MAX: usize = 16;
 
-/// What a number means.
+/// Meaning of a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SequenceCheck {
     /// Execute it.

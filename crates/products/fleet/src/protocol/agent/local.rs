@@ -1,4 +1,4 @@
-//! What the owner did. An input that arrives too late has no effect.
+//! Inputs of the owner. One that arrives too late has no effect.
 
 use super::{Action, Agent, Input, Pending, State, StopReason};
 use crate::TaskId;
@@ -86,6 +86,7 @@ impl Agent {
         };
         match self.send(AgentMessage::Preflighted(report)) {
             Some(line) => self.commands.answer(seq, line),
+            // Facts beyond the bounds of a message are left out.
             None => self.answer(seq, AgentMessage::Preflighted(Box::new(plain))),
         }
     }
@@ -114,6 +115,7 @@ impl Agent {
         }
 
         loop {
+            // Measured with the longest number, so that no line that is sent is longer.
             let message = AgentMessage::Sample(sample.clone());
             let line = encode(&Envelope {
                 run: self.run,
@@ -132,7 +134,7 @@ impl Agent {
         }
     }
 
-    /// What is reported when the owner does not report the end of its processes in time.
+    /// Report for the case that the owner does not report the end of its processes in time.
     pub(super) fn unconfirmed() -> Done {
         Done {
             unconfirmed: true,

@@ -16,7 +16,7 @@ pub(super) struct PendingResult {
 const HOST_WINDOW_MAX_BYTES: usize = 32 << 10;
 
 impl Agent {
-    /// A worker ended. Tasks that are over are not reported again.
+    /// A worker ended. Tasks that have ended are not reported again.
     pub(super) fn finish(&mut self, now_ns: u64, mut finish: Finish) {
         let (State::Armed(round) | State::Running(round)) = &mut self.state else {
             return;
@@ -32,6 +32,7 @@ impl Agent {
             return self.send_result(number, finish, None);
         }
 
+        // The counters of the host cover the whole round, so its last result waits for them.
         round.held = Some(PendingResult {
             finish,
             until_ns: now_ns.saturating_add(HOST_WINDOW_TIMEOUT_NS),
@@ -42,7 +43,7 @@ impl Agent {
         });
     }
 
-    /// The counters of the host arrived, or do not arrive: the round is over.
+    /// The counters of the host arrived, or do not arrive: the round ends.
     pub(super) fn release(&mut self, window: Option<JsonText>) {
         let (State::Armed(round) | State::Running(round)) = &mut self.state else {
             return;

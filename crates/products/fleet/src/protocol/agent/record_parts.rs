@@ -49,6 +49,7 @@ fn piece_len(text: &str) -> usize {
 /// Bytes of a character in a string of JSON, RFC 8259 section 7.
 fn written_bytes(c: char) -> usize {
     match c {
+        // Lengths of the escapes of JSON (RFC 8259, section 7).
         '"' | '\\' | '\u{8}' | '\t' | '\n' | '\u{c}' | '\r' => 2,
         '\0'..='\u{1f}' => 6,
         c => c.len_utf8(),

@@ -74,6 +74,7 @@ impl Agent {
         } = arm;
         self.last_round = number;
         self.pending = Some(Pending::Arm { seq });
+        // Before the workers, whose load belongs to the round.
         self.actions.push_back(Action::ReadHost {
             round: number,
             is_after: false,

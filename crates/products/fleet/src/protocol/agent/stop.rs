@@ -8,6 +8,7 @@ use crate::protocol::message::{AgentMessage, Done, ELEMENTS_MAX};
 impl Agent {
     /// The stream of the coordinator ended. On a bus the lease decides.
     pub fn handle_lost(&mut self, now_ns: u64) {
+        // A test continues while the broker of a bus is away; the lease bounds that.
         if self.is_closed() || self.is_lost || self.service == Service::Bus {
             return;
         }

@@ -1,4 +1,4 @@
-//! What a line of an agent means.
+//! Effect of a line of an agent.
 
 use super::{Action, Coordinator, DropReason, HostState, Step};
 use crate::protocol::message::{
@@ -86,6 +86,7 @@ impl Coordinator {
             AgentMessage::Fail(fail) => self.handle_fail(host, fail),
             // Its lease of another run has not expired yet.
             AgentMessage::Hello(_) if self.settings.is_solicited && run.is_some() => {}
+            // A new process has neither the servers nor the tests of the plan.
             AgentMessage::Hello(_) if self.is_planned(host) => {
                 self.drop_host(host, DropReason::Restarted);
             }

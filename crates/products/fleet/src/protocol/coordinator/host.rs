@@ -20,7 +20,7 @@ pub(super) struct Host {
     pub(super) clock_sent_ns: Option<u64>,
     /// When the last one was sent, answered or not.
     pub(super) clock_last_ns: Option<u64>,
-    /// Exchanges until the step of clocks is over for this host.
+    /// Exchanges until the step of clocks has ended for this host.
     pub(super) exchanges_left: u32,
     pub(super) parts: Parts,
     /// The round whose end it has not confirmed. It has no further tasks until it does.
@@ -30,7 +30,7 @@ pub(super) struct Host {
     pub(super) faults: u32,
 }
 
-/// How far a host is.
+/// Progress of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HostState {
     /// Its HELLO is awaited.

@@ -57,6 +57,7 @@ impl Parts {
         if pending.parts != parts {
             return Err(InvalidParts);
         }
+        // A bus may deliver a part again when its confirmation was lost.
         if pending.pieces.contains_key(&part) {
             return Ok(None);
         }

@@ -15,7 +15,7 @@ pub struct KeptResult {
     pub round: (u64, u32),
     /// The task.
     pub task: TaskId,
-    /// How it ended.
+    /// End of the task.
     pub end: TaskEnd,
     /// Counters of the host over the round.
     pub host_window: Option<JsonText>,

@@ -1,4 +1,4 @@
-//! A round: all hosts are armed, start together, report, and are through.
+//! A round: all hosts are armed, start together, report, and end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::protocol::message::{
 };
 use crate::{MS_NS, TaskId};
 
-/// How long servers may report after the last client.
+/// Longest wait for servers' reports after the last client.
 const GRACE_NS: u64 = 500 * MS_NS;
 
 /// The present round.
@@ -135,6 +135,7 @@ impl Coordinator {
                 () if hosts().any(|host| host.presence != HostState::Planned) => {
                     Some(NotRun::HostOut)
                 }
+                // Tests of the earlier round may still run there.
                 () if hosts().any(|host| host.open_round.is_some()) => Some(NotRun::SlowControl),
                 () => None,
             };
@@ -171,6 +172,7 @@ impl Coordinator {
             .collect();
 
         let phase = Phase::Arming;
+        // The lead depends on the hosts that are armed; until then the step has the deadline.
         let (lead_ns, until_ns) = (0, u64::MAX);
         self.round = Some(Round {
             number,
@@ -181,6 +183,7 @@ impl Coordinator {
             lead_ns,
             until_ns,
         });
+        // A refusal settles tasks of the round, which therefore has to be stored before.
         oversized
             .into_iter()
             .for_each(|host| self.refuse_arm(host, FailCode::Limit));
@@ -291,7 +294,7 @@ impl Coordinator {
         lead_ns(rtt_ns, uncertainty_ns, round.data_rtt_ns).max(self.lead_min_ns)
     }
 
-    /// Goes on without a step to wait for. `false` when nothing changed.
+    /// Continues without a step to wait for. `false` when nothing changed.
     pub(super) fn advance_round(&mut self, now_ns: u64) -> bool {
         let Some(round) = &mut self.round else {
             return false;
@@ -412,7 +415,7 @@ impl Coordinator {
     }
 
     /// A host does not start: its tests come back. Its servers serve other clients, so the round
-    /// goes on.
+    /// continues.
     pub(super) fn refuse_go(&mut self, host: usize, code: FailCode) {
         let Some(round) = &self.round else { return };
         if code == FailCode::Late {

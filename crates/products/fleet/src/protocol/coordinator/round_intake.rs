@@ -1,4 +1,4 @@
-//! What hosts report about the tasks of a round.
+//! Reports of hosts about the tasks of a round.
 
 use super::sanity::is_plausible;
 use super::{Action, Coordinator, DropReason, HostResult, NotRun, Step};

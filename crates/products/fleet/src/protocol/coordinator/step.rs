@@ -69,6 +69,8 @@ impl Coordinator {
                 .hosts_where(|host| host.presence == HostState::Planned || host.has_open_plan());
             self.send(leased, CoordinatorMessage::Beat(Heartbeat::default()));
             self.refresh_clocks(now_ns);
+            // A bus stores no commands: an agent that subscribes later has missed the first
+            // request.
             self.solicit();
             self.repeat_cancel();
         }
@@ -178,7 +180,7 @@ impl Coordinator {
         }
     }
 
-    /// Goes on as far as answers and time allow.
+    /// Continues as far as answers and time allow.
     pub(super) fn advance(&mut self, now_ns: u64) {
         loop {
             if let Some(barrier) = self.barrier.take_if(|barrier| barrier.is_over(now_ns)) {
@@ -200,6 +202,8 @@ impl Coordinator {
             Step::End => self.finish(late),
             step => {
                 for host in late {
+                    // A part of the exchanges gives an estimate, so a slow host is dropped only
+                    // without one.
                     let has_clock = step == Step::Clock && self.clock(host, now_ns).is_some();
                     if !has_clock {
                         self.drop_host(host, DropReason::Late(step));

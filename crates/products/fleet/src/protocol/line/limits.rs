@@ -56,7 +56,7 @@ pub(crate) fn check(text: &[u8]) -> Result<(), Excess> {
     Ok(())
 }
 
-/// What follows the closing quote.
+/// The text after the closing quote.
 fn behind_string(text: &[u8]) -> Result<&[u8], Excess> {
     let mut is_escaped = false;
     let len = text.iter().take(STRING_MAX_BYTES + 1).position(|byte| {

@@ -9,7 +9,7 @@ use crate::protocol::message::PREAMBLE;
 /// Most bytes before the agent's first line. They are kept for display.
 pub const NOISE_MAX_BYTES: usize = 64 << 10;
 
-/// What the output begins with.
+/// Begin of the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opening {
     /// An agent of this version of the protocol.
@@ -23,7 +23,7 @@ pub enum Opening {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpeningError {
-    /// Too many bytes in front of the first line.
+    /// Too many bytes before the first line.
     #[error("more than {NOISE_MAX_BYTES} bytes before the agent's first line")]
     Noise,
     /// An agent of another version. Untrusted text.
@@ -72,7 +72,7 @@ impl OpeningReader {
         }
     }
 
-    /// What came in front of the first line, at most [`NOISE_MAX_BYTES`]. Untrusted text.
+    /// Bytes before the first line, at most [`NOISE_MAX_BYTES`]. Untrusted text.
     #[must_use]
     pub fn noise(&self) -> &[u8] {
         &self.noise

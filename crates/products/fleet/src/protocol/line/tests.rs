@@ -1,4 +1,4 @@
-//! Lines in any segmentation, noise in front of them, and their bounds.
+//! Lines in any segmentation, noise before them, and their bounds.
 
 use proptest::prelude::*;
 

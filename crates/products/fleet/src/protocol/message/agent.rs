@@ -188,7 +188,7 @@ pub struct TaskResult {
     pub part: u32,
     /// Number of parts, 1 to [`PARTS_MAX`].
     pub parts: u32,
-    /// How the task ended; in part 0.
+    /// End of the task; in part 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<TaskEnd>,
     /// Counters of the host over the round; in part 0 of the last task of a round.
@@ -199,7 +199,7 @@ pub struct TaskResult {
     pub record: Vec<String>,
 }
 
-/// How a task ended.
+/// End of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskEnd {
     /// Done, failed or aborted.
@@ -252,7 +252,7 @@ pub enum Outcome {
     Aborted,
 }
 
-/// What ended with a round or run.
+/// Processes that ended with a round or run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     /// The round; absent for the whole run.
@@ -302,7 +302,7 @@ pub enum AgentState {
     Armed,
     /// Tasks run.
     Running,
-    /// The run is over.
+    /// The run has ended.
     Done,
 }
 

@@ -32,7 +32,7 @@ pub enum CoordinatorMessage {
     Fail(Fail),
 }
 
-/// What the agent may do in this run.
+/// Permissions of the agent in this run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Longest silence of the coordinator, in ms.
@@ -56,15 +56,15 @@ fn beat_default_ms() -> u64 {
     1000
 }
 
-/// What the agent examines before the first round, and with whom it has tests. It follows the plans
-/// of all hosts: addresses of partners are known when they have arrived.
+/// Examinations before the first round, and the partners of the agent's tests. The message follows
+/// the plans of all hosts: addresses of partners are known when they have arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preflight {
     /// Addresses of the partners.
     pub partners: Vec<AddressRange>,
     /// Ports of partners that are probed.
     pub peers: Vec<ProbeTarget>,
-    /// How many facts of the host are wanted.
+    /// Requested facts of the host.
     #[serde(default)]
     pub facts: FactsDepth,
 }
@@ -78,7 +78,7 @@ pub struct ProbeTarget {
     pub port: u16,
 }
 
-/// How many facts of a host are wanted.
+/// Requested facts of a host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactsDepth {
@@ -106,7 +106,7 @@ pub struct PrepareRound {
     /// Agent's clock minus coordinator's clock.
     #[serde(default)]
     pub offset_ns: i64,
-    /// How far the offset may be wrong.
+    /// Uncertainty of the offset.
     #[serde(default)]
     pub uncertainty_ns: u64,
     /// Tasks in which this host is client or server, at most [`super::TASKS_MAX`].

@@ -4,7 +4,7 @@ use linerate_model::record::RunId;
 
 use super::{AgentMessage, Envelope, decode};
 
-/// What a bus does with a line of an agent.
+/// Delivery of an agent's line by a bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivery {
     /// Those who listen now receive it.
@@ -13,13 +13,13 @@ pub enum Delivery {
     Kept {
         /// The run.
         run: RunId,
-        /// The same for every copy of a result, and for no other of this agent; none for ends,
-        /// which may be repeated.
+        /// Identity that all copies of a result share, and no other result of this agent has; none
+        /// for ends, which may be repeated.
         id: Option<String>,
     },
 }
 
-/// What a bus does with a line of an agent. A task that runs again in another round has another
+/// Delivery of an agent's line by a bus. A task that runs again in another round has another
 /// result.
 #[must_use]
 pub fn delivery(line: &str) -> Delivery {

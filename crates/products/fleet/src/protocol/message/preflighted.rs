@@ -1,4 +1,4 @@
-//! What an agent found out before the first round.
+//! Findings of an agent before the first round.
 
 use std::net::IpAddr;
 
@@ -23,7 +23,7 @@ pub struct ProbeReport {
     pub peer: IpAddr,
     /// Probed port.
     pub port: u16,
-    /// What happened.
+    /// Outcome of the probe.
     pub outcome: ProbeOutcome,
     /// Round trip of the handshake.
     #[serde(default)]
@@ -52,7 +52,7 @@ pub struct BridgePort {
     pub slot: Option<String>,
 }
 
-/// What happened to a probe.
+/// Outcome of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -120,7 +120,7 @@ pub struct TaskFault {
     pub task: TaskId,
     /// Member that is wrong.
     pub member: &'static str,
-    /// What is wrong with it.
+    /// The error in it.
     pub text: String,
 }
 

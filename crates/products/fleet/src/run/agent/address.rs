@@ -12,6 +12,7 @@ use crate::protocol::message::PathAddress;
 pub(super) fn check(addresses: &[PathAddress]) -> Result<(), String> {
     match addresses
         .iter()
+        // bind(2) refuses addresses that no interface has (EADDRNOTAVAIL).
         .find(|own| UdpSocket::bind((own.address, 0)).is_err())
     {
         Some(own) => Err(format!(

@@ -70,6 +70,7 @@ pub(in crate::run) fn sha256_of_program() -> io::Result<String> {
 /// networks are.
 fn boot_hash() -> Option<String> {
     let boot = clock::boot_id().ok()?;
+    // Network namespaces of one machine have interfaces of their own and are hosts of their own.
     let namespace = interfaces::namespace_cookie().unwrap_or(0);
     Some(keys::sha256(format!("{boot} {namespace}").as_bytes()))
 }
@@ -107,6 +108,7 @@ fn speed_bps(device: &str) -> Option<u64> {
         .ok()?;
     u64::try_from(mbps)
         .ok()
+        // The kernel reports -1 for an unknown speed (SPEED_UNKNOWN).
         .filter(|mbps| *mbps > 0)
         .map(|mbps| mbps.saturating_mul(1_000_000))
 }

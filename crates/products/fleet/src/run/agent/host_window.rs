@@ -15,7 +15,7 @@ const WINDOW_MAX_BYTES: usize = 32 << 10;
 pub(super) struct HostWindow {
     sampler: Sampler,
     before: Option<Snapshot>,
-    /// Busy and all ticks of the last look at the load.
+    /// Busy and all ticks of the last reading of the load.
     load: (u64, u64),
 }
 
@@ -63,6 +63,7 @@ impl HostWindow {
 fn window(before: &Snapshot, after: &Snapshot) -> Option<JsonText> {
     let length_ns = after.monotonic_ns?.saturating_sub(before.monotonic_ns?);
     let growth = after.counters.iter().filter_map(|(key, counter)| {
+        // A counter that fell was reset: its growth is not known.
         let grown = counter.v.checked_sub(before.counters.get(key)?.v)?;
         (grown > 0).then(|| (key.clone(), Value::from(grown)))
     });

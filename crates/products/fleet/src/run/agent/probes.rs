@@ -80,6 +80,7 @@ impl Probes {
             return;
         };
         let ended_ns = clock::monotonic_ns();
+        // A socket that becomes writable has the outcome of connect(2) in SO_ERROR.
         let ended = match socket::take_error(fd.as_fd()) {
             Ok(()) => (
                 ProbeOutcome::Ok,

@@ -15,7 +15,7 @@ use linerate_sys::poll::{Interest, wait_fd};
 
 use linerate_model::outcome::{Error, Outcome as ExitOutcome};
 
-/// Longest wait between two looks at the times of all agents.
+/// Longest wait between two checks of the times of all agents.
 const TICK: Duration = Duration::from_millis(5);
 /// Rate that every test reports.
 const RATE_BPS: u64 = 940_000_000;

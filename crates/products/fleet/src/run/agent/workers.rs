@@ -172,6 +172,7 @@ impl Workers {
         if known.is_client {
             self.children.end(known.child, now_ns);
         } else {
+            // The server of an address runs as long as the plan.
             self.send(known.child, &ToWorker::Forget(task));
         }
     }
@@ -222,7 +223,7 @@ impl Workers {
         self.children.kill_all();
     }
 
-    /// What happened since the last call.
+    /// Takes the events since the last call.
     pub(super) fn take_inputs(&mut self) -> Vec<Input> {
         self.follow_arming();
         std::mem::take(&mut self.inputs)
@@ -331,6 +332,7 @@ impl Workers {
         let Ok(line) = serde_json::to_string(line) else {
             return;
         };
+        // A worker that does not read its pipe would miss all later lines.
         if self.children.send(child, &line).is_err() {
             self.children.end(child, clock::monotonic_ns());
         }

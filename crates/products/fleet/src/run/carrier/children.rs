@@ -17,7 +17,7 @@ use crate::run::carrier::pipe::{LineInput, Received};
 
 /// Time from the request to end (`SIGTERM`) to `SIGKILL`.
 pub const GRACE_NS: u64 = 500_000_000;
-/// Time between two looks at a child whose output has ended: the kernel closes it shortly before
+/// Time between two checks of a child whose output has ended: the kernel closes it shortly before
 /// the child can be waited for.
 const REAP_NS: u64 = 2_000_000;
 
@@ -25,7 +25,7 @@ const REAP_NS: u64 = 2_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChildId(u64);
 
-/// What a child did.
+/// Event of a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChildEvent {
     /// It wrote a line.
@@ -102,7 +102,7 @@ impl Children {
                 Ok(ChildId(id))
             }
             Err(error) => {
-                // A process without its pipes is of no use; `wait` returns soon.
+                // A process without its pipes has no purpose; `wait` returns soon.
                 let _ = kill_group(&child);
                 let _ = child.wait();
                 Err(error)
@@ -168,6 +168,7 @@ impl Children {
             let _ = kill_group(&running.child);
         }
 
+        // All have the signal before the first wait, so that they end at the same time.
         for running in std::mem::take(&mut self.running).values_mut() {
             let _ = running.child.wait();
         }
@@ -193,8 +194,8 @@ impl Children {
                 Received::End => {
                     // An ended pipe stays readable.
                     let _ = epoll.remove(&running.output);
-                    // A child without its output is of no use, and neither is what it started. The
-                    // number of the group is its own until it is waited for.
+                    // A child without its output has no purpose, and neither has what it started.
+                    // The number of the group is its own until it is waited for.
                     let _ = kill_group(&running.child);
                     running.reap_at_ns = Some(now_ns);
                 }

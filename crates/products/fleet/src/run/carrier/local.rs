@@ -121,7 +121,7 @@ impl Carrier for LocalCarrier {
 }
 
 impl Local {
-    /// Lines in front of the agent's first line are skipped.
+    /// Lines before the agent's first line are skipped.
     fn event(&mut self, received: Received) -> Option<HostEvent> {
         match (received, &mut self.opening) {
             (Received::Line(mut line), Some(opening)) => {

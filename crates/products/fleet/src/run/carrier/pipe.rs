@@ -13,7 +13,7 @@ const READ_BYTES: usize = 64 << 10;
 /// Most bytes that wait for a reader: several results in all of their parts.
 const UNSENT_MAX_BYTES: usize = 16 << 20;
 
-/// What a stream contained.
+/// Content of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
     /// A line without its end.

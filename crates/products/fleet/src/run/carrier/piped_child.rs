@@ -24,7 +24,7 @@ const INPUT: u64 = 0;
 const OUTPUT: u64 = 1;
 const ERRORS: u64 = 2;
 
-/// What standard input of the process is.
+/// Source of the standard input of the process.
 pub(crate) enum StdinSource {
     /// Lines of the owner.
     Lines,
@@ -87,6 +87,8 @@ impl PipedChild {
         if let Some(stdin) = self.child.stdin.take() {
             let input = LineOutput::new(stdin).map_err(|error| error.source)?;
             epoll
+                // Without interest epoll still reports EPOLLERR, the end of the reader
+                // (epoll_ctl(2)).
                 .add(&input, self.first_token + INPUT, Interest::default())
                 .map_err(|error| error.source)?;
             self.input = Some(input);
@@ -201,6 +203,8 @@ impl PipedChild {
         while let Some(errors) = &mut self.errors {
             match errors.read(&mut chunk) {
                 Ok(count @ 1..) => {
+                    // Bytes beyond the bound are read as well: a full pipe blocks the process
+                    // (pipe(7)).
                     let room = ERRORS_MAX_BYTES.saturating_sub(self.error_text.len());
                     self.error_text.extend(chunk.iter().take(count.min(room)));
                 }

@@ -29,7 +29,7 @@ use slots::Slots;
 /// Shortest time until a connection is repeated; the longest is four times as long.
 const RETRY_NS: u64 = 1_000_000_000;
 
-/// What runs at the hosts.
+/// Program at the hosts.
 #[derive(Debug)]
 pub enum Remote {
     /// The agent: installed, or a copy of this program.
@@ -67,7 +67,7 @@ struct Host {
     is_closed: bool,
 }
 
-/// What the process of a host does.
+/// Work of the process of a host.
 #[derive(Debug)]
 enum Phase {
     /// `ssh -G`, with what it has printed.

@@ -77,6 +77,8 @@ impl StdioCarrier {
     /// An ended stream stays readable, and standard input itself is open beside its copy.
     fn end_input(&mut self) {
         if let Some(input) = self.input.take() {
+            // Standard input itself stays open, so closing this copy leaves it in the set
+            // (epoll(7)).
             let _ = self.epoll.remove(&input);
         }
     }

@@ -17,7 +17,7 @@ use crate::run::connect::CLOCK_BUDGET_NS;
 /// Most intervals that are read of a test.
 const INTERVALS_MAX: usize = 1 << 13;
 
-/// What arrived about one task.
+/// Reports that arrived about one task.
 #[derive(Debug, Default)]
 pub(super) struct TaskReport {
     pub(super) client: Option<Received>,
@@ -26,7 +26,8 @@ pub(super) struct TaskReport {
     pub(super) not_run: Option<(Reason, String)>,
 }
 
-/// What counts of the result of one end. Its record, which is several times as long, is not kept.
+/// The part of one end's result that counts. Its record, which is several times as long, is not
+/// kept.
 #[derive(Debug)]
 pub(super) struct Received {
     role: Role,
@@ -36,7 +37,7 @@ pub(super) struct Received {
     offset_ns: i64,
     retransmits: Option<u64>,
     rtt_us: Option<u64>,
-    /// What arrived over time, of the end that received.
+    /// Amounts over time, of the end that received.
     intervals: Option<TestIntervals>,
 }
 
@@ -124,6 +125,7 @@ impl TaskReport {
         }
 
         let mut measurement = Measurement::default();
+        // Outside of the common period a test runs beside fewer others.
         measurement.goodput_bps = in_common.unwrap_or(total_bps);
         measurement.nominal_bps = planned.nominal_bps;
         measurement.retransmits = client.retransmits;
@@ -153,7 +155,7 @@ impl TaskReport {
         not_run
     }
 
-    /// What the sink received over time, on the coordinator's clock.
+    /// Amounts that the sink received over time, on the coordinator's clock.
     fn intervals(&mut self, is_reversed: bool) -> Option<TestIntervals> {
         let sink = if is_reversed {
             &mut self.client
@@ -232,7 +234,7 @@ fn is_reversed(trial: &Trial) -> bool {
     trial.series.iter().any(|series| series.way == Way::Reverse)
 }
 
-/// What the sink received over time, on the coordinator's clock.
+/// Amounts that the sink received over time, on the coordinator's clock.
 fn intervals(trial: &Trial, end: &TaskEnd, offset_ns: i64) -> Option<TestIntervals> {
     let started_ns = end
         .started_ns?

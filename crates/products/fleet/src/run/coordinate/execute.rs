@@ -154,6 +154,7 @@ fn all_rounds(
         unconfirmed: Vec::new(),
         kept,
     };
+    // Results of an earlier coordinator, which the broker kept, are not measured twice.
     finished.extend(rounds.take_over(&plan));
     let outcome = explore(&plan, finished, &mut rounds);
     let unconfirmed = end(rounds, &absent);
@@ -207,7 +208,7 @@ fn reasons<C: Carrier>(control: &Control<'_, C>, hosts: &[Host]) -> BTreeSet<Str
     control.reasons.iter().filter_map(line).collect()
 }
 
-/// What else is known about the hosts before the first round, a line each.
+/// Other facts of the hosts before the first round, a line each.
 fn notes(prepared: &Prepared, found: &HostFindings, hosts: &[Host]) -> Vec<String> {
     let excluding = found
         .findings

@@ -1,4 +1,4 @@
-//! The record of a run: every round the moment it is through, so that a run that breaks off can be
+//! The record of a run: every round the moment it has ended, so that a run that breaks off can be
 //! resumed.
 
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl KeptRun {
         self.recording.between(hosts, path);
     }
 
-    /// A round is through.
+    /// A round has ended.
     pub(super) fn add(&mut self, cells: &[Cell]) {
         let (elapsed_ns, begun_ns, test_ns) = (
             self.recording.elapsed_ns(),
@@ -159,7 +159,7 @@ impl KeptTrials {
     }
 }
 
-/// Whether every task has a result, and why not.
+/// State of the run: complete where every task has a result, else the reason.
 fn state(report: &FleetReport) -> (RunState, Option<String>) {
     let without = report
         .cells

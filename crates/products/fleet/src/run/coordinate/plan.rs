@@ -78,7 +78,7 @@ fn crossing(spec: &RunSpec, links_bps: &Links) -> BTreeMap<String, u32> {
     inventory.racks.iter().filter_map(of_entry).collect()
 }
 
-/// What these tasks of the plan take, as a line, and the number of their cells.
+/// Time and data of these tasks of the plan, as a line, and the number of their cells.
 ///
 /// # Errors
 /// It may move more data than is allowed.

@@ -1,4 +1,4 @@
-//! What arrives about the tasks of a round.
+//! Reports that arrive about the tasks of a round.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    /// Takes what the coordinator found out. Whether the round is over.
+    /// Takes an action of the coordinator; returns true if the round has ended.
     pub(super) fn take(&mut self, coordinator: &Coordinator, action: Action) -> bool {
         match action {
             // The tasks that it ends follow.

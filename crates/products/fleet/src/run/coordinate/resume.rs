@@ -17,14 +17,14 @@ use linerate_document::progress::Progress;
 use linerate_history::run::record::RecordOptions;
 use linerate_model::outcome::Error;
 
-/// Computes the plan of a run of the history anew, runs the tasks that have no result with the
-/// hosts that answer, and makes the report of all tasks. Signals cancel it. The way to the hosts is
-/// that of this call: no record determines it. The record is a new one, which has the cells of the
+/// Recomputes the plan of a run of the history, runs the tasks that have no result with the hosts
+/// that answer, and makes the report of all tasks. Signals cancel it. The way to the hosts is that
+/// of this call: no record determines it. The record is a new one, which has the cells of the
 /// earlier run as well.
 ///
 /// # Errors
-/// No run of this name whose plan can be computed anew and that has ended before its last task, or
-/// as [`super::run()`].
+/// No run of this name whose plan can be recomputed and that has ended before its last task, or as
+/// [`super::run()`].
 pub fn resume(
     name: &str,
     ssh_config: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub fn resume(
     execute(&spec, finished, kept, signals, progress)
 }
 
-/// What only a fleet run has.
+/// The part of the record that only a fleet run has.
 fn open_run(record: &RunRecord) -> Result<&FleetRun, Error> {
     match &record.body {
         Body::Fleet(run) => Ok(run),
@@ -77,7 +77,7 @@ fn open_run(record: &RunRecord) -> Result<&FleetRun, Error> {
     }
 }
 
-/// What a run that did not reach its end was started with.
+/// Specification of a run that did not reach its end.
 fn open_spec(record: &RunRecord) -> Result<RunSpec, Error> {
     let run = open_run(record)?;
     let id = record.run_id.short();

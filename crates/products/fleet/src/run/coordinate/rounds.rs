@@ -39,7 +39,7 @@ pub(super) struct Rounds<'a, C> {
     pub(super) excluded: &'a BTreeMap<HostId, String>,
     pub(super) progress: &'a mut Progress,
     pub(super) cells_planned: usize,
-    /// Tasks with a result or a reason; one that runs once more is among them when that is over.
+    /// Tasks with a result or a reason; one that runs once more is among them when that has ended.
     pub(super) cells_done: BTreeSet<crate::TaskId>,
     pub(super) number: u32,
     /// Hosts that did not confirm the end of a cancelled run.
@@ -206,7 +206,7 @@ impl<C: Carrier> Rounds<'_, C> {
         })
     }
 
-    /// What is awaited of a task.
+    /// Cell that is awaited of a task.
     pub(super) fn planned_cell(&self, task: &Task, id: crate::TaskId) -> PlannedCell {
         let (nominal_bps, is_reversed) = (self.nominal_bps(task), self.is_reversed(task));
         PlannedCell {
@@ -219,6 +219,7 @@ impl<C: Carrier> Rounds<'_, C> {
 
     /// The source is a server without an agent, which sends to its client.
     fn is_reversed(&self, task: &Task) -> bool {
+        // A server without an agent starts no test, so its partner is the client.
         self.is_target(&task.source)
     }
 

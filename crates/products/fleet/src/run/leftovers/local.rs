@@ -25,7 +25,7 @@ pub struct Leftover {
     pub ports: Vec<u16>,
     /// Process id of its agent, which ends it with the run; absent where the agent has ended.
     pub agent: Option<u32>,
-    /// Whether it ended; absent where that was not requested.
+    /// It ended; absent where that was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_ended: Option<bool>,
 }
@@ -56,11 +56,12 @@ pub(super) fn end(found: &mut [Leftover], are_all: bool) {
 
 /// The process with this number, if it is of this user and has this command line.
 fn open(pid: u32, is_it: impl Fn(&[String]) -> bool) -> Option<OtherProcess> {
+    // Opened before the check, because the number of an ended process is used again.
     let process = OtherProcess::open(pid).ok()?;
     is_it(&own_command_line(pid)?).then_some(process)
 }
 
-/// Whether it has worked is seen afterwards.
+/// Ends the group; the caller checks the effect afterwards.
 fn end_group(process: &OtherProcess) {
     let _ = process.terminate_group();
     if !process.ends_within(GRACE).unwrap_or(false) {
@@ -89,6 +90,7 @@ fn own_command_line(pid: u32) -> Option<Vec<String>> {
             .map(|folder| folder.uid())
             .ok()
     };
+    // The owner of /proc/PID is the effective user of the process (proc_pid(5)).
     if user(&pid.to_string())? != user("self")? {
         return None;
     }

@@ -1,5 +1,5 @@
-//! What a shell prints and what a coordinator sends, in any order, as arbitrary bytes. For tests
-//! and fuzzing.
+//! Output of a shell and messages of a coordinator, in any order, as arbitrary bytes. For tests and
+//! fuzzing.
 
 use crate::TaskId;
 use crate::protocol::message::LINE_MAX_BYTES;

@@ -18,7 +18,7 @@ use crate::run::worker::totals;
 /// Longest output of a test in bytes.
 const OUTPUT_MAX_BYTES: usize = 4 << 20;
 
-/// What a call brought.
+/// Output of a call.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     /// Lines for the shell.
@@ -129,6 +129,7 @@ impl ScriptHost {
         }
 
         let mut outgoing = self.act();
+        // Starts precede all other commands, because each is due at a time.
         outgoing.commands.splice(0..0, commands);
         outgoing
     }
@@ -225,6 +226,7 @@ impl ScriptHost {
             Action::Describe => self.give(Input::Hello(Box::new(self.hello.clone()))),
             Action::StartWorker { task, .. } => self.start(*task, outgoing),
             Action::ReadHost { is_after: true, .. } => {
+                // A shell has no counters, but the last result of a round waits for them.
                 if let Some(none) = JsonText::new("{}".to_owned()) {
                     self.give(Input::HostWindow(none));
                 }
@@ -299,7 +301,7 @@ impl ScriptHost {
             .retain(|test| !is_meant(test) || test.pid.is_some() || test.is_sent);
     }
 
-    /// What all tests together make due.
+    /// Input that is due after all tests together.
     fn due_input(&mut self) -> Option<Input> {
         if self.is_arming && self.tests.iter().all(|test| test.is_ready) {
             self.is_arming = false;
@@ -332,6 +334,7 @@ impl ScriptHost {
 
     fn output(&mut self, task: TaskId, text: &str) {
         let Some(test) = self.test(task) else { return };
+        // iperf3 prints `Server listening on PORT` once its socket is bound.
         test.is_ready |= text.contains("listening");
 
         if test.output.len() + text.len() < OUTPUT_MAX_BYTES {

@@ -18,7 +18,7 @@ pub(super) const BEGIN: &str = "trap 'trap - EXIT HUP TERM; kill 0' EXIT HUP TER
                                 LRF iperf3 $(iperf3 --version 2>/dev/null | head -n 1); echo LRF \
                                 end";
 
-/// How much longer than its time a test may take, in s, before it ends itself.
+/// Longest time of a test beyond its own, in s, before it ends itself.
 const OVERTIME_S: u64 = 5;
 /// Intervals of a test, unless they would be shorter than 100 ms.
 const INTERVALS: f64 = 40.0;
@@ -71,7 +71,7 @@ pub(super) fn server(run: RunId, task: &ArmTask, local: IpAddr) -> String {
     // The client comes within 2 s of ARM and a start of at most 10 s after it.
     let seconds = seconds(task) + 12 + OVERTIME_S;
     // It prints when an interval ends. The first one has to end before omitted time does, which
-    // begins the intervals anew.
+    // restarts the intervals.
     started(
         run,
         task,
@@ -124,6 +124,7 @@ pub(super) fn client(run: RunId, task: &ArmTask, local: IpAddr) -> String {
     }
 
     if task.dscp > 0 {
+        // `-S` is the whole TOS byte, whose upper six bits are the DSCP (RFC 2474, section 3).
         add(format_args!(" -S {}", task.dscp << 2));
     }
 
@@ -138,6 +139,8 @@ pub(super) fn kill(pid: u32) -> String {
 
 /// iperf3 in the background, which ends itself after this time; its output is marked.
 fn started(run: RunId, task: &ArmTask, seconds: u64, options: &str) -> String {
+    // `$$` of a subshell is the number of its parent, so a child prints its own `$PPID`. Without
+    // /dev/null iperf3 could read the commands of the shell.
     let id = task.task;
     format!(
         "{{ ( echo LRP $(exec sh -c 'echo $PPID'); exec $t -k 1 {seconds} env LINERATE_RUN={run} iperf3 {options} ) 2>&1; echo LRX $?; }} </dev/null | while IFS= read -r l; do printf '%s\\n' \"LRT {id} $l\"; done &"

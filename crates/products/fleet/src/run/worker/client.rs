@@ -14,7 +14,8 @@ use super::lines::{ClientTask, FromWorker, ToWorker};
 use super::task_events::TaskEvents;
 use linerate_engine::dialect::iperf3::client;
 
-/// How long before the start the client connects: less than the engine holds an open test at most.
+/// Time before the start at which the client connects: less than the engine holds an open test at
+/// most.
 const CONNECT_AHEAD_NS: u64 = 1_200_000_000;
 /// Longest time to set up the control connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -54,6 +55,7 @@ pub(super) fn client_spec(task: &ClientTask) -> ClientSpec {
     let ClientTask { task, local } = task;
     let mut options = LocalOptions::default();
     options.port = task.port;
+    // The server admits the partners of a round by address.
     options.bind.host = Some(local.to_string());
     options.interval = Some(interval(task));
 
@@ -89,6 +91,7 @@ fn test_spec(task: &ArmTask) -> TestSpec {
         .rate_bps
         .map(|bps| (bps / u64::from(task.streams.max(1))).max(1));
     test.socket.congestion = task.congestion.clone();
+    // The DSCP is the upper six bits of the TOS byte (RFC 2474, section 3).
     test.socket.tos = task.dscp << 2;
 
     test

@@ -24,14 +24,14 @@ pub(super) struct WorkerInput {
     input: RefCell<LineInput<File>>,
     lines: RefCell<VecDeque<ToWorker>>,
     is_over: Cell<bool>,
-    /// A line was no line of an agent. The input is over then.
+    /// A line was no line of an agent. The input has ended then.
     is_garbled: Cell<bool>,
     /// Takes lines while a server runs; `true` when the lists of addresses are to be read again.
     follow: RefCell<Option<Follow>>,
     needs_reload: Cell<bool>,
 }
 
-/// What a server does with a line; returns whether the lists of addresses changed.
+/// Handler of a server's line; returns true if the lists of addresses changed.
 type Follow = Box<dyn FnMut(ToWorker) -> bool>;
 
 impl WorkerInput {
@@ -80,7 +80,7 @@ impl WorkerInput {
         self.is_over.get()
     }
 
-    /// The input is over because a line of it is no line of an agent.
+    /// The input has ended because a line of it is no line of an agent.
     pub(super) fn is_garbled(&self) -> bool {
         self.is_garbled.get()
     }

@@ -92,10 +92,10 @@ pub(crate) enum FromWorker {
     Finished {
         /// The task.
         task: TaskId,
-        /// How.
+        /// End of the task.
         end: TaskEnd,
     },
-    /// The worker cannot go on.
+    /// The worker cannot continue.
     Failed(String),
 }
 

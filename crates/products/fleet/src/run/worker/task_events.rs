@@ -45,7 +45,7 @@ impl TaskEvents {
         }
     }
 
-    /// The test is over: writes its record and its end.
+    /// The test has ended: writes its record and its end.
     pub(super) fn finish(mut self, outcome: Result<(), Failure>) {
         if let Err(failure) = outcome {
             let is_interrupted = failure.kind == FailureKind::Interrupted;
@@ -160,6 +160,7 @@ fn spec_key(trial: &Trial) -> String {
         return String::new();
     };
     let mut spec = detail.header.spec.clone();
+    // Each round has a start of its own, and equal tests have one key.
     spec.workload.start = Start::Now;
     keys::spec_key("test", &spec)
 }

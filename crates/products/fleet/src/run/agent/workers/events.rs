@@ -1,4 +1,4 @@
-//! What workers do: lines, failures, ends.
+//! Events of workers: lines, failures, ends.
 
 use crate::TaskId;
 use crate::protocol::agent::{Finish, Input};
@@ -66,7 +66,7 @@ impl Workers {
         }
     }
 
-    /// A worker cannot go on, and ends.
+    /// A worker cannot continue, and ends.
     fn handle_failure(&mut self, child: ChildId, text: &str) {
         if self.is_planning {
             return self.refuse_plan(text);

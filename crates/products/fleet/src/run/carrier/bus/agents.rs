@@ -75,6 +75,7 @@ impl BusAgents {
                 ));
             }
 
+            // The queue of the owner ends with its last sender.
             drop(events);
             running.join_all().await;
         })

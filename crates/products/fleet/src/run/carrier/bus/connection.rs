@@ -1,4 +1,4 @@
-//! A connection to the broker, which the client makes anew when it breaks.
+//! A connection to the broker, which the client reopens when it breaks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +9,7 @@ use tokio::sync::watch;
 
 use super::{BusError, BusOptions};
 
-/// Time until a connection is made anew, in ms. A broker that returns is not reached by all at
-/// once.
+/// Time until a connection is reopened, in ms. A broker that returns is not reached by all at once.
 const RECONNECT_MS: std::ops::RangeInclusive<u64> = 200..=4_000;
 /// Period of the client's look whether the broker is there.
 const PING_PERIOD: Duration = Duration::from_secs(5);
@@ -43,6 +42,7 @@ impl Connection {
             .custom_inbox_prefix(inbox)
             .ping_interval(PING_PERIOD)
             .request_timeout(Some(REPLY_TIMEOUT))
+            // A test continues while the broker is away; the lease ends it, not the client.
             .max_reconnects(None)
             .reconnect_delay_callback(move |_| match is_again.load(Ordering::Relaxed) {
                 true => Duration::from_millis(fastrand::u64(RECONNECT_MS)),

@@ -21,9 +21,9 @@ use super::results::Results;
 use super::{BusError, BusOptions};
 use crate::run::carrier::{Carrier, HostEvent};
 
-/// How long the broker keeps results.
+/// Time for which the broker keeps results.
 const RESULTS_MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How long the broker knows the ids of results: an agent repeats one after the reply and the
+/// Time for which the broker knows the ids of results: an agent repeats one after the reply and the
 /// connection that it waits for. Each id takes memory there; later copies are dropped by the
 /// coordinator.
 const DUPLICATES_MAX_AGE: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ const RUN_KEY: &str = "run";
 /// Prefix of the inboxes of a coordinator. No agent may subscribe to it.
 const INBOX: &str = "_INBOX";
 
-/// What a coordinator is to do.
+/// Setup of a coordinator on a bus.
 #[derive(Debug, Clone)]
 pub struct BusSetup {
     /// The broker.
@@ -50,7 +50,7 @@ pub struct BusSetup {
     pub plan: Option<String>,
 }
 
-/// Whether a coordinator is in charge.
+/// State of the lease: this coordinator is in charge or not.
 #[derive(Debug)]
 pub enum LeaseState {
     /// Another one has the lease, which is awaited.
@@ -119,8 +119,8 @@ impl BusCarrier {
         })
     }
 
-    /// Whether this coordinator is in charge, when that has changed: [`Carrier::fd`] is readable
-    /// then. Events are left to [`Carrier::poll`].
+    /// Takes the state of the lease, when that has changed: [`Carrier::fd`] is readable then.
+    /// Events are left to [`Carrier::poll`].
     pub fn lease_state(&mut self) -> Option<LeaseState> {
         // Before the look: what is announced after it makes the descriptor readable again.
         self.queue.clear();
@@ -145,6 +145,7 @@ impl Carrier for BusCarrier {
     /// One message for all hosts of the run. A host that is closed receives nothing that would
     /// renew its lease.
     fn send_all(&mut self, hosts: &[usize], line: &str) {
+        // Agents of hosts that were closed subscribe to the subject of all as well.
         if hosts.len() == self.hosts.len() && self.hosts.iter().all(Option::is_some) {
             self.publish(self.names.commands_to_all(), line);
         } else {
@@ -158,6 +159,7 @@ impl Carrier for BusCarrier {
         }
 
         if self.hosts.iter().all(Option::is_none) {
+            // The executor ends with the channel of its commands.
             self.commands = None;
         }
     }
@@ -181,7 +183,7 @@ impl Carrier for BusCarrier {
     }
 }
 
-/// What the executor does.
+/// Work of the executor.
 struct BusTask {
     setup: BusSetup,
     names: Names,
@@ -213,6 +215,7 @@ impl BusTask {
         let epoch = lease.epoch;
         let renewal = tokio::spawn(lose(self.hosts.clone(), lease.clone(), connection.clone()));
         let (run, results, history) = self.take_run(&stores).await?;
+        // Before the announcement: a bus does not keep answers that arrive without a subscriber.
         let subject = self.names.live(ANY);
         let live = connection.client.subscribe(subject.clone()).await;
         let mut live = live.map_err(|error| refused(&subject, &error))?;

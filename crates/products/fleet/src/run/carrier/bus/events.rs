@@ -59,7 +59,7 @@ impl Events {
         self.signal();
     }
 
-    /// The owner has something to look at.
+    /// Wakes the owner: an event waits.
     pub(super) fn signal(&self) {
         self.ready.signal();
     }
@@ -88,6 +88,7 @@ impl EventQueue {
     }
 
     pub(super) fn take(&mut self) -> Vec<(usize, HostEvent)> {
+        // Before the queue is read: a later event makes the descriptor readable again.
         self.clear();
         let mut events = Vec::new();
 

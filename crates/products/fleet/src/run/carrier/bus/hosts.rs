@@ -56,7 +56,7 @@ impl Hosts {
         }
     }
 
-    /// The owner has something to look at.
+    /// Wakes the owner: an event waits.
     pub(super) fn signal(&self) {
         self.events.signal();
     }

@@ -66,6 +66,7 @@ impl Lease {
                 RETRY
             })
             .await;
+            // Counted from the begin of the request: the broker's time ends no earlier.
             let begun = Instant::now();
 
             match self.store.update(KEY, self.holder.clone(), revision).await {
@@ -80,6 +81,7 @@ impl Lease {
                 Err(_) => {}
             }
 
+            // Another coordinator may have the lease from now on.
             if renewed.elapsed() >= TTL {
                 return;
             }

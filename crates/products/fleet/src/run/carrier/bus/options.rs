@@ -1,4 +1,4 @@
-//! How a broker is reached, and what is demanded of the way to it.
+//! Address of a broker, and requirements on the connection to it.
 
 use std::net::IpAddr;
 use std::path::PathBuf;

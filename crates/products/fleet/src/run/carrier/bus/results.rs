@@ -49,8 +49,8 @@ impl Results {
         present
     }
 
-    /// Passes the lines on that come, for ever. Reading begins anew where it ended when the broker
-    /// was away.
+    /// Passes the lines on that come, for ever. Reading resumes where it ended when the broker was
+    /// away.
     pub(super) async fn follow(mut self, mut connection: Connection, hosts: Hosts) {
         loop {
             connection.connects.mark_unchanged();

@@ -58,7 +58,7 @@ mod tests {
     const HASH: &str = "00ff";
     const ARGUMENTS: &str = "fleet agent --stdio";
 
-    /// What the login shell of a host with this folder for its cache does.
+    /// Runs a line as the login shell of a host with this folder for its cache does.
     fn at_host(cache: &Path, line: &str, input: &str) -> Output {
         let file = cache.join("input");
         fs::write(&file, input).expect("written");

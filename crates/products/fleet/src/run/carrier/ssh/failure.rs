@@ -2,18 +2,18 @@
 
 use super::command::NOT_EXECUTABLE_CODE;
 
-/// Whether another connection may succeed.
+/// Kind of a failure, which decides if another connection may succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The server closed the connection before the login, as a busy one does.
     Closed,
     /// No answer in time.
     TimedOut,
-    /// The same will happen again: a refused login, a host key, a name, a port.
+    /// Another attempt fails as well: a refused login, a host key, a name, a port.
     Final,
 }
 
-/// Of the messages that ssh has at `LogLevel=ERROR`.
+/// Classifies the messages that ssh has at `LogLevel=ERROR`.
 pub(super) fn classify(errors: &str) -> Failure {
     let has = |text: &str| errors.contains(text);
     let is_final = [

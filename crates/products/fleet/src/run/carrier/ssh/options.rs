@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What the user decides about ssh. Everything else is in the user's own ssh_config(5).
+/// Settings of ssh that the user decides. Everything else is in the user's own ssh_config(5).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SshOptions {
     /// Another configuration file (`-F`).
@@ -32,6 +32,7 @@ const FIXED: [&str; 11] = [
 /// Runs a command at a destination.
 pub(super) fn connect(options: &SshOptions, destination: &str, remote: &str) -> Command {
     let mut command = ssh(options);
+    // A pseudo-terminal would echo the lines and convert their ends.
     command.arg("-T");
 
     for option in FIXED {
@@ -40,6 +41,7 @@ pub(super) fn connect(options: &SshOptions, destination: &str, remote: &str) -> 
 
     let seconds = if options.is_path_shared { 5 } else { 1 };
     command.args(["-o", &format!("ServerAliveInterval={seconds}")]);
+    // After `--` a destination that begins with `-` is no option.
     command.args(["--", destination, remote]);
     command
 }

@@ -8,13 +8,13 @@ use std::io::{self, Read, Seek, SeekFrom};
 pub struct AgentProgram {
     /// SHA-256 of the file, hexadecimal.
     pub sha256: String,
-    /// What it is.
+    /// Kind of the program.
     pub kind: ProgramKind,
     /// Its arguments on a host: words without characters of a shell.
     pub arguments: String,
 }
 
-/// What an executable file needs of a host.
+/// Requirements of an executable file on a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgramKind {
     /// Nothing but a kernel of this machine, as `uname -m` names it.
@@ -69,7 +69,7 @@ impl AgentProgram {
     }
 }
 
-/// Of the ELF header (elf(5)): 64 bits, little endian.
+/// Reads the kind from the ELF header (elf(5)): 64 bits, little endian.
 fn kind_of(file: &mut (impl Read + Seek)) -> io::Result<ProgramKind> {
     let mut header = [0; 64];
     file.read_exact(&mut header)?;
@@ -77,12 +77,14 @@ fn kind_of(file: &mut (impl Read + Seek)) -> io::Result<ProgramKind> {
         return Ok(ProgramKind::Other);
     }
 
+    // e_machine (elf(5)): EM_X86_64, EM_AARCH64, EM_RISCV.
     let machine = match number(&header, 18, 2) {
         Some(62) => "x86_64",
         Some(183) => "aarch64",
         Some(243) => "riscv64",
         _ => return Ok(ProgramKind::Other),
     };
+    // e_phoff, e_phentsize and e_phnum (elf(5)).
     let (offset, size, count) = (
         number(&header, 32, 8),
         number(&header, 54, 2),
@@ -99,6 +101,7 @@ fn kind_of(file: &mut (impl Read + Seek)) -> io::Result<ProgramKind> {
     file.seek(SeekFrom::Start(offset))?;
     file.read_exact(&mut table)?;
     let entry_bytes = usize::try_from(size).unwrap_or(usize::MAX);
+    // A static program names no dynamic loader (PT_INTERP, elf(5)).
     let is_interpreter = |entry: &[u8]| number(entry, 0, 4) == Some(u64::from(PT_INTERP));
     let is_dynamic = table.chunks(entry_bytes).any(is_interpreter);
 

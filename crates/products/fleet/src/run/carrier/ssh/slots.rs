@@ -1,4 +1,4 @@
-//! How many connections are made at the same time.
+//! Number of connections that are made at the same time.
 
 use std::collections::BTreeMap;
 
