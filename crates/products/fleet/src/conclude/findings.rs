@@ -3,7 +3,7 @@
 use linerate_model::finding::{Confidence, Evidence, Finding, Severity};
 
 /// First line of a report without a finding.
-pub const NO_FINDING: &str = "no outliers: all hosts and pairs within normal variation";
+pub const NO_FINDING: &str = "no outliers among hosts and pairs";
 
 /// A finding before it has a subject.
 pub(super) struct Template {
