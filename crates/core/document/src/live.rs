@@ -22,7 +22,7 @@ source.onerror = () => { state.textContent = 'Not connected. These figures are o
 /// SHA-256 of the script, as a Content Security Policy names it.
 const SCRIPT_HASH: &str = "sha256-PE0sws/z3LC0TPWreAapUrbwXpyp4ARG1YYHgonqqn8=";
 
-/// Content Security Policy of [`page`].
+/// Content Security Policy of [`page()`].
 #[must_use]
 pub fn policy() -> String {
     format!(

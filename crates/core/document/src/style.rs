@@ -33,7 +33,7 @@ impl Style {
     };
 
     /// One line of untrusted text: no line ends, no characters that act on a terminal, none it
-    /// cannot show, and no more than [`TEXT_CHARS_MAX`] of them.
+    /// cannot show, and no more than `TEXT_CHARS_MAX` of them.
     pub fn line(self, text: &str) -> String {
         self.characters(&shortened(text))
     }
@@ -76,7 +76,7 @@ impl Style {
 /// have any length.
 const TEXT_CHARS_MAX: usize = 500;
 
-/// One line of at most [`TEXT_CHARS_MAX`] characters without any that act on what shows them.
+/// One line of at most `TEXT_CHARS_MAX` characters without any that act on what shows them.
 pub fn shortened(text: &str) -> String {
     printable_start(&text.replace('\n', " "), TEXT_CHARS_MAX)
 }

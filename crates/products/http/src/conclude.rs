@@ -1,5 +1,5 @@
 //! Conclusions without input and output: what the network allows, what held a cell back, what a
-//! study shows. Verdicts come from the rules that the caller passes in ([`study::Setup::judge`]).
+//! study shows. Verdicts come from the rules that the caller passes in (`study::Setup::judge`).
 
 pub(crate) mod c10k;
 pub(crate) mod ceiling;

@@ -1,5 +1,5 @@
 //! Reports of a sweep: text with a plot, one line per run, and one HTML file. All of them write the
-//! same [`Sweep`](linerate_model::sweep::Sweep) and compute nothing.
+//! same [`Sweep`] and compute nothing.
 
 mod document;
 mod sentences;
