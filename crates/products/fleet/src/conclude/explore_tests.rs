@@ -635,7 +635,7 @@ fn finding_of_one_of_several_paths_names_it() {
         headline(&outcome.findings, true),
         "h2: A host is slow to send (FLT-03), and 1 more findings"
     );
-    assert_eq!(headline(&[], true), "no outliers among hosts and pairs");
+    assert_eq!(headline(&[], true), "no host or pair is an outlier");
 }
 
 /// A fleet with a few slow hosts: which of them, the directions that are slow, and their share of

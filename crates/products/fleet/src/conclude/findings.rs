@@ -3,7 +3,7 @@
 use linerate_model::finding::{Confidence, Evidence, Finding, Severity};
 
 /// First line of a report without a finding.
-pub const NO_FINDING: &str = "no outliers among hosts and pairs";
+pub const NO_FINDING: &str = "no host or pair is an outlier";
 
 /// A finding before it has a subject.
 pub(super) struct Template {

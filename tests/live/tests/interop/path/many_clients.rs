@@ -145,7 +145,7 @@ fn client_that_does_not_wait_long_enough_is_refused_with_advice() {
     let _ = NativeHost::here()
         .test(&target, &["--only", "size", "--wait", "1"])
         .finish()
-        .expect_stderr("0 others");
+        .expect_stderr("queue position 1");
 }
 
 /// The server answers the cookie of a new connection.
