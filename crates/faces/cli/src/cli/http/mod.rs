@@ -124,10 +124,10 @@ pub(crate) fn main(args: &HttpArgs) -> Outcome {
         HttpCommand::Lab(args) => args.resolve().map(|spec| http::lab::run(&spec)),
         HttpCommand::Agent(args) => args.resolve().map(|spec| agent::run(&spec)),
         HttpCommand::Worker => Ok(http::load::work().map(|()| Outcome::Done)),
-        HttpCommand::Matrix(args) => Err(args.replaced_by("matrix", "http lab --phases 2")),
-        HttpCommand::C10k(args) => Err(args.replaced_by("c10k", "http lab --phases 3")),
-        HttpCommand::Check(args) => Err(args.replaced_by("check", "http lab --check")),
-        HttpCommand::Compare(args) => Err(args.replaced_by("compare", "compare")),
+        HttpCommand::Matrix(_) => Err(replaced_by("matrix", "http lab --phases 2")),
+        HttpCommand::C10k(_) => Err(replaced_by("c10k", "http lab --phases 3")),
+        HttpCommand::Check(_) => Err(replaced_by("check", "http lab --check")),
+        HttpCommand::Compare(_) => Err(replaced_by("compare", "compare")),
     };
     match outcome {
         Ok(Ok(outcome)) => outcome,
@@ -136,11 +136,9 @@ pub(crate) fn main(args: &HttpArgs) -> Outcome {
     }
 }
 
-impl ReplacedArgs {
-    /// The command to use instead of `linerate http NAME`, whatever its arguments are.
-    fn replaced_by(&self, name: &str, command: &str) -> String {
-        format!("http {name} is now: linerate {command}")
-    }
+/// The command to use instead of `linerate http NAME`, whatever its arguments are.
+fn replaced_by(name: &str, command: &str) -> String {
+    format!("http {name} is now: linerate {command}")
 }
 
 /// Writes at once; a closed pipe does not stop a server.
