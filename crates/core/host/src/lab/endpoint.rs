@@ -11,6 +11,8 @@ use linerate_model::stored_name;
 use linerate_sys::error::strerror;
 use linerate_sys::process::page_bytes;
 
+use crate::growth::{Growth, Ticks, cpus, share};
+
 /// The samples from the beginning of a period to its end.
 #[derive(Debug, Clone)]
 pub struct Period {
@@ -61,8 +63,8 @@ impl Period {
     /// The statistics so far.
     #[must_use]
     pub fn stats(&self) -> EndpointStats {
-        let change = Change::between(&self.first, &self.last);
-        let all = change.all;
+        let change = Growth::between(&self.first, &self.last);
+        let all = change.all_cpus;
         let busiest = change.busiest_cpu();
         // Only the samples at the ends of a period have the values that need a walk over all pages
         // or sockets.
@@ -88,7 +90,7 @@ impl Period {
         stats.busiest_cpu_own = busiest
             .as_ref()
             .and_then(|(cpu, _)| change.own_share_of(*cpu));
-        stats.process_cpu_ns = change.growth("process.cpu_ns");
+        stats.process_cpu_ns = change.of("process.cpu_ns");
         stats.busiest_thread_busy = change.busiest_thread();
 
         // Over several CPUs a group waits for longer than the period.
@@ -159,8 +161,8 @@ fn values(sample: &Snapshot, value: impl Fn(&str) -> Option<u64>) -> EndpointSta
 /// The difference of a sample to the one before it.
 #[must_use]
 pub fn reading(sequence: u64, before: &Snapshot, now: &Snapshot) -> Reading {
-    let change = Change::between(before, now);
-    let (all, nic) = (change.all, change.nic());
+    let change = Growth::between(before, now);
+    let (all, nic) = (change.all_cpus, change.nic());
     let values = values(now, |key| now.whole(key));
     let mut reading = Reading::default();
     reading.sequence = sequence;
@@ -200,126 +202,13 @@ pub(crate) fn peak(peak: Option<u64>, limit: Option<u64>) -> Option<Peak> {
     peak.map(|peak| Peak::new(peak, limit))
 }
 
-/// Ticks of 10 ms one CPU spent (`/proc/stat`, proc_stat(5)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Ticks {
-    user: u64,
-    system: u64,
-    softirq: u64,
-    steal: u64,
-    /// Waiting for disks included.
-    idle: u64,
-    total: u64,
-}
-
-impl Ticks {
-    fn add(&mut self, state: &str, ticks: u64) {
-        let part = match state {
-            "user" | "nice" => Some(&mut self.user),
-            "system" => Some(&mut self.system),
-            "softirq" => Some(&mut self.softirq),
-            "steal" => Some(&mut self.steal),
-            "idle" | "iowait" => Some(&mut self.idle),
-            _ => None,
-        };
-        part.into_iter()
-            .chain([&mut self.total])
-            .for_each(|sum| *sum = sum.saturating_add(ticks));
-    }
-
-    fn busy(&self) -> u64 {
-        self.total.saturating_sub(self.idle)
-    }
-
-    fn share(&self, ticks: u64) -> Option<Share> {
-        of(ticks, self.total)
-    }
-}
-
-/// Keys of the counters of CPUs, with the number and the state in them.
-fn cpu_counters(sample: &Snapshot) -> impl Iterator<Item = (&str, u32, &str, u64)> {
-    sample.counters_under("cpu.").filter_map(|(key, counter)| {
-        let (cpu, state) = key.split_once('.')?;
-        Some((key, cpu.parse().ok()?, state, counter.v))
-    })
-}
-
-/// Numbers of the CPUs that were online.
-fn cpus(sample: &Snapshot) -> Vec<u32> {
-    let mut cpus: Vec<u32> = cpu_counters(sample).map(|(_, cpu, ..)| cpu).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    cpus
-}
-
-/// The growth of counters between two samples.
-pub(crate) struct Change<'a> {
-    before: &'a Snapshot,
-    after: &'a Snapshot,
-    pub(crate) window_ns: u64,
-    /// Every CPU that was online at both ends.
-    cpus: BTreeMap<u32, Ticks>,
-    /// All of them together.
-    all: Ticks,
-}
-
-impl<'a> Change<'a> {
-    pub(crate) fn between(before: &'a Snapshot, after: &'a Snapshot) -> Self {
-        let (mut cpus, mut all): (BTreeMap<u32, Ticks>, Ticks) = Default::default();
-        for (key, cpu, state, ticks) in cpu_counters(after) {
-            if let Some(earlier) = before.counters.get(&format!("cpu.{key}")) {
-                // The kernel lets idle time run backwards a little (proc_stat(5)).
-                let grown = ticks.saturating_sub(earlier.v);
-                [cpus.entry(cpu).or_default(), &mut all]
-                    .into_iter()
-                    .for_each(|sum| sum.add(state, grown));
-            }
-        }
-
-        let at = |sample: &Snapshot| sample.monotonic_ns.unwrap_or(0);
-        Self {
-            window_ns: at(after).saturating_sub(at(before)),
-            before,
-            after,
-            cpus,
-            all,
-        }
-    }
-
-    /// Growth of a counter that was read at both ends.
-    pub(crate) fn growth(&self, key: &str) -> Option<u64> {
-        let (before, after) = (
-            self.before.counters.get(key)?,
-            self.after.counters.get(key)?,
-        );
-        Some(after.v.saturating_sub(before.v))
-    }
-
-    fn share_of_time(&self, key: &str) -> Option<Share> {
-        of(self.growth(key)?, self.window_ns)
-    }
-
-    fn busiest_cpu(&self) -> Option<(u32, Ticks)> {
-        let known = self
-            .cpus
-            .iter()
-            .filter_map(|(cpu, ticks)| Some((*cpu, *ticks, ticks.share(ticks.busy())?)));
-        let busiest = known.max_by(|(.., a), (.., b)| a.total_cmp(b));
-        busiest.map(|(cpu, ticks, _)| (cpu, ticks))
-    }
-
-    /// Share of the busiest CPU that was busy.
-    pub(crate) fn busiest_cpu_busy(&self) -> Option<Share> {
-        self.busiest_cpu()
-            .and_then(|(_, ticks)| ticks.share(ticks.busy()))
-    }
-
+impl Growth<'_> {
     /// Share of a CPU that the threads of the processes took.
     fn own_share_of(&self, cpu: u32) -> Option<Share> {
         self.after.counters_under("process.thread.").next()?;
         let key = format!("process.on_cpu.{cpu}.ns");
         let at = |sample: &Snapshot| sample.counters.get(&key).map_or(0, |counter| counter.v);
-        of(
+        share(
             at(self.after).saturating_sub(at(self.before)),
             self.window_ns,
         )
@@ -336,7 +225,7 @@ impl<'a> Change<'a> {
             let before = self.before.counters.get(&format!("{THREADS}{thread}"));
             after.v.saturating_sub(before.map_or(0, |before| before.v))
         });
-        of(grown.max()?, self.window_ns)
+        share(grown.max()?, self.window_ns)
     }
 
     /// The device of the route with the growth of its counters; `None` when the route took another
@@ -350,7 +239,7 @@ impl<'a> Change<'a> {
             // A route that changed in between would give the difference of two devices.
             .filter(|device| self.before.text(DEVICE) == Some(*device))?;
         let nic = format!("nic.{device}");
-        let growth = |name: &str| self.growth(&format!("{nic}.stats64.{name}"));
+        let growth = |name: &str| self.of(&format!("{nic}.stats64.{name}"));
         let both = |name: &str| {
             Some(growth(&format!("rx_{name}"))?.saturating_add(growth(&format!("tx_{name}"))?))
         };
@@ -369,8 +258,8 @@ impl<'a> Change<'a> {
     }
 
     fn counters(&self) -> Counters {
-        let ext = |name: &str| self.growth(&format!("net.netstat.TcpExt.{name}"));
-        let tcp = |name: &str| self.growth(&format!("net.snmp.Tcp.{name}"));
+        let ext = |name: &str| self.of(&format!("net.netstat.TcpExt.{name}"));
+        let tcp = |name: &str| self.of(&format!("net.snmp.Tcp.{name}"));
         let mut counters = Counters::default();
         counters.listen_overflows = ext("ListenOverflows");
         counters.listen_drops = ext("ListenDrops");
@@ -406,10 +295,6 @@ pub(crate) fn mtu_bytes(sample: &Snapshot, nic: &str) -> Option<u32> {
     sample
         .whole(&format!("{nic}.net.mtu"))
         .and_then(|bytes| u32::try_from(bytes).ok())
-}
-
-fn of(part: u64, all: u64) -> Option<Share> {
-    (all > 0).then(|| part as f64 / all as f64)
 }
 
 #[cfg(test)]

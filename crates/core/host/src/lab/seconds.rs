@@ -3,7 +3,7 @@
 use linerate_model::http::{EndpointSecond, NicStats};
 use linerate_model::snapshot::Snapshot;
 
-use crate::lab::endpoint::Change;
+use crate::growth::Growth;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// A sample this long before the end of a second is the last of it; half of the sampling interval.
@@ -57,7 +57,7 @@ impl Seconds {
 }
 
 fn second(before: &Snapshot, now: &Snapshot) -> EndpointSecond {
-    let change = Change::between(before, now);
+    let change = Growth::between(before, now);
     let mut second = EndpointSecond::default();
     second.busiest_cpu_busy = change.busiest_cpu_busy();
 

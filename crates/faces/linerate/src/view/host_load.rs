@@ -1,8 +1,6 @@
 //! Load of this host, once per sample.
 
-use std::collections::BTreeMap;
-
-use linerate_host::{Depth, Sampler, Tested, Watched};
+use linerate_host::{Depth, Growth, Sampler, Tested, Ticks, Watched};
 use linerate_model::live::LiveHost;
 use linerate_model::snapshot::Snapshot;
 
@@ -46,64 +44,18 @@ impl HostLoad {
 
 const DROPS: &str = "softnet.dropped";
 
-/// Ticks of a CPU: all, those it was idle, those in softirqs.
-type Ticks = [u64; 3];
-
 fn between(before: &Snapshot, now: &Snapshot, drops: Option<u64>) -> Option<LiveHost> {
-    let (before, now) = (ticks(before), ticks(now));
+    let growth = Growth::between(before, now);
+    let share = |ticks: &Ticks, part| ticks.share(part).unwrap_or(0.0);
     let mut host = LiveHost::default();
     host.drops = drops;
-
-    let (mut all, mut softirq) = (0, 0);
-    for (cpu, after) in &now {
-        let Some(first) = before.get(cpu) else {
-            continue;
-        };
-        let grown: Vec<u64> = after
-            .iter()
-            .zip(first)
-            .map(|(after, first)| after.saturating_sub(*first))
-            .collect();
-        let [total, idle, in_softirq] = <Ticks>::try_from(grown).ok()?;
-        host.cpus_busy
-            .push(share(total.saturating_sub(idle), total));
-        all += total;
-        softirq += in_softirq;
-    }
-
-    host.softirq = share(softirq, all);
+    host.cpus_busy = growth
+        .cpus
+        .values()
+        .map(|cpu| share(cpu, cpu.busy()))
+        .collect();
+    host.softirq = share(&growth.all_cpus, growth.all_cpus.softirq);
     (!host.cpus_busy.is_empty()).then_some(host)
-}
-
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    }
-}
-
-fn ticks(sample: &Snapshot) -> BTreeMap<u32, Ticks> {
-    let mut cpus: BTreeMap<u32, Ticks> = BTreeMap::new();
-    for (key, counter) in sample.counters_under("cpu.") {
-        let mut words = key.split('.');
-        let (Some(cpu), Some(state)) = (
-            words.next().and_then(|word| word.parse().ok()),
-            words.next(),
-        ) else {
-            continue;
-        };
-        let [all, idle, softirq] = cpus.entry(cpu).or_default();
-        *all = all.saturating_add(counter.v);
-
-        match state {
-            "idle" | "iowait" => *idle = idle.saturating_add(counter.v),
-            "softirq" => *softirq = softirq.saturating_add(counter.v),
-            _ => {}
-        }
-    }
-
-    cpus
 }
 
 #[cfg(test)]

@@ -2,23 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use linerate_host::{Connections, ProcessTimes, Request, collect, is_peer_in_other_namespace};
+use linerate_host::{
+    Connections, ProcessTimes, Reader, Request, Watch, collect, is_peer_in_other_namespace,
+};
 use linerate_model::snapshot::Snapshot;
 
 use crate::observation::PEER_IS_HERE;
 use crate::{Observed, Period};
-
-/// A host that is being read by a thread of its own.
-pub(super) struct Watch {
-    /// Nothing is ever sent; the end of the channel is the end of the watch.
-    end: Sender<()>,
-    thread: JoinHandle<Observed>,
-    _place: Place,
-}
 
 /// Most watches at once: a server must not spend its CPUs on reading itself because many clients
 /// ask.
@@ -51,96 +43,138 @@ pub(super) const OWN_THREADS: &str = "self.thread.";
 /// Time between two readings, unless the watch is shorter.
 pub(super) const STEP: Duration = Duration::from_secs(1);
 
-impl Watch {
-    /// Takes the first reading at once and one more every `step`. `None` when there are too many
-    /// watches already, or cannot create a thread.
-    pub(super) fn start(request: Request, step: Duration) -> Option<Self> {
-        let place = Place::take()?;
-        let (end, ended) = mpsc::channel::<()>();
+/// Reads this host at steady intervals until the watch ends.
+pub(super) struct HostReader {
+    request: Request,
+    step: Duration,
+    /// Time of the next reading.
+    due: Instant,
+    readings: Option<Readings>,
+    _place: Place,
+}
 
-        let body = move || {
-            let times = ProcessTimes::read();
-            // A test of this process reports its own connections.
-            let connections = (!request.own_threads)
-                .then(|| Connections::read().ok())
-                .flatten();
-            let mut last = collect(&request);
-            let is_peer_here = request
-                .connected_from
-                .is_some_and(is_peer_in_other_namespace);
-            let mut period = Period::default();
-            let mut workers = WorkerCpus::default();
-            let (mut address_changes, mut former_address) = (0_u32, None);
-            let mut due = Instant::now();
+/// Starts to read this host, at once and every `step`. `None` when there are too many watches
+/// already, or the system cannot create a thread.
+pub(super) fn start(request: Request, step: Duration) -> Option<Watch<HostReader>> {
+    let reader = HostReader {
+        request,
+        step,
+        due: Instant::now(),
+        readings: None,
+        _place: Place::take()?,
+    };
+    Watch::start("linerate-watch", reader).ok()
+}
 
-            loop {
-                // Steps count from the start, so that a slow reading does not delay all later ones.
-                due += step;
-                let over = ended.recv_timeout(due.saturating_duration_since(Instant::now()));
-                let mut next = collect(&request);
-
-                // Readings of one host by one process can only fail to subtract when the clock
-                // stands still.
-                let _ = period.extend(&last, &next);
-                if has_other_address(&last, &next) {
-                    address_changes += 1;
-                    former_address = last.text(NEXT_HOP).map(str::to_owned);
-                }
-
-                workers.add(&last, &next);
-                keep_threads(&mut next, last);
-                last = next;
-
-                if over != Err(RecvTimeoutError::Timeout) {
-                    ProcessTimes::read().record_since(&times, &mut last);
-                    if let Some((before, after)) = connections.zip(Connections::read().ok()) {
-                        after.record_since(&before, &mut last, request.peer);
-                    }
-
-                    let period = (period.intervals > 0).then_some(period);
-                    let is_resolved = last.text(NEXT_HOP).is_some();
-                    last.set_known(
-                        NEXT_HOP_CHANGES,
-                        is_resolved.then_some(address_changes),
-                        "rtnetlink:GETNEIGH",
-                    );
-
-                    if former_address.is_some() {
-                        last.set_known(
-                            "route.peer.lladdr_former",
-                            former_address,
-                            "rtnetlink:GETNEIGH",
-                        );
-                    }
-
-                    if is_peer_here {
-                        last.set(PEER_IS_HERE, true, "procfs:net");
-                    }
-
-                    name_dropping_rule(&mut last, period.as_ref());
-                    workers.record(&mut last);
-                    return Observed {
-                        snapshot: last,
-                        period,
-                    };
-                }
-            }
-        };
-        let thread = thread::Builder::new()
-            .name("linerate-watch".into())
-            .spawn(body)
-            .ok()?;
-        Some(Self {
-            end,
-            thread,
-            _place: place,
-        })
+impl Reader for HostReader {
+    fn due(&self) -> Option<Instant> {
+        Some(self.due)
     }
 
+    fn read(&mut self) {
+        if let Some(readings) = &mut self.readings {
+            readings.add(collect(&self.request));
+            // Steps count from the start, so that a slow reading does not delay all later ones.
+            self.due += self.step;
+        } else {
+            self.readings = Some(Readings::begin(&self.request));
+            self.due = Instant::now() + self.step;
+        }
+    }
+}
+
+impl HostReader {
     /// Takes the last reading.
-    pub(super) fn finish(self) -> Option<Observed> {
-        drop(self.end);
-        self.thread.join().ok()
+    pub(super) fn finish(mut self) -> Observed {
+        let mut readings = self
+            .readings
+            .take()
+            .unwrap_or_else(|| Readings::begin(&self.request));
+        readings.add(collect(&self.request));
+        readings.finish(&self.request)
+    }
+}
+
+/// Readings of a host so far.
+struct Readings {
+    /// CPU times and connections at the first reading.
+    times: ProcessTimes,
+    connections: Option<Connections>,
+    is_peer_here: bool,
+    last: Snapshot,
+    period: Period,
+    workers: WorkerCpus,
+    address_changes: u32,
+    former_address: Option<String>,
+}
+
+impl Readings {
+    fn begin(request: &Request) -> Self {
+        Self {
+            times: ProcessTimes::read(),
+            // A test of this process reports its own connections.
+            connections: (!request.own_threads)
+                .then(|| Connections::read().ok())
+                .flatten(),
+            last: collect(request),
+            is_peer_here: request
+                .connected_from
+                .is_some_and(is_peer_in_other_namespace),
+            period: Period::default(),
+            workers: WorkerCpus::default(),
+            address_changes: 0,
+            former_address: None,
+        }
+    }
+
+    fn add(&mut self, mut next: Snapshot) {
+        // Readings of one host by one process can only fail to subtract when the clock stands
+        // still.
+        let _ = self.period.extend(&self.last, &next);
+        if has_other_address(&self.last, &next) {
+            self.address_changes += 1;
+            self.former_address = self.last.text(NEXT_HOP).map(str::to_owned);
+        }
+
+        self.workers.add(&self.last, &next);
+        keep_threads(&mut next, &mut self.last);
+        self.last = next;
+    }
+
+    fn finish(self, request: &Request) -> Observed {
+        let mut last = self.last;
+        ProcessTimes::read().record_since(&self.times, &mut last);
+        if let Some((before, after)) = self.connections.zip(Connections::read().ok()) {
+            after.record_since(&before, &mut last, request.peer);
+        }
+
+        let period = (self.period.intervals > 0).then_some(self.period);
+        let is_resolved = last.text(NEXT_HOP).is_some();
+        last.set_known(
+            NEXT_HOP_CHANGES,
+            is_resolved.then_some(self.address_changes),
+            "rtnetlink:GETNEIGH",
+        );
+
+        if self.former_address.is_some() {
+            last.set_known(
+                "route.peer.lladdr_former",
+                self.former_address,
+                "rtnetlink:GETNEIGH",
+            );
+        }
+
+        if self.is_peer_here {
+            last.set(PEER_IS_HERE, true, "procfs:net");
+        }
+
+        name_dropping_rule(&mut last, period.as_ref());
+        self.workers.record(&mut last);
+
+        Observed {
+            snapshot: last,
+            period,
+        }
     }
 }
 
@@ -215,9 +249,8 @@ impl WorkerCpus {
 }
 
 /// Threads that are gone leave their facts behind.
-fn keep_threads(next: &mut Snapshot, last: Snapshot) {
-    let threads = last
-        .facts
+fn keep_threads(next: &mut Snapshot, last: &mut Snapshot) {
+    let threads = std::mem::take(&mut last.facts)
         .into_iter()
         .filter(|(key, _)| key.starts_with(OWN_THREADS));
     for (key, fact) in threads {

@@ -16,7 +16,7 @@ use linerate_model::outcome::Error;
 use linerate_model::snapshot::{Absence, Snapshot};
 use linerate_sys::error::io_text;
 
-use super::host_watch::{STEP, Watch};
+use super::host_watch::{self, HostReader, STEP};
 use crate::{Observed, catalogue, compare};
 
 /// Files one directory may contribute.
@@ -171,12 +171,13 @@ fn live(
         return Ok(Observed::once(first));
     };
     // Two intervals at least: one has no spread, so no verdict rests on it.
-    let watch = Watch::start(request, STEP.min(length / 2))
+    let watch = host_watch::start(request, STEP.min(length / 2))
         .ok_or_else(|| Error::failed("cannot create a thread"))?;
     thread::sleep(length);
 
     watch
         .finish()
+        .map(HostReader::finish)
         .ok_or_else(|| Error::failed("the counters could not be read"))
 }
 

@@ -3,14 +3,14 @@
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use linerate_host::Request;
+use linerate_host::{Request, Watch};
 use linerate_model::event::Endpoint;
 use linerate_model::path::HostDropsReader;
 use linerate_model::sink::{Collector, CollectorFactory};
 use linerate_model::{Event, EventSink, Flow, SinkError};
 use linerate_sys::cpu;
 
-use super::host_watch::{OWN_THREADS, STEP, Watch};
+use super::host_watch::{self, HostReader, OWN_THREADS, STEP};
 use crate::observation::EndpointObservation;
 use crate::{Observed, TestTimeline};
 
@@ -24,7 +24,7 @@ pub struct TestObserver {
     peer: Option<IpAddr>,
     /// Address of a socket of the test.
     own: Option<SocketAddr>,
-    watch: Option<Watch>,
+    watch: Option<Watch<HostReader>>,
 }
 
 impl EventSink for TestObserver {
@@ -35,7 +35,7 @@ impl EventSink for TestObserver {
                 self.peer = Some(stream.remote.ip());
                 self.own = Some(stream.local);
             }
-            Event::TestStarted { .. } => self.watch = Watch::start(self.request(), STEP),
+            Event::TestStarted { .. } => self.watch = host_watch::start(self.request(), STEP),
             _ => {}
         }
 
@@ -81,7 +81,7 @@ impl TestObserver {
 
     /// Returns the observation of this end; ends the watch.
     pub fn observation(&mut self) -> Option<EndpointObservation> {
-        let mut observed = self.watch.take()?.finish()?;
+        let mut observed = self.watch.take()?.finish()?.finish();
         observed
             .snapshot
             .set_known("self.cpus", self.cpus.take(), "sched_getaffinity");

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::protocol::message::JsonText;
-use linerate_host::{Depth, Sampler, Tested, Watched};
+use linerate_host::{Depth, Growth, Sampler, Tested, Ticks, Watched};
 use linerate_model::snapshot::Snapshot;
 use serde_json::{Map, Value, json};
 
@@ -15,20 +15,20 @@ const WINDOW_MAX_BYTES: usize = 32 << 10;
 pub(super) struct HostWindow {
     sampler: Sampler,
     before: Option<Snapshot>,
-    /// Busy and all ticks of the last reading of the load.
-    load: (u64, u64),
+    /// Last reading of the load.
+    load: Snapshot,
 }
 
 impl HostWindow {
     pub(super) fn open() -> Self {
-        let sampler = Sampler::open(Watched {
+        let mut sampler = Sampler::open(Watched {
             pids: vec![std::process::id()],
             tested: Tested::Nothing,
         });
         Self {
+            load: sampler.sample(Depth::Quick),
             sampler,
             before: None,
-            load: (0, 0),
         }
     }
 
@@ -42,7 +42,7 @@ impl HostWindow {
     /// A round begins.
     pub(super) fn begin(&mut self) {
         let sample = self.sampler.sample(Depth::Quick);
-        self.load = ticks(&sample);
+        self.load = sample.clone();
         self.before = Some(sample);
     }
 
@@ -54,9 +54,10 @@ impl HostWindow {
 
     /// Load of the CPUs since the last call or the begin of the round, in tenths of a percent.
     pub(super) fn cpu_permille(&mut self) -> u16 {
-        let now = ticks(&self.sampler.sample(Depth::Quick));
-        let before = std::mem::replace(&mut self.load, now);
-        permille(before, now)
+        let now = self.sampler.sample(Depth::Quick);
+        let load = permille(&Growth::between(&self.load, &now).all_cpus);
+        self.load = now;
+        load
     }
 }
 
@@ -68,7 +69,7 @@ fn window(before: &Snapshot, after: &Snapshot) -> Option<JsonText> {
         (grown > 0).then(|| (key.clone(), Value::from(grown)))
     });
     let counters: Map<String, Value> = growth.collect();
-    let cpu_permille = permille(ticks(before), ticks(after));
+    let cpu_permille = permille(&Growth::between(before, after).all_cpus);
     let text =
         json!({ "length_ns": length_ns, "cpu_permille": cpu_permille, "counters": counters })
             .to_string();
@@ -76,42 +77,10 @@ fn window(before: &Snapshot, after: &Snapshot) -> Option<JsonText> {
     JsonText::new(text).filter(|window| window.as_str().len() <= WINDOW_MAX_BYTES)
 }
 
-/// Busy ticks of all CPUs, and all of them (proc_stat(5)).
-fn ticks(sample: &Snapshot) -> (u64, u64) {
-    let of_cpus = sample
-        .counters
-        .iter()
-        .filter(|(key, _)| key.strip_prefix("cpu.").is_some_and(is_ticks));
-    of_cpus.fold((0, 0), |(busy, all): (u64, u64), (key, counter)| {
-        let is_idle = key.ends_with(".idle") || key.ends_with(".iowait");
-        let busy = if is_idle {
-            busy
-        } else {
-            busy.saturating_add(counter.v)
-        };
-        (busy, all.saturating_add(counter.v))
-    })
-}
-
-/// `0.user` and its like. Time of guests is part of the user's.
-fn is_ticks(key: &str) -> bool {
-    const STATES: [&str; 8] = [
-        "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
-    ];
-
-    let parts = key.split_once('.');
-    parts.is_some_and(|(cpu, state)| {
-        cpu.bytes().all(|byte| byte.is_ascii_digit()) && STATES.contains(&state)
-    })
-}
-
-fn permille(before: (u64, u64), after: (u64, u64)) -> u16 {
-    let (busy, all) = (
-        after.0.saturating_sub(before.0),
-        after.1.saturating_sub(before.1),
-    );
-    let permille = busy.saturating_mul(1000).checked_div(all).unwrap_or(0);
-    u16::try_from(permille.min(1000)).unwrap_or(1000)
+/// Busy share of the ticks in tenths of a percent.
+fn permille(ticks: &Ticks) -> u16 {
+    let permille = ticks.busy().saturating_mul(1000).checked_div(ticks.total);
+    u16::try_from(permille.unwrap_or(0).min(1000)).unwrap_or(1000)
 }
 
 #[cfg(test)]
@@ -140,13 +109,12 @@ mod tests {
 
     #[test]
     fn load_is_the_share_of_busy_ticks() {
-        assert_eq!(permille((10, 100), (60, 200)), 500);
-        assert_eq!(permille((10, 100), (10, 100)), 0);
-        assert!(
-            is_ticks("0.user")
-                && is_ticks("12.steal")
-                && !is_ticks("0.guest")
-                && !is_ticks("count.cur")
-        );
+        let ticks = |idle, total| Ticks {
+            idle,
+            total,
+            ..Ticks::default()
+        };
+        assert_eq!(permille(&ticks(50, 100)), 500);
+        assert_eq!(permille(&ticks(0, 0)), 0);
     }
 }
