@@ -7,7 +7,7 @@ use linerate_model::printable::acts;
 use linerate_model::snapshot::{Absence, Fact, Quality, Snapshot, Value};
 
 use crate::classes;
-use crate::scope::{Host, Run};
+use crate::scope::{Facts, Host, Run};
 
 const SRC: &str = "derived";
 
@@ -48,7 +48,7 @@ fn contradicted_speeds(snapshot: &mut Snapshot) {
     let exceeded = |run: &Run<'_>| {
         let speed = run.nic()?.speed_mbps().ok()?;
         let rate = run.goodput_bps().ok()?;
-        (rate.value > ABOVE_SPEED * speed.value * 1e6).then_some(speed.key)
+        (rate > ABOVE_SPEED * speed.value * 1e6).then_some(speed.key)
     };
     let keys: Vec<String> = host
         .runs()

@@ -7,7 +7,7 @@ use linerate_model::placement::cpu_list;
 use crate::arithmetic::to_f64;
 use crate::limit;
 use crate::period::TICKS_PER_SECOND;
-use crate::scope::{Host, Run, Scope};
+use crate::scope::{Facts, Host, Run, Scope};
 
 /// A thread that runs for this share of the time has no time left.
 const THREAD_FULL: f64 = 0.9;

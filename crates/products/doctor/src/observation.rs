@@ -15,9 +15,9 @@ use crate::judge::{diagnose_with, scope};
 use crate::observed::Observed;
 use crate::period::Period;
 use crate::runs;
-use crate::scope::Host;
+use crate::scope::{Facts, Host};
 use crate::slices::slices;
-use crate::timeline::{RunFacts, TestInterval};
+use crate::timeline::{RunFacts, TestInterval, insert};
 
 /// Observation of a test by one end. Sent as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -215,7 +215,7 @@ fn vanished(facts: &mut RunFacts) {
     if let (Some(sent), Some(received)) = (number("sent_packets"), number("received_packets"))
         && received < PART * sent
     {
-        facts.insert("loss_share".into(), (1.0 - received / sent).into());
+        insert(facts, "loss_share", Some(1.0 - received / sent));
     }
 }
 
@@ -267,10 +267,10 @@ fn end(
     for (run, part) in runs.iter().zip(parts) {
         let Some(run) = run else { continue };
         let mut facts: BTreeMap<String, Value> = run.clone();
-        facts.insert("end".into(), part.into());
+        insert(&mut facts, "end", Some(part));
 
         if let Some(same_host) = same_host {
-            facts.insert("same_host".into(), same_host.into());
+            insert(&mut facts, "same_host", Some(same_host));
         }
 
         if part == "sender" {
@@ -293,7 +293,7 @@ fn send_buffer(snapshot: &Snapshot, facts: &mut BTreeMap<String, Value>) {
         Some(triple.split_whitespace().nth(2)?.parse::<f64>().ok()? / 2.0)
     };
     if let Some(bytes) = fixed.or_else(grown) {
-        facts.insert("sndbuf_bytes".into(), bytes.into());
+        insert(facts, "sndbuf_bytes", Some(bytes));
     }
 }
 

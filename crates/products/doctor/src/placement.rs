@@ -8,7 +8,7 @@ use linerate_model::snapshot::Value;
 
 use crate::arithmetic::to_f64;
 use crate::ruling::{NoMatch, unknown};
-use crate::scope::{Host, Nic, Scope};
+use crate::scope::{Facts, Host, Nic, Scope};
 
 /// Groups of CPUs that are compared.
 const GROUPS_MAX: usize = 512;

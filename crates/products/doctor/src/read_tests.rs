@@ -3,7 +3,7 @@
 use linerate_model::finding::{Evidence, ReadTest};
 use linerate_model::snapshot::Source;
 
-use crate::scope::{Run, Scope};
+use crate::scope::{Facts, Run, Scope};
 
 /// The tests of hosts whose facts were imported.
 pub(crate) fn read_tests(scope: &Scope<'_>) -> Vec<ReadTest> {

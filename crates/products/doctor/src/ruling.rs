@@ -46,12 +46,8 @@ pub(crate) fn clear<T>(reason: impl Into<String>) -> Result<T, NoMatch> {
 }
 
 /// Continues when `holds`, otherwise the rule is ruled out.
-pub(crate) fn require(holds: bool, reason: impl FnOnce() -> String) -> Result<(), NoMatch> {
-    if holds {
-        Ok(())
-    } else {
-        Err(NoMatch::Clear(reason()))
-    }
+pub(crate) fn require(holds: bool, reason: impl Into<String>) -> Result<(), NoMatch> {
+    if holds { Ok(()) } else { clear(reason) }
 }
 
 /// The rule does not apply, because of `reason`.
@@ -67,18 +63,15 @@ pub(crate) fn unknown<T>(fact: impl Into<String>, why: impl Into<String>) -> Res
 /// Adds a suspicion to an outcome that is unknown.
 pub(crate) trait Suspect {
     /// `suspicion` is added only when a fact is missing.
-    fn suspect(self, suspicion: impl FnOnce() -> String) -> Self;
+    fn suspect(self, suspicion: impl Into<String>) -> Self;
 }
 
 impl<T> Suspect for Result<T, NoMatch> {
-    fn suspect(self, suspicion: impl FnOnce() -> String) -> Self {
-        self.map_err(|stop| match stop {
-            NoMatch::Unknown(unknown) => NoMatch::Unknown(Unknown {
-                suspicion: Some(unknown.suspicion.unwrap_or_else(suspicion)),
-                ..unknown
-            }),
-            other => other,
-        })
+    fn suspect(mut self, suspicion: impl Into<String>) -> Self {
+        if let Err(NoMatch::Unknown(unknown)) = &mut self {
+            unknown.suspicion.get_or_insert_with(|| suspicion.into());
+        }
+        self
     }
 }
 

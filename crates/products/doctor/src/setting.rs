@@ -6,7 +6,7 @@ use linerate_model::snapshot::Value;
 
 use crate::command::{Command, assignment, command, token_or};
 use crate::ruling::Match;
-use crate::scope::{Host, Nic};
+use crate::scope::{Facts, Host, Nic};
 
 /// A command and the one that restores the former state.
 pub(crate) type Change = (Command, Command);
@@ -26,7 +26,7 @@ impl Match {
 
     /// A command and its undo, which exist unless a value in them is no token.
     pub(crate) fn fix_of_tokens(self, change: Option<Change>) -> Self {
-        self.change_or(change, || NO_COMMAND.to_owned())
+        self.change_or(change, NO_COMMAND.to_owned())
     }
 
     /// A command that changes no setting, unless its device is no token.
@@ -38,11 +38,10 @@ impl Match {
     }
 
     /// A command and its undo, or advice where there is no such pair.
-    pub(crate) fn change_or(self, change: Option<Change>, advice: impl FnOnce() -> String) -> Self {
-        if change.is_some() {
-            self.change(change)
-        } else {
-            self.advice(advice())
+    pub(crate) fn change_or(self, change: Option<Change>, advice: impl Into<String>) -> Self {
+        match change {
+            Some(change) => self.fix(change),
+            None => self.advice(advice),
         }
     }
 

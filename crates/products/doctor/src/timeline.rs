@@ -15,7 +15,7 @@ use linerate_model::{
 
 use direction::DirectionStats;
 pub use direction::TestInterval;
-pub(crate) use direction::{added_up, median, shares};
+pub(crate) use direction::{added_up, median, shares, spread};
 
 /// Facts of one run under their names without `run.N.`.
 pub type RunFacts = BTreeMap<String, Value>;
@@ -99,7 +99,7 @@ impl TestTimeline {
         let mut facts = RunFacts::new();
         options(&mut facts, &header.spec, flow);
         self.addresses(&mut facts, flow);
-        facts.insert("interrupted".into(), self.failed.into());
+        insert(&mut facts, "interrupted", Some(self.failed));
         direction.describe(&mut facts);
 
         if let Some(summary) = &self.summary {
@@ -127,7 +127,7 @@ impl TestTimeline {
             } else {
                 "ipv6"
             };
-            facts.insert("family".into(), family.into());
+            insert(facts, "family", Some(family));
         }
 
         let ends = [stream.local.ip(), stream.remote.ip()]
@@ -137,12 +137,12 @@ impl TestTimeline {
         ends.sort_unstable();
 
         if !ends.is_empty() {
-            facts.insert("path".into(), ends.join(" ").into());
+            insert(facts, "path", Some(ends.join(" ")));
         }
 
         if stream.role == StreamRole::Sender {
             let congestion = stream.effective.congestion.as_deref();
-            insert(facts, "congestion", congestion.map(Value::from));
+            insert(facts, "congestion", congestion);
         }
     }
 
@@ -189,31 +189,23 @@ fn options(facts: &mut RunFacts, spec: &TestSpec, flow: Flow) {
         ("label", label),
         ("transport", transport),
     ] {
-        facts.insert(name.into(), words.into());
+        insert(facts, name, Some(words));
     }
 
-    facts.insert("reverse".into(), (flow == Flow::Reverse).into());
-    facts.insert("options_known".into(), true.into());
-    facts.insert("streams".into(), spec.streams.into());
-    facts.insert("block_len_bytes".into(), spec.block_len_bytes.into());
-    facts.insert("omit_seconds".into(), spec.omit.as_secs_f64().into());
-    insert(
-        facts,
-        "window_bytes",
-        spec.socket.window_bytes.map(Value::from),
-    );
-    insert(
-        facts,
-        "fq_rate_bps",
-        spec.pacing.fq_rate_bps.map(Value::from),
-    );
+    insert(facts, "reverse", Some(flow == Flow::Reverse));
+    insert(facts, "options_known", Some(true));
+    insert(facts, "streams", Some(spec.streams));
+    insert(facts, "block_len_bytes", Some(spec.block_len_bytes));
+    insert(facts, "omit_seconds", Some(spec.omit.as_secs_f64()));
+    insert(facts, "window_bytes", spec.socket.window_bytes);
+    insert(facts, "fq_rate_bps", spec.pacing.fq_rate_bps);
 
     // The default rate of UDP is no target; an explicit rate is.
     let target = spec
         .pacing
         .rate_bps
         .filter(|rate| spec.transport != Transport::Udp || *rate != UDP_DEFAULT_BPS);
-    insert(facts, "target_bps", target.map(Value::from));
+    insert(facts, "target_bps", target);
 }
 
 /// Rate of a UDP test without `-b`.
@@ -243,24 +235,24 @@ fn totals(
     }
 
     let seconds = sent.or(received).map(|total| total.seconds());
-    insert(facts, "seconds", seconds.map(Value::from));
+    insert(facts, "seconds", seconds);
 
     if transport == Transport::Udp {
         // With the warm-up: they are compared with counters of the hosts, which include it.
         let datagrams = measure::datagrams_with_warm_up(summary, flow);
         let share = datagrams.and_then(|datagrams| datagrams.lost_share());
-        insert(facts, "loss_share", share.map(Value::from));
+        insert(facts, "loss_share", share);
         insert(
             facts,
             "lost_packets",
-            datagrams.map(|datagrams| datagrams.lost.into()),
+            datagrams.map(|datagrams| datagrams.lost),
         );
 
         let packets = sent.and_then(|total| total.udp).map(|udp| udp.packets);
-        insert(facts, "sent_packets", packets.map(Value::from));
+        insert(facts, "sent_packets", packets);
     } else {
         let repeated = measure::retransmits(summary, flow);
-        insert(facts, "retransmits", repeated.map(Value::from));
+        insert(facts, "retransmits", repeated);
         retransmissions(facts, &streams, repeated.zip(sent), direction);
     }
 }
@@ -279,37 +271,38 @@ fn retransmissions(
         .map(|tcp| tcp.reorder_events)
         .sum::<Option<u64>>()
         .filter(|_| all);
-    insert(facts, "reordered_segments", reordered.map(Value::from));
+    insert(facts, "reordered_segments", reordered);
 
     let twice = tcp
         .iter()
         .map(|tcp| tcp.dsack_segments)
         .sum::<Option<u64>>()
         .filter(|_| all);
-    insert(facts, "dsack_segments", twice.map(Value::from));
+    insert(facts, "dsack_segments", twice);
     let distance = tcp.iter().filter_map(|tcp| tcp.reordering_segments).max();
-    insert(facts, "reordering", distance.map(Value::from));
+    insert(facts, "reordering", distance);
 
     let share = repeated.zip(direction.mss_bytes);
     let share = share
         .and_then(|((repeated, sent), mss)| measure::retransmit_share(repeated, sent.bytes, mss));
-    insert(facts, "retransmit_share", share.map(Value::from));
+    insert(facts, "retransmit_share", share);
 
     let mean = tcp.iter().filter_map(|tcp| tcp.mean_rtt_us).max();
-    insert(facts, "rtt_us", mean.map(Value::from));
+    insert(facts, "rtt_us", mean);
 
     if let (Some(mean), Some(least)) = (mean, direction.min_rtt_us.filter(|rtt| *rtt > 0)) {
-        facts.insert(
-            "rtt_inflation".into(),
-            (f64::from(mean) / f64::from(least)).into(),
+        insert(
+            facts,
+            "rtt_inflation",
+            Some(f64::from(mean) / f64::from(least)),
         );
     }
 }
 
 /// Adds a fact that is known.
-pub(crate) fn insert(facts: &mut RunFacts, name: &str, value: Option<Value>) {
+pub(crate) fn insert(facts: &mut RunFacts, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
-        facts.insert(name.to_owned(), value);
+        facts.insert(name.to_owned(), value.into());
     }
 }
 

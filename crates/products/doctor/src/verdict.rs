@@ -8,7 +8,7 @@ use crate::limit::{self, Limit};
 use crate::rule::Layer;
 use crate::rules::{narrowest_hop, socket_took_the_loss};
 use crate::ruling::NoMatch;
-use crate::scope::{Host, Run, Scope};
+use crate::scope::{Facts, Host, Run, Scope};
 
 /// There was load, and nothing explains it.
 pub(crate) const UNKNOWN: &str = "unknown";
@@ -277,10 +277,7 @@ fn is_elsewhere(scope: &Scope<'_>, finding: &Finding) -> bool {
         return false;
     };
     let mut runs = nic.host.runs().peekable();
-    let members = |used: &str| {
-        nic.text("net.master")
-            .is_ok_and(|master| master.value == used)
-    };
+    let members = |used: &str| nic.text_is("net.master", used);
 
     runs.peek().is_some()
         && runs.all(|run| {
@@ -309,9 +306,7 @@ fn explains(limit: &Limit, finding: &Finding) -> bool {
 
 /// A sender that is still finding out what the path carries.
 fn starting(scope: &Scope<'_>) -> Option<Verdict> {
-    let run = scope
-        .runs()
-        .find(|run| run.flag("slow_start").is_ok_and(|flag| flag.value))?;
+    let run = scope.runs().find(|run| run.is("slow_start"))?;
     let sentence = "the sender is in slow start";
     Some(limited(
         SLOW_START,

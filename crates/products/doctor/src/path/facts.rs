@@ -11,7 +11,7 @@ use linerate_model::units::{ns_to_s, rate_bps};
 
 use crate::arithmetic::to_f64;
 use crate::period::{Period, STEPS_MAX, TICKS_PER_SECOND};
-use crate::timeline::{RunFacts, TestInterval, added_up, insert, median, shares};
+use crate::timeline::{RunFacts, TestInterval, added_up, insert, median, shares, spread};
 
 const SRC: &str = "test";
 /// The name of a ceiling that is `--rate`.
@@ -163,7 +163,7 @@ fn run_facts(
     insert(
         &mut facts,
         "streams",
-        (phase.streams > 0).then(|| phase.streams.into()),
+        (phase.streams > 0).then_some(phase.streams),
     );
     let cpu = phase.cpu_cores;
     let (client, server) = (cpu.map(|(own, _)| own), cpu.and_then(|(_, other)| other));
@@ -217,11 +217,11 @@ fn volumes(facts: &mut RunFacts, phase: &LoadPhase) {
         .iter()
         .filter(|stream| stream.direction == Some(PathDirection::Up));
     let sent = senders.fold(0_u64, |sum, stream| sum.saturating_add(stream.bytes));
-    insert(facts, "sent_bytes", Some(sent.into()));
+    insert(facts, "sent_bytes", Some(sent));
     insert(
         facts,
         "received_bytes",
-        phase.series.last().map(|last| last.up_bytes.into()),
+        phase.series.last().map(|last| last.up_bytes),
     );
 }
 
@@ -239,11 +239,7 @@ fn received_bps(phase: &LoadPhase, direction: PathDirection) -> Option<f64> {
 /// Adds what is known. A figure that is no number is not.
 fn set<const N: usize>(facts: &mut RunFacts, known: [(&str, Option<f64>); N]) {
     for (name, value) in known {
-        insert(
-            facts,
-            name,
-            value.filter(|value| value.is_finite()).map(Value::from),
-        );
+        insert(facts, name, value.filter(|value| value.is_finite()));
     }
 }
 
@@ -254,7 +250,7 @@ fn addresses(facts: &mut RunFacts, streams: &[StreamTotals]) {
     if let Some((local, remote)) = ends {
         let mut ends = [local.ip().to_string(), remote.ip().to_string()];
         ends.sort_unstable();
-        facts.insert("path".into(), ends.join(" ").into());
+        insert(facts, "path", Some(ends.join(" ")));
     }
 }
 
@@ -361,22 +357,10 @@ fn over_time(facts: &mut RunFacts, seconds: &[Second]) {
     let last = later
         .get(later.len().saturating_sub(LAST)..)
         .unwrap_or_default();
-    let spread = median(last)
-        .filter(|middle| last.len() >= LAST_MIN && *middle > 0.0)
-        .map(|middle| {
-            last.iter()
-                .map(|rate| (rate - middle).abs())
-                .fold(0.0, f64::max)
-                / middle
-        });
-
-    let later_spread = median(later).filter(|middle| *middle > 0.0).map(|middle| {
-        later
-            .iter()
-            .map(|rate| (rate - middle).abs())
-            .fold(0.0, f64::max)
-            / middle
-    });
+    let end_spread = median(last)
+        .filter(|_| last.len() >= LAST_MIN)
+        .and_then(|middle| spread(last, middle));
+    let later_spread = median(later).and_then(|middle| spread(later, middle));
     let known = [
         ("seconds", length_s),
         (
@@ -386,7 +370,7 @@ fn over_time(facts: &mut RunFacts, seconds: &[Second]) {
         ("first_second_bps", Some(*first)),
         ("later_median_bps", median(later)),
         ("later_spread", later_spread),
-        ("end_spread", spread),
+        ("end_spread", end_spread),
     ];
     set(facts, known);
 }
@@ -409,7 +393,7 @@ pub fn sender_facts(
     let waiting = waiting
         .reduce(|sum, own| Some(sum?.saturating_add(own?)))
         .flatten();
-    insert(&mut facts, "notsent_bytes", waiting.map(Value::from));
+    insert(&mut facts, "notsent_bytes", waiting);
 
     // A sum without one of the streams would be too low.
     if tcp.is_empty() || tcp.len() < senders.len() {
@@ -452,39 +436,28 @@ pub fn sender_facts(
         .map(|tcp| tcp.pmtu_bytes)
         .min()
         .filter(|pmtu| *pmtu > 0);
-    let known: [(&str, Option<Value>); 10] = [
-        ("retransmits", repeated.map(Value::from)),
-        ("retransmit_share", share.map(Value::from)),
-        (
-            "dsack_segments",
-            sum(|tcp| tcp.dsack_segments).map(Value::from),
-        ),
-        (
-            "reordered_segments",
-            sum(|tcp| tcp.reorder_events).map(Value::from),
-        ),
-        (
-            "snd_wnd_bytes",
-            sum(|tcp| tcp.snd_wnd_bytes).map(Value::from),
-        ),
-        ("mss_bytes", mss.map(Value::from)),
-        ("pmtu_bytes", pmtu.map(Value::from)),
-        ("rtt_us", rtt.map(Value::from)),
-        ("min_rtt_us", least.map(Value::from)),
-        (
-            "rtt_inflation",
-            rtt.zip(least)
-                .map(|(rtt, least)| (f64::from(rtt) / f64::from(least)).into()),
-        ),
-    ];
-    for (name, value) in known {
-        insert(&mut facts, name, value);
-    }
+    let inflation = rtt
+        .zip(least)
+        .map(|(rtt, least)| f64::from(rtt) / f64::from(least));
+    insert(&mut facts, "retransmits", repeated);
+    insert(&mut facts, "retransmit_share", share);
+    insert(&mut facts, "dsack_segments", sum(|tcp| tcp.dsack_segments));
+    insert(
+        &mut facts,
+        "reordered_segments",
+        sum(|tcp| tcp.reorder_events),
+    );
+    insert(&mut facts, "snd_wnd_bytes", sum(|tcp| tcp.snd_wnd_bytes));
+    insert(&mut facts, "mss_bytes", mss);
+    insert(&mut facts, "pmtu_bytes", pmtu);
+    insert(&mut facts, "rtt_us", rtt);
+    insert(&mut facts, "min_rtt_us", least);
+    insert(&mut facts, "rtt_inflation", inflation);
 
     let congestion = senders
         .iter()
         .find_map(|stream| stream.congestion.as_deref());
-    insert(&mut facts, "congestion", congestion.map(Value::from));
+    insert(&mut facts, "congestion", congestion);
     facts
 }
 
@@ -502,8 +475,8 @@ fn waited_for(facts: &mut RunFacts, tcp: &[TcpInterval], elapsed_ns: u64) {
     shares(facts, Some(added_up(limits)), 0.0);
     if elapsed_ns > 0 && busiest_us > 0 {
         let busy = (to_f64(busiest_us) / (to_f64(elapsed_ns) / 1e3)).min(1.0);
-        facts.insert("busy_share".into(), busy.into());
-        facts.insert("idle_share".into(), (1.0 - busy).into());
+        insert(facts, "busy_share", Some(busy));
+        insert(facts, "idle_share", Some(1.0 - busy));
     }
 }
 

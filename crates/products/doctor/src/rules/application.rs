@@ -7,7 +7,7 @@ use crate::command::assignment;
 use crate::limit;
 use crate::rule::Rule;
 use crate::ruling::{NoMatch, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
-use crate::scope::{Host, Reading, Run, Scope};
+use crate::scope::{Facts, Host, Reading, Run, Scope};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::scope("TOP-01", Severity::Info, "Line rate reached", top_01)
@@ -118,10 +118,8 @@ fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     // A shaper is known from its settings, a line rate may be concluded from the goodput alone.
     let is_shaped = scope.nics().any(|nic| super::qdisc::is_shaped(&nic));
     let judged = |run: &Run<'_>| {
-        require(!is_shaped, || {
-            "a shaper of these hosts sets the rate (QD-01)".to_owned()
-        })
-        .and_then(|()| line_rate(run))
+        require(!is_shaped, "a shaper of these hosts sets the rate (QD-01)")
+            .and_then(|()| line_rate(run))
     };
     let runs = scope.runs().map(|run| (run.subject(), judged(&run)));
 
@@ -163,9 +161,10 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
         Transport::TcpTimestamps
     };
     let ceiling = goodput_ceiling(speed * 1e6, mtu, Network::V4, transport).unwrap_or(0.0);
-    require(goodput.value >= FULL * ceiling, || {
-        format!("{:.1} of {:.1} Mbit/s", goodput.value / 1e6, ceiling / 1e6)
-    })?;
+    require(
+        goodput >= FULL * ceiling,
+        format!("{:.1} of {:.1} Mbit/s", goodput.value / 1e6, ceiling / 1e6),
+    )?;
 
     if let Some(slower) = slower_direction(run, goodput.value) {
         return clear(format!(
@@ -175,6 +174,7 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
     }
 
     let bare = goodput_ceiling(speed * 1e6, mtu, Network::V4, Transport::Tcp).unwrap_or(0.0);
+    let is_above = goodput > 1.001 * ceiling && !run.is_udp();
     let matched = matched().because(
         goodput.key,
         format!("{:.1} Mbit/s", goodput.value / 1e6),
@@ -190,7 +190,7 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
         matched.cap(Confidence::Medium)
     };
 
-    Ok(if goodput.value > 1.001 * ceiling && !run.is_udp() {
+    Ok(if is_above {
         matched
             .advice("more than timestamps allow: they are probably off, or the interval is rounded")
     } else {
@@ -205,12 +205,8 @@ fn slower_direction(run: &Run<'_>, goodput_bps: f64) -> Option<f64> {
     let opposite = |other: &Run<'_>| {
         let same =
             |fact: &str| other.host.value(&other.key(fact)) == run.host.value(&run.key(fact));
-        other
-            .text("path")
-            .is_ok_and(|other| other.value == path.value)
-            && other
-                .flag("reverse")
-                .is_ok_and(|other| other.value != reverse.value)
+        other.text_is("path", path.value)
+            && other.flag("reverse").is_ok_and(|other| other != reverse)
             && same("streams")
             && same("transport")
     };
@@ -221,7 +217,7 @@ fn slower_direction(run: &Run<'_>, goodput_bps: f64) -> Option<f64> {
         .filter_map(|other| other.goodput_bps().ok());
 
     rates
-        .find(|rate| rate.value < 0.9 * goodput_bps)
+        .find(|rate| *rate < 0.9 * goodput_bps)
         .map(|rate| rate.value)
 }
 
@@ -260,18 +256,15 @@ fn payload_row(host: &Host<'_>, row: &str) -> Ruling {
     let best = host.number(&format!("http.row.{row}.best_bytes_per_second"))?;
     let speed = host.number("path.line_rate_mbps")?;
     let ceiling = tcp_ceiling(speed.value * 1e6, 1500.0) / 8.0;
-    require(best.value >= FULL * ceiling, || {
-        format!("{:.1} of {:.1} MB/s", best.value / 1e6, ceiling / 1e6)
-    })?;
+    require(
+        best >= FULL * ceiling,
+        format!("{:.1} of {:.1} MB/s", best.value / 1e6, ceiling / 1e6),
+    )?;
 
     Ok(matched().because(
         best.key,
         format!("{:.1} MB/s", best.value / 1e6),
-        format!(
-            "ceiling of {} Mbit/s: {:.1} MB/s",
-            speed.value,
-            ceiling / 1e6
-        ),
+        format!("ceiling of {speed} Mbit/s: {:.1} MB/s", ceiling / 1e6),
     ))
 }
 
@@ -279,10 +272,11 @@ fn sys_01(host: &Host<'_>) -> Ruling {
     let limit = host.number("limits.nofile.soft")?;
     let needed = host
         .number("load.connections")
-        .suspect(|| format!("{} descriptors", limit.value))?;
-    require(needed.value + 64.0 > limit.value, || {
-        format!("{} for {} connections", limit.value, needed.value)
-    })?;
+        .suspect(format!("{limit} descriptors"))?;
+    require(
+        needed.value + 64.0 > limit.value,
+        format!("{limit} for {needed} connections"),
+    )?;
 
     Ok(matched()
         .read(&limit, format!("at least {}", needed.value + 64.0))
@@ -319,10 +313,8 @@ fn sys_02(host: &Host<'_>) -> Ruling {
     let ports = port_range(host)?;
     let used = host
         .number("load.ports_used")
-        .suspect(|| format!("{} local ports", ports.value))?;
-    require(used.value > 0.9 * ports.value, || {
-        format!("{} of {} ports", used.value, ports.value)
-    })?;
+        .suspect(format!("{ports} local ports"))?;
+    require(used > 0.9 * ports.value, format!("{used} of {ports} ports"))?;
 
     Ok(matched()
         .read(&ports, "local ports per address and destination")
@@ -334,12 +326,13 @@ fn sys_02(host: &Host<'_>) -> Ruling {
 fn sys_03(host: &Host<'_>) -> Ruling {
     let ports = port_range(host)?;
     let waiting = host.number("sock.tcp.tw")?;
-    require(waiting.value > 0.5 * ports.value, || {
-        format!("{} connections in TIME-WAIT", waiting.value)
-    })?;
+    require(
+        waiting > 0.5 * ports.value,
+        format!("{waiting} connections in TIME-WAIT"),
+    )?;
 
     Ok(matched()
-        .read(&waiting, format!("at most half of {} ports", ports.value))
+        .read(&waiting, format!("at most half of {ports} ports"))
         // Not tcp_tw_recycle, which Linux 4.12 removed.
         .sysctl(host, "net.ipv4.tcp_tw_reuse", "1")
         .advice("wait 60 s between tests, or keep connections open"))
@@ -360,9 +353,9 @@ fn sys_04(host: &Host<'_>) -> Ruling {
     overflows.or_clear("overflows of an accept queue")?;
 
     let somaxconn = host.number("sysctl.net.core.somaxconn");
-    let is_small = somaxconn.as_ref().is_ok_and(|most| most.value < SOMAXCONN);
+    let is_small = somaxconn.as_ref().is_ok_and(|most| *most < SOMAXCONN);
     if !(host.is_pasted() && is_small && overflows.value >= OVERFLOWS_MANY) {
-        overflows.in_period("totals", |total| format!("{total} since boot"))?;
+        overflows.in_period("totals", format!("{overflows} since boot"))?;
     }
 
     let found = match somaxconn {
@@ -384,12 +377,10 @@ const OVERFLOWS_MANY: u64 = 100;
 fn sys_05(host: &Host<'_>) -> Ruling {
     let max = host.number_if_any("limits.conntrack.max", "connections are not tracked")?;
     let count = host.number("limits.conntrack.count")?;
-    require(count.value > 0.9 * max.value, || {
-        format!("{} of {}", count.value, max.value)
-    })?;
+    require(count > 0.9 * max.value, format!("{count} of {max}"))?;
 
     let tracked = |most: f64| assignment("net.netfilter.nf_conntrack_max", &format!("{most:.0}"));
-    let mut found = matched().read(&count, format!("at most 0.9 of {}", max.value));
+    let mut found = matched().read(&count, format!("at most 0.9 of {max}"));
 
     if let Ok(logged) = host.growth("conntrack.log_full") {
         found = found.because("conntrack.log_full", logged.value, "0 in the kernel's log");
@@ -403,7 +394,7 @@ fn sys_05(host: &Host<'_>) -> Ruling {
 fn sys_06(host: &Host<'_>) -> Ruling {
     let drops = host.growth("conntrack.drop")?;
     drops.or_clear("packets dropped by connection tracking")?;
-    drops.in_period("totals", |packets| format!("{packets} packets since boot"))?;
+    drops.in_period("totals", format!("{drops} packets since boot"))?;
     Ok(matched().grew(&drops).advice(
         "raise net.netfilter.nf_conntrack_max, or exempt the test port from tracking (notrack)",
     ))
@@ -430,9 +421,10 @@ fn queueing(host: &Host<'_>, row: &str) -> Ruling {
         host.number(&key("best_concurrency"))?,
         host.number(&key("flat_concurrency"))?,
     );
-    require(most.value >= 2.0 * best.value, || {
-        format!("the rate rises up to {} requests at once", most.value)
-    })?;
+    require(
+        most >= 2.0 * best.value,
+        format!("the rate rises up to {most} requests at once"),
+    )?;
 
     let rate = host.number(&key("best_bytes_per_second"))?;
     Ok(matched()
@@ -446,15 +438,13 @@ fn queueing(host: &Host<'_>, row: &str) -> Ruling {
             &most,
             "the highest with the same rate: each request waits that many times longer",
         )
-        .advice(format!("use a concurrency of {}", best.value)))
+        .advice(format!("use a concurrency of {best}")))
 }
 
 fn http_02(host: &Host<'_>) -> Ruling {
     let wanted = host.number("load.connections")?;
     let hit = host.text("load.client_limit")?;
-    require(hit.value != "none", || {
-        "the client opened its connections".to_owned()
-    })?;
+    require(hit != "none", "the client opened its connections")?;
 
     Ok(matched()
         .read(&wanted, "connections that the load needs")
@@ -471,14 +461,16 @@ fn app_01(run: &Run<'_>) -> Ruling {
             .advice("check disk, generator or target rate"));
     }
 
-    require(!run.host.has_full_cpu(), || {
-        "a CPU is fully used: the sender may have waited for it".to_owned()
-    })?;
-    require(!run.reaches_its_target(), || {
-        "the target rate is reached: a paced sender has nothing to send most of the time".to_owned()
-    })?;
+    require(
+        !run.host.has_full_cpu(),
+        "a CPU is fully used: the sender may have waited for it",
+    )?;
+    require(
+        !run.reaches_its_target(),
+        "the target rate is reached: a paced sender has nothing to send most of the time",
+    )?;
     if let Ok(share) = run.number("app_limited_share")
-        && share.value > 0.5
+        && share > 0.5
     {
         return Ok(matched()
             .read(&share, "at most half of the samples")
@@ -486,12 +478,13 @@ fn app_01(run: &Run<'_>) -> Ruling {
     }
 
     let busy = run.number("busy_share")?;
-    require(busy.value < 0.8, || {
+    require(
+        busy < 0.8,
         format!(
             "TCP had data to send {:.0} % of the time",
             busy.value * 100.0
-        )
-    })?;
+        ),
+    )?;
     Ok(matched()
         .read(&busy, "at least 0.8 of the time")
         .advice("check disk, generator or target rate"))

@@ -5,7 +5,7 @@ use linerate_model::finding::{Confidence, Severity};
 use crate::arithmetic::{pcie_generation, pcie_usable_bps};
 use crate::rule::Rule;
 use crate::ruling::{NoMatch, Ruling, Suspect, matched, require, unknown};
-use crate::scope::{Host, Nic, Reading, Scope};
+use crate::scope::{Facts, Host, Nic, Reading, Scope};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::nic(
@@ -91,12 +91,10 @@ fn pci_01(nic: &Nic<'_>) -> Ruling {
         best(&max_speed, "pci.upstream_max_speed_gts"),
         best(&max_width, "pci.upstream_max_width"),
     );
-    require(speed.value < best_speed || width.value < best_width, || {
-        format!(
-            "{} GT/s x{}: what card and slot can do",
-            speed.value, width.value
-        )
-    })?;
+    require(
+        speed < best_speed || width < best_width,
+        format!("{speed} GT/s x{width}: what card and slot can do"),
+    )?;
 
     Ok(matched()
         .read(&speed, format!("{best_speed} GT/s"))
@@ -125,23 +123,20 @@ fn pci_02(nic: &Nic<'_>) -> Ruling {
         .number("link.max_speed_mbps")
         .or_else(|_| nic.speed_mbps())?;
     let need = 1.05 * port.value * 1e6;
-    require(usable < need, || {
+    require(
+        usable < need,
         format!(
             "{} carries about {:.2} Gbit/s, the port needs {}",
             name(&speed, &width),
             usable / 1e9,
             port.value / 1000.0
-        )
-    })?;
+        ),
+    )?;
 
     Ok(matched()
         .read(
             &speed,
-            format!(
-                "with x{} it carries {:.2} Gbit/s",
-                width.value,
-                usable / 1e9
-            ),
+            format!("with x{width} it carries {:.2} Gbit/s", usable / 1e9),
         )
         .read(&width, "wide enough for the port")
         .read(&port, "speed of the port, Mbit/s")
@@ -166,8 +161,8 @@ fn usable_bps(
 
 fn name(speed: &Reading<f64>, width: &Reading<f64>) -> String {
     match pcie_generation(speed.value) {
-        Some(generation) => format!("Gen{generation} x{}", width.value),
-        None => format!("{} GT/s x{}", speed.value, width.value),
+        Some(generation) => format!("Gen{generation} x{width}"),
+        None => format!("{speed} GT/s x{width}"),
     }
 }
 
@@ -179,20 +174,14 @@ fn noted_slot(host: &Host<'_>) -> Ruling {
     let ports = host.number("cards.ports_in_use")?;
     let usable = usable_bps(&speed, &width, MAX_PAYLOAD_BYTES)?;
     let need = 1.05 * port.value * ports.value * 1e6;
-    require(usable < need, || {
-        format!("carries {:.1} Gbit/s", usable / 1e9)
-    })?;
+    require(usable < need, format!("carries {:.1} Gbit/s", usable / 1e9))?;
 
     Ok(matched()
         .read(
             &speed,
-            format!(
-                "with x{} it carries {:.1} Gbit/s",
-                width.value,
-                usable / 1e9
-            ),
+            format!("with x{width} it carries {:.1} Gbit/s", usable / 1e9),
         )
-        .read(&port, format!("{} such ports in use", ports.value))
+        .read(&port, format!("{ports} such ports in use"))
         .cap(Confidence::Medium)
         .advice("use one port per card, or a wider slot"))
 }
@@ -213,17 +202,13 @@ fn shared_card_noted(host: &Host<'_>) -> Ruling {
     let same = host.number("cards.same_card_bps")?;
     let apart = host.number("cards.two_cards_bps")?;
     // Two ports of one card reached 36.2 Gbit/s, of 42.3 over two cards.
-    require(same.value < 0.9 * apart.value, || {
-        "as fast as over two cards".to_owned()
-    })?;
+    require(same < 0.9 * apart.value, "as fast as over two cards")?;
 
     let speed = host.number("cards.pci.speed_gts")?;
     let width = host.number("cards.pci.width")?;
     let usable = usable_bps(&speed, &width, MAX_PAYLOAD_BYTES)?;
     let crossing = 2.0 * same.value;
-    require(crossing > 0.85 * usable, || {
-        "the shared link has room".to_owned()
-    })?;
+    require(crossing > 0.85 * usable, "the shared link has room")?;
 
     Ok(matched()
         .because(
@@ -247,16 +232,10 @@ fn shared_card_noted(host: &Host<'_>) -> Ruling {
 fn shared_card(nic: &Nic<'_>) -> Ruling {
     let (speed, width) = express(nic)?;
     let siblings = nic.number("pci.siblings")?;
-    require(siblings.value > 0.0, || {
-        "no other port behind the same link".to_owned()
-    })?;
+    require(siblings > 0.0, "no other port behind the same link")?;
 
     let slot = nic.text("pci.upstream")?;
-    let shares = |other: &Nic<'_>| {
-        other
-            .text("pci.upstream")
-            .is_ok_and(|other| other.value == slot.value)
-    };
+    let shares = |other: &Nic<'_>| other.text_is("pci.upstream", slot.value);
 
     let period = nic.host.period()?;
     let mut bits = 0.0;
@@ -267,9 +246,10 @@ fn shared_card(nic: &Nic<'_>) -> Ruling {
 
     let rate = bits / period.seconds;
     let usable = usable_bps(&speed, &width, max_payload_bytes(nic))?;
-    require(rate > 0.85 * usable, || {
-        format!("{:.1} of {:.1} Gbit/s in use", rate / 1e9, usable / 1e9)
-    })?;
+    require(
+        rate > 0.85 * usable,
+        format!("{:.1} of {:.1} Gbit/s in use", rate / 1e9, usable / 1e9),
+    )?;
 
     Ok(matched()
         .because(slot.key, slot.value, "shared by several ports")
@@ -284,26 +264,20 @@ fn shared_card(nic: &Nic<'_>) -> Ruling {
 fn pci_04(nic: &Nic<'_>) -> Ruling {
     let (speed, width) = express(nic)?;
     let payload = nic.number("pci.mps_bytes")?;
-    require(payload.value <= 128.0, || {
-        format!("{} bytes", payload.value)
-    })?;
+    require(payload <= 128.0, format!("{payload} bytes"))?;
 
     let supported = nic.number("pci.mps_supported_bytes")?;
-    require(supported.value >= 256.0, || {
-        "the card supports no more".to_owned()
-    })?;
+    require(supported >= 256.0, "the card supports no more")?;
     let bridge = nic
         .number("pci.upstream_mps_supported_bytes")
-        .suspect(|| format!("the card supports {} bytes", supported.value))?;
-    require(bridge.value >= 256.0, || {
-        "the bridge supports no more".to_owned()
-    })?;
+        .suspect(format!("the card supports {supported} bytes"))?;
+    require(bridge >= 256.0, "the bridge supports no more")?;
 
     let period = nic.host.period()?;
     let bytes = nic.bytes("rx")?.max(nic.bytes("tx")?);
     let rate = 8.0 * bytes / period.seconds;
     let usable = usable_bps(&speed, &width, payload.value).unwrap_or(f64::INFINITY);
-    require(rate > 0.8 * usable, || "the bus has room".to_owned())?;
+    require(rate > 0.8 * usable, "the bus has room")?;
 
     Ok(matched()
         .read(&payload, "256 or more")
@@ -319,16 +293,18 @@ fn pci_04(nic: &Nic<'_>) -> Ruling {
 fn pci_05(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let speed = nic.speed_mbps()?;
-    require(speed.value >= 25_000.0, || {
-        format!("{} Mbit/s: no effect below 25000 Mbit/s", speed.value)
-    })?;
+    require(
+        speed >= 25_000.0,
+        format!("{speed} Mbit/s: no effect below 25000 Mbit/s"),
+    )?;
 
     let translation = nic
         .text("pci.iommu")
         .or_else(|_| nic.host.text("iommu.mode"))?;
-    require(translation.value == "strict", || {
-        format!("the IOMMU is {}", translation.value)
-    })?;
+    require(
+        translation == "strict",
+        format!("the IOMMU is {translation}"),
+    )?;
     Ok(matched()
         .read(&speed, "25000 and more")
         .read_text(&translation, "passthrough or lazy")

@@ -9,7 +9,7 @@ use crate::limit;
 use crate::placement::worker_shares;
 use crate::rule::Rule;
 use crate::ruling::{NoMatch, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Host, Run};
+use crate::scope::{Facts, Host, Run};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::run(
@@ -119,9 +119,10 @@ pub(super) const RULES: &[Rule] = &[
 fn cpu_01(run: &Run<'_>) -> Ruling {
     run.is_limited_by(&[limit::SENDER_CPU])?;
     let thread = run.number("sender_thread_cpu")?;
-    require(thread.value >= 0.9, || {
-        format!("the sender uses {:.0} % of a CPU", thread.value * 100.0)
-    })?;
+    require(
+        thread >= 0.9,
+        format!("the sender uses {:.0} % of a CPU", thread.value * 100.0),
+    )?;
 
     if run.is_udp() {
         return Ok(matched()
@@ -130,13 +131,9 @@ fn cpu_01(run: &Run<'_>) -> Ruling {
     }
 
     let window = run.number("rwnd_limited_share")?;
-    require(window.value < 0.2, || {
-        "the receive window is the limit".to_owned()
-    })?;
+    require(window < 0.2, "the receive window is the limit")?;
     let buffer = run.number("sndbuf_limited_share")?;
-    require(buffer.value < 0.2, || {
-        "the send buffer is the limit".to_owned()
-    })?;
+    require(buffer < 0.2, "the send buffer is the limit")?;
 
     Ok(matched()
         .read(&thread, "below 0.9 of a CPU")
@@ -152,7 +149,7 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
     let received = || host.runs().filter(|run| run.part() != Some("sender"));
     if let Some(thread) = received()
         .find_map(|run| run.number("receiver_thread_cpu").ok())
-        .filter(|t| t.value >= 0.9)
+        .filter(|thread| *thread >= 0.9)
     {
         return Ok(matched()
             .read(&thread, "below 0.9 of a CPU: the application is the limit")
@@ -197,41 +194,35 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
 fn cpu_03(host: &Host<'_>) -> Ruling {
     let governor =
         host.text("cpu.freq.governor")
-            .suspect(|| match host.text("svc.tuned_profile") {
-                Ok(profile) => format!(
-                    "tuned runs the profile {}; the clock was not read",
-                    profile.value
-                ),
+            .suspect(match host.text("svc.tuned_profile") {
+                Ok(profile) => format!("tuned runs the profile {profile}; the clock was not read"),
                 Err(_) => "the governor is not known".to_owned(),
             })?;
     let driver = host.text("cpu.freq.driver")?;
     let saving = match governor.value {
         // The governor of this name of intel_pstate raises the clock with the load.
-        "powersave" => driver.value == "acpi-cpufreq",
+        "powersave" => driver == "acpi-cpufreq",
         "ondemand" | "schedutil" | "conservative" => true,
         _ => false,
     };
-    require(saving, || {
-        format!("{} with {}", governor.value, driver.value)
-    })?;
+    require(saving, format!("{governor} with {driver}"))?;
 
     let cur = host.number("cpu.freq.cur_khz")?;
     let max = host.number("cpu.freq.max_khz")?;
 
     // This governor keeps the lowest clock whatever the load is; the others raise it with the load.
-    if governor.value != "powersave" || !host.is_pasted() {
+    if governor != "powersave" || !host.is_pasted() {
         let busiest = host.busiest_cpu()?;
-        require(busiest >= 0.85, || {
-            format!("busiest CPU at {:.0} %", busiest * 100.0)
-        })?;
+        require(
+            busiest >= 0.85,
+            format!("busiest CPU at {:.0} %", busiest * 100.0),
+        )?;
     }
 
-    require(cur.value < 0.8 * max.value, || {
-        "the clock is not reduced".to_owned()
-    })?;
+    require(cur < 0.8 * max.value, "the clock is not reduced")?;
     Ok(matched()
         .read_text(&governor, "performance, while the CPU is near its limit")
-        .read(&cur, format!("at least 0.8 of {} kHz", max.value))
+        .read(&cur, format!("at least 0.8 of {max} kHz"))
         .fix_of_tokens(governed("performance").zip(governed(governor.value)))
         .persist("tuned-adm profile throughput-performance"))
 }
@@ -250,9 +241,10 @@ fn cpu_04(host: &Host<'_>) -> Ruling {
         let periods = host.number_of_periods()?;
         let share = to_f64(throttled.value) / to_f64(periods.max(1));
         if share < THROTTLED_MANY {
-            throttled.in_period("throttled periods", |total| {
-                format!("{total} of {periods} periods were throttled")
-            })?;
+            throttled.in_period(
+                "throttled periods",
+                format!("{throttled} of {periods} periods were throttled"),
+            )?;
         }
 
         // A group that used up its quota nearly always is limited by it now.
@@ -287,10 +279,11 @@ fn stolen_in_text(host: &Host<'_>) -> Ruling {
         .filter(|(key, _)| key.ends_with(".steal_share"));
     let shares = sampled.filter_map(|(key, _)| host.number(&format!("cpu.load.{key}")).ok());
     if let Some(most) = shares.max_by(|a, b| a.value.total_cmp(&b.value)) {
-        require(most.value > STOLEN_MIN, || {
-            format!("{:.1} % stolen", most.value * 100.0)
-        })?;
-        let severity = if most.value >= STOLEN_MANY {
+        require(
+            most > STOLEN_MIN,
+            format!("{:.1} % stolen", most.value * 100.0),
+        )?;
+        let severity = if most >= STOLEN_MANY {
             Severity::High
         } else {
             Severity::Low
@@ -315,9 +308,10 @@ fn stolen_in_text(host: &Host<'_>) -> Ruling {
     .map(sum);
     let stolen = host.growth("cpu.0.steal")?;
     let share = to_f64(sum("steal")) / to_f64(all.into_iter().fold(0, u64::saturating_add).max(1));
-    require(share > STOLEN_MIN, || {
-        format!("{:.1} % stolen since boot", share * 100.0)
-    })?;
+    require(
+        share > STOLEN_MIN,
+        format!("{:.1} % stolen since boot", share * 100.0),
+    )?;
 
     Ok(matched()
         .grew(&stolen)
@@ -351,9 +345,10 @@ fn cpu_09(host: &Host<'_>) -> Ruling {
     let Some(worst) = loads.into_iter().max_by(|a, b| a.busy.total_cmp(&b.busy)) else {
         return unknown("cpu.0.steal", "no CPU was sampled");
     };
-    require(worst.steal > STOLEN_MIN, || {
-        format!("{:.1} % stolen on the busiest CPU", worst.steal * 100.0)
-    })?;
+    require(
+        worst.steal > STOLEN_MIN,
+        format!("{:.1} % stolen on the busiest CPU", worst.steal * 100.0),
+    )?;
 
     let is_limit = host.runs().any(|run| run.limit() == Some(limit::STEAL));
     Ok(matched()
@@ -453,7 +448,7 @@ fn cpu_08(run: &Run<'_>) -> Ruling {
 
 fn cpu_05(run: &Run<'_>) -> Ruling {
     let nodes = run.host.number("numa.nodes")?;
-    require(nodes.value > 1.0, || "one NUMA node".to_owned())?;
+    require(nodes > 1.0, "one NUMA node")?;
     let workers = worker_shares(&run.host)?;
 
     let Some(nic) = run.nic() else {
@@ -468,9 +463,10 @@ fn cpu_05(run: &Run<'_>) -> Ruling {
         .filter(|(cpu, _)| !near.contains(cpu))
         .map(|(_, share)| share)
         .sum();
-    require(far > 0.5, || {
-        "most of the worker threads' time is on the NIC's node".to_owned()
-    })?;
+    require(
+        far > 0.5,
+        "most of the worker threads' time is on the NIC's node",
+    )?;
 
     Ok(matched()
         .because(
@@ -483,12 +479,12 @@ fn cpu_05(run: &Run<'_>) -> Ruling {
 
 fn cpu_06(run: &Run<'_>) -> Ruling {
     let hybrid = run.host.flag("cpu.hybrid")?;
-    require(hybrid.value, || "all CPUs have the same speed".to_owned())?;
+    require(hybrid.value, "all CPUs have the same speed")?;
     let saturated = ["sender_thread_cpu", "receiver_thread_cpu"];
     let saturated = saturated
         .iter()
         .map(|fact| run.number(fact))
-        .find(|r| r.as_ref().is_ok_and(|r| r.value >= 0.9));
+        .find(|r| r.as_ref().is_ok_and(|share| *share >= 0.9));
     let Some(Ok(thread)) = saturated else {
         run.number("sender_thread_cpu")?;
         run.number("receiver_thread_cpu")?;
@@ -496,7 +492,7 @@ fn cpu_06(run: &Run<'_>) -> Ruling {
     };
 
     let capacity = run.number("thread_capacity")?;
-    require(capacity.value < 0.8, || "it ran on a fast CPU".to_owned())?;
+    require(capacity < 0.8, "it ran on a fast CPU")?;
     Ok(matched()
         .read(&thread, "saturated")
         .read(&capacity, "at least 0.8 of the fastest CPU")

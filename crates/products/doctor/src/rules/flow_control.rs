@@ -8,7 +8,7 @@ use crate::arithmetic::tcp_ceiling;
 use crate::classes::Class;
 use crate::rule::Rule;
 use crate::ruling::{Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Host, Nic, Scope};
+use crate::scope::{Facts, Host, Nic, Scope};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
@@ -92,7 +92,7 @@ fn pau_01(nic: &Nic<'_>) -> Ruling {
     let (losses, _) = losses_behind_step(nic)?;
     let losses = losses
         .because_all(without.evidence)
-        .change_or(pause_change(nic), || pause_on(nic));
+        .change_or(pause_change(nic), pause_on(nic));
 
     Ok(losses.advice(
         "enable 802.3x at both ends and on every switch port of the path, or pace the sender \
@@ -112,9 +112,7 @@ fn without_pause(nic: &Nic<'_>) -> Ruling {
     }
 
     let resolved = nic.text("pause.resolved")?;
-    require(resolved.value == "none", || {
-        format!("{} negotiated", resolved.value)
-    })?;
+    require(resolved == "none", format!("{resolved} negotiated"))?;
     Ok(matched().read_text(&resolved, "pause in at least one direction"))
 }
 
@@ -135,17 +133,15 @@ fn pause_change(nic: &Nic<'_>) -> Option<Change> {
 fn pau_02(nic: &Nic<'_>) -> Ruling {
     nic.carrier()?;
     if let Ok(resolved) = nic.text("pause.resolved")
-        && resolved.value != "none"
+        && resolved != "none"
     {
-        return clear(format!("{} negotiated", resolved.value));
+        return clear(format!("{resolved} negotiated"));
     }
 
     nic.supports("pause", "the driver has no pause operation")?;
     let rx = nic.flag("pause.rx")?;
     let tx = nic.flag("pause.tx")?;
-    require(rx.value || tx.value, || {
-        "pause is not configured".to_owned()
-    })?;
+    require(rx.value || tx.value, "pause is not configured")?;
 
     // Drivers of Intel's 10G ports show their own advertisement alone.
     if nic.text("pause.resolved").is_err() && nic.text("pause.advertised").is_ok() {
@@ -153,10 +149,7 @@ fn pau_02(nic: &Nic<'_>) -> Ruling {
             nic.key("pause.partner"),
             nic.host.reason(&nic.key("pause.partner")),
         )
-        .suspect(|| {
-            "the driver does not show what the partner advertised: look at the switch port"
-                .to_owned()
-        });
+        .suspect("the driver does not show what the partner advertised: look at the switch port");
     }
 
     let resolved = nic.text("pause.resolved")?;
@@ -164,9 +157,10 @@ fn pau_02(nic: &Nic<'_>) -> Ruling {
         .because(rx.key, Value::Bool(rx.value), "configured")
         .because(tx.key, Value::Bool(tx.value), "configured")
         .read_text(&resolved, "must match the configuration")
-        .change_or(pause_change(nic), || {
-            format!("negotiate again: ethtool -r {}", nic.word())
-        })
+        .change_or(
+            pause_change(nic),
+            format!("negotiate again: ethtool -r {}", nic.word()),
+        )
         .need("link flap of about 2 s")
         .advice("enable 802.3x on the switch port as well"))
 }
@@ -183,9 +177,10 @@ fn pau_06(nic: &Nic<'_>) -> Ruling {
     }
 
     Ok(found
-        .change_or(pause_change(nic), || {
-            "enable 802.3x flow control on the switch port, then `ethtool -r` here".to_owned()
-        })
+        .change_or(
+            pause_change(nic),
+            "enable 802.3x flow control on the switch port, then `ethtool -r` here",
+        )
         .advice(format!(
             "or pace the sender below what {} can store",
             nic.word()
@@ -196,21 +191,22 @@ fn pau_03(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let paused = nic.growth(Class::PauseRx);
     let paused = if nic.host.value("fanout.step_mbps").is_some() {
-        paused.suspect(|| {
-            "the sum of the flows moves in steps of one flow: pause frames would couple them"
-                .to_owned()
-        })?
+        paused.suspect(
+            "the sum of the flows moves in steps of one flow: pause frames would couple them",
+        )?
     } else {
         paused?
     };
-    paused.in_period("pause frames", |total| {
-        format!("{total} pause frames received since boot")
-    })?;
+    paused.in_period(
+        "pause frames",
+        format!("{paused} pause frames received since boot"),
+    )?;
 
     let rate = paused.rate("pause frames")?;
-    require(rate > PAUSES_PER_SECOND, || {
-        format!("{rate:.1} pause frames per second")
-    })?;
+    require(
+        rate > PAUSES_PER_SECOND,
+        format!("{rate:.1} pause frames per second"),
+    )?;
 
     let matched = matched().grew(&paused).because(
         "rate of pause frames",
@@ -221,9 +217,7 @@ fn pau_03(nic: &Nic<'_>) -> Ruling {
         && let Ok(goodput) = run.goodput_bps()
     {
         let ceiling = tcp_ceiling(speed.value * 1e6, nic.mtu());
-        require(goodput.value < 0.9 * ceiling, || {
-            "paused, and still near line rate".to_owned()
-        })?;
+        require(goodput < 0.9 * ceiling, "paused, and still near line rate")?;
     }
 
     Ok(matched
@@ -243,21 +237,16 @@ fn pau_04(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 fn slow_receiver(host: &Host<'_>) -> Ruling {
     let slowest = host.number("clients.link_mbps_min")?;
     let observed = host.number("clients.observed_mbps")?;
-    require(observed.value <= 1.05 * slowest.value, || {
-        format!(
-            "stations reach {} Mbit/s, more than the slowest link",
-            observed.value
-        )
-    })?;
+    require(
+        observed <= 1.05 * slowest.value,
+        format!("stations reach {observed} Mbit/s, more than the slowest link"),
+    )?;
 
     let paused = host.nics().find_map(|nic| pau_03(&nic).ok());
     let Some(paused) = paused else {
-        return unknown("nic.*.drv.* (pause_rx)", host.reason("nic")).suspect(|| {
-            format!(
-                "all stations converge to {} Mbit/s, the speed of the slowest link",
-                slowest.value
-            )
-        });
+        return unknown("nic.*.drv.* (pause_rx)", host.reason("nic")).suspect(format!(
+            "all stations converge to {slowest} Mbit/s, the speed of the slowest link"
+        ));
     };
     Ok(matched()
         .because_all(paused.evidence)
@@ -283,13 +272,15 @@ fn pau_05(nic: &Nic<'_>) -> Ruling {
     }
 
     let pausing = nic.growth(Class::PauseTx)?;
-    pausing.in_period("pause frames", |total| {
-        format!("{total} pause frames sent since boot")
-    })?;
+    pausing.in_period(
+        "pause frames",
+        format!("{pausing} pause frames sent since boot"),
+    )?;
     let rate = pausing.rate("pause frames sent")?;
-    require(rate > PAUSES_PER_SECOND, || {
-        format!("{rate:.1} pause frames per second")
-    })?;
+    require(
+        rate > PAUSES_PER_SECOND,
+        format!("{rate:.1} pause frames per second"),
+    )?;
 
     Ok(matched()
         .grew(&pausing)

@@ -5,7 +5,7 @@ use linerate_model::finding::{Confidence, Severity};
 use crate::command::Command;
 use crate::rule::Rule;
 use crate::ruling::{Match, NoMatch, Ruling, clear, matched, require, unknown};
-use crate::scope::{Host, Nic, Reading, Run};
+use crate::scope::{Facts, Host, Nic, Reading, Run};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
@@ -159,12 +159,13 @@ fn in_discipline(queue: &OwnQueue<'_>) -> Match {
             format!("bytes in the queueing discipline of {name}"),
         )
         .on(nic.host.name())
-        .change_or(shorter_queue(nic), || {
+        .change_or(
+            shorter_queue(nic),
             format!(
                 "give {name} a discipline that keeps queues short, fq_codel or cake, in the place \
                  of what `tc qdisc show dev {name}` prints; a shaper stays in front of it"
-            )
-        })
+            ),
+        )
 }
 
 fn in_socket(run: &Run<'_>, waiting: &Reading<f64>, us: f64) -> Match {
@@ -185,7 +186,7 @@ fn in_socket(run: &Run<'_>, waiting: &Reading<f64>, us: f64) -> Match {
         );
     let is_high = |host: &Host<'_>| {
         host.number(&format!("sysctl.{KEY}"))
-            .is_ok_and(|old| old.value > LOWAT_BYTES)
+            .is_ok_and(|old| old > LOWAT_BYTES)
     };
     match run.end("sender").filter(is_high) {
         Some(sender) => matched
@@ -325,7 +326,7 @@ fn path_queues(run: &Run<'_>, own_us: f64) -> Result<Vec<PathQueue>, NoMatch> {
     let (up, down) = (up?, down?);
     let loaded = if run.is("reverse") { "down" } else { "up" };
     // What a load in both directions does to the other one is that run's queue.
-    let is_both = run.text("phase").is_ok_and(|phase| phase.value == "both");
+    let is_both = run.text_is("phase", "both");
     let queues = [("up", up), ("down", down)]
         .into_iter()
         .filter(|(direction, _)| !is_both || *direction == loaded);
@@ -385,18 +386,20 @@ fn queue_per_flow(run: &Run<'_>, own_us: f64) -> Ruling {
 
     for part in ["sender", "receiver"] {
         let is_full = run.end(part).is_some_and(|host| host.has_full_cpu());
-        require(!is_full, || {
-            format!("a CPU of the {part} is fully used: echoes may wait for it")
-        })?;
+        require(
+            !is_full,
+            format!("a CPU of the {part} is fully used: echoes may wait for it"),
+        )?;
     }
 
     let waits_us = in_band.value - probes.value - socket_us - own_us;
-    require(waits_us >= FLOW_QUEUE_MIN_US, || {
+    require(
+        waits_us >= FLOW_QUEUE_MIN_US,
         format!(
             "probes wait less than 5 ms on the path, the streams of the load {} more",
             ms(waits_us.max(0.0))
-        )
-    })?;
+        ),
+    )?;
     Ok(matched()
         .severity(Severity::Low)
         .because(

@@ -7,7 +7,7 @@ use crate::classes::Class;
 use crate::command::command;
 use crate::rule::Rule;
 use crate::ruling::{Match, NoMatch, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Growth, Host, Nic, Reading, Run, Scope};
+use crate::scope::{Facts, Growth, Host, Nic, Reading, Run, Scope};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
@@ -122,21 +122,20 @@ fn lnk_01(nic: &Nic<'_>) -> Ruling {
         Err(_) => {
             let ours = nic.number("link.modes.ours_max_mbps")?;
             // Without the partner's modes a lower speed is a fault only of a port that negotiates.
-            if speed.value < ours.value {
+            if speed < ours {
                 let negotiated = nic.flag("link.autoneg")?;
-                require(negotiated.value, || {
-                    "the speed is set by hand or by the driver".to_owned()
-                })?;
+                require(
+                    negotiated.value,
+                    "the speed is set by hand or by the driver",
+                )?;
             }
 
             ours
         }
     };
-    require(speed.value < best.value, || {
-        format!("{} of {} Mbit/s", speed.value, best.value)
-    })?;
+    require(speed < best, format!("{speed} of {best} Mbit/s"))?;
     Ok(matched()
-        .read(&speed, format!("at least {} Mbit/s", best.value))
+        .read(&speed, format!("at least {best} Mbit/s"))
         .read(&best, "the fastest mode that is advertised")
         .run_or_advise(command("ethtool -r {}", &[&nic.name]))
         .need("link flap of about 2 s")
@@ -152,14 +151,14 @@ fn set_by_hand(nic: &Nic<'_>, speed: &Reading<f64>) -> Option<Match> {
     let does = nic.flag("link.autoneg").ok().filter(|does| !does.value)?;
     let best = nic.number("link.modes.supported_max_mbps").ok()?;
 
-    (speed.value < best.value).then(|| {
+    (*speed < best).then(|| {
         matched()
             .read(
                 speed,
-                format!("at least {} Mbit/s, which the port supports", best.value),
+                format!("at least {best} Mbit/s, which the port supports"),
             )
             .because(does.key, "off", format!("on, as {} shows", could.key))
-            .change_or(negotiation(nic), || negotiate(nic))
+            .change_or(negotiation(nic), negotiate(nic))
             .need("link flap of about 2 s")
             .cap(Confidence::Medium)
     })
@@ -169,15 +168,10 @@ fn set_by_hand(nic: &Nic<'_>, speed: &Reading<f64>) -> Option<Match> {
 fn slow_client(host: &Host<'_>) -> Ruling {
     let slowest = host.number("clients.link_mbps_min")?;
     let fastest = host.number("clients.link_mbps_max")?;
-    require(slowest.value < fastest.value, || {
-        "all stations have the same speed".to_owned()
-    })?;
+    require(slowest < fastest, "all stations have the same speed")?;
 
     Ok(matched()
-        .read(
-            &slowest,
-            format!("{} Mbit/s, as the other stations", fastest.value),
-        )
+        .read(&slowest, format!("{fastest} Mbit/s, as the other stations"))
         .cap(Confidence::Medium)
         .advice("reseat or replace the cable of the slow station"))
 }
@@ -185,16 +179,14 @@ fn slow_client(host: &Host<'_>) -> Ruling {
 fn lnk_02(nic: &Nic<'_>) -> Ruling {
     nic.carrier()?;
     let duplex = nic.text("link.duplex")?;
-    if duplex.value == "half" {
+    if duplex == "half" {
         return Ok(full_duplex(nic, matched().read_text(&duplex, "full")));
     }
-    if duplex.value != "full" {
+    if duplex != "full" {
         return unknown(duplex.key, "not reported by the driver");
     }
 
-    let autoneg = nic
-        .flag("link.autoneg")
-        .suspect(|| "full duplex here".to_owned())?;
+    let autoneg = nic.flag("link.autoneg").suspect("full duplex here")?;
     if autoneg.value {
         // A negotiating port falls back to half duplex when its partner does not negotiate, so full
         // means both do.
@@ -262,7 +254,7 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
         .on(host)
         .change_or(
             sender.and_then(|peer| peer.replace_root("tbf", &parameters)),
-            || pace_command(device, ours),
+            pace_command(device, ours),
         )
         .advice(format!(
             "run the command on {host}; keep the rate below what the slower wire carries"
@@ -280,21 +272,17 @@ pub(super) fn losses_behind_step(nic: &Nic<'_>) -> Result<(Match, f64), NoMatch>
     let lossy = drops.as_ref().is_ok_and(|drops| drops.value > 0);
 
     // Seen from the receiver: its own ring overflows while the sender's link is faster.
-    let (ours, peers) = step_to_peer(nic).suspect(|| {
-        if lossy {
-            "the receive ring overflows although the link carries no more than its own speed: a \
+    let (ours, peers) = step_to_peer(nic).suspect(if lossy {
+        "the receive ring overflows although the link carries no more than its own speed: a \
              faster sender would explain it"
-                .to_owned()
-        } else {
-            "only one end of the wire is known".to_owned()
-        }
+            .to_owned()
+    } else {
+        "only one end of the wire is known".to_owned()
     })?;
-    require(peers.value > ours.value, || {
-        format!(
-            "no step: {} Mbit/s here, {} Mbit/s there",
-            ours.value, peers.value
-        )
-    })?;
+    require(
+        peers > ours,
+        format!("no step: {ours} Mbit/s here, {peers} Mbit/s there"),
+    )?;
     let step = matched()
         .read(&ours, "the slower end")
         .read(&peers, "the faster end");
@@ -341,17 +329,18 @@ fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
     let Some(outbound) = tests(false).find_map(|run| run.goodput_bps().ok()) else {
         return unknown("run.*.reverse", "needs a TCP test in each direction");
     };
-    require(inbound.value < ceiling && retransmits.value > 0.0, || {
+    require(
+        inbound < ceiling && retransmits > 0.0,
         format!(
-            "{:.0} Mbit/s towards the slower end, {} retransmissions",
-            inbound.value / 1e6,
-            retransmits.value
-        )
-    })?;
+            "{:.0} Mbit/s towards the slower end, {retransmits} retransmissions",
+            inbound.value / 1e6
+        ),
+    )?;
     // Behind a step in speed the other direction loses nothing, unlike on a damaged link.
-    require(outbound.value >= ceiling, || {
-        format!("{:.0} Mbit/s in the other direction", outbound.value / 1e6)
-    })?;
+    require(
+        outbound >= ceiling,
+        format!("{:.0} Mbit/s in the other direction", outbound.value / 1e6),
+    )?;
 
     Ok(matched()
         .read(
@@ -372,7 +361,7 @@ fn receives_in(run: &Run<'_>) -> Option<bool> {
         None => run
             .flag("reverse")
             .ok()
-            .map(|reverse| reverse.value != run.is("server")),
+            .map(|reverse| reverse != run.is("server")),
     }
 }
 
@@ -415,9 +404,10 @@ fn lnk_04(nic: &Nic<'_>) -> Ruling {
         Err(stop) => return Err(stop),
     };
     let share = to_f64(errors.value) / to_f64(frames.value.max(1));
-    require(share >= 1e-6, || {
-        format!("{share:.1e} of the frames: what the standard allows")
-    })?;
+    require(
+        share >= 1e-6,
+        format!("{share:.1e} of the frames: what the standard allows"),
+    )?;
 
     Ok(damaged(nic, &errors).because(
         nic.key("stats64.rx_packets"),
@@ -440,7 +430,7 @@ fn damaged(nic: &Nic<'_>, errors: &Growth) -> Match {
     }
 
     // A test that loses segments makes totals since boot more than a remainder of former days.
-    let is_lossy = |run: &Run<'_>| run.number("retransmits").is_ok_and(|lost| lost.value > 0.0);
+    let is_lossy = |run: &Run<'_>| run.number("retransmits").is_ok_and(|lost| lost > 0.0);
     let is_seen = errors.value >= DAMAGED_MANY && nic.host.runs().any(|run| is_lossy(&run));
     found.cap(if is_seen {
         Confidence::Medium
@@ -461,8 +451,8 @@ fn logged_flaps(nic: &Nic<'_>) -> Ruling {
     let downs = nic.host.growth(&nic.key("link.log_downs"))?;
     let seconds = nic.number("link.log_seconds")?;
     require(
-        downs.value >= LOGGED_DOWNS_MIN && seconds.value < DAY_SECONDS,
-        || format!("{} losses of the carrier in the log", downs.value),
+        downs.value >= LOGGED_DOWNS_MIN && seconds < DAY_SECONDS,
+        format!("{downs} losses of the carrier in the log"),
     )?;
 
     let mut found = matched()
@@ -476,7 +466,7 @@ fn logged_flaps(nic: &Nic<'_>) -> Ruling {
         found = found.because(nic.key("link.log_speeds"), speeds, "one speed");
     }
 
-    if nic.flag("link.eee.active").is_ok_and(|active| active.value) {
+    if nic.is("link.eee.active") {
         found = found.advice(
             "switch Energy Efficient Ethernet off: some pairs of ports lose the link with it",
         );
@@ -497,12 +487,13 @@ fn lnk_05(nic: &Nic<'_>) -> Ruling {
     if changes.total {
         let uptime = nic.host.number("uptime_seconds")?;
         let flaps = to_f64(changes.value);
-        require(flaps > FLAPS_MAX && uptime.value < DAY_SECONDS, || {
+        require(
+            flaps > FLAPS_MAX && uptime < DAY_SECONDS,
             format!(
                 "{flaps:.0} changes of the carrier in {:.0} h",
                 uptime.value / 3600.0
-            )
-        })?;
+            ),
+        )?;
     } else {
         changes.or_clear("changes of the carrier")?;
     }
@@ -529,17 +520,19 @@ fn lnk_07(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     nic.supports("link.eee", "the driver has no energy saving")?;
     let active = nic.flag("link.eee.active")?;
-    require(active.value, || "not active".to_owned())?;
+    require(active.value, "not active")?;
 
-    let latency = nic.host.flag("complaint.latency").suspect(|| {
-        "energy saving is active; it matters when latency is the complaint".to_owned()
-    })?;
-    require(latency.value, || "latency is not the complaint".to_owned())?;
+    let latency = nic
+        .host
+        .flag("complaint.latency")
+        .suspect("energy saving is active; it matters when latency is the complaint")?;
+    require(latency.value, "latency is not the complaint")?;
     Ok(matched()
         .because(active.key, "on", "off where latency matters")
-        .change_or(energy_saving_off(nic), || {
-            format!("ethtool --set-eee {} eee off", nic.word())
-        })
+        .change_or(
+            energy_saving_off(nic),
+            format!("ethtool --set-eee {} eee off", nic.word()),
+        )
         .need("link flap of about 2 s"))
 }
 
@@ -553,12 +546,9 @@ fn energy_saving_off(nic: &Nic<'_>) -> Option<Change> {
 fn lnk_08(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let up = nic.flag("link.up")?;
-    require(!up.value, || "the link is up".to_owned())?;
+    require(!up.value, "the link is up")?;
 
-    let is_route = nic
-        .host
-        .text("route.peer.dev")
-        .is_ok_and(|device| device.value == nic.name);
+    let is_route = nic.host.text_is("route.peer.dev", nic.name);
     // A spare port without a cable is no fault.
     if !is_route && is_spare(nic) {
         return unknown(nic.key("link"), "no carrier");
@@ -597,7 +587,7 @@ const AIR_FULL: f64 = 0.45;
 fn lnk_09(nic: &Nic<'_>) -> Ruling {
     let signal = nic.number("wifi.signal_dbm")?;
     let mut found = matched().read(&signal, format!("above {WEAK_SIGNAL_DBM} dBm"));
-    let mut is_slow = signal.value <= WEAK_SIGNAL_DBM;
+    let mut is_slow = signal <= WEAK_SIGNAL_DBM;
 
     let frames = |counter: &str| nic.host.growth(&nic.key(&format!("wifi.{counter}")));
     if let (Ok(sent), Ok(repeated)) = (frames("tx_packets"), frames("tx_retries")) {
@@ -611,13 +601,13 @@ fn lnk_09(nic: &Nic<'_>) -> Ruling {
     }
 
     if let Some((rate, goodput)) = air_rate(nic) {
-        is_slow |= goodput.value >= AIR_FULL * rate.value * 1e6;
+        is_slow |= goodput >= AIR_FULL * rate.value * 1e6;
         found = found
             .read(&rate, "TCP gets about half of it")
             .read(&goodput, "in the test");
     }
 
-    require(is_slow, || format!("a signal of {} dBm", signal.value))?;
+    require(is_slow, format!("a signal of {signal} dBm"))?;
     Ok(found.advice("move closer to the access point, use another channel or band, or a cable"))
 }
 

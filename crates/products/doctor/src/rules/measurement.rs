@@ -7,7 +7,7 @@ use linerate_model::snapshot::{Quality, Value};
 use crate::arithmetic::to_f64;
 use crate::rule::Rule;
 use crate::ruling::{Ruling, Suspect, clear, inapplicable, matched, require, unknown};
-use crate::scope::{Host, Nic, Reading, Run};
+use crate::scope::{Facts, Host, Nic, Reading, Run};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::run(
@@ -140,28 +140,28 @@ const FIRST_THREADED: (u32, u32) = (3, 16);
 
 fn tool_01(run: &Run<'_>) -> Ruling {
     let tool = run.text("tool")?;
-    require(tool.value == "iperf3", || {
-        format!("{} is not iperf3", tool.value)
-    })?;
+    require(tool == "iperf3", format!("{tool} is not iperf3"))?;
     let streams = run.number("streams")?;
-    require(streams.value > 1.0, || "one stream".to_owned())?;
+    require(streams > 1.0, "one stream")?;
 
     let version = run.text("version")?;
     let Some(number) = version_number(version.value) else {
         return unknown(version.key, "no version number");
     };
-    require(number < FIRST_THREADED, || {
-        format!("iperf3 {} has a thread per stream", version.value)
-    })?;
+    require(
+        number < FIRST_THREADED,
+        format!("iperf3 {version} has a thread per stream"),
+    )?;
 
     let matched = matched()
         .read_text(&version, "before 3.16: one thread for all streams")
         .read(&streams, "more than one stream")
         .advice("use linerate on both ends, or one iperf3 process per stream on different ports");
     if let Ok(cpu) = run.number("thread_cpu") {
-        require(cpu.value >= 0.9, || {
-            format!("its thread uses {:.0} % of a CPU", cpu.value * 100.0)
-        })?;
+        require(
+            cpu >= 0.9,
+            format!("its thread uses {:.0} % of a CPU", cpu.value * 100.0),
+        )?;
         return Ok(matched.read(&cpu, "at least 0.9 of a CPU"));
     }
 
@@ -184,25 +184,25 @@ const FIRST_SAFE: (u32, u32) = (3, 22);
 /// The version of a server is that of its own report, or of the report that its client received.
 fn tool_08(run: &Run<'_>) -> Ruling {
     let tool = run.text("tool")?;
-    require(tool.value == "iperf3", || {
-        format!("{} is not iperf3", tool.value)
-    })?;
-    let is_of_server = run.flag("server").is_ok_and(|server| server.value);
+    require(tool == "iperf3", format!("{tool} is not iperf3"))?;
+    let is_of_server = run.is("server");
     let version = run.text(if is_of_server {
         "version"
     } else {
         "peer_version"
     })?;
-    require(!version.value.contains("linerate"), || {
-        "the server is linerate".to_owned()
-    })?;
+    require(
+        !version.value.contains("linerate"),
+        "the server is linerate",
+    )?;
 
     let Some(number) = version_number(version.value) else {
         return unknown(version.key, "no version number");
     };
-    require(number < FIRST_SAFE, || {
-        format!("no vulnerability of iperf3 {} is known", version.value)
-    })?;
+    require(
+        number < FIRST_SAFE,
+        format!("no vulnerability of iperf3 {version} is known"),
+    )?;
     Ok(matched().read_text(&version, "3.22 or later").advice(
         "install iperf3 3.22 on the server, or run `linerate serve` there; until then let only \
          known addresses reach its port",
@@ -220,14 +220,11 @@ fn faster_tool(run: &Run<'_>) -> Result<Option<(String, f64)>, crate::ruling::No
     let ours = run.goodput_bps()?;
     let path = run.text("path")?;
     let others = run.host.runs().filter(|other| {
-        other.text("tool").is_ok_and(|tool| tool.value != "iperf3")
-            && other
-                .text("path")
-                .is_ok_and(|other| other.value == path.value)
+        other.text("tool").is_ok_and(|tool| tool != "iperf3") && other.text_is("path", path.value)
     });
     let faster = others
         .filter_map(|other| other.goodput_bps().ok())
-        .find(|rate| rate.value > 1.3 * ours.value);
+        .find(|rate| *rate > 1.3 * ours.value);
 
     Ok(faster.map(|rate| (rate.key, rate.value)))
 }
@@ -244,9 +241,10 @@ fn tool_02(host: &Host<'_>) -> Ruling {
             "the best of the sweep, {best_streams:.0} streams, is also its largest"
         ));
     };
-    require(rate < 0.9 * best_rate, || {
-        "throughput does not fall with more streams".to_owned()
-    })?;
+    require(
+        rate < 0.9 * best_rate,
+        "throughput does not fall with more streams",
+    )?;
 
     Ok(matched()
         .because(
@@ -283,9 +281,7 @@ fn gbits(rate_bps: f64) -> String {
 
 fn tool_03(run: &Run<'_>) -> Ruling {
     let same_host = run.flag("same_host")?;
-    require(same_host.value, || {
-        "client and server run on different hosts".to_owned()
-    })?;
+    require(same_host.value, "client and server run on different hosts")?;
     let server = run.text("server_cpus").or_else(|stop| {
         unpinned(run).map_or(Err(stop), |why| inapplicable(Inapplicable::Test, why))
     })?;
@@ -296,9 +292,10 @@ fn tool_03(run: &Run<'_>) -> Ruling {
     let elsewhere = client
         .as_ref()
         .is_ok_and(|client| !shares(client.value, &confined));
-    require(!elsewhere, || {
-        format!("server on CPUs {}, the client on others", server.value)
-    })?;
+    require(
+        !elsewhere,
+        format!("server on CPUs {server}, the client on others"),
+    )?;
 
     let client = match client {
         Ok(client) => client,
@@ -307,7 +304,7 @@ fn tool_03(run: &Run<'_>) -> Ruling {
     Ok(matched()
         .read_text(
             &client,
-            format!("shares a CPU with the server, on {}", server.value),
+            format!("shares a CPU with the server, on {server}"),
         )
         .read_text(&server, "must not share a CPU with the client")
         .advice("give both disjoint lists with -A or `taskset -c`, or drop the pinning"))
@@ -328,12 +325,10 @@ fn crowded(run: &Run<'_>, server: &Reading<&str>, confined: &[u32]) -> Ruling {
     let streams = run.number("streams")?;
     let busy = run.number("receiver_thread_cpu")?;
     let few = to_f64(confined.len() as u64) < streams.value;
-    require(few || busy.value >= 0.9, || {
-        format!(
-            "CPUs {} are enough for {} streams",
-            server.value, streams.value
-        )
-    })?;
+    require(
+        few || busy >= 0.9,
+        format!("CPUs {server} are enough for {streams} streams"),
+    )?;
 
     Ok(matched()
         .read_text(server, "enough CPUs for every stream")
@@ -352,23 +347,21 @@ fn tool_04(run: &Run<'_>) -> Ruling {
 
     let seconds = run.number("seconds")?;
     // Slow start and the growth of buffers lower the average of a short test.
-    if seconds.value < 5.0 {
+    if seconds < 5.0 {
         return Ok(matched()
             .read(&seconds, "at least 5 s")
             .advice("test for at least 10 s and leave out the first two: -t 10 -O 2"));
     }
-    if run
-        .number("omit_seconds")
-        .is_ok_and(|omit| omit.value > 0.0)
-    {
+    if run.number("omit_seconds").is_ok_and(|omit| omit > 0.0) {
         return clear("the first seconds are left out");
     }
 
     let first = run.number("first_second_bps")?;
     let rest = run.number("later_median_bps")?;
-    require(first.value < 0.8 * rest.value, || {
-        "the first second is as fast as the others".to_owned()
-    })?;
+    require(
+        first < 0.8 * rest.value,
+        "the first second is as fast as the others",
+    )?;
 
     Ok(matched()
         .read(&first, "at least 0.8 of the median of the other seconds")
@@ -385,9 +378,7 @@ fn tool_05(run: &Run<'_>) -> Ruling {
         return clear("the run came to its end, and both sides have totals");
     }
 
-    let is_stalled = run
-        .number("stalled_share")
-        .is_ok_and(|share| share.value > 0.0);
+    let is_stalled = run.number("stalled_share").is_ok_and(|share| share > 0.0);
     if is_stalled
         && run
             .flag("interrupted")
@@ -406,12 +397,10 @@ fn tool_05(run: &Run<'_>) -> Ruling {
         }
         received => received?,
     };
-    require(received.value == 0.0, || {
-        "both sides have totals".to_owned()
-    })?;
+    require(received == 0.0, "both sides have totals")?;
 
     let sent = run.number("sent_bytes")?;
-    require(sent.value > 0.0, || "nothing was sent".to_owned())?;
+    require(sent > 0.0, "nothing was sent")?;
     Ok(matched()
         .read(&received, "0 although data was sent")
         .read(&sent, "more than 0")
@@ -420,19 +409,17 @@ fn tool_05(run: &Run<'_>) -> Ruling {
 
 fn tool_06(run: &Run<'_>) -> Ruling {
     run.over_udp()?;
-    if run
-        .number("target_bps")
-        .is_ok_and(|target| target.value > 0.0)
-    {
+    if run.number("target_bps").is_ok_and(|target| target > 0.0) {
         return clear("a target rate was given");
     }
 
     let rate = run.goodput_bps()?;
     // iperf3 counts its default of 1 Mbit/s as 1,048,576 bit/s.
     let default = 1.05e6;
-    require((rate.value - default).abs() <= 0.05 * default, || {
-        "not at the default rate".to_owned()
-    })?;
+    require(
+        (rate.value - default).abs() <= 0.05 * default,
+        "not at the default rate",
+    )?;
 
     Ok(matched()
         .read(&rate, "within 5 % of 1.05 Mbit/s, the default")
@@ -442,19 +429,12 @@ fn tool_06(run: &Run<'_>) -> Ruling {
 fn tool_07(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
     let size = run.number("block_len_bytes")?;
-    require(size.value < 1448.0, || {
-        format!("writes of {} bytes", size.value)
-    })?;
+    require(size < 1448.0, format!("writes of {size} bytes"))?;
 
-    let cpu = run.number("sender_thread_cpu").suspect(|| {
-        format!(
-            "writes of {} bytes: the rate of system calls may be the limit",
-            size.value
-        )
-    })?;
-    require(cpu.value >= 0.9, || {
-        "the sender's CPU is not saturated".to_owned()
-    })?;
+    let cpu = run.number("sender_thread_cpu").suspect(format!(
+        "writes of {size} bytes: the rate of system calls may be the limit"
+    ))?;
+    require(cpu >= 0.9, "the sender's CPU is not saturated")?;
     Ok(matched()
         .read(&size, "less than one segment of 1448 bytes")
         .read(&cpu, "at least 0.9 of a CPU")
@@ -500,9 +480,7 @@ fn meta_01(nic: &Nic<'_>) -> Ruling {
 }
 
 fn meta_03(run: &Run<'_>) -> Ruling {
-    require(!run.is("same_host"), || {
-        "both ends are on one host".to_owned()
-    })?;
+    require(!run.is("same_host"), "both ends are on one host")?;
     let Some(nic) = run.nic() else {
         return unknown("nic.*.link.speed_mbps", run.host.reason("nic"));
     };
@@ -510,13 +488,13 @@ fn meta_03(run: &Run<'_>) -> Ruling {
 
     let (speed, rate) = (nic.number("link.speed_mbps")?, run.goodput_bps()?);
     let is_contradicted = nic.host.snapshot.quality(&speed.key) == Some(Quality::Contradicted);
-    require(is_contradicted, || {
+    require(
+        is_contradicted,
         format!(
-            "{:.0} Mbit/s over a link of {} Mbit/s",
-            rate.value / 1e6,
-            speed.value
-        )
-    })?;
+            "{:.0} Mbit/s over a link of {speed} Mbit/s",
+            rate.value / 1e6
+        ),
+    )?;
 
     Ok(matched()
         .because(
@@ -533,11 +511,9 @@ fn meta_03(run: &Run<'_>) -> Ruling {
 
 fn meta_02(host: &Host<'_>) -> Ruling {
     let kpps = host.number("ovs.pmd.kpps_max")?;
-    require(kpps.value <= 0.0, || {
-        format!("taken under load: up to {} kpps", kpps.value)
-    })?;
+    require(kpps <= 0.0, format!("taken under load: up to {kpps} kpps"))?;
     let idle = host.number("ovs.pmd.idle_min")?;
-    require(idle.value >= 99.9, || "the CPUs were not idle".to_owned())?;
+    require(idle >= 99.9, "the CPUs were not idle")?;
 
     Ok(matched()
         .read(&kpps, "above 0 on at least one CPU")

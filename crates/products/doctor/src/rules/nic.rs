@@ -9,7 +9,7 @@ use crate::classes::Class;
 use crate::command::command;
 use crate::rule::Rule;
 use crate::ruling::{Ruling, inapplicable, matched, require};
-use crate::scope::{Nic, Reading};
+use crate::scope::{Facts, Nic, Reading};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
@@ -84,15 +84,13 @@ pub(super) const RULES: &[Rule] = &[
 fn nic_01(nic: &Nic<'_>) -> Ruling {
     let cur = nic.number_if_any("ring.rx.cur", "the driver has no ring setting")?;
     let max = nic.number("ring.rx.max")?;
-    require(cur.value < max.value, || {
-        format!("the ring cannot grow ({} of {})", cur.value, max.value)
-    })?;
+    require(cur < max, format!("the ring cannot grow ({cur} of {max})"))?;
 
     let drops = nic.growth(Class::RxRingFull)?;
     drops.or_clear("overflows of the receive ring")?;
     Ok(matched()
         .grew(&drops)
-        .read(&cur, format!("up to {}", max.value))
+        .read(&cur, format!("up to {max}"))
         .read(&max, "the maximum of the device")
         .fix_of_tokens(ring(nic, "rx", &max, &cur))
         .need("link reset on many drivers")
@@ -112,9 +110,7 @@ fn ring(nic: &Nic<'_>, way: &str, new: &Reading<f64>, old: &Reading<f64>) -> Opt
 fn nic_02(nic: &Nic<'_>) -> Ruling {
     let cur = nic.number_if_any("ring.rx.cur", "the driver has no ring setting")?;
     let max = nic.number("ring.rx.max")?;
-    require(cur.value >= max.value, || {
-        format!("the ring can grow ({} of {})", cur.value, max.value)
-    })?;
+    require(cur >= max, format!("the ring can grow ({cur} of {max})"))?;
 
     let drops = nic.growth(Class::RxRingFull)?;
     drops.or_clear("overflows of the receive ring")?;
@@ -132,10 +128,7 @@ fn nic_02(nic: &Nic<'_>) -> Ruling {
             .because(
                 "ring time",
                 format!("{bridged:.1} ms"),
-                format!(
-                    "what {} full-size frames last at {} Mbit/s",
-                    cur.value, speed.value
-                ),
+                format!("what {cur} full-size frames last at {speed} Mbit/s"),
             )
             .advice(pace_command("SENDER_DEVICE", speed.value));
     }
@@ -180,12 +173,10 @@ fn nic_04(nic: &Nic<'_>) -> Ruling {
         .or_else(|_| nic.growth(Class::TxTimeout))?;
     stalls.or_clear("stalls of a transmit queue")?;
     let rate = stalls.rate("transmit stalls")?;
-    require(rate > 100.0, || format!("{rate:.0} stalls per second"))?;
+    require(rate > 100.0, format!("{rate:.0} stalls per second"))?;
 
     let busiest = nic.host.busiest_cpu()?;
-    require(busiest < 0.9, || {
-        "the queue fills because the CPU is busy".to_owned()
-    })?;
+    require(busiest < 0.9, "the queue fills because the CPU is busy")?;
     let matched =
         matched()
             .grew(&stalls)
@@ -193,8 +184,8 @@ fn nic_04(nic: &Nic<'_>) -> Ruling {
 
     Ok(
         match (nic.number("ring.tx.cur"), nic.number("ring.tx.max")) {
-            (Ok(cur), Ok(max)) if cur.value < max.value => matched
-                .read(&cur, format!("up to {}", max.value))
+            (Ok(cur), Ok(max)) if cur < max => matched
+                .read(&cur, format!("up to {max}"))
                 .fix_of_tokens(ring(nic, "tx", &max, &cur)),
             _ => matched.advice("update driver and firmware"),
         },
@@ -211,9 +202,10 @@ fn nic_05(nic: &Nic<'_>) -> Ruling {
     // `rx_errors` joins several causes, and a counter of overflows with 16 bits may have wrapped.
     let explained = overflow.value.saturating_add(damage);
     let rest = errors.value.saturating_sub(explained);
-    require(rest > explained.saturating_mul(10).max(1), || {
-        "overflow and damage explain the errors".to_owned()
-    })?;
+    require(
+        rest > explained.saturating_mul(10).max(1),
+        "overflow and damage explain the errors",
+    )?;
 
     Ok(matched()
         .grew(&errors)

@@ -8,7 +8,7 @@ use crate::command::command;
 use crate::limit;
 use crate::rule::Rule;
 use crate::ruling::{Match, NoMatch, Ruling, Suspect, matched, require};
-use crate::scope::Nic;
+use crate::scope::{Facts, Nic};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
@@ -59,7 +59,7 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
     let (matched, change) = if on(tso.value) || on(gso.value) {
         few_segments(nic).map_err(|stop| match stop {
             NoMatch::Unknown(_) if nic.host.snapshot.source == Source::Live => stop,
-            _ => NoMatch::Clear(format!("TSO {}, GSO {}", tso.value, gso.value)),
+            _ => NoMatch::Clear(format!("TSO {tso}, GSO {gso}")),
         })?
     } else {
         let off: Vec<&str> = SWITCHES
@@ -67,9 +67,10 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
             .filter(|(_, of)| is_switched_off(nic, of))
             .map(|(name, _)| *name)
             .collect();
-        require(!off.is_empty(), || {
-            "fixed off: it cannot be switched on here (VIRT-01)".to_owned()
-        })?;
+        require(
+            !off.is_empty(),
+            "fixed off: it cannot be switched on here (VIRT-01)",
+        )?;
         let switch = |to: &str| {
             let words: Vec<&str> = off.iter().flat_map(|name| [name, to]).collect();
             command("ethtool -K {}", &[&nic.name])?.with_words(&words)
@@ -83,7 +84,7 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
     let has = |fact: &str| nic.host.runs().any(|run| run.number(fact).is_ok());
     require(
         has("sender_thread_cpu") || !has("receiver_thread_cpu"),
-        || "this host only receives".to_owned(),
+        "this host only receives",
     )?;
 
     let thread = match thread_or_cpu_load(&nic.host, "sender_thread_cpu") {
@@ -97,9 +98,8 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
             ));
         }
         Err(stop) => {
-            return Err(stop).suspect(|| {
-                "segmentation offload is off; it matters when the sender's CPU is busy".to_owned()
-            });
+            return Err(stop)
+                .suspect("segmentation offload is off; it matters when the sender's CPU is busy");
         }
     };
     // Small packets cost most where interrupts and the other end handle them, which is no time of
@@ -117,9 +117,10 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
         .runs()
         .any(|run| run.limit() == Some(limit::OFFLOAD));
     // With one segment per packet over a veth pair the busiest CPU was used for 63 %.
-    require(is_limit || busy >= SMALL_PACKETS_BUSY, || {
-        format!("the sender is {:.0} % busy", busy * 100.0)
-    })?;
+    require(
+        is_limit || busy >= SMALL_PACKETS_BUSY,
+        format!("the sender is {:.0} % busy", busy * 100.0),
+    )?;
     Ok(matched
         .because(
             "load of the sender",
@@ -174,9 +175,10 @@ fn few_segments(nic: &Nic<'_>) -> Result<(Match, Option<Change>), NoMatch> {
     let most = nic
         .number("net.tso_max_segs")
         .map_or(SEGMENTS_MAX, |most| most.value.min(SEGMENTS_MAX));
-    require(segments.value < SEGMENTS_FEW.min(most), || {
-        format!("{} segments", segments.value)
-    })?;
+    require(
+        segments < SEGMENTS_FEW.min(most),
+        format!("{segments} segments"),
+    )?;
 
     let limit = |segments: f64| {
         command(
@@ -197,28 +199,27 @@ const SEGMENTS_FEW: f64 = 16.0;
 
 fn off_02(nic: &Nic<'_>) -> Ruling {
     let gro = nic.feature("generic-receive-offload")?;
-    require(!gro.value, || "GRO is on".to_owned())?;
+    require(!gro.value, "GRO is on")?;
     let is_fixed = nic
         .text("feat.generic-receive-offload")
         .is_ok_and(|words| words.value.contains("[fixed]"));
-    require(!is_fixed, || {
-        "fixed off: it cannot be switched on here".to_owned()
-    })?;
+    require(!is_fixed, "fixed off: it cannot be switched on here")?;
 
     let forwards = nic.host.forwards()?;
-    require(!forwards, || "this host forwards".to_owned())?;
+    require(!forwards, "this host forwards")?;
 
     if nic.host.period.is_some() {
         let (received, sent) = (nic.bytes("rx")?, nic.bytes("tx")?);
-        require(received > sent, || "this end mostly sends".to_owned())?;
+        require(received > sent, "this end mostly sends")?;
         arrive_one_by_one(nic, received)?;
     }
 
     let busy = thread_or_cpu_load(&nic.host, "receiver_thread_cpu")
-        .suspect(|| "GRO is off; it matters when the receiver's CPU is busy".to_owned())?;
-    require(busy >= 0.7, || {
-        format!("the receiver is {:.0} % busy", busy * 100.0)
-    })?;
+        .suspect("GRO is off; it matters when the receiver's CPU is busy")?;
+    require(
+        busy >= 0.7,
+        format!("the receiver is {:.0} % busy", busy * 100.0),
+    )?;
 
     let matched = matched()
         .because(gro.key, "off", "on")
@@ -229,7 +230,7 @@ fn off_02(nic: &Nic<'_>) -> Ruling {
         )
         .fix_of_tokens(feature(nic, "gro", ["on", "off"]));
     Ok(match nic.text("net.kind") {
-        Ok(kind) if kind.value == "veth" => matched.advice("veth pairs have GRO off by default"),
+        Ok(kind) if kind == "veth" => matched.advice("veth pairs have GRO off by default"),
         _ => matched,
     })
 }
@@ -249,12 +250,13 @@ fn arrive_one_by_one(nic: &Nic<'_>, received_bytes: f64) -> Result<(), NoMatch> 
     let mtu = nic.number("net.mtu").map_or(f64::INFINITY, |mtu| mtu.value);
     let mean_bytes = received_bytes / packets.max(1.0);
 
-    require(packets < 1.0 || mean_bytes <= JOINED_MTUS * mtu, || {
+    require(
+        packets < 1.0 || mean_bytes <= JOINED_MTUS * mtu,
         format!(
             "received packets are joined already: {mean_bytes:.0} bytes on average, the MTU is \
              {mtu:.0}"
-        )
-    })
+        ),
+    )
 }
 
 /// Packets of more MTUs than this on average are joined ones.
@@ -262,13 +264,10 @@ const JOINED_MTUS: f64 = 2.0;
 
 fn off_03(nic: &Nic<'_>) -> Ruling {
     let lro = nic.feature("large-receive-offload")?;
-    require(lro.value, || "LRO is off".to_owned())?;
+    require(lro.value, "LRO is off")?;
 
     // A port of a bridge forwards whatever ip_forward is.
-    if !nic
-        .text("net.master_kind")
-        .is_ok_and(|kind| kind.value == "bridge")
-    {
+    if !nic.text_is("net.master_kind", "bridge") {
         forwarding(nic)?;
     }
 
@@ -282,8 +281,6 @@ fn forwarding(nic: &Nic<'_>) -> Result<(), NoMatch> {
     let forwards = nic
         .host
         .forwards()
-        .suspect(|| "LRO is on; it matters on a host that forwards".to_owned())?;
-    require(forwards, || {
-        "LRO is on, and this host does not forward".to_owned()
-    })
+        .suspect("LRO is on; it matters on a host that forwards")?;
+    require(forwards, "LRO is on, and this host does not forward")
 }

@@ -5,7 +5,7 @@ use linerate_model::finding::{Confidence, Inapplicable, Severity};
 use crate::command::{Command, command, token_or};
 use crate::rule::Rule;
 use crate::ruling::{Match, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
-use crate::scope::{Host, Nic, Reading, Run, Scope};
+use crate::scope::{Facts, Host, Nic, Reading, Run, Scope};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
@@ -99,9 +99,10 @@ pub(super) const RULES: &[Rule] = &[
 
 fn addr_01(nic: &Nic<'_>) -> Ruling {
     let duplicates = nic.text("net.duplicates")?;
-    require(duplicates.value != "none", || {
-        "no address failed duplicate address detection".to_owned()
-    })?;
+    require(
+        duplicates != "none",
+        "no address failed duplicate address detection",
+    )?;
     let address = duplicates.value.split(' ').next().unwrap_or_default();
 
     Ok(matched()
@@ -116,9 +117,7 @@ fn addr_01(nic: &Nic<'_>) -> Ruling {
 
 fn addr_02(host: &Host<'_>) -> Ruling {
     let changes = host.number("route.peer.lladdr_changes")?;
-    require(changes.value > 0.0, || {
-        "the next hop kept its MAC address".to_owned()
-    })?;
+    require(changes > 0.0, "the next hop kept its MAC address")?;
     let mut matched = matched().read(&changes, "0");
 
     for fact in ["route.peer.lladdr", "route.peer.lladdr_former"] {
@@ -128,7 +127,7 @@ fn addr_02(host: &Host<'_>) -> Ruling {
     }
 
     // A router that fails over moves its address once, and no connection through it is reset.
-    let is_failover = changes.value < 2.0 && !host.runs().any(|run| run.is("interrupted"));
+    let is_failover = changes < 2.0 && !host.runs().any(|run| run.is("interrupted"));
     let matched = if is_failover {
         matched.severity(Severity::Medium).cap(Confidence::Low)
     } else {
@@ -143,18 +142,15 @@ fn addr_02(host: &Host<'_>) -> Ruling {
 fn path_04(host: &Host<'_>) -> Ruling {
     let route = host.text("route.peer.dev")?;
     let wanted = host.text("route.wanted_dev")?;
-    require(route.value != wanted.value, || {
-        format!("the route to the peer uses {}", route.value)
-    })?;
+    require(
+        route != wanted,
+        format!("the route to the peer uses {route}"),
+    )?;
 
     Ok(matched()
-        .read_text(
-            &route,
-            format!("the selected interface is {}", wanted.value),
-        )
+        .read_text(&route, format!("the selected interface is {wanted}"))
         .advice(format!(
-            "use the peer's address behind {}, or bind the test to it: -B ADDRESS%{}",
-            wanted.value,
+            "use the peer's address behind {wanted}, or bind the test to it: -B ADDRESS%{}",
             token_or(wanted.value, "DEVICE")
         )))
 }
@@ -162,16 +158,13 @@ fn path_04(host: &Host<'_>) -> Ruling {
 fn mtu_01(nic: &Nic<'_>) -> Ruling {
     nic.wired_or_pair()?;
     let mtu = nic.number("net.mtu")?;
-    let is_route = nic
-        .host
-        .text("route.peer.dev")
-        .is_ok_and(|dev| dev.value == nic.name);
+    let is_route = nic.host.text_is("route.peer.dev", nic.name);
 
     let route = nic
         .host
         .number("route.peer.mtu")
         .ok()
-        .filter(|route| is_route && route.value > 0.0);
+        .filter(|route| is_route && *route > 0.0);
     let run = nic
         .host
         .runs()
@@ -187,7 +180,7 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
             "the path MTU is smaller than the MTU of the interface",
         ),
     ] {
-        if let Some(path) = path.filter(|path| path.value < mtu.value) {
+        if let Some(path) = path.filter(|path| *path < mtu) {
             let matched = matched()
                 .read(&path, threshold)
                 .read(&mtu, "MTU of the interface");
@@ -195,19 +188,12 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
         }
     }
 
-    let peer = nic.peer_number("net.mtu").suspect(|| {
-        if mtu.value < 1500.0 {
-            format!(
-                "an MTU of {} on Ethernet looks like a work-around for a smaller MTU elsewhere",
-                mtu.value
-            )
-        } else {
-            "only this end is known".to_owned()
-        }
+    let peer = nic.peer_number("net.mtu").suspect(if mtu < 1500.0 {
+        format!("an MTU of {mtu} on Ethernet looks like a work-around for a smaller MTU elsewhere")
+    } else {
+        "only this end is known".to_owned()
     })?;
-    require(peer.value != mtu.value, || {
-        format!("both ends use {}", mtu.value)
-    })?;
+    require(peer != mtu, format!("both ends use {mtu}"))?;
     Ok(common_mtu(
         nic,
         matched()
@@ -229,7 +215,7 @@ fn common_mtu(nic: &Nic<'_>, matched: Match, old: f64) -> Match {
             (smaller < old)
                 .then(|| set(smaller).zip(set(old)))
                 .flatten(),
-            || format!("use {old} at the other end"),
+            format!("use {old} at the other end"),
         )
         .advice("give both ends and everything between them the same MTU")
         .persist("set the MTU in the network configuration of both hosts")
@@ -238,14 +224,14 @@ fn common_mtu(nic: &Nic<'_>, matched: Match, old: f64) -> Match {
 fn mtu_02(host: &Host<'_>) -> Ruling {
     let small = host.flag("path.small_passes")?;
     let large = host.flag("path.large_passes")?;
-    require(!large.value, || "full-size packets pass".to_owned())?;
+    require(!large.value, "full-size packets pass")?;
 
     if !small.value {
         return clear("no packet of any size passes");
     }
 
     let reported = host.flag("path.told_mtu")?;
-    require(!reported.value, || "ICMP reports the path MTU".to_owned())?;
+    require(!reported.value, "ICMP reports the path MTU")?;
     let mut found = matched();
 
     for (fact, meaning) in [
@@ -321,12 +307,8 @@ fn smaller_mtu(host: &Host<'_>) -> Option<Change> {
         host.number("path.passed_bytes").ok()?,
         host.number("path.failed_bytes").ok()?,
     );
-    let has_failed_size = |nic: &Nic<'_>| {
-        nic.wired().is_ok()
-            && nic
-                .number("net.mtu")
-                .is_ok_and(|mtu| mtu.value == failed.value)
-    };
+    let has_failed_size =
+        |nic: &Nic<'_>| nic.wired().is_ok() && nic.number("net.mtu").is_ok_and(|mtu| mtu == failed);
     let mut nics = host.nics().filter(has_failed_size);
     let nic = nics.next().filter(|_| nics.next().is_none())?;
 
@@ -379,9 +361,10 @@ fn larger_than_below(nic: &Nic<'_>, (kind, overhead): (&str, f64)) -> Ruling {
         return unknown("nic.*.net.mtu", "no NIC with an MTU is known");
     };
     let most = largest.value - overhead;
-    require(mtu.value > most, || {
-        format!("an MTU of {} over a NIC with {}", mtu.value, largest.value)
-    })?;
+    require(
+        mtu > most,
+        format!("an MTU of {mtu} over a NIC with {largest}"),
+    )?;
 
     let change = |wanted: f64| set_mtu(nic.name, wanted).zip(set_mtu(nic.name, mtu.value));
     let named = |name: &str, mtu: &Reading<f64>| format!("{name}: {}", mtu.key);
@@ -421,14 +404,15 @@ fn mtu_04(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
     let stalled = run.number("stalled_share")?;
     // A test without stalls is no proof that the MTUs fit.
-    if stalled.value < STALLED_MIN {
+    if stalled < STALLED_MIN {
         return inapplicable(Inapplicable::Test, "the test does not stall");
     }
 
     let window = run.number("cwnd_min_bytes")?;
-    require(window.value <= ONE_SEGMENT_BYTES, || {
-        format!("the window is {} bytes at least", window.value)
-    })?;
+    require(
+        window <= ONE_SEGMENT_BYTES,
+        format!("the window is {window} bytes at least"),
+    )?;
     let found = matched()
         .read(&stalled, "data in every interval")
         .read(&window, "several segments");
@@ -456,10 +440,7 @@ fn mtu_04(run: &Run<'_>) -> Ruling {
 
 fn path_05(host: &Host<'_>) -> Ruling {
     let family = |wanted: &str| {
-        let of_family = |run: &Run<'_>| {
-            run.text("family")
-                .is_ok_and(|family| family.value == wanted)
-        };
+        let of_family = |run: &Run<'_>| run.text_is("family", wanted);
         match host.runs().find(of_family) {
             Some(run) => run.goodput_bps(),
             None => unknown(
@@ -470,9 +451,7 @@ fn path_05(host: &Host<'_>) -> Ruling {
     };
     let (v4, v6) = (family("ipv4")?, family("ipv6")?);
     let (low, high) = (v4.value.min(v6.value), v4.value.max(v6.value));
-    require(low < 0.8 * high, || {
-        "both families are equally fast".to_owned()
-    })?;
+    require(low < 0.8 * high, "both families are equally fast")?;
 
     Ok(matched()
         .read(&v4, "within 20 % of the other family")

@@ -6,7 +6,7 @@ use linerate_model::placement::cpu_list;
 use crate::placement::{other_end, share, softirq_shares, worker_shares};
 use crate::rule::Rule;
 use crate::ruling::{NoMatch, Ruling, clear, matched, require, unknown};
-use crate::scope::{CpuLoad, Host, Run};
+use crate::scope::{CpuLoad, Facts, Host, Run};
 
 pub(super) const RULES: &[Rule] = &[Rule::host(
     "CPU-10",
@@ -28,26 +28,29 @@ const IDLE: f64 = 0.7;
 const SOFTIRQ_MIN: f64 = 0.1;
 
 fn cpu_10(host: &Host<'_>) -> Ruling {
-    require(!host.runs().any(|run| run.reaches_its_target()), || {
-        "the configured rate is reached".to_owned()
-    })?;
+    require(
+        !host.runs().any(|run| run.reaches_its_target()),
+        "the configured rate is reached",
+    )?;
     let (cpu, part) = mostly(&worker_shares(host)?, "the workers")?;
     let load = host.cpu_load(cpu)?;
-    require(load.busy >= BUSY, || {
+    require(
+        load.busy >= BUSY,
         format!(
             "CPU {cpu} of the workers is {:.0} % busy",
             load.busy * 100.0
-        )
-    })?;
+        ),
+    )?;
 
     let rival = rival(host)?;
     let is_same = rival.cpu == cpu;
-    require(is_same || share(host, "core", [cpu, rival.cpu]), || {
+    require(
+        is_same || share(host, "core", [cpu, rival.cpu]),
         format!(
             "the workers ran on CPU {cpu}, {} on CPU {}",
             rival.name, rival.cpu
-        )
-    })?;
+        ),
+    )?;
 
     let idle = idle_cpu(host, [cpu, rival.cpu])?;
     let is_bound = |run: Run<'_>| {
@@ -111,9 +114,10 @@ struct Rival {
 /// The other end on the same host; otherwise the soft interrupts of the NIC.
 fn rival(host: &Host<'_>) -> Result<Rival, NoMatch> {
     if let Some(other) = other_end(host) {
-        require(host.runs().any(|run| run.is_client()), || {
-            "the client on the same host can be moved".to_owned()
-        })?;
+        require(
+            host.runs().any(|run| run.is_client()),
+            "the client on the same host can be moved",
+        )?;
         let (cpu, part) = mostly(&worker_shares(&other)?, "the server's workers")?;
         return Ok(Rival {
             name: "the server's workers",
@@ -128,24 +132,27 @@ fn rival(host: &Host<'_>) -> Result<Rival, NoMatch> {
             "which interface the test used is not known",
         );
     };
-    require(nic.wired().is_ok(), || {
-        "soft interrupts of a virtual interface run where the sender does".to_owned()
-    })?;
+    require(
+        nic.wired().is_ok(),
+        "soft interrupts of a virtual interface run where the sender does",
+    )?;
     let follows = host
         .number("sysctl.net.core.rps_sock_flow_entries")
-        .is_ok_and(|entries| entries.value > 0.0);
-    require(!follows, || {
-        "receive flow steering (RFS) moves soft interrupts to the CPU of the workers".to_owned()
-    })?;
+        .is_ok_and(|entries| entries > 0.0);
+    require(
+        !follows,
+        "receive flow steering (RFS) moves soft interrupts to the CPU of the workers",
+    )?;
 
     let (cpu, part) = mostly(&softirq_shares(host)?, "soft interrupts")?;
     let load = host.cpu_load(cpu)?;
-    require(load.softirq >= SOFTIRQ_MIN, || {
+    require(
+        load.softirq >= SOFTIRQ_MIN,
         format!(
             "CPU {cpu} spends {} in soft interrupts",
             percent(load.softirq)
-        )
-    })?;
+        ),
+    )?;
 
     Ok(Rival {
         name: "soft interrupts",

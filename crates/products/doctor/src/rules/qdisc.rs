@@ -8,7 +8,7 @@ use crate::command::command;
 use crate::limit::CONFIGURED_RATE;
 use crate::rule::Rule;
 use crate::ruling::{NoMatch, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Nic, Qdisc, Run};
+use crate::scope::{Facts, Nic, Qdisc, Run};
 use crate::setting::Change;
 
 pub(super) const RULES: &[Rule] = &[
@@ -94,31 +94,31 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
     let rate = shaper.number("rate_bps")?;
 
     if let Ok(speed) = nic.speed_mbps() {
-        require(rate.value < 0.98 * speed.value * 1e6, || {
-            "the shaper is faster than the link".to_owned()
-        })?;
+        require(
+            rate < 0.98 * speed.value * 1e6,
+            "the shaper is faster than the link",
+        )?;
     }
 
     let payload = payload_bps(nic, rate.value);
-    let goodput = goodput(nic, shaper, payload).suspect(|| {
-        format!(
-            "{} lets {:.1} Mbit/s of payload through",
-            shaper.kind,
-            payload / 1e6
-        )
-    })?;
+    let goodput = goodput(nic, shaper, payload).suspect(format!(
+        "{} lets {:.1} Mbit/s of payload through",
+        shaper.kind,
+        payload / 1e6
+    ))?;
 
     // Where it held for most seconds, others may have been slower.
     let is_shaped =
         |run: &Run<'_>| run.limit() == Some(CONFIGURED_RATE) && !run.reaches_its_target();
     let is_concluded = nic.host.runs().any(|run| is_shaped(&run));
-    require(is_concluded || is_at(goodput, payload), || {
+    require(
+        is_concluded || is_at(goodput, payload),
         format!(
             "{:.1} Mbit/s are not the {:.1} of the shaper",
             goodput / 1e6,
             payload / 1e6
-        )
-    })?;
+        ),
+    )?;
 
     let matched = match (shaper.kind, nic.root_command().filter(|_| shaper.is_root())) {
         ("police", _) => matched().advice(format!(
@@ -264,9 +264,10 @@ fn goodput(nic: &Nic<'_>, shaper: &Qdisc<'_>, payload_bps: f64) -> Result<f64, N
     // What the interface counts carries 14 bytes of header per packet, which are no payload; 52
     // more are IP and TCP.
     let payload = (bytes - 66.0 * (packets.min(bytes / (nic.mtu() + 14.0)))).max(0.0);
-    require(payload * 8.0 / period.seconds > 1e5, || {
-        "no traffic in the window".to_owned()
-    })?;
+    require(
+        payload * 8.0 / period.seconds > 1e5,
+        "no traffic in the window",
+    )?;
     Ok(payload * 8.0 / period.seconds)
 }
 
@@ -275,9 +276,10 @@ const DROPS_MIN: f64 = 1e-5;
 
 fn qd_02(nic: &Nic<'_>) -> Ruling {
     let qdiscs = nic.qdiscs()?;
-    require(!qdiscs.iter().any(|qdisc| qdisc.kind == "netem"), || {
-        "netem drops on purpose (QD-03)".to_owned()
-    })?;
+    require(
+        !qdiscs.iter().any(|qdisc| qdisc.kind == "netem"),
+        "netem drops on purpose (QD-03)",
+    )?;
 
     let drops = nic.host.growth_of(
         &counters(nic, &qdiscs, "drops")
@@ -290,16 +292,14 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
     // One drop in 12 million packets is no finding.
     if let Ok(sent) = nic.host.growth(&nic.key("stats64.tx_packets")) {
         let share = to_f64(drops.value) / to_f64(sent.value.max(1));
-        require(share >= DROPS_MIN, || {
-            format!("{} of {} packets", drops.value, sent.value)
-        })?;
+        require(share >= DROPS_MIN, format!("{drops} of {sent} packets"))?;
     }
 
-    Ok(matched().grew(&drops).change_or(longer_queue(nic), || {
+    Ok(matched().grew(&drops).change_or(
+        longer_queue(nic),
         "use a longer queue: the limit of the discipline, or txqueuelen of the interface where it \
-         has no limit of its own"
-            .to_owned()
-    }))
+         has no limit of its own",
+    ))
 }
 
 /// Keys of a counter of the disciplines, those that are known. A root with disciplines below it
@@ -329,7 +329,7 @@ fn qd_07(nic: &Nic<'_>) -> Ruling {
         .into_iter()
         .filter(|qdisc| qdisc.kind == "fq")
         .collect();
-    require(!fair.is_empty(), || "no fq".to_owned())?;
+    require(!fair.is_empty(), "no fq")?;
 
     let drops = nic.host.growth_of(
         &counters(nic, &fair, "flows_plimit")
@@ -357,7 +357,7 @@ fn longer_queue(nic: &Nic<'_>) -> Option<Change> {
     const PACKETS: f64 = 1000.0;
 
     let root = nic.text("qdisc.root.kind").ok()?;
-    let is_short = |fact: &str| nic.number(fact).is_ok_and(|limit| limit.value < PACKETS);
+    let is_short = |fact: &str| nic.number(fact).is_ok_and(|limit| limit < PACKETS);
 
     match root.value {
         "pfifo" if is_short("qdisc.root.limit") => {
@@ -391,40 +391,33 @@ fn qd_03(nic: &Nic<'_>) -> Ruling {
 
 fn qd_04(nic: &Nic<'_>) -> Ruling {
     let qdiscs = nic.qdiscs()?;
-    require(qdiscs.iter().any(|qdisc| qdisc.kind == "multiq"), || {
-        "no multiq".to_owned()
-    })?;
+    require(
+        qdiscs.iter().any(|qdisc| qdisc.kind == "multiq"),
+        "no multiq",
+    )?;
     let filters = nic.number("qdisc.filter.skbedit_count")?;
-    require(filters.value > 0.0, || {
-        "no filter maps onto queues".to_owned()
-    })?;
+    require(filters > 0.0, "no filter maps onto queues")?;
 
     let priorities = nic.number("qdisc.filter.priorities")?;
     let clients = nic
         .host
         .number("clients.count")
-        .suspect(|| "multiq with fixed mapping".to_owned())?;
-    require(priorities.value < clients.value, || {
-        "every filter has its own priority".to_owned()
-    })?;
+        .suspect("multiq with fixed mapping")?;
+    require(priorities < clients, "every filter has its own priority")?;
 
     let slowest = nic.host.number("clients.link_mbps_min")?;
     let fastest = nic.host.number("clients.link_mbps_max")?;
-    require(slowest.value < fastest.value, || {
-        "all links have one speed".to_owned()
-    })?;
+    require(slowest < fastest, "all links have one speed")?;
 
     let observed = nic.host.number("clients.observed_mbps")?;
-    require(observed.value <= 1.05 * slowest.value, || {
-        "the others are faster than the slow one".to_owned()
-    })?;
+    require(
+        observed <= 1.05 * slowest.value,
+        "the others are faster than the slow one",
+    )?;
     Ok(matched()
         .because(nic.key("qdisc"), "multiq", "mq, or one priority per filter")
-        .read(
-            &priorities,
-            format!("one per destination ({})", clients.value),
-        )
-        .read(&slowest, format!("{} Mbit/s as the others", fastest.value))
+        .read(&priorities, format!("one per destination ({clients})"))
+        .read(&slowest, format!("{fastest} Mbit/s as the others"))
         .read(&observed, "more than the slowest link")
         .advice(
             "give every filter its own priority (prio N), or use mq without filters; and repair \
@@ -441,7 +434,7 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
     });
 
     let by_algorithm =
-        || sent().find_map(|run| run.text("congestion").ok().filter(|cc| cc.value == "bbr"));
+        || sent().find_map(|run| run.text("congestion").ok().filter(|cc| *cc == "bbr"));
     let Some((key, value)) =
         asked.or_else(|| by_algorithm().map(|cc| (cc.key, cc.value.to_owned())))
     else {
@@ -452,9 +445,10 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
     };
 
     let qdiscs = nic.qdiscs()?;
-    require(!qdiscs.iter().any(|qdisc| qdisc.kind == "fq"), || {
-        "fq is in use".to_owned()
-    })?;
+    require(
+        !qdiscs.iter().any(|qdisc| qdisc.kind == "fq"),
+        "fq is in use",
+    )?;
     if let Some(shaper) = narrowest(&qdiscs)? {
         return clear(format!("{} spaces the packets", shaper.kind));
     }
@@ -472,11 +466,11 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
             value,
             "paced packets, which fq on the interface would spread",
         )
-        .change_or(nic.replace_root("fq", ""), || {
+        .change_or(
+            nic.replace_root("fq", ""),
             "give the interface fq where the kernel has it, in the place of what `tc qdisc show` \
-             prints"
-                .to_owned()
-        })
+             prints",
+        )
         .persist("write net.core.default_qdisc=fq to /etc/sysctl.d/90-network.conf");
     Ok(if old {
         matched.severity(Severity::High)
@@ -490,26 +484,24 @@ const FILTER_RULES_MAX: f64 = 1000.0;
 
 fn qd_06(nic: &Nic<'_>) -> Ruling {
     let xdp = nic.text("net.xdp")?;
-    if xdp.value == "generic" {
+    if xdp == "generic" {
         return Ok(matched()
             .read_text(&xdp, "native")
             .advice("load the program in native mode, or unload it"));
     }
 
     let rules = nic.host.number("svc.firewall_rules")?;
-    if rules.value > FILTER_RULES_MAX {
+    if rules > FILTER_RULES_MAX {
         return Ok(matched()
             .read(&rules, "at most 1000")
             .advice("exempt the test port from tracking (notrack) and accept it first"));
     }
 
     let tracking = nic.host.flag("svc.conntrack")?;
-    require(tracking.value, || {
-        format!(
-            "{} firewall rules, no tracking, XDP {}",
-            rules.value, xdp.value
-        )
-    })?;
+    require(
+        tracking.value,
+        format!("{rules} firewall rules, no tracking, XDP {xdp}"),
+    )?;
 
     // Most hosts with containers track connections, and few of them notice.
     Ok(matched()

@@ -12,7 +12,7 @@ use crate::command::command;
 use crate::placement::irq_shares;
 use crate::rule::Rule;
 use crate::ruling::{Match, NoMatch, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Growth, Host, Nic, Reading, Scope};
+use crate::scope::{Facts, Growth, Host, Nic, Reading, Scope};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::nic(
@@ -134,9 +134,7 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
     let useful = cores
         .as_ref()
         .map_or(max.value, |cores| max.value.min(cores.value));
-    require(cur.value < useful, || {
-        format!("{} of {} useful queues", cur.value, useful)
-    })?;
+    require(cur < useful, format!("{cur} of {useful} useful queues"))?;
 
     let channels = |count: f64| command("ethtool -L {} combined {}", &[&nic.name, &count]);
     let matched = crowded(nic, &cur)?;
@@ -168,11 +166,11 @@ fn local_cores(nic: &Nic<'_>) -> Option<Reading<f64>> {
 /// text without load counts as well: users paste it because of a problem.
 fn crowded(nic: &Nic<'_>, queues: &Reading<f64>) -> Result<Match, NoMatch> {
     if let Ok(flows) = nic.host.number("fanout.destinations")
-        && flows.value > queues.value
+        && flows > *queues
     {
         return Ok(matched().read(
             &flows,
-            format!("at most as many flows as the {} queues", queues.value),
+            format!("at most as many flows as the {queues} queues"),
         ));
     }
 
@@ -182,8 +180,7 @@ fn crowded(nic: &Nic<'_>, queues: &Reading<f64>) -> Result<Match, NoMatch> {
             return Ok(matched().cap(Confidence::Low));
         }
         Err(stop) => {
-            return Err(stop)
-                .suspect(|| format!("{} queues in use; matters under load", queues.value));
+            return Err(stop).suspect(format!("{queues} queues in use; matters under load"));
         }
     };
     let busiest = loads
@@ -243,46 +240,38 @@ fn receive_direction(sum: &Reading<f64>) -> Ruling {
     };
     match COMMON_SPEEDS_MBPS.into_iter().find(is_ceiling) {
         Some(speed) => clear(format!(
-            "receive direction: {} of {:.0} to {:.0} Mbit/s, which a link of {speed} Mbit/s carries",
-            sum.value,
+            "receive direction: {sum} of {:.0} to {:.0} Mbit/s, which a link of {speed} Mbit/s carries",
             tcp_ceiling(speed, 1500.0),
             bare(speed)
         )),
         None => unknown(
             "path.line_rate_mbps",
-            format!("{} Mbit/s are the ceiling of no usual link", sum.value),
+            format!("{sum} Mbit/s are the ceiling of no usual link"),
         ),
     }
 }
 
 fn collision(host: &Host<'_>) -> Ruling {
     let flows = host.number("fanout.destinations")?;
-    require(flows.value >= 4.0, || {
-        "fewer than four destinations".to_owned()
-    })?;
+    require(flows >= 4.0, "fewer than four destinations")?;
     let step = host.number("fanout.step_mbps")?;
     let low = host.number("fanout.sum_mbps_min")?;
     let queues = host.number("fanout.queues")?;
     let full = flows.value * step.value;
-    require(low.value < 0.9 * full, || {
-        "the sum is what all flows together can reach".to_owned()
-    })?;
+    require(
+        low < 0.9 * full,
+        "the sum is what all flows together can reach",
+    )?;
 
     let used = expected_queues(flows.value, queues.value);
     Ok(matched()
         .read(
             &low,
-            format!(
-                "near {full} Mbit/s; it moves in steps of {} Mbit/s",
-                step.value
-            ),
+            format!("near {full} Mbit/s; it moves in steps of {step} Mbit/s"),
         )
         .read(
             &flows,
-            format!(
-                "a hash uses {used:.1} of {} queues for this number of flows",
-                queues.value
-            ),
+            format!("a hash uses {used:.1} of {queues} queues for this number of flows"),
         )
         .advice(
             "more queues, `fq` leaf qdiscs, or a fixed mapping of destinations to queues; check \
@@ -309,9 +298,7 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
             Err(_) => return Err(missing),
         },
     };
-    require(queues.value <= 1.0, || {
-        format!("{} receive queues", queues.value)
-    })?;
+    require(queues <= 1.0, format!("{queues} receive queues"))?;
 
     let matched = matched().read(&queues, "several receive queues");
     // One queue alone is no fault below 2 Gbit/s; it is one where its CPU is full.
@@ -339,23 +326,22 @@ fn irq_cpu(nic: &Nic<'_>) -> Result<(u32, f64), NoMatch> {
 fn irq_01(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let vectors = nic.number("irq.vectors")?;
-    require(vectors.value >= 2.0, || "a single vector".to_owned())?;
+    require(vectors >= 2.0, "a single vector")?;
 
     let (cpu, share) = irq_cpu(nic)?;
-    require(share >= 0.8, || {
-        format!("CPU {cpu} takes {:.0} % of them", share * 100.0)
-    })?;
+    require(
+        share >= 0.8,
+        format!("CPU {cpu} takes {:.0} % of them", share * 100.0),
+    )?;
 
-    let load = nic.host.cpu_load(cpu).suspect(|| {
-        format!(
-            "CPU {cpu} takes {:.0} % of the interrupts of {} vectors",
-            share * 100.0,
-            vectors.value
-        )
-    })?;
-    require(load.softirq >= SATURATED, || {
-        format!("CPU {cpu} is not saturated")
-    })?;
+    let load = nic.host.cpu_load(cpu).suspect(format!(
+        "CPU {cpu} takes {:.0} % of the interrupts of {vectors} vectors",
+        share * 100.0
+    ))?;
+    require(
+        load.softirq >= SATURATED,
+        format!("CPU {cpu} is not saturated"),
+    )?;
     Ok(matched()
         .read(&vectors, "spread over several CPUs")
         .because(
@@ -377,18 +363,19 @@ fn irq_01(nic: &Nic<'_>) -> Ruling {
 fn irq_02(nic: &Nic<'_>) -> Ruling {
     chn_03(nic)?;
     let (cpu, _) = irq_cpu(nic)?;
-    let load = nic.host.cpu_load(cpu).suspect(|| {
+    let load = nic.host.cpu_load(cpu).suspect({
         let total = nic.number("irq.total").map_or(0.0, |total| total.value);
         format!(
             "one CPU takes all {total:.0} interrupts of the only queue; its load was not sampled"
         )
     })?;
-    require(load.softirq >= SATURATED, || {
+    require(
+        load.softirq >= SATURATED,
         format!(
             "CPU {cpu} spends {:.0} % in interrupts",
             load.softirq * 100.0
-        )
-    })?;
+        ),
+    )?;
 
     let masks = nic
         .host
@@ -410,12 +397,13 @@ fn irq_02(nic: &Nic<'_>) -> Ruling {
             format!("{:.0} %", load.softirq * 100.0),
             "below 85 %",
         )
-        .change_or(change, || {
+        .change_or(
+            change,
             format!(
                 "write the mask of the other CPUs to /sys/class/net/{}/queues/rx-0/rps_cpus",
                 nic.word()
-            )
-        })
+            ),
+        )
         .persist("repeat the command at boot, for example from a udev rule"))
 }
 
@@ -434,10 +422,10 @@ fn rps_mask(cpus: f64, except: u32) -> String {
 fn irq_03(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let node = nic.number("numa.node")?;
-    require(node.value >= 0.0, || "one NUMA node".to_owned())?;
+    require(node >= 0.0, "one NUMA node")?;
 
     let nodes = nic.host.number("numa.nodes")?;
-    require(nodes.value > 1.0, || "one NUMA node".to_owned())?;
+    require(nodes > 1.0, "one NUMA node")?;
     let local = nic.text("numa.local_cpulist")?;
     let near = cpu_list(local.value);
     let remote: f64 = irq_shares(nic)?
@@ -445,12 +433,13 @@ fn irq_03(nic: &Nic<'_>) -> Ruling {
         .filter(|(cpu, _)| !near.contains(cpu))
         .map(|(_, share)| share)
         .sum();
-    require(remote > 0.5, || {
+    require(
+        remote > 0.5,
         format!(
             "{:.0} % of the interrupts are local",
             (1.0 - remote) * 100.0
-        )
-    })?;
+        ),
+    )?;
 
     Ok(matched()
         .read(&node, "the NIC's node")
@@ -460,8 +449,7 @@ fn irq_03(nic: &Nic<'_>) -> Ruling {
             "at most 50 % on other nodes",
         )
         .advice(format!(
-            "write {} into the smp_affinity_list of its interrupts",
-            local.value
+            "write {local} into the smp_affinity_list of its interrupts"
         )))
 }
 
@@ -472,48 +460,36 @@ fn irq_04(nic: &Nic<'_>) -> Ruling {
         .value
         .chars()
         .any(|c| c.is_ascii_hexdigit() && c != '0');
-    require(steers, || "no software steering".to_owned())?;
+    require(steers, "no software steering")?;
 
     let queues = nic.number("queue.rx_count")?;
     let cpus = nic.host.number("cpu.count")?;
-    require(queues.value >= cpus.value, || {
-        format!("{} queues for {} CPUs", queues.value, cpus.value)
-    })?;
+    require(queues >= cpus, format!("{queues} queues for {cpus} CPUs"))?;
 
     const LOOP: &str = "for f in /sys/class/net/{}/queues/rx-*/rps_cpus; do echo {} > $f; done";
 
     let write = |mask: &str| command(LOOP, &[&nic.name, &mask]);
-    let alike = (0..queues.value as u32).all(|queue| {
-        nic.text(&format!("queue.rx-{queue}.rps_cpus"))
-            .is_ok_and(|other| other.value == mask.value)
-    });
+    let alike = (0..queues.value as u32)
+        .all(|queue| nic.text_is(&format!("queue.rx-{queue}.rps_cpus"), mask.value));
     Ok(matched()
         .read_text(&mask, "0, because the hardware spreads already")
-        .read(&queues, format!("as many as CPUs ({})", cpus.value))
+        .read(&queues, format!("as many as CPUs ({cpus})"))
         .change_or(
             alike.then(|| write("0").zip(write(mask.value))).flatten(),
-            || {
-                format!(
-                    "write 0 to /sys/class/net/{}/queues/rx-*/rps_cpus",
-                    nic.word()
-                )
-            },
+            format!(
+                "write 0 to /sys/class/net/{}/queues/rx-*/rps_cpus",
+                nic.word()
+            ),
         ))
 }
 
 fn irq_05(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let usecs = nic.number_if_any("coal.rx_usecs", "the driver has no interrupt moderation")?;
-    if nic
-        .flag("coal.adaptive_rx")
-        .is_ok_and(|adaptive| adaptive.value)
-    {
+    if nic.is("coal.adaptive_rx") {
         return clear("adaptive moderation is on");
     }
-    if nic
-        .text("drv.name")
-        .is_ok_and(|driver| driver.value == "virtio_net")
-    {
+    if nic.text_is("drv.name", "virtio_net") {
         return clear("with virtio the host decides on interrupt moderation");
     }
 
@@ -524,22 +500,20 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
             &[&nic.name, &usecs.value],
         );
         let adaptive = nic.flag("coal.adaptive_rx").is_ok().then(|| on.zip(off));
-        matched.change_or(adaptive.flatten(), || {
-            "set rx-usecs of ethtool -C".to_owned()
-        })
+        matched.change_or(adaptive.flatten(), "set rx-usecs of ethtool -C")
     };
-    if usecs.value >= 100.0 {
+    if usecs >= 100.0 {
         let latency = nic
             .host
             .flag("complaint.latency")
-            .suspect(|| format!("every packet may wait {} us", usecs.value))?;
-        require(latency.value, || "latency is not the complaint".to_owned())?;
+            .suspect(format!("every packet may wait {usecs} us"))?;
+        require(latency.value, "latency is not the complaint")?;
         return Ok(fix(
             matched().read(&usecs, "below 100 where latency matters")
         ));
     }
 
-    require(usecs.value == 0.0, || format!("{} us", usecs.value))?;
+    require(usecs == 0.0, format!("{usecs} us"))?;
     let queues = nic.number("irq.vectors")?;
     let period = nic.host.period()?;
     let prefix = nic.key("irq.");
@@ -549,9 +523,10 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
         .map(|(_, delta)| to_f64(delta.value))
         .sum();
     let rate = grown / period.seconds / queues.value.max(1.0);
-    require(rate > 100_000.0, || {
-        format!("{rate:.0} interrupts per second and queue")
-    })?;
+    require(
+        rate > 100_000.0,
+        format!("{rate:.0} interrupts per second and queue"),
+    )?;
 
     Ok(fix(matched().read(&usecs, "moderation on").because(
         "interrupts per second and queue",
@@ -573,9 +548,10 @@ fn soft_02(host: &Host<'_>) -> Ruling {
     squeezed.or_clear("exhausted budgets")?;
     let received = host.growth("softnet.processed")?;
     let share = to_f64(squeezed.value) / to_f64(received.value.max(1));
-    require(share > 0.01, || {
-        format!("{:.2} % of the rounds", share * 100.0)
-    })?;
+    require(
+        share > 0.01,
+        format!("{:.2} % of the rounds", share * 100.0),
+    )?;
 
     // A budget that runs out without drops is normal under load.
     let dropped = drops_behind(host)?;

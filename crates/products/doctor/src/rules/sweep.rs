@@ -133,16 +133,17 @@ impl Case<'_> {
         let is_slower = self
             .best
             .is_none_or(|best| self.here.received_bps < best.received_bps);
-        require(is_slower, || "not slower".to_owned())
+        require(is_slower, "not slower")
     }
 
     fn sender_limited(&self) -> Ruling {
         self.is_slower()?;
         let each_bps = given(self.here.stream_rate_bps)? as f64;
         let limit_bps = each_bps * f64::from(self.here.streams);
-        require(self.here.received_bps >= LIMIT_REACHED * limit_bps, || {
-            "below the limit".to_owned()
-        })?;
+        require(
+            self.here.received_bps >= LIMIT_REACHED * limit_bps,
+            "below the limit",
+        )?;
 
         reason(format!(
             "each stream is at its rate limit of {}",
@@ -156,18 +157,16 @@ impl Case<'_> {
         given(self.here.lost_percent)?;
         let limit_bps = given(self.here.stream_rate_bps)? as f64 * f64::from(self.here.streams);
         let sent_bps = given(self.here.sent_bps)?;
-        require(sent_bps < LIMIT_REACHED * limit_bps, || {
-            "at the limit".to_owned()
-        })?;
+        require(sent_bps < LIMIT_REACHED * limit_bps, "at the limit")?;
 
         for end in [Endpoint::Client, Endpoint::Server] {
             require(
                 self.core_saturated(end).is_err() && self.cores_busy(end).is_err(),
-                || "CPU".to_owned(),
+                "CPU",
             )?;
         }
 
-        require(self.shared_cores_busy().is_err(), || "CPU".to_owned())?;
+        require(self.shared_cores_busy().is_err(), "CPU")?;
         reason(format!(
             "the sender's host transmits {} of {}: back-pressure of a shaper or of its link",
             rate(sent_bps),
@@ -193,9 +192,10 @@ impl Case<'_> {
         let rtt_us = read(RTT, self.here.rtt_us)?;
         let stream_rate_bps = best.received_bps / f64::from(self.here.streams.max(1));
         let deficit = WindowDeficit::new(window_bytes, rtt_us, stream_rate_bps);
-        require((window_bytes as f64) < deficit.bdp_bytes, || {
-            "the window suffices".to_owned()
-        })?;
+        require(
+            (window_bytes as f64) < deficit.bdp_bytes,
+            "the window suffices",
+        )?;
 
         Ok(deficit)
     }
@@ -214,12 +214,10 @@ impl Case<'_> {
     fn send_buffer(&self) -> Ruling {
         given(self.best)?;
         self.is_slower()?;
-        require(self.window_deficit().is_err(), || "the window".to_owned())?;
+        require(self.window_deficit().is_err(), "the window")?;
 
         let share = given(self.here.buffer_limited_share)?;
-        require(is_limit(Some(share)), || {
-            "room in the send buffer".to_owned()
-        })?;
+        require(is_limit(Some(share)), "room in the send buffer")?;
         reason(format!(
             "senders wait for room in their send buffers for {:.0} % of the time: \
              net.ipv4.tcp_wmem limits them",
@@ -229,17 +227,15 @@ impl Case<'_> {
 
     fn streams_beyond_cores(&self, end: Endpoint) -> Ruling {
         let streams = self.here.streams;
-        require(streams > given(self.best)?.streams, || {
-            "no more streams".to_owned()
-        })?;
+        require(streams > given(self.best)?.streams, "no more streams")?;
         let cores = match end {
             Endpoint::Client => given(self.cores(end))?,
             Endpoint::Server => read(SERVER_CORES, self.cores(end))?,
         };
-        require(streams > cores, || "a CPU for each stream".to_owned())?;
+        require(streams > cores, "a CPU for each stream")?;
 
         let is_crowded = self.load_percent(end)? >= CORES_CROWDED * 100.0 * f64::from(cores);
-        require(is_crowded, || "the CPUs are not fully used".to_owned())?;
+        require(is_crowded, "the CPUs are not fully used")?;
         let name = name(end);
         reason(format!(
             "{streams} streams are more than the {cores} CPUs of the {name}, which are busy"
@@ -247,7 +243,7 @@ impl Case<'_> {
     }
 
     fn shared_cores_busy(&self) -> Ruling {
-        require(self.hosts.is_same_host, || "two hosts".to_owned())?;
+        require(self.hosts.is_same_host, "two hosts")?;
         let (percent, cores) = (
             self.load_percent(Endpoint::Client)?,
             given(self.cores(Endpoint::Client))?,
@@ -256,9 +252,10 @@ impl Case<'_> {
     }
 
     fn cores_busy(&self, end: Endpoint) -> Ruling {
-        require(self.shared_cores_busy().is_err(), || {
-            "the CPUs of the host are fully used".to_owned()
-        })?;
+        require(
+            self.shared_cores_busy().is_err(),
+            "the CPUs of the host are fully used",
+        )?;
         let percent = self.cpu_percent(end)?;
         all_busy(name(end), percent, given(self.cores(end))?)
     }
@@ -266,11 +263,11 @@ impl Case<'_> {
     /// A program that uses one CPU wholly, and no other.
     fn core_saturated(&self, end: Endpoint) -> Ruling {
         let is_host_full = self.shared_cores_busy().is_ok() || self.cores_busy(end).is_ok();
-        require(!is_host_full, || "all CPUs are busy".to_owned())?;
+        require(!is_host_full, "all CPUs are busy")?;
         let percent = self.cpu_percent(end)?;
         require(
             (CORE_FULL_PERCENT..=ONE_CORE_PERCENT).contains(&percent),
-            || format!("{percent:.0} % of one CPU"),
+            format!("{percent:.0} % of one CPU"),
         )?;
 
         let name = name(end);
@@ -285,12 +282,12 @@ impl Case<'_> {
 
     fn retransmits_rise(&self) -> Ruling {
         let best = given(self.best)?;
-        require(self.here.lost_percent.is_none(), || "not TCP".to_owned())?;
+        require(self.here.lost_percent.is_none(), "not TCP")?;
         let here_per_s = read(RETRANSMITS, self.here.retransmits_per_s)?;
         let best_per_s = given(best.retransmits_per_s)?;
         let has_risen =
             here_per_s >= RETRANSMITS_PER_S_MIN && here_per_s > RETRANSMITS_RISE * best_per_s;
-        require(has_risen, || format!("{here_per_s:.0} per second"))?;
+        require(has_risen, format!("{here_per_s:.0} per second"))?;
 
         reason(format!(
             "retransmissions rise from {best_per_s:.0} to {here_per_s:.0} per second"
@@ -300,9 +297,7 @@ impl Case<'_> {
     fn loss(&self) -> Ruling {
         let best = given(self.best.map_or(Some(0.0), |best| best.lost_percent))?;
         let here = given(self.here.lost_percent)?;
-        require(here >= best + LOSS_PERCENT_MIN, || {
-            format!("{here:.2} % lost")
-        })?;
+        require(here >= best + LOSS_PERCENT_MIN, format!("{here:.2} % lost"))?;
 
         let at_best = if best > 0.0 {
             format!(", {best:.2} % at the best setting")
@@ -346,9 +341,10 @@ fn is_limit(share: Option<f64>) -> bool {
 }
 
 fn all_busy(whose: &str, percent: f64, cores: u32) -> Ruling {
-    require(percent >= CORE_FULL_PERCENT * f64::from(cores), || {
-        format!("{percent:.0} % of {cores} CPUs")
-    })?;
+    require(
+        percent >= CORE_FULL_PERCENT * f64::from(cores),
+        format!("{percent:.0} % of {cores} CPUs"),
+    )?;
     let (all, are) = match cores {
         1 => ("the only CPU".to_owned(), "is"),
         cores => (format!("all {cores} CPUs"), "are"),

@@ -6,7 +6,7 @@ use super::measurement::under_load;
 use super::offload::feature;
 use crate::rule::Rule;
 use crate::ruling::{Match, Ruling, clear, matched, require, unknown};
-use crate::scope::{Host, Nic, Scope};
+use crate::scope::{Facts, Host, Nic, Scope};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::nic(
@@ -75,9 +75,7 @@ fn virt_01(nic: &Nic<'_>) -> Ruling {
     // Back ends of QEMU without vnet_hdr, such as `socket`, have exactly these values.
     for (name, expected) in MARKS {
         let found = nic.text(&format!("feat.{name}"))?;
-        require(found.value == expected, || {
-            format!("{name} is {}", found.value)
-        })?;
+        require(found == expected, format!("{name} is {found}"))?;
         matched = matched.read_text(&found, "offered by the host");
     }
 
@@ -106,9 +104,7 @@ fn virt_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
 pub(crate) fn receive_aggregation_differs(a: &Nic<'_>, b: &Nic<'_>) -> Ruling {
     let (left, right) = (a.text("feat.rx-gro-hw")?, b.text("feat.rx-gro-hw")?);
     let on = |words: &str| words.starts_with("on");
-    require(on(left.value) != on(right.value), || {
-        format!("{} on both", left.value)
-    })?;
+    require(on(left.value) != on(right.value), format!("{left} on both"))?;
 
     let active = if on(left.value) { a } else { b };
     let matched: Match = matched()
@@ -130,12 +126,9 @@ fn virt_03(host: &Host<'_>) -> Ruling {
     under_load(host)?;
     let max = host.number("ovs.pmd.kpps_max")?;
     let median = host.number("ovs.pmd.kpps_median")?;
-    if max.value > 2.0 * median.value {
+    if max > 2.0 * median.value {
         return Ok(matched()
-            .read(
-                &max,
-                format!("at most twice the median of {} kpps", median.value),
-            )
+            .read(&max, format!("at most twice the median of {median} kpps"))
             .advice("ovs-appctl dpif-netdev/pmd-rxq-rebalance assigns the queues again"));
     }
 
@@ -146,27 +139,24 @@ fn virt_03(host: &Host<'_>) -> Ruling {
             .value
             .split(", ")
             .any(|pmd| pmd == node.value.to_string()),
-        || "a thread polls on the guest's node".to_owned(),
+        "a thread polls on the guest's node",
     )?;
 
     Ok(matched()
-        .read_text(
-            &nodes,
-            format!("node {} of the guest among them", node.value),
-        )
+        .read_text(&nodes, format!("node {node} of the guest among them"))
         .advice("add CPUs of that node to pmd-cpu-mask"))
 }
 
 fn virt_04(host: &Host<'_>) -> Ruling {
     under_load(host)?;
     let rate = host.number("ovs.pmd.kpps_max")?;
-    require(rate.value > 10.0, || "little load".to_owned())?;
+    require(rate > 10.0, "little load")?;
 
     let hits = host.number("ovs.pmd.emc_mean")?;
-    require(hits.value < 50.0, || format!("{:.0} % hits", hits.value))?;
+    require(hits < 50.0, format!("{hits:.0} % hits"))?;
     let cycles = host.number("ovs.pmd.cyclepp_median")?;
-    if cycles.value <= 3000.0 {
-        return clear(format!("{} cycles per packet", cycles.value));
+    if cycles <= 3000.0 {
+        return clear(format!("{cycles} cycles per packet"));
     }
 
     Ok(matched()

@@ -6,7 +6,7 @@ use crate::arithmetic::{bdp_bytes, buffer_bytes, tcp_ceiling, to_f64, window_cei
 use crate::limit;
 use crate::rule::Rule;
 use crate::ruling::{NoMatch, Ruling, Suspect, clear, matched, require, unknown};
-use crate::scope::{Host, Reading, Run};
+use crate::scope::{Facts, Host, Reading, Run};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::run(
@@ -162,11 +162,9 @@ fn too_small(
     // A share of the time is no proof: with buffers of 16 KB a sender was limited for 51 % of it,
     // and 948 Mbit/s passed a shaper of 1 Gbit/s.
     if let Some(ceiling) = attainable_bps(run) {
-        require(goodput < 0.985 * ceiling, || "line rate reached".to_owned())?;
+        require(goodput < 0.985 * ceiling, "line rate reached")?;
         let needed = products * bdp_bytes(ceiling, rtt_us);
-        require(window.value < needed, || {
-            "it holds the bandwidth-delay product".to_owned()
-        })?;
+        require(*window < needed, "it holds the bandwidth-delay product")?;
         return Ok(TooSmall {
             threshold: format!("at least {needed:.0} bytes for this path"),
             ceiling_bps: Some(ceiling),
@@ -235,9 +233,10 @@ fn limited(
     let share = share?;
     // The kernel takes a sender whose buffer is empty for one without data.
     let is_below_block = is_concluded && run.is_buffer_below_block();
-    require(share.value >= LIMITED || is_below_block, || {
-        format!("{:.0} % of the time", share.value * 100.0)
-    })?;
+    require(
+        share >= LIMITED || is_below_block,
+        format!("{:.0} % of the time", share.value * 100.0),
+    )?;
 
     let (window, rtt) = (window?, run.number("rtt_us")?);
     let small = match too_small(run, &window, rtt.value, products) {
@@ -329,7 +328,7 @@ fn win_03(run: &Run<'_>) -> Ruling {
         .read_text(&tool, "was called with -w");
     // The kernel cuts a larger request at this limit without an error (socket(7)).
     if let Ok(limit) = run.host.number("sysctl.net.core.rmem_max")
-        && window.value > limit.value
+        && window > limit
     {
         return Ok(matched
             .read(
@@ -344,7 +343,7 @@ fn win_03(run: &Run<'_>) -> Ruling {
     let rtt = run
         .number("rtt_us")
         .or_else(|stop| run.host.number("path.rtt_us").map_err(|_| stop));
-    let rtt = rtt.suspect(|| format!("-w {:.0} switches autotuning off", window.value))?;
+    let rtt = rtt.suspect(format!("-w {window:.0} switches autotuning off"))?;
     let small = too_small(run, &window, rtt.value, 2.0)?;
 
     Ok(matched.read(&rtt, small.threshold).advice("leave -w out"))
@@ -397,7 +396,7 @@ fn win_05(host: &Host<'_>) -> Ruling {
     let pressure = host.growth_of(&PRESSURE)?;
     pressure.or_clear("memory pressure")?;
     // Every host that has run for weeks has pruned a queue once.
-    pressure.in_period("totals", |total| format!("{total} events since boot"))?;
+    pressure.in_period("totals", format!("{pressure} events since boot"))?;
 
     let matched = matched()
         .grew(&pressure)
@@ -415,10 +414,11 @@ fn win_05(host: &Host<'_>) -> Ruling {
 
 fn win_06(host: &Host<'_>) -> Ruling {
     let restart = host.flag("sysctl.net.ipv4.tcp_slow_start_after_idle")?;
-    require(restart.value, || "no slow start after idle".to_owned())?;
-    require(!host.has_full_cpu(), || {
-        "a CPU is fully used: the sender may have waited for it".to_owned()
-    })?;
+    require(restart.value, "no slow start after idle")?;
+    require(
+        !host.has_full_cpu(),
+        "a CPU is fully used: the sender may have waited for it",
+    )?;
 
     // A target rate leaves pauses on purpose, and so does the bound of unsent data of a load of
     // `linerate test`.
@@ -430,7 +430,7 @@ fn win_06(host: &Host<'_>) -> Ruling {
     let Some(idle) = bursty else {
         return unknown("run.0.idle_share", host.reason("run.0.idle_share"));
     };
-    require(idle.value > 0.2, || "the sender does not pause".to_owned())?;
+    require(idle > 0.2, "the sender does not pause")?;
 
     Ok(matched()
         .because(restart.key, 1, "0 for senders that pause")
@@ -447,20 +447,21 @@ fn udp_01(host: &Host<'_>) -> Ruling {
     let lost = host
         .runs()
         .find_map(|run| run.number("lost_packets").ok())
-        .filter(|lost| lost.value > 0.0);
+        .filter(|lost| *lost > 0.0);
     let share = lost
         .as_ref()
         .map(|lost| to_f64(overflows.value) / lost.value);
 
     // A total that is the loss of the pasted test has grown in it.
     if !share.is_some_and(is_explained) {
-        overflows.in_period("totals", |total| format!("{total} datagrams since boot"))?;
+        overflows.in_period("totals", format!("{overflows} datagrams since boot"))?;
     }
 
     // /proc/net/snmp counts the drops of all UDP sockets of the host.
-    require(host.own_socket_drops() != Some(0), || {
-        "sockets of other programs dropped, those of the test did not".to_owned()
-    })?;
+    require(
+        host.own_socket_drops() != Some(0),
+        "sockets of other programs dropped, those of the test did not",
+    )?;
     // Totals alone are a guess, those that are the loss of a test are not.
     let mut matched = match overflows.total {
         true => matched()
@@ -522,10 +523,7 @@ fn fragmented(run: &Run<'_>) -> Result<(Reading<f64>, Reading<f64>, f64), NoMatc
     let length = run.number("block_len_bytes")?;
 
     // IPv6 has 40 bytes, IPv4 without options 20, UDP 8.
-    let headers = if run
-        .text("family")
-        .is_ok_and(|family| family.value == "ipv6")
-    {
+    let headers = if run.text_is("family", "ipv6") {
         48.0
     } else {
         28.0
@@ -537,9 +535,10 @@ fn fragmented(run: &Run<'_>) -> Result<(Reading<f64>, Reading<f64>, f64), NoMatc
         );
     };
     let mtu = nic.number("net.mtu")?;
-    require(length.value + headers > mtu.value, || {
-        format!("{} bytes fit an MTU of {}", length.value, mtu.value)
-    })?;
+    require(
+        length.value + headers > mtu.value,
+        format!("{length} bytes fit an MTU of {mtu}"),
+    )?;
 
     let most = mtu.value - headers;
     Ok((length, mtu, most))
@@ -550,9 +549,10 @@ fn udp_03(run: &Run<'_>) -> Ruling {
 
     let (length, mtu, most) = fragmented(run)?;
     let lost = run.number("loss_share")?;
-    require(lost.value >= NEARLY_ALL, || {
-        format!("{:.1} % of the datagrams were lost", lost.value * 100.0)
-    })?;
+    require(
+        lost >= NEARLY_ALL,
+        format!("{:.1} % of the datagrams were lost", lost.value * 100.0),
+    )?;
 
     Ok(matched()
         .read(&lost, "below 99 %")

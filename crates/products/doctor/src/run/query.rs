@@ -254,11 +254,10 @@ fn snapshots(
             return Err(Error::failed(format!("{}: no facts in it", names())));
         };
         return Err(Error::failed(format!(
-            "{}: nothing in it was understood ({} lines, the first: {first}); expected output of \
+            "{}: nothing in it was understood ({unread_count} lines, the first: {first}); expected output of \
              ethtool, lspci, ip, tc, ping, mtr, nstat, netstat -s, lscpu, vmstat, dmesg, iperf3, \
              iperf or a file of --save",
-            names(),
-            unread_count
+            names()
         )));
     }
 

@@ -12,6 +12,7 @@ use linerate_sys::cpu;
 
 use super::host_watch::{self, HostReader, OWN_THREADS, STEP};
 use crate::observation::EndpointObservation;
+use crate::timeline::insert;
 use crate::{Observed, TestTimeline};
 
 /// Follows a test and the host it runs on.
@@ -101,7 +102,7 @@ impl TestObserver {
                     Some(Endpoint::Server) => "server_cpus",
                     _ => "client_cpus",
                 };
-                facts.insert(name.into(), cpus.as_str().into());
+                insert(&mut facts, name, Some(cpus.as_str()));
             }
 
             match flow {

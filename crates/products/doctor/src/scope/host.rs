@@ -1,10 +1,9 @@
 //! One host: reading an absent fact ends a rule as unknown, with the key and the reason.
 
-use linerate_model::finding::Inapplicable;
 use linerate_model::snapshot::{Absence, Fact, Quality, Snapshot, Source, Value};
 use linerate_model::stored_name;
 
-use super::reading::{Growth, Reading};
+use super::reading::{Facts, Growth, Reading};
 use crate::arithmetic::to_f64;
 use crate::period::Period;
 use crate::ruling::{NoMatch, unknown};
@@ -18,6 +17,16 @@ pub(crate) struct Host<'a> {
     pub(crate) other: Option<&'a Snapshot>,
 }
 
+impl<'a> Facts<'a> for Host<'a> {
+    fn host(&self) -> &Host<'a> {
+        self
+    }
+
+    fn key(&self, fact: &str) -> String {
+        fact.to_owned()
+    }
+}
+
 impl<'a> Host<'a> {
     pub(crate) fn name(&self) -> &'a str {
         &self.snapshot.host
@@ -27,65 +36,19 @@ impl<'a> Host<'a> {
         self.snapshot.value(key)
     }
 
-    pub(crate) fn number(&self, key: &str) -> Result<Reading<f64>, NoMatch> {
-        let value = self.known(key)?.number();
-        self.typed(key, value)
-    }
-
-    /// A number; not applicable where the driver or the kind of device has no such thing.
-    pub(crate) fn number_if_any(
-        &self,
-        key: &str,
-        otherwise: &str,
-    ) -> Result<Reading<f64>, NoMatch> {
-        self.number(key).map_err(|stop| {
-            if self.lacks(key) {
-                NoMatch::NotApplicable(Inapplicable::Device, otherwise.to_owned())
-            } else {
-                stop
-            }
-        })
-    }
-
-    /// True if the driver or the kind of device has no such fact or group of facts at all.
-    pub(crate) fn lacks(&self, key: &str) -> bool {
-        matches!(
-            self.absence(key),
-            Absence::UnsupportedByDriver | Absence::NotApplicableToKind
-        )
-    }
-
-    pub(crate) fn flag(&self, key: &str) -> Result<Reading<bool>, NoMatch> {
-        let value = match self.known(key)? {
-            Value::Bool(on) => Some(*on),
-            Value::Integer(0) => Some(false),
-            Value::Integer(_) => Some(true),
-            _ => None,
-        };
-        self.typed(key, value)
-    }
-
-    pub(crate) fn text(&self, key: &str) -> Result<Reading<&'a str>, NoMatch> {
-        let value = match self.known(key)? {
-            Value::Text(text) => Some(text.as_str()),
-            _ => None,
-        };
-        self.typed(key, value)
-    }
-
-    fn known(&self, key: &str) -> Result<&'a Value, NoMatch> {
+    pub(super) fn known(&self, key: &str) -> Result<&'a Value, NoMatch> {
         match self.snapshot.value(key) {
             Some(value) => Ok(value),
             None => unknown(key, self.reason(key)),
         }
     }
 
-    fn typed<T>(&self, key: &str, value: Option<T>) -> Result<Reading<T>, NoMatch> {
+    pub(super) fn typed<T>(&self, key: String, value: Option<T>) -> Result<Reading<T>, NoMatch> {
         match value {
             Some(value) => Ok(Reading {
-                key: key.to_owned(),
+                inferred: self.snapshot.quality(&key) == Some(Quality::Inferred),
+                key,
                 value,
-                inferred: self.snapshot.quality(key) == Some(Quality::Inferred),
             }),
             None => unknown(key, stored_name(Absence::ParseError)),
         }

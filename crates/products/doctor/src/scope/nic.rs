@@ -5,7 +5,7 @@ use linerate_model::network::is_software_kind;
 use linerate_model::snapshot::{Absence, Fact, Quality, Value};
 
 use super::host::Host;
-use super::reading::{Growth, Reading};
+use super::reading::{Facts, Growth, Reading};
 use crate::classes::{Class, classify};
 use crate::ruling::{NoMatch, inapplicable, unknown};
 
@@ -26,41 +26,17 @@ impl<'a> Host<'a> {
     }
 }
 
-impl<'a> Nic<'a> {
-    pub(crate) fn key(&self, fact: &str) -> String {
+impl<'a> Facts<'a> for Nic<'a> {
+    fn host(&self) -> &Host<'a> {
+        &self.host
+    }
+
+    fn key(&self, fact: &str) -> String {
         format!("nic.{}.{fact}", self.name)
     }
+}
 
-    pub(crate) fn number(&self, fact: &str) -> Result<Reading<f64>, NoMatch> {
-        self.host.number(&self.key(fact))
-    }
-
-    pub(crate) fn flag(&self, fact: &str) -> Result<Reading<bool>, NoMatch> {
-        self.host.flag(&self.key(fact))
-    }
-
-    pub(crate) fn text(&self, fact: &str) -> Result<Reading<&'a str>, NoMatch> {
-        self.host.text(&self.key(fact))
-    }
-
-    /// A number; not applicable where the driver or the kind of device has no such thing.
-    pub(crate) fn number_if_any(
-        &self,
-        fact: &str,
-        otherwise: &str,
-    ) -> Result<Reading<f64>, NoMatch> {
-        self.host.number_if_any(&self.key(fact), otherwise)
-    }
-
-    /// Continues unless the driver or the kind of device has no such group of facts at all.
-    pub(crate) fn supports(&self, group: &str, otherwise: &str) -> Result<(), NoMatch> {
-        if self.host.lacks(&self.key(group)) {
-            inapplicable(Inapplicable::Device, otherwise)
-        } else {
-            Ok(())
-        }
-    }
-
+impl<'a> Nic<'a> {
     /// Name in reports.
     pub(crate) fn subject(&self) -> String {
         format!("{} {}", self.host.name(), self.name)
@@ -70,7 +46,7 @@ impl<'a> Nic<'a> {
     /// veth pair.
     pub(crate) fn wired_or_pair(&self) -> Result<(), NoMatch> {
         let kind = self.text("net.kind").or_else(|_| self.text("drv.name"));
-        if kind.is_ok_and(|kind| kind.value == "veth") {
+        if kind.is_ok_and(|kind| kind == "veth") {
             return Ok(());
         }
         self.wired()
@@ -96,7 +72,7 @@ impl<'a> Nic<'a> {
             {
                 return inapplicable(
                     Inapplicable::VirtualInterface,
-                    format!("{} has no link", kind.value),
+                    format!("{kind} has no link"),
                 );
             }
         }
@@ -197,7 +173,7 @@ impl<'a> Nic<'a> {
     /// last reading.
     pub(crate) fn backlog_bytes(&self) -> Result<Reading<f64>, NoMatch> {
         let kind = self.text("qdisc.root.kind");
-        if let Some(kind) = kind.ok().filter(|kind| kind.value == "noqueue") {
+        if let Some(kind) = kind.ok().filter(|kind| *kind == "noqueue") {
             return Ok(Reading {
                 key: kind.key,
                 value: 0.0,
@@ -265,14 +241,20 @@ pub(crate) struct Qdisc<'a> {
     pub(crate) key: String,
 }
 
-impl Qdisc<'_> {
-    pub(crate) fn number(&self, fact: &str) -> Result<Reading<f64>, NoMatch> {
-        self.nic.host.number(&format!("{}.{fact}", self.key))
+impl<'a> Facts<'a> for Qdisc<'a> {
+    fn host(&self) -> &Host<'a> {
+        &self.nic.host
     }
 
+    fn key(&self, fact: &str) -> String {
+        format!("{}.{fact}", self.key)
+    }
+}
+
+impl Qdisc<'_> {
     /// True if it can shape and has no rate.
     pub(crate) fn is_unlimited(&self) -> bool {
-        self.nic.host.absence(&format!("{}.rate_bps", self.key)) == Absence::NotApplicableToKind
+        self.nic.host.absence(&self.key("rate_bps")) == Absence::NotApplicableToKind
     }
 
     /// True if all packets that leave pass it first.

@@ -1,19 +1,116 @@
 //! Values and growths as rules read them, with what becomes evidence.
 
-use linerate_model::finding::{Confidence, Evidence};
-use linerate_model::snapshot::Value;
+use std::cmp::Ordering;
+use std::fmt::{self, Display, Formatter};
 
+use linerate_model::finding::{Confidence, Evidence, Inapplicable};
+use linerate_model::snapshot::{Absence, Value};
+
+use super::host::Host;
 use crate::arithmetic::to_f64;
 use crate::period::{Delta, Period};
-use crate::ruling::{Match, NoMatch, Suspect, require, unknown};
+use crate::ruling::{Match, NoMatch, Suspect, inapplicable, require, unknown};
 
-/// A value with the key it was read from.
-#[derive(Debug, Clone, PartialEq)]
+/// A value with the key it was read from. It compares with values and other readings, and prints,
+/// as its value.
+#[derive(Debug, Clone)]
 pub(crate) struct Reading<T> {
     pub(crate) key: String,
     pub(crate) value: T,
     /// The value is less than certain.
     pub(crate) inferred: bool,
+}
+
+/// An object that facts are about: a host, an interface, a queueing discipline or a run.
+pub(crate) trait Facts<'a> {
+    /// Host with the facts.
+    fn host(&self) -> &Host<'a>;
+
+    /// Key of a fact of this object.
+    fn key(&self, fact: &str) -> String;
+
+    fn number(&self, fact: &str) -> Result<Reading<f64>, NoMatch> {
+        let key = self.key(fact);
+        let value = self.host().known(&key)?.number();
+        self.host().typed(key, value)
+    }
+
+    /// A number; not applicable where the driver or the kind of device has no such thing.
+    fn number_if_any(&self, fact: &str, otherwise: &str) -> Result<Reading<f64>, NoMatch> {
+        self.number(fact).or_else(|stop| {
+            self.supports(fact, otherwise)?;
+            Err(stop)
+        })
+    }
+
+    /// Continues unless the driver or the kind of device has no such fact or group of facts at all.
+    fn supports(&self, group: &str, otherwise: &str) -> Result<(), NoMatch> {
+        match self.host().absence(&self.key(group)) {
+            Absence::UnsupportedByDriver | Absence::NotApplicableToKind => {
+                inapplicable(Inapplicable::Device, otherwise)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn flag(&self, fact: &str) -> Result<Reading<bool>, NoMatch> {
+        let key = self.key(fact);
+        let value = match self.host().known(&key)? {
+            Value::Bool(on) => Some(*on),
+            Value::Integer(number) => Some(*number != 0),
+            _ => None,
+        };
+        self.host().typed(key, value)
+    }
+
+    fn text(&self, fact: &str) -> Result<Reading<&'a str>, NoMatch> {
+        let key = self.key(fact);
+        let value = match self.host().known(&key)? {
+            Value::Text(text) => Some(text.as_str()),
+            _ => None,
+        };
+        self.host().typed(key, value)
+    }
+
+    /// A switch that is off where it is not known.
+    fn is(&self, fact: &str) -> bool {
+        self.flag(fact).is_ok_and(|reading| reading.value)
+    }
+
+    /// True if a text is known and is this one.
+    fn text_is(&self, fact: &str, text: &str) -> bool {
+        self.text(fact).is_ok_and(|reading| reading == text)
+    }
+}
+
+impl<T: Display> Display for Reading<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+impl<T: PartialEq> PartialEq for Reading<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl<T: PartialEq> PartialEq<T> for Reading<T> {
+    fn eq(&self, value: &T) -> bool {
+        self.value == *value
+    }
+}
+
+impl<T: PartialOrd> PartialOrd for Reading<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        self.value.partial_cmp(&other.value)
+    }
+}
+
+impl<T: PartialOrd> PartialOrd<T> for Reading<T> {
+    fn partial_cmp(&self, value: &T) -> Option<Ordering> {
+        self.value.partial_cmp(value)
+    }
 }
 
 impl Match {
@@ -56,6 +153,12 @@ pub(crate) struct Growth {
     pub(crate) evidence: Vec<Evidence>,
 }
 
+impl Display for Growth {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
 impl Growth {
     /// Growth per second; a total has none.
     pub(crate) fn rate(&self, what: &str) -> Result<f64, NoMatch> {
@@ -72,14 +175,14 @@ impl Growth {
         } else {
             format!("in {:.1} s", self.seconds)
         };
-        require(self.value > 0, || format!("{what}: none {span}"))
+        require(self.value > 0, format!("{what}: none {span}"))
     }
 
     /// A total since boot decides nothing: it is a `suspicion` at most.
     pub(crate) fn in_period(
         &self,
         totals: &str,
-        suspicion: impl FnOnce(u64) -> String,
+        suspicion: impl Into<String>,
     ) -> Result<(), NoMatch> {
         if !self.total {
             return Ok(());
@@ -89,7 +192,7 @@ impl Growth {
             "counters over a window",
             format!("{totals} since boot say nothing about now"),
         )
-        .suspect(|| suspicion(self.value))
+        .suspect(suspicion)
     }
 
     pub(super) fn add(&mut self, key: &str, grown: &Delta, period: &Period) {

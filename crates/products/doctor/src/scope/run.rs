@@ -4,7 +4,7 @@ use linerate_model::finding::Inapplicable;
 
 use super::host::Host;
 use super::nic::Nic;
-use super::reading::Reading;
+use super::reading::{Facts, Reading};
 use crate::ruling::{NoMatch, clear, inapplicable, require, unknown};
 
 /// A round trip that grows this many times under load shows a queue, unless it is shorter than what
@@ -53,23 +53,17 @@ impl<'a> Host<'a> {
     }
 }
 
-impl<'a> Run<'a> {
-    pub(crate) fn key(&self, fact: &str) -> String {
+impl<'a> Facts<'a> for Run<'a> {
+    fn host(&self) -> &Host<'a> {
+        &self.host
+    }
+
+    fn key(&self, fact: &str) -> String {
         format!("run.{}.{fact}", self.index)
     }
+}
 
-    pub(crate) fn number(&self, fact: &str) -> Result<Reading<f64>, NoMatch> {
-        self.host.number(&self.key(fact))
-    }
-
-    pub(crate) fn flag(&self, fact: &str) -> Result<Reading<bool>, NoMatch> {
-        self.host.flag(&self.key(fact))
-    }
-
-    pub(crate) fn text(&self, fact: &str) -> Result<Reading<&'a str>, NoMatch> {
-        self.host.text(&self.key(fact))
-    }
-
+impl<'a> Run<'a> {
     /// Limit for most of the time, if that is known.
     pub(crate) fn limit(&self) -> Option<&'a str> {
         self.text("limit").ok().map(|reading| reading.value)
@@ -78,9 +72,7 @@ impl<'a> Run<'a> {
     /// Continues when this is what limited it for most of the time.
     pub(crate) fn concluded(&self, limit: &str) -> Result<Reading<&'a str>, NoMatch> {
         let concluded = self.text("limit")?;
-        require(concluded.value == limit, || {
-            format!("the limit is {}", concluded.value)
-        })?;
+        require(concluded == limit, format!("the limit is {concluded}"))?;
         Ok(concluded)
     }
 
@@ -107,7 +99,7 @@ impl<'a> Run<'a> {
         }
 
         let (idle, loaded) = (idle?, loaded?);
-        let times = if idle.value > 0.0 {
+        let times = if idle > 0.0 {
             loaded.value / idle.value
         } else {
             1.0
@@ -125,7 +117,7 @@ impl<'a> Run<'a> {
             grown
                 .loaded
                 .as_ref()
-                .is_ok_and(|rtt| rtt.value >= QUEUE_RTT_MIN_US)
+                .is_ok_and(|rtt| *rtt >= QUEUE_RTT_MIN_US)
         };
         self.inflation()
             .ok()
@@ -156,8 +148,7 @@ impl<'a> Run<'a> {
             .number("dsack_segments")
             .ok()
             .zip(self.number("retransmits").ok())?;
-        (repeated.value > 0.0 && twice.value >= SPURIOUS_MIN * repeated.value)
-            .then_some((twice, repeated))
+        (repeated > 0.0 && twice >= SPURIOUS_MIN * repeated.value).then_some((twice, repeated))
     }
 
     /// Retransmitted segments that the receiver had already, and all of them, where there are
@@ -165,7 +156,7 @@ impl<'a> Run<'a> {
     pub(crate) fn spurious(&self) -> Option<(Reading<f64>, Reading<f64>)> {
         // Five retransmitted segments of a test in a guest were taken for reordering.
         self.undone()
-            .filter(|(_, repeated)| repeated.value >= SPURIOUS_SEGMENTS_MIN)
+            .filter(|(_, repeated)| *repeated >= SPURIOUS_SEGMENTS_MIN)
     }
 
     /// The share of the segments that was retransmitted, where it shows loss.
@@ -173,7 +164,7 @@ impl<'a> Run<'a> {
         let share = self
             .number("retransmit_share")
             .ok()
-            .filter(|share| share.value >= LOSS_MIN);
+            .filter(|share| *share >= LOSS_MIN);
         share.filter(|_| self.undone().is_none())
     }
 
@@ -181,7 +172,7 @@ impl<'a> Run<'a> {
     pub(crate) fn datagram_loss(&self) -> Option<Reading<f64>> {
         self.number("loss_share")
             .ok()
-            .filter(|share| share.value >= LOSS_MIN)
+            .filter(|share| *share >= LOSS_MIN)
     }
 
     /// True if the send buffer takes no whole block: each write sleeps until acknowledgements make
@@ -191,12 +182,7 @@ impl<'a> Run<'a> {
             .number("sndbuf_bytes")
             .ok()
             .zip(self.number("block_len_bytes").ok());
-        sizes.is_some_and(|(buffer, block)| buffer.value < block.value)
-    }
-
-    /// A switch that is off by default.
-    pub(crate) fn is(&self, fact: &str) -> bool {
-        self.flag(fact).is_ok_and(|reading| reading.value)
+        sizes.is_some_and(|(buffer, block)| buffer < block)
     }
 
     /// Part of this host in it, where both ends were watched: `sender` or `receiver`.
@@ -230,11 +216,7 @@ impl<'a> Run<'a> {
     /// Both ends are in one network namespace. Ends of one machine in different ones share its
     /// CPUs, but no interface.
     fn is_over_loopback(&self) -> bool {
-        self.is("same_host")
-            && self
-                .host
-                .text("route.peer.dev")
-                .is_ok_and(|device| device.value == "lo")
+        self.is("same_host") && self.host.text_is("route.peer.dev", "lo")
     }
 
     /// A load of `linerate test`, which has fewer options than iperf3.
@@ -258,7 +240,7 @@ impl<'a> Run<'a> {
     /// Continues only for a UDP test.
     pub(crate) fn over_udp(&self) -> Result<(), NoMatch> {
         let transport = self.text("transport")?;
-        if transport.value == "udp" {
+        if transport == "udp" {
             Ok(())
         } else {
             inapplicable(Inapplicable::Test, "not UDP")
@@ -275,8 +257,7 @@ impl<'a> Run<'a> {
     }
 
     pub(crate) fn is_udp(&self) -> bool {
-        self.text("transport")
-            .is_ok_and(|reading| reading.value == "udp")
+        self.text_is("transport", "udp")
     }
 
     /// A target rate of payload, or a pacing rate of packets, was given and reached.
@@ -289,10 +270,10 @@ impl<'a> Run<'a> {
     pub(crate) fn reaches_of_its_target(&self, share: f64) -> bool {
         let streams = self.number("streams").map_or(1.0, |streams| streams.value);
         let reaches = |fact: &str, part: f64| {
-            let target = self.number(fact).ok().filter(|target| target.value > 0.0);
+            let target = self.number(fact).ok().filter(|target| *target > 0.0);
             target.is_some_and(|target| {
                 self.goodput_bps()
-                    .is_ok_and(|rate| rate.value >= part * target.value * streams)
+                    .is_ok_and(|rate| rate >= part * target.value * streams)
             })
         };
         reaches("target_bps", share) || reaches("fq_rate_bps", PACED_PAYLOAD)
@@ -301,7 +282,7 @@ impl<'a> Run<'a> {
     /// Goodput at the receiver; at the sender only where the receiver's is absent.
     pub(crate) fn goodput_bps(&self) -> Result<Reading<f64>, NoMatch> {
         match self.number("received_bps") {
-            Ok(received) if received.value > 0.0 => Ok(received),
+            Ok(received) if received > 0.0 => Ok(received),
             _ => unknown(
                 self.key("received_bps"),
                 "the receiver's total is not known",
@@ -312,7 +293,7 @@ impl<'a> Run<'a> {
     /// No byte arrived.
     pub(crate) fn moved_nothing(&self) -> bool {
         self.number("received_bps")
-            .is_ok_and(|received| received.value <= 0.0)
+            .is_ok_and(|received| received <= 0.0)
     }
 
     /// Address of the other host.

@@ -1,12 +1,12 @@
 //! One direction of a test, interval by interval and in total.
 
 use linerate_model::interval::{StreamInterval, TcpLimits};
-use linerate_model::snapshot::Value;
 use linerate_model::units::ns_to_s;
 use linerate_model::{StreamRole, measure};
 use serde::{Deserialize, Serialize};
 
 use super::{RunFacts, insert};
+use crate::arithmetic::to_f64;
 use crate::period::STEPS_MAX;
 
 /// Totals of one direction over its streams.
@@ -140,7 +140,7 @@ impl DirectionStats {
         let arrives = rows
             .iter()
             .all(|row| row.role == StreamRole::Receiver || row.udp.is_none());
-        insert(&mut facts, "received_bps", arrives.then(|| rate_bps.into()));
+        insert(&mut facts, "received_bps", arrives.then_some(rate_bps));
         datagrams(&mut facts, rows);
 
         let tcp: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
@@ -156,7 +156,7 @@ impl DirectionStats {
         insert(
             &mut facts,
             "snd_wnd_bytes",
-            windows.filter(|_| !tcp.is_empty()).map(Value::from),
+            windows.filter(|_| !tcp.is_empty()),
         );
         let again: u64 = tcp.iter().map(|tcp| tcp.retransmits).sum();
         let bytes: u64 = rows.iter().map(|row| row.bytes).sum();
@@ -167,10 +167,10 @@ impl DirectionStats {
             .filter(|mss| *mss > 0)
             .max();
         let share = mss_bytes.and_then(|mss| measure::retransmit_share(again, bytes, mss));
-        insert(&mut facts, "retransmit_share", share.map(Value::from));
+        insert(&mut facts, "retransmit_share", share);
 
         if !tcp.is_empty() {
-            facts.insert("retransmits".into(), again.into());
+            insert(&mut facts, "retransmits", Some(again));
         }
 
         let twice = tcp
@@ -178,13 +178,13 @@ impl DirectionStats {
             .map(|tcp| tcp.dsack_segments)
             .sum::<Option<u64>>()
             .filter(|_| !tcp.is_empty());
-        insert(&mut facts, "dsack_segments", twice.map(Value::from));
+        insert(&mut facts, "dsack_segments", twice);
         let cwnd_bytes = tcp.iter().map(|tcp| tcp.snd_cwnd_bytes).sum();
 
         // Whether it was slow start is known once the rate of the rest is; until then it may have
         // been.
         let opening = cwnd_bytes > self.cwnd_bytes && again == 0 && !tcp.is_empty();
-        insert(&mut facts, SLOW_START, opening.then(|| true.into()));
+        insert(&mut facts, SLOW_START, opening.then_some(true));
         self.cwnd_bytes = cwnd_bytes;
         self.intervals.push(TestInterval {
             start_s,
@@ -225,38 +225,27 @@ impl DirectionStats {
         if let ([first, later @ ..], 0.9..=1.1) = (self.rates_bps.as_slice(), self.first_seconds)
             && let Some(median) = median(later)
         {
-            facts.insert("first_second_bps".into(), (*first).into());
-            facts.insert("later_median_bps".into(), median.into());
+            insert(facts, "first_second_bps", Some(*first));
+            insert(facts, "later_median_bps", Some(median));
 
-            if median > 0.0 {
-                let widest = later
-                    .iter()
-                    .map(|rate| (rate - median).abs())
-                    .fold(0.0, f64::max);
-                facts.insert("later_spread".into(), (widest / median).into());
-            }
+            insert(facts, "later_spread", spread(later, median));
         }
 
         if self.rates_bps.len() > 1 {
             let stalls = self.rates_bps.iter().filter(|rate| **rate == 0.0).count();
-            let share = crate::arithmetic::to_f64(stalls as u64)
-                / crate::arithmetic::to_f64(self.rates_bps.len() as u64);
-            facts.insert("stalled_share".into(), share.into());
+            let share = to_f64(stalls as u64) / to_f64(self.rates_bps.len() as u64);
+            insert(facts, "stalled_share", Some(share));
         }
 
         let lossy =
             (self.later > 0).then(|| f64::from(self.later_with_loss) / f64::from(self.later));
-        insert(facts, "lossy_seconds_share", lossy.map(Value::from));
-        insert(
-            facts,
-            "cwnd_min_bytes",
-            self.cwnd_min_bytes.map(Value::from),
-        );
+        insert(facts, "lossy_seconds_share", lossy);
+        insert(facts, "cwnd_min_bytes", self.cwnd_min_bytes);
         shares(facts, self.limits, self.seconds);
-        insert(facts, "snd_wnd_bytes", self.windows_bytes.map(Value::from));
-        insert(facts, "min_rtt_us", self.min_rtt_us.map(Value::from));
-        insert(facts, "mss_bytes", self.mss_bytes.map(Value::from));
-        insert(facts, "pmtu_bytes", self.pmtu_bytes.map(Value::from));
+        insert(facts, "snd_wnd_bytes", self.windows_bytes);
+        insert(facts, "min_rtt_us", self.min_rtt_us);
+        insert(facts, "mss_bytes", self.mss_bytes);
+        insert(facts, "pmtu_bytes", self.pmtu_bytes);
     }
 }
 
@@ -277,16 +266,21 @@ pub(crate) fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f
     };
     let in_s = |us: u64| ns_to_s(us.saturating_mul(1000));
     let busy = in_s(limits.busy_us);
-    let share = |us: u64| Value::from(in_s(us) / busy);
-    facts.insert("rwnd_limited_share".into(), share(limits.rwnd_limited_us));
-    facts.insert(
-        "sndbuf_limited_share".into(),
-        share(limits.sndbuf_limited_us),
+    let share = |us: u64| in_s(us) / busy;
+    insert(
+        facts,
+        "rwnd_limited_share",
+        Some(share(limits.rwnd_limited_us)),
+    );
+    insert(
+        facts,
+        "sndbuf_limited_share",
+        Some(share(limits.sndbuf_limited_us)),
     );
 
     if seconds > 0.0 {
-        facts.insert("busy_share".into(), (busy / seconds).min(1.0).into());
-        facts.insert("idle_share".into(), (1.0 - busy / seconds).max(0.0).into());
+        insert(facts, "busy_share", Some((busy / seconds).min(1.0)));
+        insert(facts, "idle_share", Some((1.0 - busy / seconds).max(0.0)));
     }
 }
 
@@ -314,21 +308,17 @@ fn datagrams(facts: &mut RunFacts, rows: &[&StreamInterval]) {
     insert(
         facts,
         "sent_packets",
-        of(StreamRole::Sender).map(|(packets, _)| packets.into()),
+        of(StreamRole::Sender).map(|(packets, _)| packets),
     );
     if let Some((packets, lost)) = of(StreamRole::Receiver) {
-        facts.insert(
-            "received_packets".into(),
-            packets.saturating_sub(lost).into(),
+        insert(
+            facts,
+            "received_packets",
+            Some(packets.saturating_sub(lost)),
         );
-        insert(facts, "loss_share", loss_share(lost, packets));
+        let share = (packets > 0).then(|| to_f64(lost) / to_f64(packets));
+        insert(facts, "loss_share", share);
     }
-}
-
-/// Datagrams lost, of all; absent without any.
-fn loss_share(lost: u64, packets: u64) -> Option<Value> {
-    (packets > 0)
-        .then(|| Value::from(crate::arithmetic::to_f64(lost) / crate::arithmetic::to_f64(packets)))
 }
 
 /// The middle value, of an even number the higher one.
@@ -336,4 +326,12 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()
+}
+
+/// Largest distance from the middle value as a part of it; `None` where that is 0.
+pub(crate) fn spread(values: &[f64], middle: f64) -> Option<f64> {
+    (middle > 0.0).then(|| {
+        let distances = values.iter().map(|value| (value - middle).abs());
+        distances.fold(0.0, f64::max) / middle
+    })
 }

@@ -18,9 +18,7 @@ const MORE_CLIENT: &str = "more --threads or --procs, more --src, or a second cl
 pub(super) fn limit(facts: &CellFacts) -> Ruling {
     // A wake-up that was late by a tenth of a latency of 7 us delayed nothing: all of 5,000
     // requests per second were answered.
-    require(!flow::is_met(facts), || {
-        "the offered rate was met".to_owned()
-    })?;
+    require(!flow::is_met(facts), "the offered rate was met")?;
     let mut found = Vec::new();
 
     let fds = at_least(
@@ -142,12 +140,13 @@ fn busy(facts: &CellFacts) -> Ruling {
     }
 
     // The server's rules judge two endpoints on one host.
-    let not_generator = || "the generator does not fill the CPUs of both ends".to_owned();
+    let not_generator = "the generator does not fill the CPUs of both ends";
     require(attribution.is_ok() || !facts.is_one_host, not_generator)?;
     let attribution = attribution?;
-    require(!attribution.are_others(), || {
-        "other programs fill the client's CPUs".to_owned()
-    })?;
+    require(
+        !attribution.are_others(),
+        "other programs fill the client's CPUs",
+    )?;
     require(
         attribution.is_generator() || !facts.is_one_host,
         not_generator,

@@ -36,9 +36,7 @@ pub(super) fn total(facts: &CellFacts) -> Ruling {
 
 /// Programs outside the test fill the CPUs of an end, or one of them.
 pub(super) fn others(facts: &CellFacts) -> Ruling {
-    require(!flow::is_met(facts), || {
-        "the offered rate was met".to_owned()
-    })?;
+    require(!flow::is_met(facts), "the offered rate was met")?;
     let sides: &[Side] = if facts.is_one_host {
         &[Side::Server]
     } else {
@@ -85,12 +83,8 @@ fn full_of_others(facts: &CellFacts, side: Side) -> Option<(Condition, String)> 
 
 /// Matches where it is the server's own work that fills the CPUs.
 fn owned(facts: &CellFacts, found: Match, attribution: CpuAttribution) -> Ruling {
-    require(!attribution.are_others(), || {
-        "which is other programs' work".to_owned()
-    })?;
-    require(!attribution.is_generator(), || {
-        "which is the client's limit".to_owned()
-    })?;
+    require(!attribution.are_others(), "which is other programs' work")?;
+    require(!attribution.is_generator(), "which is the client's limit")?;
     let found = found.note(attribution.text());
 
     Ok(if facts.is_one_host {

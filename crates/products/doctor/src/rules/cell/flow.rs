@@ -20,9 +20,7 @@ const AS_ALONE: f64 = 1.5;
 const MET: f64 = 0.999;
 
 pub(super) fn queueing(facts: &CellFacts) -> Ruling {
-    require(facts.position.is_queueing, || {
-        "not past the knee".to_owned()
-    })?;
+    require(facts.position.is_queueing, "not past the knee")?;
     let advice = match facts.position.best_stable_connections {
         Some(best) => format!("lower the connections to {best}, which are as fast"),
         None => "lower the connections".to_owned(),
@@ -69,7 +67,7 @@ pub(super) fn concurrency(facts: &CellFacts) -> Ruling {
 /// An offered rate that its connections cannot carry by arithmetic: each has one request at a time,
 /// and a response takes as long as without load, so nothing else is full.
 pub(super) fn too_few(facts: &CellFacts) -> Ruling {
-    require(!is_met(facts), || "the offered rate was met".to_owned())?;
+    require(!is_met(facts), "the offered rate was met")?;
     let (Some(Mode::Open { rate_per_s, .. }), Some(service_ns), Some(alone_ns)) =
         (facts.mode, facts.service_ns, facts.alone_ns)
     else {
@@ -77,17 +75,19 @@ pub(super) fn too_few(facts: &CellFacts) -> Ruling {
     };
     require(
         service_ns > 0.0 && service_ns <= AS_ALONE * alone_ns,
-        || "responses take longer under load".to_owned(),
+        "responses take longer under load",
     )?;
-    require(!is_path_full(facts), || {
-        "a CPU or a thread of the server or the link is full".to_owned()
-    })?;
+    require(
+        !is_path_full(facts),
+        "a CPU or a thread of the server or the link is full",
+    )?;
 
     let connections = f64::from(facts.key.connections.max(1));
     let allowed_per_s = connections * 1e9 / service_ns;
-    require(allowed_per_s < rate_per_s, || {
-        "the connections are not too few".to_owned()
-    })?;
+    require(
+        allowed_per_s < rate_per_s,
+        "the connections are not too few",
+    )?;
 
     let [allowed, offered] = [allowed_per_s, rate_per_s].map(rate_text);
     let each = time_name(service_ns);

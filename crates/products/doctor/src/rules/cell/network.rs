@@ -73,9 +73,7 @@ fn advice(bits_per_response: Option<f64>) -> String {
 }
 
 pub(super) fn loss(facts: &CellFacts) -> Ruling {
-    require(facts.network != Network::Loopback, || {
-        "no network".to_owned()
-    })?;
+    require(facts.network != Network::Loopback, "no network")?;
     let retransmits = "what the server sent again";
     let Some(server) = &facts.server else {
         return unknown(retransmits, "is not known: no agent there");
@@ -83,13 +81,15 @@ pub(super) fn loss(facts: &CellFacts) -> Ruling {
     let Some(share) = server.retransmit_share else {
         return unknown(retransmits, "could not be read");
     };
-    require(share > RETRANSMITS_MAX, || {
-        format!("{} sent again", percent(share))
-    })?;
+    require(
+        share > RETRANSMITS_MAX,
+        format!("{} sent again", percent(share)),
+    )?;
     // A full queue alone caused 0.145 % of retransmitted segments.
-    require(facts.is_lossy_without_load != Some(false), || {
-        "without load the path loses nothing".to_owned()
-    })?;
+    require(
+        facts.is_lossy_without_load != Some(false),
+        "without load the path loses nothing",
+    )?;
 
     let text = format!(
         "{} of the server's segments sent again, more than {}",

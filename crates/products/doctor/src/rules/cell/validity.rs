@@ -33,7 +33,7 @@ pub(super) fn unusable(facts: &CellFacts) -> Ruling {
         facts.errors.count(ErrorClass::Status3xx) + facts.errors.count(ErrorClass::Status4xx);
     require(
         facts.answered_share.is_some_and(|share| share <= 0.0) && refusals > facts.ended / 2,
-        || "there were answers".to_owned(),
+        "there were answers",
     )?;
 
     let status = |(_, error): (_, &ErrorCount)| {

@@ -5,23 +5,19 @@ use linerate_model::finding::Inapplicable;
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
 use crate::rules::qdisc::sets_rate_of;
 use crate::ruling::{Ruling, clear, inapplicable, matched, require, unknown};
-use crate::scope::{Host, Reading, Run, Scope};
+use crate::scope::{Facts, Host, Reading, Run, Scope};
 
 pub(super) fn path_07(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
     // The scheduler moves a sender between CPUs, and a virtual interface receives on the sender's
     // CPU.
-    require(!run.is("same_host"), || {
-        "both ends run on this host".to_owned()
-    })?;
+    require(!run.is("same_host"), "both ends run on this host")?;
     let seen = run.number("reordered_segments")?;
-    require(seen.value > 0.0, || "none seen".to_owned())?;
+    require(seen > 0.0, "none seen")?;
 
     let distance = run.number("reordering")?;
     // TCP tolerates a distance of three by default (ip-sysctl, tcp_reordering).
-    require(distance.value > 3.0, || {
-        format!("over {} packets at most", distance.value)
-    })?;
+    require(distance > 3.0, format!("over {distance} packets at most"))?;
     run.number("dsack_segments")?;
     run.number("retransmits")?;
 
@@ -33,10 +29,7 @@ pub(super) fn path_07(run: &Run<'_>) -> Ruling {
         .read(&distance, "at most 3")
         .read(
             &undone,
-            format!(
-                "less than half of {} retransmitted segments",
-                repeated.value
-            ),
+            format!("less than half of {repeated} retransmitted segments"),
         )
         .advice("remove balancing per packet (bond mode 0), and check changes of RPS masks"))
 }
@@ -56,12 +49,8 @@ pub(super) fn path_14(run: &Run<'_>) -> Ruling {
         );
     }
 
-    require(!run.is("same_host"), || {
-        "both ends run on this host".to_owned()
-    })?;
-    require(!run.reaches_its_target(), || {
-        "the target rate is reached".to_owned()
-    })?;
+    require(!run.is("same_host"), "both ends run on this host")?;
+    require(!run.reaches_its_target(), "the target rate is reached")?;
     let rate = run.goodput_bps()?;
 
     let Some(nic) = run.nic() else {
@@ -91,12 +80,14 @@ pub(super) fn path_14(run: &Run<'_>) -> Ruling {
     };
 
     let spread = run.number("later_spread")?;
-    require(spread.value <= FULL_SPREAD_MAX, || {
-        format!("the rate varies by {:.0} %", spread.value * 100.0)
-    })?;
-    require(!sets_rate_of(&nic, run).unwrap_or(false), || {
-        "a shaper of this host sets the rate (QD-01)".to_owned()
-    })?;
+    require(
+        spread <= FULL_SPREAD_MAX,
+        format!("the rate varies by {:.0} %", spread.value * 100.0),
+    )?;
+    require(
+        !sets_rate_of(&nic, run).unwrap_or(false),
+        "a shaper of this host sets the rate (QD-01)",
+    )?;
 
     Ok(matched()
         .because(
@@ -160,11 +151,7 @@ fn slower_way<'a>(run: &Run<'a>) -> Option<SlowerWay<'a>> {
     };
 
     let reverse = run.flag("reverse").ok().filter(|_| is_report(run))?;
-    let is_other_way = |other: &Run<'_>| {
-        other
-            .flag("reverse")
-            .is_ok_and(|other| other.value != reverse.value)
-    };
+    let is_other_way = |other: &Run<'_>| other.flag("reverse").is_ok_and(|other| other != reverse);
     let others = run
         .host
         .runs()
@@ -173,7 +160,7 @@ fn slower_way<'a>(run: &Run<'a>) -> Option<SlowerWay<'a>> {
     let rate = run.goodput_bps().ok()?;
     let other = others
         .filter_map(|other| other.goodput_bps().ok())
-        .find(|other| other.value > rate.value)?;
+        .find(|other| *other > rate)?;
     Some(SlowerWay {
         slow: *run,
         rate,
@@ -185,17 +172,19 @@ fn one_direction(SlowerWay { slow, rate, other }: &SlowerWay<'_>) -> Ruling {
     const SLOWER: f64 = 0.5;
     const LOSS_MIN: f64 = 1e-3;
 
-    require(rate.value < SLOWER * other.value, || {
+    require(
+        *rate < SLOWER * other.value,
         format!(
             "{:.0} Mbit/s, {:.0} in the other direction",
             rate.value / 1e6,
             other.value / 1e6
-        )
-    })?;
+        ),
+    )?;
     let loss = slow.number("retransmit_share")?;
-    require(loss.value >= LOSS_MIN, || {
-        "no segments were lost: the sender or a window may be the limit".to_owned()
-    })?;
+    require(
+        loss >= LOSS_MIN,
+        "no segments were lost: the sender or a window may be the limit",
+    )?;
 
     let found = matched()
         .because(
@@ -221,7 +210,7 @@ fn one_direction(SlowerWay { slow, rate, other }: &SlowerWay<'_>) -> Ruling {
 pub(super) fn path_08(host: &Host<'_>) -> Ruling {
     let of = |reverse: bool| {
         let run = host.runs().filter(|run| !run.is("same_host")).find(|run| {
-            run.flag("reverse").is_ok_and(|flag| flag.value == reverse) && run.goodput_bps().is_ok()
+            run.flag("reverse").is_ok_and(|flag| flag == reverse) && run.goodput_bps().is_ok()
         });
         match run {
             Some(run) => Ok((run.goodput_bps()?, run)),
@@ -232,7 +221,7 @@ pub(super) fn path_08(host: &Host<'_>) -> Ruling {
     let comparable = ["path", "streams", "transport"]
         .iter()
         .all(|fact| host.value(&first.key(fact)) == host.value(&second.key(fact)));
-    require(comparable, || "the runs are not alike otherwise".to_owned())?;
+    require(comparable, "the runs are not alike otherwise")?;
 
     let (low, high) = (
         forward.value.min(reverse.value),

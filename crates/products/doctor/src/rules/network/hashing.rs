@@ -2,7 +2,7 @@
 
 use crate::arithmetic::tcp_ceiling;
 use crate::ruling::{Ruling, matched, require, unknown};
-use crate::scope::{Host, Nic, Run};
+use crate::scope::{Facts, Host, Nic, Run};
 
 pub(super) fn path_03(host: &Host<'_>) -> Ruling {
     let member = host.number("path.member_mbps")?;
@@ -21,16 +21,14 @@ pub(super) fn path_03(host: &Host<'_>) -> Ruling {
     };
     let one = rate(|streams| streams <= 1.0)?;
     let many = rate(|streams| streams >= 4.0)?;
-    require(many.value > 1.3 * one.value, || {
-        "several flows are no faster".to_owned()
-    })?;
+    require(many > 1.3 * one.value, "several flows are no faster")?;
     require(
         (one.value / 1e6 - member.value).abs() < 0.1 * member.value,
-        || "one flow is not at a member's speed".to_owned(),
+        "one flow is not at a member's speed",
     )?;
 
     Ok(matched()
-        .read(&one, format!("about one member ({} Mbit/s)", member.value))
+        .read(&one, format!("about one member ({member} Mbit/s)"))
         .read(&many, "more than 1.3 times as fast")
         .advice("use several streams, or hash over ports: xmit_hash_policy layer3+4"))
 }
@@ -49,22 +47,20 @@ pub(super) fn path_12(run: &Run<'_>) -> Ruling {
             "which interface the test used is not known",
         );
     };
-    require(nic.text("bond.mode").is_ok(), || {
-        "the test did not use the bond".to_owned()
-    })?;
+    require(
+        nic.text("bond.mode").is_ok(),
+        "the test did not use the bond",
+    )?;
     let policy = nic.text("bond.hash_policy")?;
-    require(!POLICIES_BY_PORT.contains(&policy.value), || {
-        format!("{} spreads streams", policy.value)
-    })?;
+    require(
+        !POLICIES_BY_PORT.contains(&policy.value),
+        format!("{policy} spreads streams"),
+    )?;
 
     let streams = run.number("streams")?;
-    require(streams.value > 1.0, || "one stream".to_owned())?;
+    require(streams > 1.0, "one stream")?;
 
-    let is_member = |other: &Nic<'_>| {
-        other
-            .text("net.master")
-            .is_ok_and(|master| master.value == nic.name)
-    };
+    let is_member = |other: &Nic<'_>| other.text_is("net.master", nic.name);
     let speeds = nic
         .host
         .nics()
@@ -77,13 +73,11 @@ pub(super) fn path_12(run: &Run<'_>) -> Ruling {
     let ceiling = tcp_ceiling(member.value * 1e6, nic.mtu());
     require(
         (0.9 * ceiling..=1.02 * ceiling).contains(&rate.value),
-        || {
-            format!(
-                "{:.0} Mbit/s, a member carries {:.0}",
-                rate.value / 1e6,
-                ceiling / 1e6
-            )
-        },
+        format!(
+            "{:.0} Mbit/s, a member carries {:.0}",
+            rate.value / 1e6,
+            ceiling / 1e6
+        ),
     )?;
 
     Ok(matched()

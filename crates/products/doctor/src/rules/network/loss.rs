@@ -7,10 +7,10 @@ use crate::arithmetic::mathis_bps;
 use crate::limit;
 use crate::rules::window::socket_explains;
 use crate::ruling::{Match, Ruling, clear, matched, require};
-use crate::scope::{Host, QUEUE_INFLATION_MIN, Run};
+use crate::scope::{Facts, Host, QUEUE_INFLATION_MIN, Run};
 
 pub(super) fn path_10(run: &Run<'_>) -> Ruling {
-    require(!run.is_udp(), || "not TCP".to_owned())?;
+    require(!run.is_udp(), "not TCP")?;
     run.concluded(limit::PATH)?;
     let busy = run.number("busy_share")?;
     let rate = run.goodput_bps()?;
@@ -35,9 +35,7 @@ pub(super) fn path_10(run: &Run<'_>) -> Ruling {
 
     matched = matched.read(&busy, "data was outstanding for this part of the time");
     let loss = run.loss();
-    let is_steady = run
-        .number("later_spread")
-        .is_ok_and(|spread| spread.value <= 0.1);
+    let is_steady = run.number("later_spread").is_ok_and(|spread| spread <= 0.1);
 
     Ok(match (run.queue(), loss, is_steady) {
         (Some(grown), ..) => matched
@@ -100,9 +98,10 @@ fn unexplained(run: &Run<'_>) -> String {
 pub(super) fn path_11(run: &Run<'_>) -> Ruling {
     run.over_udp()?;
     let share = run.number("loss_share")?;
-    require(run.datagram_loss().is_some(), || {
-        format!("{:.2} % of the datagrams were lost", share.value * 100.0)
-    })?;
+    require(
+        run.datagram_loss().is_some(),
+        format!("{:.2} % of the datagrams were lost", share.value * 100.0),
+    )?;
 
     let mut matched = matched().read(&share, "below 0.1 %");
     if let Ok(rate) = run.goodput_bps() {
@@ -113,9 +112,10 @@ pub(super) fn path_11(run: &Run<'_>) -> Ruling {
         (Ok(network), _) => network,
         // What a report says of its test has no places.
         (Err(_), Ok(lost)) if run.part().is_none() => {
-            require(!socket_explains(&run.host, lost.value), || {
-                "lost in the receiver's socket buffer (UDP-01)".to_owned()
-            })?;
+            require(
+                !socket_explains(&run.host, lost.value),
+                "lost in the receiver's socket buffer (UDP-01)",
+            )?;
             return Ok(unplaced_loss(run, matched.read(&lost, "0")));
         }
         (Err(stop), _) => return Err(stop),
@@ -127,9 +127,10 @@ pub(super) fn path_11(run: &Run<'_>) -> Ruling {
         .iter()
         .filter_map(|place| run.number(&format!("lost_in_{place}")).ok())
     {
-        require(lost.value < network.value, || {
-            format!("most were lost elsewhere: {} = {}", lost.key, lost.value)
-        })?;
+        require(
+            lost < network,
+            format!("most were lost elsewhere: {} = {lost}", lost.key),
+        )?;
         matched = matched.read(&lost, "a counter of a host: fewer than between the hosts");
     }
 
@@ -169,9 +170,10 @@ fn half_rate(run: &Run<'_>) -> String {
 pub(super) fn fw_01(host: &Host<'_>) -> Ruling {
     let dropped = host.growth("firewall.drops")?;
     dropped.or_clear("packets dropped by the firewall")?;
-    dropped.in_period("totals", |packets| {
-        format!("{packets} packets since the rules were loaded")
-    })?;
+    dropped.in_period(
+        "totals",
+        format!("{dropped} packets since the rules were loaded"),
+    )?;
 
     let matched = matched().grew(&dropped);
     Ok(match host.text("firewall.rule.drops") {
@@ -204,24 +206,23 @@ pub(super) fn path_13(host: &Host<'_>) -> Ruling {
         Some(last) => last.clone(),
         None => host.number("path.ping_loss_share")?,
     };
-    require(lost.value >= PROBE_LOSS_MIN, || {
-        format!("{:.1} % of the probes lost", lost.value * 100.0)
-    })?;
+    require(
+        lost >= PROBE_LOSS_MIN,
+        format!("{:.1} % of the probes lost", lost.value * 100.0),
+    )?;
 
-    if lost.value >= 1.0 {
+    if lost >= 1.0 {
         return clear("no probe was answered: a filter, or no path at all");
     }
 
     let sent = host
         .number(&format!("path.hop.{hops}.sent"))
         .or_else(|_| host.number("path.ping_sent"))?;
-    require(sent.value >= PROBES_MIN, || {
-        format!("{} probes are too few", sent.value)
-    })?;
+    require(sent >= PROBES_MIN, format!("{sent} probes are too few"))?;
     let found = matched().read(&lost, "no loss").read(&sent, "probes");
 
     // From the first hop on that loses half as many as the last, all behind it do as well.
-    let loses = |hop: &u32| loss(*hop).is_ok_and(|share| share.value >= lost.value / 2.0);
+    let loses = |hop: &u32| loss(*hop).is_ok_and(|share| share >= lost.value / 2.0);
     let first = (1..=hops)
         .rev()
         .take_while(|hop| loses(hop) || loss(*hop).is_err())
@@ -246,32 +247,37 @@ pub(super) fn path_13(host: &Host<'_>) -> Ruling {
 pub(super) fn path_06(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
     run.is_limited_by(&[limit::PATH])?;
-    require(run.spurious().is_none(), || {
-        "the retransmitted segments were late, not lost".to_owned()
-    })?;
+    require(
+        run.spurious().is_none(),
+        "the retransmitted segments were late, not lost",
+    )?;
 
     // A queue that overflows loses segments while the round trip is at its longest: that is the
     // rate of a hop, not an error.
     let grown = run.inflation();
     if let Ok(grown) = &grown {
-        require(!run.has_growing_queue(), || {
+        require(
+            !run.has_growing_queue(),
             format!(
                 "the round trip grows {:.1} times: a queue overflows",
                 grown.times
-            )
-        })?;
+            ),
+        )?;
     }
 
     require(
         !run.number("end_spread")
-            .is_ok_and(|spread| spread.value <= STEADY_MAX),
-        || "a steady rate: losses at random vary it".to_owned(),
+            .is_ok_and(|spread| spread <= STEADY_MAX),
+        "a steady rate: losses at random vary it",
     )?;
     let loss = run.number("retransmit_share")?;
-    require(loss.value > 1e-5, || match loss.value {
-        0.0 => "no segment was retransmitted".to_owned(),
-        share => format!("{share:.1e} of the segments were retransmitted"),
-    })?;
+    require(
+        loss > 1e-5,
+        match loss.value {
+            0.0 => "no segment was retransmitted".to_owned(),
+            share => format!("{share:.1e} of the segments were retransmitted"),
+        },
+    )?;
 
     let (rtt, mss) = (run.number("rtt_us")?, run.number("mss_bytes")?);
     let goodput = run.goodput_bps()?;
@@ -279,21 +285,20 @@ pub(super) fn path_06(run: &Run<'_>) -> Ruling {
     // Loss bounds each stream by itself, so the bounds of all streams add up.
     let limit = streams.value * mathis_bps(mss.value, rtt.value, loss.value);
     require(
-        goodput.value > limit / 2.0 && goodput.value < limit * 2.0,
-        || {
-            format!(
-                "{:.0} Mbit/s are far from the {:.0} this loss allows",
-                goodput.value / 1e6,
-                limit / 1e6
-            )
-        },
+        goodput > limit / 2.0 && goodput < limit * 2.0,
+        format!(
+            "{:.0} Mbit/s are far from the {:.0} this loss allows",
+            goodput.value / 1e6,
+            limit / 1e6
+        ),
     )?;
 
     for nic in run.host.nics().filter(|nic| nic.wired().is_ok()) {
         if let Ok(drops) = nic.growth(crate::classes::Class::RxRingFull) {
-            require(drops.value == 0 || drops.total, || {
-                format!("{} itself drops", nic.name)
-            })?;
+            require(
+                drops.value == 0 || drops.total,
+                format!("{} itself drops", nic.name),
+            )?;
         }
     }
 

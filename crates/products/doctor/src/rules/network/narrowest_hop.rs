@@ -6,7 +6,7 @@ use crate::limit;
 use crate::rules::application::line_rate;
 use crate::rules::qdisc::sets_rate_of;
 use crate::ruling::{NoMatch, Ruling, clear, matched, require, unknown};
-use crate::scope::{Run, Scope};
+use crate::scope::{Facts, Run, Scope};
 
 pub(super) fn path_09(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     scope
@@ -22,15 +22,14 @@ pub(super) const STEADY_MAX: f64 = 0.1;
 pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
     run.is_limited_by(&[limit::PATH_RATE, limit::PATH])?;
-    require(!run.reaches_its_target(), || {
-        "the target rate is reached".to_owned()
-    })?;
+    require(!run.reaches_its_target(), "the target rate is reached")?;
 
     let rate = run.goodput_bps()?;
     let spread = run.number("end_spread")?;
-    require(spread.value <= STEADY_MAX, || {
-        format!("the rate varies by {:.0} %", spread.value * 100.0)
-    })?;
+    require(
+        spread <= STEADY_MAX,
+        format!("the rate varies by {:.0} %", spread.value * 100.0),
+    )?;
 
     let rise = rise_with_load(run)?;
     require_time_left(scope, run)?;
@@ -43,14 +42,13 @@ pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
                 "which interface the test used is not known",
             );
         };
-        require(!sets_rate_of(&nic, &there)?, || {
-            "a shaper of these hosts sets the rate (QD-01)".to_owned()
-        })?;
+        require(
+            !sets_rate_of(&nic, &there)?,
+            "a shaper of these hosts sets the rate (QD-01)",
+        )?;
     }
 
-    require(line_rate(run).is_err(), || {
-        "the link is full (TOP-01)".to_owned()
-    })?;
+    require(line_rate(run).is_err(), "the link is full (TOP-01)")?;
     let matched = matched()
         .because(
             rate.key,
@@ -94,9 +92,9 @@ fn rise_with_load(run: &Run<'_>) -> Ruling {
     }
 
     if let Ok((idle, loaded)) = &lost
-        && loaded.value >= idle.value + LOSS_MIN
+        && *loaded >= idle.value + LOSS_MIN
     {
-        rise = rise.read(loaded, format!("{} without load", idle.value));
+        rise = rise.read(loaded, format!("{idle} without load"));
     }
 
     if let Some(loss) = run.loss() {
@@ -121,9 +119,10 @@ fn require_time_left(scope: &Scope<'_>, run: &Run<'_>) -> Result<(), NoMatch> {
     for end in ["sender", "receiver"] {
         let thread = run.number(&format!("{end}_thread_cpu"));
         let cpu = thread.or_else(|_| run.number(&format!("{end}_process_cpu")))?;
-        require(cpu.value < FULL, || {
-            format!("the {end} uses {:.0} % of a CPU", cpu.value * 100.0)
-        })?;
+        require(
+            cpu < FULL,
+            format!("the {end} uses {:.0} % of a CPU", cpu.value * 100.0),
+        )?;
     }
 
     for host in &scope.hosts {
@@ -132,9 +131,10 @@ fn require_time_left(scope: &Scope<'_>, run: &Run<'_>) -> Result<(), NoMatch> {
             .iter()
             .map(|load| load.softirq)
             .fold(0.0, f64::max);
-        require(softirq < SOFTIRQ_FULL, || {
-            format!("a CPU of {} is full of interrupt work", host.name())
-        })?;
+        require(
+            softirq < SOFTIRQ_FULL,
+            format!("a CPU of {} is full of interrupt work", host.name()),
+        )?;
     }
 
     Ok(())

@@ -2,23 +2,19 @@
 
 use crate::rules::latency::longest_queue_us;
 use crate::ruling::{Ruling, matched, require};
-use crate::scope::{QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Reading, Run};
+use crate::scope::{Facts, QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Reading, Run};
 
 pub(super) fn path_01(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
     // The bucket of a policer is full at first, so its burst passes faster than its rate.
     let first = run.number("first_second_bps")?;
     let later = run.number("later_median_bps")?;
-    require(later.value <= 0.7 * first.value, || {
-        "the rate does not step down".to_owned()
-    })?;
+    require(later <= 0.7 * first.value, "the rate does not step down")?;
 
     let spread = run.number("later_spread")?;
-    require(spread.value < 0.03, || {
-        "the later rate is not steady".to_owned()
-    })?;
+    require(spread < 0.03, "the later rate is not steady")?;
     let loss = run.number("retransmit_share")?;
-    require(loss.value >= 0.005, || "hardly any loss".to_owned())?;
+    require(loss >= 0.005, "hardly any loss")?;
 
     // A policer drops without a queue; a shaper delays first (Flach et al. 2016).
     let no_queue = without_queue(run, later.value)?;
@@ -48,21 +44,18 @@ fn without_queue(run: &Run<'_>, rate_bps: f64) -> Ruling {
     let inflation = run.number("rtt_inflation");
     if run.part().is_some() || inflation.is_ok() {
         let inflation = inflation?;
-        require(inflation.value < INFLATION_MAX, || {
-            "a queue grows before the loss".to_owned()
-        })?;
+        require(inflation < INFLATION_MAX, "a queue grows before the loss")?;
         return Ok(matched().read(&inflation, "a growing queue would show 1.3 or more"));
     }
 
     let lossy = run.number("lossy_seconds_share")?;
-    require(lossy.value >= LOSSY_MIN, || {
-        "seconds without loss".to_owned()
-    })?;
+    require(lossy >= LOSSY_MIN, "seconds without loss")?;
     let window = run.number("cwnd_min_bytes")?;
     let in_flight_us = window.value * 8.0 / rate_bps * 1e6;
-    require(in_flight_us < QUEUE_RTT_MIN_US, || {
-        format!("{:.0} ms in flight: a queue", in_flight_us / 1e3)
-    })?;
+    require(
+        in_flight_us < QUEUE_RTT_MIN_US,
+        format!("{:.0} ms in flight: a queue", in_flight_us / 1e3),
+    )?;
 
     Ok(matched()
         .read(&lossy, "below 0.9: seconds with loss, of all")
@@ -71,20 +64,23 @@ fn without_queue(run: &Run<'_>, rate_bps: f64) -> Ruling {
 
 pub(super) fn path_02(run: &Run<'_>) -> Ruling {
     let grown = run.inflation()?;
-    require(grown.times >= QUEUE_INFLATION_MIN, || {
-        format!("the round trip grows {:.1} times", grown.times)
-    })?;
+    require(
+        grown.times >= QUEUE_INFLATION_MIN,
+        format!("the round trip grows {:.1} times", grown.times),
+    )?;
     let rtt = grown.loaded?;
 
     // On a path of microseconds the scheduler alone triples the round trip.
-    require(rtt.value >= QUEUE_RTT_MIN_US, || {
-        format!("a round trip of {:.0} us under load", rtt.value)
-    })?;
+    require(
+        rtt >= QUEUE_RTT_MIN_US,
+        format!("a round trip of {rtt:.0} us under load"),
+    )?;
     if run.number("rtt_idle_us").is_ok() {
         let longest = longest_queue_us(run)?;
-        require(longest >= QUEUE_RTT_MIN_US, || {
-            "most of the queue is in the sending host (LAT-01)".to_owned()
-        })?;
+        require(
+            longest >= QUEUE_RTT_MIN_US,
+            "most of the queue is in the sending host (LAT-01)",
+        )?;
     }
 
     Ok(matched()
