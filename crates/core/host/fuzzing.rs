@@ -4,6 +4,7 @@ use linerate_model::snapshot::{Snapshot, Source};
 
 use crate::netlink::messages;
 use crate::nic::{config_space, ethtool, links, route};
+use crate::recorder::Recorder;
 use crate::tc::filters::Filters;
 use crate::tc::{self, shapers};
 
@@ -24,10 +25,8 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
 
         for section in ethtool::SECTIONS {
             (section.read)(
-                &mut snapshot,
-                "nic.e",
+                &mut Recorder::new(&mut snapshot, "nic.e", "fuzz"),
                 payload.get(4..).unwrap_or_default(),
-                "fuzz",
             );
         }
 

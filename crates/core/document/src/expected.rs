@@ -17,8 +17,3 @@ pub fn assert_expected_in(crate_folder: &str, name: &str, text: &str) {
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(text, expected, "{name}");
 }
-
-#[cfg(test)]
-pub(crate) fn assert_expected(name: &str, text: &str) {
-    assert_expected_in(env!("CARGO_MANIFEST_DIR"), name, text);
-}

@@ -4,7 +4,6 @@
 //! in, text comes out.
 //!
 //! * [`sparkline`]: points over time as characters
-//! * [`doctor`]: a diagnosis as text, JSON and script
 //! * [`service`]: logs and numbers of a server
 //! * [`record`]: records of runs as HTML, text and Markdown
 //! * [`trial`]: the closing line of `linerate try`
@@ -15,7 +14,6 @@
 pub mod blocks;
 mod charset;
 pub mod chart;
-pub mod doctor;
 pub mod expected;
 pub mod live;
 pub mod log_rate_limit;

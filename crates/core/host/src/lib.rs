@@ -24,6 +24,7 @@ mod kernel;
 mod lab;
 mod netlink;
 mod nic;
+mod recorder;
 mod sampler;
 mod short_file;
 mod tc;

@@ -15,7 +15,7 @@ use linerate_store::keys;
 use crate::Error;
 use crate::record::{RecordOptions, Recorded, Recording, Run};
 
-pub use linerate_doctor::report::{ceilings, explanation, proof as proof_text, proof_json};
+pub use linerate_doctor::report;
 pub(crate) use linerate_doctor::run::diagnosed_client::run_client;
 pub use linerate_doctor::run::{ProofSpec, Query, Source};
 pub(crate) use linerate_doctor::run::{drops_for_clients, facts_for_clients};

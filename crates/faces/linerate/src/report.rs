@@ -20,6 +20,7 @@ pub(crate) const PRODUCTS: ProductReport = ProductReport {
             .or_else(|| linerate_http::report::record_blocks(record))
             .or_else(|| linerate_path::report::record_blocks(record, has_charts))
     },
+    diagnosis: |diagnosis| linerate_doctor::report::blocks(diagnosis, false),
 };
 const FLEET: ProductReport = linerate_fleet::report::RECORDS;
 const SWEEP: ProductReport = linerate_sweep::report::RECORDS;

@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use linerate::diagnose::{Query, Source, diagnose};
-use linerate_document::{Style, doctor};
+use linerate_doctor::report as doctor;
+use linerate_document::Style;
 use linerate_model::finding::Diagnosis;
 
 struct Case {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use linerate::diagnose::import_texts;
 use linerate_doctor::{Observed, compare, derive, diagnose};
-use linerate_document::{Style, doctor};
+use linerate_doctor::report as doctor;
+use linerate_document::Style;
 use linerate_host::import::Imported;
 use linerate_model::facts;
 use linerate_model::finding::{Diagnosis, Severity};

@@ -15,7 +15,7 @@
 //! * [`http`]: what limited the cells of the HTTP lab, and what its plans need
 //! * [`run`]: this host or saved facts, tests that are diagnosed, and the proof of a fix
 //! * [`proof`]: the statistics of that proof
-//! * [`report`]: rules, ceilings and proofs as text
+//! * [`report`]: diagnoses, rules, ceilings and proofs as text
 
 #![forbid(unsafe_code)]
 

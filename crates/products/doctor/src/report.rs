@@ -1,11 +1,15 @@
-//! Texts: rules, limits by arithmetic, and the proof of a fix.
+//! Texts: a diagnosis, rules, limits by arithmetic, and the proof of a fix.
 
 mod ceilings;
+mod diagnosis;
 mod proof;
 
 use linerate_model::stored_name;
 
 pub use ceilings::ceilings;
+pub use diagnosis::{
+    blocks, checks, findings, fix_script, graded, json, steps, text, verbatim, wrapped,
+};
 pub use proof::{proof, proof_json};
 
 use crate::catalogue;

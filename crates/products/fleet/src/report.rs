@@ -133,6 +133,7 @@ pub const RECORDS: ProductReport = ProductReport {
     blocks: |record, is_page| {
         fleet_run(record).map(|run| record_blocks(run, &record.trials, is_page))
     },
+    ..ProductReport::NONE
 };
 
 fn fleet_run(record: &RunRecord) -> Option<&FleetRun> {

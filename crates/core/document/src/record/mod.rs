@@ -10,6 +10,7 @@ mod page;
 #[cfg(test)]
 mod tests;
 
+use linerate_model::finding::Diagnosis;
 use linerate_model::record::RunRecord;
 
 pub use anonymous::anonymized;
@@ -28,6 +29,8 @@ pub struct ProductReport {
     pub answers: fn(&RunRecord) -> Option<Vec<String>>,
     /// The report but its title; the second argument is true for a page with charts.
     pub blocks: fn(&RunRecord, bool) -> Option<Vec<Block>>,
+    /// The limit of the run and what to do about it.
+    pub diagnosis: fn(&Diagnosis) -> Vec<Block>,
 }
 
 impl ProductReport {
@@ -36,6 +39,7 @@ impl ProductReport {
         name: |_| None,
         answers: |_| None,
         blocks: |_, _| None,
+        diagnosis: |_| Vec::new(),
     };
 }
 

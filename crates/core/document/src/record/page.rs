@@ -218,7 +218,7 @@ fn run(
 
     if let Some(diagnosis) = &record.diagnosis {
         blocks.push(Block::Heading("What limits it".to_owned()));
-        blocks.extend(crate::doctor::blocks(diagnosis, false));
+        blocks.extend((product.diagnosis)(diagnosis));
     }
 
     blocks.extend((product.blocks)(record, has_charts).unwrap_or_default());

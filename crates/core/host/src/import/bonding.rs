@@ -5,6 +5,7 @@ use linerate_model::snapshot::{Quality, Snapshot};
 use super::line_reader::LineReader;
 use super::lines::{field, leading_number};
 use super::sections::Block;
+use crate::recorder::Recorder;
 
 const SRC: &str = "import:/proc/net/bonding";
 
@@ -58,16 +59,16 @@ impl Reader {
     }
 
     fn of_member(&self, snapshot: &mut Snapshot, member: &str, key: &str, value: &str) {
-        let nic = format!("nic.{member}");
+        let nic = &mut Recorder::new(snapshot, format!("nic.{member}"), SRC);
         match key {
-            "MII Status" => snapshot.set(format!("{nic}.link.up"), value == "up", SRC),
+            "MII Status" => nic.set("link.up", value == "up"),
             "Speed" => {
                 let speed = leading_number(value);
-                snapshot.set_known_in(format!("{nic}.link.speed_mbps"), speed, "Mbit/s", SRC);
+                nic.known_in("link.speed_mbps", speed, "Mbit/s");
             }
-            "Duplex" => snapshot.set(format!("{nic}.link.duplex"), value.to_lowercase(), SRC),
+            "Duplex" => nic.set("link.duplex", value.to_lowercase()),
             "Link Failure Count" => {
-                snapshot.count_known(format!("{nic}.bond.link_failures"), value.parse().ok());
+                nic.count("bond.link_failures", value.parse().ok());
             }
             _ => {}
         }

@@ -5,6 +5,7 @@ use linerate_model::snapshot::{Absence, Snapshot, Value};
 use super::ethtool_headings::{HEADINGS, Kind};
 use super::lines::{field, indent, leading_number, switch};
 use super::sections::Block;
+use crate::recorder::Recorder;
 
 /// Reads the output of one ethtool command line by line.
 pub(super) struct Reader<'a> {
@@ -132,7 +133,7 @@ impl<'a> Reader<'a> {
                 format!("nic.{device}.{group}"),
                 reason,
                 None,
-                &source(option),
+                format!("import:ethtool {option}").trim_end(),
             );
         }
 
@@ -143,19 +144,31 @@ impl<'a> Reader<'a> {
         let Some(section) = &mut self.section else {
             return false;
         };
-        let nic = format!("nic.{}", section.device);
+        let src = match section.kind {
+            Kind::Features => "import:ethtool -k",
+            Kind::Ring | Kind::Channels => "import:ethtool -g",
+            Kind::Pause => "import:ethtool -a",
+            Kind::Coalesce => "import:ethtool -c",
+            Kind::Driver => "import:ethtool -i",
+            Kind::Eee => "import:ethtool --show-eee",
+            Kind::Link | Kind::Statistics | Kind::Other => "import:ethtool",
+        };
+        let nic = &mut Recorder::new(snapshot, format!("nic.{}", section.device), src);
 
-        match section.kind {
-            Kind::Link => link(snapshot, section, &nic, line),
-            Kind::Features => feature(snapshot, &nic, line),
-            Kind::Ring => sizes(snapshot, section, &nic, line, &RING),
-            Kind::Channels => sizes(snapshot, section, &nic, line, &CHANNELS),
-            Kind::Pause => pause(snapshot, &nic, line),
-            Kind::Coalesce => coalesce(snapshot, &nic, line),
-            Kind::Statistics => statistic(snapshot, &mut self.path, &nic, line),
-            Kind::Driver => driver(snapshot, &nic, line),
-            Kind::Eee => eee(snapshot, &nic, line),
-            Kind::Other => line.starts_with(char::is_whitespace) || field(line).is_some(),
+        match (section.kind, field(line)) {
+            (Kind::Statistics, _) => statistic(nic, &mut self.path, line),
+            (Kind::Link, Some(field)) => link(nic, section, field),
+            (Kind::Link, None) => link_modes(nic, section, line),
+            (Kind::Eee | Kind::Other, None) => line.starts_with(char::is_whitespace),
+            (_, None) => false,
+            (Kind::Features, Some(field)) => feature(nic, field),
+            (Kind::Ring, Some(field)) => sizes(nic, section, field, &RING),
+            (Kind::Channels, Some(field)) => sizes(nic, section, field, &CHANNELS),
+            (Kind::Pause, Some(field)) => pause(nic, field),
+            (Kind::Coalesce, Some(field)) => coalesce(nic, field),
+            (Kind::Driver, Some(field)) => driver(nic, field),
+            (Kind::Eee, Some(field)) => eee(nic, field),
+            (Kind::Other, Some(_)) => true,
         }
     }
 }
@@ -171,76 +184,44 @@ impl Section {
     }
 }
 
-fn source(option: &str) -> String {
-    format!("import:ethtool {option}").trim_end().to_owned()
-}
-
-fn link(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str) -> bool {
-    let src = &source("");
-    let Some((key, value)) = field(line) else {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        return match section
-            .list
-            .filter(|_| words.iter().all(|word| word.contains("base")))
-        {
-            Some(list) => add_modes(snapshot, &format!("{nic}.link.modes.{list}"), &words),
-            // The names of message levels, or the rest of a list that no rule reads.
-            None => line.starts_with(char::is_whitespace),
-        };
-    };
-
-    section.list = None;
-    let list = match key {
+/// `Speed: 1000Mb/s` and the other fields of a link.
+fn link(nic: &mut Recorder<'_>, section: &mut Section, (key, value): (&str, &str)) -> bool {
+    section.list = match key {
         "Supported link modes" => Some("supported"),
         "Advertised link modes" => Some("ours"),
         "Link partner advertised link modes" => Some("peer"),
         _ => None,
     };
-    if let Some(list) = list {
-        section.list = Some(list);
-        let words: Vec<&str> = value
+    if let Some(list) = section.list {
+        let words = value
             .split_whitespace()
-            .filter(|word| word.contains("base"))
-            .collect();
-        snapshot.facts.remove(&format!("{nic}.link.modes.{list}"));
-        return add_modes(snapshot, &format!("{nic}.link.modes.{list}"), &words);
+            .filter(|word| word.contains("base"));
+        let key = nic.key(format!("link.modes.{list}"));
+        nic.snapshot.facts.remove(&key);
+        add_modes(nic, list, words);
+        return true;
     }
 
     match key {
-        "Supported pause frame use" => snapshot.set(format!("{nic}.pause.supported"), value, src),
-        "Advertised pause frame use" => snapshot.set(format!("{nic}.pause.advertised"), value, src),
+        "Supported pause frame use" => nic.set("pause.supported", value),
+        "Advertised pause frame use" => nic.set("pause.advertised", value),
         "Link partner advertised pause frame use" => {
-            snapshot.set(format!("{nic}.pause.partner"), value, src);
+            nic.set("pause.partner", value);
         }
         "Speed" => match leading_number(value) {
-            Some(speed) => snapshot.set_in(
-                format!("{nic}.link.speed_mbps"),
-                whole(speed),
-                "Mbit/s",
-                src,
-            ),
-            None => snapshot.set_absent(
-                format!("{nic}.link.speed_mbps"),
-                Absence::NotReported,
-                None,
-                src,
-            ),
+            Some(speed) => nic.set_in("link.speed_mbps", whole(speed), "Mbit/s"),
+            None => nic.absent("link.speed_mbps", Absence::NotReported),
         },
         "Duplex" => {
             let known = matches!(value, "Full" | "Half").then(|| value.to_lowercase());
-            snapshot.set_or_absent(
-                format!("{nic}.link.duplex"),
-                known,
-                Absence::NotReported,
-                src,
-            );
+            nic.or_absent("link.duplex", known, Absence::NotReported);
         }
         "Supports auto-negotiation" => {
-            snapshot.set(format!("{nic}.link.autoneg_supported"), value == "Yes", src);
+            nic.set("link.autoneg_supported", value == "Yes");
         }
-        "Auto-negotiation" => snapshot.set_known(format!("{nic}.link.autoneg"), switch(value), src),
-        "Port" => snapshot.set(format!("{nic}.link.port"), value, src),
-        "Link detected" => snapshot.set_known(format!("{nic}.link.up"), switch(value), src),
+        "Auto-negotiation" => nic.known("link.autoneg", switch(value)),
+        "Port" => nic.set("link.port", value),
+        "Link detected" => nic.known("link.up", switch(value)),
         _ => {
             const KNOWN: [&str; 10] = [
                 "Support",
@@ -262,22 +243,33 @@ fn link(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str) -
     true
 }
 
-/// Link modes of one list; a list may not be longer than the kernel's.
-fn add_modes(snapshot: &mut Snapshot, key: &str, words: &[&str]) -> bool {
-    const MODES_MAX: usize = 256;
-
-    let mut modes = match snapshot.value(key) {
-        Some(Value::List(modes)) => modes.clone(),
-        _ => Vec::new(),
-    };
-    modes.extend(words.iter().map(|word| Value::from(*word)));
-    modes.truncate(MODES_MAX);
-
-    if !modes.is_empty() {
-        snapshot.set(key, Value::List(modes), &source(""));
+/// The rest of a list of link modes.
+fn link_modes(nic: &mut Recorder<'_>, section: &Section, line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    match section
+        .list
+        .filter(|_| words.clone().all(|word| word.contains("base")))
+    {
+        Some(list) => add_modes(nic, list, words.by_ref()),
+        // The names of message levels, or the rest of a list that no rule reads.
+        None => return line.starts_with(char::is_whitespace),
     }
 
     true
+}
+
+/// Link modes of one list; a list may not be longer than the kernel's.
+fn add_modes<'a>(nic: &mut Recorder<'_>, list: &str, words: impl Iterator<Item = &'a str>) {
+    const MODES_MAX: usize = 256;
+
+    let fact = format!("link.modes.{list}");
+    let mut modes = match nic.snapshot.value(&nic.key(&fact)) {
+        Some(Value::List(modes)) => modes.clone(),
+        _ => Vec::new(),
+    };
+    modes.extend(words.map(Value::from));
+    modes.truncate(MODES_MAX);
+    nic.known(fact, (!modes.is_empty()).then_some(Value::List(modes)));
 }
 
 fn whole(number: f64) -> i64 {
@@ -288,17 +280,14 @@ fn whole(number: f64) -> i64 {
     }
 }
 
-fn feature(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
-    let Some((name, value)) = field(line) else {
-        return false;
-    };
-    if switch(value).is_none() || name.contains(char::is_whitespace) {
-        return false;
+fn feature(nic: &mut Recorder<'_>, (name, value): (&str, &str)) -> bool {
+    let is_feature = switch(value).is_some() && !name.contains(char::is_whitespace);
+    if is_feature {
+        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+        nic.set(format!("feat.{name}"), value);
     }
 
-    let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
-    snapshot.set(format!("{nic}.feat.{name}"), value, &source("-k"));
-    true
+    is_feature
 }
 
 const RING: [(&str, &str); 4] = [
@@ -316,15 +305,11 @@ const CHANNELS: [(&str, &str); 4] = [
 
 /// Two sections of sizes: what the device could, and what is set.
 fn sizes(
-    snapshot: &mut Snapshot,
+    nic: &mut Recorder<'_>,
     section: &mut Section,
-    nic: &str,
-    line: &str,
+    (key, value): (&str, &str),
     names: &[(&str, &str)],
 ) -> bool {
-    let Some((key, value)) = field(line) else {
-        return false;
-    };
     if key == "Pre-set maximums" || key == "Current hardware settings" {
         section.current = key != "Pre-set maximums";
         return true;
@@ -335,40 +320,27 @@ fn sizes(
         return value == "n/a" || switch(value).is_some() || leading_number(value).is_some();
     };
     let which = if section.current { "cur" } else { "max" };
-    let key = format!("{nic}.{fact}.{which}");
-
-    match leading_number(value) {
-        // An unsupported size is printed as 0 or as n/a.
-        Some(size) if size > 0.0 => snapshot.set(key, whole(size), &source("-g")),
-        _ => snapshot.set_absent(key, Absence::UnsupportedByDriver, None, &source("-g")),
-    }
+    // An unsupported size is printed as 0 or as n/a.
+    let size = leading_number(value).filter(|size| *size > 0.0).map(whole);
+    nic.or_absent(
+        format!("{fact}.{which}"),
+        size,
+        Absence::UnsupportedByDriver,
+    );
 
     true
 }
 
-fn pause(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
-    let src = &source("-a");
-    let Some((key, value)) = field(line) else {
-        return false;
-    };
-    let on = switch(value);
-    match (key, on) {
-        ("Autonegotiate", Some(on)) => snapshot.set(format!("{nic}.pause.autoneg"), on, src),
-        ("RX", Some(on)) => snapshot.set(format!("{nic}.pause.rx"), on, src),
-        ("TX", Some(on)) => snapshot.set(format!("{nic}.pause.tx"), on, src),
+fn pause(nic: &mut Recorder<'_>, (key, value): (&str, &str)) -> bool {
+    match (key, switch(value)) {
+        ("Autonegotiate", Some(on)) => nic.set("pause.autoneg", on),
+        ("RX", Some(on)) => nic.set("pause.rx", on),
+        ("TX", Some(on)) => nic.set("pause.tx", on),
         ("RX negotiated" | "TX negotiated", Some(on)) => {
-            negotiated(snapshot, nic, key.starts_with("RX"), on);
+            negotiated(nic, key.starts_with("RX"), on);
         }
-        ("tx_pause_frames" | "rx_pause_frames", _) => {
-            if let Ok(frames) = value.parse() {
-                let name = if key.starts_with("tx") {
-                    "pause_tx_frames"
-                } else {
-                    "pause_rx_frames"
-                };
-                snapshot.count(format!("{nic}.drv.{name}"), frames, None);
-            }
-        }
+        ("tx_pause_frames", _) => nic.count("drv.pause_tx_frames", value.parse().ok()),
+        ("rx_pause_frames", _) => nic.count("drv.pause_rx_frames", value.parse().ok()),
         ("Statistics", _) => {}
         _ => return false,
     }
@@ -378,13 +350,10 @@ fn pause(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
 
 /// Newer versions print the result of the negotiation, which beats any conclusion from the
 /// advertisements.
-fn negotiated(snapshot: &mut Snapshot, nic: &str, rx: bool, on: bool) {
-    let key = format!("{nic}.pause.resolved");
-    let other = |part: &str| {
-        snapshot
-            .text(&key)
-            .is_some_and(|known| known.contains(part))
-    };
+fn negotiated(nic: &mut Recorder<'_>, rx: bool, on: bool) {
+    let key = nic.key("pause.resolved");
+    let known = nic.snapshot.text(&key).unwrap_or_default();
+    let other = |part: &str| known.contains(part);
     let (rx, tx) = if rx {
         (on, other("tx"))
     } else {
@@ -396,16 +365,12 @@ fn negotiated(snapshot: &mut Snapshot, nic: &str, rx: bool, on: bool) {
         (false, true) => "tx",
         (false, false) => "none",
     };
-    snapshot.set(key, resolved, &source("-a"));
+    nic.set("pause.resolved", resolved);
 }
 
-fn coalesce(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
-    let src = &source("-c");
-    let Some((key, value)) = field(line) else {
-        return false;
-    };
+fn coalesce(nic: &mut Recorder<'_>, (key, value): (&str, &str)) -> bool {
     if key == "Adaptive RX" {
-        snapshot.set_known(format!("{nic}.coal.adaptive_rx"), switch(value), src);
+        nic.known("coal.adaptive_rx", switch(value));
         return true;
     }
 
@@ -415,12 +380,10 @@ fn coalesce(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
         || key.ends_with("-interval")
         || key.ends_with("-usecs")
         || key.starts_with("CQE");
-    let fact = format!("{nic}.coal.{}", key.replace('-', "_"));
-
-    match leading_number(value) {
-        Some(number) if known => snapshot.set(fact, whole(number), src),
-        _ if known => snapshot.set_absent(fact, Absence::UnsupportedByDriver, None, src),
-        _ => {}
+    if known {
+        let number = leading_number(value).map(whole);
+        let fact = format!("coal.{}", key.replace('-', "_"));
+        nic.or_absent(fact, number, Absence::UnsupportedByDriver);
     }
 
     known
@@ -428,12 +391,7 @@ fn coalesce(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
 
 /// Names may repeat on different levels of a hierarchy, so the key is the path. A line such as
 /// `Rx Queue#: 0` opens a level and counts nothing.
-fn statistic(
-    snapshot: &mut Snapshot,
-    path: &mut Vec<(usize, String)>,
-    nic: &str,
-    line: &str,
-) -> bool {
+fn statistic(nic: &mut Recorder<'_>, path: &mut Vec<(usize, String)>, line: &str) -> bool {
     let Some((name, value)) = line.rsplit_once(':') else {
         return false;
     };
@@ -453,18 +411,14 @@ fn statistic(
     if !opens {
         let mut parts: Vec<&str> = path.iter().map(|(_, name)| name.as_str()).collect();
         parts.push(name);
-        snapshot.count(format!("{nic}.drv.{}", parts.join("/")), value, None);
+        nic.count(format!("drv.{}", parts.join("/")), Some(value));
     }
 
     path.push((depth, label));
     true
 }
 
-fn driver(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
-    let src = &source("-i");
-    let Some((key, value)) = field(line) else {
-        return false;
-    };
+fn driver(nic: &mut Recorder<'_>, (key, value): (&str, &str)) -> bool {
     let fact = match key {
         "driver" => "name",
         "version" => "version",
@@ -474,37 +428,20 @@ fn driver(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
     };
 
     if !value.is_empty() {
-        snapshot.set(format!("{nic}.drv.{fact}"), value, src);
+        nic.set(format!("drv.{fact}"), value);
     }
 
     true
 }
 
-fn eee(snapshot: &mut Snapshot, nic: &str, line: &str) -> bool {
-    let Some((key, value)) = field(line) else {
-        return line.starts_with(char::is_whitespace);
-    };
-    if key == "EEE status" {
-        let src = &source("--show-eee");
-        if value == "not supported" {
-            snapshot.set_absent(
-                format!("{nic}.link.eee"),
-                Absence::UnsupportedByDriver,
-                None,
-                src,
-            );
-        } else {
-            snapshot.set(
-                format!("{nic}.link.eee.enabled"),
-                value.starts_with("enabled"),
-                src,
-            );
-            snapshot.set(
-                format!("{nic}.link.eee.active"),
-                value.ends_with("- active"),
-                src,
-            );
+fn eee(nic: &mut Recorder<'_>, (key, value): (&str, &str)) -> bool {
+    match (key, value) {
+        ("EEE status", "not supported") => nic.absent("link.eee", Absence::UnsupportedByDriver),
+        ("EEE status", value) => {
+            nic.set("link.eee.enabled", value.starts_with("enabled"));
+            nic.set("link.eee.active", value.ends_with("- active"));
         }
+        _ => {}
     }
 
     true

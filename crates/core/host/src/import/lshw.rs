@@ -5,6 +5,7 @@ use linerate_model::snapshot::{Snapshot, Value};
 use super::line_reader::LineReader;
 use super::lines::{field, leading_number};
 use super::sections::Block;
+use crate::recorder::Recorder;
 
 const SRC: &str = "import:lshw";
 
@@ -34,27 +35,18 @@ impl Reader {
         let Some(name) = value("logical name") else {
             return;
         };
-        let nic = format!("nic.{name}");
+        let nic = &mut Recorder::new(snapshot, format!("nic.{name}"), SRC);
 
         if let Some(address) = value("bus info").and_then(|bus| bus.strip_prefix("pci@")) {
-            snapshot.set(format!("{nic}.drv.bus"), address, SRC);
+            nic.set("drv.bus", address);
         }
 
         let capacity = value("capacity").and_then(speed_mbps);
-        snapshot.set_known_in(
-            format!("{nic}.link.max_speed_mbps"),
-            capacity,
-            "Mbit/s",
-            SRC,
-        );
+        nic.known_in("link.max_speed_mbps", capacity, "Mbit/s");
 
         let modes: Vec<Value> = value("capabilities").into_iter().flat_map(modes).collect();
         if !modes.is_empty() {
-            snapshot.set(
-                format!("{nic}.link.modes.supported"),
-                Value::List(modes),
-                SRC,
-            );
+            nic.set("link.modes.supported", Value::List(modes));
         }
 
         let speed = value("size").and_then(speed_mbps);
@@ -65,17 +57,13 @@ impl Reader {
                 .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
         };
         let speed = setting("speed").and_then(speed_mbps).or(speed);
-        snapshot.set_known_in(format!("{nic}.link.speed_mbps"), speed, "Mbit/s", SRC);
+        nic.known_in("link.speed_mbps", speed, "Mbit/s");
 
         let switch = |name: &str, on: &str| setting(name).map(|value| value == on);
-        snapshot.set_known(
-            format!("{nic}.link.autoneg"),
-            switch("autonegotiation", "on"),
-            SRC,
-        );
-        snapshot.set_known(format!("{nic}.link.up"), switch("link", "yes"), SRC);
-        snapshot.set_known(format!("{nic}.link.duplex"), setting("duplex"), SRC);
-        snapshot.set_known(format!("{nic}.drv.name"), setting("driver"), SRC);
+        nic.known("link.autoneg", switch("autonegotiation", "on"));
+        nic.known("link.up", switch("link", "yes"));
+        nic.known("link.duplex", setting("duplex"));
+        nic.known("drv.name", setting("driver"));
     }
 }
 

@@ -3,6 +3,9 @@
 use linerate_model::snapshot::{Quality, Snapshot};
 
 use super::lines::after;
+use crate::recorder::Recorder;
+
+const SRC: &str = "import:ip link";
 
 /// Reads lines of ip.
 #[derive(Default)]
@@ -37,34 +40,33 @@ impl Reader {
         }
 
         let name = name.split('@').next().unwrap_or(name);
-        let nic = format!("nic.{name}");
-        let src = "import:ip link";
-
+        let nic = &mut Recorder::new(snapshot, format!("nic.{name}"), SRC);
         let has = |wanted: &str| {
             rest.split('>')
                 .next()
                 .is_some_and(|flags| flags.split(',').any(|flag| flag == wanted))
         };
-        snapshot.set(format!("{nic}.link.up"), has("UP") && has("LOWER_UP"), src);
+        nic.set("link.up", has("UP") && has("LOWER_UP"));
 
         if has("LOOPBACK") {
-            snapshot.set(format!("{nic}.net.kind"), "loopback", src);
-        } else if let Some(kind) =
-            kind_by_name(name).filter(|_| snapshot.value(&format!("{nic}.net.kind")).is_none())
-        {
-            snapshot.set(format!("{nic}.net.kind"), kind, src);
-            snapshot.qualify(&format!("{nic}.net.kind"), Quality::Inferred);
+            nic.set("net.kind", "loopback");
+        } else if let Some(kind) = kind_by_name(name) {
+            let key = nic.key("net.kind");
+            if nic.snapshot.value(&key).is_none() {
+                nic.set("net.kind", kind);
+                nic.snapshot.qualify(&key, Quality::Inferred);
+            }
         }
 
         let words: Vec<&str> = rest.split_whitespace().collect();
         for pair in words.windows(2) {
             let [key, value] = pair else { continue };
             match (*key, value.parse::<i64>()) {
-                ("mtu", Ok(mtu)) => snapshot.set_in(format!("{nic}.net.mtu"), mtu, "bytes", src),
+                ("mtu", Ok(mtu)) => nic.set_in("net.mtu", mtu, "bytes"),
                 ("qlen", Ok(length)) => {
-                    snapshot.set_in(format!("{nic}.net.txqlen"), length, "packets", src);
+                    nic.set_in("net.txqlen", length, "packets");
                 }
-                ("master", _) => snapshot.set(format!("{nic}.net.master"), *value, src),
+                ("master", _) => nic.set("net.master", *value),
                 _ => {}
             }
         }
@@ -81,7 +83,7 @@ impl Reader {
         }
 
         let words: Vec<&str> = text.split_whitespace().collect();
-        let nic = format!("nic.{name}");
+        let nic = &mut Recorder::new(snapshot, format!("nic.{name}"), SRC);
         let first = words.first().copied().unwrap_or_default();
         let direction = [("RX", "rx"), ("TX", "tx")]
             .into_iter()
@@ -112,7 +114,7 @@ impl Reader {
         ];
 
         if KINDS.contains(&first) {
-            snapshot.set(format!("{nic}.net.kind"), first, "import:ip link");
+            nic.set("net.kind", first);
             return true;
         }
 
@@ -201,7 +203,7 @@ fn link_in_brief(snapshot: &mut Snapshot, line: &str) -> Option<()> {
     let up = ["UP", "LOWER_UP"]
         .iter()
         .all(|wanted| flags.split(',').any(|flag| flag == *wanted));
-    snapshot.set(format!("nic.{name}.link.up"), up, "import:ip link");
+    snapshot.set(format!("nic.{name}.link.up"), up, SRC);
 
     Some(())
 }

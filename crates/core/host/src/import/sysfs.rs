@@ -5,6 +5,7 @@ use linerate_model::snapshot::{Absence, Snapshot};
 
 use super::line_reader::LineReader;
 use super::sections::Block;
+use crate::recorder::Recorder;
 
 const SRC: &str = "import:sysfs";
 
@@ -88,41 +89,36 @@ fn interface(snapshot: &mut Snapshot, rest: &str, value: &str) -> bool {
     let Some((name, file)) = rest.split_once('/') else {
         return false;
     };
-    let nic = format!("nic.{name}");
+    let nic = &mut Recorder::new(snapshot, format!("nic.{name}"), SRC);
 
     if let Some(counter) = file.strip_prefix("statistics/") {
-        snapshot.count_known(format!("{nic}.stats64.{counter}"), value.parse().ok());
+        nic.count(format!("stats64.{counter}"), value.parse().ok());
         return value.parse::<u64>().is_ok();
     }
 
     let number = value.parse::<i64>().ok();
     match (file, number) {
-        ("mtu", Some(mtu)) => snapshot.set_in(format!("{nic}.net.mtu"), mtu, "bytes", SRC),
+        ("mtu", Some(mtu)) => nic.set_in("net.mtu", mtu, "bytes"),
         ("tx_queue_len", Some(length)) => {
-            snapshot.set_in(format!("{nic}.net.txqlen"), length, "packets", SRC);
+            nic.set_in("net.txqlen", length, "packets");
         }
         ("speed", Some(mbps)) if mbps > 0 => {
-            snapshot.set_in(format!("{nic}.link.speed_mbps"), mbps, "Mbit/s", SRC);
+            nic.set_in("link.speed_mbps", mbps, "Mbit/s");
         }
         ("speed", _) => {
-            snapshot.set_absent(
-                format!("{nic}.link.speed_mbps"),
-                Absence::NotReported,
-                None,
-                SRC,
-            );
+            nic.absent("link.speed_mbps", Absence::NotReported);
         }
-        ("carrier", Some(carrier)) => snapshot.set(format!("{nic}.link.up"), carrier != 0, SRC),
+        ("carrier", Some(carrier)) => nic.set("link.up", carrier != 0),
         ("carrier_changes", Some(_)) => {
-            snapshot.count_known(format!("{nic}.link.carrier_changes"), value.parse().ok());
+            nic.count("link.carrier_changes", value.parse().ok());
         }
         ("duplex", _) if matches!(value, "full" | "half") => {
-            snapshot.set(format!("{nic}.link.duplex"), value, SRC);
+            nic.set("link.duplex", value);
         }
         ("operstate" | "address" | "type", _) => {}
-        ("device/numa_node", Some(node)) => snapshot.set(format!("{nic}.numa.node"), node, SRC),
+        ("device/numa_node", Some(node)) => nic.set("numa.node", node),
         ("device/local_cpulist", _) => {
-            snapshot.set(format!("{nic}.numa.local_cpulist"), value, SRC);
+            nic.set("numa.local_cpulist", value);
         }
         _ => return false,
     }

@@ -6,6 +6,7 @@ use linerate_model::snapshot::{Absence, Quality, Snapshot, Value};
 
 use super::lines::{after, leading_number, tc_rate_bps};
 use super::sections::Block;
+use crate::recorder::Recorder;
 
 /// Reads lines of tc.
 pub(super) struct Reader<'a> {
@@ -49,32 +50,27 @@ impl<'a> Reader<'a> {
         } else {
             after("parent").unwrap_or("ingress")
         };
-        let key = format!("nic.{device}.qdisc.{}", place.replace([':', '.'], "_"));
-        let src = "import:tc qdisc";
-        snapshot.set(format!("{key}.kind"), *kind, src);
-        snapshot.set(format!("{key}.handle"), *handle, src);
+        let prefix = format!("nic.{device}.qdisc.{}", place.replace([':', '.'], "_"));
+        let qdisc = &mut Recorder::new(snapshot, &*prefix, "import:tc qdisc");
+        qdisc.set("kind", *kind);
+        qdisc.set("handle", *handle);
 
         let rate_bps = after("rate")
             .or_else(|| after("bandwidth"))
             .and_then(tc_rate_bps);
-        snapshot.set_known_in(format!("{key}.rate_bps"), rate_bps, "bit/s", src);
+        qdisc.known_in("rate_bps", rate_bps, "bit/s");
 
         // cake prints `bandwidth unlimited`.
         if *kind == "cake" && rate_bps.is_none() {
-            snapshot.set_absent(
-                format!("{key}.rate_bps"),
-                Absence::NotApplicableToKind,
-                None,
-                src,
-            );
+            qdisc.absent("rate_bps", Absence::NotApplicableToKind);
         }
 
         for name in ["limit", "burst", "bands", "default"] {
-            snapshot.set_known(format!("{key}.{name}"), after(name), src);
+            qdisc.known(name, after(name));
         }
 
         let flow_limit = after("flow_limit").and_then(leading_number);
-        snapshot.set_known_in(format!("{key}.flow_limit"), flow_limit, "packets", src);
+        qdisc.known_in("flow_limit", flow_limit, "packets");
 
         if *kind == "tbf" && place == "root" {
             let parameters = rest
@@ -88,10 +84,10 @@ impl<'a> Reader<'a> {
                 // tc prints `lat` and reads `latency` (tc-tbf(8)).
                 parameters.replace(" lat ", " latency ")
             );
-            snapshot.set(format!("{key}.command"), command, src);
+            qdisc.set("command", command);
         }
 
-        self.entry = Some(key);
+        self.entry = Some(prefix);
         Some(())
     }
 
@@ -107,8 +103,8 @@ impl<'a> Reader<'a> {
         let device = after(rest, "dev")
             .or(self.device)
             .filter(|_| id.contains(':'))?;
-        let key = format!("nic.{device}.qdisc.class.{}", id.replace([':', '.'], "_"));
-        let src = "import:tc class";
+        let prefix = format!("nic.{device}.qdisc.class.{}", id.replace([':', '.'], "_"));
+        let class = &mut Recorder::new(snapshot, &*prefix, "import:tc class");
 
         let most = match *kind {
             "htb" => after(rest, "ceil").and_then(tc_rate_bps),
@@ -125,16 +121,12 @@ impl<'a> Reader<'a> {
             _ => None,
         };
         if ["htb", "hfsc"].contains(kind) {
-            snapshot.set(format!("{key}.discipline"), *kind, src);
-            snapshot.set(
-                format!("{key}.parent"),
-                after(rest, "parent").unwrap_or("root"),
-                src,
-            );
-            snapshot.set_known_in(format!("{key}.ceil_bps"), most, "bit/s", src);
+            class.set("discipline", *kind);
+            class.set("parent", after(rest, "parent").unwrap_or("root"));
+            class.known_in("ceil_bps", most, "bit/s");
         }
 
-        self.entry = Some(key);
+        self.entry = Some(prefix);
         Some(())
     }
 

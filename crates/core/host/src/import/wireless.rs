@@ -5,6 +5,7 @@ use linerate_model::snapshot::Snapshot;
 use super::line_reader::LineReader;
 use super::lines::{field, leading_number};
 use super::sections::Block;
+use crate::recorder::Recorder;
 
 const SRC: &str = "import:iw";
 
@@ -66,7 +67,7 @@ impl LineReader for Reader {
         let (Some(name), Some((key, value))) = (&self.device, field(line)) else {
             return false;
         };
-        let wifi = format!("nic.{name}.wifi");
+        let wifi = &mut Recorder::new(snapshot, format!("nic.{name}.wifi"), SRC);
         let rate = || leading_number(value).filter(|_| value.to_lowercase().contains("mbit/s"));
 
         match key {
@@ -76,17 +77,14 @@ impl LineReader for Reader {
                     .split_whitespace()
                     .next()
                     .and_then(|word| word.parse::<i64>().ok());
-                let known = snapshot.number(&format!("{wifi}.signal_dbm"));
+                let known = wifi.snapshot.number(&wifi.key("signal_dbm"));
                 let weakest = signal.filter(|dbm| known.is_none_or(|known| (*dbm as f64) < known));
-                snapshot.set_known_in(format!("{wifi}.signal_dbm"), weakest, "dBm", SRC);
+                wifi.known_in("signal_dbm", weakest, "dBm");
             }
-            "tx bitrate" => snapshot.set_known_in(format!("{wifi}.tx_mbps"), rate(), "Mbit/s", SRC),
-            "rx bitrate" => snapshot.set_known_in(format!("{wifi}.rx_mbps"), rate(), "Mbit/s", SRC),
+            "tx bitrate" => wifi.known_in("tx_mbps", rate(), "Mbit/s"),
+            "rx bitrate" => wifi.known_in("rx_mbps", rate(), "Mbit/s"),
             "tx packets" | "tx retries" | "tx failed" => {
-                snapshot.count_known(
-                    format!("{wifi}.{}", key.replace(' ', "_")),
-                    value.parse().ok(),
-                );
+                wifi.count(key.replace(' ', "_"), value.parse().ok());
             }
             _ => {}
         }

@@ -4,10 +4,11 @@ use linerate_model::snapshot::{Absence, Snapshot, Value};
 use linerate_sys::ethtool::Ethtool;
 use linerate_sys::netlink::Family;
 
-use crate::error::{ReadError, record_absent};
+use crate::error::ReadError;
 use crate::netlink::client::NetlinkClient;
 use crate::netlink::{self as nl, Bitset, attribute, u16_of, u32_of, u64_of};
 use crate::nic::rss;
+use crate::recorder::Recorder;
 
 /// One request of the family (`linux/ethtool_netlink.h`).
 pub(crate) struct Section {
@@ -16,14 +17,14 @@ pub(crate) struct Section {
     group: &'static str,
     src: &'static str,
     /// Records the attributes of the response.
-    pub(crate) read: fn(&mut Snapshot, nic: &str, body: &[u8], src: &str),
+    pub(crate) read: fn(&mut Recorder<'_>, body: &[u8]),
 }
 
 const fn section(
     command: u8,
     group: &'static str,
     src: &'static str,
-    read: fn(&mut Snapshot, &str, &[u8], &str),
+    read: fn(&mut Recorder<'_>, &[u8]),
 ) -> Section {
     Section {
         command,
@@ -78,79 +79,81 @@ impl EthtoolQuery {
 
     /// Everything about one interface.
     pub(crate) fn record(&mut self, snapshot: &mut Snapshot, device: &str) {
-        let nic = format!("nic.{device}");
         for section in SECTIONS {
-            self.section(snapshot, device, &nic, section);
+            self.section(snapshot, device, section);
         }
 
         if let Some(ioctl) = &self.ioctl {
-            rss::by_ioctl(snapshot, ioctl, device, &nic);
+            let prefix = format!("nic.{device}");
+            rss::by_ioctl(
+                &mut Recorder::new(snapshot, &*prefix, "ioctl:GRSSH"),
+                ioctl,
+                device,
+            );
+            driver(
+                &mut Recorder::new(snapshot, &*prefix, "ioctl:GDRVINFO"),
+                ioctl,
+                device,
+            );
+            counters(
+                &mut Recorder::new(snapshot, &*prefix, "ioctl:GSTATS"),
+                ioctl,
+                device,
+            );
         }
-
-        self.driver(snapshot, device, &nic);
-        self.counters(snapshot, device, &nic);
     }
 
     /// Speed and duplex of the link alone.
     pub(crate) fn link(&mut self, snapshot: &mut Snapshot, device: &str) {
-        let nic = format!("nic.{device}");
         for section in SECTIONS.iter().filter(|section| section.group == "link") {
-            self.section(snapshot, device, &nic, section);
+            self.section(snapshot, device, section);
         }
     }
 
-    /// Counters only, for the samples in the middle of a period.
-    pub(crate) fn counters(&self, snapshot: &mut Snapshot, device: &str, nic: &str) {
-        let Some(ioctl) = &self.ioctl else { return };
-        match ioctl.statistics(device) {
-            Ok(counters) => {
-                for (name, value) in counters {
-                    // Drivers that print a hierarchy repeat names; the sum of equal names still
-                    // only grows.
-                    let key = format!("{nic}.drv.{}", name.trim());
-                    let before = snapshot.counters.get(&key).map_or(0, |counter| counter.v);
-                    snapshot.count(key, before.saturating_add(value), None);
-                }
-            }
-            Err(error) => record_absent(
-                snapshot,
-                &format!("{nic}.drv.counters"),
-                &error.into(),
-                "ioctl:GSTATS",
-            ),
-        }
-    }
-
-    fn section(&mut self, snapshot: &mut Snapshot, device: &str, nic: &str, section: &Section) {
-        let key = format!("{nic}.{}", section.group);
+    fn section(&mut self, snapshot: &mut Snapshot, device: &str, section: &Section) {
+        let mut nic = Recorder::new(snapshot, format!("nic.{device}"), section.src);
         let Some((client, id)) = &mut self.netlink else {
-            snapshot.set_absent(key, Absence::KernelTooOld, None, section.src);
+            nic.absent(section.group, Absence::KernelTooOld);
             return;
         };
         match get(client, *id, section.command, device) {
-            Ok(body) => (section.read)(snapshot, nic, &body, section.src),
-            Err(why) => record_absent(snapshot, &key, &why, section.src),
+            Ok(body) => (section.read)(&mut nic, &body),
+            Err(why) => nic.refused(section.group, &why),
         }
     }
+}
 
-    fn driver(&self, snapshot: &mut Snapshot, device: &str, nic: &str) {
-        let src = "ioctl:GDRVINFO";
-        let Some(ioctl) = &self.ioctl else { return };
-        match ioctl.driver_info(device) {
-            Ok(info) => {
-                for (fact, value) in [
-                    ("name", info.driver),
-                    ("version", info.version),
-                    ("firmware", info.firmware),
-                    ("bus", info.bus),
-                ] {
-                    if !value.is_empty() && value != "N/A" {
-                        snapshot.set(format!("{nic}.drv.{fact}"), value, src);
-                    }
+fn driver(nic: &mut Recorder<'_>, ioctl: &Ethtool, device: &str) {
+    match ioctl.driver_info(device) {
+        Ok(info) => {
+            for (fact, value) in [
+                ("name", info.driver),
+                ("version", info.version),
+                ("firmware", info.firmware),
+                ("bus", info.bus),
+            ] {
+                if !value.is_empty() && value != "N/A" {
+                    nic.set(format!("drv.{fact}"), value);
                 }
             }
-            Err(error) => record_absent(snapshot, &format!("{nic}.drv"), &error.into(), src),
         }
+        Err(error) => nic.refused("drv", &error.into()),
+    }
+}
+
+fn counters(nic: &mut Recorder<'_>, ioctl: &Ethtool, device: &str) {
+    match ioctl.statistics(device) {
+        Ok(counters) => {
+            for (name, value) in counters {
+                // Drivers that print a hierarchy repeat names; the sum of equal names still only
+                // grows.
+                let fact = format!("drv.{}", name.trim());
+                let before = nic.snapshot.counters.get(&nic.key(&fact));
+                let sum = before.map_or(0, |counter| counter.v).saturating_add(value);
+                nic.count(fact, Some(sum));
+            }
+        }
+        Err(error) => nic.refused("drv.counters", &error.into()),
     }
 }
 
@@ -194,67 +197,53 @@ fn flag(body: &[u8], kind: u16) -> Option<bool> {
     byte(body, kind).map(|byte| byte == 1)
 }
 
-fn link_state(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
-    snapshot.set_known(format!("{nic}.link.up"), flag(body, 2), src);
+fn link_state(nic: &mut Recorder<'_>, body: &[u8]) {
+    nic.known("link.up", flag(body, 2));
 }
 
-fn rings(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+fn rings(nic: &mut Recorder<'_>, body: &[u8]) {
     sizes(
-        snapshot,
         nic,
         body,
-        src,
         ["ring.rx", "ring.rx_mini", "ring.rx_jumbo", "ring.tx"],
         "desc",
     );
 }
 
-fn channels(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+fn channels(nic: &mut Recorder<'_>, body: &[u8]) {
     sizes(
-        snapshot,
         nic,
         body,
-        src,
         ["chan.rx", "chan.tx", "chan.other", "chan.combined"],
         "queues",
     );
 }
 
-fn energy(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+fn energy(nic: &mut Recorder<'_>, body: &[u8]) {
     for (kind, name) in [(4, "active"), (5, "enabled")] {
-        snapshot.set_known(format!("{nic}.link.eee.{name}"), flag(body, kind), src);
+        nic.known(format!("link.eee.{name}"), flag(body, kind));
     }
 }
 
 /// Blocks of forward error correction; an array per counter, its first element the sum of all
 /// lanes.
-fn error_correction(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
-    snapshot.set_known(format!("{nic}.link.fec.auto"), flag(body, 3), src);
+fn error_correction(nic: &mut Recorder<'_>, body: &[u8]) {
+    nic.known("link.fec.auto", flag(body, 3));
     let statistics = attribute(body, 5).unwrap_or_default();
     for (kind, name) in [(2, "corrected"), (3, "uncorrectable")] {
-        snapshot.count_known(format!("{nic}.link.fec.{name}"), u64_of(statistics, kind));
+        nic.count(format!("link.fec.{name}"), u64_of(statistics, kind));
     }
 }
 
-fn link_modes(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
-    snapshot.set_known(format!("{nic}.link.autoneg"), flag(body, 2), src);
+fn link_modes(nic: &mut Recorder<'_>, body: &[u8]) {
+    nic.known("link.autoneg", flag(body, 2));
     let speed_mbps = u32_of(body, 5).filter(|speed| *speed != u32::MAX && *speed != 0);
-    snapshot.set_known_in(format!("{nic}.link.speed_mbps"), speed_mbps, "Mbit/s", src);
-    snapshot.set_absent(
-        format!("{nic}.link.speed_mbps"),
-        Absence::NotReported,
-        None,
-        src,
-    );
+    nic.known_in("link.speed_mbps", speed_mbps, "Mbit/s");
+    nic.absent("link.speed_mbps", Absence::NotReported);
 
     let duplex =
         byte(body, 6).and_then(|duplex| ["half", "full"].get(usize::from(duplex)).copied());
-    snapshot.set_or_absent(
-        format!("{nic}.link.duplex"),
-        duplex,
-        Absence::NotReported,
-        src,
-    );
+    nic.or_absent("link.duplex", duplex, Absence::NotReported);
 
     let modes = |set: &Bitset, only_set: bool| -> Vec<Value> {
         let wanted = set
@@ -265,33 +254,17 @@ fn link_modes(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
     };
     if let Some(ours) = attribute(body, 3).map(Bitset::parse) {
         // The mask is what the hardware supports, the value what it advertises.
-        list(
-            snapshot,
-            format!("{nic}.link.modes.supported"),
-            modes(&ours, false),
-            src,
-        );
-        list(
-            snapshot,
-            format!("{nic}.link.modes.ours"),
-            modes(&ours, true),
-            src,
-        );
+        list(nic, "link.modes.supported", modes(&ours, false));
+        list(nic, "link.modes.ours", modes(&ours, true));
         let supports = |name: &str| ours.bits.iter().any(|(known, _)| known == name);
-        snapshot.set(
-            format!("{nic}.link.autoneg_supported"),
-            supports("Autoneg"),
-            src,
-        );
-        snapshot.set(
-            format!("{nic}.pause.supported"),
+        nic.set("link.autoneg_supported", supports("Autoneg"));
+        nic.set(
+            "pause.supported",
             pause_words(supports("Pause"), supports("Asym_Pause")),
-            src,
         );
-        snapshot.set(
-            format!("{nic}.pause.advertised"),
+        nic.set(
+            "pause.advertised",
             pause_words(ours.has("Pause"), ours.has("Asym_Pause")),
-            src,
         );
     }
 
@@ -299,24 +272,16 @@ fn link_modes(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
         .map(Bitset::parse)
         .filter(|peer| !peer.bits.is_empty())
     {
-        list(
-            snapshot,
-            format!("{nic}.link.modes.peer"),
-            modes(&peer, true),
-            src,
-        );
-        snapshot.set(
-            format!("{nic}.pause.partner"),
+        list(nic, "link.modes.peer", modes(&peer, true));
+        nic.set(
+            "pause.partner",
             pause_words(peer.has("Pause"), peer.has("Asym_Pause")),
-            src,
         );
     }
 }
 
-fn list(snapshot: &mut Snapshot, key: String, values: Vec<Value>, src: &str) {
-    if !values.is_empty() {
-        snapshot.set(key, Value::List(values), src);
-    }
+fn list(nic: &mut Recorder<'_>, fact: &str, values: Vec<Value>) {
+    nic.known(fact, (!values.is_empty()).then_some(Value::List(values)));
 }
 
 /// Text of ethtool(8) for the two bits of an advertisement.
@@ -330,41 +295,41 @@ const fn pause_words(pause: bool, asymmetric: bool) -> &'static str {
 }
 
 /// Four sizes: what the device could, and what is set.
-fn sizes(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str, names: [&str; 4], unit: &str) {
+fn sizes(nic: &mut Recorder<'_>, body: &[u8], names: [&str; 4], unit: &str) {
     for (first_kind, which) in [(2, "max"), (6, "cur")] {
         for (kind, fact) in (first_kind..).zip(names) {
-            let key = format!("{nic}.{fact}.{which}");
-            snapshot.set_known_in(&key, u32_of(body, kind).filter(|size| *size > 0), unit, src);
-            snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src);
+            let fact = format!("{fact}.{which}");
+            nic.known_in(&fact, u32_of(body, kind).filter(|size| *size > 0), unit);
+            nic.absent(fact, Absence::UnsupportedByDriver);
         }
     }
 }
 
-fn pause(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+fn pause(nic: &mut Recorder<'_>, body: &[u8]) {
     for (kind, fact) in [(2, "autoneg"), (3, "rx"), (4, "tx")] {
-        snapshot.set_known(format!("{nic}.pause.{fact}"), flag(body, kind), src);
+        nic.known(format!("pause.{fact}"), flag(body, kind));
     }
 
     let statistics = attribute(body, 5).unwrap_or_default();
     for (kind, name) in [(2, "pause_tx_frames"), (3, "pause_rx_frames")] {
         // Drivers without this tally send all ones.
         let frames = u64_of(statistics, kind).filter(|frames| *frames != u64::MAX);
-        snapshot.count_known(format!("{nic}.drv.{name}"), frames);
+        nic.count(format!("drv.{name}"), frames);
     }
 }
 
-fn coalesce(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+fn coalesce(nic: &mut Recorder<'_>, body: &[u8]) {
     for (kind, fact) in [
         (2, "rx_usecs"),
         (3, "rx_frames"),
         (6, "tx_usecs"),
         (7, "tx_frames"),
     ] {
-        let key = format!("{nic}.coal.{fact}");
-        snapshot.set_or_absent(key, u32_of(body, kind), Absence::UnsupportedByDriver, src);
+        let value = u32_of(body, kind);
+        nic.or_absent(format!("coal.{fact}"), value, Absence::UnsupportedByDriver);
     }
 
-    snapshot.set_known(format!("{nic}.coal.adaptive_rx"), flag(body, 11), src);
+    nic.known("coal.adaptive_rx", flag(body, 11));
 }
 
 /// Features under the names ethtool(8) prints, where it has its own for one of the kernel's.
@@ -406,7 +371,7 @@ const FEATURE_GROUPS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-fn features(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+fn features(nic: &mut Recorder<'_>, body: &[u8]) {
     let set = |kind| attribute(body, kind).map(Bitset::parse).unwrap_or_default();
     let (hardware, wanted, active, unchangeable) = (set(2), set(3), set(4), set(5));
     for (name, changeable) in &hardware.bits {
@@ -425,15 +390,11 @@ fn features(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
             .iter()
             .find(|(kernel, _)| kernel == name)
             .map_or(name.as_str(), |(_, shown)| shown);
-        snapshot.set(format!("{nic}.feat.{shown}"), words, src);
+        nic.set(format!("feat.{shown}"), words);
     }
 
     for (group, members) in FEATURE_GROUPS {
         let any = members.iter().any(|name| active.has(name));
-        snapshot.set(
-            format!("{nic}.feat.{group}"),
-            if any { "on" } else { "off" },
-            src,
-        );
+        nic.set(format!("feat.{group}"), if any { "on" } else { "off" });
     }
 }

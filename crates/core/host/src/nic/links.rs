@@ -7,6 +7,7 @@ use linerate_sys::netlink::Family;
 
 use crate::netlink::client::dump;
 use crate::netlink::{attribute, text, u32_at, u32_of, u64_at};
+use crate::recorder::Recorder;
 
 pub(crate) const GET_LINK: u16 = 18;
 const STATS64: u16 = 23;
@@ -63,10 +64,10 @@ impl Link {
 
     /// Records its facts.
     pub(crate) fn record_facts(&self, snapshot: &mut Snapshot, all: &[Self]) {
-        let nic = format!("nic.{}", self.name);
+        let mut nic = Recorder::new(snapshot, format!("nic.{}", self.name), SRC);
         let number = |kind| u32_of(&self.body, kind);
         // `IFF_UP` alone is the administrator's setting; `IFF_LOWER_UP` is the carrier.
-        snapshot.set(format!("{nic}.link.up"), self.up && self.carrier, SRC);
+        nic.set("link.up", self.up && self.carrier);
 
         let facts = [
             (4, "net.mtu", "bytes"),
@@ -81,15 +82,15 @@ impl Link {
             (32, "net.numrx", "queues"),
         ];
         for (kind, fact, unit) in facts {
-            snapshot.set_known_in(format!("{nic}.{fact}"), number(kind), unit, SRC);
+            nic.known_in(format!("{fact}"), number(kind), unit);
         }
 
-        snapshot.set_known(format!("{nic}.net.kind"), self.kind(), SRC);
+        nic.known("net.kind", self.kind());
         if let Some(master) =
             number(10).and_then(|index| all.iter().find(|link| link.index == index))
         {
-            snapshot.set(format!("{nic}.net.master"), master.name.as_str(), SRC);
-            snapshot.set_known(format!("{nic}.net.master_kind"), master.kind(), SRC);
+            nic.set("net.master", master.name.as_str());
+            nic.known("net.master_kind", master.kind());
         }
 
         // `IFLA_XDP_ATTACHED` of `linux/if_link.h`: 1 is the driver's hook, 2 the generic one
@@ -101,7 +102,7 @@ impl Link {
             Some(2) => "generic",
             Some(_) => "native",
         };
-        snapshot.set(format!("{nic}.net.xdp"), mode, SRC);
+        nic.set("net.xdp", mode);
     }
 
     /// Largest packet in bytes.
@@ -138,15 +139,15 @@ impl Link {
                              rx_over_errors rx_crc_errors rx_frame_errors rx_fifo_errors \
                              rx_missed_errors";
 
-        let nic = format!("nic.{}", self.name);
+        let mut nic = Recorder::new(snapshot, format!("nic.{}", self.name), SRC);
         if let Some(stats) = attribute(&self.body, STATS64) {
             for (index, name) in NAMES.split(' ').enumerate() {
-                snapshot.count_known(format!("{nic}.stats64.{name}"), u64_at(stats, index * 8));
+                nic.count(format!("stats64.{name}"), u64_at(stats, index * 8));
             }
         }
 
-        snapshot.count_known(
-            format!("{nic}.link.carrier_changes"),
+        nic.count(
+            "link.carrier_changes",
             u32_of(&self.body, 35).map(u64::from),
         );
     }

@@ -5,12 +5,12 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use linerate_model::snapshot::{Absence, Snapshot};
+use linerate_model::snapshot::Absence;
 
 use crate::nic::config_space::{NoPcieCapability, PcieLink, pcie_link};
+use crate::recorder::Recorder;
 use crate::short_file::read;
 
-const SRC: &str = "sysfs";
 const CONFIG: &str = "sysfs:config";
 
 /// The PCI device behind an interface; a virtio device is one level below its own.
@@ -23,7 +23,7 @@ pub(crate) fn device(root: &Path) -> Option<PathBuf> {
 }
 
 /// Records the link of a device, the path to the root, payloads and translation.
-pub(crate) fn record(snapshot: &mut Snapshot, nic: &str, device: &Path) {
+pub(crate) fn record(nic: &mut Recorder<'_>, device: &Path) {
     let speed = |text: String| {
         text.split_whitespace()
             .next()
@@ -36,10 +36,9 @@ pub(crate) fn record(snapshot: &mut Snapshot, nic: &str, device: &Path) {
             .filter(|lanes| (1.0..=64.0).contains(lanes))
     };
 
-    snapshot.set_known(
-        format!("{nic}.pci.addr"),
+    nic.known(
+        "pci.addr",
         device.file_name().and_then(|name| name.to_str()),
-        SRC,
     );
     for (side, file) in [("cur", "current"), ("max", "max")] {
         let values = [
@@ -53,22 +52,21 @@ pub(crate) fn record(snapshot: &mut Snapshot, nic: &str, device: &Path) {
             ),
         ];
         for (fact, value) in values {
-            snapshot.set_or_absent(
-                format!("{nic}.pci.{side}_{fact}"),
+            nic.or_absent(
+                format!("pci.{side}_{fact}"),
                 value,
                 Absence::NotApplicableToKind,
-                SRC,
             );
         }
     }
 
-    upstream(snapshot, nic, device);
-    payloads(snapshot, nic, device);
-    translation(snapshot, nic, device);
+    upstream(nic, device);
+    payloads(nic, device);
+    translation(nic, device);
 }
 
 /// The narrowest link between the device and the root, and the other devices behind it.
-fn upstream(snapshot: &mut Snapshot, nic: &str, device: &Path) {
+fn upstream(nic: &mut Recorder<'_>, device: &Path) {
     let number = |path: &Path, file: &str| {
         read(path.join(file))?
             .split_whitespace()
@@ -88,7 +86,7 @@ fn upstream(snapshot: &mut Snapshot, nic: &str, device: &Path) {
 
     for (fact, value) in [("speed_gts", speed), ("width", width)] {
         let known = value.is_finite().then_some(value);
-        snapshot.set_known(format!("{nic}.pci.upstream_max_{fact}"), known, SRC);
+        nic.known(format!("pci.upstream_max_{fact}"), known);
     }
 
     let Some(parent) = device.parent() else {
@@ -99,21 +97,17 @@ fn upstream(snapshot: &mut Snapshot, nic: &str, device: &Path) {
         .flatten()
         .flatten()
         .filter(|entry| entry.path().join("net").is_dir());
-    snapshot.set(
-        format!("{nic}.pci.siblings"),
-        networks.count().saturating_sub(1),
-        SRC,
-    );
-    snapshot.set_known(
-        format!("{nic}.pci.upstream"),
+    nic.set("pci.siblings", networks.count().saturating_sub(1));
+    nic.known(
+        "pci.upstream",
         parent.file_name().and_then(|name| name.to_str()),
-        SRC,
     );
 }
 
 /// Sizes of packets on the bus: of the device, and the smallest between it and the root.
-fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
-    let own = |fact: &str| format!("{nic}.pci.{fact}");
+fn payloads(nic: &mut Recorder<'_>, device: &Path) {
+    let nic = &mut nic.with_source(CONFIG);
+    let own = |fact: &str| format!("pci.{fact}");
     match configuration(device) {
         Ok(device) => {
             let sizes = [
@@ -122,18 +116,18 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
                 ("mrrs_bytes", device.read_request_bytes),
             ];
             for (fact, bytes) in sizes {
-                snapshot.set_in(own(fact), bytes, "bytes", CONFIG);
+                nic.set_in(own(fact), bytes, "bytes");
             }
 
             let states = ["off", "L0s", "L1", "L0s L1"];
             let aspm = device
                 .aspm
                 .and_then(|bits| states.get(usize::from(bits)).copied());
-            snapshot.set_or_absent(own("aspm"), aspm, Absence::NotApplicableToKind, CONFIG);
+            nic.or_absent(own("aspm"), aspm, Absence::NotApplicableToKind);
         }
         Err(absence) => {
             for fact in ["mps_bytes", "mps_supported_bytes", "mrrs_bytes", "aspm"] {
-                snapshot.set_absent(own(fact), absence, None, CONFIG);
+                nic.absent(own(fact), absence);
             }
             return;
         }
@@ -142,10 +136,10 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     let ports = ports(device)
         .map(|port| configuration(&port))
         .collect::<Result<Vec<_>, _>>();
-    let key = |fact: &str| format!("{nic}.pci.upstream_{fact}");
+    let key = |fact: &str| format!("pci.upstream_{fact}");
 
     match ports.as_deref() {
-        Err(absence) => snapshot.set_absent(key("mps_supported_bytes"), *absence, None, CONFIG),
+        Err(absence) => nic.absent(key("mps_supported_bytes"), *absence),
         Ok(ports) => {
             let least = |size: fn(&PcieLink) -> u32| ports.iter().map(size).min();
             let sizes = [
@@ -156,8 +150,8 @@ fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
                 ),
             ];
             for (fact, size) in sizes {
-                snapshot.set_known_in(key(fact), size, "bytes", CONFIG);
-                snapshot.set_absent(key(fact), Absence::NotApplicableToKind, None, CONFIG);
+                nic.known_in(key(fact), size, "bytes");
+                nic.absent(key(fact), Absence::NotApplicableToKind);
             }
         }
     }
@@ -191,8 +185,7 @@ fn configuration(device: &Path) -> Result<PcieLink, Absence> {
 }
 
 /// Treatment of the buffers of a device by the IOMMU.
-fn translation(snapshot: &mut Snapshot, nic: &str, device: &Path) {
-    let key = format!("{nic}.pci.iommu");
+fn translation(nic: &mut Recorder<'_>, device: &Path) {
     // `iommu_group/type` exists since Linux 5.11.
     let mode = match (
         read(device.join("iommu_group/type")),
@@ -203,7 +196,7 @@ fn translation(snapshot: &mut Snapshot, nic: &str, device: &Path) {
         (None, true) => by_boot_option(&read("/proc/cmdline").unwrap_or_default()),
         (None, false) => Some("off"),
     };
-    snapshot.set_or_absent(key, mode, Absence::NotReported, SRC);
+    nic.or_absent("pci.iommu", mode, Absence::NotReported);
 }
 
 /// The kernel's names for a kind of domain (`sysfs-kernel-iommu_groups`).

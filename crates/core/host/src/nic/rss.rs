@@ -3,17 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::snapshot::{Absence, Snapshot};
+use linerate_model::snapshot::Absence;
 use linerate_sys::ethtool::{Ethtool, ReceiveHash};
 
-use crate::error::record_absent;
 use crate::netlink::{attribute, u32_at, u32_of};
+use crate::recorder::Recorder;
 
 /// `ETHTOOL_MSG_RSS_GET`, since Linux 6.3.
 pub(crate) const GET: u8 = 38;
 
 /// Records a response of [`GET`].
-pub(crate) fn response(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+pub(crate) fn response(nic: &mut Recorder<'_>, body: &[u8]) {
     const FUNCTIONS: u16 = 3;
     const TABLE: u16 = 4;
     const KEY: u16 = 5;
@@ -26,41 +26,42 @@ pub(crate) fn response(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &st
             .map_or(0, |key| u32::try_from(key.len()).unwrap_or(u32::MAX)),
         functions: u32_of(body, FUNCTIONS).map_or(0, |bits| u8::try_from(bits & 0xff).unwrap_or(0)),
     };
-    record(snapshot, nic, &hash, src);
+    record(nic, &hash);
 }
 
 /// Reads by ioctl what netlink lacks, and everything where netlink did not respond.
-pub(crate) fn by_ioctl(snapshot: &mut Snapshot, ioctl: &Ethtool, device: &str, nic: &str) {
+pub(crate) fn by_ioctl(nic: &mut Recorder<'_>, ioctl: &Ethtool, device: &str) {
     // `ETHTOOL_MSG_RSS_GET` exists since Linux 6.3; the ioctl is older than netlink.
-    if snapshot.absence(&format!("{nic}.rss")).is_some() {
-        let src = "ioctl:GRSSH";
+    let key = nic.key("rss");
+    if nic.snapshot.absence(&key).is_some() {
         match ioctl.receive_hash(device) {
             Ok(hash) => {
-                snapshot.facts.remove(&format!("{nic}.rss"));
-                record(snapshot, nic, &hash, src);
+                nic.snapshot.facts.remove(&key);
+                record(nic, &hash);
             }
-            Err(error) => record_absent(snapshot, &format!("{nic}.rss"), &error.into(), src),
+            Err(error) => nic.refused("rss", &error.into()),
         }
     }
 
-    let key = format!("{nic}.rss.rings");
+    let mut rings = nic.with_source("ioctl:GRXRINGS");
     match ioctl.receive_rings(device) {
-        Ok(rings) => snapshot.set_in(key, rings, "queues", "ioctl:GRXRINGS"),
-        Err(error) => record_absent(snapshot, &key, &error.into(), "ioctl:GRXRINGS"),
+        Ok(count) => rings.set_in("rss.rings", count, "queues"),
+        Err(error) => rings.refused("rss.rings", &error.into()),
     }
 
     // The numbers of the flow types (`linux/ethtool.h`). No driver treats IPv6 otherwise by
     // default.
+    let mut hashed = nic.with_source("ioctl:GRXFH");
     for (flow_type, name) in [(1, "tcp4"), (2, "udp4")] {
-        let key = format!("{nic}.rss.fields.{name}");
+        let fact = format!("rss.fields.{name}");
         match ioctl.hash_fields(device, flow_type) {
-            Ok(bits) => snapshot.set(key, fields(bits), "ioctl:GRXFH"),
-            Err(error) => record_absent(snapshot, &key, &error.into(), "ioctl:GRXFH"),
+            Ok(bits) => hashed.set(fact, fields(bits)),
+            Err(error) => hashed.refused(fact, &error.into()),
         }
     }
 }
 
-fn record(snapshot: &mut Snapshot, nic: &str, hash: &ReceiveHash, src: &str) {
+fn record(nic: &mut Recorder<'_>, hash: &ReceiveHash) {
     let mut buckets: BTreeMap<u32, usize> = BTreeMap::new();
     for queue in &hash.table {
         *buckets.entry(*queue).or_default() += 1;
@@ -68,45 +69,20 @@ fn record(snapshot: &mut Snapshot, nic: &str, hash: &ReceiveHash, src: &str) {
 
     let most = buckets.values().max().copied().unwrap_or(0);
     if hash.table.is_empty() {
-        snapshot.set_absent(
-            format!("{nic}.rss.table"),
-            Absence::UnsupportedByDriver,
-            None,
-            src,
-        );
+        nic.absent("rss.table", Absence::UnsupportedByDriver);
     } else {
         // A whole table would fill the snapshot; whether it is even is what matters.
-        snapshot.set_in(
-            format!("{nic}.rss.table.size"),
-            hash.table.len(),
-            "buckets",
-            src,
-        );
-        snapshot.set_in(
-            format!("{nic}.rss.table.queues"),
-            buckets.len(),
-            "queues",
-            src,
-        );
-        snapshot.set_in(format!("{nic}.rss.table.largest"), most, "buckets", src);
+        nic.set_in("rss.table.size", hash.table.len(), "buckets");
+        nic.set_in("rss.table.queues", buckets.len(), "queues");
+        nic.set_in("rss.table.largest", most, "buckets");
     }
 
-    let key = format!("{nic}.rss.key_bytes");
-    snapshot.set_known_in(
-        &key,
-        Some(hash.key_bytes).filter(|bytes| *bytes > 0),
-        "bytes",
-        src,
-    );
-    snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src);
+    let key_bytes = Some(hash.key_bytes).filter(|bytes| *bytes > 0);
+    nic.known_in("rss.key_bytes", key_bytes, "bytes");
+    nic.absent("rss.key_bytes", Absence::UnsupportedByDriver);
 
     let functions = names(hash.functions.into(), &["toeplitz", "xor", "crc32"]);
-    snapshot.set_or_absent(
-        format!("{nic}.rss.function"),
-        functions,
-        Absence::UnsupportedByDriver,
-        src,
-    );
+    nic.or_absent("rss.function", functions, Absence::UnsupportedByDriver);
 }
 
 /// The bits of `RXH_*` as text; `none` where packets are not hashed.
@@ -132,7 +108,7 @@ fn names(bits: u64, names: &[&str]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::netlink::encoded;
-    use linerate_model::snapshot::Source;
+    use linerate_model::snapshot::{Snapshot, Source};
 
     #[test]
     fn a_table_is_summed_up_and_its_absence_has_a_reason() {
@@ -148,7 +124,7 @@ mod tests {
         .concat();
 
         let mut snapshot = Snapshot::new("h", Source::Live);
-        response(&mut snapshot, "nic.e", &body, "test");
+        response(&mut Recorder::new(&mut snapshot, "nic.e", "test"), &body);
         let number = |fact: &str| snapshot.number(&format!("nic.e.rss.{fact}"));
         assert_eq!(
             [
@@ -160,7 +136,7 @@ mod tests {
             [Some(4.0), Some(2.0), Some(3.0), Some(40.0)]
         );
         assert_eq!(snapshot.text("nic.e.rss.function"), Some("toeplitz"));
-        response(&mut snapshot, "nic.f", &[], "test");
+        response(&mut Recorder::new(&mut snapshot, "nic.f", "test"), &[]);
 
         for fact in ["table", "key_bytes", "function"] {
             let reason = snapshot.absence(&format!("nic.f.rss.{fact}"));

@@ -8,6 +8,7 @@ use linerate_model::snapshot::{Absence, Snapshot};
 
 use crate::kernel::procfs::Interrupt;
 use crate::nic::pci;
+use crate::recorder::Recorder;
 use crate::short_file::{read, read_number};
 
 const SRC: &str = "sysfs";
@@ -16,43 +17,28 @@ const QUEUES_MAX: usize = 512;
 
 /// Records bus, node and queues of an interface, and which interrupts are its own.
 pub(crate) fn record(snapshot: &mut Snapshot, name: &str, interrupts: &[Interrupt]) {
-    let nic = format!("nic.{name}");
+    let nic = &mut Recorder::new(snapshot, format!("nic.{name}"), SRC);
     let root = Path::new("/sys/class/net").join(name);
-    queues(snapshot, &nic, &root);
+    queues(nic, &root);
 
     let Some(device) = pci::device(&root) else {
-        snapshot.set_absent(
-            format!("{nic}.pci"),
-            Absence::NotApplicableToKind,
-            None,
-            SRC,
-        );
+        nic.absent("pci", Absence::NotApplicableToKind);
         return;
     };
-    pci::record(snapshot, &nic, &device);
-    node(snapshot, &nic, &device);
-    own_interrupts(
-        snapshot,
-        &nic,
-        name,
-        &[root.join("device"), device],
-        interrupts,
-    );
+    pci::record(nic, &device);
+    node(nic, &device);
+    own_interrupts(nic, name, &[root.join("device"), device], interrupts);
 }
 
-fn node(snapshot: &mut Snapshot, nic: &str, device: &Path) {
-    snapshot.set_known(
-        format!("{nic}.numa.node"),
-        read_number(device.join("numa_node")),
-        SRC,
-    );
+fn node(nic: &mut Recorder<'_>, device: &Path) {
+    nic.known("numa.node", read_number(device.join("numa_node")));
     if let Some(cpus) = read(device.join("local_cpulist")) {
-        snapshot.set(format!("{nic}.numa.local_cpus"), cpu_list(&cpus).len(), SRC);
-        snapshot.set(format!("{nic}.numa.local_cpulist"), cpus, SRC);
+        nic.set("numa.local_cpus", cpu_list(&cpus).len());
+        nic.set("numa.local_cpulist", cpus);
     }
 }
 
-fn queues(snapshot: &mut Snapshot, nic: &str, root: &Path) {
+fn queues(nic: &mut Recorder<'_>, root: &Path) {
     let names = fs::read_dir(root.join("queues"))
         .into_iter()
         .flatten()
@@ -64,11 +50,10 @@ fn queues(snapshot: &mut Snapshot, nic: &str, root: &Path) {
 
     for direction in ["rx", "tx"] {
         let own = names.iter().filter(|name| name.starts_with(direction));
-        snapshot.set_in(
-            format!("{nic}.queue.{direction}_count"),
+        nic.set_in(
+            format!("queue.{direction}_count"),
             own.clone().count(),
             "queues",
-            SRC,
         );
 
         for name in own {
@@ -78,18 +63,17 @@ fn queues(snapshot: &mut Snapshot, nic: &str, root: &Path) {
                 "xps_cpus"
             };
             let mask = read(root.join("queues").join(name).join(file));
-            snapshot.set_known(format!("{nic}.queue.{name}.{file}"), mask, SRC);
+            nic.known(format!("queue.{name}.{file}"), mask);
         }
     }
 
     let limit = read_number(root.join("queues/tx-0/byte_queue_limits/limit"));
-    snapshot.set_known_in(format!("{nic}.bql.tx-0.limit"), limit, "bytes", SRC);
+    nic.known_in("bql.tx-0.limit", limit, "bytes");
 }
 
 /// Interrupts of a device: those the bus lists for it, otherwise those that carry its name.
 fn own_interrupts(
-    snapshot: &mut Snapshot,
-    nic: &str,
+    nic: &mut Recorder<'_>,
     name: &str,
     devices: &[PathBuf],
     interrupts: &[Interrupt],
@@ -120,9 +104,10 @@ fn own_interrupts(
     };
     for irq in interrupts.iter().filter(own) {
         for (cpu, count) in &irq.per_cpu {
-            snapshot.count(format!("{nic}.irq.{}.cpu{cpu}", irq.number), *count, None);
+            nic.count(format!("irq.{}.cpu{cpu}", irq.number), Some(*count));
         }
         let cpus = read(format!("/proc/irq/{}/smp_affinity_list", irq.number));
-        snapshot.set_known(format!("{nic}.irq.{}.affinity", irq.number), cpus, "procfs");
+        nic.with_source("procfs")
+            .known(format!("irq.{}.affinity", irq.number), cpus);
     }
 }

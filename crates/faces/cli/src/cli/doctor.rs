@@ -5,12 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate::diagnose::{
-    ProofSpec, Query, Source, ceilings, diagnose, diagnose_recorded, explanation, proof_json,
-    proof_text, prove,
+    ProofSpec, Query, Source, diagnose, diagnose_recorded, prove, report,
 };
 use linerate::progress::style;
 use linerate::{Error, Outcome, Progress};
-use linerate_document::doctor as report;
 use linerate_model::facts;
 use linerate_model::finding::{Diagnosis, Severity};
 use linerate_sys::signal::{Signal, Signals};
@@ -164,13 +162,13 @@ fn prove_fix(args: &DoctorArgs, id: &str, server: &str) -> Outcome {
     };
     match prove(&spec, &signals, Progress::new(false)) {
         Ok(proof) if args.json => print(&proof_json(&proof)),
-        Ok(proof) => print(&proof_text(&proof, style())),
+        Ok(proof) => print(&report::proof(&proof, style())),
         Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
     }
 }
 
 fn explain(id: &str) -> Outcome {
-    match explanation(id) {
+    match report::explanation(id) {
         Some(text) => print(&text),
         None => complain(COMMAND, &format!("there is no rule {id}"), Outcome::Usage),
     }

@@ -1,7 +1,7 @@
 //! A proof of a fix as text and JSON.
 
+use super::diagnosis::{verbatim, wrapped};
 use linerate_document::blocks::Document;
-use linerate_document::doctor::{verbatim, wrapped};
 use linerate_document::pretty_json;
 use linerate_document::style::Style;
 use linerate_model::numbers::{digits, rate};

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use linerate_document::Style;
 use linerate_document::progress::style;
-use linerate_document::{Style, doctor};
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult};
 use linerate_iperf3::report::{Appendix, TestReport};
@@ -16,6 +16,7 @@ use linerate_model::{Event, EventSink, Failure, SinkError};
 
 use super::test_observer::TestObserver;
 use crate::observation::{EndpointObservation, diagnose_test};
+use crate::report;
 
 /// The first datagram is sent three times within it.
 pub const UDP_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -95,7 +96,7 @@ fn report_end(
         let diagnosis = found.insert(diagnose_test(client, server));
         report.append(&Appendix {
             name: NAME,
-            text: doctor::text(
+            text: report::text(
                 diagnosis,
                 verbose,
                 Style {
@@ -105,7 +106,7 @@ fn report_end(
             )
             .trim_end()
             .to_owned(),
-            json: doctor::json(diagnosis),
+            json: report::json(diagnosis),
         })?;
     }
 

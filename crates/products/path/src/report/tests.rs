@@ -19,6 +19,7 @@ const MS: i64 = 1_000_000;
 /// Records of tests of a path alone.
 const PRODUCT: record::ProductReport = record::ProductReport {
     blocks: record_blocks,
+    diagnosis: |diagnosis| linerate_doctor::report::blocks(diagnosis, false),
     ..record::ProductReport::NONE
 };
 

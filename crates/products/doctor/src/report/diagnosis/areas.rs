@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use linerate_model::facts;
 use linerate_model::finding::{Diagnosis, Inapplicable, Severity, areas};
 
-use crate::number::counted;
+use linerate_document::number::counted;
 
 /// `windows, CPUs, MTU (53 checks; -v lists them)`; `None` where nothing was ruled out.
 pub(super) fn fine(diagnosis: &Diagnosis) -> Option<String> {

@@ -5,14 +5,14 @@ mod checks;
 mod fixes;
 mod periods;
 mod placement;
-mod words;
+mod wording;
 
 use std::collections::BTreeSet;
 
-use crate::blocks::{Block, Document, Entry};
-use crate::style::Style;
 pub use checks::checks;
 pub use fixes::fix_script;
+use linerate_document::Style;
+use linerate_document::blocks::{Block, Document, Entry};
 use linerate_model::finding::{
     Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, ReadTest, Severity, Verdict,
 };
@@ -207,7 +207,7 @@ fn metrics(finding: &Finding, shown: usize) -> String {
     let metrics: Vec<String> = finding
         .evidence
         .iter()
-        .filter_map(words::metric)
+        .filter_map(wording::metric)
         .take(shown)
         .collect();
     let subject = place(finding);
@@ -236,7 +236,7 @@ pub fn steps(finding: &Finding, all: &[Finding], verbose: bool) -> Vec<Block> {
         if verbose {
             text.to_owned()
         } else {
-            words::without_ids(text)
+            wording::without_ids(text)
         }
     };
     let cause = finding.retest_after.as_ref().map(|id| {
@@ -297,7 +297,7 @@ fn details(finding: &Finding) -> Vec<Block> {
 /// A line for each test that was read: `nas iperf3 -c 192.0.2.20: 941 Mbit/s received; 6 s long`.
 fn tests(diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
     let line = |test: &ReadTest| {
-        let values: Vec<String> = test.values.iter().filter_map(words::metric).collect();
+        let values: Vec<String> = test.values.iter().filter_map(wording::metric).collect();
         format!(
             "{}: {}",
             test.subject,
@@ -384,7 +384,7 @@ fn headline(finding: &Finding, places: &str) -> String {
 }
 
 fn first_metric(finding: &Finding) -> Option<String> {
-    finding.evidence.iter().find_map(words::metric)
+    finding.evidence.iter().find_map(wording::metric)
 }
 
 /// `client to server: 1200 datagrams lost: sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 1197`
@@ -499,7 +499,7 @@ fn differences(comparison: &Comparison, verbose: bool, shown: usize) -> Vec<Bloc
 /// The diagnosis as one JSON object, schema `linerate.doctor/1`.
 #[must_use]
 pub fn json(diagnosis: &Diagnosis) -> String {
-    crate::pretty_json(diagnosis)
+    linerate_document::pretty_json(diagnosis)
 }
 
 /// A command out of pasted text must not smuggle a second line into a script.

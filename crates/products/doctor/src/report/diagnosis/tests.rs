@@ -122,8 +122,16 @@ fn lost_datagrams_are_reported_by_place() {
 
 #[test]
 fn short_reports_are_as_reviewed() {
-    crate::expected::assert_expected("doctor.txt", &short(&diagnosis()));
-    crate::expected::assert_expected("doctor-path.txt", &short(&path()));
+    linerate_document::expected::assert_expected_in(
+        env!("CARGO_MANIFEST_DIR"),
+        "doctor.txt",
+        &short(&diagnosis()),
+    );
+    linerate_document::expected::assert_expected_in(
+        env!("CARGO_MANIFEST_DIR"),
+        "doctor-path.txt",
+        &short(&path()),
+    );
 }
 
 #[test]

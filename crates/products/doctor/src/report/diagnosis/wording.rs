@@ -3,8 +3,8 @@
 use linerate_model::facts;
 use linerate_model::finding::Evidence;
 
-use crate::number::general;
-use crate::numbers::{digits, scaled};
+use linerate_document::number::general;
+use linerate_model::numbers::{digits, scaled};
 
 /// The metric that was read, in words; `None` for a fact that is no metric.
 pub(super) fn metric(evidence: &Evidence) -> Option<String> {

@@ -3,7 +3,7 @@
 use linerate_model::finding::Diagnosis;
 
 use super::{areas, verbatim, wrapped};
-use crate::blocks::Block;
+use linerate_document::blocks::Block;
 
 /// A line for each area, or with `verbose` for each rule; lines of an import that were not
 /// understood.
