@@ -17,7 +17,6 @@ pub mod fnv;
 pub mod http;
 pub mod interval;
 pub mod json_path;
-pub mod limit;
 pub mod link_local;
 pub mod live;
 pub mod measure;

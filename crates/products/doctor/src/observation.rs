@@ -434,7 +434,7 @@ fn nic_drops(host: &Host<'_>) -> Option<u64> {
     host.period?;
     let drops: Vec<u64> = host
         .nics()
-        .filter_map(|nic| nic.growth(Class::RxRingFull).ok())
+        .filter_map(|nic| nic.class_growth(Class::RxRingFull).ok())
         .map(|growth| growth.value)
         .collect();
     (!drops.is_empty()).then(|| drops.iter().sum())

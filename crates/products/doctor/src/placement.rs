@@ -147,10 +147,7 @@ pub(crate) fn irq_shares(nic: &Nic<'_>) -> Result<Shares, NoMatch> {
         *per_cpu.entry(cpu).or_default() += to_f64(grown);
     }
 
-    shares(per_cpu).map_or_else(
-        || unknown(nic.key("irq.total"), nic.host.reason(&nic.key("irq"))),
-        Ok,
-    )
+    shares(per_cpu).map_or_else(|| unknown(nic.key("irq.total"), nic.reason("irq")), Ok)
 }
 
 /// Parts of the sum, the largest first; `None` where it is zero.

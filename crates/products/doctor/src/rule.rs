@@ -38,7 +38,7 @@ pub(crate) enum Layer {
     Application,
 }
 
-/// One rule of the catalogue.
+/// One rule of the catalogue. Its texts are a line of `rules.txt`.
 #[derive(Debug)]
 pub struct Rule {
     /// Stable name: `NIC-01`.
@@ -57,74 +57,42 @@ pub struct Rule {
     pub(crate) judge: Judge,
 }
 
+/// Name of a rule and its judge.
+pub(crate) type RuleRow = (&'static str, Judge);
+
 impl Rule {
-    const fn new(id: Text, severity: Severity, title: Text, judge: Judge) -> Self {
-        Self {
-            id,
-            title,
-            severity,
-            confidence: Confidence::High,
-            explanation: "",
-            reference: "",
+    /// The rule with its line of the table; `None` where that lacks a column.
+    pub(crate) fn new((name, judge): RuleRow) -> Option<Self> {
+        let lines = include_str!("rules.txt").lines();
+        let mut columns = lines
+            .map(|line| line.split(" | "))
+            .find(|columns| columns.clone().next() == Some(name))?;
+        let mut next = || columns.next();
+
+        Some(Self {
+            id: next()?,
+            severity: match next()? {
+                "info" => Severity::Info,
+                "low" => Severity::Low,
+                "medium" => Severity::Medium,
+                "high" => Severity::High,
+                _ => Severity::Blocker,
+            },
+            confidence: match next()? {
+                "low" => Confidence::Low,
+                "medium" => Confidence::Medium,
+                _ => Confidence::High,
+            },
+            title: next()?,
+            explanation: next()?,
+            reference: next()?,
             judge,
-        }
-    }
-
-    pub(crate) const fn nic(
-        id: Text,
-        severity: Severity,
-        title: Text,
-        judge: fn(&Nic<'_>) -> Ruling,
-    ) -> Self {
-        Self::new(id, severity, title, Judge::Nic(judge))
-    }
-
-    pub(crate) const fn host(
-        id: Text,
-        severity: Severity,
-        title: Text,
-        judge: fn(&Host<'_>) -> Ruling,
-    ) -> Self {
-        Self::new(id, severity, title, Judge::Host(judge))
-    }
-
-    pub(crate) const fn run(
-        id: Text,
-        severity: Severity,
-        title: Text,
-        judge: fn(&Run<'_>) -> Ruling,
-    ) -> Self {
-        Self::new(id, severity, title, Judge::Run(judge))
-    }
-
-    pub(crate) const fn scope(
-        id: Text,
-        severity: Severity,
-        title: Text,
-        judge: ScopeJudge,
-    ) -> Self {
-        Self::new(id, severity, title, Judge::Scope(judge))
-    }
-
-    /// Lowers the confidence from high.
-    pub(crate) const fn at_most(mut self, confidence: Confidence) -> Self {
-        self.confidence = confidence;
-        self
-    }
-
-    pub(crate) const fn explanation(mut self, explanation: Text) -> Self {
-        self.explanation = explanation;
-        self
-    }
-
-    pub(crate) const fn reference(mut self, reference: Text) -> Self {
-        self.reference = reference;
-        self
+        })
     }
 }
 
 /// Object that a rule is applied to, with the function that judges it.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Judge {
     /// Every interface of every host.
     Nic(fn(&Nic<'_>) -> Ruling),
@@ -133,8 +101,5 @@ pub(crate) enum Judge {
     /// Every test run a snapshot contains.
     Run(fn(&Run<'_>) -> Ruling),
     /// Everything at once.
-    Scope(ScopeJudge),
+    Scope(fn(&Scope<'_>) -> Vec<(String, Ruling)>),
 }
-
-type ScopeJudge = fn(&Scope<'_>) -> Vec<(String, Ruling)>;
-type Text = &'static str;

@@ -127,7 +127,7 @@ impl Nic<'_> {
         let mut differs = false;
 
         for (name, fact, value) in settings {
-            let old = self.host.value(&self.key(fact))?.to_string();
+            let old = self.value(fact)?.to_string();
             differs |= old != *value;
             new = new.with_words(&[name, value])?;
             undo = undo.with_words(&[name, &old])?;

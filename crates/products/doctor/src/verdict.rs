@@ -1,10 +1,9 @@
 //! The one sentence at the top: what limits, how sure that is, and what would limit next.
 
 use linerate_model::finding::{Confidence, Finding, Severity, Verdict};
-use linerate_model::limit::limit_sentence;
 
 use crate::elimination;
-use crate::limit::{self, Limit};
+use crate::limit::{self, Limit, limit_sentence};
 use crate::rule::Layer;
 use crate::rules::{narrowest_hop, socket_took_the_loss};
 use crate::ruling::NoMatch;
@@ -180,16 +179,11 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let runner_up = found.next();
     let mut decided = Verdict::default();
     decided.verdict = limit.name.to_owned();
-    decided.sentence = format!(
-        "{} ({} on {})",
-        limit.sentence(),
-        finding.id,
-        finding.subject
-    );
+    decided.sentence = format!("{} ({} on {})", limit.sentence, finding.id, finding.subject);
     decided.confidence = confidence(scope, limit, finding);
     decided.runner_up =
         runner_up.map(|(limit, finding)| format!("{} ({})", limit.name, finding.id));
-    decided.what_if = runner_up.map(|(limit, _)| format!("without it: {}", limit.sentence()));
+    decided.what_if = runner_up.map(|(limit, _)| format!("without it: {}", limit.sentence));
 
     decided
 }
@@ -225,7 +219,7 @@ fn candidates<'a>(
         .collect();
 
     let mut found: Vec<(u8, &'static Limit, &'a Finding)> = Vec::new();
-    for limit in limit::ALL {
+    for limit in limit::ALL.iter() {
         let ranked = |id: &&str| {
             let of_rule = here
                 .iter()
@@ -328,7 +322,7 @@ fn concluded(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Option<Verdict
 
     Some(limited(
         name,
-        limit.sentence(),
+        limit.sentence,
         confidence(scope, limit, finding),
         &subject,
     ))

@@ -1,7 +1,7 @@
 //! The verdict over time: every slice votes with its length.
 
+use crate::limit::limit_name;
 use linerate_model::finding::{Confidence, LimitPeriod, Verdict};
-use linerate_model::limit::limit_name;
 
 use crate::limit::{LONGER, Limit};
 use crate::verdict::{NO_LOAD, SLOW_START, UNKNOWN};

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate::diagnose::{
-    ProofSpec, Query, Source, diagnose, diagnose_recorded, prove, report,
-};
+use linerate::diagnose::{ProofSpec, Query, Source, diagnose, diagnose_recorded, prove, report};
 use linerate::progress::style;
 use linerate::{Error, Outcome, Progress};
 use linerate_model::facts;
@@ -113,7 +111,7 @@ pub(crate) fn main(args: &DoctorArgs) -> Outcome {
         return explain_fact(key);
     }
     if args.ceiling {
-        return print(&ceilings());
+        return print(&report::ceilings());
     }
     if let (Some(id), Some(server)) = (&args.prove, &args.to) {
         return prove_fix(args, id, server);
@@ -161,7 +159,7 @@ fn prove_fix(args: &DoctorArgs, id: &str, server: &str) -> Outcome {
         Err(error) => return complain(COMMAND, &error.text(), Outcome::NotCompleted),
     };
     match prove(&spec, &signals, Progress::new(false)) {
-        Ok(proof) if args.json => print(&proof_json(&proof)),
+        Ok(proof) if args.json => print(&report::proof_json(&proof)),
         Ok(proof) => print(&report::proof(&proof, style())),
         Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
     }

@@ -1,114 +1,25 @@
 //! Limits of applications, connections and the link itself.
 
-use linerate_model::finding::{Confidence, Inapplicable, Severity};
+use linerate_model::finding::{Confidence, Inapplicable};
 
 use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
 use crate::command::assignment;
 use crate::limit;
-use crate::rule::Rule;
+use crate::rule::{Judge, RuleRow};
 use crate::ruling::{NoMatch, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Facts, Host, Reading, Run, Scope};
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::scope("TOP-01", Severity::Info, "Line rate reached", top_01)
-        .explanation("The link is full. Only a faster link or fewer headers help.")
-        .reference("IEEE 802.3 clause 4.4.2; RFC 7323"),
-    Rule::host(
-        "SYS-01",
-        Severity::Blocker,
-        "Too few file descriptors",
-        sys_01,
-    )
-    .explanation(
-        "Every connection needs a descriptor and the process may open fewer. Connections beyond \
-         the limit fail.",
-    )
-    .reference("getrlimit(2), RLIMIT_NOFILE"),
-    Rule::host(
-        "SYS-02",
-        Severity::High,
-        "The range of local ports runs out",
-        sys_02,
-    )
-    .explanation(
-        "One address can open as many connections to one port as there are local ports. After that \
-         no connection is possible.",
-    )
-    .reference("kernel networking/ip-sysctl, ip_local_port_range; ip(7), IP_BIND_ADDRESS_NO_PORT"),
-    Rule::host(
-        "SYS-03",
-        Severity::Medium,
-        "Many connections in TIME-WAIT",
-        sys_03,
-    )
-    .explanation(
-        "A connection that was closed holds its port for a minute. A test that opens many runs out \
-         of ports.",
-    )
-    .reference("RFC 9293, TIME-WAIT; kernel networking/ip-sysctl, tcp_tw_reuse"),
-    Rule::host(
-        "SYS-04",
-        Severity::High,
-        "The accept queue overflows",
-        sys_04,
-    )
-    .explanation(
-        "Connections were complete and the application did not accept them in time. They are \
-         dropped or delayed by a second.",
-    )
-    .reference("listen(2); kernel networking/snmp_counter, ListenOverflows"),
-    Rule::host(
-        "SYS-05",
-        Severity::High,
-        "Connection tracking is full",
-        sys_05,
-    )
-    .explanation("The table of tracked connections has no room. New connections are dropped.")
-    .reference("kernel networking/nf_conntrack-sysctl"),
-    Rule::host(
-        "SYS-06",
-        Severity::High,
-        "Connection tracking drops packets",
-        sys_06,
-    )
-    .explanation(
-        "Connection tracking had no room for the connection of a packet and dropped it. New \
-         connections fail or are late.",
-    )
-    .reference("conntrack(8), --stats"),
-    Rule::scope(
-        "HTTP-01",
-        Severity::Medium,
-        "More concurrency only waits",
-        http_01,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "Twice as many requests at once are served at the same rate, so each waits twice as long. \
-         The lowest concurrency with this rate is the best one.",
-    )
-    .reference("Little, A Proof for the Queuing Formula L = lambda W, 1961"),
-    Rule::host(
-        "HTTP-02",
-        Severity::High,
-        "The client of the load is the limit",
-        http_02,
-    )
-    .explanation(
-        "The client could not open its connections, so that the server never got the load. The \
-         result is no property of the server.",
-    )
-    .reference("getrlimit(2), RLIMIT_NOFILE; kernel networking/ip-sysctl, ip_local_port_range"),
-    Rule::run(
-        "APP-01",
-        Severity::Medium,
-        "The application is the limit",
-        app_01,
-    )
-    .explanation(
-        "TCP had nothing to send. Disk, generator or a target rate is slower than the path.",
-    )
-    .reference("tcp_info, tcpi_busy_time"),
+pub(super) const RULES: &[RuleRow] = &[
+    ("TOP-01", Judge::Scope(top_01)),
+    ("SYS-01", Judge::Host(sys_01)),
+    ("SYS-02", Judge::Host(sys_02)),
+    ("SYS-03", Judge::Host(sys_03)),
+    ("SYS-04", Judge::Host(sys_04)),
+    ("SYS-05", Judge::Host(sys_05)),
+    ("SYS-06", Judge::Host(sys_06)),
+    ("HTTP-01", Judge::Scope(http_01)),
+    ("HTTP-02", Judge::Host(http_02)),
+    ("APP-01", Judge::Run(app_01)),
 ];
 
 /// Share of the ceiling from which on a link counts as full.
@@ -203,8 +114,7 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
 fn slower_direction(run: &Run<'_>, goodput_bps: f64) -> Option<f64> {
     let (path, reverse) = (run.text("path").ok()?, run.flag("reverse").ok()?);
     let opposite = |other: &Run<'_>| {
-        let same =
-            |fact: &str| other.host.value(&other.key(fact)) == run.host.value(&run.key(fact));
+        let same = |fact: &str| other.host.value(&other.key(fact)) == run.value(fact);
         other.text_is("path", path.value)
             && other.flag("reverse").is_ok_and(|other| other != reverse)
             && same("streams")

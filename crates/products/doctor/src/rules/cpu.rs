@@ -7,113 +7,20 @@ use crate::arithmetic::to_f64;
 use crate::command::{Command, command};
 use crate::limit;
 use crate::placement::worker_shares;
-use crate::rule::Rule;
+use crate::rule::{Judge, RuleRow};
 use crate::ruling::{NoMatch, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Facts, Host, Run};
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::run(
-        "CPU-01",
-        Severity::High,
-        "The sender's CPU is saturated",
-        cpu_01,
-    )
-    .explanation(
-        "The sending thread uses a whole CPU, so it sets the rate and not the network. Larger \
-         writes, segmentation offload, zero copy or more threads help.",
-    )
-    .reference("kernel networking/segmentation-offloads, networking/msg_zerocopy"),
-    Rule::host(
-        "CPU-02",
-        Severity::High,
-        "The receiver's CPU is saturated",
-        cpu_02,
-    )
-    .explanation(
-        "Receiving costs more than sending at the same rate. Whether the application or the \
-         kernel's receive work is at its limit decides what helps.",
-    )
-    .reference("kernel networking/scaling"),
-    Rule::host(
-        "CPU-03",
-        Severity::Medium,
-        "Power saving holds the clock down",
-        cpu_03,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "The governor keeps the clock low although the CPU is near its limit. The name `powersave` \
-         of intel_pstate alone is no fault.",
-    )
-    .reference("kernel admin-guide/pm/cpufreq; tuned-adm(8)"),
-    Rule::host(
-        "CPU-04",
-        Severity::High,
-        "A CPU quota throttles the process",
-        cpu_04,
-    )
-    .explanation(
-        "The process has used up the CPU time of its control group. It neither sends nor receives \
-         until the next period begins.",
-    )
-    .reference("kernel admin-guide/cgroup-v2, cpu.max and cpu.stat"),
-    Rule::host(
-        "CPU-09",
-        Severity::Low,
-        "The hypervisor steals CPU time",
-        cpu_09,
-    )
-    .explanation(
-        "The hypervisor gave this virtual CPU's time to other guests. Rates and delays of such a \
-         test vary.",
-    )
-    .reference("proc(5), /proc/stat, steal"),
-    Rule::run(
-        "CPU-07",
-        Severity::High,
-        "Other programs use the CPUs of the test",
-        cpu_07,
-    )
-    .explanation(
-        "All CPUs that the test may use are full, and other programs take a large part of them. \
-         The result depends on this load, not on the network.",
-    )
-    .reference("proc(5), /proc/stat; top(1)"),
-    Rule::run(
-        "CPU-08",
-        Severity::Low,
-        "The host that runs both ends is the limit",
-        cpu_08,
-    )
-    .explanation(
-        "Sender and receiver share the CPUs of one host, and nothing between them queues or drops \
-         packets. The result is the speed of this host, not of a network.",
-    )
-    .reference("proc(5), /proc/stat"),
-    Rule::run(
-        "CPU-05",
-        Severity::Medium,
-        "The application runs far from the NIC",
-        cpu_05,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "Data crosses between NUMA nodes on its way to the application. That costs a few per cent \
-         and seldom decides.",
-    )
-    .reference("numactl(8)"),
-    Rule::run(
-        "CPU-06",
-        Severity::Low,
-        "The test ran on a slow CPU",
-        cpu_06,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "The CPUs of this host differ in speed and the saturated thread ran on a slow one. Pin the \
-         test to the fast CPUs.",
-    )
-    .reference("kernel ABI sysfs-devices-system-cpu, cpu_capacity"),
+pub(super) const RULES: &[RuleRow] = &[
+    ("CPU-01", Judge::Run(cpu_01)),
+    ("CPU-02", Judge::Host(cpu_02)),
+    ("CPU-03", Judge::Host(cpu_03)),
+    ("CPU-04", Judge::Host(cpu_04)),
+    ("CPU-09", Judge::Host(cpu_09)),
+    ("CPU-07", Judge::Run(cpu_07)),
+    ("CPU-08", Judge::Run(cpu_08)),
+    ("CPU-05", Judge::Run(cpu_05)),
+    ("CPU-06", Judge::Run(cpu_06)),
 ];
 
 fn cpu_01(run: &Run<'_>) -> Ruling {
@@ -451,12 +358,7 @@ fn cpu_05(run: &Run<'_>) -> Ruling {
     require(nodes > 1.0, "one NUMA node")?;
     let workers = worker_shares(&run.host)?;
 
-    let Some(nic) = run.nic() else {
-        return unknown(
-            "route.peer.dev",
-            "which interface the test used is not known",
-        );
-    };
+    let nic = run.used_nic()?;
     let near = cpu_list(nic.text("numa.local_cpulist")?.value);
     let far: f64 = workers
         .iter()

@@ -1,83 +1,23 @@
 //! 802.3x pause frames.
 
-use linerate_model::finding::{Confidence, Severity};
+use linerate_model::finding::Severity;
 use linerate_model::snapshot::Value;
 
 use super::link::losses_behind_step;
 use crate::arithmetic::tcp_ceiling;
 use crate::classes::Class;
-use crate::rule::Rule;
+use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Facts, Host, Nic, Scope};
 use crate::setting::Change;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::nic(
-        "PAU-01",
-        Severity::High,
-        "No flow control across a speed step",
-        pau_01,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "Without pause frames the slow side drops what it cannot buffer. Switches usually ship \
-         with flow control off.",
-    )
-    .reference("IEEE 802.3 annex 31B; ethtool(8), --pause"),
-    Rule::nic(
-        "PAU-02",
-        Severity::Medium,
-        "Pause configured but not negotiated",
-        pau_02,
-    )
-    .explanation(
-        "Pause frames are configured, but the negotiation of both ends resolved to none. Neither \
-         end pauses the other.",
-    )
-    .reference("IEEE 802.3 annex 28B, table 28B-3"),
-    Rule::nic(
-        "PAU-03",
-        Severity::High,
-        "This host is being paused",
-        pau_03,
-    )
-    .explanation(
-        "The switch or the peer sends pause frames to this host, so the bottleneck is downstream. \
-         No tuning of this host will help.",
-    )
-    .reference("IEEE 802.3 annex 31B"),
-    Rule::scope(
-        "PAU-04",
-        Severity::High,
-        "One slow receiver slows down all others",
-        pau_04,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "A pause frame stops the whole port and not a flow, so all stations wait for the slowest. \
-         That station is the cause even when it is nearly idle.",
-    )
-    .reference("IEEE 802.3 annex 31B"),
-    Rule::nic(
-        "PAU-05",
-        Severity::Medium,
-        "This host pauses its sender",
-        pau_05,
-    )
-    .explanation("This host cannot empty its receive ring in time. The CPU or the bus is too slow.")
-    .reference("ethtool(8), --include-statistics"),
-    Rule::nic(
-        "PAU-06",
-        Severity::High,
-        "The NIC drops frames, and no pause frames hold them back",
-        pau_06,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "The NIC cannot store what arrives at once, and flow control, which would stop the sender \
-         for a moment, is off or was not negotiated. TCP sees loss and slows down.",
-    )
-    .reference("IEEE 802.3 annex 31B; ethtool(8), --pause"),
+pub(super) const RULES: &[RuleRow] = &[
+    ("PAU-01", Judge::Nic(pau_01)),
+    ("PAU-02", Judge::Nic(pau_02)),
+    ("PAU-03", Judge::Nic(pau_03)),
+    ("PAU-04", Judge::Scope(pau_04)),
+    ("PAU-05", Judge::Nic(pau_05)),
+    ("PAU-06", Judge::Nic(pau_06)),
 ];
 
 /// Pause frames per second below which they have no effect.
@@ -145,11 +85,9 @@ fn pau_02(nic: &Nic<'_>) -> Ruling {
 
     // Drivers of Intel's 10G ports show their own advertisement alone.
     if nic.text("pause.resolved").is_err() && nic.text("pause.advertised").is_ok() {
-        return unknown(
-            nic.key("pause.partner"),
-            nic.host.reason(&nic.key("pause.partner")),
-        )
-        .suspect("the driver does not show what the partner advertised: look at the switch port");
+        return unknown(nic.key("pause.partner"), nic.reason("pause.partner")).suspect(
+            "the driver does not show what the partner advertised: look at the switch port",
+        );
     }
 
     let resolved = nic.text("pause.resolved")?;
@@ -168,7 +106,7 @@ fn pau_02(nic: &Nic<'_>) -> Ruling {
 fn pau_06(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let without = without_pause(nic)?;
-    let drops = nic.growth(Class::RxRingFull)?;
+    let drops = nic.class_growth(Class::RxRingFull)?;
     drops.or_clear("frames that the NIC dropped")?;
 
     let mut found = matched().grew(&drops).because_all(without.evidence);
@@ -189,7 +127,7 @@ fn pau_06(nic: &Nic<'_>) -> Ruling {
 
 fn pau_03(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
-    let paused = nic.growth(Class::PauseRx);
+    let paused = nic.class_growth(Class::PauseRx);
     let paused = if nic.host.value("fanout.step_mbps").is_some() {
         paused.suspect(
             "the sum of the flows moves in steps of one flow: pause frames would couple them",
@@ -260,7 +198,7 @@ fn slow_receiver(host: &Host<'_>) -> Ruling {
 
 fn pau_05(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
-    let storms = nic.growth(Class::PauseStorm);
+    let storms = nic.class_growth(Class::PauseStorm);
     if let Ok(storms) = &storms
         && storms.value > 0
         && !storms.total
@@ -271,7 +209,7 @@ fn pau_05(nic: &Nic<'_>) -> Ruling {
             .advice("the NIC detected a pause storm: look for a receiver that hangs"));
     }
 
-    let pausing = nic.growth(Class::PauseTx)?;
+    let pausing = nic.class_growth(Class::PauseTx)?;
     pausing.in_period(
         "pause frames",
         format!("{pausing} pause frames sent since boot"),

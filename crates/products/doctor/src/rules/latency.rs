@@ -3,46 +3,15 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::command::Command;
-use crate::rule::Rule;
+use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Match, NoMatch, Ruling, clear, matched, require, unknown};
 use crate::scope::{Facts, Host, Nic, Reading, Run};
 use crate::setting::Change;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::run(
-        "LAT-01",
-        Severity::Low,
-        "Data waits in the sending host",
-        lat_01,
-    )
-    .explanation(
-        "More data is ready than leaves. What waits in a socket delays its own connection alone, \
-         what waits in the queueing discipline of an interface delays everything that leaves \
-         through it.",
-    )
-    .reference("tc-fq_codel(8); kernel networking/ip-sysctl, tcp_notsent_lowat"),
-    Rule::run(
-        "LAT-02",
-        Severity::Medium,
-        "A queue on the path delays packets",
-        lat_02,
-    )
-    .explanation(
-        "Packets wait in front of the narrowest hop for as long as the load lasts. Throughput does \
-         not suffer; calls, games and new connections do.",
-    )
-    .reference("RFC 5481, section 4.2; RFC 8290, RFC 8033"),
-    Rule::host(
-        "ECN-01",
-        Severity::Low,
-        "Marks in the IP header are cleared on the way",
-        ecn_01,
-    )
-    .explanation(
-        "A hop overwrites the ECN field or the DSCP. Without ECN, congestion is signalled by loss \
-         alone; without its DSCP, a packet gets no priority behind that hop.",
-    )
-    .reference("RFC 3168; RFC 2474"),
+pub(super) const RULES: &[RuleRow] = &[
+    ("LAT-01", Judge::Run(lat_01)),
+    ("LAT-02", Judge::Run(lat_02)),
+    ("ECN-01", Judge::Host(ecn_01)),
 ];
 
 /// A shorter delay is no complaint: the bound of the grade A+.
@@ -76,12 +45,7 @@ fn own_queue<'a>(run: &Run<'a>) -> Result<Option<OwnQueue<'a>>, NoMatch> {
     } else {
         sender
     };
-    let Some(nic) = run.at(sender).nic() else {
-        return unknown(
-            "route.peer.dev",
-            "which interface the test used is not known",
-        );
-    };
+    let nic = run.at(sender).used_nic()?;
     let backlog = nic.backlog_bytes()?;
     let us = run.time_us(backlog.value)?;
 

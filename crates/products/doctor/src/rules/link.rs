@@ -1,98 +1,25 @@
 //! Speed, duplex and damage of the wire.
 
-use linerate_model::finding::{Confidence, Severity};
+use linerate_model::finding::Confidence;
 
 use crate::arithmetic::{tcp_ceiling, to_f64};
 use crate::classes::Class;
 use crate::command::command;
-use crate::rule::Rule;
+use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Match, NoMatch, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Facts, Growth, Host, Nic, Reading, Run, Scope};
 use crate::setting::Change;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::scope(
-        "LNK-01",
-        Severity::High,
-        "Link negotiated below common capability",
-        lnk_01_everywhere,
-    )
-    .explanation(
-        "A pair of the cable, a connector or the partner's port is bad or limited. 100 Mbit/s on \
-         gigabit hardware is nearly always a damaged pair or a loose plug.",
-    )
-    .reference("ethtool(8); IEEE 802.3 annex 28B"),
-    Rule::nic(
-        "LNK-02",
-        Severity::Blocker,
-        "Half duplex or duplex mismatch",
-        lnk_02,
-    )
-    .explanation(
-        "When one side is forced and the other negotiates, the negotiating side ends in half \
-         duplex. Throughput collapses as soon as both directions are active.",
-    )
-    .reference("IEEE 802.3 clause 28.2.3.1 (parallel detection)"),
-    Rule::nic("LNK-03", Severity::Medium, "Speed step on the path", lnk_03)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "The faster sender emits trains of packets that the slower port or host must buffer. \
-             The reverse direction loses nothing.",
-        )
-        .reference("tc-fq(8), tc-tbf(8); ESnet host tuning, packet pacing"),
-    Rule::nic("LNK-04", Severity::High, "Damaged frames", lnk_04)
-        .explanation(
-            "Checksum and symbol errors come from cable, optic or port, not from load. To TCP they \
-             look like congestion.",
-        )
-        .reference("ethtool(8), --statistics"),
-    Rule::nic("LNK-05", Severity::High, "The link flaps", lnk_05)
-        .explanation(
-            "The carrier was lost and returned. Each time, data in flight is lost and TCP waits \
-             for its timers.",
-        )
-        .reference("kernel ABI sysfs-class-net, carrier_changes"),
-    Rule::nic(
-        "LNK-06",
-        Severity::Medium,
-        "Forward error correction is at its limit",
-        lnk_06,
-    )
-    .explanation(
-        "The link is marginal: many blocks need correction, and some cannot be corrected. A block \
-         that cannot be corrected is a lost packet.",
-    )
-    .reference("ethtool(8), --show-fec"),
-    Rule::nic(
-        "LNK-07",
-        Severity::Low,
-        "Energy saving adds wake-up latency",
-        lnk_07,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "With Energy-Efficient Ethernet the link is in low-power idle in every gap. Leaving that \
-         state takes tens of microseconds.",
-    )
-    .reference("ethtool(8), --show-eee; IEEE 802.3az"),
-    Rule::nic(
-        "LNK-09",
-        Severity::Medium,
-        "The radio link sets the rate",
-        lnk_09,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "A weak signal or interference lowers the bit rate of the air, and frames are sent again. \
-         TCP gets about half of that rate, because both directions share the channel.",
-    )
-    .reference("iw(8), station dump; IEEE 802.11"),
-    Rule::nic("LNK-08", Severity::High, "The link is down", lnk_08)
-        .explanation(
-            "The port has no carrier: the cable, the transceiver or the partner's port is missing \
-             or switched off. No test can use it.",
-        )
-        .reference("ip-link(8); ethtool(8)"),
+pub(super) const RULES: &[RuleRow] = &[
+    ("LNK-01", Judge::Scope(lnk_01_everywhere)),
+    ("LNK-02", Judge::Nic(lnk_02)),
+    ("LNK-03", Judge::Nic(lnk_03)),
+    ("LNK-04", Judge::Nic(lnk_04)),
+    ("LNK-05", Judge::Nic(lnk_05)),
+    ("LNK-06", Judge::Nic(lnk_06)),
+    ("LNK-07", Judge::Nic(lnk_07)),
+    ("LNK-09", Judge::Nic(lnk_09)),
+    ("LNK-08", Judge::Nic(lnk_08)),
 ];
 
 fn lnk_01_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
@@ -268,7 +195,7 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
 /// speed of that end in Mbit/s.
 pub(super) fn losses_behind_step(nic: &Nic<'_>) -> Result<(Match, f64), NoMatch> {
     nic.wired()?;
-    let drops = nic.growth(Class::RxRingFull);
+    let drops = nic.class_growth(Class::RxRingFull);
     let lossy = drops.as_ref().is_ok_and(|drops| drops.value > 0);
 
     // Seen from the receiver: its own ring overflows while the sender's link is faster.
@@ -391,7 +318,7 @@ fn pace_parameters(slow_mbps: f64) -> String {
 
 fn lnk_04(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
-    let errors = nic.growth(Class::RxPhyError)?;
+    let errors = nic.class_growth(Class::RxPhyError)?;
     errors.or_clear("damaged frames")?;
 
     let frames = match nic
@@ -448,7 +375,7 @@ const LOGGED_DOWNS_MIN: u64 = 2;
 
 /// Losses of the carrier that the kernel logged.
 fn logged_flaps(nic: &Nic<'_>) -> Ruling {
-    let downs = nic.host.growth(&nic.key("link.log_downs"))?;
+    let downs = nic.growth("link.log_downs")?;
     let seconds = nic.number("link.log_seconds")?;
     require(
         downs.value >= LOGGED_DOWNS_MIN && seconds < DAY_SECONDS,
@@ -462,7 +389,7 @@ fn logged_flaps(nic: &Nic<'_>) -> Ruling {
             "0 in the kernel's log",
         )
         .read(&seconds, "from the first to the last change");
-    if let Some(speeds) = nic.host.value(&nic.key("link.log_speeds")) {
+    if let Some(speeds) = nic.value("link.log_speeds") {
         found = found.because(nic.key("link.log_speeds"), speeds, "one speed");
     }
 
@@ -483,7 +410,7 @@ fn lnk_05(nic: &Nic<'_>) -> Ruling {
         return Ok(found);
     }
 
-    let changes = nic.host.growth(&nic.key("link.carrier_changes"))?;
+    let changes = nic.growth("link.carrier_changes")?;
     if changes.total {
         let uptime = nic.host.number("uptime_seconds")?;
         let flaps = to_f64(changes.value);
@@ -507,7 +434,7 @@ fn lnk_05(nic: &Nic<'_>) -> Ruling {
 fn lnk_06(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     nic.supports("link.fec", "the link has no forward error correction")?;
-    let lost = nic.host.growth(&nic.key("link.fec.uncorrectable"))?;
+    let lost = nic.growth("link.fec.uncorrectable")?;
     lost.or_clear("uncorrectable blocks")?;
 
     Ok(matched().grew(&lost).advice(format!(
@@ -589,7 +516,7 @@ fn lnk_09(nic: &Nic<'_>) -> Ruling {
     let mut found = matched().read(&signal, format!("above {WEAK_SIGNAL_DBM} dBm"));
     let mut is_slow = signal <= WEAK_SIGNAL_DBM;
 
-    let frames = |counter: &str| nic.host.growth(&nic.key(&format!("wifi.{counter}")));
+    let frames = |counter: &str| nic.growth(&format!("wifi.{counter}"));
     if let (Ok(sent), Ok(repeated)) = (frames("tx_packets"), frames("tx_retries")) {
         let share = to_f64(repeated.value) / to_f64(sent.value.max(1));
         is_slow |= share >= REPEATED_MANY;

@@ -1,138 +1,26 @@
 //! Is the measurement valid?
 
-use linerate_model::finding::{Inapplicable, Severity};
+use linerate_model::finding::Inapplicable;
 use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::{Quality, Value};
 
 use crate::arithmetic::to_f64;
-use crate::rule::Rule;
+use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Ruling, Suspect, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Facts, Host, Nic, Reading, Run};
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::run(
-        "TOOL-01",
-        Severity::High,
-        "A single-threaded iperf3 serves all streams",
-        tool_01,
-    )
-    .explanation(
-        "iperf3 before 3.16 handles all streams of a process in one thread, so more streams cannot \
-         use more than one CPU. A total that stays near the rate of one CPU while other tools \
-         scale is explained by that.",
-    )
-    .reference("iperf3 release notes, 3.16"),
-    Rule::host(
-        "TOOL-02",
-        Severity::Medium,
-        "More streams than useful",
-        tool_02,
-    )
-    .explanation(
-        "Beyond the number of usable CPUs every further stream costs context switches, cache \
-         misses and locks. Use the measured optimum.",
-    )
-    .reference("iperf3(1), --parallel"),
-    Rule::run(
-        "TOOL-03",
-        Severity::High,
-        "Client and server share a CPU",
-        tool_03,
-    )
-    .explanation(
-        "The pinned side is the limit and the streams of the other side only wait for it. More \
-         streams then gain less than proportionally.",
-    )
-    .reference("taskset(1)"),
-    Rule::run(
-        "TOOL-04",
-        Severity::Low,
-        "Too short, or start-up included",
-        tool_04,
-    )
-    .explanation(
-        "Slow start and the growth of the buffers pull the average of a short test down. Leaving \
-         out the first seconds removes that.",
-    )
-    .reference("iperf3(1), --omit"),
-    Rule::run(
-        "TOOL-05",
-        Severity::Info,
-        "Interrupted run: the totals of one side are missing",
-        tool_05,
-    )
-    .explanation(
-        "The exchange of results did not happen, so a zero means unknown. Only the intervals of \
-         the side that has them count.",
-    )
-    .reference("iperf3(1)"),
-    Rule::run(
-        "TOOL-06",
-        Severity::Info,
-        "UDP left at its default rate",
-        tool_06,
-    )
-    .explanation(
-        "Without a target rate UDP offers 1 Mbit/s. The result is not the capacity of the link.",
-    )
-    .reference("iperf3(1), --bitrate"),
-    Rule::run(
-        "TOOL-07",
-        Severity::Medium,
-        "Small application writes",
-        tool_07,
-    )
-    .explanation(
-        "With small writes a test measures the rate of system calls, not the bandwidth. Numbers of \
-         different write sizes must not be compared.",
-    )
-    .reference("iperf3(1), --length"),
-    Rule::run(
-        "TOOL-08",
-        Severity::Low,
-        "The server runs an iperf3 with known vulnerabilities",
-        tool_08,
-    )
-    .explanation(
-        "Releases before 3.22 let a client without a login end or block the server: a use after \
-         free, two overflows in the check of logins, an endless loop, and parameters without \
-         bounds (CVE-2026-71217, CVE-2026-101276, CVE-2026-101283, CVE-2026-102253). They do not \
-         change a result.",
-    )
-    .reference("iperf3 release notes, 3.22"),
-    Rule::nic(
-        "META-01",
-        Severity::Info,
-        "A counter was reset or may have wrapped",
-        meta_01,
-    )
-    .explanation(
-        "The hardware keeps this tally in few bits, or it went backwards. The reading is a lower \
-         bound.",
-    )
-    .reference("ethtool(8), --statistics"),
-    Rule::run(
-        "META-03",
-        Severity::Medium,
-        "The reading of the link speed is contradicted",
-        meta_03,
-    )
-    .explanation(
-        "A test was faster than the speed that the driver reports, as virtual NICs make one up. \
-         Nothing is concluded from that speed; what limits the test has to be found elsewhere.",
-    )
-    .reference("ethtool(8); kernel networking/ethtool-netlink, LINKMODES_GET"),
-    Rule::host(
-        "META-02",
-        Severity::Blocker,
-        "Statistics per packet were taken without load",
-        meta_02,
-    )
-    .explanation(
-        "Averages per packet from a handful of stray packets are noise. They must not be compared \
-         between hosts.",
-    )
-    .reference("ovs-vswitchd(8), dpif-netdev commands"),
+pub(super) const RULES: &[RuleRow] = &[
+    ("TOOL-01", Judge::Run(tool_01)),
+    ("TOOL-02", Judge::Host(tool_02)),
+    ("TOOL-03", Judge::Run(tool_03)),
+    ("TOOL-04", Judge::Run(tool_04)),
+    ("TOOL-05", Judge::Run(tool_05)),
+    ("TOOL-06", Judge::Run(tool_06)),
+    ("TOOL-07", Judge::Run(tool_07)),
+    ("TOOL-08", Judge::Run(tool_08)),
+    ("META-01", Judge::Nic(meta_01)),
+    ("META-03", Judge::Run(meta_03)),
+    ("META-02", Judge::Host(meta_02)),
 ];
 
 /// Version from which on iperf3 uses a thread per stream.
@@ -171,10 +59,7 @@ fn tool_01(run: &Run<'_>) -> Ruling {
             format!("{:.1} Gbit/s", rate / 1e9),
             "another tool on the same path is more than 1.3 times as fast",
         )),
-        None => unknown(
-            run.key("thread_cpu"),
-            run.host.reason(&run.key("thread_cpu")),
-        ),
+        None => unknown(run.key("thread_cpu"), run.reason("thread_cpu")),
     }
 }
 
@@ -462,10 +347,7 @@ fn meta_01(nic: &Nic<'_>) -> Ruling {
     let Some((name, counter)) = narrow.min_by_key(|(_, counter)| counter.width) else {
         return match nic.host.snapshot.counters_under(&prefix).next() {
             Some(_) => clear("no counter of 16 or 32 bits is above zero"),
-            None => unknown(
-                format!("{prefix}*"),
-                nic.host.reason(&nic.key("drv.counters")),
-            ),
+            None => unknown(format!("{prefix}*"), nic.reason("drv.counters")),
         };
     };
     let bits = counter.width.unwrap_or(64);

@@ -1,5 +1,5 @@
-//! The catalogue, in the order of its layers. One file per subject; a rule is a row of text and a
-//! function. Rules of the HTTP lab are applied to a cell ([`cell`]) or to a plan ([`preflight`]),
+//! The catalogue, in the order of its layers. One file per subject; a rule is a function and a line
+//! of `rules.txt`. Rules of the HTTP lab are applied to a cell ([`cell`]) or to a plan ([`preflight`]),
 //! those of a sweep to a setting ([`sweep`]), not to a snapshot.
 
 mod application;
@@ -28,10 +28,12 @@ pub(crate) use network::narrowest_hop;
 pub(crate) use virtualisation::receive_aggregation_differs;
 pub(crate) use window::socket_took_the_loss;
 
-use crate::rule::{Layer, Rule};
+use std::sync::LazyLock;
+
+use crate::rule::{Layer, Rule, RuleRow};
 
 /// The rules of each layer, in the order in which a reader should think about them.
-const CATALOGUE: [(Layer, &[Rule]); 16] = [
+const CATALOGUE: [(Layer, &[RuleRow]); 16] = [
     (Layer::Measurement, measurement::RULES),
     (Layer::Path, path::RULES),
     (Layer::Link, link::RULES),
@@ -50,9 +52,46 @@ const CATALOGUE: [(Layer, &[Rule]); 16] = [
     (Layer::Application, application::RULES),
 ];
 
+static RULES: LazyLock<Vec<(Layer, Rule)>> = LazyLock::new(|| {
+    let of_layer = |(layer, rows): (Layer, &'static [RuleRow])| {
+        let rules = rows.iter().filter_map(|row| Rule::new(*row));
+        rules.map(move |rule| (layer, rule))
+    };
+    CATALOGUE.into_iter().flat_map(of_layer).collect()
+});
+
 /// Every rule with its layer.
 pub(crate) fn all() -> impl Iterator<Item = (Layer, &'static Rule)> {
-    CATALOGUE
-        .into_iter()
-        .flat_map(|(layer, rules)| rules.iter().map(move |rule| (layer, rule)))
+    RULES.iter().map(|(layer, rule)| (*layer, rule))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::stored_name;
+
+    use super::*;
+
+    #[test]
+    fn every_rule_has_its_line_and_every_line_its_rule() {
+        let lines: Vec<&str> = include_str!("../rules.txt")
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .collect();
+        let rules: Vec<String> = all()
+            .map(|(_, rule)| {
+                [
+                    rule.id,
+                    &stored_name(rule.severity),
+                    &stored_name(rule.confidence),
+                    rule.title,
+                    rule.explanation,
+                    rule.reference,
+                ]
+                .join(" | ")
+            })
+            .collect();
+        assert_eq!(rules, lines);
+        let rows = CATALOGUE.iter().map(|(_, rows)| rows.len());
+        assert_eq!(rows.sum::<usize>(), lines.len());
+    }
 }

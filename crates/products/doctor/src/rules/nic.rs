@@ -1,84 +1,24 @@
 //! Drops and stalls of the NIC.
 
-use linerate_model::finding::{Confidence, Inapplicable, Severity};
+use linerate_model::finding::{Inapplicable, Severity};
 use linerate_model::snapshot::Source;
 
 use super::link::pace_command;
 use crate::arithmetic::{ring_time_us, to_f64};
 use crate::classes::Class;
 use crate::command::command;
-use crate::rule::Rule;
+use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Ruling, inapplicable, matched, require};
 use crate::scope::{Facts, Nic, Reading};
 use crate::setting::Change;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::nic(
-        "NIC-01",
-        Severity::High,
-        "Receive ring overflows and can grow",
-        nic_01,
-    )
-    .explanation(
-        "Bursts arrive faster than the kernel empties the ring. A larger ring bridges gaps in \
-         scheduling, at the cost of cache.",
-    )
-    .reference("ethtool(8), --set-ring"),
-    Rule::nic(
-        "NIC-02",
-        Severity::High,
-        "Receive ring overflows and is already at its maximum",
-        nic_02,
-    )
-    .explanation(
-        "The device cannot absorb trains of packets at line rate. Pause frames toward it, work \
-         spread over more CPUs, or a shaped sender help; a better NIC is a valid answer.",
-    )
-    .reference("ethtool(8), --show-ring"),
-    Rule::nic(
-        "NIC-03",
-        Severity::High,
-        "Memory for received frames runs out",
-        nic_03,
-    )
-    .explanation(
-        "The driver could not allocate buffers in time. Memory for atomic allocations is short.",
-    )
-    .reference("kernel admin-guide/sysctl/vm, min_free_kbytes"),
-    Rule::nic(
-        "NIC-04",
-        Severity::High,
-        "Transmit stalls or resets",
-        nic_04,
-    )
-    .explanation(
-        "A transmit queue stopped because its ring was full, or was reset after a timeout. \
-         Possible causes are firmware, cable or a small ring.",
-    )
-    .reference("ethtool(8), --set-ring"),
-    Rule::nic(
-        "NIC-05",
-        Severity::Medium,
-        "Receive errors that are neither overflow nor damage",
-        nic_05,
-    )
-    .at_most(Confidence::Low)
-    .explanation(
-        "The vendor's rx_errors mixes causes, and a narrow overflow counter may have wrapped. Only \
-         an experiment distinguishes an overrun from a bad cable.",
-    )
-    .reference("ethtool(8), --statistics"),
-    Rule::nic(
-        "NIC-06",
-        Severity::High,
-        "The provider limits this machine",
-        nic_06,
-    )
-    .explanation(
-        "The hypervisor enforces an allowance for bandwidth, packets or tracked connections. It \
-         cannot be changed inside the guest.",
-    )
-    .reference("ENA driver documentation, instance allowances"),
+pub(super) const RULES: &[RuleRow] = &[
+    ("NIC-01", Judge::Nic(nic_01)),
+    ("NIC-02", Judge::Nic(nic_02)),
+    ("NIC-03", Judge::Nic(nic_03)),
+    ("NIC-04", Judge::Nic(nic_04)),
+    ("NIC-05", Judge::Nic(nic_05)),
+    ("NIC-06", Judge::Nic(nic_06)),
 ];
 
 fn nic_01(nic: &Nic<'_>) -> Ruling {
@@ -86,7 +26,7 @@ fn nic_01(nic: &Nic<'_>) -> Ruling {
     let max = nic.number("ring.rx.max")?;
     require(cur < max, format!("the ring cannot grow ({cur} of {max})"))?;
 
-    let drops = nic.growth(Class::RxRingFull)?;
+    let drops = nic.class_growth(Class::RxRingFull)?;
     drops.or_clear("overflows of the receive ring")?;
     Ok(matched()
         .grew(&drops)
@@ -112,7 +52,7 @@ fn nic_02(nic: &Nic<'_>) -> Ruling {
     let max = nic.number("ring.rx.max")?;
     require(cur >= max, format!("the ring can grow ({cur} of {max})"))?;
 
-    let drops = nic.growth(Class::RxRingFull)?;
+    let drops = nic.class_growth(Class::RxRingFull)?;
     drops.or_clear("overflows of the receive ring")?;
     let speed = nic
         .number("link.speed_mbps")
@@ -142,7 +82,7 @@ fn nic_02(nic: &Nic<'_>) -> Ruling {
 }
 
 fn nic_03(nic: &Nic<'_>) -> Ruling {
-    let failed = nic.growth(Class::RxAllocFail)?;
+    let failed = nic.class_growth(Class::RxAllocFail)?;
     failed.or_clear("failed allocations")?;
     let matched = matched().grew(&failed);
     Ok(match nic.host.number("sysctl.vm.min_free_kbytes") {
@@ -159,7 +99,7 @@ fn nic_03(nic: &Nic<'_>) -> Ruling {
 }
 
 fn nic_04(nic: &Nic<'_>) -> Ruling {
-    if let Ok(resets) = nic.growth(Class::TxTimeout)
+    if let Ok(resets) = nic.class_growth(Class::TxTimeout)
         && resets.value > 0
     {
         return Ok(matched()
@@ -169,8 +109,8 @@ fn nic_04(nic: &Nic<'_>) -> Ruling {
     }
 
     let stalls = nic
-        .growth(Class::TxStall)
-        .or_else(|_| nic.growth(Class::TxTimeout))?;
+        .class_growth(Class::TxStall)
+        .or_else(|_| nic.class_growth(Class::TxTimeout))?;
     stalls.or_clear("stalls of a transmit queue")?;
     let rate = stalls.rate("transmit stalls")?;
     require(rate > 100.0, format!("{rate:.0} stalls per second"))?;
@@ -193,11 +133,11 @@ fn nic_04(nic: &Nic<'_>) -> Ruling {
 }
 
 fn nic_05(nic: &Nic<'_>) -> Ruling {
-    let errors = nic.host.growth(&nic.key("drv.rx_errors"))?;
+    let errors = nic.growth("drv.rx_errors")?;
     errors.or_clear("receive errors")?;
-    let overflow = nic.growth(Class::RxRingFull)?;
+    let overflow = nic.class_growth(Class::RxRingFull)?;
     let damage = nic
-        .growth(Class::RxPhyError)
+        .class_growth(Class::RxPhyError)
         .map_or(0, |damage| damage.value);
     // `rx_errors` joins several causes, and a counter of overflows with 16 bits may have wrapped.
     let explained = overflow.value.saturating_add(damage);
@@ -221,7 +161,7 @@ fn nic_05(nic: &Nic<'_>) -> Ruling {
 }
 
 fn nic_06(nic: &Nic<'_>) -> Ruling {
-    let shaped = match nic.growth(Class::Shaped) {
+    let shaped = match nic.class_growth(Class::Shaped) {
         Err(crate::ruling::NoMatch::Unknown(_))
             if nic.host.snapshot.source == Source::Live
                 && nic

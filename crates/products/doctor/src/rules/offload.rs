@@ -1,50 +1,20 @@
 //! Segmentation and receive offloads.
 
-use linerate_model::finding::{Confidence, Severity};
+use linerate_model::finding::Confidence;
 use linerate_model::snapshot::Source;
 
 use super::cpu::thread_or_cpu_load;
 use crate::command::command;
 use crate::limit;
-use crate::rule::Rule;
+use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Match, NoMatch, Ruling, Suspect, matched, require};
 use crate::scope::{Facts, Nic};
 use crate::setting::Change;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::nic(
-        "OFF-01",
-        Severity::Medium,
-        "Segmentation offload is off",
-        off_01,
-    )
-    .explanation(
-        "Every packet crosses the whole stack on its own. With the offload the stack handles up to \
-         64 KB at once.",
-    )
-    .reference("kernel networking/segmentation-offloads"),
-    Rule::nic(
-        "OFF-02",
-        Severity::Medium,
-        "Receive offload is off on a host that does not forward",
-        off_02,
-    )
-    .explanation(
-        "Without GRO every packet crosses the stack on its own. Receiving then costs several times \
-         the CPU.",
-    )
-    .reference("kernel networking/segmentation-offloads, GRO"),
-    Rule::nic(
-        "OFF-03",
-        Severity::High,
-        "LRO is active on a host that forwards",
-        off_03,
-    )
-    .explanation(
-        "LRO merges packets in a way that cannot be undone, so forwarded packets break or exceed \
-         the MTU. GRO is safe to forward and may stay on.",
-    )
-    .reference("kernel networking/segmentation-offloads; ethtool(8), --offload"),
+pub(super) const RULES: &[RuleRow] = &[
+    ("OFF-01", Judge::Nic(off_01)),
+    ("OFF-02", Judge::Nic(off_02)),
+    ("OFF-03", Judge::Nic(off_03)),
 ];
 
 /// CPUs that handle small packets in turn, sender, interrupts and receiver, are never full.
@@ -243,10 +213,7 @@ pub(super) fn feature(nic: &Nic<'_>, name: &str, [new, old]: [&str; 2]) -> Optio
 
 /// A virtual NIC hands over the sender's packets before segmentation; nothing is left to join.
 fn arrive_one_by_one(nic: &Nic<'_>, received_bytes: f64) -> Result<(), NoMatch> {
-    let packets = nic
-        .host
-        .delta(&nic.key("stats64.rx_packets"))
-        .unwrap_or_default();
+    let packets = nic.delta("stats64.rx_packets").unwrap_or_default();
     let mtu = nic.number("net.mtu").map_or(f64::INFINITY, |mtu| mtu.value);
     let mean_bytes = received_bytes / packets.max(1.0);
 

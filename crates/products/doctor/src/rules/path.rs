@@ -3,98 +3,20 @@
 use linerate_model::finding::{Confidence, Inapplicable, Severity};
 
 use crate::command::{Command, command, token_or};
-use crate::rule::Rule;
+use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Match, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Facts, Host, Nic, Reading, Run, Scope};
 use crate::setting::Change;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::host(
-        "PATH-04",
-        Severity::Blocker,
-        "Test traffic leaves through another interface",
-        path_04,
-    )
-    .explanation(
-        "The route to the peer does not use the selected interface. The test measures another \
-         network than the one intended.",
-    )
-    .reference("ip-route(8), `ip route get`"),
-    Rule::nic(
-        "MTU-01",
-        Severity::Medium,
-        "MTU differs between the ends or along the path",
-        mtu_01,
-    )
-    .explanation(
-        "One end sends packets that the other drops or reports as too large. Lowering the MTU of a \
-         few hosts treats a symptom and breaks others.",
-    )
-    .reference("RFC 1191, RFC 4821"),
-    Rule::host("MTU-02", Severity::High, "Path MTU black hole", mtu_02)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "Small packets pass and full-size packets vanish without an error message. A device on \
-             the path filters the ICMP messages that path MTU discovery needs.",
-        )
-        .reference("kernel networking/ip-sysctl, tcp_mtu_probing; RFC 2923"),
-    Rule::scope(
-        "MTU-03",
-        Severity::Medium,
-        "A larger MTU than that of the NIC below",
-        mtu_03,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "Packets of this interface leave through a NIC, and with the headers of a tunnel they are \
-         longer than it sends. They are fragmented, or lost where messages about their size are \
-         filtered.",
-    )
-    .reference("RFC 4459; ip-link(8)"),
-    Rule::run(
-        "MTU-04",
-        Severity::High,
-        "The test stalls with a window of one segment",
-        mtu_04,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "Nothing moves for seconds, and the congestion window is down to one segment: full-size \
-         segments are sent again and do not arrive. Small packets pass, so that the connection \
-         stays.",
-    )
-    .reference("RFC 2923, RFC 4821"),
-    Rule::nic(
-        "ADDR-01",
-        Severity::High,
-        "An IPv6 address belongs to another host as well",
-        addr_01,
-    )
-    .explanation("Another host on the link answered for this address. This host does not use it.")
-    .reference("RFC 4862, duplicate address detection; ip-address(8), dadfailed"),
-    Rule::host(
-        "ADDR-02",
-        Severity::High,
-        "The next hop has more than one MAC address",
-        addr_02,
-    )
-    .explanation(
-        "The address of the peer, or of the router to it, moved between MAC addresses while the \
-         test ran. Two hosts use the address, or a router failed over.",
-    )
-    .reference("RFC 5227; arp(7)"),
-    Rule::host(
-        "PATH-05",
-        Severity::Info,
-        "IPv4 and IPv6 differ on the same wire",
-        path_05,
-    )
-    .at_most(Confidence::Low)
-    .explanation(
-        "Offloads and firewall rules can differ by address family. The slower family shows which \
-         one.",
-    )
-    .reference("nft(8), ethtool(8)"),
+pub(super) const RULES: &[RuleRow] = &[
+    ("PATH-04", Judge::Host(path_04)),
+    ("MTU-01", Judge::Nic(mtu_01)),
+    ("MTU-02", Judge::Host(mtu_02)),
+    ("MTU-03", Judge::Scope(mtu_03)),
+    ("MTU-04", Judge::Run(mtu_04)),
+    ("ADDR-01", Judge::Nic(addr_01)),
+    ("ADDR-02", Judge::Host(addr_02)),
+    ("PATH-05", Judge::Host(path_05)),
 ];
 
 fn addr_01(nic: &Nic<'_>) -> Ruling {

@@ -4,21 +4,11 @@ use linerate_model::finding::Severity;
 use linerate_model::placement::cpu_list;
 
 use crate::placement::{other_end, share, softirq_shares, worker_shares};
-use crate::rule::Rule;
+use crate::rule::{Judge, RuleRow};
 use crate::ruling::{NoMatch, Ruling, clear, matched, require, unknown};
 use crate::scope::{CpuLoad, Facts, Host, Run};
 
-pub(super) const RULES: &[Rule] = &[Rule::host(
-    "CPU-10",
-    Severity::Low,
-    "The workers share a CPU while another CPU is idle",
-    cpu_10,
-)
-.explanation(
-    "The workers of this end wait for what else runs on their CPU, although a CPU that they may \
-     use has time. A sweep over both placements measures whether the rate rises.",
-)
-.reference("sched_setaffinity(2); kernel networking/scaling")];
+pub(super) const RULES: &[RuleRow] = &[("CPU-10", Judge::Host(cpu_10))];
 
 /// Part of some work on one CPU from which on that is where it ran.
 const MOSTLY: f64 = 0.8;

@@ -1,87 +1,24 @@
 //! Queueing disciplines, policers and filters.
 
-use linerate_model::finding::{Confidence, Severity};
+use linerate_model::finding::Severity;
 
 use super::measurement::version_number;
 use crate::arithmetic::{shaper_payload, to_f64};
 use crate::command::command;
 use crate::limit::CONFIGURED_RATE;
-use crate::rule::Rule;
+use crate::rule::{Judge, RuleRow};
 use crate::ruling::{NoMatch, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Facts, Nic, Qdisc, Run};
 use crate::setting::Change;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::nic(
-        "QD-01",
-        Severity::High,
-        "A shaper on this host is the limit",
-        qd_01,
-    )
-    .explanation(
-        "The measured rate is the rate of the shaper. It was configured on purpose, or it was \
-         forgotten.",
-    )
-    .reference("tc(8), tc-tbf(8), tc-htb(8)"),
-    Rule::nic(
-        "QD-02",
-        Severity::Medium,
-        "A queueing discipline drops packets",
-        qd_02,
-    )
-    .explanation(
-        "The queue of this host is too short for the bursts it gets. Losses happen before the \
-         wire.",
-    )
-    .reference("tc(8), tc-fq_codel(8)"),
-    Rule::nic("QD-03", Severity::Blocker, "netem is active", qd_03)
-        .explanation(
-            "netem emulates a network with delay or loss on this interface. Results over it do not \
-             show the real network.",
-        )
-        .reference("tc-netem(8)"),
-    Rule::nic(
-        "QD-04",
-        Severity::High,
-        "Static mapping onto queues with links of mixed speed",
-        qd_04,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "Filters with a common priority send destinations to fixed queues, and one destination has \
-         a slower link. With pause frames on, the slow one stops all (PAU-04).",
-    )
-    .reference("kernel networking/multiqueue; tc-skbedit(8)"),
-    Rule::nic("QD-05", Severity::Low, "Pacing without fq", qd_05)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "The sender paces its packets and the interface has no fq qdisc. Since Linux 4.20 TCP \
-             paces without it, at some cost; before, it does not pace.",
-        )
-        .reference("tc-fq(8)"),
-    Rule::nic(
-        "QD-07",
-        Severity::Medium,
-        "fq drops what exceeds its limit per flow",
-        qd_07,
-    )
-    .explanation(
-        "A flow had as many packets in the queue as flow_limit allows, and fq dropped further \
-         ones. The limit of the whole queue is another one and has room.",
-    )
-    .reference("tc-fq(8), flow_limit"),
-    Rule::nic(
-        "QD-06",
-        Severity::Medium,
-        "Generic XDP, heavy filters or connection tracking",
-        qd_06,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "Every packet passes a slow program or a long list of rules. Both cost more than the stack \
-         itself.",
-    )
-    .reference("kernel networking/af_xdp; nft(8)"),
+pub(super) const RULES: &[RuleRow] = &[
+    ("QD-01", Judge::Nic(qd_01)),
+    ("QD-02", Judge::Nic(qd_02)),
+    ("QD-03", Judge::Nic(qd_03)),
+    ("QD-04", Judge::Nic(qd_04)),
+    ("QD-05", Judge::Nic(qd_05)),
+    ("QD-07", Judge::Nic(qd_07)),
+    ("QD-06", Judge::Nic(qd_06)),
 ];
 
 const SHAPERS: [&str; 5] = ["tbf", "htb", "hfsc", "cake", "police"];
@@ -258,8 +195,8 @@ fn goodput(nic: &Nic<'_>, shaper: &Qdisc<'_>, payload_bps: f64) -> Result<f64, N
     }
 
     let period = nic.host.period()?;
-    let bytes = nic.host.delta(&nic.key(bytes))?;
-    let packets = nic.host.delta(&nic.key(packets))?;
+    let bytes = nic.delta(bytes)?;
+    let packets = nic.delta(packets)?;
 
     // What the interface counts carries 14 bytes of header per packet, which are no payload; 52
     // more are IP and TCP.
@@ -290,7 +227,7 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
     drops.or_clear("drops of the qdiscs")?;
 
     // One drop in 12 million packets is no finding.
-    if let Ok(sent) = nic.host.growth(&nic.key("stats64.tx_packets")) {
+    if let Ok(sent) = nic.growth("stats64.tx_packets") {
         let share = to_f64(drops.value) / to_f64(sent.value.max(1));
         require(share >= DROPS_MIN, format!("{drops} of {sent} packets"))?;
     }

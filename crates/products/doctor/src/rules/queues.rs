@@ -10,117 +10,21 @@ use crate::arithmetic::{
 use crate::classes::Class;
 use crate::command::command;
 use crate::placement::irq_shares;
-use crate::rule::Rule;
+use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Match, NoMatch, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Facts, Growth, Host, Nic, Reading, Scope};
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::nic(
-        "CHN-01",
-        Severity::Medium,
-        "Fewer queues than NIC and CPUs allow",
-        chn_01,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "All flows share few queues. More queues than CPUs, on the other hand, cost interrupts \
-         without gain.",
-    )
-    .reference("ethtool(8), --set-channels; kernel networking/scaling"),
-    Rule::scope(
-        "CHN-02",
-        Severity::Medium,
-        "Flows collide on transmit queues",
-        chn_02,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "Hashing a few flows onto queues leaves some queues empty and others shared. A queue has \
-         no rate limit of its own, so look at pause frames (PAU-03) for what couples the flows.",
-    )
-    .reference("kernel networking/multiqueue; tc-fq(8)"),
-    Rule::nic("CHN-03", Severity::Info, "Single-queue device", chn_03)
-        .explanation(
-            "All receive work starts on one CPU. Below about 2 Gbit/s that alone is no fault.",
-        )
-        .reference("kernel networking/scaling"),
-    Rule::nic(
-        "IRQ-01",
-        Severity::High,
-        "One CPU handles the interrupts of several queues",
-        irq_01,
-    )
-    .explanation(
-        "Affinity, or a missing irqbalance, binds all queues to one CPU. The other CPUs cannot \
-         help.",
-    )
-    .reference("kernel core-api/irq/irq-affinity, networking/scaling"),
-    Rule::nic(
-        "IRQ-02",
-        Severity::High,
-        "One queue saturates its CPU",
-        irq_02,
-    )
-    .explanation(
-        "Software steering (RPS) moves protocol work to other CPUs. It cannot help when the NIC \
-         drops before the interrupt (NIC-02).",
-    )
-    .reference("kernel networking/scaling, RPS"),
-    Rule::nic(
-        "IRQ-03",
-        Severity::Medium,
-        "Interrupts on a remote NUMA node",
-        irq_03,
-    )
-    .explanation(
-        "Packets cross the link between NUMA nodes before they are processed. Bind the interrupts \
-         to the NIC's own node.",
-    )
-    .reference("kernel core-api/irq/irq-affinity"),
-    Rule::nic(
-        "IRQ-04",
-        Severity::Low,
-        "Software steering is redundant",
-        irq_04,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "The hardware already spreads packets over all CPUs. Steering them again costs \
-         inter-processor interrupts.",
-    )
-    .reference("kernel networking/scaling, RPS"),
-    Rule::nic(
-        "IRQ-05",
-        Severity::Low,
-        "Interrupt moderation does not suit the load",
-        irq_05,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "Without moderation every packet raises an interrupt; with much of it every packet is \
-         delayed. Adaptive moderation follows the load.",
-    )
-    .reference("ethtool(8), --coalesce"),
-    Rule::host(
-        "SOFT-01",
-        Severity::High,
-        "The backlog of a CPU drops packets",
-        soft_01,
-    )
-    .explanation(
-        "The queue per CPU filled up, usually behind RPS, a tunnel or a veth pair. These packets \
-         were received and then dropped.",
-    )
-    .reference("kernel admin-guide/sysctl/net, netdev_max_backlog"),
-    Rule::host(
-        "SOFT-02",
-        Severity::Low,
-        "The budget of the receive interrupt runs out",
-        soft_02,
-    )
-    .at_most(Confidence::Medium)
-    .explanation("The kernel stopped receiving with work left to do. Without drops that is normal.")
-    .reference("kernel admin-guide/sysctl/net, netdev_budget"),
+pub(super) const RULES: &[RuleRow] = &[
+    ("CHN-01", Judge::Nic(chn_01)),
+    ("CHN-02", Judge::Scope(chn_02)),
+    ("CHN-03", Judge::Nic(chn_03)),
+    ("IRQ-01", Judge::Nic(irq_01)),
+    ("IRQ-02", Judge::Nic(irq_02)),
+    ("IRQ-03", Judge::Nic(irq_03)),
+    ("IRQ-04", Judge::Nic(irq_04)),
+    ("IRQ-05", Judge::Nic(irq_05)),
+    ("SOFT-01", Judge::Host(soft_01)),
+    ("SOFT-02", Judge::Host(soft_02)),
 ];
 
 /// Share of a CPU in interrupts from which on it is the limit.
@@ -285,16 +189,11 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
         Ok(queues) => queues,
         Err(missing) => match nic.number("chan.combined.cur") {
             Ok(combined) => combined,
-            Err(_)
-                if nic.host.absence(&nic.key("chan.combined.cur"))
-                    == Absence::UnsupportedByDriver =>
-            {
-                Reading {
-                    key: nic.key("chan"),
-                    value: 1.0,
-                    inferred: false,
-                }
-            }
+            Err(_) if nic.absence("chan.combined.cur") == Absence::UnsupportedByDriver => Reading {
+                key: nic.key("chan"),
+                value: 1.0,
+                inferred: false,
+            },
             Err(_) => return Err(missing),
         },
     };
@@ -571,7 +470,7 @@ fn drops_behind(host: &Host<'_>) -> Result<Growth, NoMatch> {
     }
 
     for nic in host.nics().filter(|nic| nic.wired().is_ok()) {
-        let ring = nic.growth(Class::RxRingFull)?;
+        let ring = nic.class_growth(Class::RxRingFull)?;
         if ring.value > 0 {
             return Ok(ring);
         }

@@ -1,63 +1,16 @@
 //! Virtual NICs and virtual switches.
 
-use linerate_model::finding::{Confidence, Severity};
-
 use super::measurement::under_load;
 use super::offload::feature;
-use crate::rule::Rule;
+use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Match, Ruling, clear, matched, require, unknown};
 use crate::scope::{Facts, Host, Nic, Scope};
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::nic(
-        "VIRT-01",
-        Severity::High,
-        "The guest's NIC has no offloads at all",
-        virt_01,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "The back end on the host did not offer checksum, scatter-gather or segmentation, so the \
-         guest computes the checksum of each packet and passes it on alone. This cannot be \
-         switched on inside the guest.",
-    )
-    .reference("virtio specification 5.1.3; Open vSwitch documentation, userspace TSO"),
-    Rule::scope(
-        "VIRT-02",
-        Severity::Medium,
-        "Receive aggregation differs between the compared guests",
-        virt_02,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "One guest may merge received packets in its NIC and the other cannot. Kernel or back end \
-         negotiated different features.",
-    )
-    .reference("kernel networking/segmentation-offloads; ethtool(8), rx-gro-hw"),
-    Rule::host(
-        "VIRT-03",
-        Severity::Medium,
-        "Threads of the virtual switch are unbalanced or on another node",
-        virt_03,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "Polling threads on another NUMA node, or one thread with most of the load, limit the \
-         switch. Receive queues can be moved between threads.",
-    )
-    .reference("Open vSwitch documentation, PMD threads"),
-    Rule::host(
-        "VIRT-04",
-        Severity::Low,
-        "Few hits in the exact-match cache under load",
-        virt_04,
-    )
-    .at_most(Confidence::Low)
-    .explanation(
-        "Many flows miss the first cache of the virtual switch and take the slower lookups. The \
-         signature match cache suits many flows better.",
-    )
-    .reference("Open vSwitch documentation, EMC and SMC"),
+pub(super) const RULES: &[RuleRow] = &[
+    ("VIRT-01", Judge::Nic(virt_01)),
+    ("VIRT-02", Judge::Scope(virt_02)),
+    ("VIRT-03", Judge::Host(virt_03)),
+    ("VIRT-04", Judge::Host(virt_04)),
 ];
 
 /// Features of a virtio NIC whose back end has no offloads. The fixed receive checksum identifies

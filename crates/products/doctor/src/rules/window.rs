@@ -4,108 +4,20 @@ use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::{bdp_bytes, buffer_bytes, tcp_ceiling, to_f64, window_ceiling_bps};
 use crate::limit;
-use crate::rule::Rule;
+use crate::rule::{Judge, RuleRow};
 use crate::ruling::{NoMatch, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Facts, Host, Reading, Run};
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::run(
-        "WIN-01",
-        Severity::High,
-        "The receive window is the limit",
-        win_01,
-    )
-    .explanation(
-        "The sender waited until the receiver opened its window. No flow is faster than one window \
-         per round trip.",
-    )
-    .reference("RFC 7323; kernel networking/ip-sysctl, tcp_rmem"),
-    Rule::run(
-        "WIN-02",
-        Severity::High,
-        "The send buffer is the limit",
-        win_02,
-    )
-    .explanation(
-        "The sender could not keep enough data in flight. Its buffer must hold two bandwidth-delay \
-         products to survive a loss.",
-    )
-    .reference("kernel networking/ip-sysctl, tcp_wmem"),
-    Rule::run(
-        "WIN-03",
-        Severity::Medium,
-        "A fixed window switches autotuning off",
-        win_03,
-    )
-    .explanation(
-        "A buffer of a requested size never grows. The kernel doubles the request and cuts it at \
-         rmem_max.",
-    )
-    .reference("socket(7), SO_RCVBUF; tcp(7)"),
-    Rule::host(
-        "WIN-04",
-        Severity::High,
-        "Features of TCP are disabled",
-        win_04,
-    )
-    .explanation(
-        "Without window scaling no window exceeds 64 KB, and without selective acknowledgements \
-         every loss costs a round trip. Both are on by default.",
-    )
-    .reference("RFC 7323, RFC 2018; kernel networking/ip-sysctl"),
-    Rule::host(
-        "WIN-05",
-        Severity::High,
-        "TCP memory pressure or pruned receive queues",
-        win_05,
-    )
-    .explanation(
-        "The kernel dropped or collapsed data that had arrived. Memory for TCP is short, or the \
-         application reads too slowly.",
-    )
-    .reference("kernel networking/snmp_counter, networking/ip-sysctl, tcp_mem"),
-    Rule::host(
-        "WIN-06",
-        Severity::Low,
-        "Slow start after idle, or cached metrics",
-        win_06,
-    )
-    .at_most(Confidence::Medium)
-    .explanation(
-        "A sender that pauses returns to slow start, and a threshold cached from an earlier \
-         connection ends slow start early. Both slow down bursts.",
-    )
-    .reference("kernel networking/ip-sysctl, tcp_slow_start_after_idle; ip-tcp_metrics(8)"),
-    Rule::host(
-        "UDP-01",
-        Severity::High,
-        "The receiver's socket buffer overflows",
-        udp_01,
-    )
-    .explanation(
-        "The datagrams reached this host and the application read them too late. This is no loss \
-         of the network.",
-    )
-    .reference("kernel networking/snmp_counter, UdpRcvbufErrors"),
-    Rule::run("UDP-03", Severity::High, "Fragments do not arrive", udp_03)
-        .at_most(Confidence::Medium)
-        .explanation(
-            "Datagrams that are longer than the MTU are sent as fragments, and none of them \
-             arrived, while the control connection of the same test did. A device on the path \
-             drops fragments.",
-        )
-        .reference("RFC 8900; RFC 4963"),
-    Rule::run(
-        "UDP-02",
-        Severity::Medium,
-        "Datagrams are fragmented",
-        udp_02,
-    )
-    .explanation(
-        "One lost fragment loses the whole datagram. Datagrams that fit the MTU do not have that \
-         problem.",
-    )
-    .reference("RFC 8900"),
+pub(super) const RULES: &[RuleRow] = &[
+    ("WIN-01", Judge::Run(win_01)),
+    ("WIN-02", Judge::Run(win_02)),
+    ("WIN-03", Judge::Run(win_03)),
+    ("WIN-04", Judge::Host(win_04)),
+    ("WIN-05", Judge::Host(win_05)),
+    ("WIN-06", Judge::Host(win_06)),
+    ("UDP-01", Judge::Host(udp_01)),
+    ("UDP-03", Judge::Run(udp_03)),
+    ("UDP-02", Judge::Run(udp_02)),
 ];
 
 /// The kernel's own maximum of a receive buffer on hosts with memory.
@@ -528,12 +440,7 @@ fn fragmented(run: &Run<'_>) -> Result<(Reading<f64>, Reading<f64>, f64), NoMatc
     } else {
         28.0
     };
-    let Some(nic) = run.nic() else {
-        return unknown(
-            "route.peer.dev",
-            "which interface the test used is not known",
-        );
-    };
+    let nic = run.used_nic()?;
     let mtu = nic.number("net.mtu")?;
     require(
         length.value + headers > mtu.value,

@@ -1,10 +1,9 @@
 //! One host: reading an absent fact ends a rule as unknown, with the key and the reason.
 
-use linerate_model::snapshot::{Absence, Fact, Quality, Snapshot, Source, Value};
+use linerate_model::snapshot::{Absence, Quality, Snapshot, Source, Value};
 use linerate_model::stored_name;
 
 use super::reading::{Facts, Growth, Reading};
-use crate::arithmetic::to_f64;
 use crate::period::Period;
 use crate::ruling::{NoMatch, unknown};
 
@@ -32,10 +31,6 @@ impl<'a> Host<'a> {
         &self.snapshot.host
     }
 
-    pub(crate) fn value(&self, key: &str) -> Option<&'a Value> {
-        self.snapshot.value(key)
-    }
-
     pub(super) fn known(&self, key: &str) -> Result<&'a Value, NoMatch> {
         match self.snapshot.value(key) {
             Some(value) => Ok(value),
@@ -52,35 +47,6 @@ impl<'a> Host<'a> {
             }),
             None => unknown(key, stored_name(Absence::ParseError)),
         }
-    }
-
-    /// Why a fact is absent: the reason recorded for its key, or for its group.
-    pub(crate) fn absence(&self, key: &str) -> Absence {
-        let mut at = key;
-        loop {
-            if let Some(Fact::Absent { absent, .. }) = self.snapshot.facts.get(at) {
-                return *absent;
-            }
-
-            match at.rsplit_once('.') {
-                Some((group, _)) => at = group,
-                None => break,
-            }
-        }
-
-        match self.snapshot.source {
-            Source::Import => Absence::NotInImport,
-            Source::Live => Absence::NotReported,
-        }
-    }
-
-    pub(crate) fn reason(&self, key: &str) -> String {
-        stored_name(self.absence(key))
-    }
-
-    /// Growth of one counter: over the period, or since boot where there is none.
-    pub(crate) fn growth(&self, key: &str) -> Result<Growth, NoMatch> {
-        self.growth_of(&[key])
     }
 
     /// Growth of the sum of several counters of which at least one is known.
@@ -123,14 +89,6 @@ impl<'a> Host<'a> {
                 unknown("counters over a window", "not-in-import")
             }
             None => unknown("counters over a window", "only one sample; use --window"),
-        }
-    }
-
-    /// Growth of a counter over the period; a total will not do.
-    pub(crate) fn delta(&self, key: &str) -> Result<f64, NoMatch> {
-        match self.period()?.delta(key).filter(|delta| !delta.reset) {
-            Some(delta) => Ok(to_f64(delta.value)),
-            None => unknown(key, "not read at both ends of the window"),
         }
     }
 

@@ -83,7 +83,7 @@ impl<'a> Nic<'a> {
     /// Continues only for a link with carrier.
     pub(crate) fn carrier(&self) -> Result<(), NoMatch> {
         self.wired()?;
-        match self.host.value(&self.key("link.up")) {
+        match self.value("link.up") {
             Some(Value::Bool(false)) => unknown(self.key("link"), "no carrier"),
             _ => Ok(()),
         }
@@ -101,7 +101,7 @@ impl<'a> Nic<'a> {
     }
 
     /// Growth of a class of the driver's counters.
-    pub(crate) fn growth(&self, class: Class) -> Result<Growth, NoMatch> {
+    pub(crate) fn class_growth(&self, class: Class) -> Result<Growth, NoMatch> {
         let driver = self.text("drv.name").ok().map(|reading| reading.value);
         let prefix = self.key("drv.");
         let names = self.host.snapshot.counters_under(&prefix);
@@ -123,7 +123,7 @@ impl<'a> Nic<'a> {
 
         if keys.is_empty() {
             let key = format!("{prefix}* ({})", class.name());
-            return unknown(key, self.host.reason(&self.key("drv.counters")));
+            return unknown(key, self.reason("drv.counters"));
         }
 
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
@@ -165,8 +165,7 @@ impl<'a> Nic<'a> {
 
     /// Bytes of one direction over the period: `rx` or `tx`.
     pub(crate) fn bytes(&self, direction: &str) -> Result<f64, NoMatch> {
-        self.host
-            .delta(&self.key(&format!("stats64.{direction}_bytes")))
+        self.delta(&format!("stats64.{direction}_bytes"))
     }
 
     /// Length of the queue of its root discipline, bytes: mean over the period, otherwise at the
@@ -225,7 +224,7 @@ impl<'a> Nic<'a> {
         }
 
         if found.is_empty() {
-            return unknown(self.key("qdisc"), self.host.reason(&self.key("qdisc")));
+            return unknown(self.key("qdisc"), self.reason("qdisc"));
         }
 
         Ok(found)
@@ -254,7 +253,7 @@ impl<'a> Facts<'a> for Qdisc<'a> {
 impl Qdisc<'_> {
     /// True if it can shape and has no rate.
     pub(crate) fn is_unlimited(&self) -> bool {
-        self.nic.host.absence(&self.key("rate_bps")) == Absence::NotApplicableToKind
+        self.absence("rate_bps") == Absence::NotApplicableToKind
     }
 
     /// True if all packets that leave pass it first.

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 use std::fmt::{self, Display, Formatter};
 
 use linerate_model::finding::{Confidence, Evidence, Inapplicable};
-use linerate_model::snapshot::{Absence, Value};
+use linerate_model::snapshot::{Absence, Fact, Source, Value};
+use linerate_model::stored_name;
 
 use super::host::Host;
 use crate::arithmetic::to_f64;
@@ -35,6 +36,51 @@ pub(crate) trait Facts<'a> {
         self.host().typed(key, value)
     }
 
+    fn value(&self, fact: &str) -> Option<&'a Value> {
+        self.host().snapshot.value(&self.key(fact))
+    }
+
+    /// Why a fact is absent: the reason recorded for its key, or for its group.
+    fn absence(&self, fact: &str) -> Absence {
+        let key = self.key(fact);
+        let snapshot = self.host().snapshot;
+        let mut at = key.as_str();
+        loop {
+            if let Some(Fact::Absent { absent, .. }) = snapshot.facts.get(at) {
+                return *absent;
+            }
+
+            match at.rsplit_once('.') {
+                Some((group, _)) => at = group,
+                None => break,
+            }
+        }
+
+        match snapshot.source {
+            Source::Import => Absence::NotInImport,
+            Source::Live => Absence::NotReported,
+        }
+    }
+
+    fn reason(&self, fact: &str) -> String {
+        stored_name(self.absence(fact))
+    }
+
+    /// Growth of one counter: over the period, or since boot where there is none.
+    fn growth(&self, fact: &str) -> Result<Growth, NoMatch> {
+        self.host().growth_of(&[&self.key(fact)])
+    }
+
+    /// Growth of a counter over the period; a total will not do.
+    fn delta(&self, fact: &str) -> Result<f64, NoMatch> {
+        let key = self.key(fact);
+        let delta = self.host().period()?.delta(&key);
+        match delta.filter(|delta| !delta.reset) {
+            Some(delta) => Ok(to_f64(delta.value)),
+            None => unknown(key, "not read at both ends of the window"),
+        }
+    }
+
     /// A number; not applicable where the driver or the kind of device has no such thing.
     fn number_if_any(&self, fact: &str, otherwise: &str) -> Result<Reading<f64>, NoMatch> {
         self.number(fact).or_else(|stop| {
@@ -45,7 +91,7 @@ pub(crate) trait Facts<'a> {
 
     /// Continues unless the driver or the kind of device has no such fact or group of facts at all.
     fn supports(&self, group: &str, otherwise: &str) -> Result<(), NoMatch> {
-        match self.host().absence(&self.key(group)) {
+        match self.absence(group) {
             Absence::UnsupportedByDriver | Absence::NotApplicableToKind => {
                 inapplicable(Inapplicable::Device, otherwise)
             }

@@ -315,6 +315,19 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Interface the test ran over; ends a rule where it is not known.
+    pub(crate) fn used_nic(&self) -> Result<Nic<'a>, NoMatch> {
+        self.nic().map_or_else(
+            || {
+                unknown(
+                    "route.peer.dev",
+                    "which interface the test used is not known",
+                )
+            },
+            Ok,
+        )
+    }
+
     /// Interface the test ran over, when it is known or there is only one.
     pub(crate) fn nic(&self) -> Option<Nic<'a>> {
         let host = self.host;

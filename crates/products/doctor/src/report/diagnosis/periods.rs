@@ -1,7 +1,7 @@
 //! Limits of a test over time.
 
+use crate::limit::limit_name;
 use linerate_model::finding::LimitPeriod;
-use linerate_model::limit::limit_name;
 
 /// A tenth of a second.
 const TENTH_MS: u64 = 100;

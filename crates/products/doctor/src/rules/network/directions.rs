@@ -53,12 +53,7 @@ pub(super) fn path_14(run: &Run<'_>) -> Ruling {
     require(!run.reaches_its_target(), "the target rate is reached")?;
     let rate = run.goodput_bps()?;
 
-    let Some(nic) = run.nic() else {
-        return unknown(
-            "route.peer.dev",
-            "which interface the test used is not known",
-        );
-    };
+    let nic = run.used_nic()?;
     let link = nic.speed_mbps()?;
 
     // The rate of a full link lies between the ceilings with and without time stamps.
@@ -147,7 +142,7 @@ fn slower_way<'a>(run: &Run<'a>) -> Option<SlowerWay<'a>> {
         let facts = ["path", "streams", "transport"];
         facts
             .iter()
-            .all(|fact| run.host.value(&run.key(fact)) == run.host.value(&other.key(fact)))
+            .all(|fact| run.value(fact) == run.host.value(&other.key(fact)))
     };
 
     let reverse = run.flag("reverse").ok().filter(|_| is_report(run))?;

@@ -41,12 +41,7 @@ pub(super) fn path_12(run: &Run<'_>) -> Ruling {
         return unknown("nic.*.bond.mode", run.host.reason("nic"));
     }
 
-    let Some(nic) = run.nic() else {
-        return unknown(
-            "route.peer.dev",
-            "which interface the test used is not known",
-        );
-    };
+    let nic = run.used_nic()?;
     require(
         nic.text("bond.mode").is_ok(),
         "the test did not use the bond",

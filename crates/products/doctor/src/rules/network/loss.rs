@@ -294,7 +294,7 @@ pub(super) fn path_06(run: &Run<'_>) -> Ruling {
     )?;
 
     for nic in run.host.nics().filter(|nic| nic.wired().is_ok()) {
-        if let Ok(drops) = nic.growth(crate::classes::Class::RxRingFull) {
+        if let Ok(drops) = nic.class_growth(crate::classes::Class::RxRingFull) {
             require(
                 drops.value == 0 || drops.total,
                 format!("{} itself drops", nic.name),

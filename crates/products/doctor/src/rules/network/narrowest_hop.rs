@@ -5,7 +5,7 @@ use linerate_model::finding::Confidence;
 use crate::limit;
 use crate::rules::application::line_rate;
 use crate::rules::qdisc::sets_rate_of;
-use crate::ruling::{NoMatch, Ruling, clear, matched, require, unknown};
+use crate::ruling::{NoMatch, Ruling, clear, matched, require};
 use crate::scope::{Facts, Run, Scope};
 
 pub(super) fn path_09(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
@@ -36,12 +36,7 @@ pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
 
     for host in &scope.hosts {
         let there = run.at(*host);
-        let Some(nic) = there.nic() else {
-            return unknown(
-                "route.peer.dev",
-                "which interface the test used is not known",
-            );
-        };
+        let nic = there.used_nic()?;
         require(
             !sets_rate_of(&nic, &there)?,
             "a shaper of these hosts sets the rate (QD-01)",
