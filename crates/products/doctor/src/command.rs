@@ -6,6 +6,9 @@
 
 use std::fmt::Display;
 
+/// A command and the one that restores the former state.
+pub(crate) type Change = (Command, Command);
+
 /// A line for a shell: words of ours, and tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Command(String);

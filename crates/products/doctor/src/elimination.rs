@@ -2,20 +2,15 @@
 //! two hosts that was at its limit, and to the path between them when neither host was. Of a UDP
 //! test, to the place that lost most datagrams.
 
-use linerate_model::placement::cpu_list;
+mod end;
 
-use crate::arithmetic::to_f64;
 use crate::limit;
-use crate::period::TICKS_PER_SECOND;
-use crate::scope::{Facts, Host, Run, Scope};
+use crate::scope::{Facts, Run, Scope};
+use end::End;
 
-/// A thread that runs for this share of the time has no time left.
-const THREAD_FULL: f64 = 0.9;
 /// A thread that waits for a CPU for this share of the time lacks CPU time, also where the CPUs
 /// have idle time.
 const WAIT_MIN: f64 = 0.1;
-/// CPUs that are idle for less than this are full.
-const IDLE_MIN: f64 = 0.05;
 /// A test that needs less CPU time than this, CPUs, gets it from a scheduler that is fair, also
 /// where the CPUs are full.
 const CPU_NEED_MIN: f64 = 0.15;
@@ -38,141 +33,8 @@ const HOST_BUSY: f64 = 0.5;
 /// Part of a target rate that a slice of a paced test moves at least: a second begins and ends
 /// within a burst.
 const NEARLY_TARGET: f64 = 0.9;
-/// Share of a slice in which a quota stopped the process.
-const THROTTLED_MIN: f64 = 0.1;
 /// Packets that a firewall must drop in a slice to be what a test waits for.
 const FILTERED_MIN: f64 = 10.0;
-
-/// One end of a direction in a slice. What was not measured is absent.
-#[derive(Debug, Clone, Copy)]
-struct End<'a> {
-    host: Host<'a>,
-    /// Time of its busiest thread, of one CPU.
-    thread: Option<f64>,
-    /// The CPU time of its busiest thread, or of the program, is known.
-    is_cpu_known: bool,
-    /// Share of the time that one of its threads waited for a CPU.
-    wait: f64,
-}
-
-impl<'a> End<'a> {
-    fn new(scope: &Scope<'a>, run: &Run<'a>, part: &str) -> Option<Self> {
-        let plays = |host: &&Host<'a>| {
-            host.runs()
-                .any(|own| own.index == run.index && own.part() == Some(part))
-        };
-        let host = *scope.hosts.iter().find(plays)?;
-        let share = |figure: &str| {
-            host.number(&run.key(&format!("{part}_thread_{figure}")))
-                .ok()
-                .map(|share| share.value)
-        };
-        let thread = share("cpu");
-        let is_cpu_known = thread.is_some() || run.number(&format!("{part}_process_cpu")).is_ok();
-
-        Some(Self {
-            host,
-            thread,
-            is_cpu_known,
-            wait: share("wait").unwrap_or(0.0),
-        })
-    }
-
-    fn is_thread_full(&self) -> bool {
-        self.thread.is_some_and(|share| share >= THREAD_FULL)
-    }
-
-    /// True if no CPU that its threads may use has idle time.
-    fn are_cpus_full(&self) -> bool {
-        let loads = self.host.cpu_loads().unwrap_or_default();
-        let usable: Vec<_> = loads.iter().filter(|load| self.may_use(load.cpu)).collect();
-        !usable.is_empty()
-            && usable.iter().map(|load| 1.0 - load.busy).sum::<f64>()
-                < IDLE_MIN * to_f64(usable.len() as u64)
-    }
-
-    fn may_use(&self, cpu: u32) -> bool {
-        let pinned = self.host.runs().find_map(|run| {
-            let fact = if run.is_client() {
-                "client_cpus"
-            } else {
-                "server_cpus"
-            };
-            run.text(fact).ok().map(|list| list.value)
-        });
-        pinned.is_none_or(|list| cpu_list(list).contains(&cpu))
-    }
-
-    /// CPU time of this process over the slice, in CPUs.
-    fn own_cpus(&self) -> Option<f64> {
-        let seconds = self.host.period?.seconds;
-        Some(self.host.delta("self.ticks").ok()? / TICKS_PER_SECOND / seconds)
-    }
-
-    /// CPU time of all programs over the slice on the CPUs this end may use, in CPUs.
-    fn programs_cpus(&self) -> f64 {
-        let loads = self.host.cpu_loads().unwrap_or_default();
-        loads
-            .iter()
-            .filter(|load| self.may_use(load.cpu))
-            // proc(5): softirq and steal are times of their own and not those of programs.
-            .map(|load| load.busy - load.softirq - load.steal)
-            .sum()
-    }
-
-    /// True if both may use a CPU of this host.
-    fn shares_cpus(&self, other: &End<'_>) -> bool {
-        let loads = self.host.cpu_loads().unwrap_or_default();
-        loads
-            .iter()
-            .any(|load| self.may_use(load.cpu) && other.may_use(load.cpu))
-    }
-
-    /// CPUs that the hypervisor gave to others.
-    fn stolen_cpus(&self) -> f64 {
-        let loads = self.host.cpu_loads().unwrap_or_default();
-        loads
-            .iter()
-            .filter(|load| self.may_use(load.cpu))
-            .map(|load| load.steal)
-            .sum()
-    }
-
-    fn softirq(&self) -> f64 {
-        self.host
-            .cpu_loads()
-            .unwrap_or_default()
-            .iter()
-            .map(|load| load.softirq)
-            .fold(0.0, f64::max)
-    }
-
-    /// True if everything was measured that could limit a test in this host.
-    fn is_measured(&self) -> bool {
-        // Without a quota `cpu.max` begins with `max` (cgroup-v2), and nothing can throttle.
-        let is_unlimited = || {
-            self.host
-                .text("cgroup.cpu.max")
-                .is_ok_and(|quota| quota.value.starts_with("max"))
-        };
-        let is_quota_known = self.host.delta("cgroup.throttled_ns").is_ok() || is_unlimited();
-        let is_firewall_known = self.host.delta("firewall.drops").is_ok();
-
-        self.is_cpu_known && self.host.cpu_loads().is_ok() && is_quota_known && is_firewall_known
-    }
-
-    fn is_throttled(&self) -> bool {
-        let seconds = self.host.period.map_or(1.0, |period| period.seconds);
-        self.host
-            .delta("cgroup.throttled_ns")
-            .is_ok_and(|ns| ns / 1e9 >= THROTTLED_MIN * seconds)
-    }
-
-    /// Packets that this host's own firewall dropped.
-    fn filtered(&self) -> f64 {
-        self.host.delta("firewall.drops").unwrap_or(0.0)
-    }
-}
 
 /// True if both ends were measured for everything that is eliminated in favour of a limit.
 /// Otherwise no limit is certain.

@@ -1,6 +1,8 @@
 //! A test observed by both ends: what one end sends to the other, and the diagnosis of both
 //! observations together.
 
+mod loss;
+
 use std::collections::BTreeMap;
 
 use linerate_model::finding::{Diagnosis, LossSplit};
@@ -8,16 +10,13 @@ use linerate_model::printable::acts;
 use linerate_model::snapshot::{Snapshot, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::arithmetic::to_f64;
-use crate::classes::Class;
-use crate::derive::derive;
-use crate::judge::{diagnose_with, scope};
+use crate::judge::diagnose_with;
 use crate::observed::Observed;
 use crate::period::Period;
 use crate::runs;
-use crate::scope::{Facts, Host};
 use crate::slices::slices;
 use crate::timeline::{RunFacts, TestInterval, insert};
+use loss::loss;
 
 /// Observation of a test by one end. Sent as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -324,148 +323,6 @@ fn black_hole(snapshot: &mut Snapshot, facts: &BTreeMap<String, Value>) {
     }
 }
 
-/// Where the datagrams of a test were lost: the number of the run and its parts.
-fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(usize, LossSplit)> {
-    let snapshots: Vec<Snapshot> = observed
-        .iter()
-        .map(|one| derive(one.snapshot.clone()))
-        .collect();
-    let periods: Vec<Option<&Period>> = observed.iter().map(|one| one.period.as_ref()).collect();
-    let scope = scope(&snapshots, &periods);
-    let mut splits = Vec::new();
-
-    let directions = runs
-        .iter()
-        .zip([true, false])
-        .filter_map(|(run, sender_first)| Some((run.as_ref()?, sender_first)));
-    for (index, (run, sender_first)) in directions.enumerate() {
-        let number = |name: &str| run.get(name)?.number();
-        let Some(lost) = number("lost_packets") else {
-            continue;
-        };
-        let (client, server) = (scope.hosts.first(), scope.hosts.get(1));
-        let (sender, receiver) = if sender_first {
-            (client, server)
-        } else {
-            (server, client)
-        };
-
-        let mut loss = LossSplit::default();
-        loss.label = run
-            .get("label")
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        loss.lost = whole(lost);
-        loss.sender = sender.and_then(|host| sender_drops(host, number("sent_packets")));
-        loss.nic = receiver.and_then(nic_drops);
-        loss.backlog = receiver.and_then(|host| growth(host, &["softnet.dropped"]));
-        loss.firewall = receiver.and_then(|host| firewall_drops(host, number("block_len_bytes")));
-        loss.socket = receiver.and_then(socket_drops);
-
-        let split = split_loss(loss);
-        splits.push((index, split));
-    }
-
-    splits
-}
-
-/// Completes the parts of the lost datagrams, what sender and receiver disagree on; they are
-/// counters over the same period.
-///
-/// `None` is a counter that was not read; its share is then attributed to the network, from which
-/// it cannot be distinguished. Counters of a whole host may include other traffic, so no part
-/// exceeds what is left.
-fn split_loss(mut split: LossSplit) -> LossSplit {
-    split.network = split.lost;
-    let LossSplit {
-        socket,
-        firewall,
-        backlog,
-        nic,
-        sender,
-        network,
-        ..
-    } = &mut split;
-    for part in [socket, firewall, backlog, nic, sender]
-        .into_iter()
-        .flatten()
-    {
-        *part = (*part).min(*network);
-        *network -= *part;
-    }
-
-    split
-}
-
-fn whole(number: f64) -> u64 {
-    // A float cast saturates.
-    number.max(0.0) as u64
-}
-
-/// Growth of the first counters that were read.
-fn growth(host: &Host<'_>, keys: &[&str]) -> Option<u64> {
-    host.period?;
-    host.growth_of(keys).ok().map(|growth| growth.value)
-}
-
-/// Datagrams that the firewall dropped. The kernel may have joined several to one packet, which has
-/// one header.
-fn firewall_drops(host: &Host<'_>, payload_bytes: Option<f64>) -> Option<u64> {
-    const HEADER_BYTES: f64 = 28.0;
-    let packets = growth(host, &["firewall.drops"])?;
-    let bytes = growth(host, &["firewall.drop_bytes"]).unwrap_or(0);
-    let payload = to_f64(bytes) - HEADER_BYTES * to_f64(packets);
-    Some(packets.max(payload_bytes.map_or(0, |each| whole(payload / each))))
-}
-
-/// Drops of all sockets, because those of a socket are last read before it is closed; none where no
-/// socket of the test dropped.
-fn socket_drops(host: &Host<'_>) -> Option<u64> {
-    let own = host.own_socket_drops().filter(|drops| *drops == 0);
-    own.or_else(|| {
-        growth(
-            host,
-            &["net.snmp.Udp.RcvbufErrors", "net.snmp6.Udp6RcvbufErrors"],
-        )
-    })
-}
-
-fn nic_drops(host: &Host<'_>) -> Option<u64> {
-    host.period?;
-    let drops: Vec<u64> = host
-        .nics()
-        .filter_map(|nic| nic.class_growth(Class::RxRingFull).ok())
-        .map(|growth| growth.value)
-        .collect();
-    (!drops.is_empty()).then(|| drops.iter().sum())
-}
-
-/// Datagrams the sender's own socket or queueing discipline refused. The kernel counts packets,
-/// each of which may be several datagrams that it cuts later, and a packet that the discipline
-/// dropped at the socket as well.
-fn sender_drops(host: &Host<'_>, datagrams: Option<f64>) -> Option<u64> {
-    let socket = growth(
-        host,
-        &["net.snmp.Udp.SndbufErrors", "net.snmp6.Udp6SndbufErrors"],
-    );
-    let queues = host
-        .nics()
-        .filter_map(|nic| growth(host, &[&nic.key("qdisc.root.drops")]));
-    let dropped = socket.max(queues.reduce(u64::saturating_add))?;
-
-    let sent = growth(
-        host,
-        &["net.snmp.Udp.OutDatagrams", "net.snmp6.Udp6OutDatagrams"],
-    )
-    .unwrap_or(0);
-    let packets = to_f64(sent.saturating_add(socket.unwrap_or(0)));
-    let joined = datagrams
-        .filter(|_| packets > 0.0)
-        .map_or(1.0, |datagrams| (datagrams / packets).max(1.0));
-
-    Some(whole(to_f64(dropped) * joined))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -737,31 +594,6 @@ mod tests {
             sentence,
             "the test moved no data, and no cause was found among what could be checked"
         );
-    }
-
-    #[test]
-    fn every_lost_datagram_is_counted_once() {
-        let parts = |lost, sender, nic, socket| {
-            let mut loss = LossSplit::default();
-            loss.lost = lost;
-            loss.sender = sender;
-            loss.nic = nic;
-            loss.socket = socket;
-
-            let split = split_loss(loss);
-            (split.sender, split.nic, split.socket, split.network)
-        };
-        assert_eq!(
-            parts(1000, Some(10), Some(200), Some(600)),
-            (Some(10), Some(200), Some(600), 190)
-        );
-
-        // Drops of other traffic do not count.
-        assert_eq!(
-            parts(100, None, Some(5000), Some(60)),
-            (None, Some(40), Some(60), 0)
-        );
-        assert_eq!(parts(7, None, None, None), (None, None, None, 7));
     }
 
     /// Intervals of one second each with what was received in them.

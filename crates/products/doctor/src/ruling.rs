@@ -2,8 +2,7 @@
 
 use linerate_model::finding::{Confidence, Evidence, Inapplicable, Severity};
 
-use crate::command::{Command, is_token};
-use crate::setting::Change;
+use crate::command::{Change, Command, is_token};
 
 /// Outcome of a rule: it fires, or it does not for a reason.
 pub(crate) type Ruling = Result<Match, NoMatch>;

@@ -4,12 +4,9 @@
 
 use linerate_model::snapshot::Value;
 
-use crate::command::{Command, assignment, command, token_or};
+use crate::command::{Change, Command, assignment, command, token_or};
 use crate::ruling::Match;
 use crate::scope::{Facts, Host, Nic};
-
-/// A command and the one that restores the former state.
-pub(crate) type Change = (Command, Command);
 
 /// The advice in place of a command in which a value of others is no token.
 pub(crate) const NO_COMMAND: &str =

@@ -1,12 +1,10 @@
 //! The timeline of a test at one end: events become the facts of a run (see [`crate::runs`]).
 
 mod direction;
-
-use std::collections::BTreeMap;
+mod run_facts;
 
 use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::interval::StreamInterval;
-use linerate_model::snapshot::Value;
 use linerate_model::summary::{EndpointTotals, StreamSummary};
 use linerate_model::units::{ns_to_s, rate_bps};
 use linerate_model::{
@@ -15,10 +13,8 @@ use linerate_model::{
 
 use direction::DirectionStats;
 pub use direction::TestInterval;
-pub(crate) use direction::{added_up, median, shares, spread};
-
-/// Facts of one run under their names without `run.N.`.
-pub type RunFacts = BTreeMap<String, Value>;
+pub use run_facts::RunFacts;
+pub(crate) use run_facts::{added_up, insert, median, shares, spread};
 
 /// Follows the events of one test.
 #[derive(Debug, Default)]
@@ -296,13 +292,6 @@ fn retransmissions(
             "rtt_inflation",
             Some(f64::from(mean) / f64::from(least)),
         );
-    }
-}
-
-/// Adds a fact that is known.
-pub(crate) fn insert(facts: &mut RunFacts, name: &str, value: Option<impl Into<Value>>) {
-    if let Some(value) = value {
-        facts.insert(name.to_owned(), value.into());
     }
 }
 

@@ -3,17 +3,16 @@
 use linerate_model::interval::{TcpInterval, TcpLimits};
 use linerate_model::measure;
 use linerate_model::path::{
-    Delay, EcnTreatment, IdleDelays, LoadPhase, LoadSample, PathDirection, PathReport, PhaseKind,
-    SizeResult, SizeSignal, StreamTotals,
+    Delay, IdleDelays, LoadPhase, LoadSample, PathDirection, PathReport, PhaseKind, StreamTotals,
 };
-use linerate_model::snapshot::{Snapshot, Value};
+use linerate_model::snapshot::Value;
 use linerate_model::units::{ns_to_s, rate_bps};
 
+use super::packets::direction_name;
 use crate::arithmetic::to_f64;
 use crate::period::{Period, STEPS_MAX, TICKS_PER_SECOND};
 use crate::timeline::{RunFacts, TestInterval, added_up, insert, median, shares, spread};
 
-const SRC: &str = "test";
 /// The name of a ceiling that is `--rate`.
 const BY_USER: &str = "rate";
 
@@ -59,79 +58,6 @@ pub fn path_runs(report: &PathReport) -> Vec<PathRun> {
         }
     })
     .collect()
-}
-
-/// Records what became of packets on the way. `sends` is the direction in which this host sends.
-pub fn record_path(report: &PathReport, sends: PathDirection, snapshot: &mut Snapshot) {
-    let mtu = |size: Option<SizeResult>| size.map(|size| i64::from(size.mtu));
-    snapshot.set_known_in("path.forward_mtu", mtu(report.size.up), "bytes", SRC);
-    snapshot.set_known_in("path.reverse_mtu", mtu(report.size.down), "bytes", SRC);
-
-    let own = if sends == PathDirection::Up {
-        report.size.up
-    } else {
-        report.size.down
-    };
-    if let Some(size) = own {
-        snapshot.set("path.small_passes", true, SRC);
-        let is_limited_by_path = matches!(size.how, SizeSignal::Reported | SizeSignal::BlackHole);
-        snapshot.set("path.large_passes", !is_limited_by_path, SRC);
-        snapshot.set("path.told_mtu", size.how == SizeSignal::Reported, SRC);
-    }
-
-    let Some(marks) = &report.marks else { return };
-    let ecn = marks
-        .ecn
-        .iter()
-        .map(|(direction, treatment)| (*direction, treatment_name(*treatment).to_owned()));
-
-    let dscp = marks.dscp.iter().map(|(direction, sent, received)| {
-        let text = if sent == received {
-            KEPT.to_owned()
-        } else {
-            format!("{sent} changed to {received}")
-        };
-        (*direction, text)
-    });
-    snapshot.set_known("path.ecn", by_direction(ecn), SRC);
-    snapshot.set_known("path.dscp", by_direction(dscp), SRC);
-}
-
-const KEPT: &str = "kept";
-
-fn treatment_name(treatment: EcnTreatment) -> &'static str {
-    match treatment {
-        EcnTreatment::Kept => KEPT,
-        EcnTreatment::Cleared => "cleared",
-        EcnTreatment::Changed => "changed",
-    }
-}
-
-/// `kept`, or `up 46 changed to 0, down kept`; `None` without any.
-fn by_direction(marks: impl Iterator<Item = (PathDirection, String)>) -> Option<String> {
-    /// Code points that a text lists.
-    const LISTED_MAX: usize = 8;
-
-    let marks: Vec<_> = marks.collect();
-    if marks.iter().all(|(_, text)| text == KEPT) {
-        return (!marks.is_empty()).then(|| KEPT.to_owned());
-    }
-
-    let mut words: Vec<String> = marks
-        .iter()
-        .map(|(direction, text)| format!("{} {text}", direction_name(*direction)))
-        .collect();
-    words.dedup();
-    words.truncate(LISTED_MAX);
-
-    Some(words.join(", "))
-}
-
-fn direction_name(direction: PathDirection) -> &'static str {
-    match direction {
-        PathDirection::Up => "up",
-        PathDirection::Down => "down",
-    }
 }
 
 fn run_facts(
@@ -579,19 +505,5 @@ mod tests {
             "one stream did not report it"
         );
         assert_eq!(sender_facts(&[], up, 1), RunFacts::new());
-    }
-
-    #[test]
-    fn marks_are_named_by_direction_where_they_are_not_kept() {
-        let named = |marks: &[(PathDirection, &str)]| {
-            by_direction(marks.iter().map(|(way, text)| (*way, (*text).to_owned())))
-        };
-        let (up, down) = (PathDirection::Up, PathDirection::Down);
-        assert_eq!(named(&[]), None);
-        assert_eq!(named(&[(up, KEPT), (down, KEPT)]).as_deref(), Some("kept"));
-        assert_eq!(
-            named(&[(up, "cleared"), (down, KEPT)]).as_deref(),
-            Some("up cleared, down kept")
-        );
     }
 }

@@ -7,6 +7,7 @@
 mod conclusion;
 mod facts;
 mod merge;
+mod packets;
 
 use linerate_model::finding::Diagnosis;
 use linerate_model::path::{EndpointPhase, PathDirection, PathReport, PhaseKind};
@@ -18,7 +19,8 @@ use crate::observed::Observed;
 use crate::runs;
 use facts::busiest_thread;
 
-pub use facts::{PathRun, path_runs, record_path, sender_facts};
+pub use facts::{PathRun, path_runs, sender_facts};
+pub use packets::record_path;
 
 /// Observations during one load phase beside the report.
 #[derive(Debug)]

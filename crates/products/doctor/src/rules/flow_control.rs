@@ -3,13 +3,13 @@
 use linerate_model::finding::Severity;
 use linerate_model::snapshot::Value;
 
-use super::link::losses_behind_step;
+use super::speed_step::losses_behind_step;
 use crate::arithmetic::tcp_ceiling;
 use crate::classes::Class;
+use crate::command::Change;
 use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Facts, Host, Nic, Scope};
-use crate::setting::Change;
 
 pub(super) const RULES: &[RuleRow] = &[
     ("PAU-01", Judge::Nic(pau_01)),

@@ -2,11 +2,10 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use crate::command::Command;
+use crate::command::{Change, Command};
 use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Match, NoMatch, Ruling, clear, matched, require, unknown};
 use crate::scope::{Facts, Host, Nic, Reading, Run};
-use crate::setting::Change;
 
 pub(super) const RULES: &[RuleRow] = &[
     ("LAT-01", Judge::Run(lat_01)),

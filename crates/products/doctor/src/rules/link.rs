@@ -2,18 +2,17 @@
 
 use linerate_model::finding::Confidence;
 
-use crate::arithmetic::{tcp_ceiling, to_f64};
+use crate::arithmetic::to_f64;
 use crate::classes::Class;
-use crate::command::command;
+use crate::command::{Change, command};
 use crate::rule::{Judge, RuleRow};
-use crate::ruling::{Match, NoMatch, Ruling, Suspect, clear, matched, require, unknown};
+use crate::ruling::{Match, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Facts, Growth, Host, Nic, Reading, Run, Scope};
-use crate::setting::Change;
 
 pub(super) const RULES: &[RuleRow] = &[
     ("LNK-01", Judge::Scope(lnk_01_everywhere)),
     ("LNK-02", Judge::Nic(lnk_02)),
-    ("LNK-03", Judge::Nic(lnk_03)),
+    ("LNK-03", Judge::Nic(super::speed_step::lnk_03)),
     ("LNK-04", Judge::Nic(lnk_04)),
     ("LNK-05", Judge::Nic(lnk_05)),
     ("LNK-06", Judge::Nic(lnk_06)),
@@ -165,155 +164,6 @@ fn negotiation(nic: &Nic<'_>) -> Option<Change> {
 
     let undo = command(BY_HAND, &[&nic.name, &speed.value, &duplex.value])?;
     Some((command("ethtool -s {} autoneg on", &[&nic.name])?, undo))
-}
-
-fn lnk_03(nic: &Nic<'_>) -> Ruling {
-    let (losses, ours) = losses_behind_step(nic)?;
-    let sender = nic.peer();
-    let (host, device) = sender
-        .as_ref()
-        .map_or(("the sender", "SENDER_DEVICE"), |peer| {
-            (peer.host.name(), peer.word())
-        });
-
-    let parameters = pace_parameters(ours);
-    Ok(losses
-        .on(host)
-        .change_or(
-            sender.and_then(|peer| peer.replace_root("tbf", &parameters)),
-            pace_command(device, ours),
-        )
-        .advice(format!(
-            "run the command on {host}; keep the rate below what the slower wire carries"
-        ))
-        .persist(format!(
-            "repeat the command from the network configuration of {host}"
-        )))
-}
-
-/// Loss of the slower end of a wire or path because its peer sends faster, as evidence, and the
-/// speed of that end in Mbit/s.
-pub(super) fn losses_behind_step(nic: &Nic<'_>) -> Result<(Match, f64), NoMatch> {
-    nic.wired()?;
-    let drops = nic.class_growth(Class::RxRingFull);
-    let lossy = drops.as_ref().is_ok_and(|drops| drops.value > 0);
-
-    // Seen from the receiver: its own ring overflows while the sender's link is faster.
-    let (ours, peers) = step_to_peer(nic).suspect(if lossy {
-        "the receive ring overflows although the link carries no more than its own speed: a \
-             faster sender would explain it"
-            .to_owned()
-    } else {
-        "only one end of the wire is known".to_owned()
-    })?;
-    require(
-        peers > ours,
-        format!("no step: {ours} Mbit/s here, {peers} Mbit/s there"),
-    )?;
-    let step = matched()
-        .read(&ours, "the slower end")
-        .read(&peers, "the faster end");
-    let losses = match (slow_towards(nic, ours.value), drops) {
-        (Ok(tests), _) => step.because_all(tests.evidence),
-        (Err(_), Ok(drops)) => {
-            drops.or_clear("drops behind the step")?;
-            step.grew(&drops)
-        }
-        (Err(reason), Err(_)) => return Err(reason),
-    };
-
-    Ok((losses, ours.value))
-}
-
-/// Tests of both directions: towards this end slow and with retransmissions, away from it near line
-/// rate.
-fn slow_towards(nic: &Nic<'_>, mbps: f64) -> Ruling {
-    let other = nic.host.other.map(|snapshot| Host {
-        snapshot,
-        period: None,
-        other: Some(nic.host.snapshot),
-    });
-    let tests = |receives: bool| {
-        let here = nic
-            .host
-            .runs()
-            .filter(move |run| receives_in(run) == Some(receives));
-        let there = other.into_iter().flat_map(|host| host.runs());
-        here.chain(there.filter(move |run| receives_in(run) == Some(!receives)))
-            .filter(|run| !run.is_udp())
-    };
-
-    let ceiling = 0.9 * tcp_ceiling(mbps * 1e6, nic.mtu());
-    let Some((inbound, retransmits)) = tests(true)
-        .find_map(|run| Some((run.goodput_bps().ok()?, run.number("retransmits").ok()?)))
-    else {
-        return unknown(
-            "run.*.retransmits",
-            "needs a TCP test towards the slower end",
-        );
-    };
-
-    let Some(outbound) = tests(false).find_map(|run| run.goodput_bps().ok()) else {
-        return unknown("run.*.reverse", "needs a TCP test in each direction");
-    };
-    require(
-        inbound < ceiling && retransmits > 0.0,
-        format!(
-            "{:.0} Mbit/s towards the slower end, {retransmits} retransmissions",
-            inbound.value / 1e6
-        ),
-    )?;
-    // Behind a step in speed the other direction loses nothing, unlike on a damaged link.
-    require(
-        outbound >= ceiling,
-        format!("{:.0} Mbit/s in the other direction", outbound.value / 1e6),
-    )?;
-
-    Ok(matched()
-        .read(
-            &inbound,
-            format!(
-                "towards the slower end: at least {:.0} Mbit/s",
-                ceiling / 1e6
-            ),
-        )
-        .read(&retransmits, "none on a path without losses")
-        .read(&outbound, "the other direction is near line rate"))
-}
-
-/// True if the host of a run received in it. The output of a server names no direction.
-fn receives_in(run: &Run<'_>) -> Option<bool> {
-    match run.part() {
-        Some(part) => Some(part == "receiver"),
-        None => run
-            .flag("reverse")
-            .ok()
-            .map(|reverse| reverse != run.is("server")),
-    }
-}
-
-/// Speeds of this end and of the other.
-fn step_to_peer(nic: &Nic<'_>) -> Result<(Reading<f64>, Reading<f64>), NoMatch> {
-    let peers = nic.peer_number("link.speed_mbps")?;
-    Ok((
-        nic.speed_mbps()
-            .or_else(|_| nic.number("link.max_speed_mbps"))?,
-        peers,
-    ))
-}
-
-/// Shapes a sender to what a slower link carries. A tbf counts 14 bytes per packet and the wire 38,
-/// so the rate stays at 0.95 of the link's.
-pub(super) fn pace_command(device: &str, slow_mbps: f64) -> String {
-    format!(
-        "tc qdisc replace dev {device} root tbf {}",
-        pace_parameters(slow_mbps)
-    )
-}
-
-fn pace_parameters(slow_mbps: f64) -> String {
-    // At the full rate tbf lets 956 Mbit/s of payload through, where 1 GbE carries 941.
-    format!("rate {:.0}mbit burst 64kb latency 50ms", slow_mbps * 0.95)
 }
 
 fn lnk_04(nic: &Nic<'_>) -> Ruling {
@@ -544,7 +394,7 @@ fn air_rate(nic: &Nic<'_>) -> Option<(Reading<f64>, Reading<f64>)> {
         .host
         .runs()
         .find(|run| run.nic().is_some_and(|used| used.name == nic.name))?;
-    let rate = if receives_in(&run)? {
+    let rate = if run.receives()? {
         nic.number("wifi.rx_mbps")
     } else {
         nic.number("wifi.tx_mbps")

@@ -20,6 +20,7 @@ pub(crate) mod preflight;
 mod qdisc;
 mod queues;
 mod remedies;
+mod speed_step;
 pub(crate) mod sweep;
 mod virtualisation;
 mod window;

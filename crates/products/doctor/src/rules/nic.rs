@@ -3,14 +3,13 @@
 use linerate_model::finding::{Inapplicable, Severity};
 use linerate_model::snapshot::Source;
 
-use super::link::pace_command;
+use super::remedies::pace_command;
 use crate::arithmetic::{ring_time_us, to_f64};
 use crate::classes::Class;
-use crate::command::command;
+use crate::command::{Change, command};
 use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Ruling, inapplicable, matched, require};
 use crate::scope::{Facts, Nic, Reading};
-use crate::setting::Change;
 
 pub(super) const RULES: &[RuleRow] = &[
     ("NIC-01", Judge::Nic(nic_01)),

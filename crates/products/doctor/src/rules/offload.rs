@@ -4,12 +4,11 @@ use linerate_model::finding::Confidence;
 use linerate_model::snapshot::Source;
 
 use super::cpu::thread_or_cpu_load;
-use crate::command::command;
+use crate::command::{Change, command};
 use crate::limit;
 use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Match, NoMatch, Ruling, Suspect, matched, require};
 use crate::scope::{Facts, Nic};
-use crate::setting::Change;
 
 pub(super) const RULES: &[RuleRow] = &[
     ("OFF-01", Judge::Nic(off_01)),

@@ -2,11 +2,10 @@
 
 use linerate_model::finding::{Confidence, Inapplicable, Severity};
 
-use crate::command::{Command, command, token_or};
+use crate::command::{Change, Command, command, token_or};
 use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Match, Ruling, Suspect, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Facts, Host, Nic, Reading, Run, Scope};
-use crate::setting::Change;
 
 pub(super) const RULES: &[RuleRow] = &[
     ("PATH-04", Judge::Host(path_04)),

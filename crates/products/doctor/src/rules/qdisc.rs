@@ -4,12 +4,11 @@ use linerate_model::finding::Severity;
 
 use super::measurement::version_number;
 use crate::arithmetic::{shaper_payload, to_f64};
-use crate::command::command;
+use crate::command::{Change, command};
 use crate::limit::CONFIGURED_RATE;
 use crate::rule::{Judge, RuleRow};
 use crate::ruling::{NoMatch, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Facts, Nic, Qdisc, Run};
-use crate::setting::Change;
 
 pub(super) const RULES: &[RuleRow] = &[
     ("QD-01", Judge::Nic(qd_01)),

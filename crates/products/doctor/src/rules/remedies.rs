@@ -43,3 +43,17 @@ impl Match {
 pub(super) fn advise(text: impl Into<String>) -> impl FnOnce(Match) -> Match {
     move |found| found.advice(text)
 }
+
+/// Shapes a sender to what a slower link carries. A tbf counts 14 bytes per packet and the wire 38,
+/// so the rate stays at 0.95 of the link's.
+pub(super) fn pace_command(device: &str, slow_mbps: f64) -> String {
+    format!(
+        "tc qdisc replace dev {device} root tbf {}",
+        pace_parameters(slow_mbps)
+    )
+}
+
+pub(super) fn pace_parameters(slow_mbps: f64) -> String {
+    // At the full rate tbf lets 956 Mbit/s of payload through, where 1 GbE carries 941.
+    format!("rate {:.0}mbit burst 64kb latency 50ms", slow_mbps * 0.95)
+}

@@ -3,8 +3,8 @@
 
 mod command;
 mod journal;
+mod settings;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use linerate_document::progress::Progress;
 use linerate_host::connect_advice::{TEST_SERVER, connect_failure};
-use linerate_host::{Request, collect};
 use linerate_iperf3::wire::ErrorCode;
 use linerate_model::finding::{Diagnosis, Finding};
 use linerate_model::numbers::clock;
@@ -26,8 +25,9 @@ use linerate_sys::{privileges, process};
 use super::diagnosed_client::diagnosed;
 use super::query::{address, at, check_rule};
 use crate::proof::{Effect, PROOF_SCHEMA, Proof, ProofPlan};
-use command::{permitted, run};
-use journal::{Journal, Record};
+use command::permitted;
+use journal::Journal;
+use settings::{Settings, record};
 
 /// A fix to prove.
 #[derive(Debug, Clone)]
@@ -140,7 +140,7 @@ pub fn prove(
         spec,
         signals,
     )?;
-    let record = record(spec, &finding, boot_id)?;
+    let record = record(address(&spec.server)?, &finding, boot_id);
     let mut settings = Settings {
         journal: &mut journal,
         record,
@@ -358,94 +358,6 @@ fn confirm(question: &str, spec: &ProofSpec, signals: &Signals) -> Result<(), Er
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
         _ => Err(Error::failed("nothing was changed")),
-    }
-}
-
-/// The present state, and the commands that restore it.
-fn record(spec: &ProofSpec, finding: &Finding, boot_id: String) -> Result<Record, Error> {
-    let request = Request {
-        peer: Some(address(&spec.server)?),
-        ..Request::default()
-    };
-    let route = collect(&request);
-    let interface = route.text("route.peer.dev").unwrap_or_default().to_owned();
-
-    Ok(Record {
-        boot_id,
-        undo: finding.undo.clone(),
-        settings: settings_of(&interface),
-        interface,
-    })
-}
-
-/// Settings of this host that commands of findings change, by the keys of their facts.
-fn settings_of(interface: &str) -> BTreeMap<String, String> {
-    let request = Request {
-        interfaces: vec![interface.to_owned()],
-        ..Request::default()
-    };
-    let nic = format!("nic.{interface}.");
-    let is_setting = |key: &str| match key.strip_prefix(&nic) {
-        Some(fact) => {
-            ["net.", "feat.", "qdisc.", "coal."]
-                .iter()
-                .any(|group| fact.starts_with(group))
-                // The length of a queue is no setting and differs at every reading.
-                && !fact.ends_with("backlog")
-        }
-        None => key.starts_with("sysctl."),
-    };
-
-    let snapshot = collect(&request);
-    let keys = snapshot.facts.keys().filter(|key| is_setting(key));
-    keys.filter_map(|key| Some((key.clone(), snapshot.value(key)?.to_string())))
-        .collect()
-}
-
-/// Settings of this host, which are those of a fix or the former ones.
-struct Settings<'a> {
-    journal: &'a mut Journal,
-    record: Record,
-    are_changed: bool,
-}
-
-impl Settings<'_> {
-    /// Runs the commands of a fix.
-    fn apply(&mut self, commands: &[String]) -> Result<(), Error> {
-        // After SIGKILL the next `--prove` restores the settings from it.
-        self.journal.write(&self.record)?;
-        // Before the first command: one that fails may have changed a part.
-        self.are_changed = true;
-        commands
-            .iter()
-            .try_for_each(|line| run(line))
-            .map_err(Error::failed)
-    }
-
-    /// Restores the former settings, if they are not in force. A command that fails is no error
-    /// where they are in force nevertheless.
-    fn restore(&mut self) -> Result<(), Error> {
-        if !self.are_changed {
-            return Ok(());
-        }
-
-        let failures: Vec<String> = self
-            .record
-            .undo
-            .iter()
-            .filter_map(|line| run(line).err())
-            .collect();
-        if !failures.is_empty() && settings_of(&self.record.interface) != self.record.settings {
-            return Err(Error::failed(format!(
-                "the former settings are not restored: {}; the next --prove tries again, or remove \
-                 {}",
-                failures.join("; "),
-                self.journal.path.display()
-            )));
-        }
-
-        self.are_changed = false;
-        self.journal.clear()
     }
 }
 

@@ -5,9 +5,9 @@ mod nic;
 mod reading;
 mod run;
 
-pub(crate) use host::{CpuLoad, Host};
+pub(crate) use host::{CpuLoad, Facts, Host};
 pub(crate) use nic::{Nic, Qdisc};
-pub(crate) use reading::{Facts, Growth, Reading};
+pub(crate) use reading::{Growth, Reading};
 pub(crate) use run::{QUEUE_INFLATION_MIN, QUEUE_RTT_MIN_US, Run};
 
 /// All hosts of a diagnosis.

@@ -4,8 +4,8 @@ use linerate_model::finding::Inapplicable;
 use linerate_model::network::is_software_kind;
 use linerate_model::snapshot::{Absence, Fact, Quality, Value};
 
-use super::host::Host;
-use super::reading::{Facts, Growth, Reading};
+use super::host::{Facts, Host};
+use super::reading::{Growth, Reading};
 use crate::classes::{Class, classify};
 use crate::ruling::{NoMatch, inapplicable, unknown};
 

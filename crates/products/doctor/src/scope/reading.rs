@@ -3,14 +3,12 @@
 use std::cmp::Ordering;
 use std::fmt::{self, Display, Formatter};
 
-use linerate_model::finding::{Confidence, Evidence, Inapplicable};
-use linerate_model::snapshot::{Absence, Fact, Source, Value};
-use linerate_model::stored_name;
+use linerate_model::finding::{Confidence, Evidence};
+use linerate_model::snapshot::Value;
 
-use super::host::Host;
 use crate::arithmetic::to_f64;
 use crate::period::{Delta, Period};
-use crate::ruling::{Match, NoMatch, Suspect, inapplicable, require, unknown};
+use crate::ruling::{Match, NoMatch, Suspect, require, unknown};
 
 /// A value with the key it was read from. It compares with values and other readings, and prints,
 /// as its value.
@@ -20,113 +18,6 @@ pub(crate) struct Reading<T> {
     pub(crate) value: T,
     /// The value is less than certain.
     pub(crate) inferred: bool,
-}
-
-/// An object that facts are about: a host, an interface, a queueing discipline or a run.
-pub(crate) trait Facts<'a> {
-    /// Host with the facts.
-    fn host(&self) -> &Host<'a>;
-
-    /// Key of a fact of this object.
-    fn key(&self, fact: &str) -> String;
-
-    fn number(&self, fact: &str) -> Result<Reading<f64>, NoMatch> {
-        let key = self.key(fact);
-        let value = self.host().known(&key)?.number();
-        self.host().typed(key, value)
-    }
-
-    fn value(&self, fact: &str) -> Option<&'a Value> {
-        self.host().snapshot.value(&self.key(fact))
-    }
-
-    /// Why a fact is absent: the reason recorded for its key, or for its group.
-    fn absence(&self, fact: &str) -> Absence {
-        let key = self.key(fact);
-        let snapshot = self.host().snapshot;
-        let mut at = key.as_str();
-        loop {
-            if let Some(Fact::Absent { absent, .. }) = snapshot.facts.get(at) {
-                return *absent;
-            }
-
-            match at.rsplit_once('.') {
-                Some((group, _)) => at = group,
-                None => break,
-            }
-        }
-
-        match snapshot.source {
-            Source::Import => Absence::NotInImport,
-            Source::Live => Absence::NotReported,
-        }
-    }
-
-    fn reason(&self, fact: &str) -> String {
-        stored_name(self.absence(fact))
-    }
-
-    /// Growth of one counter: over the period, or since boot where there is none.
-    fn growth(&self, fact: &str) -> Result<Growth, NoMatch> {
-        self.host().growth_of(&[&self.key(fact)])
-    }
-
-    /// Growth of a counter over the period; a total will not do.
-    fn delta(&self, fact: &str) -> Result<f64, NoMatch> {
-        let key = self.key(fact);
-        let delta = self.host().period()?.delta(&key);
-        match delta.filter(|delta| !delta.reset) {
-            Some(delta) => Ok(to_f64(delta.value)),
-            None => unknown(key, "not read at both ends of the window"),
-        }
-    }
-
-    /// A number; not applicable where the driver or the kind of device has no such thing.
-    fn number_if_any(&self, fact: &str, otherwise: &str) -> Result<Reading<f64>, NoMatch> {
-        self.number(fact).or_else(|stop| {
-            self.supports(fact, otherwise)?;
-            Err(stop)
-        })
-    }
-
-    /// Continues unless the driver or the kind of device has no such fact or group of facts at all.
-    fn supports(&self, group: &str, otherwise: &str) -> Result<(), NoMatch> {
-        match self.absence(group) {
-            Absence::UnsupportedByDriver | Absence::NotApplicableToKind => {
-                inapplicable(Inapplicable::Device, otherwise)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn flag(&self, fact: &str) -> Result<Reading<bool>, NoMatch> {
-        let key = self.key(fact);
-        let value = match self.host().known(&key)? {
-            Value::Bool(on) => Some(*on),
-            Value::Integer(number) => Some(*number != 0),
-            _ => None,
-        };
-        self.host().typed(key, value)
-    }
-
-    fn text(&self, fact: &str) -> Result<Reading<&'a str>, NoMatch> {
-        let key = self.key(fact);
-        let value = match self.host().known(&key)? {
-            Value::Text(text) => Some(text.as_str()),
-            _ => None,
-        };
-        self.host().typed(key, value)
-    }
-
-    /// A switch that is off where it is not known.
-    fn is(&self, fact: &str) -> bool {
-        self.flag(fact).is_ok_and(|reading| reading.value)
-    }
-
-    /// True if a text is known and is this one.
-    fn text_is(&self, fact: &str, text: &str) -> bool {
-        self.text(fact).is_ok_and(|reading| reading == text)
-    }
 }
 
 impl<T: Display> Display for Reading<T> {

@@ -2,9 +2,9 @@
 
 use linerate_model::finding::Inapplicable;
 
-use super::host::Host;
+use super::host::{Facts, Host};
 use super::nic::Nic;
-use super::reading::{Facts, Reading};
+use super::reading::Reading;
 use crate::ruling::{NoMatch, clear, inapplicable, require, unknown};
 
 /// A round trip that grows this many times under load shows a queue, unless it is shorter than what
@@ -188,6 +188,17 @@ impl<'a> Run<'a> {
     /// Part of this host in it, where both ends were watched: `sender` or `receiver`.
     pub(crate) fn part(&self) -> Option<&'a str> {
         self.text("end").ok().map(|reading| reading.value)
+    }
+
+    /// True if the host received in it. The output of a server names no direction.
+    pub(crate) fn receives(&self) -> Option<bool> {
+        match self.part() {
+            Some(part) => Some(part == "receiver"),
+            None => {
+                let reverse = self.flag("reverse").ok()?;
+                Some(reverse.value != self.is("server"))
+            }
+        }
     }
 
     /// True if this host was the client, where both ends were watched.

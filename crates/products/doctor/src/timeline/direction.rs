@@ -1,11 +1,10 @@
 //! One direction of a test, interval by interval and in total.
 
 use linerate_model::interval::{StreamInterval, TcpLimits};
-use linerate_model::units::ns_to_s;
 use linerate_model::{StreamRole, measure};
 use serde::{Deserialize, Serialize};
 
-use super::{RunFacts, insert};
+use super::run_facts::{RunFacts, added_up, insert, median, shares, spread};
 use crate::arithmetic::to_f64;
 use crate::period::STEPS_MAX;
 
@@ -252,38 +251,6 @@ impl DirectionStats {
 /// The congestion window grew; see [`DirectionStats::intervals`].
 const SLOW_START: &str = "slow_start";
 
-/// The sum of what several senders waited for.
-pub(crate) fn added_up(rows: Vec<TcpLimits>) -> TcpLimits {
-    rows.into_iter()
-        .fold(TcpLimits::default(), TcpLimits::saturating_add)
-}
-
-/// Shares of the time with something to send in which senders waited; and the share of that time in
-/// `seconds`.
-pub(crate) fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f64) {
-    let Some(limits) = limits.filter(|limits| limits.busy_us > 0) else {
-        return;
-    };
-    let in_s = |us: u64| ns_to_s(us.saturating_mul(1000));
-    let busy = in_s(limits.busy_us);
-    let share = |us: u64| in_s(us) / busy;
-    insert(
-        facts,
-        "rwnd_limited_share",
-        Some(share(limits.rwnd_limited_us)),
-    );
-    insert(
-        facts,
-        "sndbuf_limited_share",
-        Some(share(limits.sndbuf_limited_us)),
-    );
-
-    if seconds > 0.0 {
-        insert(facts, "busy_share", Some((busy / seconds).min(1.0)));
-        insert(facts, "idle_share", Some((1.0 - busy / seconds).max(0.0)));
-    }
-}
-
 /// Datagrams of an interval: those that a sender sent, and those that a receiver saw, received and
 /// missed.
 fn datagrams(facts: &mut RunFacts, rows: &[&StreamInterval]) {
@@ -319,19 +286,4 @@ fn datagrams(facts: &mut RunFacts, rows: &[&StreamInterval]) {
         let share = (packets > 0).then(|| to_f64(lost) / to_f64(packets));
         insert(facts, "loss_share", share);
     }
-}
-
-/// The middle value, of an even number the higher one.
-pub(crate) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
-}
-
-/// Largest distance from the middle value as a part of it; `None` where that is 0.
-pub(crate) fn spread(values: &[f64], middle: f64) -> Option<f64> {
-    (middle > 0.0).then(|| {
-        let distances = values.iter().map(|value| (value - middle).abs());
-        distances.fold(0.0, f64::max) / middle
-    })
 }

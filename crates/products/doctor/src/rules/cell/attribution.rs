@@ -4,7 +4,7 @@
 use linerate_model::http::units::rounded;
 use linerate_model::http::{CellFacts, EndpointFacts, Side};
 
-use super::{endpoint, name};
+use super::ends::{endpoint, name};
 use crate::ruling::{NoMatch, unknown};
 
 /// Programs outside the test with this share of the busy time of a CPU, or of all, are what it is

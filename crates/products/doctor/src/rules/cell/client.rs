@@ -4,7 +4,8 @@ use linerate_model::http::{CellFacts, ErrorClass, Flag, Side};
 
 use super::attribution::CpuAttribution;
 use super::condition::{Condition, any, at_least, happened, less_than};
-use super::{flow, fullness, network};
+use super::ends::fullness;
+use super::{flow, network};
 use crate::rules::remedies::{self, MORE_PORTS};
 use crate::ruling::{NoMatch, Ruling, clear, require};
 

@@ -5,7 +5,8 @@ use linerate_model::http::{CellFacts, EndpointFacts, Side};
 
 use super::attribution::CpuAttribution;
 use super::condition::{Condition, any, at_least, less_than};
-use super::{SERVER_CPUS, endpoint, flow, name, network};
+use super::ends::{SERVER_CPUS, endpoint, name};
+use super::{flow, network};
 use crate::ruling::{Match, NoMatch, Ruling, clear, matched, require, unknown};
 
 /// All CPUs together are busy from here on.

@@ -5,7 +5,8 @@ use linerate_model::http::units::{grouped, percent, rounded, time_name};
 use linerate_model::http::{CellFacts, Flag, Mode, Network};
 
 use super::condition::{Condition, at_least, less_than};
-use super::{SERVER_CPUS, network};
+use super::ends::SERVER_CPUS;
+use super::network;
 use crate::ruling::{NoMatch, Ruling, clear, matched, require, unknown};
 
 /// Far below the best of a payload.

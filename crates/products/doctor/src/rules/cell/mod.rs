@@ -8,17 +8,16 @@ mod attribution;
 mod client;
 mod condition;
 mod cpu;
+mod ends;
 mod flow;
 mod network;
 mod server;
 mod validity;
 
 use linerate_model::finding::{Confidence, Evidence};
-use linerate_model::http::{
-    CellFacts, CellVerdict, EndpointFacts, Flag, Judgement, Network, Peak, Side, VerdictClass,
-};
+use linerate_model::http::{CellFacts, CellVerdict, Flag, Judgement, Network, VerdictClass};
 
-use crate::ruling::{Match, NoMatch, Ruling, Unknown, matched, unknown};
+use crate::ruling::{Match, NoMatch, Ruling, Unknown, matched};
 
 /// A rule and the class of its verdict.
 type CellRule = (VerdictClass, fn(&CellFacts) -> Ruling);
@@ -169,29 +168,4 @@ fn undecided(facts: &CellFacts, unknown: &[Unknown]) -> Match {
         .because_all(reasons)
         .advice(advice)
         .cap(Confidence::Low)
-}
-
-const fn name(side: Side) -> &'static str {
-    match side {
-        Side::Client => "client",
-        Side::Server => "server",
-    }
-}
-
-/// One endpoint; a server's is unknown without an agent there.
-fn endpoint(facts: &CellFacts, side: Side) -> Result<&EndpointFacts, NoMatch> {
-    match (side, &facts.server) {
-        (Side::Client, _) => Ok(&facts.client),
-        (Side::Server, Some(server)) => Ok(server),
-        (Side::Server, None) => unknown(SERVER_CPUS, "is not known: no agent there"),
-    }
-}
-
-const SERVER_CPUS: &str = "how busy the server's CPUs were";
-
-/// A value as a share of its limit.
-fn fullness(peak: Option<Peak>) -> Option<f64> {
-    let peak = peak?;
-    let limit = peak.limit.filter(|limit| *limit > 0)?;
-    Some(peak.peak as f64 / limit as f64)
 }

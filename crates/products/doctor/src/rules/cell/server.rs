@@ -5,7 +5,7 @@ use linerate_model::http::{CellFacts, EndpointFacts, ErrorClass, ErrorCount, Err
 
 use super::client::FDS_FULL;
 use super::condition::{Condition, any, at_least, happened};
-use super::fullness;
+use super::ends::fullness;
 use crate::rules::remedies::{LONGER_BACKLOG, descriptors, untracked};
 use crate::ruling::{Ruling, clear};
 

@@ -4,7 +4,7 @@ use linerate_model::finding::Severity;
 use linerate_model::http::units::{percent, shown};
 use linerate_model::http::{Check, Environment, Side};
 
-use super::Requirement;
+use super::requirement::Requirement;
 use crate::rules::cpu::governed;
 use crate::rules::remedies::advise;
 

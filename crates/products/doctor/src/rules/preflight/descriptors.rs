@@ -4,7 +4,8 @@ use linerate_model::finding::Severity;
 use linerate_model::http::units::grouped;
 use linerate_model::http::{CellKey, Check, Environment, Side};
 
-use super::{Preflight, Requirement, at_least};
+use super::plan::Preflight;
+use super::requirement::{Requirement, at_least};
 use crate::rules::remedies::{self, advise};
 use crate::ruling::{Match, Ruling};
 

@@ -4,7 +4,8 @@ use linerate_model::finding::Severity;
 use linerate_model::http::units::{grouped, rate_name, time_name};
 use linerate_model::http::{Check, Environment, Side};
 
-use super::{Preflight, Requirement};
+use super::plan::Preflight;
+use super::requirement::Requirement;
 use crate::rules::remedies::advise;
 use crate::ruling::{Match, Ruling};
 

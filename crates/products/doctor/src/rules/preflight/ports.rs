@@ -6,7 +6,8 @@ use linerate_model::finding::Severity;
 use linerate_model::http::units::grouped;
 use linerate_model::http::{Check, Environment, Peak, Ports, Side};
 
-use super::{Preflight, Requirement};
+use super::plan::Preflight;
+use super::requirement::Requirement;
 use crate::rules::remedies::{MORE_PORTS, advise};
 use crate::ruling::Ruling;
 

@@ -5,7 +5,8 @@ use linerate_model::finding::Severity;
 use linerate_model::http::units::grouped;
 use linerate_model::http::{Check, Side};
 
-use super::{Preflight, Requirement};
+use super::plan::Preflight;
+use super::requirement::Requirement;
 use crate::rules::remedies::advise;
 
 /// Most connections of the generator inside TLS or in HTTP/2: more cost gigabytes.

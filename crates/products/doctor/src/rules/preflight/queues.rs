@@ -6,7 +6,8 @@ use linerate_model::finding::Severity;
 use linerate_model::http::units::grouped;
 use linerate_model::http::{Check, Environment, Side};
 
-use super::{Preflight, Requirement, at_least};
+use super::plan::Preflight;
+use super::requirement::{Requirement, at_least};
 use crate::rules::remedies::LONGER_BACKLOG;
 use crate::ruling::Match;
 

@@ -5,7 +5,8 @@ use linerate_model::finding::Severity;
 use linerate_model::http::units::{bytes_name, grouped};
 use linerate_model::http::{CellKey, Check, Environment, Phase, Side};
 
-use super::{Preflight, Requirement};
+use super::plan::Preflight;
+use super::requirement::Requirement;
 use crate::rules::remedies::{advise, untracked};
 use crate::ruling::{Ruling, clear};
 

@@ -1,0 +1,91 @@
+//! Requirements of a host and the checks that they become.
+
+use linerate_model::finding::Severity;
+use linerate_model::http::units::grouped;
+use linerate_model::http::{Check, CheckStatus, Side};
+
+use crate::ruling::{Match, NoMatch, Ruling, clear, matched, unknown};
+
+/// Requirement of a host. The rule about it is ruled out where the host does, and ends as unknown
+/// where a fact is missing.
+pub(super) struct Requirement<'a> {
+    id: &'a str,
+    side: Side,
+    need: String,
+}
+
+impl<'a> Requirement<'a> {
+    pub(super) fn new(id: &'a str, side: Side, need: impl Into<String>) -> Self {
+        let need = need.into();
+        Self { id, side, need }
+    }
+
+    pub(super) fn read<T>(&self, value: Option<T>) -> Result<T, NoMatch> {
+        value.map_or_else(|| unknown(self.id, "could not be read"), Ok)
+    }
+
+    /// Matches when the host, which has `have`, does not provide what is needed:
+    /// [`Severity::Blocker`] makes cells impossible, [`Severity::Medium`] may change results,
+    /// [`Severity::Info`] is provided for. What changes that is added by `help`.
+    pub(super) fn ruling(
+        &self,
+        is_met: bool,
+        severity: Severity,
+        have: impl Into<String>,
+        help: impl FnOnce(Match) -> Match,
+    ) -> Ruling {
+        let have = have.into();
+        if is_met {
+            return clear(have);
+        }
+
+        Ok(help(
+            matched()
+                .severity(severity)
+                .because(self.id, have, &self.need),
+        ))
+    }
+
+    pub(super) fn check(self, rule: impl FnOnce(&Self) -> Ruling) -> Check {
+        let ruling = rule(&self);
+        let check = |status, have: String, found: Match| {
+            let mut check = Check::new(self.id, self.side, status);
+            check.have = have;
+            check.need = self.need.clone();
+            check.fix = found.remedy;
+            check.undo = found.undo;
+            check.advice = found.advice.unwrap_or_default();
+            check.cells = found.subjects;
+
+            check
+        };
+
+        match ruling {
+            Err(NoMatch::Clear(have) | NoMatch::NotApplicable(_, have)) => {
+                check(CheckStatus::Pass, have, Match::default())
+            }
+            Err(NoMatch::Unknown(unknown)) => {
+                let reasons = unknown.missing.into_iter().map(|(_, why)| why);
+                check(CheckStatus::Unknown, reasons.collect(), Match::default())
+            }
+            Ok(found) => {
+                let status = match found.severity {
+                    Some(Severity::Blocker) => CheckStatus::Fail,
+                    Some(Severity::Info) => CheckStatus::Info,
+                    _ => CheckStatus::Warn,
+                };
+                let have = found
+                    .evidence
+                    .iter()
+                    .map(|evidence| evidence.value.as_str())
+                    .collect();
+                check(status, have, found)
+            }
+        }
+    }
+}
+
+/// A requirement of the whole of these: a value of the host is at least the need.
+pub(super) fn at_least(id: &'static str, side: Side, need: u64) -> Requirement<'static> {
+    Requirement::new(id, side, format!("at least {}", grouped(need)))
+}
