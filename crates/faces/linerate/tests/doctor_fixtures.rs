@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use linerate::diagnose::import_texts;
-use linerate_doctor::{Observed, compare, derive, diagnose};
 use linerate_doctor::report as doctor;
+use linerate_doctor::{Observed, compare, derive, diagnose};
 use linerate_document::Style;
 use linerate_host::import::Imported;
 use linerate_model::facts;

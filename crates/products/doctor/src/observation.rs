@@ -336,7 +336,13 @@ mod tests {
 
         for (key, grown) in counters {
             snapshot.count(*key, *grown, None);
-            period.set(*key, Delta::of(*grown));
+            period.set(
+                *key,
+                Delta {
+                    value: *grown,
+                    ..Delta::default()
+                },
+            );
         }
 
         let facts = run
@@ -491,11 +497,13 @@ mod tests {
 
         let alone = diagnose_test(client.clone(), None);
         assert_eq!((alone.loss[0].socket, alone.loss[0].network), (None, 900));
-        filtered
-            .period
-            .as_mut()
-            .expect("watched")
-            .set("firewall.drops", Delta::of(40));
+        filtered.period.as_mut().expect("watched").set(
+            "firewall.drops",
+            Delta {
+                value: 40,
+                ..Delta::default()
+            },
+        );
 
         let firewall = diagnose_test(client.clone(), Some(filtered.clone()))
             .loss
@@ -504,8 +512,20 @@ mod tests {
 
         // Two packets of 23 datagrams each.
         let period = filtered.period.as_mut().expect("watched");
-        period.set("firewall.drops", Delta::of(2));
-        period.set("firewall.drop_bytes", Delta::of(2 * 28 + 46 * 1000));
+        period.set(
+            "firewall.drops",
+            Delta {
+                value: 2,
+                ..Delta::default()
+            },
+        );
+        period.set(
+            "firewall.drop_bytes",
+            Delta {
+                value: 2 * 28 + 46 * 1000,
+                ..Delta::default()
+            },
+        );
 
         let joined = diagnose_test(client, Some(filtered)).loss.remove(0);
         assert_eq!((joined.firewall, joined.network), (Some(46), 4));

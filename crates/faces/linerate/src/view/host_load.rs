@@ -47,14 +47,15 @@ const DROPS: &str = "softnet.dropped";
 fn between(before: &Snapshot, now: &Snapshot, drops: Option<u64>) -> Option<LiveHost> {
     let growth = Growth::between(before, now);
     let share = |ticks: &Ticks, part| ticks.share(part).unwrap_or(0.0);
-    let mut host = LiveHost::default();
-    host.drops = drops;
-    host.cpus_busy = growth
-        .cpus
-        .values()
-        .map(|cpu| share(cpu, cpu.busy()))
-        .collect();
-    host.softirq = share(&growth.all_cpus, growth.all_cpus.softirq);
+    let host = LiveHost {
+        drops,
+        cpus_busy: growth
+            .cpus
+            .values()
+            .map(|cpu| share(cpu, cpu.busy()))
+            .collect(),
+        softirq: share(&growth.all_cpus, growth.all_cpus.softirq),
+    };
     (!host.cpus_busy.is_empty()).then_some(host)
 }
 

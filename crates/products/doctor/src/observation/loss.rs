@@ -38,19 +38,19 @@ pub(super) fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(
             (server, client)
         };
 
-        let mut loss = LossSplit::default();
-        loss.label = run
-            .get("label")
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        loss.lost = whole(lost);
-        loss.sender = sender.and_then(|host| sender_drops(host, number("sent_packets")));
-        loss.nic = receiver.and_then(nic_drops);
-        loss.backlog = receiver.and_then(|host| growth(host, &["softnet.dropped"]));
-        loss.firewall = receiver.and_then(|host| firewall_drops(host, number("block_len_bytes")));
-        loss.socket = receiver.and_then(socket_drops);
-
-        let split = split_loss(loss);
+        let split = split_loss(LossSplit {
+            label: run
+                .get("label")
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+            lost: whole(lost),
+            sender: sender.and_then(|host| sender_drops(host, number("sent_packets"))),
+            nic: receiver.and_then(nic_drops),
+            backlog: receiver.and_then(|host| growth(host, &["softnet.dropped"])),
+            firewall: receiver.and_then(|host| firewall_drops(host, number("block_len_bytes"))),
+            socket: receiver.and_then(socket_drops),
+            ..LossSplit::default()
+        });
         splits.push((index, split));
     }
 
@@ -161,13 +161,13 @@ mod tests {
     #[test]
     fn every_lost_datagram_is_counted_once() {
         let parts = |lost, sender, nic, socket| {
-            let mut loss = LossSplit::default();
-            loss.lost = lost;
-            loss.sender = sender;
-            loss.nic = nic;
-            loss.socket = socket;
-
-            let split = split_loss(loss);
+            let split = split_loss(LossSplit {
+                lost,
+                sender,
+                nic,
+                socket,
+                ..LossSplit::default()
+            });
             (split.sender, split.nic, split.socket, split.network)
         };
         assert_eq!(

@@ -31,7 +31,6 @@ use settings::{Settings, record};
 
 /// A fix to prove.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct ProofSpec {
     /// Rule of the finding.
     pub id: String,

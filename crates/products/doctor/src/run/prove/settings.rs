@@ -11,11 +11,7 @@ use super::command::run;
 use super::journal::{Journal, Record};
 
 /// The present state, and the commands that restore it.
-pub(super) fn record(
-    spec: &ProofSpec,
-    finding: &Finding,
-    boot_id: String,
-) -> Result<Record, Error> {
+pub(super) fn record(peer: IpAddr, finding: &Finding, boot_id: String) -> Record {
     let request = Request {
         peer: Some(peer),
         ..Request::default()
