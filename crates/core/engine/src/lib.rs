@@ -13,6 +13,7 @@ mod error;
 #[path = "../fuzzing/mod.rs"]
 pub mod fuzzing;
 mod interrupts;
+mod lock;
 mod measure;
 mod random;
 mod reporter;

@@ -1,7 +1,7 @@
 //! Waits for one socket that an interrupt ends.
 
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use linerate_model::spec::AddressFamily;
@@ -35,23 +35,23 @@ pub(crate) fn family(wanted: AddressFamily) -> Family {
 
 /// Connects within the time limit, or until the user interrupts.
 pub(crate) fn connect(
-    fd: BorrowedFd<'_>,
+    fd: impl AsFd,
     remote: &SocketAddr,
     timeout: Option<Duration>,
     interrupts: &dyn Interrupts,
 ) -> Result<(), WaitError> {
-    match socket::connect(fd, remote).map_err(WaitError::Os)? {
+    match socket::connect(&fd, remote).map_err(WaitError::Os)? {
         Connect::Done => Ok(()),
         Connect::InProgress => {
-            wait(fd, Interest::WRITE, timeout, interrupts)?;
-            socket::take_error(fd).map_err(WaitError::Os)
+            wait(&fd, Interest::WRITE, timeout, interrupts)?;
+            socket::take_error(&fd).map_err(WaitError::Os)
         }
     }
 }
 
 /// Waits for one socket, at most for `timeout`.
 pub(crate) fn wait(
-    fd: BorrowedFd<'_>,
+    fd: impl AsFd,
     interest: Interest,
     timeout: Option<Duration>,
     interrupts: &dyn Interrupts,
@@ -59,9 +59,11 @@ pub(crate) fn wait(
     let deadline = timeout.map(|t| Instant::now() + t);
     loop {
         let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-        let [is_ready, is_interrupted] =
-            poll::wait_fds([(fd, interest), (interrupts.fd(), Interest::READ)], left)
-                .map_err(|source| WaitError::Os(OsError::new("wait", "", source)))?;
+        let [is_ready, is_interrupted] = poll::wait_fds(
+            [(fd.as_fd(), interest), (interrupts.fd(), Interest::READ)],
+            left,
+        )
+        .map_err(|source| WaitError::Os(OsError::new("wait", "", source)))?;
         if is_interrupted && let Some(signal_text) = interrupts.take() {
             return Err(WaitError::Interrupted(signal_text));
         }

@@ -70,6 +70,13 @@ impl std::error::Error for OsError {
     }
 }
 
+/// Keeps operation and object in the text.
+impl From<OsError> for io::Error {
+    fn from(error: OsError) -> Self {
+        Self::other(error)
+    }
+}
+
 /// Text of an error number as glibc words it, without a number behind it: `Connection refused`.
 ///
 /// The wording does not depend on the C library the program is linked with.

@@ -1,11 +1,12 @@
 //! Content of the blocks.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use linerate_model::spec::Payload;
 use linerate_sys::{PageBuffer, Result};
 
+use crate::lock::lock;
 use crate::random::Sequence;
 
 /// One block of payload. All streams of a test send the same one: the content is never examined,
@@ -36,7 +37,7 @@ pub(crate) fn shared_block(len: usize, more: usize) -> Result<Arc<PageBuffer>> {
     static BLOCKS: Mutex<BTreeMap<usize, Weak<PageBuffer>>> = Mutex::new(BTreeMap::new());
 
     let len = len.next_power_of_two().saturating_add(more);
-    let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut blocks = lock(&BLOCKS);
     if let Some(known) = blocks.get(&len).and_then(Weak::upgrade) {
         return Ok(known);
     }

@@ -146,29 +146,29 @@ impl TestRun {
     }
 
     /// The kernel paces what a sender has written, so that a limited rate has no bursts.
-    fn pace(&self, stream: &Stream, fd: BorrowedFd<'_>) {
+    fn pace(&self, stream: &Stream, fd: impl AsFd) {
         if stream.role == StreamRole::Sender
             && let Some(rate_bps) = self.quota.rate_bps()
         {
-            let wanted = sockopt::get_max_pacing_rate(fd)
+            let wanted = sockopt::get_max_pacing_rate(&fd)
                 .ok()
                 .flatten()
                 .unwrap_or(u64::MAX);
             // Workers keep to the rate where the kernel cannot.
-            let _ = sockopt::set_max_pacing_rate(fd, wanted.min((rate_bps / 8).max(1)));
+            let _ = sockopt::set_max_pacing_rate(&fd, wanted.min((rate_bps / 8).max(1)));
         }
     }
 
     /// Adds a connected stream; its data starts with [`TestRun::start_data`].
     /// With `peer_coalesces` the other end takes large bursts of datagrams.
     pub(crate) fn add(&mut self, stream: Stream, fd: OwnedFd, peer_coalesces: bool) {
-        self.pace(&stream, fd.as_fd());
+        self.pace(&stream, &fd);
         let paced =
             self.settings.spec.pacing.rate_bps.is_some() && stream.role == StreamRole::Sender;
 
         if self.settings.spec.transport == Transport::Udp && stream.role == StreamRole::Receiver {
             // Without it datagrams count as arrived when they are read.
-            let _ = sockopt::SO_TIMESTAMPNS.set(fd.as_fd(), true);
+            let _ = sockopt::SO_TIMESTAMPNS.set(&fd, true);
         }
 
         let counters = Arc::new(StreamCounters::new(paced));
@@ -197,7 +197,7 @@ impl TestRun {
         build_pump: PumpBuilder,
         moved: u64,
     ) {
-        self.pace(&stream, fd.as_fd());
+        self.pace(&stream, &fd);
         let (counters, build_pump) = (Arc::new(StreamCounters::default()), Some(build_pump));
         counters.add(moved, 0);
 

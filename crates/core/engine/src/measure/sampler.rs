@@ -223,10 +223,7 @@ impl Sampler {
         let disturbed = |info: TcpInfo| {
             u64::from(info.retransmits_total) + info.out_of_order_total.map_or(0, u64::from)
         };
-        let infos = self
-            .streams
-            .iter()
-            .filter_map(|t| tcp_info(t.fd.as_fd()).ok());
+        let infos = self.streams.iter().filter_map(|t| tcp_info(&t.fd).ok());
         infos.map(disturbed).sum()
     }
 
@@ -262,7 +259,7 @@ impl SampledStream {
     fn sample(&mut self, transport: Transport, at_ns: u64, counts: Counts) -> Sample {
         if transport == Transport::Tcp && self.stream.role == StreamRole::Sender {
             // Absent on a socket the peer has reset: then the last reading stands.
-            if let Ok(info) = tcp_info(self.fd.as_fd()) {
+            if let Ok(info) = tcp_info(&self.fd) {
                 self.tcp = Some(info);
             }
         }

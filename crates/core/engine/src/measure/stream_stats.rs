@@ -4,7 +4,7 @@
 //! Both hold the lock for a few additions, so that it is practically never contended.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use linerate_model::metrics::{
@@ -15,6 +15,7 @@ use linerate_model::spread::Spread;
 use linerate_model::workload::HistogramSpec;
 use linerate_sys::clock::as_ns;
 
+use crate::lock::lock;
 use crate::measure::counters::{Counts, StreamCounters};
 
 /// Samples of one stream, since the last interval ended and since it began.
@@ -91,7 +92,7 @@ impl StreamStats {
 
     /// Adds to what was measured; `change` is applied to the interval and to the total.
     pub(crate) fn update(&self, change: impl Fn(&mut Samples)) {
-        let mut both = self.lock();
+        let mut both = lock(&self.both);
         change(&mut both.interval);
         change(&mut both.total);
     }
@@ -100,7 +101,7 @@ impl StreamStats {
     /// [`StreamStats::end_interval_before`] knows where.
     pub(crate) fn set_interval_ends(&self, start_ns: u64, interval: Duration) {
         let interval_ns = as_ns(interval).max(1);
-        self.lock().interval_ends = Some(IntervalEnds {
+        lock(&self.both).interval_ends = Some(IntervalEnds {
             next_ns: start_ns.saturating_add(interval_ns),
             interval_ns,
         });
@@ -110,7 +111,7 @@ impl StreamStats {
     /// has not come yet, its readings are put aside. The sampler comes late by the time it takes to
     /// wake up, in which a burst ends.
     pub(crate) fn end_interval_before(&self, now_ns: u64, counters: &StreamCounters) {
-        let mut both = self.lock();
+        let mut both = lock(&self.both);
         let has_ended = both
             .interval_ends
             .is_some_and(|interval_ends| interval_ends.next_ns <= now_ns);
@@ -126,7 +127,7 @@ impl StreamStats {
     /// Metrics since the last call, and the counts up to the end of that interval
     /// if the worker has gone on since.
     pub(crate) fn take_interval(&self, now_ns: u64) -> (StreamMetrics, Option<Counts>) {
-        let mut both = self.lock();
+        let mut both = lock(&self.both);
         if let Some(interval_ends) = &mut both.interval_ends
             && interval_ends.next_ns <= now_ns
         {
@@ -149,16 +150,12 @@ impl StreamStats {
 
     /// Metrics since the stream began.
     pub(crate) fn total(&self) -> StreamMetrics {
-        self.lock().total.clone().measured(true)
+        lock(&self.both).total.clone().measured(true)
     }
 
     /// The one-way delays of the whole stream.
     pub(crate) fn one_way(&self) -> Spread {
-        self.lock().total.one_way
-    }
-
-    fn lock(&self) -> MutexGuard<'_, IntervalAndTotal> {
-        self.both.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.both).total.one_way
     }
 }
 

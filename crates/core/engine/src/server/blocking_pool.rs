@@ -4,10 +4,12 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use linerate_sys::poll::EventFd;
+
+use crate::lock::lock;
 
 /// A few threads, started with the first work. As much is handed to them as there are threads; the
 /// rest waits with the control thread, which decides on its order.
@@ -87,7 +89,7 @@ impl<W: Send + 'static, O: Send + 'static> BlockingPool<W, O> {
     fn start_thread(&self) -> io::Result<()> {
         let (run, inbox) = (Arc::clone(&self.run), Arc::clone(&self.inbox));
         let (done, notice) = (self.done.clone(), Arc::clone(&self.notice));
-        let next = move || inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = move || lock(&inbox).recv();
         let body = move || {
             while let Ok((id, work)) = next() {
                 if done.send((id, run(work))).is_err() {

@@ -1,7 +1,7 @@
 //! State that all dialects of a server share: access list, admission, listeners, statistics, log.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -93,7 +93,7 @@ impl<'a> ServerContext<'a> {
     /// Sends a last message to a new connection and closes it.
     pub(crate) fn close_with(&mut self, fd: OwnedFd, message: &[u8]) {
         // A new connection has room for a few bytes; a peer that is gone needs no message.
-        let _ = stream_io::send(fd.as_fd(), message);
+        let _ = stream_io::send(&fd, message);
         self.close(fd, Vec::new());
     }
 

@@ -68,7 +68,7 @@ impl Listeners {
     ) -> Result<Option<String>, EngineError> {
         if let Some(Listener { fd, .. }) = self.entries.get(&SHARED_TCP) {
             // A socket that no longer listens leaves the port to the next one.
-            let _ = socket::shutdown_both(fd.as_fd());
+            let _ = socket::shutdown_both(fd);
         }
 
         let fail = Operation::Listen.failed();
@@ -86,7 +86,7 @@ impl Listeners {
             }
             result => (result.map_err(&fail)?, None),
         };
-        address.set_port(socket::local_addr(fd.as_fd()).map_err(&fail)?.port());
+        address.set_port(socket::local_addr(&fd).map_err(&fail)?.port());
         self.address = address;
         self.entries.insert(SHARED_TCP, Listener::new(fd, 0, true));
 
@@ -112,7 +112,7 @@ impl Listeners {
 
         let fail = Operation::ListenStream.failed();
         let fd = open_bound(local, self.address, Protocol::Sctp).map_err(&fail)?;
-        socket::listen(fd.as_fd(), BACKLOG).map_err(&fail)?;
+        socket::listen(&fd, BACKLOG).map_err(&fail)?;
         self.entries.insert(SHARED_SCTP, Listener::new(fd, 0, true));
 
         Ok(())
@@ -133,7 +133,7 @@ impl Listeners {
         self.entries.retain(|_, listener| {
             let is_open = intake(listener.dialect) != Intake::Closed;
             if !is_open {
-                let _ = socket::shutdown_both(listener.fd.as_fd());
+                let _ = socket::shutdown_both(&listener.fd);
             }
             is_open
         });
@@ -145,13 +145,9 @@ impl Listeners {
 
             // It fails only when memory is short, and is tried again in the next turn.
             let outcome = if wanted {
-                epoll.add(
-                    listener.fd.as_fd(),
-                    index * KINDS + LISTENER,
-                    Interest::READ,
-                )
+                epoll.add(&listener.fd, index * KINDS + LISTENER, Interest::READ)
             } else {
-                epoll.remove(listener.fd.as_fd())
+                epoll.remove(&listener.fd)
             };
             if outcome.is_ok() {
                 listener.is_watched = wanted;
@@ -166,7 +162,7 @@ impl Listeners {
             .values()
             .filter(|listener| !listener.is_watched);
         unwatched.any(|listener| {
-            poll::wait_fd(listener.fd.as_fd(), Interest::READ, Some(Duration::ZERO))
+            poll::wait_fd(&listener.fd, Interest::READ, Some(Duration::ZERO))
                 .is_ok_and(|waits| waits)
         })
     }
@@ -202,7 +198,7 @@ fn listener(local: &LocalOptions, address: SocketAddr) -> Result<OwnedFd, OsErro
         Ok(fd) if Capabilities::probe().mptcp => fd,
         _ => open_bound(local, address, Protocol::Tcp)?,
     };
-    socket::listen(fd.as_fd(), BACKLOG)?;
+    socket::listen(&fd, BACKLOG)?;
     Ok(fd)
 }
 
@@ -224,7 +220,7 @@ pub(crate) fn open_bound_with(
     address: SocketAddr,
     protocol: Protocol,
     v6_only: bool,
-    prepare: impl FnOnce(BorrowedFd<'_>) -> Result<(), OsError>,
+    prepare: impl FnOnce(&OwnedFd) -> Result<(), OsError>,
 ) -> Result<OwnedFd, OsError> {
     let fd = socket::open(&address, protocol)?;
     sockopt::SO_REUSEADDR.set(&fd, true)?;
@@ -233,7 +229,7 @@ pub(crate) fn open_bound_with(
         sockopt::IPV6_V6ONLY.set(&fd, v6_only)?;
     }
 
-    prepare(fd.as_fd())?;
+    prepare(&fd)?;
     socket::bind(&fd, &address)?;
     Ok(fd)
 }

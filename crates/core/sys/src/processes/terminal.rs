@@ -4,7 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::syscall::syscall;
 
@@ -45,6 +45,10 @@ const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 /// that a panic hook reaches it.
 static ACTIVE: Mutex<Option<Before>> = Mutex::new(None);
 
+fn active() -> MutexGuard<'static, Option<Before>> {
+    ACTIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 struct Before {
     output: File,
     input: OwnedFd,
@@ -79,7 +83,7 @@ impl Screen {
     /// # Errors
     /// The operating system's.
     pub fn enter(&mut self) -> io::Result<()> {
-        let mut active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut active = self::active();
         if active.is_some() {
             return Ok(());
         }
@@ -128,7 +132,7 @@ impl Write for Screen {
     /// Fails with `NotConnected` where the screen is not in use: a picture would cover the screen
     /// of before, and the message of a panic with it.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
+        let active = self::active();
         if active.is_none() {
             return Err(io::ErrorKind::NotConnected.into());
         }
@@ -156,7 +160,7 @@ impl Drop for Screen {
 /// Puts the terminal back to what it was before [`Screen::enter`]; nothing where no screen is in
 /// use. For panic hooks, too: a program that aborts drops nothing.
 pub fn leave() {
-    let mut active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut active = self::active();
     if let Some(Before {
         mut output,
         input,
@@ -172,10 +176,7 @@ pub fn leave() {
 /// True if a screen is in use.
 #[must_use]
 pub fn is_in_use() -> bool {
-    ACTIVE
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .is_some()
+    active().is_some()
 }
 
 fn set_modes(terminal: BorrowedFd<'_>, modes: &libc::termios) -> io::Result<()> {

@@ -124,7 +124,45 @@ pub struct DatagramHead {
     pub stamp: u64,
 }
 
+/// A flow that both ends opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowId {
+    /// Its number in its session.
+    pub flow: u32,
+    /// Proof against injection by those who do not see the flow.
+    pub tag: u64,
+}
+
+impl FlowId {
+    /// Head of a datagram without flags.
+    #[must_use]
+    pub const fn head(
+        self,
+        datagram_type: DatagramType,
+        sequence: u64,
+        stamp: u64,
+    ) -> DatagramHead {
+        DatagramHead {
+            datagram_type,
+            flags: 0,
+            flow: self.flow,
+            tag: self.tag,
+            sequence,
+            stamp,
+        }
+    }
+}
+
 impl DatagramHead {
+    /// The flow that it claims to be of; the caller compares it.
+    #[must_use]
+    pub const fn id(&self) -> FlowId {
+        FlowId {
+            flow: self.flow,
+            tag: self.tag,
+        }
+    }
+
     /// Writes the head over the start of a datagram. Nothing is written into fewer than
     /// [`HEAD_LEN`] bytes.
     #[inline]

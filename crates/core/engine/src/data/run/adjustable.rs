@@ -1,7 +1,5 @@
 //! Settings that a test leaves open to this end, and conditions under which they matter.
 
-use std::os::fd::AsFd;
-
 use linerate_model::spec::{ReceiveWait, SendPath};
 use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::sockopt;
@@ -99,7 +97,7 @@ pub(super) fn limit_unsent(streams: &[OpenStream], is_limited: bool) {
     };
     for open in limitable(streams) {
         // Without it the data takes the same way in longer queues.
-        let _ = sockopt::TCP_NOTSENT_LOWAT.set(open.fd.as_fd(), bytes);
+        let _ = sockopt::TCP_NOTSENT_LOWAT.set(&open.fd, bytes);
     }
 }
 

@@ -1,7 +1,5 @@
 //! The way the data took, and how well it went.
 
-use std::os::fd::AsFd;
-
 use linerate_model::data_path::{DataPath, Method, PerCall};
 use linerate_model::spec::{IoStrategy, ReceiveWait, SendPath, SequenceCheck};
 use linerate_model::{StreamRole, TestSpec, Transport};
@@ -210,7 +208,7 @@ fn copies(streams: &[OpenStream]) -> Option<String> {
         .iter()
         .filter(|s| s.stream.role == StreamRole::Sender)
     {
-        while let Ok(returned) = zerocopy::take_completion(stream.fd.as_fd()) {
+        while let Ok(returned) = zerocopy::take_completion(&stream.fd) {
             stream
                 .counters
                 .observations

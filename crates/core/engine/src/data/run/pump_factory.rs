@@ -1,6 +1,6 @@
 //! Makes the pump of each stream: what a test is to do, decided once before it starts.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use linerate_model::spec::SendPath;
@@ -98,7 +98,7 @@ impl<'a> PumpFactory<'a> {
                 Box::new(receiver.pausing(may_pause(spec)))
             }
             (_, StreamRole::Sender) => {
-                let (source, budget) = (self.source(fd.as_fd())?, self.amount.budget.clone());
+                let (source, budget) = (self.source(&fd)?, self.amount.budget.clone());
                 Box::new(StreamSender::new(
                     fd,
                     counters,
@@ -170,7 +170,7 @@ impl<'a> PumpFactory<'a> {
     }
 
     /// Source of a stream sender; `fd` is its socket.
-    fn source(&mut self, fd: BorrowedFd<'_>) -> Result<Source, EngineError> {
+    fn source(&mut self, fd: impl AsFd) -> Result<Source, EngineError> {
         let spec = &self.settings.spec;
         if let Some(path) = &self.settings.local.file {
             return files::source(path, spec.block_len_bytes as usize)
@@ -179,7 +179,7 @@ impl<'a> PumpFactory<'a> {
 
         match spec.send_path {
             SendPath::ZeroCopy => {
-                zerocopy::enable(fd).map_err(Operation::InitStream.failed())?;
+                zerocopy::enable(&fd).map_err(Operation::InitStream.failed())?;
                 Ok(Source::ZeroCopy(self.memory(0)?))
             }
             SendPath::SendFile => Ok(Source::Pages(self.pages()?)),

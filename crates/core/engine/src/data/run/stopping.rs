@@ -1,7 +1,7 @@
 //! The end of a test: senders stop, receivers read what is under way.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_model::{StreamRole, Transport};
@@ -43,7 +43,7 @@ impl TestRun {
             .iter()
             .filter(|s| s.stream.role == StreamRole::Sender);
         senders
-            .map(|s| sockopt::outq_bytes(s.fd.as_fd()).map_or(0, u64::from))
+            .map(|s| sockopt::outq_bytes(&s.fd).map_or(0, u64::from))
             .sum()
     }
 
@@ -120,7 +120,7 @@ impl TestRun {
             .streams
             .iter()
             .filter(|s| s.stream.role == StreamRole::Receiver);
-        receivers.all(|s| s.ended || has_nothing_left(s.fd.as_fd()))
+        receivers.all(|s| s.ended || has_nothing_left(&s.fd))
     }
 
     /// This end receives byte streams, whose end is seen.
@@ -137,8 +137,8 @@ impl TestRun {
 
 /// The peer has closed this stream, and all that came before has been read. A worker that was woken
 /// for data and end at once reads the data and waits.
-fn has_nothing_left(fd: BorrowedFd<'_>) -> bool {
-    match stream_io::peek(fd, &mut [0]) {
+fn has_nothing_left(fd: impl AsFd) -> bool {
+    match stream_io::peek(&fd, &mut [0]) {
         Ok(bytes) => bytes == 0,
         Err(error) => error.kind() != io::ErrorKind::WouldBlock,
     }

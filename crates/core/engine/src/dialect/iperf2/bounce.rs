@@ -1,7 +1,7 @@
 //! Requests and replies on one connection.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ impl Line {
     /// Writes what is left; false while the socket takes no more.
     fn flush(&mut self) -> io::Result<bool> {
         while self.sent < self.unsent.len() {
-            match stream_io::send(self.fd.as_fd(), &self.unsent[self.sent..]) {
+            match stream_io::send(&self.fd, &self.unsent[self.sent..]) {
                 Ok(n) => {
                     self.sent += n;
                     if !self.is_last {
@@ -78,11 +78,11 @@ impl Line {
         if self.quick_ack {
             // The kernel resets the option, so it is set for each read; without it the test is only
             // slower.
-            let _ = sockopt::TCP_QUICKACK.set(self.fd.as_fd(), true);
+            let _ = sockopt::TCP_QUICKACK.set(&self.fd, true);
         }
 
         loop {
-            match stream_io::recv(self.fd.as_fd(), &mut scratch[..len]) {
+            match stream_io::recv(&self.fd, &mut scratch[..len]) {
                 Ok(n) => {
                     if self.answers {
                         self.begin_exchange(clock::monotonic_ns());

@@ -2,7 +2,7 @@
 //! timed writes.
 
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use linerate_iperf2::wire::Timestamp;
@@ -194,7 +194,7 @@ impl ShapedSender {
         let Burst { size, written, .. } = self.burst;
         let offset = written % self.block.len();
         let end = self.block.len().min(offset + (size - written));
-        let n = stream_io::send(self.fd.as_fd(), &self.block[offset..end])?;
+        let n = stream_io::send(&self.fd, &self.block[offset..end])?;
         self.burst.written += n;
         self.sent += n as u64;
         self.counters.add(n as u64, 1);
@@ -232,7 +232,7 @@ impl ShapedSender {
         // `--near-congestion` of iperf 2 pauses for a multiple of the kernel's smoothed round trip
         // after each write.
         if let Some(rtts) = self.pause_rtts
-            && let Ok(info) = tcp_info(self.fd.as_fd())
+            && let Ok(info) = tcp_info(&self.fd)
         {
             let pause_ns = (f64::from(info.rtt_us) * 1000.0 * rtts).max(0.0) as u64;
             self.paused_until_ns = clock::monotonic_ns().saturating_add(pause_ns);

@@ -80,7 +80,7 @@ impl Client<'_> {
             .collect::<Result<Vec<_>, _>>()?;
         let first_socket = unconnected.first();
         let first_socket =
-            first_socket.map(|first| sockets::facts(first.fd.as_fd(), self.spec.test.transport));
+            first_socket.map(|first| sockets::facts(&first.fd, self.spec.test.transport));
         let refused: Vec<String> = unconnected
             .first()
             .map(|o| o.refused.clone())
@@ -188,25 +188,20 @@ impl Client<'_> {
         let address = socket::wildcard(socket::Family::of(&server), port);
         let fail = |e: &linerate_sys::OsError| os("listener bind", e);
         let fd = socket::open(&address, sockets::protocol(test.transport)).map_err(|e| fail(&e))?;
-        sockopt::SO_REUSEADDR
-            .set(fd.as_fd(), true)
-            .map_err(|e| fail(&e))?;
+        sockopt::SO_REUSEADDR.set(&fd, true).map_err(|e| fail(&e))?;
 
-        let refused = sockets::prepare(fd.as_fd(), test, false, true);
+        let refused = sockets::prepare(&fd, test, false, true);
         refused
             .into_iter()
             .for_each(|text| reporter.emit(&Event::Warning(text)));
-        socket::bind(fd.as_fd(), &address).map_err(|e| fail(&e))?;
+        socket::bind(&fd, &address).map_err(|e| fail(&e))?;
 
         if test.transport != Transport::Udp {
-            socket::listen(fd.as_fd(), i32::MAX).map_err(|e| fail(&e))?;
+            socket::listen(&fd, i32::MAX).map_err(|e| fail(&e))?;
         }
 
-        let facts = ListenerFacts::new(
-            port,
-            sockets::facts(fd.as_fd(), test.transport),
-            address.is_ipv6(),
-        );
+        let facts =
+            ListenerFacts::new(port, sockets::facts(&fd, test.transport), address.is_ipv6());
         Ok(Some((fd, facts)))
     }
 
@@ -464,7 +459,7 @@ impl TestLoop<'_> {
         }
 
         while let Some(listener) = &self.listener {
-            let Ok(Some((fd, peer))) = socket::accept(listener.as_fd()) else {
+            let Ok(Some((fd, peer))) = socket::accept(listener) else {
                 break;
             };
             if self.back_missing == 0 || Some(socket::unmap(peer).ip()) != self.server_ip {
@@ -498,7 +493,7 @@ impl TestLoop<'_> {
             first =
                 FlowServer::new(Instant::now(), wall(), back_policy(), &one.datagram, false).ok();
             if first.is_some() {
-                socket::connect(listener.as_fd(), &one.from).map_err(|e| os("connect", &e))?;
+                socket::connect(listener, &one.from).map_err(|e| os("connect", &e))?;
                 break;
             }
         }

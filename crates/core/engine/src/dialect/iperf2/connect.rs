@@ -75,13 +75,13 @@ pub(super) fn open(
     if let Some(device) = &spec.local.end.peer_device
         && !is_scoped(&remote)
     {
-        sockopt::bind_device(fd.as_fd(), device).map_err(|e| os("bind to device", &e))?;
+        sockopt::bind_device(&fd, device).map_err(|e| os("bind to device", &e))?;
     }
 
     bind(spec, &fd, &remote, index)?;
     let sends = spec.test.direction != linerate_model::Direction::Reverse;
     let receives = spec.test.direction != linerate_model::Direction::Forward;
-    let refused = sockets::prepare(fd.as_fd(), &spec.test, sends, receives);
+    let refused = sockets::prepare(&fd, &spec.test, sends, receives);
 
     Ok(Unconnected {
         fd,
@@ -114,9 +114,9 @@ fn bind(spec: &ClientSpec, fd: &OwnedFd, remote: &SocketAddr, index: u32) -> Res
     }
 
     sockopt::SO_REUSEADDR
-        .set(fd.as_fd(), true)
+        .set(fd, true)
         .map_err(|e| os("bind", &e))?;
-    socket::bind(fd.as_fd(), &address).map_err(|e| os("bind", &e))
+    socket::bind(fd, &address).map_err(|e| os("bind", &e))
 }
 
 fn is_scoped(address: &SocketAddr) -> bool {
@@ -145,7 +145,7 @@ pub(super) fn connect_all(
         .into_iter()
         .map(|unconnected| {
             let start = Instant::now();
-            let outcome = socket::connect(unconnected.fd.as_fd(), &unconnected.remote);
+            let outcome = socket::connect(&unconnected.fd, &unconnected.remote);
             (unconnected, start, outcome)
         })
         .collect();
@@ -163,7 +163,7 @@ pub(super) fn connect_all(
                     Some(left),
                     interrupts,
                 ) {
-                    Ok(()) => socket::take_error(unconnected.fd.as_fd()),
+                    Ok(()) => socket::take_error(&unconnected.fd),
                     Err(WaitError::Os(error)) => Err(error),
                     Err(WaitError::Interrupted(signal)) => return Err(interruption(&signal)),
                 }

@@ -95,10 +95,7 @@ impl Connection {
         number: u32,
         spec: TestSpec,
     ) -> Result<Self, linerate_sys::OsError> {
-        let (local, remote) = (
-            socket::local_addr(fd.as_fd())?,
-            socket::peer_addr(fd.as_fd())?,
-        );
+        let (local, remote) = (socket::local_addr(&fd)?, socket::peer_addr(&fd)?);
         Ok(Self {
             fd: Arc::new(fd),
             machine,
@@ -193,7 +190,7 @@ impl Connection {
 
     fn direction(&self, id: StreamId, role: StreamRole, flow: Flow) -> DirectionState {
         let mut stream = Stream::new(id, role, flow, self.local, self.remote);
-        stream.effective = sockets::effective(self.fd.as_fd(), self.spec.transport);
+        stream.effective = sockets::effective(&self.fd, self.spec.transport);
         DirectionState {
             stream,
             stats: Arc::new(StreamStats::with_histograms(
@@ -290,7 +287,7 @@ impl Connection {
             }
 
             // Once the header is read: it may ask for options of this direction.
-            sockets::tune(self.fd.as_fd(), &self.spec, role);
+            sockets::tune(&self.fd, &self.spec, role);
             let (build_pump, moved) = match role {
                 StreamRole::Sender => self.make_sender(),
                 StreamRole::Receiver => self.make_receiver(),
@@ -410,7 +407,7 @@ impl Connection {
         }
         .write(&mut first);
 
-        if udp::send(self.fd.as_fd(), &first).is_ok() {
+        if udp::send(&self.fd, &first).is_ok() {
             self.sent_bytes += first.len() as u64;
         }
 
@@ -431,7 +428,7 @@ impl Connection {
             .write(&mut last);
 
             // It is not acknowledged; a client that misses it has a timeout.
-            let _ = udp::send(self.fd.as_fd(), &last);
+            let _ = udp::send(&self.fd, &last);
         }
     }
 
@@ -439,7 +436,7 @@ impl Connection {
     pub(super) fn send(&mut self, bytes: &[u8], is_payload: bool) {
         if self.spec.transport == Transport::Udp {
             // What is lost is repeated by the machine.
-            let _ = udp::send(self.fd.as_fd(), bytes);
+            let _ = udp::send(&self.fd, bytes);
             return;
         }
 
@@ -453,7 +450,7 @@ impl Connection {
 
     fn flush(&mut self) {
         while !self.unsent.is_empty() {
-            match stream_io::send(self.fd.as_fd(), &self.unsent) {
+            match stream_io::send(&self.fd, &self.unsent) {
                 Ok(n) => drop(self.unsent.drain(..n)),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -488,9 +485,9 @@ impl Connection {
             let outcome = match self.read_mode() {
                 ReadMode::None => return,
                 ReadMode::Bytes(wanted) => {
-                    stream_io::recv(self.fd.as_fd(), &mut buffer[..wanted.clamp(1, READ_BYTES)])
+                    stream_io::recv(&self.fd, &mut buffer[..wanted.clamp(1, READ_BYTES)])
                 }
-                ReadMode::Datagrams => udp::recv(self.fd.as_fd(), &mut buffer),
+                ReadMode::Datagrams => udp::recv(&self.fd, &mut buffer),
             };
             match outcome {
                 Ok(0) if self.spec.transport != Transport::Udp => return self.machine.eof(),
@@ -543,7 +540,7 @@ impl Connection {
     pub(super) fn close(&mut self, outcome: Result<(), Failure>) {
         if self.spec.transport != Transport::Udp {
             // Others may hold the descriptor; shutdown reaches the peer at once.
-            let _ = socket::shutdown_both(self.fd.as_fd());
+            let _ = socket::shutdown_both(&self.fd);
         }
         self.closed = Some(outcome);
     }

@@ -41,7 +41,7 @@ impl DatagramReader {
         let mut taken = 0;
         // An error of an earlier send is unrelated to what has arrived; the next turn reads again.
         while taken < DATAGRAMS_PER_TURN
-            && let Ok(messages) = self.batch.recv(fd.as_fd())
+            && let Ok(messages) = self.batch.recv(&fd)
         {
             let read_ns = clock::monotonic_ns();
             taken += messages;

@@ -1,6 +1,6 @@
 //! Numbers and times in the datagrams of a flow.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use linerate_iperf2::wire::datagram::NumberWidth;
 use linerate_iperf2::wire::frame::FrameWords;
@@ -11,6 +11,7 @@ use linerate_sys::clock::{self, RealtimeOffset};
 
 use super::frame_rows::{FrameDatagram, FrameRows};
 use crate::data::worker::{DatagramKind, SequenceReader, SequenceWriter};
+use crate::lock::lock;
 use crate::measure::counters::StreamCounters;
 use crate::measure::stream_stats::StreamStats;
 
@@ -51,7 +52,7 @@ pub(super) struct FlowTotals {
 pub(super) type SharedFlowTotals = Arc<Mutex<FlowTotals>>;
 
 pub(super) fn read(flow_totals: &SharedFlowTotals) -> FlowTotals {
-    *flow_totals.lock().unwrap_or_else(PoisonError::into_inner)
+    *lock(flow_totals)
 }
 
 /// Follows the numbers of what arrives.
@@ -182,10 +183,7 @@ impl SequenceReader for HeadReader {
             t.jitter_s()
         };
         counters.set_sequence(t.highest(), t.lost(), t.out_of_order(), jitter_s);
-        *self
-            .flow_totals
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = FlowTotals {
+        *lock(&self.flow_totals) = FlowTotals {
             datagrams: t.highest(),
             lost: t.lost(),
             out_of_order: t.out_of_order(),

@@ -1,7 +1,7 @@
 //! Frames on a grid, each cut into datagrams.
 
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use linerate_iperf2::wire::frame::FrameWords;
@@ -123,7 +123,7 @@ impl FramedDatagrams {
         let len = self
             .left
             .clamp(FrameWords::end(self.version), self.datagram.len());
-        udp::send(self.fd.as_fd(), &self.datagram[..len])?;
+        udp::send(&self.fd, &self.datagram[..len])?;
         self.left = self.left.saturating_sub(len);
         self.sent += 1;
         self.counters.add(len as u64, 1);

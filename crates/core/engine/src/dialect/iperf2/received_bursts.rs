@@ -1,11 +1,12 @@
 //! Bursts and frames that have arrived, each of which is a row of its own in the report.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use linerate_model::UdpInterval;
 use linerate_model::metrics::{FrameCounts, ReadCounts, StreamMetrics};
 use linerate_model::spread::Spread;
 
+use crate::lock::lock;
 use crate::measure::stream_stats::distribution;
 
 /// One burst or frame, complete.
@@ -91,7 +92,7 @@ const QUEUED_MAX: usize = 256;
 
 impl BurstQueue {
     pub(super) fn push(&self, burst: ReceivedBurst) {
-        let mut queued = self.lock();
+        let mut queued = lock(&self.0);
         if queued.bursts.len() < QUEUED_MAX {
             queued.bursts.push(burst);
         } else {
@@ -101,16 +102,12 @@ impl BurstQueue {
 
     /// The bursts since the last call.
     pub(super) fn take(&self) -> Vec<ReceivedBurst> {
-        std::mem::take(&mut self.lock().bursts)
+        std::mem::take(&mut lock(&self.0).bursts)
     }
 
     /// Bursts that found the queue full; they are in the totals only.
     pub(super) fn left_out(&self) -> u64 {
-        self.lock().left_out
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queued> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).left_out
     }
 }
 

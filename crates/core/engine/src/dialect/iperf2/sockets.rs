@@ -1,7 +1,7 @@
 //! Sockets of connections and flows: what is set on them and what is known of them.
 
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 
 use linerate_model::stream::{SocketFacts, StreamFacts};
 use linerate_model::{StreamRole, TestSpec, Transport};
@@ -25,12 +25,7 @@ const UDP_RECEIVE_BUFFER_BYTES: u32 = 16 * 1024 * 1024;
 /// Options that are set before the connection stands. A sender's window is its send buffer, a
 /// receiver's its receive buffer. Options the system refuses are returned as text, and the test
 /// continues without them.
-pub(super) fn prepare(
-    fd: BorrowedFd<'_>,
-    spec: &TestSpec,
-    sends: bool,
-    receives: bool,
-) -> Vec<String> {
+pub(super) fn prepare(fd: impl AsFd, spec: &TestSpec, sends: bool, receives: bool) -> Vec<String> {
     let mut refused = Vec::new();
     let mut note = |outcome: Result<(), OsError>, what: &str| {
         if let Err(error) = outcome {
@@ -41,34 +36,37 @@ pub(super) fn prepare(
     let tuning = &spec.socket;
     if let Some(bytes) = tuning.window_bytes {
         if sends {
-            note(sockopt::SO_SNDBUF.set(fd, bytes), "setting the send buffer");
+            note(
+                sockopt::SO_SNDBUF.set(&fd, bytes),
+                "setting the send buffer",
+            );
         }
 
         if receives {
             note(
-                sockopt::SO_RCVBUF.set(fd, bytes),
+                sockopt::SO_RCVBUF.set(&fd, bytes),
                 "setting the receive buffer",
             );
         }
     }
 
     if tuning.tos != 0 {
-        note(sockopt::set_tos(fd, tuning.tos), "setting the TOS byte");
+        note(sockopt::set_tos(&fd, tuning.tos), "setting the TOS byte");
     }
 
     if spec.transport == Transport::Tcp {
-        prepare_stream(fd, spec, &mut note);
+        prepare_stream(&fd, spec, &mut note);
     } else if let Some(ttl) = spec.workload.multicast_ttl {
-        note(sockopt::set_multicast_ttl(fd, ttl), "setting the TTL");
+        note(sockopt::set_multicast_ttl(&fd, ttl), "setting the TTL");
     }
 
     if spec.workload.without_routing {
-        note(sockopt::SO_DONTROUTE.set(fd, true), "setting SO_DONTROUTE");
+        note(sockopt::SO_DONTROUTE.set(&fd, true), "setting SO_DONTROUTE");
     }
 
     if let Some(rate_bps) = spec.pacing.fq_rate_bps {
         note(
-            sockopt::set_max_pacing_rate(fd, rate_bps / 8),
+            sockopt::set_max_pacing_rate(&fd, rate_bps / 8),
             "setting the pacing rate",
         );
     }
@@ -76,83 +74,79 @@ pub(super) fn prepare(
     refused
 }
 
-fn prepare_stream(
-    fd: BorrowedFd<'_>,
-    spec: &TestSpec,
-    note: &mut dyn FnMut(Result<(), OsError>, &str),
-) {
+fn prepare_stream(fd: impl AsFd, spec: &TestSpec, note: &mut dyn FnMut(Result<(), OsError>, &str)) {
     let (tuning, workload) = (&spec.socket, &spec.workload);
     if let Some(mss_bytes) = tuning.mss_bytes {
         note(
-            sockopt::TCP_MAXSEG.set(fd, mss_bytes),
+            sockopt::TCP_MAXSEG.set(&fd, mss_bytes),
             "setting the segment size",
         );
     }
 
     if let Some(name) = &tuning.congestion {
         let what = format!("Attempt to set '{name}' congestion control");
-        note(sockopt::set_congestion(fd, name), &what);
+        note(sockopt::set_congestion(&fd, name), &what);
     }
 
     if let Some(bytes) = workload.unsent_limit_bytes {
         note(
-            sockopt::TCP_NOTSENT_LOWAT.set(fd, bytes),
+            sockopt::TCP_NOTSENT_LOWAT.set(&fd, bytes),
             "setting the prefetch limit",
         );
     }
 
     if let Some(bytes) = workload.window_clamp_bytes {
         note(
-            sockopt::TCP_WINDOW_CLAMP.set(fd, bytes),
+            sockopt::TCP_WINDOW_CLAMP.set(&fd, bytes),
             "setting the window clamp",
         );
     }
 
     if tuning.no_delay {
-        note(sockopt::TCP_NODELAY.set(fd, true), "setting TCP_NODELAY");
+        note(sockopt::TCP_NODELAY.set(&fd, true), "setting TCP_NODELAY");
     }
 }
 
 /// Options of a connected socket whose data are about to flow. A sender with a rate gets no pacing
 /// in the kernel: what that holds back would be measured as delay of the path.
-pub(super) fn tune(fd: BorrowedFd<'_>, spec: &TestSpec, role: StreamRole) {
+pub(super) fn tune(fd: impl AsFd, spec: &TestSpec, role: StreamRole) {
     if (spec.transport, role) != (Transport::Udp, StreamRole::Receiver) {
         return;
     }
 
     if spec.socket.window_bytes.is_none() {
         // What is not granted shows up as loss that is counted; nothing else depends on it.
-        let _ = sockopt::force_receive_buffer(fd, UDP_RECEIVE_BUFFER_BYTES);
+        let _ = sockopt::force_receive_buffer(&fd, UDP_RECEIVE_BUFFER_BYTES);
     }
 
     // Without it datagrams count as arrived when they are read.
-    let _ = sockopt::SO_TIMESTAMPNS.set(fd, true);
+    let _ = sockopt::SO_TIMESTAMPNS.set(&fd, true);
     // Coalescing is invisible to the peer and to the results: every datagram's number is still
     // read.
-    let _ = sockopt::UDP_GRO.set(fd, true);
+    let _ = sockopt::UDP_GRO.set(&fd, true);
 }
 
 /// A socket before it is used.
-pub(super) fn facts(fd: BorrowedFd<'_>, transport: Transport) -> SocketFacts {
+pub(super) fn facts(fd: impl AsFd, transport: Transport) -> SocketFacts {
     let is_tcp = transport == Transport::Tcp;
 
     SocketFacts {
-        effective: effective(fd, transport),
-        mss_bytes: is_tcp.then(|| sockopt::TCP_MAXSEG.get(fd).ok()).flatten(),
+        effective: effective(&fd, transport),
+        mss_bytes: is_tcp.then(|| sockopt::TCP_MAXSEG.get(&fd).ok()).flatten(),
     }
 }
 
 /// A connected socket.
-pub(super) fn stream_facts(fd: BorrowedFd<'_>, number: u32, transport: Transport) -> StreamFacts {
+pub(super) fn stream_facts(fd: impl AsFd, number: u32, transport: Transport) -> StreamFacts {
     use std::os::fd::AsRawFd;
 
     let info = (transport == Transport::Tcp)
-        .then(|| tcp_info::tcp_info(fd.as_fd()).ok())
+        .then(|| tcp_info::tcp_info(&fd).ok())
         .flatten();
 
     StreamFacts {
         number,
-        descriptor: u32::try_from(fd.as_raw_fd()).ok(),
+        descriptor: u32::try_from(fd.as_fd().as_raw_fd()).ok(),
         opened_at_unix_us: Some(clock::unix_ns() / 1000),
         initial_cwnd_bytes: info.map(|info| info.cwnd_bytes()),
         mss_bytes: info.map(|info| info.snd_mss_bytes),

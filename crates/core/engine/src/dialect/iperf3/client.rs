@@ -10,7 +10,6 @@ mod load_controller;
 mod setup;
 mod streams;
 
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use linerate_iperf3::wire::client::{Client as Machine, ClientAction, ClientInput, ClientSetup};
@@ -176,7 +175,7 @@ impl<'a> Client<'a> {
         // unreadable file.
         check_file(spec)?;
         if spec.local.control_keepalive.is_some() {
-            keepalive::report(connection.fd.as_fd(), reporter);
+            keepalive::report(&connection.fd, reporter);
         }
 
         let mut spec = spec.clone();

@@ -53,7 +53,7 @@ impl ControlConnection {
     /// Sends what the socket takes; [`ControlConnection::has_unsent`] is true when bytes are left.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         while self.position < self.unsent.len() {
-            match stream_io::send(self.fd.as_fd(), &self.unsent[self.position..]) {
+            match stream_io::send(&self.fd, &self.unsent[self.position..]) {
                 Ok(n) => self.position += n,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
@@ -72,7 +72,7 @@ impl ControlConnection {
 
     /// Reads once.
     pub(crate) fn receive<'a>(&self, buffer: &'a mut [u8]) -> Received<'a> {
-        match stream_io::recv(self.fd.as_fd(), buffer) {
+        match stream_io::recv(&self.fd, buffer) {
             Ok(0) => Received::Eof,
             Ok(n) => Received::Bytes(&buffer[..n]),
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
@@ -84,16 +84,16 @@ impl ControlConnection {
 }
 
 /// Sets what the user specified for control connections; disables Nagle's algorithm.
-pub(super) fn prepare(fd: BorrowedFd<'_>, local: &LocalOptions) -> Result<(), EngineError> {
+pub(super) fn prepare(fd: impl AsFd, local: &LocalOptions) -> Result<(), EngineError> {
     sockopt::TCP_NODELAY
-        .set(fd, true)
+        .set(&fd, true)
         .map_err(Operation::NoDelay.failed())?;
     if let Some(timeout) = local.control_timeout.or(local.snd_timeout) {
-        limit_idle_time(fd, timeout).map_err(Operation::UserTimeout.failed())?;
+        limit_idle_time(&fd, timeout).map_err(Operation::UserTimeout.failed())?;
     }
 
     local
         .control_keepalive
         .as_ref()
-        .map_or(Ok(()), |wanted| keepalive::apply(fd, wanted))
+        .map_or(Ok(()), |wanted| keepalive::apply(&fd, wanted))
 }

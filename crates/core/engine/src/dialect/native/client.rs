@@ -2,9 +2,9 @@
 
 mod connect;
 mod connect_race;
-mod connections;
 mod control;
 mod datagram_phase;
+mod event_loop;
 mod flow;
 mod handshake;
 mod load_phase;
@@ -23,7 +23,10 @@ pub use load_phase::LoadController;
 use std::io::{self, ErrorKind};
 
 use linerate_model::path::Identity;
+use linerate_sys::OsError;
 use linerate_trust::{Fingerprint, Token};
+
+use crate::error::EngineError;
 
 /// Demands of the user on the server's identity.
 #[derive(Debug, Default)]
@@ -130,8 +133,20 @@ pub enum NativeError {
     Interrupted(String),
 }
 
-impl From<crate::error::EngineError> for NativeError {
-    fn from(error: crate::error::EngineError) -> Self {
+impl From<EngineError> for NativeError {
+    fn from(error: EngineError) -> Self {
+        Self::System(error.to_string())
+    }
+}
+
+impl From<OsError> for NativeError {
+    fn from(error: OsError) -> Self {
+        Self::System(error.to_string())
+    }
+}
+
+impl From<io::Error> for NativeError {
+    fn from(error: io::Error) -> Self {
         Self::System(error.to_string())
     }
 }

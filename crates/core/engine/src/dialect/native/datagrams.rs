@@ -1,7 +1,6 @@
 //! Datagrams of one direction on a schedule: what the sender handed over and when, what arrived and
 //! how.
 
-mod flow_id;
 mod rate_controlled;
 mod received;
 mod samples;
@@ -9,12 +8,12 @@ mod scheduled;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use linerate_model::path::{EndpointPhase, PathDirection, PhaseKind, PhaseSpec};
 use linerate_model::spec::{LocalOptions, Segmentation};
 use linerate_model::{EndCondition, Flow, StreamId, StreamRole, TestSpec, Transport};
-use linerate_native::wire::datagram::{Feedback, HEAD_LEN};
+use linerate_native::wire::datagram::{Feedback, FlowId, HEAD_LEN};
 use linerate_sys::{clock, socket, sockopt};
 
 use crate::data::pacing::Schedule;
@@ -24,11 +23,11 @@ use crate::data::socket as data_socket;
 use crate::data::worker::{DatagramReceiver, DatagramSender, Datagrams};
 use crate::dialect::native::run_settings;
 use crate::error::{EngineError, Operation};
+use crate::lock::lock;
 use crate::measure::cpu_usage::CpuMeter;
 use crate::measure::overflow;
 use crate::measure::stream_stats::StreamStats;
 use crate::reporter::Reporter;
-pub(super) use flow_id::FlowId;
 use rate_controlled::{RateControl, RateControlledSender};
 use received::{FEEDBACK_NS, FeedbackSender, HeadReader, Received};
 use samples::distribution;
@@ -39,14 +38,15 @@ pub(super) struct DatagramRun {
     run: TestRun,
     fd: BorrowedSocket,
     is_sender: bool,
-    start_ns: u64,
+    pub(super) start_ns: u64,
     stopped_ns: Option<u64>,
     cpu: CpuMeter,
     shared: Shared,
     /// Requests of a receiver that decides on the rate.
     requests: FeedbackSender,
     next_request_ns: u64,
-    header_bytes: u64,
+    /// By how many bytes an IP packet is longer than its UDP payload.
+    pub(super) header_bytes: u64,
     notes: Vec<String>,
 }
 
@@ -147,10 +147,6 @@ impl DatagramRun {
         self.run.start_data()
     }
 
-    pub(super) fn start_ns(&self) -> u64 {
-        self.start_ns
-    }
-
     pub(super) fn notice_fd(&self) -> BorrowedFd<'_> {
         self.run.notice_fd()
     }
@@ -206,12 +202,7 @@ impl DatagramRun {
         }
 
         self.next_request_ns = now_ns + FEEDBACK_NS;
-        let (arrived_ns, report) = self
-            .shared
-            .received
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .report();
+        let (arrived_ns, report) = lock(&self.shared.received).report();
 
         let rate_bps = self.shared.rate_control.rate_bps.load(Ordering::Relaxed);
         // The kernel's stamp of the newest datagram: bytes and time of a report then belong
@@ -221,11 +212,6 @@ impl DatagramRun {
             .send(stamp_ns, &Feedback { rate_bps, ..report });
 
         vec![(stamp_ns, report)]
-    }
-
-    /// By how many bytes an IP packet is longer than its UDP payload.
-    pub(super) fn header_bytes(&self) -> u64 {
-        self.header_bytes
     }
 
     /// Ends the flow and returns what this end counted.
@@ -251,22 +237,10 @@ impl DatagramRun {
         };
         if self.is_sender {
             phase.datagrams_sent = datagrams;
-            let sent = std::mem::take(
-                &mut *self
-                    .shared
-                    .sent
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner),
-            );
+            let sent = std::mem::take(&mut *lock(&self.shared.sent));
             phase.lateness = distribution(&sent.lateness_ns);
         } else {
-            let received = std::mem::take(
-                &mut *self
-                    .shared
-                    .received
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner),
-            );
+            let received = std::mem::take(&mut *lock(&self.shared.received));
             received.fill(&mut phase);
         }
 

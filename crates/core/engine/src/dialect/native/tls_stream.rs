@@ -1,7 +1,7 @@
 //! A TLS session over a non-blocking socket.
 
 use std::io::{self, ErrorKind, IoSlice};
-use std::os::fd::BorrowedFd;
+use std::os::fd::AsFd;
 use std::time::Instant;
 
 use linerate_sys::stream_io;
@@ -86,9 +86,9 @@ impl TlsStream {
     /// # Errors
     /// `UnexpectedEof` when the peer has closed the connection, `InvalidData` when it violates TLS
     /// or sends more than the limits of this end, and those of the socket.
-    pub(super) fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    pub(super) fn receive(&mut self, fd: impl AsFd) -> io::Result<Vec<u8>> {
         let mut ciphertext = vec![0; self.limits.turn_bytes];
-        match stream_io::recv(fd, &mut ciphertext) {
+        match stream_io::recv(&fd, &mut ciphertext) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(len) => self.feed_limited(ciphertext.get(..len).unwrap_or_default())?,
             Err(error)
@@ -97,7 +97,7 @@ impl TlsStream {
         }
 
         let received = std::mem::take(&mut self.received);
-        match would_block_is_ok(self.flush(fd)) {
+        match would_block_is_ok(self.flush(&fd)) {
             Err(error) if received.is_empty() => Err(error),
             _ => Ok(received),
         }
@@ -135,9 +135,9 @@ impl TlsStream {
     }
 
     /// Encrypts all of it, and sends what the socket takes.
-    pub(super) fn send(&mut self, fd: BorrowedFd<'_>, plaintext: &[u8]) -> io::Result<()> {
+    pub(super) fn send(&mut self, fd: impl AsFd, plaintext: &[u8]) -> io::Result<()> {
         self.session.send(plaintext).map_err(invalid)?;
-        would_block_is_ok(self.flush(fd))
+        would_block_is_ok(self.flush(&fd))
     }
 
     /// Bytes of messages that have been received, and all bytes that have been sent.
@@ -175,7 +175,7 @@ impl TlsStream {
     }
 
     /// Sends what is encrypted; `WouldBlock` while some of it is left.
-    pub(super) fn flush(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+    pub(super) fn flush(&mut self, fd: impl AsFd) -> io::Result<()> {
         loop {
             if self.sent == self.outgoing.len() {
                 (self.outgoing, self.sent) = (self.session.take_outgoing(), 0);
@@ -184,7 +184,7 @@ impl TlsStream {
                 }
             }
 
-            let sent = stream_io::send(fd, self.outgoing.get(self.sent..).unwrap_or_default())?;
+            let sent = stream_io::send(&fd, self.outgoing.get(self.sent..).unwrap_or_default())?;
             self.sent += sent;
             self.moved.sent_bytes += sent as u64;
         }
@@ -192,8 +192,8 @@ impl TlsStream {
 
     /// Writes a part of a stream of bytes; what is encrypted and not yet sent counts as written.
     /// `WouldBlock` during the handshake.
-    pub(super) fn write(&mut self, fd: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.flush(fd)?;
+    pub(super) fn write(&mut self, fd: impl AsFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.flush(&fd)?;
         if self.is_handshaking() {
             return Err(ErrorKind::WouldBlock.into());
         }
@@ -207,22 +207,22 @@ impl TlsStream {
             written += len;
         }
 
-        would_block_is_ok(self.flush(fd))?;
+        would_block_is_ok(self.flush(&fd))?;
         Ok(written)
     }
 
     /// Reads a part of a stream of bytes; 0 at its end.
-    pub(super) fn read(&mut self, fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self, fd: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
         if self.taken == self.received.len() {
             (self.received, self.taken) = (Vec::new(), 0);
             let mut ciphertext = vec![0; READ_BYTES];
-            let len = stream_io::recv(fd, &mut ciphertext)?;
+            let len = stream_io::recv(&fd, &mut ciphertext)?;
             if len == 0 {
                 return Ok(0);
             }
 
             self.feed(ciphertext.get(..len).unwrap_or_default())?;
-            would_block_is_ok(self.flush(fd))?;
+            would_block_is_ok(self.flush(&fd))?;
         }
 
         let left = self.received.get(self.taken..).unwrap_or_default();

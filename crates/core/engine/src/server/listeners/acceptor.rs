@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use linerate_sys::poll::{Epoll, Interest};
@@ -17,14 +16,14 @@ pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads the first bytes of connections until a dialect recognises them.
 #[derive(Debug, Default)]
-pub(in crate::server) struct Acceptor {
+pub(crate) struct Acceptor {
     /// With their deadlines.
     pending: BTreeMap<u64, (Accepted, Instant)>,
 }
 
 /// Result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum Progress {
+pub(crate) enum Progress {
     Incomplete,
     /// The dialect with this index recognises the connection.
     Recognised(usize),
@@ -35,14 +34,14 @@ pub(in crate::server) enum Progress {
 const READ_BYTES: usize = 64;
 
 impl Acceptor {
-    pub(in crate::server) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    pub(in crate::server) fn add(&mut self, connection: Accepted, epoll: &Epoll) {
+    pub(crate) fn add(&mut self, connection: Accepted, epoll: &Epoll) {
         let token = connection.id * KINDS + PENDING;
         // Without an event the deadline ends it.
-        let _ = epoll.add(connection.fd.as_fd(), token, Interest::READ);
+        let _ = epoll.add(&connection.fd, token, Interest::READ);
         // Absolute: a client that sends a byte from time to time does not extend it.
         let deadline = Instant::now() + HEADER_TIMEOUT;
         self.pending.insert(connection.id, (connection, deadline));
@@ -50,11 +49,7 @@ impl Acceptor {
 
     /// Reads what has arrived, and not a byte beyond what the dialects need: the rest is for the
     /// session.
-    pub(in crate::server) fn read(
-        &mut self,
-        id: u64,
-        dialects: &[Box<dyn ServerDialect>],
-    ) -> Progress {
+    pub(crate) fn read(&mut self, id: u64, dialects: &[Box<dyn ServerDialect>]) -> Progress {
         let Some((connection, _)) = self.pending.get_mut(&id) else {
             return Progress::Incomplete;
         };
@@ -69,7 +64,7 @@ impl Acceptor {
             };
             // Consumed, not peeked: with MSG_PEEK a level-triggered event would repeat until the
             // header is complete.
-            match stream_io::recv(connection.fd.as_fd(), &mut buffer[..wanted]) {
+            match stream_io::recv(&connection.fd, &mut buffer[..wanted]) {
                 Ok(0) => return Progress::Closed,
                 Ok(n) => bytes.extend_from_slice(&buffer[..n]),
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
@@ -81,14 +76,14 @@ impl Acceptor {
     }
 
     /// Takes a connection out of the event loop. It still counts against the limit.
-    pub(in crate::server) fn take(&mut self, id: u64, epoll: &Epoll) -> Option<Accepted> {
+    pub(crate) fn take(&mut self, id: u64, epoll: &Epoll) -> Option<Accepted> {
         let (connection, _) = self.pending.remove(&id)?;
         // The dialect watches it in an epoll of its own.
-        let _ = epoll.remove(connection.fd.as_fd());
+        let _ = epoll.remove(&connection.fd);
         Some(connection)
     }
 
-    pub(in crate::server) fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
         // Later connections have later deadlines.
         self.pending
             .first_key_value()
@@ -96,7 +91,7 @@ impl Acceptor {
     }
 
     /// Connections whose time is up.
-    pub(in crate::server) fn late(&self, now: Instant) -> Vec<u64> {
+    pub(crate) fn late(&self, now: Instant) -> Vec<u64> {
         let late = self
             .pending
             .iter()

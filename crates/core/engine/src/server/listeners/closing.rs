@@ -4,7 +4,7 @@
 //! message. So the write side is closed first and the socket is kept until the peer has closed too,
 //! or for a short time.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -59,9 +59,9 @@ impl ClosingConnections {
         token: u64,
     ) {
         // More than the bound are closed at once: strangers decide how many there are.
-        if self.closing.len() < self.closing_max && socket::shutdown_write(fd.as_fd()).is_ok() {
+        if self.closing.len() < self.closing_max && socket::shutdown_write(&fd).is_ok() {
             // Without the event it is noticed at the next poll.
-            let _ = epoll.add(fd.as_fd(), token, Interest::READ);
+            let _ = epoll.add(&fd, token, Interest::READ);
             let now = Instant::now();
             let deadline = now + TIMEOUT;
             self.closing.push(Closing {
@@ -105,7 +105,7 @@ impl ClosingConnections {
 }
 
 fn peer_has_closed(fd: &OwnedFd, buffer: &mut [u8]) -> bool {
-    match stream_io::recv(fd.as_fd(), buffer) {
+    match stream_io::recv(fd, buffer) {
         Ok(n) => n == 0,
         Err(e) => e.kind() != std::io::ErrorKind::WouldBlock,
     }

@@ -56,7 +56,7 @@ pub(crate) const FIRST_BYTES_MAX: usize = 128;
 const DATAGRAMS_PER_TURN: usize = 256;
 
 impl UdpListener {
-    pub(in crate::server) fn new() -> Result<Self, EngineError> {
+    pub(crate) fn new() -> Result<Self, EngineError> {
         let epoll = Epoll::new().map_err(Operation::Init.failed())?;
         Ok(Self {
             epoll,
@@ -66,7 +66,7 @@ impl UdpListener {
         })
     }
 
-    pub(in crate::server) fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
@@ -100,15 +100,15 @@ impl UdpListener {
     }
 
     /// Datagrams arrived at a socket that is a flow now.
-    pub(in crate::server) fn has_waiting(&self) -> bool {
+    pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
     /// Datagrams received since the last call. One that the network doubled is returned once.
-    pub(in crate::server) fn take(&mut self) -> Vec<FirstDatagram> {
+    pub(crate) fn take(&mut self) -> Vec<FirstDatagram> {
         let mut datagrams: Vec<FirstDatagram> = self.waiting.drain(..).collect();
         if let Some(socket) = &self.socket {
-            datagrams.extend(read(socket.fd.as_fd()));
+            datagrams.extend(read(&socket.fd));
         }
 
         let mut seen: Vec<FirstDatagram> = Vec::with_capacity(datagrams.len());
@@ -149,15 +149,15 @@ impl UdpListener {
         }
 
         // Its data belong to a worker from here on.
-        let _ = self.epoll.remove(fd.as_fd());
-        match socket::connect(fd.as_fd(), &first.raw).map_err(&fail)? {
+        let _ = self.epoll.remove(&fd);
+        match socket::connect(&fd, &first.raw).map_err(&fail)? {
             Connect::Done | Connect::InProgress => {}
         }
 
         // Datagrams that arrived before connect(2) stay in the queue, of any sender; the filter
         // of a connected socket applies to later ones only.
         self.waiting.extend(
-            read(fd.as_fd())
+            read(&fd)
                 .into_iter()
                 .filter(|datagram| datagram.from != first.from),
         );
@@ -179,20 +179,18 @@ impl UdpListener {
     fn bind(&self, local: &LocalOptions, address: SocketAddr) -> Result<OwnedFd, EngineError> {
         let fail = Operation::ListenStream.failed();
         let fd = open_bound(local, address, Protocol::Udp).map_err(&fail)?;
-        self.epoll
-            .add(fd.as_fd(), 0, Interest::READ)
-            .map_err(&fail)?;
+        self.epoll.add(&fd, 0, Interest::READ).map_err(&fail)?;
         Ok(fd)
     }
 }
 
 /// Reads what arrived at the listener, or at a flow before its data.
-pub(crate) fn read(fd: BorrowedFd<'_>) -> Vec<FirstDatagram> {
+pub(crate) fn read(fd: impl AsFd) -> Vec<FirstDatagram> {
     let mut buffer = [0; FIRST_BYTES_MAX];
     let mut datagrams = Vec::new();
 
     for _ in 0..DATAGRAMS_PER_TURN {
-        let Ok((len, raw)) = udp::recv_from(fd, &mut buffer) else {
+        let Ok((len, raw)) = udp::recv_from(&fd, &mut buffer) else {
             break;
         };
         let bytes = buffer.get(..len).unwrap_or(&buffer).to_vec();

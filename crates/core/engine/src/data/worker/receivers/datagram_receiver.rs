@@ -1,7 +1,7 @@
 //! Receiving UDP datagrams and reading their numbers.
 
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use linerate_model::spec::SequenceCheck;
@@ -142,7 +142,7 @@ impl Pump for DatagramReceiver {
         self.follow_jitter_resets();
 
         if let Some(guard) = &mut self.pauses {
-            guard.check(fd.as_fd(), now_ns);
+            guard.check(&fd, now_ns);
         }
 
         if self.is_over {
@@ -161,7 +161,7 @@ impl Pump for DatagramReceiver {
                 _ => scratch.datagrams(),
             };
             let (batch, messages) =
-                match batch.and_then(|batch| batch.recv(fd.as_fd()).map(|n| (batch, n))) {
+                match batch.and_then(|batch| batch.recv(&fd).map(|n| (batch, n))) {
                     Ok(received) => received,
                     Err(e) if e.kind() == ErrorKind::WouldBlock => return Pumped::Blocked,
                     Err(e) if e.kind() == ErrorKind::Interrupted => continue,
@@ -214,12 +214,12 @@ struct PauseGuard {
 
 impl PauseGuard {
     /// Checks the buffer before it is read again.
-    fn check(&mut self, fd: BorrowedFd<'_>, now_ns: u64) {
+    fn check(&mut self, fd: impl AsFd, now_ns: u64) {
         let is_full = |memory: sockopt::ReceiveMemory| {
             memory.used_bytes > memory.limit_bytes / FULL_SHARE_MAX
         };
         // Kernels before 4.12 have no `SO_MEMINFO`: a buffer of unknown level counts as full.
-        if std::mem::take(&mut self.is_due) && sockopt::receive_memory(fd).map_or(true, is_full) {
+        if std::mem::take(&mut self.is_due) && sockopt::receive_memory(&fd).map_or(true, is_full) {
             self.not_before_ns = now_ns.saturating_add(NO_PAUSE_NS);
         }
     }

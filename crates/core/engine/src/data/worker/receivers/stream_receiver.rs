@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use linerate_model::spec::ReceiveWait;
@@ -93,7 +93,7 @@ impl StreamReceiver {
         may_pause: bool,
         target: Option<Arc<Target>>,
     ) -> Self {
-        let read_len = longest_read(fd.as_fd(), block_len as usize);
+        let read_len = longest_read(&fd, block_len as usize);
         Self {
             fd,
             counters,
@@ -214,9 +214,9 @@ impl Pump for StreamReceiver {
 }
 
 /// Most bytes of one read of a connection whose sender writes blocks of `block_len` bytes.
-fn longest_read(fd: BorrowedFd<'_>, block_len: usize) -> usize {
+fn longest_read(fd: impl AsFd, block_len: usize) -> usize {
     let small_segments = sockopt::TCP_MAXSEG
-        .get(fd)
+        .get(&fd)
         .is_ok_and(|mss| mss as usize <= SMALL_BLOCK_READ_BYTES);
     // A receiver that empties its queue keeps the window open, and small writes then leave as small
     // packets: ten streams of 1,400-byte writes had 3.8 Gbit/s with long reads, 9.4 with these.
@@ -314,12 +314,12 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         if let Some(mss_bytes) = mss_bytes {
             sockopt::TCP_MAXSEG
-                .set(listener.as_fd(), mss_bytes)
+                .set(&listener, mss_bytes)
                 .expect("a segment size");
         }
 
         sockopt::SO_RCVBUF
-            .set(listener.as_fd(), 1 << 20)
+            .set(&listener, 1 << 20)
             .expect("a buffer");
         let mut sender =
             TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");

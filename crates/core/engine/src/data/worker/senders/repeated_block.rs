@@ -1,7 +1,7 @@
 //! Memory that is sent again and again.
 
 use std::io::{self, IoSlice};
-use std::os::fd::BorrowedFd;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use linerate_sys::PageBuffer;
@@ -54,17 +54,12 @@ impl RepeatedBlock {
     ///
     /// # Errors
     /// As [`stream_io::send`].
-    pub(crate) fn send(
-        &mut self,
-        fd: BorrowedFd<'_>,
-        offset: usize,
-        want: usize,
-    ) -> io::Result<usize> {
+    pub(crate) fn send(&mut self, fd: impl AsFd, offset: usize, want: usize) -> io::Result<usize> {
         let block = &self.memory[self.shift..][..self.len];
         let rest = &block[offset..];
         let sent = match rest.get(..want) {
-            Some(portion) => stream_io::send(fd, portion),
-            None => send_gathered(fd, rest, block, want),
+            Some(portion) => stream_io::send(&fd, portion),
+            None => send_gathered(&fd, rest, block, want),
         }?;
 
         if self.memory.len() >= self.len + SHIFTS_BYTES {
@@ -76,12 +71,7 @@ impl RepeatedBlock {
 }
 
 /// Sends `rest` and then `block` as often as `want` bytes need it.
-fn send_gathered(
-    fd: BorrowedFd<'_>,
-    rest: &[u8],
-    block: &[u8],
-    mut want: usize,
-) -> io::Result<usize> {
+fn send_gathered(fd: impl AsFd, rest: &[u8], block: &[u8], mut want: usize) -> io::Result<usize> {
     let mut slices = [IoSlice::new(&[]); GATHERED_COPIES_MAX];
     let mut count = 0;
     let mut part = rest;
@@ -94,13 +84,12 @@ fn send_gathered(
         part = block;
     }
 
-    stream_io::send_slices(fd, &slices[..count], Followed::No)
+    stream_io::send_slices(&fd, &slices[..count], Followed::No)
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::os::fd::AsFd;
 
     use linerate_model::spec::Payload;
 
@@ -120,7 +109,7 @@ mod tests {
         let (sender, receiver) = connected();
         let mut repeated = RepeatedBlock::new(Arc::clone(&memory), LEN);
         let send = |_| {
-            assert_eq!(repeated.send(sender.as_fd(), 0, LEN).expect("room"), LEN);
+            assert_eq!(repeated.send(&sender, 0, LEN).expect("room"), LEN);
             let mut block = vec![0; LEN + 1];
             let len = receiver.recv(&mut block).expect("a datagram");
             block.truncate(len);

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ impl StreamSender {
         let block_len = (spec.block_len_bytes as usize).max(1);
         let submission = submission_bytes(spec);
         // The handshake has measured it; SCTP does not report it.
-        let round_trip = tcp_info::tcp_info(fd.as_fd()).map_or(0, |info| u64::from(info.rtt_us));
+        let round_trip = tcp_info::tcp_info(&fd).map_or(0, |info| u64::from(info.rtt_us));
 
         Self {
             fd,
@@ -186,10 +186,8 @@ impl StreamSender {
         {
             self.is_unlimited = is_closing;
             // Without it the last block may come late; nothing else depends on it.
-            let _ = sockopt::set_max_pacing_rate(
-                self.fd.as_fd(),
-                if is_closing { u64::MAX } else { limit },
-            );
+            let _ =
+                sockopt::set_max_pacing_rate(&self.fd, if is_closing { u64::MAX } else { limit });
         }
     }
 
@@ -274,18 +272,18 @@ impl Pump for StreamSender {
 
 /// Lends memory to the kernel, which returns that of earlier calls first.
 fn lend(
-    fd: BorrowedFd<'_>,
+    fd: impl AsFd,
     portion: &[u8],
     copies: usize,
     observations: &Observations,
 ) -> io::Result<usize> {
     // Unread notifications count against `net.core.optmem_max` of the socket, and sends fail with
     // ENOBUFS when it is used up (Documentation/networking/msg_zerocopy.rst).
-    while let Ok(returned) = zerocopy::take_completion(fd) {
+    while let Ok(returned) = zerocopy::take_completion(&fd) {
         observations.note_completions(returned.calls, returned.copied);
     }
 
-    match zerocopy::send_gathered(fd, portion, copies) {
+    match zerocopy::send_gathered(&fd, portion, copies) {
         // Too much is lent; what comes back makes the socket ready.
         Err(e) if e.raw_os_error() == Some(errno::ENOBUFS) => Err(ErrorKind::WouldBlock.into()),
         sent => sent,

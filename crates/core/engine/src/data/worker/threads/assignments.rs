@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use linerate_model::{StreamId, StreamRole};
 use linerate_sys::poll::EventFd;
 
 use crate::data::worker::Pump;
+use crate::lock::lock;
 
 /// A stream on its way to a worker.
 pub(crate) struct StreamAssignment {
@@ -94,7 +95,7 @@ impl Assignments {
 
         // Before the streams: those of a migration are among them once it counts as arrived.
         let arrived = self.arrived.load(Ordering::Acquire);
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = lock(&self.queue);
         let streams = std::mem::take(&mut queue.streams);
         let is_due = queue
             .requests
@@ -112,7 +113,7 @@ impl Assignments {
     }
 
     fn change(&self, change: impl FnOnce(&mut Queue)) {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = lock(&self.queue);
         change(&mut queue);
         self.has_entries.store(true, Ordering::Release);
     }

@@ -2,13 +2,14 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use linerate_model::StreamId;
 use linerate_model::spec::{IoStrategy, ReceiveWait};
 use linerate_sys::poll::EventFd;
 
 use crate::data::worker::Ended;
+use crate::lock::lock;
 
 /// Notice of a worker to the control thread.
 #[derive(Debug)]
@@ -81,17 +82,14 @@ impl RunControl {
 
     /// Queues a notice for the control thread.
     pub(crate) fn notify(&self, notice: Notice) {
-        self.notices
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(notice);
+        lock(&self.notices).push(notice);
         self.wake.signal();
     }
 
     /// Notices since the last call.
     pub(crate) fn take_notices(&self) -> Vec<Notice> {
         self.wake.drain();
-        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.notices))
     }
 
     /// Readable when there are notices.

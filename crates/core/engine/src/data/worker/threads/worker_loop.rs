@@ -2,7 +2,6 @@
 
 use std::io;
 use std::ops::RangeInclusive;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -99,7 +98,7 @@ impl Worker {
     ) -> linerate_sys::Result<Self> {
         let epoll = Epoll::new()?;
         epoll.add(
-            wake.as_fd(),
+            &wake,
             WAKE_TOKEN,
             Interest {
                 read: true,
@@ -168,8 +167,8 @@ impl Worker {
         for stream in streams {
             let id = stream.id;
             if let Err(error) = self.assign(vec![stream]) {
-                let error = io::Error::other(error);
-                self.control.notify(Notice::Ended(id, Ended::Failed(error)));
+                self.control
+                    .notify(Notice::Ended(id, Ended::Failed(error.into())));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Connects back to a client on its request: only to its own address, with a short timeout.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use linerate_model::{TestSpec, Transport};
@@ -73,7 +73,7 @@ impl Dial {
             return Progress::Pending;
         };
         if !matches!(
-            poll::wait_fd(fd.as_fd(), Interest::WRITE, Some(Duration::ZERO)),
+            poll::wait_fd(fd, Interest::WRITE, Some(Duration::ZERO)),
             Ok(true)
         ) {
             if Instant::now() < self.until {
@@ -82,7 +82,7 @@ impl Dial {
             return Progress::Failed("Connection timed out".to_owned());
         }
 
-        match (socket::take_error(fd.as_fd()), self.fd.take()) {
+        match (socket::take_error(fd), self.fd.take()) {
             (Ok(()), Some(fd)) => Progress::Connected(fd),
             (Err(error), _) => self.later(&error),
             (Ok(()), None) => Progress::Pending,
@@ -91,8 +91,8 @@ impl Dial {
 
     fn begin(&self) -> Result<(OwnedFd, Connect), OsError> {
         let fd = socket::open(&self.remote, sockets::protocol(self.spec.transport))?;
-        sockets::prepare(fd.as_fd(), &self.spec, true, false);
-        let outcome = socket::connect(fd.as_fd(), &self.remote)?;
+        sockets::prepare(&fd, &self.spec, true, false);
+        let outcome = socket::connect(&fd, &self.remote)?;
         Ok((fd, outcome))
     }
 

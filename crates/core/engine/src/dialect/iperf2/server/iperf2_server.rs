@@ -183,11 +183,11 @@ impl Iperf2Server {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        sockets::prepare(fd.as_fd(), &spec, true, true);
+        sockets::prepare(&fd, &spec, true, true);
 
         if let Some(tos) = self.defaults.reply_tos {
             // A test is not lost with its TOS byte.
-            let _ = sockopt::set_tos(fd.as_fd(), tos);
+            let _ = sockopt::set_tos(&fd, tos);
         }
 
         let Ok(mut connection) =

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use linerate_iperf2::wire::Version;
@@ -139,7 +138,7 @@ impl Iperf2Server {
             refused.iter().for_each(|text| out.warning(text));
             self.listeners
                 .last()
-                .map(|fd| sockets::facts(fd.as_fd(), transport))
+                .map(|fd| sockets::facts(fd, transport))
         };
 
         let is_first = self.spec.local.port == port;
@@ -190,7 +189,7 @@ impl Iperf2Server {
             Ok(())
         });
         let fd = fd.map_err(fail)?;
-        socket::listen(fd.as_fd(), i32::MAX).map_err(fail)?;
+        socket::listen(&fd, i32::MAX).map_err(fail)?;
         self.listeners.push(fd);
 
         Ok(refused)

@@ -76,7 +76,7 @@ impl PendingConnection {
                 return HeaderRead::Incomplete;
             };
             let len = wanted.clamp(1, buffer.len());
-            match stream_io::recv(self.fd.as_fd(), &mut buffer[..len]) {
+            match stream_io::recv(&self.fd, &mut buffer[..len]) {
                 Ok(0) => self.machine.eof(),
                 Ok(n) => self.machine.bytes(&buffer[..n]),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {

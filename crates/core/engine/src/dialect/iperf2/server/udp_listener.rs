@@ -59,7 +59,7 @@ impl UdpListener {
         test: &TestSpec,
     ) -> Result<Self, OsError> {
         let fd = bound(address, v6_only)?;
-        sockets::prepare(fd.as_fd(), test, false, true);
+        sockets::prepare(&fd, test, false, true);
         Ok(Self {
             fd,
             address,
@@ -150,13 +150,13 @@ impl UdpListener {
 
     fn connect(&self, remote: SocketAddr, test: &TestSpec) -> Result<OwnedFd, OsError> {
         let fd = bound(self.address, self.v6_only)?;
-        sockets::prepare(fd.as_fd(), test, true, true);
+        sockets::prepare(&fd, test, true, true);
 
         if self.address.ip().is_multicast() {
-            sockopt::join_group(fd.as_fd(), self.address.ip(), None)?;
+            sockopt::join_group(&fd, self.address.ip(), None)?;
         }
 
-        socket::connect(fd.as_fd(), &remote)?;
+        socket::connect(&fd, &remote)?;
         Ok(fd)
     }
 }

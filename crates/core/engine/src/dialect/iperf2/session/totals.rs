@@ -13,10 +13,7 @@ use crate::reporter::Reporter;
 
 impl Session {
     /// Reports the totals, once; returns what went wrong.
-    pub(in crate::dialect::iperf2) fn finish(
-        &mut self,
-        reporter: &mut Reporter<'_>,
-    ) -> Result<(), Failure> {
+    pub(crate) fn finish(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
         if self.summary.is_none() && self.run.has_started() {
             burst_reports::report(&self.connections, &self.run, reporter);
             burst_reports::report_left_out(&self.connections, reporter);

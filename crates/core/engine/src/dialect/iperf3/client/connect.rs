@@ -1,7 +1,7 @@
 //! Connecting without losing the ability to be interrupted.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use linerate_iperf3::wire::{Cookie, ErrorCode};
 use linerate_model::spec::{BindSpec, ClientSpec};
@@ -46,7 +46,7 @@ pub struct Handshake {
 /// Takes over a connection that exists.
 pub(super) fn take_over(spec: &ClientSpec, fd: OwnedFd) -> Result<Connection, Failure> {
     let fail = failed(ErrorCode::Connect);
-    control_connection::prepare(fd.as_fd(), &spec.local)?;
+    control_connection::prepare(&fd, &spec.local)?;
     let local = socket::local_addr(&fd).map_err(&fail)?;
     let remote = socket::peer_addr(&fd).map_err(&fail)?;
 
@@ -89,17 +89,17 @@ fn connect_one(
 ) -> Result<Connection, Failure> {
     let fail = failed(ErrorCode::Connect);
     let fd = socket::open(&remote, Protocol::Tcp).map_err(&fail)?;
-    bind(fd.as_fd(), &spec.local.bind, None, &remote)?;
-    control_connection::prepare(fd.as_fd(), &spec.local)?;
+    bind(&fd, &spec.local.bind, None, &remote)?;
+    control_connection::prepare(&fd, &spec.local)?;
 
     let sent_ns = clock::monotonic_ns();
-    connect(fd.as_fd(), &remote, spec.connect_timeout, interrupts)
+    connect(&fd, &remote, spec.connect_timeout, interrupts)
         .map_err(|e| wait_failure(e, ErrorCode::Connect))?;
     let handshake = Some(Handshake {
         sent_ns,
         established_ns: clock::monotonic_ns(),
     });
-    let local = socket::local_addr(fd.as_fd()).map_err(&fail)?;
+    let local = socket::local_addr(&fd).map_err(&fail)?;
 
     Ok(Connection {
         local,
@@ -111,13 +111,13 @@ fn connect_one(
 
 /// Binds a client socket as the options request; `port` is that of a data stream.
 pub(super) fn bind(
-    fd: BorrowedFd<'_>,
+    fd: impl AsFd,
     wanted: &BindSpec,
     port: Option<u16>,
     remote: &SocketAddr,
 ) -> Result<(), Failure> {
     if let Some(device) = &wanted.device {
-        sockopt::bind_device(fd, device).map_err(failed(ErrorCode::Connect))?;
+        sockopt::bind_device(&fd, device).map_err(failed(ErrorCode::Connect))?;
     }
 
     let family = Family::of(remote);
@@ -136,9 +136,9 @@ pub(super) fn bind(
     };
 
     sockopt::SO_REUSEADDR
-        .set(fd, true)
+        .set(&fd, true)
         .map_err(failed(ErrorCode::ReuseAddr))?;
-    socket::bind(fd, &address).map_err(failed(if port.is_some() {
+    socket::bind(&fd, &address).map_err(failed(if port.is_some() {
         ErrorCode::StreamConnect
     } else {
         ErrorCode::Connect

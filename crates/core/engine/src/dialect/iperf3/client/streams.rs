@@ -158,18 +158,18 @@ impl Context<'_, '_> {
             .client_port
             // As iperf3's `--cport`: the streams take consecutive ports.
             .map(|p| p.wrapping_add(index as u16));
-        connect::bind(fd.as_fd(), &self.spec.local.bind, port, &remote)?;
+        connect::bind(&fd, &self.spec.local.bind, port, &remote)?;
 
         if spec.transport == Transport::Sctp {
-            self.prepare_sctp(fd.as_fd(), remote)?;
+            self.prepare_sctp(&fd, remote)?;
         }
 
         // Before connect(2): the window scale is fixed in the SYN (RFC 7323 section 2.3), so a
         // later buffer size could not raise it.
-        data_socket::tune(fd.as_fd(), spec, self.spec.local.snd_timeout, reporter)?;
+        data_socket::tune(&fd, spec, self.spec.local.snd_timeout, reporter)?;
         // The kernel paces for good what has been connected with an algorithm that asks for it,
         // such as BBR.
-        data_socket::set_congestion(fd.as_fd(), spec)?;
+        data_socket::set_congestion(&fd, spec)?;
 
         if let Some(label) = spec.socket.flow_label {
             let SocketAddr::V6(remote) = remote else {
@@ -177,17 +177,16 @@ impl Context<'_, '_> {
             };
             // The kernel sends only labels that the socket has leased (ipv6(7),
             // `IPV6_FLOWLABEL_MGR`).
-            sockopt::lease_flow_label(fd.as_fd(), &remote, label)
-                .map_err(failed(ErrorCode::SetFlow))?;
+            sockopt::lease_flow_label(&fd, &remote, label).map_err(failed(ErrorCode::SetFlow))?;
         }
 
         Ok(fd)
     }
 
-    fn prepare_sctp(&self, fd: BorrowedFd<'_>, remote: SocketAddr) -> Result<(), Failure> {
+    fn prepare_sctp(&self, fd: impl AsFd, remote: SocketAddr) -> Result<(), Failure> {
         let tuning = &self.spec.test.socket;
         if let Some(streams) = tuning.sctp_streams {
-            sockopt::set_sctp_init_streams(fd, streams)
+            sockopt::set_sctp_init_streams(&fd, streams)
                 .map_err(failed(ErrorCode::SetSctpNStreams))?;
         }
 
@@ -196,7 +195,7 @@ impl Context<'_, '_> {
             let fail = |cause: String| ErrorCode::Unknown(SCTP_BINDX).failure(Some(&cause));
             let addresses =
                 socket::resolve(name, 0, Some(family)).map_err(|e| fail(e.to_string()))?;
-            sockopt::sctp_bindx(fd, &addresses).map_err(|e| fail(e.text()))?;
+            sockopt::sctp_bindx(&fd, &addresses).map_err(|e| fail(e.text()))?;
         }
 
         Ok(())
@@ -212,12 +211,7 @@ impl Context<'_, '_> {
         let labelled = labelled(remote, self.spec.test.socket.flow_label);
         let sent_ns = clock::monotonic_ns();
 
-        let connected = wait::connect(
-            fd.as_fd(),
-            &labelled,
-            Some(CONNECT_TIMEOUT),
-            self.interrupts,
-        );
+        let connected = wait::connect(&fd, &labelled, Some(CONNECT_TIMEOUT), self.interrupts);
         Ok(connected.map(|()| {
             (
                 fd,
@@ -233,7 +227,7 @@ impl Context<'_, '_> {
     /// connection.
     fn introduce(&self, fd: OwnedFd) -> Result<OwnedFd, Failure> {
         let cookie = self.cookie.wire();
-        match stream_io::send(fd.as_fd(), &cookie) {
+        match stream_io::send(&fd, &cookie) {
             Ok(n) if n == cookie.len() => {}
             Ok(_) => return Err(ErrorCode::SendCookie.failure(None)),
             Err(e) => return Err(ErrorCode::SendCookie.failure(Some(&io_text(&e)))),
@@ -249,11 +243,11 @@ impl Context<'_, '_> {
     ) -> Result<Opened, Failure> {
         let fd = self.prepare(index, remote, reporter)?;
         let labelled = labelled(remote, self.spec.test.socket.flow_label);
-        socket::connect(fd.as_fd(), &labelled).map_err(failed(ErrorCode::StreamConnect))?;
+        socket::connect(&fd, &labelled).map_err(failed(ErrorCode::StreamConnect))?;
 
         let deadline = Instant::now() + REOPEN_TIMEOUT;
         let peer_coalesces = loop {
-            match self.send_hello(fd.as_fd()) {
+            match self.send_hello(&fd) {
                 // A hello that was refused has reached no server, so it may be repeated.
                 Err(HelloError::Refused(_)) if Instant::now() < deadline => {
                     self.pause(REFUSED_PAUSE)?;
@@ -272,15 +266,15 @@ impl Context<'_, '_> {
     }
 
     /// Sends the hello and waits for its answer.
-    fn send_hello(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
-        udp::send(fd, &udp_header::HELLO)
+    fn send_hello(&self, fd: impl AsFd) -> Result<bool, HelloError> {
+        udp::send(&fd, &udp_header::HELLO)
             .map_err(|e| HelloError::of(ErrorCode::StreamWrite, &e))?;
-        self.await_reply(fd)
+        self.await_reply(&fd)
     }
 
     /// Waits for the server's answer; true when the server coalesces. In reverse tests the first
     /// data may overtake the answer.
-    fn await_reply(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
+    fn await_reply(&self, fd: impl AsFd) -> Result<bool, HelloError> {
         const OVERTAKING_MAX: u32 = 64;
 
         let sent = Instant::now();
@@ -293,7 +287,7 @@ impl Context<'_, '_> {
 
         let mut strangers = 0;
         while strangers < OVERTAKING_MAX {
-            match udp::recv(fd, &mut datagram) {
+            match udp::recv(&fd, &mut datagram) {
                 Ok(n) => match &datagram[..n.min(datagram.len())] {
                     plain if udp_header::is_reply(plain) => return Ok(false),
                     coalescing if udp_header::is_coalescing_reply(coalescing) => return Ok(true),
@@ -316,7 +310,7 @@ impl Context<'_, '_> {
                     // Hello or answer may be lost: a stock server that missed the hello waits for
                     // it.
                     if now >= sent + repeat_after {
-                        udp::send(fd, &udp_header::HELLO)
+                        udp::send(&fd, &udp_header::HELLO)
                             .map_err(|e| HelloError::of(ErrorCode::StreamWrite, &e))?;
                         repeat_after *= 2;
                     }
@@ -324,7 +318,7 @@ impl Context<'_, '_> {
                     let left = deadline
                         .min(sent + repeat_after)
                         .saturating_duration_since(now);
-                    match wait::wait(fd, Interest::READ, Some(left), self.interrupts) {
+                    match wait::wait(&fd, Interest::READ, Some(left), self.interrupts) {
                         // A time-out is the receive error of the next turn.
                         Ok(()) | Err(WaitError::Os(_)) => {}
                         Err(interrupted) => {

@@ -1,7 +1,7 @@
 //! Assigns connections and UDP streams to clients.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use linerate_iperf3::wire::{Cookie, ErrorCode};
@@ -131,8 +131,7 @@ fn accept_flow(
     server: &mut ServerContext<'_>,
 ) -> Result<OwnedFd, EngineError> {
     let flow = server.udp.accept(hello)?;
-    let sent =
-        udp::send(flow.as_fd(), reply).map_err(|source| OsError::new("send", hello.from, source));
+    let sent = udp::send(&flow, reply).map_err(|source| OsError::new("send", hello.from, source));
     sent.map_err(Operation::WriteStream.failed())?;
     Ok(flow)
 }

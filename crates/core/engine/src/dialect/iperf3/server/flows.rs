@@ -5,7 +5,7 @@
 //! where a second answer can do no harm, the answer is repeated until data arrives.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use linerate_iperf3::wire::udp_header;
@@ -54,13 +54,13 @@ impl Flows {
         epoll: &Epoll,
         token: u64,
     ) {
-        let Ok(remote) = socket::peer_addr(fd.as_fd()) else {
+        let Ok(remote) = socket::peer_addr(fd) else {
             return;
         };
         // Without another descriptor a lost answer is not noticed; nothing else depends on it.
         let Ok(fd) = fd.try_clone() else { return };
         let remote = socket::unmap(remote);
-        let watched = epoll.add(fd.as_fd(), token, READ).is_ok();
+        let watched = epoll.add(&fd, token, READ).is_ok();
 
         self.flows.push(Flow {
             id: stream.id,
@@ -93,7 +93,7 @@ impl Flows {
     pub(super) fn on_readable(&mut self) -> Vec<FirstDatagram> {
         let mut strays = Vec::new();
         for flow in self.flows.iter_mut().filter(|f| f.watched) {
-            for datagram in listeners::udp::read(flow.fd.as_fd()) {
+            for datagram in listeners::udp::read(&flow.fd) {
                 let len = datagram.bytes.len();
                 if datagram.from != flow.remote {
                     // It arrived while the socket was still the listener.
@@ -113,7 +113,7 @@ impl Flows {
         for flow in self.flows.iter_mut().filter(|f| f.watched) {
             flow.watched = false;
             // The descriptor is registered, so that this cannot fail.
-            let _ = epoll.remove(flow.fd.as_fd());
+            let _ = epoll.remove(&flow.fd);
         }
 
         // On streams that this end sends on, the data itself is the answer.
@@ -153,7 +153,7 @@ impl Flow {
         if self.replies < REPLIES_MAX {
             self.replies += 1;
             // What is lost here is what this is about.
-            let _ = udp::send(self.fd.as_fd(), self.reply);
+            let _ = udp::send(&self.fd, self.reply);
         }
     }
 }
@@ -180,7 +180,7 @@ mod tests {
             server.local_addr()?,
             first.local_addr()?,
         );
-        let (mut flows, epoll) = (Flows::default(), Epoll::new().map_err(io::Error::other)?);
+        let (mut flows, epoll) = (Flows::default(), Epoll::new()?);
         flows.add(
             &stream,
             &server.into(),

@@ -5,7 +5,7 @@ mod opening;
 mod timers;
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -106,7 +106,7 @@ impl Session {
         sink: Box<dyn EventSink>,
         context: &Context,
     ) -> Self {
-        let prepared = control_socket::prepare(fd.as_fd(), &context.spec);
+        let prepared = control_socket::prepare(&fd, &context.spec);
         Self {
             control: ControlConnection::new(fd),
             peer,

@@ -12,6 +12,7 @@ use linerate_trust::{ClientConfig, random};
 
 use super::connect_race::{Dialled, dial};
 use super::control::{Announcement, BUSY, NativeClient, Turn};
+use super::event_loop::EventLoop;
 use super::handshake::{exchange_cookies, handshake};
 use super::{IdentityDemand, Login, NativeError, Peer, Target, judge};
 use crate::interrupts::Interrupts;
@@ -55,17 +56,18 @@ pub fn open(
     interrupts: &dyn Interrupts,
 ) -> Result<Opened, NativeError> {
     let end = Instant::now() + announcement.wait_max;
+    let events = &mut EventLoop::new(interrupts)?;
     loop {
-        let dialled = dial(&target.control(), interrupts)?;
+        let dialled = dial(&target.control(), events)?;
         let cookie = opening::cookie(random());
         let (answer, received) = exchange_cookies(&dialled, &cookie, interrupts)?;
         match answer {
             Answer::Native => {
-                match native(target, dialled, demand, announcement, on_turn, interrupts) {
+                match native(target, dialled, demand, announcement, on_turn, events) {
                     Err(NativeError::Refused { clause, .. })
                         if clause == BUSY && Instant::now() < end =>
                     {
-                        std::thread::sleep(BUSY_PAUSE);
+                        events.pause(BUSY_PAUSE)?;
                     }
                     Err(NativeError::Refused { clause, text }) if clause == BUSY => {
                         return Err(NativeError::Refused {
@@ -91,7 +93,7 @@ pub fn open(
                     connect_time,
                 }));
             }
-            Answer::Busy if Instant::now() < end => std::thread::sleep(BUSY_PAUSE),
+            Answer::Busy if Instant::now() < end => events.pause(BUSY_PAUSE)?,
             Answer::Busy => {
                 return Err(NativeError::Refused {
                     clause: BUSY.to_owned(),
@@ -143,11 +145,11 @@ fn native(
     demand: &IdentityDemand,
     announcement: &Announcement,
     on_turn: &mut dyn FnMut(Turn),
-    interrupts: &dyn Interrupts,
+    events: &mut EventLoop<'_>,
 ) -> Result<Opened, NativeError> {
     let config = ClientConfig::new();
     let data = match target.control_via {
-        Some(_) => Some(dial(target, interrupts)?),
+        Some(_) => Some(dial(target, events)?),
         None => None,
     };
     let is_split = data
@@ -161,7 +163,7 @@ fn native(
         remote: control,
         ..
     } = dialled;
-    let connection = handshake(fd, &config, interrupts)?;
+    let connection = handshake(fd, &config, events.interrupts)?;
     let fingerprint = connection
         .tls
         .peer()
@@ -187,7 +189,7 @@ fn native(
         connection,
         demand.token.clone(),
     );
-    client.greet(login, announcement, on_turn, interrupts)?;
+    client.greet(login, announcement, on_turn, events)?;
 
     if is_split && !client.has_feature(SPLIT_ADDRESS) {
         client.close();

@@ -4,15 +4,16 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_model::spec::BindSpec;
-use linerate_sys::poll::{Epoll, Interest};
-use linerate_sys::socket::{self, Connect, Family, Protocol};
+use linerate_sys::poll::Interest;
+use linerate_sys::socket::{self, Family, Protocol};
 use linerate_sys::{OsError, errno, sockopt};
 
 use super::NativeError;
+use super::event_loop::EventLoop;
 use crate::interrupts::Interrupts;
 use crate::wait::family;
 
@@ -88,14 +89,13 @@ struct Attempt {
 
 /// Head start of an address over the next one, RFC 8305 section 5.
 const HEAD_START: Duration = Duration::from_millis(250);
-const INTERRUPT: u64 = u64::MAX;
 
 /// Connects.
-pub(super) fn dial(target: &Target, interrupts: &dyn Interrupts) -> Result<Dialled, NativeError> {
+pub(super) fn dial(target: &Target, events: &mut EventLoop<'_>) -> Result<Dialled, NativeError> {
     let wanted = target.bind.family.map(family);
     let addresses = socket::resolve(&target.host, target.port, wanted)
         .map_err(|error| NativeError::Unreachable(format!("{}: {error}", target.host)))?;
-    race(interleaved(addresses), target, interrupts)
+    race(interleaved(addresses), target, events)
 }
 
 /// Connects to one address.
@@ -104,7 +104,11 @@ pub(super) fn dial_address(
     target: &Target,
     interrupts: &dyn Interrupts,
 ) -> Result<Dialled, NativeError> {
-    race(VecDeque::from([remote]), target, interrupts)
+    race(
+        VecDeque::from([remote]),
+        target,
+        &mut EventLoop::new(interrupts)?,
+    )
 }
 
 /// Addresses of the two families in turns, in the resolver's order (RFC 8305 section 4).
@@ -126,14 +130,8 @@ fn interleaved(addresses: Vec<SocketAddr>) -> VecDeque<SocketAddr> {
 fn race(
     mut addresses: VecDeque<SocketAddr>,
     target: &Target,
-    interrupts: &dyn Interrupts,
+    events: &mut EventLoop<'_>,
 ) -> Result<Dialled, NativeError> {
-    let system = |error: OsError| NativeError::System(error.text());
-    let epoll = Epoll::new().map_err(system)?;
-    epoll
-        .add(interrupts.fd(), INTERRUPT, Interest::READ)
-        .map_err(system)?;
-
     let end = Instant::now() + target.timeout;
     let mut attempts: Vec<Option<Attempt>> = Vec::new();
     let mut next = Instant::now();
@@ -141,8 +139,6 @@ fn race(
         "{}:{}: connection timed out",
         target.host, target.port
     ));
-    let mut events = Vec::new();
-
     loop {
         let now = Instant::now();
         let none_open = attempts.iter().all(Option::is_none);
@@ -159,7 +155,7 @@ fn race(
                     let watched =
                         // A connect that completes or fails makes the socket writable (connect(2),
                         // EINPROGRESS).
-                        epoll.add(attempt.fd.as_fd(), attempts.len() as u64, Interest::WRITE);
+                        events.epoll.add(&attempt.fd, attempts.len() as u64, Interest::WRITE);
                     attempts.push(watched.is_ok().then_some(attempt));
                 }
                 Err(error) => last_error = failed(remote, &error),
@@ -177,23 +173,16 @@ fn race(
         } else {
             end.min(next)
         };
-        // An interrupted wait is repeated.
-        let _ = epoll.wait(&mut events, Some(until.saturating_duration_since(now)));
+        events.wait(until.saturating_duration_since(now))?;
 
-        for event in &events {
-            if event.token == INTERRUPT
-                && let Some(signal_text) = interrupts.take()
-            {
-                return Err(NativeError::Interrupted(signal_text));
-            }
-
+        for event in &events.ready {
             let index = usize::try_from(event.token).unwrap_or(usize::MAX);
             let Some(attempt) = attempts.get_mut(index).and_then(Option::take) else {
                 continue;
             };
             // The other attempts are closed with this function; their servers see a connection
             // without a byte.
-            let _ = epoll.remove(&attempt.fd);
+            let _ = events.epoll.remove(&attempt.fd);
 
             match socket::take_error(&attempt.fd) {
                 Ok(()) => return Ok(attempt.won()),
@@ -256,7 +245,7 @@ const SEGMENT_MAX_BYTES: u32 = 1_280 - 40 - 20;
 /// Begins to connect, from a port that the kernel assigns, or from this one.
 fn connect(remote: SocketAddr, target: &Target, port: Option<u16>) -> Result<Attempt, OsError> {
     let fd = socket::open(&remote, Protocol::Tcp)?;
-    bind(fd.as_fd(), &target.bind, &remote)?;
+    bind(&fd, &target.bind, &remote)?;
     // Before connect(2): the value is announced in the SYN (tcp(7)).
     sockopt::TCP_MAXSEG.set(&fd, SEGMENT_MAX_BYTES)?;
 
@@ -267,23 +256,22 @@ fn connect(remote: SocketAddr, target: &Target, port: Option<u16>) -> Result<Att
     }
 
     let started = Instant::now();
-    match socket::connect(&fd, &remote)? {
-        // Completed at once: the event follows all the same.
-        Connect::Done | Connect::InProgress => Ok(Attempt {
-            fd,
-            remote,
-            started,
-        }),
-    }
+    // Also of one that is complete at once the event follows.
+    socket::connect(&fd, &remote)?;
+    Ok(Attempt {
+        fd,
+        remote,
+        started,
+    })
 }
 
 /// Binds a socket to the local address and device that the user named.
 ///
 /// # Errors
 /// The operating system's; `EADDRNOTAVAIL` for a name without an address of the family.
-pub fn bind(fd: BorrowedFd<'_>, wanted: &BindSpec, remote: &SocketAddr) -> Result<(), OsError> {
+pub fn bind(fd: impl AsFd, wanted: &BindSpec, remote: &SocketAddr) -> Result<(), OsError> {
     if let Some(device) = &wanted.device {
-        sockopt::bind_device(fd, device)?;
+        sockopt::bind_device(&fd, device)?;
     }
 
     let Some(host) = &wanted.host else {

@@ -2,20 +2,19 @@
 //! connection breaks.
 
 use std::collections::VecDeque;
-use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_model::path::{EndpointPhase, HostDropsReader, PhaseSpec};
 use linerate_native::wire::client::{Action, Input, Machine, ProtocolFailure};
+use linerate_native::wire::datagram::FlowId;
 use linerate_native::wire::hex;
 use linerate_native::wire::message::{Hello, Ready, TokenProof, Welcome};
-use linerate_sys::poll::{self, Interest};
 use linerate_sys::{clock, sockopt};
 use linerate_trust::{ClientConfig, Role, Token, proof, resume_proof};
 
+use super::event_loop::EventLoop;
 use super::handshake::{Connection, reconnect};
 use super::prober::ProbeTarget;
 use super::streams::StreamPlan;
@@ -28,8 +27,8 @@ use crate::interrupts::Interrupts;
 /// A session with a native server.
 pub struct NativeClient {
     target: Target,
-    peer: Peer,
-    tls: ClientConfig,
+    pub(super) peer: Peer,
+    pub(super) tls: ClientConfig,
     connection: Option<Connection>,
     machine: Machine,
     token: Option<Token>,
@@ -37,9 +36,10 @@ pub struct NativeClient {
     /// Actions that wait for whom they are for.
     arrived: VecDeque<Action>,
     resumed: u32,
-    has_new_connection: bool,
+    /// The machine wants another connection.
+    is_lost: bool,
     retry: Retry,
-    idle_rtt_ns: Option<i64>,
+    pub(super) idle_rtt_ns: Option<i64>,
     host_drops: Option<HostDropsReader>,
     /// The session cannot continue.
     failed: Option<ProtocolFailure>,
@@ -93,8 +93,6 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// A server at whose address no program listens for this long has ended. One that starts again does
 /// not know the session.
 const REFUSED_MAX: Duration = Duration::from_secs(3);
-/// Longest wait in one step, so that deadlines of the machine are met.
-const STEP: Duration = Duration::from_millis(200);
 
 impl Retry {
     /// Plans the next attempt after one that failed, until the machine gives up.
@@ -144,7 +142,7 @@ impl NativeClient {
             welcome: Welcome::default(),
             arrived: VecDeque::new(),
             resumed: 0,
-            has_new_connection: false,
+            is_lost: false,
             retry: Retry::default(),
             idle_rtt_ns: None,
             host_drops: None,
@@ -158,7 +156,7 @@ impl NativeClient {
         login: Option<&Login>,
         announcement: &Announcement,
         on_turn: &mut dyn FnMut(Turn),
-        interrupts: &dyn Interrupts,
+        events: &mut EventLoop<'_>,
     ) -> Result<(), NativeError> {
         let (token, server_proof) = self.token_proofs()?.unzip();
         let hello = Hello {
@@ -179,7 +177,7 @@ impl NativeClient {
             server_proof,
         });
 
-        self.await_welcome(announcement.wait_max, on_turn, interrupts)
+        self.await_welcome(announcement.wait_max, on_turn, events)
     }
 
     /// This end's proof of its token, and the one that the server has to answer; `None` without a
@@ -210,24 +208,25 @@ impl NativeClient {
         &mut self,
         wait_max: Duration,
         on_turn: &mut dyn FnMut(Turn),
-        interrupts: &dyn Interrupts,
+        events: &mut EventLoop<'_>,
     ) -> Result<(), NativeError> {
-        let is_answer =
-            |action: &Action| matches!(action, Action::Welcome(_) | Action::Queued { .. });
         let end = Instant::now() + wait_max;
         let mut timeout = ANSWER_TIMEOUT;
         let mut ahead = None;
 
         loop {
-            let answer = self.await_action(timeout, interrupts, is_answer);
+            let answer = self.await_action(timeout, events, |action| match action {
+                Action::Welcome(_) | Action::Queued { .. } => Some(action.clone()),
+                _ => None,
+            });
             let left = end.saturating_duration_since(Instant::now());
 
             match answer {
-                Ok(Some(Action::Welcome(welcome))) => {
+                Ok(Action::Welcome(welcome)) => {
                     self.welcome = *welcome;
                     return Ok(());
                 }
-                Ok(Some(Action::Queued { position, wait_ms })) => {
+                Ok(Action::Queued { position, wait_ms }) => {
                     ahead = Some(position);
                     on_turn(Turn {
                         ahead: position,
@@ -311,18 +310,6 @@ impl NativeClient {
             .map(|read| DropMeter::start(read, self.peer.remote.ip()))
     }
 
-    pub(super) fn idle_rtt_ns(&self) -> Option<i64> {
-        self.idle_rtt_ns
-    }
-
-    pub(super) fn remote(&self) -> SocketAddr {
-        self.peer.remote
-    }
-
-    pub(super) fn tls(&self) -> &ClientConfig {
-        &self.tls
-    }
-
     pub(super) fn probe_target(&self, dscp: u8) -> ProbeTarget {
         ProbeTarget {
             remote: self.peer.remote,
@@ -341,56 +328,43 @@ impl NativeClient {
         }
     }
 
-    pub(super) fn flow_tag(&self, flow: u32) -> u64 {
+    pub(super) fn flow_id(&self, flow: u32) -> FlowId {
         let secret = hex::decode(&self.welcome.flow_secret).unwrap_or_default();
-        linerate_trust::flow_tag(&secret, flow)
+        let tag = linerate_trust::flow_tag(&secret, flow);
+        FlowId { flow, tag }
     }
 
     /// Has the server prepare a phase.
     pub(super) fn open_phase(
         &mut self,
         spec: &PhaseSpec,
-        interrupts: &dyn Interrupts,
+        events: &mut EventLoop<'_>,
     ) -> Result<Ready, NativeError> {
         self.push_input(Input::OpenPhase(Box::new(spec.clone())));
-        let ready = self.await_action(ANSWER_TIMEOUT, interrupts, |action| {
-            matches!(action, Action::Ready(_))
-        })?;
-        match ready {
-            Some(Action::Ready(ready)) => Ok(ready),
-            _ => Err(NativeError::Protocol(
-                "the server prepares no phase".to_owned(),
-            )),
-        }
+        self.await_action(ANSWER_TIMEOUT, events, |action| match action {
+            Action::Ready(ready) => Some(ready.clone()),
+            _ => None,
+        })
     }
 
     /// Has the server begin the phase.
-    pub(super) fn start_phase(&mut self, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
+    pub(super) fn start_phase(&mut self, events: &mut EventLoop<'_>) -> Result<(), NativeError> {
         self.push_input(Input::Start);
-        self.await_action(ANSWER_TIMEOUT, interrupts, |action| {
-            matches!(action, Action::Started { .. })
-        })?;
-        Ok(())
+        self.await_action(ANSWER_TIMEOUT, events, |action| {
+            matches!(action, Action::Started { .. }).then_some(())
+        })
     }
 
-    /// Has the server end the phase; returns what it counted, `None` if it does not send it.
+    /// Has the server end the phase; returns what it counted.
     pub(super) fn stop_phase(
         &mut self,
-        interrupts: &dyn Interrupts,
-    ) -> Result<Option<Box<EndpointPhase>>, NativeError> {
+        events: &mut EventLoop<'_>,
+    ) -> Result<EndpointPhase, NativeError> {
         self.push_input(Input::Stop);
-        let timeout = RESUME_TIMEOUT.max(ANSWER_TIMEOUT);
-        let result = self.await_action(timeout, interrupts, |action| {
-            matches!(action, Action::PhaseResult(_))
-        })?;
-
-        Ok(result.and_then(|action| {
-            if let Action::PhaseResult(result) = action {
-                Some(result)
-            } else {
-                None
-            }
-        }))
+        self.await_action(RESUME_TIMEOUT, events, |action| match action {
+            Action::PhaseResult(result) => Some((**result).clone()),
+            _ => None,
+        })
     }
 
     /// Facts of the server's host over the last load; `None` where it gives none.
@@ -400,16 +374,12 @@ impl NativeClient {
         }
 
         self.push_input(Input::WantFacts);
-        let action = self
-            .await_action(ANSWER_TIMEOUT, interrupts, |action| {
-                matches!(action, Action::Facts(_))
-            })
-            .ok()??;
-        let Action::Facts(facts) = action else {
-            return None;
-        };
-
-        Some(facts).filter(|facts| facts != "null")
+        let mut events = EventLoop::new(interrupts).ok()?;
+        let facts = self.await_action(ANSWER_TIMEOUT, &mut events, |action| match action {
+            Action::Facts(facts) => Some(facts.clone()),
+            _ => None,
+        });
+        facts.ok().filter(|facts| facts != "null")
     }
 
     /// Ends the session.
@@ -429,11 +399,6 @@ impl NativeClient {
             .map(|connection| connection.fd.as_fd())
     }
 
-    /// The connection is another one since the last call.
-    pub(super) fn takes_new_connection(&mut self) -> bool {
-        std::mem::take(&mut self.has_new_connection)
-    }
-
     /// Reads what has arrived.
     pub(super) fn on_control(&mut self) {
         let Some(connection) = &mut self.connection else {
@@ -441,7 +406,7 @@ impl NativeClient {
         };
         let now = Instant::now();
 
-        match connection.tls.receive(connection.fd.as_fd()) {
+        match connection.tls.receive(&connection.fd) {
             Ok(plaintext) if plaintext.is_empty() => {}
             Ok(plaintext) => self.machine.handle_bytes(now, &plaintext),
             Err(error) => {
@@ -475,6 +440,7 @@ impl NativeClient {
             match action {
                 Action::Send(bytes) => self.send(&bytes),
                 Action::Resumed => {}
+                Action::ConnectAgain => self.is_lost = true,
                 Action::Failed(failure) => self.failed = Some(failure),
                 other => self.arrived.push_back(other),
             }
@@ -485,7 +451,7 @@ impl NativeClient {
         let Some(connection) = &mut self.connection else {
             return;
         };
-        if connection.tls.send(connection.fd.as_fd(), bytes).is_err() {
+        if connection.tls.send(&connection.fd, bytes).is_err() {
             self.drop_connection();
             self.machine.control_lost(Instant::now());
         }
@@ -501,15 +467,8 @@ impl NativeClient {
 
     /// Connects again and continues the session.
     fn resume_if_wanted(&mut self, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
-        let Some(place) = self
-            .arrived
-            .iter()
-            .position(|action| matches!(action, Action::ConnectAgain))
-        else {
-            return Ok(());
-        };
-        let now = Instant::now();
-        if self.retry.due.is_some_and(|due| now < due) {
+        let is_due = self.retry.due.is_none_or(|due| due <= Instant::now());
+        if !(self.is_lost && is_due) {
             return Ok(());
         }
 
@@ -519,7 +478,7 @@ impl NativeClient {
             Err(error) => return self.retry.after(error),
         };
         self.retry = Retry::default();
-        self.arrived.remove(place);
+        self.is_lost = false;
 
         let secret = hex::decode(&self.welcome.resume_secret).unwrap_or_default();
         let point = self.machine.resume_point();
@@ -529,7 +488,6 @@ impl NativeClient {
         });
 
         self.connection = Some(connection);
-        self.has_new_connection = true;
         self.resumed += 1;
         self.machine
             .resume(Instant::now(), &proof.unwrap_or_default());
@@ -538,17 +496,20 @@ impl NativeClient {
         Ok(())
     }
 
-    /// Waits for an action that is for the caller.
-    pub(super) fn await_action(
+    /// Waits for an action that `pick` takes.
+    pub(super) fn await_action<T>(
         &mut self,
         timeout: Duration,
-        interrupts: &dyn Interrupts,
-        is_wanted: impl Fn(&Action) -> bool,
-    ) -> Result<Option<Action>, NativeError> {
+        events: &mut EventLoop<'_>,
+        pick: impl Fn(&Action) -> Option<T>,
+    ) -> Result<T, NativeError> {
         let end = Instant::now() + timeout;
         loop {
-            if let Some(place) = self.arrived.iter().position(&is_wanted) {
-                return Ok(self.arrived.remove(place));
+            let mut arrived = self.arrived.iter().enumerate();
+            if let Some((place, picked)) = arrived.find_map(|(n, action)| Some((n, pick(action)?)))
+            {
+                self.arrived.remove(place);
+                return Ok(picked);
             }
             if let Some(error) = self.take_refusal() {
                 return Err(error);
@@ -561,36 +522,7 @@ impl NativeClient {
                 ));
             }
 
-            self.wait(left.min(STEP), interrupts)?;
-            self.on_time(interrupts)?;
-        }
-    }
-
-    fn wait(&mut self, timeout: Duration, interrupts: &dyn Interrupts) -> Result<(), NativeError> {
-        let Some(connection) = &self.connection else {
-            std::thread::sleep(timeout.min(STEP));
-            return Ok(());
-        };
-        let waited = poll::wait_fds(
-            [
-                (connection.fd.as_fd(), Interest::READ),
-                (interrupts.fd(), Interest::READ),
-            ],
-            Some(timeout),
-        );
-        match waited {
-            Ok([is_readable, is_interrupted]) => {
-                if is_interrupted && let Some(signal_text) = interrupts.take() {
-                    return Err(NativeError::Interrupted(signal_text));
-                }
-
-                if is_readable {
-                    self.on_control();
-                }
-                Ok(())
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
-            Err(error) => Err(NativeError::System(error.to_string())),
+            self.turn(events, left)?;
         }
     }
 

@@ -11,8 +11,9 @@ use linerate_sys::clock;
 
 use super::NativeError;
 use super::control::NativeClient;
+use super::event_loop::EventLoop;
 use crate::data::quota::Quota;
-use crate::dialect::native::datagrams::{DatagramRun, FlowId};
+use crate::dialect::native::datagrams::DatagramRun;
 use crate::interrupts::Interrupts;
 
 /// Time for datagrams under way at the end of their phase.
@@ -30,29 +31,29 @@ impl NativeClient {
         &mut self,
         spec: &PhaseSpec,
         ready: &Ready,
-        interrupts: &dyn Interrupts,
+        events: &mut EventLoop<'_>,
         result: &mut PhaseResult,
     ) -> Result<(), NativeError> {
-        let Some(mut run) = self.open_datagrams(spec, ready, interrupts, result)? else {
+        let Some(mut run) = self.open_datagrams(spec, ready, events, result)? else {
             return Ok(());
         };
         let drops = self.drop_meter();
-        self.start_phase(interrupts)?;
+        self.start_phase(events)?;
         run.start()?;
-        result.started_ns = run.start_ns();
+        result.started_ns = run.start_ns;
 
-        let paused = self.pause(spec.duration_max, interrupts);
+        let mut paused = self.pause(spec.duration_max, events);
         let is_sender = spec.direction == Some(PathDirection::Up);
         run.stop_sender();
 
         if is_sender {
             // What is under way arrives before the server counts.
-            std::thread::sleep(UNDER_WAY);
+            paused = paused.and(self.pause(UNDER_WAY, events));
         }
 
-        let remote = self.stop_phase(interrupts)?;
+        let remote = self.stop_phase(events)?;
         if !is_sender {
-            std::thread::sleep(UNDER_WAY);
+            paused = paused.and(self.pause(UNDER_WAY, events));
         }
 
         run.advance();
@@ -62,7 +63,7 @@ impl NativeClient {
             drops.fill(&mut result.local);
         }
 
-        result.remote = remote.map(|remote| *remote);
+        result.remote = Some(remote);
         paused
     }
 
@@ -78,23 +79,22 @@ impl NativeClient {
         interrupts: &dyn Interrupts,
         result: &mut PhaseResult,
     ) -> Result<(), NativeError> {
-        let ready = self.open_phase(spec, interrupts)?;
-        let Some(mut run) = self.open_datagrams(spec, &ready, interrupts, result)? else {
+        let events = &mut EventLoop::new(interrupts)?;
+        let ready = self.open_phase(spec, events)?;
+        let Some(mut run) = self.open_datagrams(spec, &ready, events, result)? else {
             return Ok(());
         };
-        self.start_phase(interrupts)?;
+        self.start_phase(events)?;
         run.steer(control.rate_bps());
         run.start()?;
-        result.started_ns = run.start_ns();
+        result.started_ns = run.start_ns;
 
-        let end_ns = run
-            .start_ns()
-            .saturating_add(clock::as_ns(spec.duration_max));
-        let mut reports = Reports::new(run.start_ns(), run.header_bytes());
+        let end_ns = run.start_ns.saturating_add(clock::as_ns(spec.duration_max));
+        let mut reports = Reports::new(run.start_ns, run.header_bytes);
 
         let mut steered = Ok(());
         while steered.is_ok() && clock::monotonic_ns() < end_ns {
-            steered = self.pause(STEERING_PERIOD, interrupts);
+            steered = self.pause(STEERING_PERIOD, events);
             run.advance();
             let now_ns = clock::monotonic_ns();
 
@@ -112,9 +112,9 @@ impl NativeClient {
         }
 
         run.stop_sender();
-        let remote = self.stop_phase(interrupts)?;
+        let remote = self.stop_phase(events)?;
         result.local = run.finish();
-        result.remote = remote.map(|remote| *remote);
+        result.remote = Some(remote);
 
         steered
     }
@@ -124,12 +124,12 @@ impl NativeClient {
         &mut self,
         spec: &PhaseSpec,
         ready: &Ready,
-        interrupts: &dyn Interrupts,
+        events: &mut EventLoop<'_>,
         result: &mut PhaseResult,
     ) -> Result<Option<DatagramRun>, NativeError> {
         let granted = self.granted(ready).into_iter().next();
         let opened = match granted {
-            Some(granted) => self.open_flow(granted)?.map(|fd| (granted, fd)),
+            Some(granted) => self.open_flow(granted, events)?.map(|fd| (granted, fd)),
             None => None,
         };
         let Some((granted, fd)) = opened else {
@@ -141,18 +141,14 @@ impl NativeClient {
             result
                 .absent
                 .push(("datagrams".to_owned(), reason.to_owned()));
-            self.stop_phase(interrupts)?;
+            self.stop_phase(events)?;
             return Ok(None);
         };
 
         let is_sender = spec.direction == Some(PathDirection::Up);
-        let id = FlowId {
-            flow: granted.flow,
-            tag: granted.tag,
-        };
         Ok(Some(DatagramRun::new(
             spec,
-            id,
+            granted.id,
             fd,
             is_sender,
             Quota::default(),

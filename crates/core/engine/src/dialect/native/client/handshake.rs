@@ -1,7 +1,7 @@
 //! The begin of a control connection: recognition of the server, and TLS.
 
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use linerate_native::wire::opening::{self, Answer, COOKIE_WIRE_LEN};
@@ -63,14 +63,14 @@ pub(super) fn handshake(
     let mut tls = TlsStream::client(ClientSession::new(config));
     let end = Instant::now() + ANSWER_TIMEOUT;
 
-    match tls.flush(fd.as_fd()) {
+    match tls.flush(&fd) {
         Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(failed(error)),
         _ => {}
     }
 
     while tls.is_handshaking() {
         wait_readable(&fd, end, interrupts)?;
-        tls.receive(fd.as_fd()).map_err(failed)?;
+        tls.receive(&fd).map_err(failed)?;
     }
 
     Ok(Connection { fd, tls })
@@ -110,7 +110,7 @@ fn wait_readable(
     interrupts: &dyn Interrupts,
 ) -> Result<(), NativeError> {
     let left = end.saturating_duration_since(Instant::now());
-    wait(fd.as_fd(), Interest::READ, Some(left), interrupts).map_err(|error| match error {
+    wait(fd, Interest::READ, Some(left), interrupts).map_err(|error| match error {
         WaitError::Interrupted(signal_text) => NativeError::Interrupted(signal_text),
         WaitError::Os(error) => NativeError::Unreachable(error.text()),
     })

@@ -1,9 +1,9 @@
 //! A phase with load: streams that grow in number while probes measure what the load does to
 //! others.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use linerate_model::EventSink;
@@ -12,17 +12,16 @@ use linerate_model::path::{
     LoadControl, LoadDecision, PathDirection, PhaseKind, PhaseResult, PhaseSpec,
 };
 use linerate_sys::clock;
-use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::poll::Interest;
 
 use super::control::NativeClient;
+use super::event_loop::EventLoop;
 use super::prober::Prober;
-use super::streams::{self, Opened, StreamPlan, Wanted};
+use super::streams::{OpeningStream, StreamPlan, Wanted};
 use super::{NativeError, is_refusal};
 use crate::data::quota::Quota;
 use crate::dialect::native::load::{EchoSamples, LoadRun, LoadStream};
 use crate::dialect::native::probe_budget::ProbeBudget;
-use crate::error::Operation;
-use crate::interrupts::Interrupts;
 use crate::reporter::Reporter;
 
 /// Controller of a running load and the sink of its events.
@@ -33,20 +32,20 @@ pub struct LoadController<'a> {
     pub sink: Box<dyn EventSink>,
 }
 
-/// Streams of this phase that are not opened yet.
+/// Streams of this phase that are not opened yet, one after the other.
 struct PendingStreams {
     plan: StreamPlan,
     directions: Vec<PathDirection>,
     tokens: Vec<[u8; 16]>,
     next: u16,
-    opening: Vec<Receiver<Opened>>,
+    wanted: VecDeque<Wanted>,
+    opening: Option<OpeningStream>,
     /// Streams that were not opened, and why.
     failed: Vec<(u16, io::Error)>,
 }
 
-const NOTICE: u64 = 0;
-const CONTROL: u64 = 1;
-const INTERRUPT: u64 = 2;
+/// The event loop's number of the load; streams that are opened have their own.
+const NOTICE: u64 = 1 << 16;
 /// Longest wait for the delay to return to that of before the load.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 const DRAIN_POLL: Duration = Duration::from_millis(20);
@@ -60,7 +59,7 @@ pub(super) fn run(
     tokens: Vec<[u8; 16]>,
     prober: Option<Prober>,
     steering: LoadController<'_>,
-    interrupts: &dyn Interrupts,
+    events: &mut EventLoop<'_>,
     result: &mut PhaseResult,
 ) -> Result<(), NativeError> {
     let budget = prober.as_ref().map(Prober::budget).unwrap_or_default();
@@ -72,64 +71,61 @@ pub(super) fn run(
         spec,
         Quota::default(),
         Endpoint::Client,
-        client.remote(),
+        client.peer.remote,
         reporter,
     )?;
     let mut pending = PendingStreams::new(client.stream_plan(spec, &echoes), spec, tokens);
-    let streams = pending.open(control.first_streams());
-    if streams.is_empty() {
+    pending.want(control.first_streams());
+    let mut opened = 0;
+    while !pending.is_empty() {
+        if let Some(stream) = pending.open(events) {
+            load.add(stream)?;
+            opened += 1;
+        } else if !pending.is_empty() {
+            client.turn(events, Duration::MAX)?;
+        }
+    }
+    if opened == 0 {
         pending.report_failures(result);
-        client.stop_phase(interrupts)?;
+        client.stop_phase(events)?;
         return Ok(());
     }
 
-    for stream in streams {
-        load.add(stream)?;
-    }
-
-    client.start_phase(interrupts)?;
+    client.start_phase(events)?;
     load.start()?;
     result.started_ns = load.start_ns().unwrap_or_default();
 
-    let driven = drive(
+    events.epoll.add(load.notice_fd(), NOTICE, Interest::READ)?;
+    let probes = prober.as_ref();
+    let driven = match drive(
         client,
         &mut load,
         &mut pending,
-        &Probes {
-            prober: prober.as_ref(),
-            budget: &budget,
-        },
+        probes,
+        &budget,
         control,
-        interrupts,
-    );
-    let interrupted = match driven {
-        Err(NativeError::Interrupted(signal_text)) => Some(signal_text),
-        Err(error) => return Err(error),
-        Ok(()) => None,
+        events,
+    ) {
+        Err(error) if !matches!(error, NativeError::Interrupted(_)) => return Err(error),
+        driven => driven,
     };
+    events.epoll.remove(load.notice_fd())?;
 
     // A receiver that closes first resets the connections of the server's senders, which would
     // count as failures.
     load.stop_senders();
-    result.remote = client.stop_phase(interrupts)?.map(|remote| *remote);
+    result.remote = Some(client.stop_phase(events)?);
     result.local = load.finish().0;
     pending.report_failures(result);
     result.in_band = echoes.take();
 
     if let Some(prober) = prober {
-        result.is_drained = drain(&prober, client.idle_rtt_ns());
+        let drained = drain(client, &prober, events);
         client.take_probes(prober, result);
+        result.is_drained = drained?;
     }
 
-    interrupted.map_or(Ok(()), |signal_text| {
-        Err(NativeError::Interrupted(signal_text))
-    })
-}
-
-/// Probes that run during a load.
-struct Probes<'a> {
-    prober: Option<&'a Prober>,
-    budget: &'a ProbeBudget,
+    driven
 }
 
 /// Until the steering ends the load.
@@ -137,92 +133,52 @@ fn drive(
     client: &mut NativeClient,
     load: &mut LoadRun,
     pending: &mut PendingStreams,
-    probes: &Probes<'_>,
+    prober: Option<&Prober>,
+    budget: &ProbeBudget,
     control: &mut dyn LoadControl,
-    interrupts: &dyn Interrupts,
+    events: &mut EventLoop<'_>,
 ) -> Result<(), NativeError> {
-    let system = |error| NativeError::from(Operation::Poll.failed()(error));
-    let epoll = Epoll::new().map_err(system)?;
-    epoll
-        .add(load.notice_fd(), NOTICE, Interest::READ)
-        .map_err(system)?;
-
-    // One that was made before the load began is watched like the first.
-    client.takes_new_connection();
-    watch_control(&epoll, client)?;
-    epoll
-        .add(interrupts.fd(), INTERRUPT, Interest::READ)
-        .map_err(system)?;
-
-    let mut events = Vec::new();
     loop {
         let wait_ns = load.deadline_ns().saturating_sub(clock::monotonic_ns());
-        // An interrupted wait is repeated.
-        let _ = epoll.wait(&mut events, Some(Duration::from_nanos(wait_ns)));
-
-        for event in &events {
-            match event.token {
-                CONTROL => client.on_control(),
-                INTERRUPT => {
-                    if let Some(signal_text) = interrupts.take() {
-                        return Err(NativeError::Interrupted(signal_text));
-                    }
-                }
-                _ => {}
-            }
-        }
-
-        client.on_time(interrupts)?;
-        if client.takes_new_connection() {
-            watch_control(&epoll, client)?;
+        client.turn(events, Duration::from_nanos(wait_ns))?;
+        while let Some(stream) = pending.open(events) {
+            load.add(stream)?;
         }
 
         let Some(sample) = load.advance() else {
             continue;
         };
-        for stream in pending.take_opened() {
-            load.add(stream)?;
-        }
-
-        probes.budget.on_sample(&sample);
-        let newest_rtt_ns = probes.prober.and_then(Prober::newest_rtt_ns);
-        match control.sample(&sample, newest_rtt_ns) {
+        budget.on_sample(&sample);
+        match control.sample(&sample, prober.and_then(Prober::newest_rtt_ns)) {
             LoadDecision::Continue => {}
-            LoadDecision::AddStreams(count) => pending.open_in_background(count),
+            LoadDecision::AddStreams(count) => pending.want(count),
             LoadDecision::End => return Ok(()),
         }
     }
 }
 
-/// A closed descriptor leaves the event loop by itself.
-fn watch_control(epoll: &Epoll, client: &NativeClient) -> Result<(), NativeError> {
-    let Some(fd) = client.control_fd() else {
-        return Ok(());
-    };
-    epoll
-        .add(fd, CONTROL, Interest::READ)
-        .map_err(|error| Operation::Poll.failed()(error).into())
-}
-
 /// Waits until the queue of the load has emptied; `None` where nothing shows it.
-fn drain(prober: &Prober, idle_rtt_ns: Option<i64>) -> Option<bool> {
-    let idle_ns = idle_rtt_ns?;
-    let limit_ns = idle_ns + (idle_ns / 10).max(DRAINED_NS);
-    let is_delayed = || {
-        prober
-            .newest_rtt_ns()
-            .is_some_and(|rtt_ns| rtt_ns > limit_ns)
+fn drain(
+    client: &mut NativeClient,
+    prober: &Prober,
+    events: &mut EventLoop<'_>,
+) -> Result<Option<bool>, NativeError> {
+    let Some(idle_ns) = client.idle_rtt_ns else {
+        return Ok(None);
     };
-
+    let limit_ns = idle_ns + (idle_ns / 10).max(DRAINED_NS);
     let end = Instant::now() + DRAIN_MAX;
-    while is_delayed() {
+    while prober
+        .newest_rtt_ns()
+        .is_some_and(|rtt_ns| rtt_ns > limit_ns)
+    {
         if Instant::now() >= end {
-            return Some(false);
+            return Ok(Some(false));
         }
-        std::thread::sleep(DRAIN_POLL);
+        client.pause(DRAIN_POLL, events)?;
     }
 
-    Some(true)
+    Ok(Some(true))
 }
 
 impl PendingStreams {
@@ -237,20 +193,20 @@ impl PendingStreams {
             directions,
             tokens,
             next: 0,
-            opening: Vec::new(),
+            wanted: VecDeque::new(),
+            opening: None,
             failed: Vec::new(),
         }
     }
 
-    /// The next `count` streams per direction.
-    fn wanted(&mut self, count: u32) -> Vec<Wanted> {
-        let mut wanted = Vec::new();
+    /// Opens another `count` streams per direction, as far as there are tokens.
+    fn want(&mut self, count: u32) {
         for _ in 0..count {
             for direction in &self.directions {
                 let Some(token) = self.tokens.pop() else {
-                    return wanted;
+                    return;
                 };
-                wanted.push(Wanted {
+                self.wanted.push_back(Wanted {
                     number: self.next,
                     direction: *direction,
                     token,
@@ -258,45 +214,40 @@ impl PendingStreams {
                 self.next += 1;
             }
         }
-
-        wanted
     }
 
-    /// Opens the first streams.
-    fn open(&mut self, count: u32) -> Vec<LoadStream> {
-        let wanted = self.wanted(count);
-        let mut opened = Vec::with_capacity(wanted.len());
+    fn is_empty(&self) -> bool {
+        self.wanted.is_empty() && self.opening.is_none()
+    }
 
-        for stream in wanted {
-            match streams::open(&self.plan, stream) {
-                Ok(stream) => opened.push(stream),
-                Err(error) => self.failed.push((stream.number, error)),
+    /// The next stream that is open; `None` while one is under way, and when none is wanted.
+    fn open(&mut self, events: &mut EventLoop<'_>) -> Option<LoadStream> {
+        loop {
+            let mut opening = match self.opening.take() {
+                Some(opening) => opening,
+                None => {
+                    let wanted = self.wanted.pop_front()?;
+                    match OpeningStream::begin(&self.plan, wanted, &events.epoll) {
+                        Ok(opening) => opening,
+                        Err(error) => {
+                            self.failed.push((wanted.number, error));
+                            continue;
+                        }
+                    }
+                }
+            };
+
+            let number = opening.wanted.number;
+            let is_ready = events.take_ready(u64::from(number));
+            match opening.advance(&self.plan, is_ready, &events.epoll) {
+                Ok(true) => return Some(opening.into_stream(&self.plan)),
+                Ok(false) => {
+                    self.opening = Some(opening);
+                    return None;
+                }
+                Err(error) => self.failed.push((number, error)),
             }
         }
-
-        opened
-    }
-
-    fn open_in_background(&mut self, count: u32) {
-        let wanted = self.wanted(count);
-        // Without a thread the load stays as it is.
-        self.opening
-            .extend(streams::open_in_background(&self.plan, wanted).ok());
-    }
-
-    fn take_opened(&mut self) -> Vec<LoadStream> {
-        let (mut opened, failed) = (Vec::new(), &mut self.failed);
-        self.opening.retain(|receiver| {
-            loop {
-                match receiver.try_recv() {
-                    Ok((_, Ok(stream))) => opened.push(stream),
-                    Ok((number, Err(error))) => failed.push((number, error)),
-                    Err(TryRecvError::Empty) => return true,
-                    Err(TryRecvError::Disconnected) => return false,
-                }
-            }
-        });
-        opened
     }
 
     /// A stream that was not opened leaves the load with fewer.

@@ -11,13 +11,11 @@ use std::time::{Duration, Instant};
 
 use linerate_model::path::{PathDirection, SizeResult, SizeSignal};
 use linerate_native::wire::datagram::{
-    DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN,
-    SizeAnswer, TOS_UNKNOWN,
+    DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, FlowId,
+    HEAD_LEN, SizeAnswer, TOS_UNKNOWN,
 };
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::{clock, errno, sockopt, udp};
-
-use super::flow::Granted;
 
 /// Sizes and marks of both directions.
 #[derive(Debug, Default)]
@@ -29,7 +27,7 @@ pub(super) struct Sizes {
 
 struct SizeTest<'a> {
     fd: &'a OwnedFd,
-    granted: Granted,
+    id: FlowId,
     header_bytes: u32,
     sequence: u64,
     /// Longest wait for an answer.
@@ -63,13 +61,7 @@ const TIMEOUT: std::ops::RangeInclusive<Duration> =
 
 /// Examines both directions on an open flow. `rtt` is the round trip of a probe, `dscps` are the
 /// marks to try.
-pub(super) fn examine(
-    fd: &OwnedFd,
-    granted: Granted,
-    is_v6: bool,
-    rtt: Duration,
-    dscps: &[u8],
-) -> Sizes {
+pub(super) fn examine(fd: &OwnedFd, id: FlowId, is_v6: bool, rtt: Duration, dscps: &[u8]) -> Sizes {
     // IPv4 and UDP headers have 28 bytes, IPv6 and UDP headers 48 (RFC 791, RFC 8200, RFC 768).
     let header_bytes = if is_v6 { 48 } else { 28 };
     let timeout = (rtt * 4).clamp(*TIMEOUT.start(), *TIMEOUT.end());
@@ -83,7 +75,7 @@ pub(super) fn examine(
 
     let mut test = SizeTest {
         fd,
-        granted,
+        id,
         header_bytes,
         sequence: 0,
         timeout,
@@ -182,15 +174,13 @@ impl SizeTest<'_> {
         };
         let mut datagram = vec![0; len.max(HEAD_LEN)];
 
-        let head = DatagramHead {
-            datagram_type: DatagramType::SizeProbe,
-            flags: if is_request { FLAG_SIZE_REQUEST } else { 0 },
-            flow: self.granted.flow,
-            tag: self.granted.tag,
-            sequence: self.sequence,
-            stamp: clock::monotonic_ns(),
-        };
-        head.encode_into(&mut datagram);
+        let flags = if is_request { FLAG_SIZE_REQUEST } else { 0 };
+        let head = self.id.head(
+            DatagramType::SizeProbe,
+            self.sequence,
+            clock::monotonic_ns(),
+        );
+        DatagramHead { flags, ..head }.encode_into(&mut datagram);
 
         if is_request {
             SizeAnswer {
@@ -247,9 +237,7 @@ impl SizeTest<'_> {
             let Some(head) = DatagramHead::decode(message.data) else {
                 continue;
             };
-            if (head.flow, head.tag, head.sequence)
-                != (self.granted.flow, self.granted.tag, self.sequence)
-            {
+            if (head.id(), head.sequence) != (self.id, self.sequence) {
                 continue;
             }
 

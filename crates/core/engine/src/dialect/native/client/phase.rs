@@ -1,6 +1,5 @@
 //! Runs one phase: tokens, flows, probes, and what the kind of phase needs.
 
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use linerate_model::path::{
@@ -10,14 +9,14 @@ use linerate_model::units::ns_to_s;
 use linerate_native::wire::hex;
 use linerate_native::wire::message::Ready;
 use linerate_sys::clock;
-use linerate_sys::poll::{self, Interest};
 
 use super::control::NativeClient;
-use super::flow::{self, Granted, ReserveFlow};
+use super::event_loop::EventLoop;
+use super::flow::{self, Granted};
 use super::load_phase::{self, LoadController};
 use super::prober::{ConnectionPlan, FlowPlan, ProbePlan, Prober, SILENCE_NS};
 use super::transactions::{self, TransactionPlan};
-use super::{NativeError, connections, path_mtu};
+use super::{NativeError, path_mtu};
 use crate::interrupts::Interrupts;
 
 /// Between two UDP probes of a flow.
@@ -44,113 +43,66 @@ impl NativeClient {
         interrupts: &dyn Interrupts,
         result: &mut PhaseResult,
     ) -> Result<(), NativeError> {
-        let ready = self.open_phase(&with_spare_flow(spec), interrupts)?;
+        let events = &mut EventLoop::new(interrupts)?;
+        let ready = self.open_phase(&with_spare_flow(spec), events)?;
         result.started_ns = clock::monotonic_ns();
 
         match (spec.kind, steering) {
-            (PhaseKind::Size, _) => self.examine_sizes(spec, &ready, dscps, interrupts, result),
+            (PhaseKind::Size, _) => self.examine_sizes(spec, &ready, dscps, events, result),
             (PhaseKind::Down | PhaseKind::Up | PhaseKind::Both, Some(steering)) => {
-                let prober = self.start_prober(spec, &ready, dscps, result)?;
-                load_phase::run(
-                    self,
-                    spec,
-                    tokens(&ready.streams),
-                    prober,
-                    steering,
-                    interrupts,
-                    result,
-                )
+                let prober = self.start_prober(spec, &ready, dscps, events, result)?;
+                let tokens = tokens(&ready.streams);
+                load_phase::run(self, spec, tokens, prober, steering, events, result)
             }
             (PhaseKind::Datagrams | PhaseKind::Pace | PhaseKind::Pps, _) => {
-                self.run_datagrams(spec, &ready, interrupts, result)
+                self.run_datagrams(spec, &ready, events, result)
             }
             (PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps, _) => {
-                self.run_transactions(spec, &ready, interrupts, result)
+                self.run_transactions(spec, &ready, events, result)
             }
-            _ => self.idle(spec, &ready, dscps, interrupts, result),
-        }
-    }
+            _ => {
+                self.start_phase(events)?;
+                let prober = self.start_prober(spec, &ready, dscps, events, result)?;
+                let paused = self.pause(spec.duration_max, events);
+                if let Some(prober) = prober {
+                    self.take_probes(prober, result);
+                }
 
-    fn idle(
-        &mut self,
-        spec: &PhaseSpec,
-        ready: &Ready,
-        dscps: &[u8],
-        interrupts: &dyn Interrupts,
-        result: &mut PhaseResult,
-    ) -> Result<(), NativeError> {
-        self.start_phase(interrupts)?;
-        let prober = self.start_prober(spec, ready, dscps, result)?;
-        let paused = self.pause(spec.duration_max, interrupts);
-
-        if let Some(prober) = prober {
-            self.take_probes(prober, result);
-        }
-
-        result.remote = self.stop_phase(interrupts)?.map(|remote| *remote);
-        paused
-    }
-
-    /// Lets a phase without a loop of its own pass.
-    pub(super) fn pause(
-        &mut self,
-        duration: Duration,
-        interrupts: &dyn Interrupts,
-    ) -> Result<(), NativeError> {
-        let end = Instant::now() + duration;
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
+                result.remote = Some(self.stop_phase(events)?);
+                paused
             }
-            if poll::wait_fd(
-                interrupts.fd(),
-                Interest::READ,
-                Some(left.min(Duration::from_millis(100))),
-            )
-            .unwrap_or(false)
-                && let Some(signal_text) = interrupts.take()
-            {
-                return Err(NativeError::Interrupted(signal_text));
-            }
-
-            self.on_control();
-            self.on_time(interrupts)?;
         }
     }
 
     /// Opens the flows and starts the probes; `None` where there is nothing to probe.
     fn start_prober(
-        &self,
+        &mut self,
         spec: &PhaseSpec,
         ready: &Ready,
         dscps: &[u8],
+        events: &mut EventLoop<'_>,
         result: &mut PhaseResult,
     ) -> Result<Option<Prober>, NativeError> {
         let mut flows: Vec<FlowPlan> = Vec::new();
         let all = self.granted(ready);
-        let mut spare = all.get(1 + dscps.len()).map(|granted| self.spare(*granted));
+        let mut spare = all
+            .get(1 + dscps.len())
+            .map(|granted| self.reserve(*granted));
 
         let marks = std::iter::once(spec.dscp).chain(dscps.iter().copied());
         for (granted, dscp) in all.into_iter().zip(marks) {
-            match self.open_flow(granted)? {
-                Some(fd) => {
-                    let spare = spare.take();
-                    flows.push(FlowPlan {
-                        fd,
-                        flow: granted.flow,
-                        tag: granted.tag,
-                        dscp,
-                        spare,
-                    });
-                }
-                None => {
-                    result
-                        .absent
-                        .push(("udp".to_owned(), absent::UDP_BLOCKED.to_owned()));
-                    break;
-                }
-            }
+            let Some(fd) = self.open_flow(granted, events)? else {
+                result
+                    .absent
+                    .push(("udp".to_owned(), absent::UDP_BLOCKED.to_owned()));
+                break;
+            };
+            flows.push(FlowPlan {
+                fd,
+                id: granted.id,
+                dscp,
+                spare: spare.take(),
+            });
         }
 
         let probes = tokens(&ready.probes);
@@ -158,7 +110,7 @@ impl NativeClient {
             target: self.probe_target(spec.dscp),
             tokens: probes,
             period_ns: CONNECTION_PERIOD_NS,
-            tls: self.tls().clone(),
+            tls: self.tls.clone(),
         });
         if flows.is_empty() && connections.is_none() {
             return Ok(None);
@@ -169,9 +121,7 @@ impl NativeClient {
             period_ns: PROBE_PERIOD_NS,
             connections,
         };
-        Prober::start(plan)
-            .map(Some)
-            .map_err(|error| NativeError::System(error.to_string()))
+        Ok(Some(Prober::start(plan)?))
     }
 
     /// Moves what the probes found to the result.
@@ -218,28 +168,11 @@ impl NativeClient {
     pub(super) fn granted(&self, ready: &Ready) -> Vec<Granted> {
         let granted = ready.flows.iter().filter_map(|grant| {
             Some(Granted {
-                flow: grant.flow,
+                id: self.flow_id(grant.flow),
                 token: hex::decode(&grant.token)?,
-                tag: self.flow_tag(grant.flow),
             })
         });
         granted.collect()
-    }
-
-    pub(super) fn open_flow(&self, granted: Granted) -> Result<Option<OwnedFd>, NativeError> {
-        Ok(flow::open(
-            self.remote(),
-            &self.probe_target(0).bind,
-            granted,
-        )?)
-    }
-
-    fn spare(&self, granted: Granted) -> ReserveFlow {
-        ReserveFlow {
-            remote: self.remote(),
-            from: self.probe_target(0).bind,
-            granted,
-        }
     }
 
     fn examine_sizes(
@@ -247,45 +180,44 @@ impl NativeClient {
         spec: &PhaseSpec,
         ready: &Ready,
         dscps: &[u8],
-        interrupts: &dyn Interrupts,
+        events: &mut EventLoop<'_>,
         result: &mut PhaseResult,
     ) -> Result<(), NativeError> {
-        self.start_phase(interrupts)?;
+        self.start_phase(events)?;
         let flow = self.granted(ready).into_iter().next();
         let opened = match flow {
-            Some(granted) => self.open_flow(granted)?.map(|fd| (fd, granted)),
+            Some(granted) => self.open_flow(granted, events)?.map(|fd| (fd, granted.id)),
             None => None,
         };
-        match opened {
-            Some((fd, granted)) => {
-                let is_v6 = self.remote().is_ipv6();
-                let marks: Vec<u8> = std::iter::once(spec.dscp)
-                    .chain(dscps.iter().copied())
-                    .collect();
-                let found = path_mtu::examine(&fd, granted, is_v6, self.first_rtt(), &marks);
+        if let Some((fd, id)) = opened {
+            let is_v6 = self.peer.remote.is_ipv6();
+            let marks: Vec<u8> = std::iter::once(spec.dscp)
+                .chain(dscps.iter().copied())
+                .collect();
+            let found = path_mtu::examine(&fd, id, is_v6, self.first_rtt(), &marks);
 
-                flow::close(&fd, granted.flow, granted.tag);
-                (result.size, result.tos) = (found.size, found.tos);
-            }
-            None => result
+            flow::close(&fd, id);
+            (result.size, result.tos) = (found.size, found.tos);
+        } else {
+            result
                 .absent
-                .push(("udp".to_owned(), absent::UDP_BLOCKED.to_owned())),
+                .push(("udp".to_owned(), absent::UDP_BLOCKED.to_owned()));
         }
 
-        result.remote = self.stop_phase(interrupts)?.map(|remote| *remote);
+        result.remote = Some(self.stop_phase(events)?);
         Ok(())
     }
 
     /// The TCP handshake of the control connection is a round trip.
     fn first_rtt(&self) -> Duration {
-        self.peer().connect_time.max(FIRST_RTT / 100)
+        self.peer.connect_time.max(FIRST_RTT / 100)
     }
 
     fn run_transactions(
         &mut self,
         spec: &PhaseSpec,
         ready: &Ready,
-        interrupts: &dyn Interrupts,
+        events: &mut EventLoop<'_>,
         result: &mut PhaseResult,
     ) -> Result<(), NativeError> {
         let (Some(token), Some(sizes)) = (tokens(&ready.streams).pop(), spec.transaction) else {
@@ -293,17 +225,14 @@ impl NativeClient {
                 "the server grants no stream".to_owned(),
             ));
         };
-        self.start_phase(interrupts)?;
+        self.start_phase(events)?;
         let target = self.probe_target(spec.dscp);
         let connections_max = self.welcome().limits.connections_max;
         let plan = TransactionPlan::new(spec, sizes, target, token, connections_max);
         let started = Instant::now();
         let drops = self.drop_meter();
         let cpu = crate::measure::cpu_usage::CpuMeter::start(clock::monotonic_ns());
-        let done = match spec.connections_per_s {
-            Some(per_s) => connections::run(&plan, per_s, interrupts),
-            None => transactions::run(&plan, interrupts).map(|done| (done, Vec::new())),
-        };
+        let done = transactions::run(&plan, spec.connections_per_s, self, events);
 
         result.local = EndpointPhase {
             elapsed_ns: clock::as_ns(started.elapsed()),
@@ -314,14 +243,14 @@ impl NativeClient {
             drops.fill(&mut result.local);
         }
 
-        result.remote = self.stop_phase(interrupts)?.map(|remote| *remote);
-        let (done, notes) = done.map_err(|error| NativeError::System(error.to_string()))?;
+        result.remote = Some(self.stop_phase(events)?);
+        let done = done?;
         if done.completed == 0 {
             result.refused = done.refused;
         }
 
         (result.transactions, result.local.transactions) = (done.samples, Some(done.completed));
-        result.local.notes = notes;
+        result.local.notes = done.notes;
         Ok(())
     }
 }

@@ -3,12 +3,10 @@
 
 mod connection;
 mod plan;
-mod target;
 mod udp_flow;
 
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -17,9 +15,9 @@ use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 use linerate_sys::{clock, scheduling};
 
 use crate::dialect::native::probe_budget::{self, ProbeBudget};
-use connection::{Connections, Progress};
-pub(super) use plan::{ConnectionPlan, FlowPlan, ProbePlan, ProbeResults};
-pub(super) use target::ProbeTarget;
+use crate::lock::lock;
+use connection::Connections;
+pub(super) use plan::{ConnectionPlan, FlowPlan, ProbePlan, ProbeResults, ProbeTarget, sample};
 pub(super) use udp_flow::SILENCE_NS;
 use udp_flow::UdpFlow;
 
@@ -63,18 +61,14 @@ impl Prober {
     /// # Errors
     /// When the system has no descriptor or thread left.
     pub(super) fn start(plan: ProbePlan) -> std::io::Result<Self> {
-        let wake = Arc::new(EventFd::new().map_err(std::io::Error::other)?);
-        let epoll = Epoll::new().map_err(std::io::Error::other)?;
-        epoll
-            .add(wake.as_fd(), WAKE, Interest::READ)
-            .map_err(std::io::Error::other)?;
+        let wake = Arc::new(EventFd::new()?);
+        let epoll = Epoll::new()?;
+        epoll.add(&wake, WAKE, Interest::READ)?;
 
         let now_ns = clock::monotonic_ns();
         let mut flows = Vec::with_capacity(plan.flows.len());
         for (token, flow) in plan.flows.into_iter().enumerate().take(FLOWS_MAX as usize) {
-            epoll
-                .add(flow.fd.as_fd(), token as u64, Interest::READ)
-                .map_err(std::io::Error::other)?;
+            epoll.add(&flow.fd, token as u64, Interest::READ)?;
             // Flows take turns within a period.
             flows.push(UdpFlow::new(
                 flow,
@@ -82,7 +76,10 @@ impl Prober {
             ));
         }
 
-        let udp = flows.iter().map(|flow| (flow.dscp(), Vec::new())).collect();
+        let udp = flows
+            .iter()
+            .map(|flow| (flow.tos >> 2, Vec::new()))
+            .collect();
         let results = Arc::new(Mutex::new(ProbeResults {
             udp,
             ..ProbeResults::default()
@@ -119,17 +116,13 @@ impl Prober {
 
     /// Newest round trip of the first flow, ns.
     pub(super) fn newest_rtt_ns(&self) -> Option<i64> {
-        self.lock().newest_rtt_ns
+        lock(&self.results).newest_rtt_ns
     }
 
     /// Sends no further probe, waits for what is outstanding, and returns all round trips.
     pub(super) fn finish(mut self) -> ProbeResults {
         self.end(WAITS);
-        std::mem::take(&mut *self.lock())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, ProbeResults> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *lock(&self.results))
     }
 
     fn end(&mut self, phase: u8) {
@@ -186,7 +179,7 @@ impl Worker {
 
     fn wait(&self, events: &mut Vec<Ready>, waits_until_ns: Option<u64>) {
         let now_ns = clock::monotonic_ns();
-        let flows = self.flows.iter().map(UdpFlow::next_ns).min();
+        let flows = self.flows.iter().map(|flow| flow.next_ns).min();
         let connections = self.connections.as_ref().map(Connections::deadline_ns);
         let due_ns = waits_until_ns.or_else(|| flows.into_iter().chain(connections).min());
         let timeout = due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns)));
@@ -200,14 +193,14 @@ impl Worker {
             self.budget
                 .period_ns(self.period_ns, probe_budget::UDP, self.flows.len() as u64);
         for (index, flow) in self.flows.iter_mut().enumerate() {
-            if flow.next_ns() <= now_ns {
+            if flow.next_ns <= now_ns {
                 let is_replaced = flow.replace_if_silent(now_ns);
                 let sample = flow.send(now_ns, period_ns);
-                let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut results = lock(&self.results);
 
                 if is_replaced {
                     // The descriptor before is closed, and with that no longer watched.
-                    let _ = self.epoll.add(flow.fd(), index as u64, Interest::READ);
+                    let _ = self.epoll.add(&flow.fd, index as u64, Interest::READ);
                     results.replaced += 1;
                 }
 
@@ -220,8 +213,13 @@ impl Worker {
         if let Some(connections) = &mut self.connections
             && connections.deadline_ns() <= now_ns
         {
-            connections.on_time(now_ns, &self.epoll, FLOWS_MAX, &self.budget);
-            self.publish_connections();
+            connections.on_time(
+                now_ns,
+                &self.epoll,
+                FLOWS_MAX,
+                &self.budget,
+                &mut lock(&self.results),
+            );
         }
     }
 
@@ -232,31 +230,21 @@ impl Worker {
             .flows
             .get_mut(usize::try_from(event.token).unwrap_or(usize::MAX))
         {
-            let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut results = lock(&self.results);
             // Arrival times come from the kernel (`SO_TIMESTAMPNS`), so a late turn of this thread
             // adds nothing to the round trip.
             flow.receive(
                 usize::try_from(event.token).unwrap_or_default(),
                 &mut results,
             );
-        } else if let Some(connections) = &mut self.connections
-            && connections.on_ready(event.token, &self.epoll) == Progress::Sampled
-        {
-            self.publish_connections();
-        }
-    }
-
-    fn publish_connections(&mut self) {
-        if let Some(connections) = &mut self.connections {
-            let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
-            connections.take_samples(&mut results.connections);
-            results.refused = connections.refused();
+        } else if let Some(connections) = &mut self.connections {
+            connections.on_ready(event.token, &self.epoll, &mut lock(&self.results));
         }
     }
 
     /// Time until which replies are awaited after the last probe was sent.
     fn awaited_until_ns(&self, stopped_ns: u64) -> u64 {
-        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let results = lock(&self.results);
         results
             .udp
             .iter()
@@ -304,17 +292,11 @@ mod tests {
 
     /// Probes every 100 ms, with the time of each round trip in ms.
     fn samples(round_trips_ms: &[Option<u64>]) -> Vec<ProbeSample> {
-        let sample = |(number, rtt_ms): (u64, &Option<u64>)| {
+        let nth = |(number, rtt_ms): (u64, &Option<u64>)| {
             let sent_ns = 10_000 * MS + number * 100 * MS;
-            let received_ns = rtt_ms.map(|ms| sent_ns + ms * MS);
-            ProbeSample {
-                sent_ns,
-                peer_received_ns: None,
-                peer_sent_ns: None,
-                received_ns,
-            }
+            sample(sent_ns, rtt_ms.map(|ms| sent_ns + ms * MS))
         };
-        (0..).zip(round_trips_ms).map(sample).collect()
+        (0..).zip(round_trips_ms).map(nth).collect()
     }
 
     #[test]

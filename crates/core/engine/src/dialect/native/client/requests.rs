@@ -8,6 +8,7 @@ use linerate_sys::clock;
 
 use super::NativeError;
 use super::control::{ANSWER_TIMEOUT, NativeClient};
+use super::event_loop::EventLoop;
 use crate::interrupts::Interrupts;
 
 impl NativeClient {
@@ -37,17 +38,15 @@ impl NativeClient {
             body,
         });
 
-        let is_outcome =
-            |action: &Action| matches!(action, Action::Response(_) | Action::RequestRefused { .. });
-        match self.await_action(timeout, interrupts, is_outcome)? {
-            Some(Action::Response(response)) => Ok(response),
-            Some(Action::RequestRefused { clause, text }) => {
-                Err(NativeError::RequestRefused { clause, text })
-            }
-            _ => Err(NativeError::Protocol(
-                "the server does not respond".to_owned(),
-            )),
-        }
+        let mut events = EventLoop::new(interrupts)?;
+        self.await_action(timeout, &mut events, |action| match action {
+            Action::Response(response) => Some(Ok(response.clone())),
+            Action::RequestRefused { clause, text } => Some(Err(NativeError::RequestRefused {
+                clause: clause.clone(),
+                text: text.clone(),
+            })),
+            _ => None,
+        })?
     }
 
     pub(super) fn has_feature(&self, name: &str) -> bool {
@@ -64,9 +63,10 @@ impl NativeClient {
     pub fn round_trip(&mut self, interrupts: &dyn Interrupts) -> Result<Duration, NativeError> {
         let sent_ns = clock::monotonic_ns();
         self.push_input(Input::Clock { sent_ns });
-        let is_answer =
-            |action: &Action| matches!(action, Action::Clock { sent_ns: of, .. } if *of == sent_ns);
-        self.await_action(ANSWER_TIMEOUT, interrupts, is_answer)?;
+        let mut events = EventLoop::new(interrupts)?;
+        self.await_action(ANSWER_TIMEOUT, &mut events, |action| {
+            matches!(action, Action::Clock { sent_ns: of, .. } if *of == sent_ns).then_some(())
+        })?;
 
         Ok(Duration::from_nanos(
             clock::monotonic_ns().saturating_sub(sent_ns),

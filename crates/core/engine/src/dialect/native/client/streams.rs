@@ -1,28 +1,24 @@
 //! Opens the streams of a load: a connection, a head with a token, and the server's answer.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_model::path::{PathDirection, PhaseTransport};
 use linerate_native::wire::stream_head::{
     ANSWER_LEN, FLAG_DOWN, StreamAnswer, StreamHead, StreamKind,
 };
-use linerate_sys::poll::{self, Interest};
-use linerate_sys::socket::{self, Connect, Protocol};
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{clock, sockopt, stream_io};
 use linerate_trust::{ClientConfig, ClientSession};
 
-use super::bind;
 use super::prober::ProbeTarget;
 use crate::dialect::native::load::{EchoSamples, EchoSchedule, LoadStream, Wire};
 use crate::dialect::native::tls_stream::TlsStream;
 
 /// Parameters that the streams of a phase share.
-#[derive(Clone)]
 pub(super) struct StreamPlan {
     pub(super) target: ProbeTarget,
     pub(super) transport: PhaseTransport,
@@ -41,148 +37,121 @@ pub(super) struct Wanted {
     pub(super) token: [u8; 16],
 }
 
+/// A stream that the server has not answered yet.
+pub(super) struct OpeningStream {
+    fd: OwnedFd,
+    pub(super) wanted: Wanted,
+    /// Until then it is connected and answered.
+    end: Instant,
+    /// Absent until it is connected.
+    wire: Option<Wire>,
+    answer: Vec<u8>,
+}
+
 /// Longest time for connection and answer.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Number of a stream, and the stream or why there is none.
-pub(super) type Opened = (u16, io::Result<LoadStream>);
-
-/// Opens streams beside a load that runs, in a thread of its own; the receiver gets each one.
-pub(super) fn open_in_background(
-    plan: &StreamPlan,
-    wanted: Vec<Wanted>,
-) -> io::Result<Receiver<Opened>> {
-    let (sender, receiver) = mpsc::channel();
-    let plan = plan.clone();
-    thread::Builder::new()
-        .name("native-streams".into())
-        .spawn(move || {
-            for stream in wanted {
-                // Without a receiver the phase has ended.
-                if sender.send((stream.number, open(&plan, stream))).is_err() {
-                    return;
-                }
-            }
-        })?;
-
-    Ok(receiver)
-}
-
-/// Opens one stream.
-///
-/// # Errors
-/// Those of the system; `ConnectionReset` or `ConnectionAborted` where the server does not accept
-/// its token.
-pub(super) fn open(plan: &StreamPlan, wanted: Wanted) -> io::Result<LoadStream> {
-    let end = Instant::now() + OPEN_TIMEOUT;
-    let fd = connect(plan, end)?;
-
-    let flags = if wanted.direction == PathDirection::Down {
-        FLAG_DOWN
-    } else {
-        0
-    };
-    let sent_ns = clock::monotonic_ns();
-
-    let head = StreamHead {
-        kind: StreamKind::Load,
-        flags,
-        stream: wanted.number,
-        token: wanted.token,
-        sent_ns,
-    };
-    let wire = match plan.transport {
-        PhaseTransport::Tls => {
-            let mut stream = TlsStream::client(ClientSession::new(&plan.tls));
-            stream.send_before(&head.encode());
-            stream.flush(fd.as_fd())?;
-            Wire::Tls(Box::new(stream))
+impl OpeningStream {
+    /// Begins to connect; the event loop has the stream's number for it.
+    pub(super) fn begin(plan: &StreamPlan, wanted: Wanted, epoll: &Epoll) -> io::Result<Self> {
+        let protocol = match plan.transport {
+            PhaseTransport::Mptcp => Protocol::Mptcp,
+            _ => Protocol::Tcp,
+        };
+        let fd = plan.target.socket(protocol)?;
+        if let Some(name) = &plan.congestion {
+            // Here it also decides whether the kernel paces; what is refused, the load notes when
+            // it prepares its senders.
+            let _ = sockopt::set_congestion(&fd, name);
         }
-        _ => {
-            stream_io::send(&fd, &head.encode())?;
-            Wire::Plain
-        }
-    };
 
-    // Ends of a load handshake when it begins: the answer is all that comes before.
-    read_answer(&fd, end)?;
-    let echo = plan
-        .echoes
-        .as_ref()
-        .map(|echoes| EchoSchedule::new(Arc::clone(echoes), clock::monotonic_ns()));
-    Ok(LoadStream {
-        fd,
-        number: wanted.number,
-        direction: wanted.direction,
-        wire,
-        echo,
-    })
-}
-
-fn connect(plan: &StreamPlan, end: Instant) -> io::Result<OwnedFd> {
-    let ProbeTarget {
-        remote,
-        bind: from,
-        dscp,
-    } = &plan.target;
-    let protocol = if plan.transport == PhaseTransport::Mptcp {
-        Protocol::Mptcp
-    } else {
-        Protocol::Tcp
-    };
-    let fd = socket::open(remote, protocol).map_err(io::Error::other)?;
-    bind(fd.as_fd(), from, remote).map_err(io::Error::other)?;
-
-    let _ = sockopt::TCP_NODELAY.set(&fd, true);
-    if *dscp != 0 {
-        let _ = sockopt::set_tos(&fd, dscp << 2);
+        socket::connect(&fd, &plan.target.remote)?;
+        epoll.add(&fd, u64::from(wanted.number), Interest::WRITE)?;
+        Ok(Self {
+            fd,
+            wanted,
+            end: Instant::now() + OPEN_TIMEOUT,
+            wire: None,
+            answer: Vec::with_capacity(ANSWER_LEN),
+        })
     }
 
-    if let Some(name) = &plan.congestion {
-        // Here it also decides whether the kernel paces; what is refused, the load notes when it
-        // prepares its senders.
-        let _ = sockopt::set_congestion(&fd, name);
-    }
-
-    match socket::connect(&fd, remote).map_err(io::Error::other)? {
-        Connect::Done => {}
-        Connect::InProgress => {
-            wait(&fd, Interest::WRITE, end)?;
-            socket::take_error(&fd).map_err(io::Error::other)?;
+    /// Goes on where it is ready; true once the server has accepted it.
+    ///
+    /// # Errors
+    /// Those of the system; `ConnectionReset` or `ConnectionAborted` where the server does not
+    /// accept its token.
+    pub(super) fn advance(
+        &mut self,
+        plan: &StreamPlan,
+        is_ready: bool,
+        epoll: &Epoll,
+    ) -> io::Result<bool> {
+        if !is_ready {
+            return match Instant::now() < self.end {
+                true => Ok(false),
+                false => Err(ErrorKind::TimedOut.into()),
+            };
         }
-    }
 
-    Ok(fd)
-}
+        if self.wire.is_none() {
+            socket::take_error(&self.fd)?;
+            self.wire = Some(self.send_head(plan)?);
+            epoll.modify(&self.fd, u64::from(self.wanted.number), Interest::READ)?;
+        }
 
-fn read_answer(fd: &OwnedFd, end: Instant) -> io::Result<()> {
-    let mut answer = [0; ANSWER_LEN];
-    let mut read = 0;
-    while read < ANSWER_LEN {
-        match stream_io::recv(fd, answer.get_mut(read..).unwrap_or_default()) {
+        // Ends of a load handshake when it begins: the answer is all that comes before.
+        let mut bytes = [0; ANSWER_LEN];
+        let missing = bytes.get_mut(self.answer.len()..).unwrap_or_default();
+        match stream_io::recv(&self.fd, missing) {
             Ok(0) => return Err(ErrorKind::ConnectionReset.into()),
-            Ok(len) => read += len,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => wait(fd, Interest::READ, end)?,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(len) => self.answer.extend(missing.iter().take(len)),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(error) => return Err(error),
         }
+
+        match self.answer.first_chunk() {
+            Some(answer) if StreamAnswer::decode(answer).is_some_and(|a| a.status == 0) => {
+                epoll.remove(&self.fd)?;
+                Ok(true)
+            }
+            Some(_) => Err(ErrorKind::ConnectionAborted.into()),
+            None => Ok(false),
+        }
     }
 
-    let accepted = StreamAnswer::decode(&answer).is_some_and(|answer| answer.status == 0);
-    if accepted {
-        Ok(())
-    } else {
-        Err(ErrorKind::ConnectionAborted.into())
-    }
-}
+    fn send_head(&self, plan: &StreamPlan) -> io::Result<Wire> {
+        let head = StreamHead {
+            kind: StreamKind::Load,
+            flags: match self.wanted.direction {
+                PathDirection::Down => FLAG_DOWN,
+                PathDirection::Up => 0,
+            },
+            stream: self.wanted.number,
+            token: self.wanted.token,
+            sent_ns: clock::monotonic_ns(),
+        };
+        if plan.transport != PhaseTransport::Tls {
+            stream_io::send(&self.fd, &head.encode())?;
+            return Ok(Wire::Plain);
+        }
 
-fn wait(fd: &OwnedFd, interest: Interest, end: Instant) -> io::Result<()> {
-    match poll::wait_fd(
-        fd,
-        interest,
-        Some(end.saturating_duration_since(Instant::now())),
-    )? {
-        true => Ok(()),
-        false => Err(ErrorKind::TimedOut.into()),
+        let mut stream = TlsStream::client(ClientSession::new(&plan.tls));
+        stream.send_before(&head.encode());
+        stream.flush(&self.fd)?;
+        Ok(Wire::Tls(Box::new(stream)))
+    }
+
+    /// The stream, once it is accepted.
+    pub(super) fn into_stream(self, plan: &StreamPlan) -> LoadStream {
+        let echoes = plan.echoes.as_ref();
+        LoadStream {
+            fd: self.fd,
+            number: self.wanted.number,
+            direction: self.wanted.direction,
+            wire: self.wire.unwrap_or(Wire::Plain),
+            echo: echoes.map(|echoes| EchoSchedule::new(Arc::clone(echoes), clock::monotonic_ns())),
+        }
     }
 }

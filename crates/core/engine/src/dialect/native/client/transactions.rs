@@ -1,9 +1,10 @@
-//! Requests and responses: one outstanding on each connection, or a new connection for each.
+//! Requests and responses: one outstanding on each connection, or a new connection for each, at
+//! once or on a schedule.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use linerate_model::path::{PhaseKind, PhaseSpec, ProbeSample, TransactionSpec};
 use linerate_native::wire::stream_head::{ANSWER_LEN, StreamHead, StreamKind};
@@ -11,19 +12,20 @@ use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{clock, sockopt, stream_io};
 
-use super::prober::ProbeTarget;
-use super::{bind, is_refusal};
-use crate::interrupts::Interrupts;
+use super::event_loop::EventLoop;
+use super::prober::{ProbeTarget, sample};
+use super::{NativeClient, NativeError, is_refusal};
+use crate::data::pacing::Schedule;
 
 /// Kind of transactions.
 pub(super) struct TransactionPlan {
-    pub(super) kind: PhaseKind,
-    pub(super) target: ProbeTarget,
-    pub(super) token: [u8; 16],
-    pub(super) flows: u32,
-    pub(super) duration: Duration,
+    kind: PhaseKind,
+    target: ProbeTarget,
+    token: [u8; 16],
+    flows: u32,
+    duration: Duration,
     /// Connections that may be open at the same time.
-    pub(super) connections_max: usize,
+    connections_max: usize,
     /// A request as it is sent.
     request: Vec<u8>,
     response_bytes: usize,
@@ -38,10 +40,20 @@ pub(super) struct Transacted {
     pub(super) completed: u64,
     /// Connections that the server closed before it answered.
     pub(super) refused: u64,
+    /// Why this host began fewer.
+    pub(super) notes: Vec<String>,
+}
+
+/// Connections that are open, and what they have done.
+struct Exchange<'a> {
+    plan: &'a TransactionPlan,
+    open: BTreeMap<u64, Connection>,
+    done: Transacted,
+    buffer: Vec<u8>,
 }
 
 /// A connection of one flow.
-pub(super) struct Connection {
+struct Connection {
     fd: OwnedFd,
     since_ns: u64,
     /// Head of the stream and first request, until both are sent.
@@ -55,15 +67,14 @@ pub(super) struct Connection {
     interest: Interest,
 }
 
-/// Result of an event.
-pub(super) enum Step {
-    Nothing,
-    /// A response is complete.
+/// How a transaction ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
     Complete,
+    Failed,
+    Refused,
 }
 
-/// Token of the event loop that no flow has.
-pub(super) const INTERRUPT: u64 = u64::MAX;
 /// Connections that may be open at the same time, where the server allows as many.
 const OPEN_MAX: usize = 10_000;
 /// Samples that are kept.
@@ -71,7 +82,11 @@ const SAMPLES_MAX: usize = 1_000_000;
 /// Largest request and response.
 const BYTES_MAX: u32 = 1 << 20;
 /// Most bytes of responses that one call reads.
-pub(super) const BUFFER_BYTES: usize = 16 * 1024;
+const BUFFER_BYTES: usize = 16 * 1024;
+/// Longest wait for the answers that are missing at the end of a schedule.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// Connections that are begun before answers are read again.
+const BATCH_MAX: u64 = 64;
 
 impl TransactionPlan {
     /// Parameters of this phase, with streams of this token. The server allows `connections_max` at
@@ -97,104 +112,182 @@ impl TransactionPlan {
     }
 }
 
-impl Transacted {
-    /// Counts a transaction; `received_ns` is absent of one that failed.
-    pub(super) fn add(&mut self, sent_ns: u64, received_ns: Option<u64>) {
-        self.completed += u64::from(received_ns.is_some());
-        if self.samples.len() < SAMPLES_MAX {
-            self.samples.push(ProbeSample {
-                sent_ns,
-                peer_received_ns: None,
-                peer_sent_ns: None,
-                received_ns,
-            });
+/// Runs transactions until the time ends, with `connections_per_s` on a schedule that does not wait
+/// for answers. A transaction that fails is a lost sample.
+pub(super) fn run(
+    plan: &TransactionPlan,
+    connections_per_s: Option<u64>,
+    client: &mut NativeClient,
+    events: &mut EventLoop<'_>,
+) -> Result<Transacted, NativeError> {
+    let mut exchange = Exchange {
+        plan,
+        open: BTreeMap::new(),
+        done: Transacted::default(),
+        buffer: vec![0; BUFFER_BYTES],
+    };
+    let ran = match connections_per_s {
+        Some(per_s) => exchange.run_schedule(per_s, client, events),
+        None => exchange.run_in_turn(client, events),
+    };
+    ran.map(|()| exchange.done)
+}
+
+impl Exchange<'_> {
+    /// The next transaction of a flow follows the one before, until the server has refused all
+    /// connections.
+    fn run_in_turn(
+        &mut self,
+        client: &mut NativeClient,
+        events: &mut EventLoop<'_>,
+    ) -> Result<(), NativeError> {
+        let plan = self.plan;
+        for flow in 0..u64::from(plan.flows.max(1)) {
+            self.begin(flow, &events.epoll)?;
         }
+
+        let end_ns = clock::monotonic_ns().saturating_add(clock::as_ns(plan.duration));
+        while !self.open.is_empty() {
+            let left_ns = end_ns.saturating_sub(clock::monotonic_ns());
+            if left_ns == 0 {
+                break;
+            }
+
+            client.turn(events, Duration::from_nanos(left_ns))?;
+            for event in &events.ready {
+                let Some(outcome) = self.advance(event.token, &events.epoll) else {
+                    continue;
+                };
+                if let Some(connection) = self.open.get_mut(&event.token)
+                    && plan.kind == PhaseKind::Rr
+                    && outcome == Outcome::Complete
+                {
+                    connection.request(plan, &events.epoll, event.token)?;
+                    continue;
+                }
+
+                self.open.remove(&event.token);
+                // A server that has refused the first connection refuses the next one as well.
+                if !(outcome == Outcome::Refused && self.done.completed == 0) {
+                    self.begin(event.token, &events.epoll)?;
+                }
+            }
+        }
+
+        Ok(())
+    }
+
+    /// Opens connections at a fixed rate: connect, request, response, close. Each sample begins at
+    /// the planned moment; one without an answer has failed.
+    fn run_schedule(
+        &mut self,
+        per_s: u64,
+        client: &mut NativeClient,
+        events: &mut EventLoop<'_>,
+    ) -> Result<(), NativeError> {
+        // A schedule of bytes at 8 bit each.
+        let schedule = Schedule::new(clock::monotonic_ns(), per_s.saturating_mul(8));
+        let end_ns = schedule
+            .due_ns(0)
+            .saturating_add(clock::as_ns(self.plan.duration));
+        let last_ns = end_ns.saturating_add(clock::as_ns(ANSWER_MAX));
+        let mut begun = 0;
+
+        loop {
+            let now_ns = clock::monotonic_ns();
+            let until_ns = match schedule.due_ns(begun) {
+                next_ns if next_ns < end_ns => next_ns,
+                _ if self.open.is_empty() || now_ns >= last_ns => break,
+                _ => last_ns,
+            };
+
+            client.turn(
+                events,
+                Duration::from_nanos(until_ns.saturating_sub(now_ns)),
+            )?;
+            for event in &events.ready {
+                if self.advance(event.token, &events.epoll).is_some() {
+                    self.open.remove(&event.token);
+                }
+            }
+
+            let now_ns = clock::monotonic_ns().min(end_ns.saturating_sub(1));
+            for _ in 0..schedule
+                .allowed_bytes(now_ns)
+                .saturating_sub(begun)
+                .min(BATCH_MAX)
+            {
+                self.begin_planned(begun, schedule.due_ns(begun), &events.epoll);
+                begun += 1;
+            }
+        }
+
+        for connection in self.open.values() {
+            self.done.add(connection.since_ns, None);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, flow: u64, epoll: &Epoll) -> io::Result<()> {
+        let connection = Connection::open(self.plan, epoll, flow)?;
+        self.open.insert(flow, connection);
+        Ok(())
+    }
+
+    fn begin_planned(&mut self, number: u64, planned_ns: u64, epoll: &Epoll) {
+        let begun = if self.open.len() < self.plan.connections_max {
+            self.begin(number, epoll)
+                .map_err(|error| format!("this host opens no connection: {error}"))
+        } else {
+            Err(format!(
+                "{} connections wait for an answer, as many as may be open",
+                self.plan.connections_max
+            ))
+        };
+        match (begun, self.open.get_mut(&number)) {
+            (Ok(()), Some(connection)) => connection.since_ns = planned_ns,
+            (begun, _) => {
+                let note = begun.err().filter(|note| !self.done.notes.contains(note));
+                self.done.notes.extend(note);
+                self.done.add(planned_ns, None);
+            }
+        }
+    }
+
+    /// Goes on with a connection, and counts its transaction once that is over.
+    fn advance(&mut self, flow: u64, epoll: &Epoll) -> Option<Outcome> {
+        let connection = self.open.get_mut(&flow)?;
+        let outcome = match connection.advance(self.plan, epoll, flow, &mut self.buffer) {
+            Ok(false) => return None,
+            Ok(true) => Outcome::Complete,
+            Err(error) if connection.is_refused_by(self.plan, &error) => Outcome::Refused,
+            Err(_) => Outcome::Failed,
+        };
+        let received_ns = (outcome == Outcome::Complete).then(clock::monotonic_ns);
+        self.done.add(connection.since_ns, received_ns);
+        self.done.refused += u64::from(outcome == Outcome::Refused);
+        Some(outcome)
     }
 }
 
-/// Runs transactions until the time ends, or until the server has refused all connections. A
-/// transaction that fails is a lost sample.
-///
-/// # Errors
-/// When this host has no event loop, or the user interrupts.
-pub(super) fn run(plan: &TransactionPlan, interrupts: &dyn Interrupts) -> io::Result<Transacted> {
-    let epoll = Epoll::new().map_err(io::Error::other)?;
-    epoll
-        .add(interrupts.fd(), INTERRUPT, Interest::READ)
-        .map_err(io::Error::other)?;
-    let mut connections = BTreeMap::new();
-
-    for flow in 0..u64::from(plan.flows.max(1)) {
-        connections.insert(flow, Connection::open(plan, &epoll, flow)?);
-    }
-
-    let end = Instant::now() + plan.duration;
-    let (mut done, mut events) = (Transacted::default(), Vec::new());
-    let mut buffer = vec![0; BUFFER_BYTES];
-
-    while Instant::now() < end && !connections.is_empty() {
-        // An interrupted wait is repeated.
-        let _ = epoll.wait(
-            &mut events,
-            Some(end.saturating_duration_since(Instant::now())),
-        );
-        for event in &events {
-            if event.token == INTERRUPT && interrupts.take().is_some() {
-                return Err(ErrorKind::Interrupted.into());
-            }
-
-            let Some(connection) = connections.get_mut(&event.token) else {
-                continue;
-            };
-            let stepped = connection.advance(plan, &epoll, event.token, &mut buffer);
-            if matches!(stepped, Ok(Step::Nothing)) {
-                continue;
-            }
-
-            let is_failed = stepped.is_err();
-            done.add(connection.since_ns, (!is_failed).then(clock::monotonic_ns));
-            let is_refused = stepped.is_err_and(|error| connection.is_refused_by(plan, &error));
-            done.refused += u64::from(is_refused);
-
-            if plan.kind == PhaseKind::Rr && !is_failed {
-                connection.request(plan, &epoll, event.token)?;
-                continue;
-            }
-
-            connections.remove(&event.token);
-            // A server that has refused the first connection refuses the next one as well.
-            if !(is_refused && done.completed == 0) {
-                connections.insert(event.token, Connection::open(plan, &epoll, event.token)?);
-            }
+impl Transacted {
+    /// Counts a transaction; `received_ns` is absent of one that failed.
+    fn add(&mut self, sent_ns: u64, received_ns: Option<u64>) {
+        self.completed += u64::from(received_ns.is_some());
+        if self.samples.len() < SAMPLES_MAX {
+            self.samples.push(sample(sent_ns, received_ns));
         }
     }
-
-    Ok(done)
 }
 
 impl Connection {
-    pub(super) fn open(plan: &TransactionPlan, epoll: &Epoll, flow: u64) -> io::Result<Self> {
+    fn open(plan: &TransactionPlan, epoll: &Epoll, flow: u64) -> io::Result<Self> {
         let since_ns = clock::monotonic_ns();
-        let ProbeTarget {
-            remote,
-            bind: from,
-            dscp,
-        } = &plan.target;
-        let fd = socket::open(remote, Protocol::Tcp).map_err(io::Error::other)?;
-        bind(fd.as_fd(), from, remote).map_err(io::Error::other)?;
-
+        let fd = plan.target.socket(Protocol::Tcp)?;
         // Without it the ports of closed connections stay in TIME_WAIT.
         let _ = sockopt::set_reset_on_close(&fd);
-        let _ = sockopt::TCP_NODELAY.set(&fd, true);
-
-        if *dscp != 0 {
-            let _ = sockopt::set_tos(&fd, dscp << 2);
-        }
-
-        socket::connect(&fd, remote).map_err(io::Error::other)?;
-        epoll
-            .add(fd.as_fd(), flow, Interest::WRITE)
-            .map_err(io::Error::other)?;
+        socket::connect(&fd, &plan.target.remote)?;
+        epoll.add(&fd, flow, Interest::WRITE)?;
 
         let kind = if plan.kind == PhaseKind::Rr {
             StreamKind::Rr
@@ -221,18 +314,9 @@ impl Connection {
         })
     }
 
-    /// Its transaction began at this moment.
-    pub(super) fn since(self, since_ns: u64) -> Self {
-        Self { since_ns, ..self }
-    }
-
-    pub(super) fn since_ns(&self) -> u64 {
-        self.since_ns
-    }
-
     /// The server has closed the connection, which failed with this error, instead of an answer to
     /// its head.
-    pub(super) fn is_refused_by(&self, plan: &TransactionPlan, error: &io::Error) -> bool {
+    fn is_refused_by(&self, plan: &TransactionPlan, error: &io::Error) -> bool {
         self.missing > plan.response_bytes && is_refusal(error)
     }
 
@@ -244,16 +328,17 @@ impl Connection {
         self.flush(plan, epoll, flow)
     }
 
-    /// Sends and receives what it can. `buffer` is for responses.
-    pub(super) fn advance(
+    /// Sends and receives what it can; true once the response is complete. `buffer` is for
+    /// responses.
+    fn advance(
         &mut self,
         plan: &TransactionPlan,
         epoll: &Epoll,
         flow: u64,
         buffer: &mut [u8],
-    ) -> io::Result<Step> {
+    ) -> io::Result<bool> {
         if self.is_connecting {
-            socket::take_error(&self.fd).map_err(io::Error::other)?;
+            socket::take_error(&self.fd)?;
             self.is_connecting = false;
 
             if plan.kind == PhaseKind::Rr {
@@ -263,7 +348,18 @@ impl Connection {
         }
 
         self.flush(plan, epoll, flow)?;
-        self.receive(buffer)
+        while self.missing > 0 {
+            let len = self.missing.min(buffer.len());
+            match stream_io::recv(&self.fd, buffer.get_mut(..len).unwrap_or_default()) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(received) => self.missing = self.missing.saturating_sub(received),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+
+        Ok(true)
     }
 
     /// Sends what fits of the opening or the request, and waits for room while a part of it is not
@@ -290,26 +386,9 @@ impl Connection {
         };
         if self.interest != interest {
             self.interest = interest;
-            epoll
-                .modify(self.fd.as_fd(), flow, interest)
-                .map_err(io::Error::other)?;
+            epoll.modify(&self.fd, flow, interest)?;
         }
 
         Ok(())
-    }
-
-    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Step> {
-        while self.missing > 0 {
-            let len = self.missing.min(buffer.len());
-            match stream_io::recv(&self.fd, buffer.get_mut(..len).unwrap_or_default()) {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(received) => self.missing = self.missing.saturating_sub(received),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Step::Nothing),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-
-        Ok(Step::Complete)
     }
 }

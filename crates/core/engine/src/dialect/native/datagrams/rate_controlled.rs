@@ -1,15 +1,15 @@
 //! Datagrams at a rate that changes while they are sent: that of a search for capacity.
 
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use linerate_native::wire::datagram::{DatagramHead, DatagramType, Feedback};
+use linerate_native::wire::datagram::{DatagramHead, DatagramType, Feedback, FlowId};
 use linerate_sys::{errno, udp};
 
-use super::flow_id::FlowId;
 use crate::data::worker::{Ended, Pump, Pumped, Scratch};
+use crate::lock::lock;
 use crate::measure::counters::StreamCounters;
 
 /// State that a sender and the thread that controls its rate share.
@@ -24,11 +24,11 @@ pub(super) struct RateControl {
 impl RateControl {
     /// Takes the reports that arrived.
     pub(super) fn take_reports(&self) -> Vec<(u64, Feedback)> {
-        std::mem::take(&mut self.reports.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.reports))
     }
 
     fn add(&self, stamp_ns: u64, feedback: Feedback) {
-        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reports = lock(&self.reports);
         if reports.len() < REPORTS_MAX {
             reports.push((stamp_ns, feedback));
         }
@@ -158,23 +158,16 @@ impl RateControlledSender {
         for (sequence, datagram) in
             (self.sent..).zip(self.buffer.chunks_exact_mut(self.datagram_len).take(count))
         {
-            let FlowId { flow, tag } = self.id;
-            let head = DatagramHead {
-                datagram_type: DatagramType::Data,
-                flags: 0,
-                flow,
-                tag,
-                sequence,
-                stamp: now_ns,
-            };
-            head.encode_into(datagram);
+            self.id
+                .head(DatagramType::Data, sequence, now_ns)
+                .encode_into(datagram);
         }
 
         let bytes = self
             .buffer
             .get(..count * self.datagram_len)
             .unwrap_or_default();
-        let sent = udp::send_many(self.fd.as_fd(), bytes, self.datagram_len)?;
+        let sent = udp::send_many(&self.fd, bytes, self.datagram_len)?;
         self.sent += sent as u64;
         self.counters
             .add((sent * self.datagram_len) as u64, sent as u64);

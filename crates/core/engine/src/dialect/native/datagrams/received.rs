@@ -1,17 +1,17 @@
 //! Counts and samples of the datagrams that arrived.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use linerate_model::path::EndpointPhase;
 use linerate_native::wire::datagram::{
-    DatagramHead, DatagramType, Feedback, HEAD_LEN, ReceivedSequence,
+    DatagramHead, DatagramType, Feedback, FlowId, HEAD_LEN, ReceivedSequence,
 };
 use linerate_sys::{clock, udp};
 
-use super::flow_id::FlowId;
 use super::samples::{VALUES_MAX, distribution};
 use crate::data::worker::{DatagramKind, SequenceReader};
+use crate::lock::lock;
 use crate::measure::counters::StreamCounters;
 
 /// Arrivals of one flow.
@@ -135,11 +135,9 @@ pub(super) struct HeadReader {
 
 impl SequenceReader for HeadReader {
     fn take(&mut self, datagram: &[u8], arrival_ns: u64) -> DatagramKind {
-        let head = DatagramHead::decode(datagram)
-            .filter(|head| (head.datagram_type, head.flow) == (DatagramType::Data, self.id.flow));
-        match head {
-            Some(head) if head.tag == self.id.tag => {
-                let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        match DatagramHead::decode(datagram) {
+            Some(head) if (head.datagram_type, head.id()) == (DatagramType::Data, self.id) => {
+                let mut received = lock(&self.received);
                 received.take(&head, datagram.len() as u64, arrival_ns, self.gap_ns);
 
                 if let Some(reporter) = &mut self.reporter {
@@ -152,7 +150,7 @@ impl SequenceReader for HeadReader {
     }
 
     fn publish(&mut self, counters: &StreamCounters) {
-        let received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let received = lock(&self.received);
         counters.set_packets(received.sequence.distinct());
     }
 
@@ -191,17 +189,11 @@ impl FeedbackSender {
     }
 
     pub(super) fn send(&mut self, stamp_ns: u64, feedback: &Feedback) {
-        let head = DatagramHead {
-            datagram_type: DatagramType::Feedback,
-            flags: 0,
-            flow: self.id.flow,
-            tag: self.id.tag,
-            sequence: self.sent,
-            stamp: stamp_ns,
-        };
-        self.sent += 1;
         let mut datagram = [0; HEAD_LEN + 48];
-        head.encode_into(&mut datagram);
+        self.id
+            .head(DatagramType::Feedback, self.sent, stamp_ns)
+            .encode_into(&mut datagram);
+        self.sent += 1;
         feedback.encode_into(&mut datagram);
 
         // The next one replaces one that is lost.
@@ -214,14 +206,7 @@ mod tests {
     use super::*;
 
     fn arrive(received: &mut Received, sequence: u64, stamp: u64, arrived_ns: u64) {
-        let head = DatagramHead {
-            datagram_type: DatagramType::Data,
-            flags: 0,
-            flow: 1,
-            tag: 2,
-            sequence,
-            stamp,
-        };
+        let head = FlowId { flow: 1, tag: 2 }.head(DatagramType::Data, sequence, stamp);
         received.take(&head, 100, arrived_ns, Some(1000));
     }
 

@@ -1,13 +1,13 @@
 //! Heads of datagrams that leave on a schedule, and how late each is.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use linerate_native::wire::datagram::{DatagramHead, DatagramType};
+use linerate_native::wire::datagram::{DatagramType, FlowId};
 
-use super::flow_id::FlowId;
 use super::samples::VALUES_MAX;
 use crate::data::pacing::Schedule;
 use crate::data::worker::SequenceWriter;
+use crate::lock::lock;
 
 /// Samples of a sender's datagrams.
 #[derive(Debug, Default)]
@@ -25,19 +25,13 @@ pub(super) struct HeadWriter {
 
 impl SequenceWriter for HeadWriter {
     fn write(&mut self, datagram: &mut [u8], number: u64, now_ns: u64) {
-        let head = DatagramHead {
-            datagram_type: DatagramType::Data,
-            flags: 0,
-            flow: self.id.flow,
-            tag: self.id.tag,
-            sequence: number - 1,
-            stamp: now_ns,
-        };
-        head.encode_into(datagram);
+        self.id
+            .head(DatagramType::Data, number - 1, now_ns)
+            .encode_into(datagram);
 
         if let Some(schedule) = &self.schedule {
             let due_ns = schedule.due_ns((number - 1).saturating_mul(datagram.len() as u64));
-            let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut sent = lock(&self.sent);
             if sent.lateness_ns.len() < VALUES_MAX {
                 sent.lateness_ns
                     .push(i64::try_from(now_ns.saturating_sub(due_ns)).unwrap_or(i64::MAX));

@@ -2,15 +2,16 @@
 //! load's own data.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use linerate_model::path::ProbeSample;
 
 use crate::dialect::native::probe_budget::{ECHOES, ProbeBudget};
+use crate::lock::lock;
 
 /// Round trips of one phase, from the streams of all workers, and how many streams take turns.
 #[derive(Debug, Default)]
-pub(in crate::dialect::native) struct EchoSamples {
+pub(crate) struct EchoSamples {
     samples: Mutex<Vec<ProbeSample>>,
     streams: AtomicU64,
     budget: Arc<ProbeBudget>,
@@ -25,7 +26,7 @@ const AGE_MAX_NS: u64 = 600_000_000_000;
 
 impl EchoSamples {
     /// Without samples. `budget` bounds the echoes.
-    pub(in crate::dialect::native) fn new(budget: Arc<ProbeBudget>) -> Self {
+    pub(crate) fn new(budget: Arc<ProbeBudget>) -> Self {
         Self {
             budget,
             ..Self::default()
@@ -38,7 +39,7 @@ impl EchoSamples {
             return;
         }
 
-        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut samples = lock(&self.samples);
         if samples.len() < SAMPLES_MAX {
             let received_ns = Some(received_ns);
             samples.push(ProbeSample {
@@ -51,8 +52,8 @@ impl EchoSamples {
     }
 
     /// Takes all samples.
-    pub(in crate::dialect::native) fn take(&self) -> Vec<ProbeSample> {
-        std::mem::take(&mut self.samples.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn take(&self) -> Vec<ProbeSample> {
+        std::mem::take(&mut lock(&self.samples))
     }
 }
 
@@ -60,7 +61,7 @@ impl EchoSamples {
 /// slow load, which belong to the streams in turn: all streams together request at most 50 echoes
 /// per second, however many there are.
 #[derive(Debug)]
-pub(in crate::dialect::native) struct EchoSchedule {
+pub(crate) struct EchoSchedule {
     samples: Arc<EchoSamples>,
     /// Streams that were there before.
     place: u64,
@@ -70,7 +71,7 @@ pub(in crate::dialect::native) struct EchoSchedule {
 
 impl EchoSchedule {
     /// State of a stream that joins the others at `now_ns` of the monotonic clock.
-    pub(in crate::dialect::native) fn new(samples: Arc<EchoSamples>, now_ns: u64) -> Self {
+    pub(crate) fn new(samples: Arc<EchoSamples>, now_ns: u64) -> Self {
         let place = samples.streams.fetch_add(1, Ordering::Relaxed);
         let mut schedule = Self {
             samples,

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
-use std::os::fd::BorrowedFd;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ impl FrameWriter {
     }
 
     /// Writer of an end that sends data over this socket.
-    pub(super) fn of_data(stream: u16, fd: BorrowedFd<'_>, now_ns: u64) -> OsResult<Self> {
+    pub(super) fn of_data(stream: u16, fd: impl AsFd, now_ns: u64) -> OsResult<Self> {
         // A page more than the longest frame, since frames begin at any place of the first page.
         let block = payload::shared_block(DATA_MAX as usize + PAGE_ALIGNMENT, 0)?;
         let meter = RateMeter {
@@ -103,7 +103,7 @@ impl FrameWriter {
         };
 
         // A buffer that is filled before the rate is known takes seconds to leave on a slow path.
-        data.limit_unsent(fd, FRAME_BYTES_FIRST);
+        data.limit_unsent(&fd, FRAME_BYTES_FIRST);
         Ok(Self {
             data: Some(data),
             ..Self::of_echoes(stream)
@@ -129,11 +129,11 @@ impl FrameWriter {
     pub(super) fn write(
         &mut self,
         wire: &mut Wire,
-        fd: BorrowedFd<'_>,
+        fd: impl AsFd,
         now_ns: u64,
     ) -> io::Result<WriteResult> {
         if self.current.is_none() {
-            if self.waits_for_room(fd) {
+            if self.waits_for_room(&fd) {
                 return Err(ErrorKind::WouldBlock.into());
             }
             self.current = self.next_frame();
@@ -151,9 +151,9 @@ impl FrameWriter {
         let written = match &self.data {
             Some(data) if frame.payload_len > 0 => {
                 let payload = data.payload(head.len(), frame.payload_len - payload_written);
-                wire.write(fd, &[IoSlice::new(head), IoSlice::new(payload)])?
+                wire.write(&fd, &[IoSlice::new(head), IoSlice::new(payload)])?
             }
-            _ => wire.write(fd, &[IoSlice::new(head)])?,
+            _ => wire.write(&fd, &[IoSlice::new(head)])?,
         };
         let head_written = written.min(head.len());
 
@@ -163,7 +163,7 @@ impl FrameWriter {
         }
 
         if let Some(data) = &mut self.data {
-            data.account(written as u64, fd, now_ns);
+            data.account(written as u64, &fd, now_ns);
         }
 
         Ok(WriteResult::Payload((written - head_written) as u64))
@@ -172,12 +172,12 @@ impl FrameWriter {
     /// The next frame is one of data, and more waits unsent in the socket than is allowed. A write
     /// alone does not find that: the kernel appends to a packet that is not full whatever waits.
     /// poll(2) has the kernel report when there is room.
-    fn waits_for_room(&self, fd: BorrowedFd<'_>) -> bool {
+    fn waits_for_room(&self, fd: impl AsFd) -> bool {
         let is_data = self.replies.is_empty() && !self.wants_request;
         let is_limited = self.data.as_ref().is_some_and(|data| data.is_limited);
         is_data
             && is_limited
-            && !poll::wait_fd(fd, Interest::WRITE, Some(Duration::ZERO)).unwrap_or(true)
+            && !poll::wait_fd(&fd, Interest::WRITE, Some(Duration::ZERO)).unwrap_or(true)
     }
 
     fn next_frame(&mut self) -> Option<Frame> {
@@ -230,7 +230,7 @@ impl DataFrames {
     }
 
     /// Adapts the length of the next frame, and what may wait unsent in the socket, to the rate.
-    fn account(&mut self, written: u64, fd: BorrowedFd<'_>, now_ns: u64) {
+    fn account(&mut self, written: u64, fd: impl AsFd, now_ns: u64) {
         self.position = self.position.wrapping_add(written);
         self.meter.bytes += written;
         let elapsed_ns = now_ns.saturating_sub(self.meter.since_ns);
@@ -241,7 +241,7 @@ impl DataFrames {
         let share = u128::from(self.meter.bytes) * u128::from(FRAME_NS) / u128::from(elapsed_ns);
         let bytes = usize::try_from(share).unwrap_or(usize::MAX);
         self.payload_len = bytes.clamp(FRAME_BYTES_MIN, DATA_MAX as usize);
-        self.limit_unsent(fd, bytes.max(FRAME_BYTES_MIN));
+        self.limit_unsent(&fd, bytes.max(FRAME_BYTES_MIN));
         self.meter = RateMeter {
             since_ns: now_ns,
             bytes: 0,
@@ -249,9 +249,9 @@ impl DataFrames {
     }
 
     /// Without a limit more waits in the socket, and in-band echoes measure that.
-    fn limit_unsent(&mut self, fd: BorrowedFd<'_>, bytes: usize) {
+    fn limit_unsent(&mut self, fd: impl AsFd, bytes: usize) {
         let unsent = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let _ = sockopt::TCP_NOTSENT_LOWAT.set(fd, unsent);
+        let _ = sockopt::TCP_NOTSENT_LOWAT.set(&fd, unsent);
         self.is_limited = unsent < PACKET_BYTES_MAX;
     }
 }
@@ -274,7 +274,7 @@ mod tests {
         sender.set_nonblocking(true).expect("a socket");
 
         let _receiver = listener.accept().expect("a connection");
-        let mut writer = FrameWriter::of_data(0, sender.as_fd(), 0).expect("memory");
+        let mut writer = FrameWriter::of_data(0, &sender, 0).expect("memory");
         let write = |writer: &mut FrameWriter, now_ns| match writer.write(
             &mut Wire::Plain,
             sender.as_fd(),

@@ -47,7 +47,7 @@ impl LoadPump {
             start_ns,
         } = inputs;
         let writer = if is_sender {
-            FrameWriter::of_data(stream, fd.as_fd(), start_ns)?
+            FrameWriter::of_data(stream, &fd, start_ns)?
         } else {
             FrameWriter::of_echoes(stream)
         };
@@ -71,7 +71,7 @@ impl LoadPump {
         let buffer = scratch.bytes().map_err(Ended::Failed)?;
         let room = room.min(buffer.len());
         let buffer = buffer.get_mut(..room).unwrap_or_default();
-        let len = match self.wire.read(self.fd.as_fd(), buffer) {
+        let len = match self.wire.read(&self.fd, buffer) {
             Ok(0) => return Err(Ended::Eof),
             Ok(len) => len,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
@@ -129,7 +129,7 @@ impl LoadPump {
 
     /// Sends what is encrypted and still waits.
     fn flush(&mut self) -> Result<bool, Ended> {
-        match self.wire.flush(self.fd.as_fd()) {
+        match self.wire.flush(&self.fd) {
             Err(error) if error.kind() != ErrorKind::WouldBlock => Err(Ended::Failed(error)),
             _ => Ok(false),
         }

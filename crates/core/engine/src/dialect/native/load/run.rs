@@ -29,7 +29,7 @@ use crate::measure::stream_stats::StreamStats;
 use crate::reporter::{Reporter, test_header};
 
 /// A load that runs, or is about to.
-pub(in crate::dialect::native) struct LoadRun {
+pub(crate) struct LoadRun {
     run: TestRun,
     reporter: Reporter<'static>,
     is_server: bool,
@@ -46,14 +46,14 @@ pub(in crate::dialect::native) struct LoadRun {
 }
 
 /// A stream for a load.
-pub(in crate::dialect::native) struct LoadStream {
-    pub(in crate::dialect::native) fd: OwnedFd,
+pub(crate) struct LoadStream {
+    pub(crate) fd: OwnedFd,
     /// Its number in the phase, the same at both ends.
-    pub(in crate::dialect::native) number: u16,
-    pub(in crate::dialect::native) direction: PathDirection,
-    pub(in crate::dialect::native) wire: Wire,
+    pub(crate) number: u16,
+    pub(crate) direction: PathDirection,
+    pub(crate) wire: Wire,
     /// Requests of this end; absent at a server.
-    pub(in crate::dialect::native) echo: Option<EchoSchedule>,
+    pub(crate) echo: Option<EchoSchedule>,
 }
 
 struct OpenStream {
@@ -78,7 +78,7 @@ impl LoadRun {
     /// Without a stream. A server's `quota` bounds its bytes and rate.
     ///
     /// Its events are those of a test; `peer` is the other end.
-    pub(in crate::dialect::native) fn new(
+    pub(crate) fn new(
         spec: &PhaseSpec,
         quota: Quota,
         endpoint: Endpoint,
@@ -122,10 +122,7 @@ impl LoadRun {
     }
 
     /// Adds a stream; that of a load that runs begins at once.
-    pub(in crate::dialect::native) fn add(
-        &mut self,
-        stream: LoadStream,
-    ) -> Result<(), EngineError> {
+    pub(crate) fn add(&mut self, stream: LoadStream) -> Result<(), EngineError> {
         let LoadStream {
             fd,
             number,
@@ -134,7 +131,7 @@ impl LoadRun {
             echo,
         } = stream;
         let is_sender = (direction == PathDirection::Down) == self.is_server;
-        self.prepare(fd.as_fd(), is_sender);
+        self.prepare(&fd, is_sender);
 
         let id = StreamId(u32::try_from(self.streams.len()).unwrap_or(u32::MAX));
         let role = if is_sender {
@@ -200,13 +197,13 @@ impl LoadRun {
     }
 
     /// Options of a stream. What the kernel refuses is a note of the result.
-    fn prepare(&mut self, fd: BorrowedFd<'_>, is_sender: bool) {
+    fn prepare(&mut self, fd: impl AsFd, is_sender: bool) {
         // A frame leaves when it is written.
-        let _ = sockopt::TCP_NODELAY.set(fd, true);
-        let _ = limit_idle_time(fd, LIVENESS);
+        let _ = sockopt::TCP_NODELAY.set(&fd, true);
+        let _ = limit_idle_time(&fd, LIVENESS);
 
         if self.spec.dscp != 0 {
-            let set = sockopt::set_tos(fd, self.spec.dscp << 2);
+            let set = sockopt::set_tos(&fd, self.spec.dscp << 2);
             self.note(
                 set.err()
                     .map(|error| format!("DSCP {} is not set: {error}", self.spec.dscp)),
@@ -214,7 +211,7 @@ impl LoadRun {
         }
 
         if let Some(name) = self.spec.congestion.clone().filter(|_| is_sender) {
-            let set = sockopt::set_congestion(fd, &name);
+            let set = sockopt::set_congestion(&fd, &name);
             self.note(
                 set.err()
                     .map(|error| format!("congestion control {name} is not used: {error}")),
@@ -232,7 +229,7 @@ impl LoadRun {
 
         for stream in senders() {
             // The kernel of a stream that has ended has nothing to pace.
-            let _ = sockopt::set_max_pacing_rate(stream.fd.as_fd(), bytes_per_s.max(1));
+            let _ = sockopt::set_max_pacing_rate(&stream.fd, bytes_per_s.max(1));
         }
     }
 
@@ -242,7 +239,7 @@ impl LoadRun {
     }
 
     /// The data begins to flow.
-    pub(in crate::dialect::native) fn start(&mut self) -> Result<(), EngineError> {
+    pub(crate) fn start(&mut self) -> Result<(), EngineError> {
         let now_ns = clock::monotonic_ns();
         (self.start_ns, self.next_sample_ns, self.cpu) = (
             Some(now_ns),
@@ -257,24 +254,24 @@ impl LoadRun {
         self.run.start_data()
     }
 
-    pub(in crate::dialect::native) fn start_ns(&self) -> Option<u64> {
+    pub(crate) fn start_ns(&self) -> Option<u64> {
         self.start_ns
     }
 
     /// Readable when [`Self::advance`] has something to do before its deadline.
-    pub(in crate::dialect::native) fn notice_fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn notice_fd(&self) -> BorrowedFd<'_> {
         self.run.notice_fd()
     }
 
     /// When [`Self::advance`] is due, monotonic ns.
-    pub(in crate::dialect::native) fn deadline_ns(&self) -> u64 {
+    pub(crate) fn deadline_ns(&self) -> u64 {
         self.run
             .next_deadline_ns()
             .map_or(self.next_sample_ns, |run| run.min(self.next_sample_ns))
     }
 
     /// Handles notices; returns a sample when one is due.
-    pub(in crate::dialect::native) fn advance(&mut self) -> Option<LoadSample> {
+    pub(crate) fn advance(&mut self) -> Option<LoadSample> {
         let now_ns = clock::monotonic_ns();
         for event in self.run.poll(now_ns, &mut self.reporter) {
             let RunEvent::StreamEnded { id, error } = event else {
@@ -355,12 +352,12 @@ impl LoadRun {
     }
 
     /// One of its streams has not ended.
-    pub(in crate::dialect::native) fn has_streams(&self) -> bool {
+    pub(crate) fn has_streams(&self) -> bool {
         self.streams.iter().any(|stream| !stream.is_over)
     }
 
     /// Bytes that were received and sent so far.
-    pub(in crate::dialect::native) fn totals(&self) -> (u64, u64) {
+    pub(crate) fn totals(&self) -> (u64, u64) {
         let sum = |sends: bool| {
             let of = self
                 .streams
@@ -372,7 +369,7 @@ impl LoadRun {
     }
 
     /// Stops the senders; the receivers continue.
-    pub(in crate::dialect::native) fn stop_senders(&mut self) {
+    pub(crate) fn stop_senders(&mut self) {
         // Before the stop: subflows of a closed connection are gone.
         self.subflows = self.current_subflows();
         self.run.stop_now(&mut self.reporter);
@@ -380,7 +377,7 @@ impl LoadRun {
 
     /// Ends the load, whose senders have been stopped; returns what this end counted, and facts of
     /// this host if a collector of them is set.
-    pub(in crate::dialect::native) fn finish(mut self) -> (EndpointPhase, Option<String>) {
+    pub(crate) fn finish(mut self) -> (EndpointPhase, Option<String>) {
         let now_ns = clock::monotonic_ns();
         self.samples.push(self.sample(now_ns));
         self.samples.truncate(SAMPLES_MAX);

@@ -1,17 +1,13 @@
 //! Subflows of a stream over Multipath TCP.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::AsFd;
 
 use linerate_model::path::SubflowRow;
 use linerate_sys::mptcp::{self, Subflow};
 
 /// Rows of the subflows that have carried data, or why there are none, as a sentence.
-pub(super) fn rows(
-    stream: u16,
-    is_sender: bool,
-    fd: BorrowedFd<'_>,
-) -> Result<Vec<SubflowRow>, String> {
-    match mptcp::subflows(fd) {
+pub(super) fn rows(stream: u16, is_sender: bool, fd: impl AsFd) -> Result<Vec<SubflowRow>, String> {
+    match mptcp::subflows(&fd) {
         Ok(subflows) => Ok(rows_of(stream, is_sender, &subflows)),
         Err(error) if error.is_unsupported() => {
             Err("Multipath TCP is not used: a connection fell back to TCP".to_owned())

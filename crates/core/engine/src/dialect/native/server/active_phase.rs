@@ -1,20 +1,21 @@
 //! The phase that a session runs, at the server's end.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_model::event::Endpoint;
 use linerate_model::path::{
     EndpointPhase, HostDropsReader, PathDirection, PhaseKind, PhaseSpec, PhaseTransport,
 };
+use linerate_native::wire::datagram::FlowId;
 use linerate_native::wire::stream_head::{FLAG_DOWN, StreamAnswer, StreamHead, StreamKind};
 use linerate_sys::{clock, socket, stream_io};
 use linerate_trust::{ServerConfig, ServerSession};
 
 use super::responder::ProbeCounts;
 use crate::data::quota::Quota;
-use crate::dialect::native::datagrams::{DatagramRun, FlowId};
+use crate::dialect::native::datagrams::DatagramRun;
 use crate::dialect::native::drops::DropMeter;
 use crate::dialect::native::load::{LoadRun, LoadStream, Wire};
 use crate::dialect::native::tls_stream::TlsStream;
@@ -129,7 +130,7 @@ impl ActivePhase {
         }
         .encode();
         // A new connection has room for a few bytes.
-        if stream_io::send(fd.as_fd(), &answer).is_err() {
+        if stream_io::send(&fd, &answer).is_err() {
             return false;
         }
 

@@ -8,7 +8,9 @@ use linerate_iperf3::wire::auth::Refusal;
 use linerate_model::network::Network;
 use linerate_model::service::{HandshakeCause, RefusalReason};
 use linerate_model::{Failure, ServerEvent};
-use linerate_native::wire::datagram::{DatagramHead, DatagramType, FlowOpen, HEAD_LEN, is_native};
+use linerate_native::wire::datagram::{
+    DatagramHead, DatagramType, FlowId, FlowOpen, HEAD_LEN, is_native,
+};
 use linerate_native::wire::message::Resume;
 use linerate_native::wire::opening::{self, Opening};
 use linerate_native::wire::stream_head::{LEN as STREAM_HEAD_LEN, StreamHead};
@@ -23,7 +25,6 @@ use super::event_tokens::{CONTROL, KINDS, NAME, POOL};
 use super::login_check::LoginCheck;
 use super::session::Session;
 use super::tokens::{StreamRefusal, Tokens};
-use crate::dialect::native::datagrams::FlowId;
 use crate::error::{EngineError, failure};
 use crate::server::admission::Admission;
 use crate::server::blocking_pool::BlockingPool;
@@ -213,7 +214,7 @@ impl NativeServer {
         }
         .encode_into(&mut answer);
         // A client whose answer is lost knocks again.
-        let _ = udp::send(fd.as_fd(), &answer);
+        let _ = udp::send(&fd, &answer);
         session.add_flow(fd, id);
 
         Some(())

@@ -88,7 +88,7 @@ pub(super) struct PendingRequest {
 impl PendingRequest {
     fn start(requests: Requests, peer: IpAddr, name: String, body: String) -> io::Result<Self> {
         let (done, outcome) = channel();
-        let notice = Arc::new(EventFd::new().map_err(io::Error::other)?);
+        let notice = Arc::new(EventFd::new()?);
         let theirs = Arc::clone(&notice);
 
         thread::Builder::new()

@@ -8,9 +8,9 @@ pub(crate) mod transactions;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,7 @@ use flow::ProbeFlow;
 pub(super) use meter::Meter;
 use turn::Turn;
 
+use crate::lock::lock;
 use crate::server::limits::allotment::Allotted;
 
 /// The thread, as the control thread sees it. It ends when this is dropped.
@@ -107,11 +108,9 @@ impl Responder {
     /// When the system has no descriptor or thread left.
     pub(super) fn start(tls: ServerConfig, meter: Meter) -> std::io::Result<Self> {
         let (tasks, inbox) = mpsc::channel();
-        let wake = Arc::new(EventFd::new().map_err(std::io::Error::other)?);
-        let epoll = Epoll::new().map_err(std::io::Error::other)?;
-        epoll
-            .add(wake.as_fd(), WAKE, Interest::READ)
-            .map_err(std::io::Error::other)?;
+        let wake = Arc::new(EventFd::new()?);
+        let epoll = Epoll::new()?;
+        epoll.add(&wake, WAKE, Interest::READ)?;
 
         let counts = Arc::new(Mutex::new(ProbeCounts::default()));
         let worker = Worker {
@@ -150,7 +149,7 @@ impl Responder {
     }
 
     pub(super) fn counts(&self) -> ProbeCounts {
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.counts)
     }
 }
 
@@ -243,7 +242,7 @@ impl Worker {
 
     fn add_flow(&mut self, fd: OwnedFd, flow: u32, tag: u64, allotted: Allotted) {
         let token = self.new_token();
-        if self.epoll.add(fd.as_fd(), token, Interest::READ).is_ok() {
+        if self.epoll.add(&fd, token, Interest::READ).is_ok() {
             self.flows
                 .insert(token, ProbeFlow::new(fd, flow, tag, allotted));
             // At once: the first probe has usually arrived with the head.
@@ -283,7 +282,7 @@ impl Worker {
         };
         let read = flow.answer(&self.meter);
 
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = lock(&self.counts);
         counts.probes += read.probes;
         counts.foreign += read.foreign;
         drop(counts);
@@ -305,10 +304,7 @@ impl Worker {
                     let _ = self.epoll.modify(connection.fd(), token, interest);
                 }
 
-                self.counts
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .transactions += requests;
+                lock(&self.counts).transactions += requests;
             }
             Ok(Turn::NotBefore(until_ns)) => self.pause(token, until_ns),
             // The client ends its probes by closing them; anything else is its failure.

@@ -10,6 +10,7 @@ use linerate_model::{
     EndCondition, EndpointTotals, Failure, FailureKind, Flow, ServerEvent, StreamId, StreamRole,
     StreamSummary, Summary, TestSpec,
 };
+use linerate_native::wire::datagram::FlowId;
 use linerate_native::wire::hex;
 use linerate_native::wire::message::{Hello, Resume};
 use linerate_native::wire::opening::ACCEPTED;
@@ -25,7 +26,6 @@ use super::event_tokens::{CONTROL, KINDS};
 use super::request::PendingRequest;
 use super::responder::{Meter, Responder, Task};
 use crate::data::quota::Quota;
-use crate::dialect::native::datagrams::FlowId;
 use crate::dialect::native::tls_stream::TlsStream;
 use crate::server::context::ServerContext;
 use crate::server::dialect;
@@ -105,7 +105,7 @@ impl Connection {
     /// of it is read: each of its messages may lead to a message for it.
     fn receive(&mut self) -> io::Result<Vec<u8>> {
         if self.tls.has_unsent() {
-            let flushed = self.tls.flush(self.fd.as_fd());
+            let flushed = self.tls.flush(&self.fd);
             return flushed
                 .map(|()| Vec::new())
                 .or_else(|error| match error.kind() {
@@ -127,7 +127,7 @@ impl Session {
         tls.send_before(&ACCEPTED);
 
         // A new connection has room for a few bytes; a failure shows at the next read.
-        let _ = tls.flush(fd.as_fd());
+        let _ = tls.flush(&fd);
         let now = Instant::now();
         Self {
             id,
@@ -344,7 +344,7 @@ impl Session {
         let Some(connection) = &mut self.connection else {
             return;
         };
-        if connection.tls.send(connection.fd.as_fd(), bytes).is_err() {
+        if connection.tls.send(&connection.fd, bytes).is_err() {
             self.connection = None;
             self.machine.control_lost(Instant::now());
         }
@@ -381,7 +381,7 @@ impl Session {
 
             // Modifying a registered descriptor fails only when memory is short; the next send
             // tries again.
-            let _ = epoll.modify(connection.fd.as_fd(), self.id * KINDS + CONTROL, interest);
+            let _ = epoll.modify(&connection.fd, self.id * KINDS + CONTROL, interest);
         }
     }
 
@@ -414,11 +414,7 @@ impl Session {
             .map_err(|error| error.to_string())?;
         let connection = other.connection.take().ok_or("the connection is closed")?;
         epoll
-            .add(
-                connection.fd.as_fd(),
-                self.id * KINDS + CONTROL,
-                Interest::READ,
-            )
+            .add(&connection.fd, self.id * KINDS + CONTROL, Interest::READ)
             .map_err(|error| error.text())?;
         self.connection = Some(connection);
 

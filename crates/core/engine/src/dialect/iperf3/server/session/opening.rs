@@ -1,6 +1,6 @@
 //! Opens the resources of a session's test, and its streams.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use linerate_iperf3::wire::server::{AcceptedTest, ServerInput};
 use linerate_model::event::Endpoint;
@@ -75,7 +75,7 @@ impl Session {
     }
 
     /// Takes a connected stream that belongs to this session.
-    pub(in crate::dialect::iperf3::server) fn add_stream(
+    pub(crate) fn add_stream(
         &mut self,
         fd: OwnedFd,
         context: &Context,
@@ -98,15 +98,15 @@ impl Session {
         let index = u32::try_from(run.stream_count()).unwrap_or(u32::MAX);
         let (role, flow) = role_of(&test.spec, index, false);
         let snd_timeout = context.spec.local.snd_timeout;
-        data_socket::tune(fd.as_fd(), &test.spec, snd_timeout, &mut self.reporter)?;
+        data_socket::tune(&fd, &test.spec, snd_timeout, &mut self.reporter)?;
 
         if snd_timeout.is_none() && test.spec.transport == Transport::Tcp {
             // Multipath TCP knows no such limit.
             let limits = liveness::limits_of(&test.spec, context.spec.policy.liveness);
-            let _ = data_socket::limit_idle_time(fd.as_fd(), limits.otherwise);
+            let _ = data_socket::limit_idle_time(&fd, limits.otherwise);
         }
 
-        if data_socket::set_congestion(fd.as_fd(), &test.spec).is_err() {
+        if data_socket::set_congestion(&fd, &test.spec).is_err() {
             // The client's choice may be unknown here; its own direction still uses it.
             self.reporter.emit(&Event::Warning(
                 "TCP congestion control algorithm not supported".into(),

@@ -18,7 +18,7 @@ const LIVENESS_PERIOD: Duration = Duration::from_millis(250);
 
 impl Session {
     /// Does what is due: reports intervals, notices ends, limits and silence.
-    pub(in crate::dialect::iperf3::server) fn on_time(&mut self, is_place_wanted: bool) {
+    pub(crate) fn on_time(&mut self, is_place_wanted: bool) {
         self.on_run();
         self.guard_rate();
         self.check_liveness(is_place_wanted);
@@ -68,10 +68,7 @@ impl Session {
     }
 
     /// Ends the test when it has been silent for too long; true if it was.
-    pub(in crate::dialect::iperf3::server) fn check_liveness(
-        &mut self,
-        is_place_wanted: bool,
-    ) -> bool {
+    pub(crate) fn check_liveness(&mut self, is_place_wanted: bool) -> bool {
         let (Some(liveness), Some(run)) = (&mut self.liveness, &self.run) else {
             return false;
         };

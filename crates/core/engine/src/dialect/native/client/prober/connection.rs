@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use linerate_model::path::{ConcurrentProbes, ProbeSample};
 use linerate_native::wire::stream_head::{ANSWER_LEN, StreamHead, StreamKind};
@@ -11,57 +11,26 @@ use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{clock, sockopt};
 use linerate_trust::{ClientConfig, ClientSession};
 
-use super::plan::ConnectionPlan;
-use super::target::ProbeTarget;
-use crate::dialect::native::client::{bind, is_refusal};
+use super::plan::{ConnectionPlan, ProbeResults, ProbeTarget, sample};
+use crate::dialect::native::client::is_refusal;
 use crate::dialect::native::probe_budget::{CONNECTIONS, ProbeBudget};
 use crate::dialect::native::tls_stream::TlsStream;
 
-/// Connections that are open, and samples that are new.
+/// Connections that are open.
 pub(super) struct Connections {
     plan: ConnectionPlan,
     open: BTreeMap<u64, Connection>,
     next_ns: u64,
     started: u64,
-    refused: u64,
-    samples: ConcurrentProbes,
 }
 
 struct Connection {
     fd: OwnedFd,
     token: [u8; 16],
-    step: Step,
-    /// When the step began.
+    /// Absent until it is connected.
+    tls: Option<Box<TlsStream>>,
+    /// When its step began: the TCP handshake, the TLS handshake or the echo.
     since_ns: u64,
-}
-
-enum Step {
-    Connecting,
-    Handshaking(Box<TlsStream>),
-    Echoing(Box<TlsStream>),
-}
-
-/// Next step.
-enum Next {
-    /// It is not complete.
-    Same(Step),
-    Then(Step),
-    Over,
-}
-
-/// Which round trip a step is.
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Tcp,
-    Tls,
-    Echo,
-}
-
-/// Result of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
-    Nothing,
-    Sampled,
 }
 
 /// A step that takes longer is lost.
@@ -73,14 +42,11 @@ const ECHO: [u8; 16] = *b"linerate echo 16";
 
 impl Connections {
     pub(super) fn new(plan: ConnectionPlan, now_ns: u64) -> Self {
-        let (open, samples) = (BTreeMap::new(), ConcurrentProbes::default());
         Self {
             plan,
-            open,
+            open: BTreeMap::new(),
             next_ns: now_ns,
             started: 0,
-            refused: 0,
-            samples,
         }
     }
 
@@ -102,23 +68,16 @@ impl Connections {
         epoll: &Epoll,
         first_token: u64,
         budget: &ProbeBudget,
+        results: &mut ProbeResults,
     ) {
-        let late: Vec<u64> = {
-            let is_late = |connection: &Connection| connection.since_ns + STEP_TIMEOUT_NS <= now_ns;
-            self.open
-                .iter()
-                .filter(|(_, connection)| is_late(connection))
-                .map(|(token, _)| *token)
-                .collect()
-        };
-        for token in late {
-            if let Some(connection) = self.open.remove(&token) {
-                connection
-                    .step
-                    .kind()
-                    .push(&mut self.samples, connection.since_ns, None);
+        self.open.retain(|_, connection| {
+            let is_late = connection.since_ns + STEP_TIMEOUT_NS <= now_ns;
+            if is_late {
+                let samples = connection.samples(&mut results.connections);
+                samples.push(sample(connection.since_ns, None));
             }
-        }
+            !is_late
+        });
 
         if self.next_ns > now_ns {
             return;
@@ -141,15 +100,15 @@ impl Connections {
         self.started += 1;
 
         let since_ns = clock::monotonic_ns();
-        if let Ok(fd) = open(&self.plan.target)
-            && epoll.add(fd.as_fd(), token, Interest::WRITE).is_ok()
+        if let Ok(fd) = connect(&self.plan.target)
+            && epoll.add(&fd, token, Interest::WRITE).is_ok()
         {
             self.open.insert(
                 token,
                 Connection {
                     fd,
                     token: secret,
-                    step: Step::Connecting,
+                    tls: None,
                     since_ns,
                 },
             );
@@ -157,160 +116,90 @@ impl Connections {
     }
 
     /// A socket is ready.
-    pub(super) fn on_ready(&mut self, token: u64, epoll: &Epoll) -> Progress {
-        let Some(connection) = self.open.remove(&token) else {
-            return Progress::Nothing;
+    pub(super) fn on_ready(&mut self, token: u64, epoll: &Epoll, results: &mut ProbeResults) {
+        let Some(connection) = self.open.get_mut(&token) else {
+            return;
         };
-        let (since_ns, was_connecting) = (
-            connection.since_ns,
-            matches!(connection.step, Step::Connecting),
-        );
+        let (was_connecting, is_echo) = (connection.tls.is_none(), connection.is_echo());
+        let since_ns = connection.since_ns;
+        let samples = connection.samples(&mut results.connections);
 
-        match connection.advance(&self.plan.tls, &mut self.samples, &mut self.refused) {
-            Some(connection) => {
+        let is_over = match connection.advance(&self.plan.tls) {
+            Ok(None) => false,
+            Ok(Some(now_ns)) => {
+                samples.push(sample(since_ns, Some(now_ns)));
+                connection.since_ns = now_ns;
                 if was_connecting {
                     // A connected socket is always writable; level-triggered it would wake without
                     // end.
-                    let _ = epoll.modify(connection.fd.as_fd(), token, Interest::READ);
+                    let _ = epoll.modify(&connection.fd, token, Interest::READ);
                 }
-
-                let progress = if connection.since_ns == since_ns {
-                    Progress::Nothing
-                } else {
-                    Progress::Sampled
-                };
-                self.open.insert(token, connection);
-                progress
+                is_echo
             }
-            None => Progress::Sampled,
+            Err(error) => {
+                samples.push(sample(since_ns, None));
+                let is_handshake = !was_connecting && !is_echo;
+                results.refused += u64::from(is_handshake && is_refusal(&error));
+                true
+            }
+        };
+        if is_over {
+            self.open.remove(&token);
         }
-    }
-
-    /// Connections that the server closed instead of a handshake.
-    pub(super) fn refused(&self) -> u64 {
-        self.refused
-    }
-
-    /// Moves new samples to the results.
-    pub(super) fn take_samples(&mut self, results: &mut ConcurrentProbes) {
-        results.tcp.append(&mut self.samples.tcp);
-        results.tls.append(&mut self.samples.tls);
-        results.echo.append(&mut self.samples.echo);
     }
 }
 
 impl Connection {
-    /// Takes the next step; `None` when the probe has ended.
-    fn advance(
-        self,
-        tls: &ClientConfig,
-        samples: &mut ConcurrentProbes,
-        refused: &mut u64,
-    ) -> Option<Self> {
-        let Self {
-            fd,
-            token,
-            step,
-            since_ns,
-        } = self;
-        let kind = step.kind();
-        let mut now_ns = clock::monotonic_ns();
+    fn is_echo(&self) -> bool {
+        self.tls
+            .as_ref()
+            .is_some_and(|stream| !stream.is_handshaking())
+    }
 
-        let next = match step {
-            Step::Connecting => start_tls(fd.as_fd(), token, tls)
-                .map(|stream| Next::Then(Step::Handshaking(stream))),
-            Step::Handshaking(mut stream) => stream.receive(fd.as_fd()).and_then(|_| {
-                if stream.is_handshaking() {
-                    return Ok(Next::Same(Step::Handshaking(stream)));
-                }
-
-                // Read again: the computation of the keys belongs to the handshake, and the echo
-                // starts after it.
-                now_ns = clock::monotonic_ns();
-                stream.send(fd.as_fd(), &ECHO)?;
-                Ok(Next::Then(Step::Echoing(stream)))
-            }),
-            Step::Echoing(mut stream) => {
-                stream
-                    .receive(fd.as_fd())
-                    .map(|echo| match echo.is_empty() {
-                        true => Next::Same(Step::Echoing(stream)),
-                        false => Next::Over,
-                    })
-            }
-        };
-        match next {
-            Ok(Next::Same(step)) => Some(Self {
-                fd,
-                token,
-                step,
-                since_ns,
-            }),
-            Ok(Next::Then(step)) => {
-                kind.push(samples, since_ns, Some(now_ns));
-                Some(Self {
-                    fd,
-                    token,
-                    step,
-                    since_ns: now_ns,
-                })
-            }
-            Ok(Next::Over) => {
-                kind.push(samples, since_ns, Some(now_ns));
-                None
-            }
-            Err(error) => {
-                *refused += u64::from(matches!(kind, Kind::Tls) && is_refusal(&error));
-                kind.push(samples, since_ns, None);
-                None
-            }
+    /// Round trips of the same step.
+    fn samples<'a>(&self, all: &'a mut ConcurrentProbes) -> &'a mut Vec<ProbeSample> {
+        match self.tls {
+            None => &mut all.tcp,
+            Some(_) if self.is_echo() => &mut all.echo,
+            Some(_) => &mut all.tls,
         }
     }
-}
 
-impl Step {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Connecting => Kind::Tcp,
-            Self::Handshaking(_) => Kind::Tls,
-            Self::Echoing(_) => Kind::Echo,
-        }
-    }
-}
-
-impl Kind {
-    /// Adds a round trip; one that was not completed is lost.
-    fn push(self, samples: &mut ConcurrentProbes, sent_ns: u64, received_ns: Option<u64>) {
-        let of_kind = match self {
-            Self::Tcp => &mut samples.tcp,
-            Self::Tls => &mut samples.tls,
-            Self::Echo => &mut samples.echo,
+    /// Goes on; returns when the step was complete.
+    fn advance(&mut self, config: &ClientConfig) -> io::Result<Option<u64>> {
+        let now_ns = clock::monotonic_ns();
+        let is_echo = self.is_echo();
+        let Some(stream) = &mut self.tls else {
+            socket::take_error(&self.fd)?;
+            self.tls = Some(start_tls(&self.fd, self.token, config)?);
+            return Ok(Some(now_ns));
         };
-        of_kind.push(ProbeSample {
-            sent_ns,
-            peer_received_ns: None,
-            peer_sent_ns: None,
-            received_ns,
-        });
+
+        let echo = stream.receive(&self.fd)?;
+        if is_echo {
+            return Ok((!echo.is_empty()).then_some(now_ns));
+        }
+        if stream.is_handshaking() {
+            return Ok(None);
+        }
+
+        // Read again: the computation of the keys belongs to the handshake, and the echo starts
+        // after it.
+        let now_ns = clock::monotonic_ns();
+        stream.send(&self.fd, &ECHO)?;
+        Ok(Some(now_ns))
     }
 }
 
 /// The TCP handshake is complete: head and ClientHello leave in one write.
-fn start_tls(
-    fd: BorrowedFd<'_>,
-    token: [u8; 16],
-    tls: &ClientConfig,
-) -> io::Result<Box<TlsStream>> {
-    socket::take_error(fd).map_err(io::Error::other)?;
+fn start_tls(fd: &OwnedFd, token: [u8; 16], tls: &ClientConfig) -> io::Result<Box<TlsStream>> {
     let mut stream = TlsStream::client(ClientSession::new(tls));
-    let sent_ns = clock::monotonic_ns();
-
     let head = StreamHead {
         kind: StreamKind::Probe,
         flags: 0,
         stream: 0,
         token,
-        sent_ns,
+        sent_ns: clock::monotonic_ns(),
     };
     stream.send_before(&head.encode());
     stream.skip_before(ANSWER_LEN);
@@ -323,16 +212,9 @@ fn start_tls(
 
 /// Begins to connect. The connection is reset when it is closed, so that it leaves no port behind
 /// in TIME_WAIT.
-fn open(target: &ProbeTarget) -> io::Result<OwnedFd> {
-    let fd = socket::open(&target.remote, Protocol::Tcp).map_err(io::Error::other)?;
-    bind(fd.as_fd(), &target.bind, &target.remote).map_err(io::Error::other)?;
+fn connect(target: &ProbeTarget) -> io::Result<OwnedFd> {
+    let fd = target.socket(Protocol::Tcp)?;
     let _ = sockopt::set_reset_on_close(&fd);
-    let _ = sockopt::TCP_NODELAY.set(&fd, true);
-
-    if target.dscp != 0 {
-        let _ = sockopt::set_tos(&fd, target.dscp << 2);
-    }
-
-    socket::connect(&fd, &target.remote).map_err(io::Error::other)?;
+    socket::connect(&fd, &target.remote)?;
     Ok(fd)
 }

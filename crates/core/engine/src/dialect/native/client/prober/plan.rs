@@ -1,12 +1,50 @@
 //! Plan of the probes of a phase, and their results.
 
+use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use linerate_model::path::{ConcurrentProbes, ProbeSample};
+use linerate_model::spec::BindSpec;
+use linerate_native::wire::datagram::FlowId;
+use linerate_sys::socket::{self, Protocol};
+use linerate_sys::sockopt;
 use linerate_trust::ClientConfig;
 
-use super::target::ProbeTarget;
+use crate::dialect::native::client::bind;
 use crate::dialect::native::client::flow::ReserveFlow;
+
+/// Remote and local end of new connections.
+#[derive(Debug, Clone)]
+pub(crate) struct ProbeTarget {
+    pub(crate) remote: SocketAddr,
+    pub(crate) bind: BindSpec,
+    pub(crate) dscp: u8,
+}
+
+impl ProbeTarget {
+    /// A socket that is not connected yet.
+    pub(crate) fn socket(&self, protocol: Protocol) -> io::Result<OwnedFd> {
+        let fd = socket::open(&self.remote, protocol)?;
+        bind(&fd, &self.bind, &self.remote)?;
+        let _ = sockopt::TCP_NODELAY.set(&fd, true);
+        if self.dscp != 0 {
+            let _ = sockopt::set_tos(&fd, self.dscp << 2);
+        }
+
+        Ok(fd)
+    }
+}
+
+/// A round trip without times of the peer; one that is not complete is lost.
+pub(crate) fn sample(sent_ns: u64, received_ns: Option<u64>) -> ProbeSample {
+    ProbeSample {
+        sent_ns,
+        peer_received_ns: None,
+        peer_sent_ns: None,
+        received_ns,
+    }
+}
 
 /// Subjects of probes, and the period.
 pub(crate) struct ProbePlan {
@@ -19,8 +57,7 @@ pub(crate) struct ProbePlan {
 /// A flow that the server has opened.
 pub(crate) struct FlowPlan {
     pub(crate) fd: OwnedFd,
-    pub(crate) flow: u32,
-    pub(crate) tag: u64,
+    pub(crate) id: FlowId,
     pub(crate) dscp: u8,
     pub(crate) spare: Option<ReserveFlow>,
 }

@@ -1,27 +1,26 @@
 //! Probes of one UDP flow.
 
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use linerate_model::path::ProbeSample;
 use linerate_native::wire::datagram::{
-    DatagramHead, DatagramType, PROBE_LEN_MIN, ReplyBody, TOS_UNKNOWN,
+    DatagramHead, DatagramType, FlowId, PROBE_LEN_MIN, ReplyBody, TOS_UNKNOWN,
 };
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::sockopt;
 use linerate_sys::udp::{self, Message};
 
-use super::plan::{FlowPlan, ProbeResults};
+use super::plan::{FlowPlan, ProbeResults, sample};
 use crate::dialect::native::client::flow::{self, Opening, ReserveFlow};
 
 /// A connected socket whose flow is open.
 pub(super) struct UdpFlow {
-    fd: OwnedFd,
-    flow: u32,
-    tag: u64,
-    tos: u8,
+    pub(super) fd: OwnedFd,
+    id: FlowId,
+    pub(super) tos: u8,
     sent: u64,
-    next_ns: u64,
+    pub(super) next_ns: u64,
     /// Arrival of the last reply; before the first one, when the flow began.
     replied_ns: u64,
     /// Probes sent since then.
@@ -43,16 +42,14 @@ impl UdpFlow {
     pub(super) fn new(plan: FlowPlan, first_ns: u64) -> Self {
         let FlowPlan {
             fd,
-            flow,
-            tag,
+            id,
             dscp,
             spare,
         } = plan;
         prepare(&fd);
         Self {
             fd,
-            flow,
-            tag,
+            id,
             tos: dscp << 2,
             sent: 0,
             next_ns: first_ns,
@@ -64,10 +61,6 @@ impl UdpFlow {
         }
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
     /// Opens the reserve flow once this one returns no replies; true when that has taken its place,
     /// with another descriptor.
     pub(super) fn replace_if_silent(&mut self, now_ns: u64) -> bool {
@@ -75,25 +68,16 @@ impl UdpFlow {
             && self.unanswered >= UNANSWERED_MIN
             && let Some(spare) = self.spare.take()
         {
-            self.opening = spare.open(now_ns);
+            self.opening = spare.open(now_ns).ok();
         }
 
         let Some(opening) = self.opening.take_if(|opening| opening.advance(now_ns)) else {
             return false;
         };
-        let (fd, granted) = opening.into_flow();
-        prepare(&fd);
-        (self.fd, self.flow, self.tag) = (fd, granted.flow, granted.tag);
+        prepare(&opening.fd);
+        (self.fd, self.id) = (opening.fd, opening.granted.id);
 
         true
-    }
-
-    pub(super) fn dscp(&self) -> u8 {
-        self.tos >> 2
-    }
-
-    pub(super) fn next_ns(&self) -> u64 {
-        self.next_ns
     }
 
     /// Sends the next probe. One that the kernel refuses is a lost one.
@@ -102,14 +86,7 @@ impl UdpFlow {
         self.next_ns += ((now_ns - self.next_ns) / period_ns + 1) * period_ns;
         let sent_ns = clock::monotonic_ns();
 
-        let head = DatagramHead {
-            datagram_type: DatagramType::Probe,
-            flags: 0,
-            flow: self.flow,
-            tag: self.tag,
-            sequence: self.sent,
-            stamp: sent_ns,
-        };
+        let head = self.id.head(DatagramType::Probe, self.sent, sent_ns);
         self.sent += 1;
         self.unanswered = self.unanswered.saturating_add(1);
 
@@ -118,12 +95,7 @@ impl UdpFlow {
         // A probe that the host drops stays without a reply and counts as lost, like one that the
         // path drops.
         let _ = udp::send_with_tos(&self.fd, &datagram, self.tos);
-        ProbeSample {
-            sent_ns,
-            peer_received_ns: None,
-            peer_sent_ns: None,
-            received_ns: None,
-        }
+        sample(sent_ns, None)
     }
 
     /// Reads replies into the samples of this flow.
@@ -155,8 +127,7 @@ impl UdpFlow {
         let received_ns = message.arrival_ns(self.offset, clock::monotonic_ns());
         let head = DatagramHead::decode(message.data)?;
         let body = ReplyBody::decode(message.data)?;
-        let is_ours =
-            (head.datagram_type, head.flow, head.tag) == (DatagramType::Reply, self.flow, self.tag);
+        let is_ours = (head.datagram_type, head.id()) == (DatagramType::Reply, self.id);
         let (_, samples) = results.udp.get_mut(index).filter(|_| is_ours)?;
         let sample = samples.get_mut(usize::try_from(head.sequence).ok()?)?;
         // The stamp is echoed: a reply of an earlier flow with the same sequence number does not
@@ -195,7 +166,7 @@ fn prepare(fd: &OwnedFd) {
 
 impl Drop for UdpFlow {
     fn drop(&mut self) {
-        flow::close(&self.fd, self.flow, self.tag);
+        flow::close(&self.fd, self.id);
     }
 }
 

@@ -119,9 +119,9 @@ impl ProbeConnection {
 }
 
 /// Sends back the data of one read, unless an earlier echo is not sent yet.
-fn echo(stream: &mut TlsStream, fd: BorrowedFd<'_>, meter: &Meter) -> io::Result<Turn> {
+fn echo(stream: &mut TlsStream, fd: impl AsFd, meter: &Meter) -> io::Result<Turn> {
     if stream.has_unsent() {
-        return match stream.flush(fd) {
+        return match stream.flush(&fd) {
             Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
             _ => Ok(Turn::Answered(0)),
         };
@@ -131,9 +131,9 @@ fn echo(stream: &mut TlsStream, fd: BorrowedFd<'_>, meter: &Meter) -> io::Result
     }
 
     let before = stream.moved();
-    let received = stream.receive(fd)?;
+    let received = stream.receive(&fd)?;
     if !received.is_empty() {
-        stream.send(fd, &received)?;
+        stream.send(&fd, &received)?;
     }
 
     let after = stream.moved();

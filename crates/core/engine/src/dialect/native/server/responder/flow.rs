@@ -265,7 +265,7 @@ impl ProbeFlow {
     fn transmit(&mut self, datagram: &[u8], tos: Option<u8>) -> io::Result<usize> {
         let sent = match tos {
             Some(tos) => udp::send_with_tos(&self.fd, datagram, tos),
-            None => udp::send(self.fd.as_fd(), datagram),
+            None => udp::send(&self.fd, datagram),
         }?;
         self.sent_bytes += sent as u64;
         Ok(sent)

@@ -1,7 +1,7 @@
 //! Requests and responses of one connection.
 
 use std::io::{self, ErrorKind, IoSlice};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 
 use linerate_model::path::TransactionSpec;
 use linerate_sys::sockopt;
@@ -57,12 +57,12 @@ impl Transactions {
     /// Sends what is owed, and reads once when nothing is owed any more.
     pub(super) fn advance(
         &mut self,
-        fd: BorrowedFd<'_>,
+        fd: impl AsFd,
         buffer: &mut [u8],
         meter: &Meter,
     ) -> io::Result<Turn> {
         if self.unsent_bytes > 0 {
-            if let Some(at_ns) = self.flush(fd, meter)? {
+            if let Some(at_ns) = self.flush(&fd, meter)? {
                 return Ok(Turn::NotBefore(at_ns));
             }
             if self.unsent_bytes > 0 {
@@ -74,7 +74,7 @@ impl Transactions {
             Room::Bytes(room) => room.min(buffer.len()),
             Room::NotBefore(at_ns) => return Ok(Turn::NotBefore(at_ns)),
         };
-        match stream_io::recv(fd, buffer.get_mut(..room).unwrap_or_default()) {
+        match stream_io::recv(&fd, buffer.get_mut(..room).unwrap_or_default()) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(len) => {
                 self.pending_bytes += len as u64;
@@ -90,12 +90,12 @@ impl Transactions {
         self.unsent_bytes += requests * self.response_bytes;
 
         // Responses that a limit delays are answered requests, too.
-        self.flush(fd, meter)?;
+        self.flush(&fd, meter)?;
         Ok(Turn::Answered(requests))
     }
 
     /// Sends what is owed. Returns when a limit of the server allows more, monotonic ns.
-    fn flush(&mut self, fd: BorrowedFd<'_>, meter: &Meter) -> io::Result<Option<u64>> {
+    fn flush(&mut self, fd: impl AsFd, meter: &Meter) -> io::Result<Option<u64>> {
         for _ in 0..WRITES_PER_TURN {
             let room = match meter.room(Traffic::Load)? {
                 Room::Bytes(room) => room,
@@ -117,7 +117,7 @@ impl Transactions {
                 RESPONSE.get(..responses).unwrap_or_default(),
             ]
             .map(IoSlice::new);
-            match stream_io::send_slices(fd, &parts, Followed::No) {
+            match stream_io::send_slices(&fd, &parts, Followed::No) {
                 Ok(len) => {
                     meter.charge(Traffic::Load, 0, len as u64);
                     let of_answer = len.min(self.answer.len());

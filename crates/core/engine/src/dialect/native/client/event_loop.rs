@@ -1,0 +1,109 @@
+//! The loop of a client: the user's interrupts, the control connection, and what a phase adds.
+
+use std::time::{Duration, Instant};
+
+use linerate_sys::poll::{Epoll, Interest, Ready};
+
+use super::NativeError;
+use super::control::NativeClient;
+use crate::interrupts::Interrupts;
+
+/// Descriptors that a client waits for at the same time.
+pub(super) struct EventLoop<'a> {
+    /// What a phase waits for, under tokens of its own.
+    pub(super) epoll: Epoll,
+    pub(super) interrupts: &'a dyn Interrupts,
+    /// Those of the phase that are ready after a wait.
+    pub(super) ready: Vec<Ready>,
+    /// Number of the control connection that is watched.
+    watched: Option<u32>,
+}
+
+const INTERRUPT: u64 = u64::MAX;
+const CONTROL: u64 = u64::MAX - 1;
+/// Longest wait in one turn, so that deadlines of the machine are met.
+const STEP: Duration = Duration::from_millis(200);
+
+impl<'a> EventLoop<'a> {
+    pub(super) fn new(interrupts: &'a dyn Interrupts) -> Result<Self, NativeError> {
+        let epoll = Epoll::new()?;
+        epoll.add(interrupts.fd(), INTERRUPT, Interest::READ)?;
+        Ok(Self {
+            epoll,
+            interrupts,
+            ready: Vec::new(),
+            watched: None,
+        })
+    }
+
+    /// Waits until something is ready.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn wait(&mut self, timeout: Duration) -> Result<(), NativeError> {
+        // An interrupted wait is repeated.
+        let _ = self.epoll.wait(&mut self.ready, Some(timeout));
+        if self.take_ready(INTERRUPT)
+            && let Some(signal_text) = self.interrupts.take()
+        {
+            return Err(NativeError::Interrupted(signal_text));
+        }
+
+        Ok(())
+    }
+
+    /// Lets time pass while there is no session.
+    pub(super) fn pause(&mut self, duration: Duration) -> Result<(), NativeError> {
+        let end = Instant::now() + duration;
+        while Instant::now() < end {
+            self.wait(end.saturating_duration_since(Instant::now()))?;
+        }
+
+        Ok(())
+    }
+
+    /// True once for a token that is ready.
+    pub(super) fn take_ready(&mut self, token: u64) -> bool {
+        let place = self.ready.iter().position(|event| event.token == token);
+        place.map(|place| self.ready.swap_remove(place)).is_some()
+    }
+}
+
+impl NativeClient {
+    /// One turn of the loop: waits, serves the control connection, and lets time pass.
+    pub(super) fn turn(
+        &mut self,
+        events: &mut EventLoop<'_>,
+        timeout: Duration,
+    ) -> Result<(), NativeError> {
+        // A closed descriptor leaves the event loop by itself.
+        let number = self.resumed();
+        if events.watched != Some(number)
+            && let Some(fd) = self.control_fd()
+        {
+            events.epoll.add(fd, CONTROL, Interest::READ)?;
+            events.watched = Some(number);
+        }
+
+        events.wait(timeout.min(STEP))?;
+        if events.take_ready(CONTROL) {
+            self.on_control();
+        }
+
+        self.on_time(events.interrupts)
+    }
+
+    /// Lets a phase without events of its own pass.
+    pub(super) fn pause(
+        &mut self,
+        duration: Duration,
+        events: &mut EventLoop<'_>,
+    ) -> Result<(), NativeError> {
+        let end = Instant::now() + duration;
+        while Instant::now() < end {
+            self.turn(events, end.saturating_duration_since(Instant::now()))?;
+        }
+
+        Ok(())
+    }
+}
