@@ -2,7 +2,7 @@
 //! other end of them.
 //!
 //! * [`pipe`] reads and writes lines without waiting.
-//! * [`Carrier`] is a control path: [`ssh`], [`local`] and `bus` of a coordinator, [`stdio`] and
+//! * [`Carrier`] is a control path: [`ssh`] and `bus` of a coordinator, [`stdio`] and
 //!   `bus` of an agent.
 //! * [`children`] starts processes in groups of their own, passes their lines on and ends them.
 //!
@@ -12,7 +12,6 @@
 #[cfg(feature = "bus")]
 pub mod bus;
 pub mod children;
-pub mod local;
 pub mod pipe;
 mod piped_child;
 pub mod ssh;
