@@ -50,36 +50,6 @@ pub trait Carrier {
     fn has_open(&self) -> bool;
 }
 
-impl<C: Carrier + ?Sized> Carrier for Box<C> {
-    fn send(&mut self, host: usize, line: &str) {
-        (**self).send(host, line);
-    }
-
-    fn send_all(&mut self, hosts: &[usize], line: &str) {
-        (**self).send_all(hosts, line);
-    }
-
-    fn close(&mut self, host: usize) {
-        (**self).close(host);
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        (**self).fd()
-    }
-
-    fn deadline_ns(&self) -> Option<u64> {
-        (**self).deadline_ns()
-    }
-
-    fn poll(&mut self, now_ns: u64) -> Vec<(usize, HostEvent)> {
-        (**self).poll(now_ns)
-    }
-
-    fn has_open(&self) -> bool {
-        (**self).has_open()
-    }
-}
-
 /// Event on the connection of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostEvent {

@@ -5,7 +5,6 @@ use crate::inventory::{Host, Reach};
 use crate::protocol::clock::Estimate;
 use crate::protocol::message::{Caps, Hello, ProbeReport};
 use crate::report::{CheckReport, CheckRow, CheckState};
-use crate::run::carrier::Carrier;
 use linerate_model::finding::Finding;
 use linerate_model::record::RunId;
 use linerate_sys::clock::{monotonic_ns, unix_ns};
@@ -86,10 +85,10 @@ pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error
     })
 }
 
-fn row<C: Carrier>(
+fn row(
     index: usize,
     host: &Host,
-    control: &Control<'_, C>,
+    control: &Control<'_>,
     prepared: &Prepared,
     found: &HostFindings,
 ) -> CheckRow {

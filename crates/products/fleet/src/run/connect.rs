@@ -56,9 +56,6 @@ pub struct FleetHosts {
     pub bus: Option<BusOptions>,
 }
 
-/// Control connections of a run, of whatever kind.
-pub(super) type HostControl<'a> = Control<'a, Box<dyn Carrier>>;
-
 /// A coordinator in charge of its hosts.
 pub(super) struct Lease {
     pub(super) carrier: Box<dyn Carrier>,
@@ -142,7 +139,7 @@ pub(super) fn connect<'a>(
     planned: Planned<'_>,
     signals: &'a Signals,
     note: &mut dyn FnMut(&str),
-) -> Result<(HostControl<'a>, Prepared), Error> {
+) -> Result<(Control<'a>, Prepared), Error> {
     // A resolver may take longer than agents wait for their plan.
     let targets = targets(&hosts.inventory, planned.paths);
     let Lease {

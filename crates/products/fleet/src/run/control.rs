@@ -14,9 +14,9 @@ use linerate_sys::signal::Signals;
 const CLOSE_NS: u64 = 3_000_000_000;
 
 /// The machine and what carries its lines.
-pub(super) struct Control<'a, C> {
+pub(super) struct Control<'a> {
     pub(super) coordinator: Coordinator,
-    carrier: C,
+    carrier: Box<dyn Carrier>,
     signals: &'a Signals,
     /// Why hosts take part no longer. Untrusted text.
     pub(super) reasons: BTreeMap<usize, String>,
@@ -36,8 +36,12 @@ pub(super) enum Ended {
     Failed(String),
 }
 
-impl<'a, C: Carrier> Control<'a, C> {
-    pub(super) fn new(coordinator: Coordinator, carrier: C, signals: &'a Signals) -> Self {
+impl<'a> Control<'a> {
+    pub(super) fn new(
+        coordinator: Coordinator,
+        carrier: Box<dyn Carrier>,
+        signals: &'a Signals,
+    ) -> Self {
         Self {
             coordinator,
             carrier,

@@ -7,7 +7,6 @@ use crate::conclude::hosts::{Attachment, HostFacts, HostFindings, PathRoute, fin
 use crate::conclude::shared_slot::{Forwarder, Port};
 use crate::inventory::{Host, Inventory};
 use crate::protocol::message::{Hello, ProbeReport};
-use crate::run::carrier::Carrier;
 use linerate_model::fleet::HostId;
 use linerate_sys::clock::monotonic_ns;
 
@@ -17,8 +16,8 @@ use super::members::{Member, Prepared};
 use super::prepare::is_shared;
 
 /// Findings about the hosts that can be tested.
-pub(super) fn host_findings<C: Carrier>(
-    control: &Control<'_, C>,
+pub(super) fn host_findings(
+    control: &Control<'_>,
     prepared: &Prepared,
     inventory: &Inventory,
 ) -> HostFindings {

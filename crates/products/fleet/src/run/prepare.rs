@@ -8,7 +8,6 @@ use crate::protocol::coordinator::{Action, DropReason, Input, Step};
 use crate::protocol::message::{
     AddressRange, Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, ProbeTarget,
 };
-use crate::run::carrier::Carrier;
 
 use super::connect::{FleetHosts, hello_timeout_ns};
 use super::control::{Control, Ended};
@@ -55,8 +54,8 @@ pub(super) fn is_shared(inventory: &Inventory) -> bool {
 
 /// Prepares all hosts that answer and have an address of every path, and the servers without an
 /// agent if a host does.
-pub(super) fn prepare<C: Carrier>(
-    control: &mut Control<'_, C>,
+pub(super) fn prepare(
+    control: &mut Control<'_>,
     hosts: &FleetHosts,
     targets: Targets,
     planned: Planned<'_>,
@@ -103,8 +102,8 @@ pub(super) fn prepare<C: Carrier>(
 
 /// Sends each host its plan when it arrives, until all have or their time has passed: an agent
 /// waits for its plan, not for the other hosts. The test addresses of those that received one.
-fn send_plans<C: Carrier>(
-    control: &mut Control<'_, C>,
+fn send_plans(
+    control: &mut Control<'_>,
     hosts: &FleetHosts,
     planned: Planned<'_>,
 ) -> Result<BTreeMap<usize, Addresses>, Ended> {
@@ -186,8 +185,8 @@ fn test_addresses<'a>(
 }
 
 /// A host whose servers listen.
-fn member<C: Carrier>(
-    control: &Control<'_, C>,
+fn member(
+    control: &Control<'_>,
     index: usize,
     addresses: Addresses,
 ) -> Option<Member> {

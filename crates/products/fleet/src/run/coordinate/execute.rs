@@ -10,7 +10,6 @@ use crate::conclude::{FleetOutcome, explore};
 use crate::inventory::Host;
 use crate::plan::FleetPlan;
 use crate::report::{RunFacts, report};
-use crate::run::carrier::Carrier;
 use linerate_model::finding::Finding;
 use linerate_model::fleet::{Cell, CellOutcome, FleetReport, HostId, NotRun, NotRunReason, Task};
 use linerate_model::printable::printable;
@@ -22,7 +21,7 @@ use super::history_record::KeptRun;
 use super::plan::{Links, announced, plan};
 use super::rounds::Rounds;
 use super::{RunResult, RunSpec, identity};
-use crate::run::connect::{HostControl, connect};
+use crate::run::connect::connect;
 use crate::run::control::Control;
 use crate::run::host_rules::{forwarders, host_findings};
 use crate::run::members::{Member, Prepared};
@@ -50,7 +49,7 @@ pub(super) fn execute(
 
 /// Hosts that are connected, and what is known about them before the first round.
 struct Connected<'a> {
-    control: HostControl<'a>,
+    control: Control<'a>,
     prepared: Prepared,
     found: HostFindings,
     /// Why others take no part, a line each.
@@ -174,7 +173,7 @@ fn all_rounds(
 
 /// Ends the run at the hosts, and prints which of them were lost and which did not confirm it: the
 /// latter.
-fn end<C: Carrier>(rounds: Rounds<'_, C>, absent: &BTreeSet<String>) -> Vec<HostId> {
+fn end(rounds: Rounds<'_>, absent: &BTreeSet<String>) -> Vec<HostId> {
     let Rounds {
         control,
         prepared,
@@ -201,7 +200,7 @@ fn end<C: Carrier>(rounds: Rounds<'_, C>, absent: &BTreeSet<String>) -> Vec<Host
 }
 
 /// Why hosts take no part, a line each.
-fn reasons<C: Carrier>(control: &Control<'_, C>, hosts: &[Host]) -> BTreeSet<String> {
+fn reasons(control: &Control<'_>, hosts: &[Host]) -> BTreeSet<String> {
     let line = |(index, reason): (&usize, &String)| {
         Some(printable(&format!("{}: {reason}", hosts.get(*index)?.id)))
     };
@@ -283,8 +282,8 @@ fn links_bps(prepared: &Prepared, spec: &RunSpec) -> Links {
 }
 
 /// The hosts that can be tested, as their record has them.
-fn host_parts<C: Carrier>(
-    control: &Control<'_, C>,
+fn host_parts(
+    control: &Control<'_>,
     prepared: &Prepared,
     hosts: &[Host],
 ) -> Vec<HostPart> {

@@ -9,14 +9,13 @@ use crate::plan::FleetPlan;
 use crate::plan::task_id;
 use crate::protocol::coordinator::{HostResult, KeptResult, is_plausible, kept_results};
 use crate::protocol::message::Role;
-use crate::run::carrier::Carrier;
 use linerate_model::fleet::{Cell, Task};
 use linerate_sys::clock::monotonic_ns;
 
 use super::cell::{Received, TaskReport, cells};
 use super::rounds::Rounds;
 
-impl<C: Carrier> Rounds<'_, C> {
+impl Rounds<'_> {
     /// Cells of the tasks that have a result. They are kept like those of a round.
     pub(super) fn take_over(&mut self, plan: &FleetPlan) -> Vec<Cell> {
         let results = kept_results(std::mem::take(&mut self.control.history));

@@ -9,7 +9,6 @@ use crate::plan::task_id;
 use crate::protocol::coordinator::{End, Input, RoundPlan, RoundTask};
 use crate::protocol::message::{ArmTask, Role};
 use crate::report::{FleetLive, progress_line};
-use crate::run::carrier::Carrier;
 use linerate_doctor::separating;
 use linerate_model::fleet::{Cell, FleetMode, HostId, PlanHash, Round, Task};
 use linerate_model::snapshot::Snapshot;
@@ -29,8 +28,8 @@ use linerate_document::progress::style;
 const INVENTORY: &str = "inventory";
 
 /// Runs rounds at the hosts.
-pub(super) struct Rounds<'a, C> {
-    pub(super) control: Control<'a, C>,
+pub(super) struct Rounds<'a> {
+    pub(super) control: Control<'a>,
     pub(super) prepared: Prepared,
     pub(super) hosts: &'a [Host],
     pub(super) plan: PlanHash,
@@ -47,7 +46,7 @@ pub(super) struct Rounds<'a, C> {
     pub(super) kept: &'a mut KeptRun,
 }
 
-impl<C: Carrier> RoundRunner for Rounds<'_, C> {
+impl RoundRunner for Rounds<'_> {
     fn run(&mut self, round: &Round) -> Result<Vec<Cell>, RoundError> {
         let ids: Vec<_> = round
             .tasks
@@ -145,7 +144,7 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
     }
 }
 
-impl<C: Carrier> Rounds<'_, C> {
+impl Rounds<'_> {
     pub(super) fn lengths(&self) -> Lengths {
         Lengths {
             omit_ns: self.options.omit_ns(),
