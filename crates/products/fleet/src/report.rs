@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use crate::conclude::trials::with_trials;
 use crate::conclude::{FleetEnd, FleetOutcome};
-use crate::plan::{FleetPlan, Topology};
+use crate::plan::{PlannedRun, Topology};
 use linerate_document::record::ProductReport;
 use linerate_model::fleet::{
     FleetHeader, FleetHost, FleetReport, FleetRun, FleetTopology, HostId, NotRun, NotRunReason,
@@ -36,7 +36,7 @@ pub use hosts::{HostRow, hosts_text};
 pub use leftovers::{LeftoverRow, leftovers_text};
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
-pub use progress::{Announced, FleetLive, PairRate, announcement, live, progress_line};
+pub use progress::{Announced, announcement, progress_line};
 
 /// Facts of a run that the coordinator knows beside its plan and its outcome.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -53,7 +53,8 @@ pub struct RunFacts {
 
 /// The report of a run.
 #[must_use]
-pub fn report(plan: &FleetPlan, outcome: FleetOutcome, facts: RunFacts) -> FleetReport {
+pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> FleetReport {
+    let plan = &run.plan;
     let host = |host: &crate::plan::PlanHost| {
         let mut shown = FleetHost::new(host.id.clone());
         shown.rack = host.rack.clone();
@@ -62,7 +63,7 @@ pub fn report(plan: &FleetPlan, outcome: FleetOutcome, facts: RunFacts) -> Fleet
         shown
     };
     let hosts = plan.hosts.iter().map(host).collect();
-    let mut header = FleetHeader::new(plan.hash(), hosts, topology(&plan.topology));
+    let mut header = FleetHeader::new(run.hash, hosts, topology(&plan.topology));
     header.run_id = facts.run_id;
     header.mode = plan.mode;
     header.direction = plan.direction;

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::effects::Analysis;
 use super::ladder::{self as ladder_analysis, LadderRow};
-use crate::plan::{FleetPlan, ladder, sample};
+use crate::plan::{FleetPlan, PlannedRun, ladder, sample};
 use rounds::Run;
 
 /// Runs rounds of tests and reads the clock.
@@ -65,8 +65,6 @@ pub enum RoundError {
 /// Where a run is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetProgress {
-    /// The next round.
-    pub round: Round,
     /// Rounds that have ended.
     pub rounds_done: usize,
     /// Rounds that are planned now; grows when results need more.
@@ -126,18 +124,19 @@ impl FleetEnd {
 /// follow, as the plan allows, tests of suspects with good hosts, and the same tests alone; of a
 /// ladder, rounds without each suspect.
 pub fn explore<R: RoundRunner>(
-    plan: &FleetPlan,
+    planned: &PlannedRun,
     finished: Vec<Cell>,
     runner: &mut R,
 ) -> FleetOutcome {
+    let plan = &planned.plan;
     let mut run = Run::new(plan, finished, runner);
     match plan.topology.hub() {
-        Some(hub) => explore_ladder(plan, hub, run),
+        Some(hub) => explore_ladder(planned, hub, run),
         None => {
-            run.tasks(plan.tasks(), plan.mode);
+            run.tasks(planned.tasks.clone(), plan.mode);
             explore_suspects(plan, &mut run);
             let control = match plan.has_control && matches!(plan.mode, FleetMode::Rounds) {
-                true => sample::control(plan, &plan.tasks()),
+                true => sample::control(plan, &planned.tasks),
                 false => Vec::new(),
             };
             run.tasks(control, FleetMode::Isolated);
@@ -231,13 +230,14 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
 }
 
 fn explore_ladder<R: RoundRunner>(
-    plan: &FleetPlan,
+    planned: &PlannedRun,
     hub: &HostId,
     mut run: Run<'_, R>,
 ) -> FleetOutcome {
-    let steps = ladder::among(ladder::steps(plan, &[]), &run.alive, &run.finished());
+    let plan = &planned.plan;
+    let steps = ladder::among(planned.steps.clone(), &run.alive, &run.finished());
     run.steps(&steps);
-    run.give_up(&plan.tasks(), FleetMode::Ladder);
+    run.give_up(&planned.tasks, FleetMode::Ladder);
 
     let rows = ladder_analysis::rows(&steps, &run.cells);
     let mut findings = Vec::new();

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_model::fleet::{FleetMode, HostId, PairDirection, PlanHash, Task, TaskId};
+use linerate_model::fleet::{
+    FleetMode, HostId, LadderDirection, PairDirection, PlanHash, Task, TaskId,
+};
 use linerate_model::stored_name;
 use serde::{Deserialize, Serialize};
 
-use super::rounds::Caps;
-use super::{ladder, sample};
+use super::units::Caps;
 use linerate_model::fnv::Fnv128;
 
 /// A plan.
@@ -115,23 +116,6 @@ impl FleetPlan {
         )
     }
 
-    /// Every task that is known before the first result, each once.
-    #[must_use]
-    pub fn tasks(&self) -> Vec<Task> {
-        match &self.topology {
-            Topology::Mesh | Topology::Pairs(_) => {
-                let pairs = self.pairs();
-                (0..self.repetitions.max(1))
-                    .flat_map(|repetition| self.tasks_of(&pairs, repetition))
-                    .collect()
-            }
-            _ => ladder::steps(self, &[])
-                .into_iter()
-                .flat_map(|step| step.tasks)
-                .collect(),
-        }
-    }
-
     /// Tasks of these pairs in both directions.
     #[must_use]
     pub fn tasks_of(&self, pairs: &[(HostId, HostId)], repetition: u32) -> Vec<Task> {
@@ -206,26 +190,29 @@ impl FleetPlan {
             .filter_map(|host| Some((host.id.clone(), host.rack.clone()?)))
             .collect()
     }
-
-    /// Pairs of a mesh or of a list, each once, without those that cannot be measured.
-    fn pairs(&self) -> Vec<(HostId, HostId)> {
-        let mut hosts: Vec<&PlanHost> = self.hosts.iter().collect();
-        hosts.sort_unstable();
-        hosts.dedup_by(|a, b| a.id == b.id);
-
-        let ids: Vec<HostId> = hosts.iter().map(|host| host.id.clone()).collect();
-        let targets = self.targets();
-        let mut pairs = match &self.topology {
-            Topology::Pairs(pairs) => ordered_pairs(pairs, &ids),
-            _ => sample::pairs(&ids, self.sample_rounds, self.seed),
-        };
-        pairs.retain(|(a, b)| !(targets.contains(a) && targets.contains(b)));
-
-        pairs
-    }
 }
 
 impl Topology {
+    /// The one end of a ladder.
+    #[must_use]
+    pub fn hub(&self) -> Option<&HostId> {
+        match self {
+            Self::Incast(hub) | Self::Fanout(hub) | Self::IncastAndFanout(hub) => Some(hub),
+            Self::Mesh | Self::Pairs(_) => None,
+        }
+    }
+
+    /// Directions of the ladders, in the order in which they run.
+    #[must_use]
+    pub const fn directions(&self) -> &'static [LadderDirection] {
+        match self {
+            Self::Incast(_) => &[LadderDirection::Incast],
+            Self::Fanout(_) => &[LadderDirection::Fanout],
+            Self::IncastAndFanout(_) => &[LadderDirection::Incast, LadderDirection::Fanout],
+            Self::Mesh | Self::Pairs(_) => &[],
+        }
+    }
+
     fn hash(&self, hash: Fnv128) -> Fnv128 {
         match self {
             Self::Mesh => hash.number(0),
@@ -261,15 +248,4 @@ fn texts(hash: Fnv128, texts: &[String]) -> Fnv128 {
         .fold(hash.number(texts.len() as u128), |hash, text| {
             hash.text(text)
         })
-}
-
-/// Each pair of known, different hosts once.
-fn ordered_pairs(pairs: &[(HostId, HostId)], known: &[HostId]) -> Vec<(HostId, HostId)> {
-    let mut seen = BTreeSet::new();
-    let ordered = pairs
-        .iter()
-        .map(|(a, b)| if a < b { (a, b) } else { (b, a) });
-    let new = ordered
-        .filter(|(a, b)| a != b && known.contains(a) && known.contains(b) && seen.insert((*a, *b)));
-    new.map(|(a, b)| (a.clone(), b.clone())).collect()
 }

@@ -11,10 +11,11 @@ mod reports;
 mod resume;
 mod rounds;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::inventory::Reach;
-use crate::plan::Topology;
+use crate::plan::{PlannedRun, Topology};
 use crate::protocol::message::Caps;
 use linerate_model::fleet::{FleetMode, FleetReport, NotRunReason, PairDirection, PlanHash};
 use linerate_sys::signal::Signals;
@@ -150,9 +151,9 @@ impl TestOptions {
 pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
     check_hub(spec)?;
     let links_bps = Links::new();
-    let plan = plan(spec, &spec.hosts.path_names()?, &links_bps);
-    let all = plan.hosts.iter().map(|host| host.id.clone()).collect();
-    announced(&plan, &plan.tasks(), spec, &all, &links_bps).map(|(line, _)| line)
+    let run = PlannedRun::new(plan(spec, &spec.hosts.path_names()?, &links_bps));
+    let all = run.plan.hosts.iter().map(|host| host.id.clone()).collect();
+    announced(&run, spec, &BTreeSet::new(), &all, &links_bps).map(|(line, _)| line)
 }
 
 /// The hub of a ladder is a host of the inventory that can have several tests at a time.
@@ -187,13 +188,14 @@ pub fn run(
     progress: &mut Progress,
 ) -> Result<RunResult, Error> {
     check_hub(spec)?;
-    let kept = KeptRun::begin(record, spec, identity(spec)?)?;
-    execute(spec, Vec::new(), kept, signals, progress)
+    let paths = spec.hosts.path_names()?;
+    let kept = KeptRun::begin(record, spec, identity(spec, &paths))?;
+    execute(spec, &paths, Vec::new(), kept, signals, progress)
 }
 
 /// Hash of the plan as far as it does not depend on what the hosts report.
-fn identity(spec: &RunSpec) -> Result<PlanHash, Error> {
-    Ok(plan(spec, &spec.hosts.path_names()?, &Links::new()).hash())
+fn identity(spec: &RunSpec, paths: &[String]) -> PlanHash {
+    plan(spec, paths, &Links::new()).hash()
 }
 
 fn outcome_of(report: &FleetReport) -> Outcome {

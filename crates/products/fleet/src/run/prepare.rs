@@ -185,11 +185,7 @@ fn test_addresses<'a>(
 }
 
 /// A host whose servers listen.
-fn member(
-    control: &Control<'_>,
-    index: usize,
-    addresses: Addresses,
-) -> Option<Member> {
+fn member(control: &Control<'_>, index: usize, addresses: Addresses) -> Option<Member> {
     let coordinator = &control.coordinator;
     let ports = coordinator
         .ports(index)

@@ -179,7 +179,6 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             .count();
 
         self.runner.progress(&FleetProgress {
-            round: round.clone(),
             rounds_done: self.rounds_done,
             rounds_planned: self.rounds_done + left.len(),
             cells_left: open + unconfirmed,

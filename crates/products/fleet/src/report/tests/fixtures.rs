@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::conclude::{FleetProgress, RoundError, RoundRunner, explore};
-use crate::plan::{FleetPlan, PlanHost, Topology};
+use crate::plan::{FleetPlan, PlanHost, PlannedRun, Topology};
 use linerate_model::fleet::{
     Cell, CellOutcome, FleetMode, FleetReport, HostId, Measurement, PairDirection, Round,
     StartTimes, Task,
@@ -105,10 +105,11 @@ impl Fleet {
     }
 
     pub(super) fn run(mut self) -> FleetReport {
-        let plan = self.plan.clone();
-        let outcome = explore(&plan, Vec::new(), &mut self);
+        let planned = PlannedRun::new(self.plan.clone());
+        let outcome = explore(&planned, Vec::new(), &mut self);
 
-        let links_bps = plan
+        let links_bps = planned
+            .plan
             .topology
             .hub()
             .map(|hub| (hub.clone(), 10e9))
@@ -119,7 +120,7 @@ impl Fleet {
             links_bps,
             ..RunFacts::default()
         };
-        report(&plan, outcome, facts)
+        report(&planned, outcome, facts)
     }
 
     fn rate(&self, task: &Task, round: &Round) -> f64 {

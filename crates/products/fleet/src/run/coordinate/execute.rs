@@ -8,10 +8,10 @@ use crate::conclude::ranked;
 use crate::conclude::shared_slot::{self, Forwarder};
 use crate::conclude::{FleetOutcome, explore};
 use crate::inventory::Host;
-use crate::plan::FleetPlan;
+use crate::plan::PlannedRun;
 use crate::report::{RunFacts, report};
 use linerate_model::finding::Finding;
-use linerate_model::fleet::{Cell, CellOutcome, FleetReport, HostId, NotRun, NotRunReason, Task};
+use linerate_model::fleet::{Cell, CellOutcome, FleetReport, HostId, NotRun, NotRunReason};
 use linerate_model::printable::printable;
 use linerate_model::record::HostPart;
 use linerate_store::keys;
@@ -20,7 +20,7 @@ use linerate_sys::signal::Signals;
 use super::history_record::KeptRun;
 use super::plan::{Links, announced, plan};
 use super::rounds::Rounds;
-use super::{RunResult, RunSpec, identity};
+use super::{RunResult, RunSpec};
 use crate::run::connect::connect;
 use crate::run::control::Control;
 use crate::run::host_rules::{forwarders, host_findings};
@@ -33,12 +33,13 @@ use linerate_model::outcome::{Error, Outcome};
 /// Runs the tasks of a plan but the finished ones.
 pub(super) fn execute(
     spec: &RunSpec,
+    paths: &[String],
     finished: Vec<Cell>,
     mut kept: KeptRun,
     signals: &Signals,
     progress: &mut Progress,
 ) -> Result<RunResult, Error> {
-    match all_rounds(spec, finished, &mut kept, signals, progress) {
+    match all_rounds(spec, paths, finished, &mut kept, signals, progress) {
         Ok((report, unconfirmed)) => Ok(kept.finish(report, unconfirmed)),
         Err(error) => {
             kept.fail(&error);
@@ -59,17 +60,17 @@ struct Connected<'a> {
 /// Connects to the hosts, and prints what is known about them.
 fn connected<'a>(
     spec: &RunSpec,
+    paths: &[String],
     kept: &mut KeptRun,
     signals: &'a Signals,
     progress: &mut Progress,
 ) -> Result<Connected<'a>, Error> {
-    let paths = spec.hosts.path_names()?;
     let hosts = &spec.hosts.inventory.hosts;
     let planned = Planned {
-        paths: &paths,
+        paths,
         caps: spec.test.caps(),
     };
-    let run = (kept.id(), Some(identity(spec)?));
+    let run = (kept.id(), Some(kept.plan));
     let (control, prepared) = connect(run, &spec.hosts, planned, signals, &mut |note| {
         progress.line(note);
     })?;
@@ -100,6 +101,7 @@ fn connected<'a>(
 /// The report, and the hosts that did not confirm their end.
 fn all_rounds(
     spec: &RunSpec,
+    paths: &[String],
     mut finished: Vec<Cell>,
     kept: &mut KeptRun,
     signals: &Signals,
@@ -114,23 +116,18 @@ fn all_rounds(
         prepared,
         found,
         absent,
-    } = connected(spec, kept, signals, progress)?;
+    } = connected(spec, paths, kept, signals, progress)?;
     let forwarders = forwarders(&prepared, hosts);
     let links_bps = links_bps(&prepared, spec);
-    let plan = plan(spec, &spec.hosts.path_names()?, &links_bps);
+    let run = PlannedRun::new(plan(spec, paths, &links_bps));
 
     let alive = prepared
         .ids(hosts)
         .map(|(_, id)| id.clone())
         .filter(|id| !found.excluded.contains_key(id))
         .collect();
-    let (line, cells_planned) = match announced(
-        &plan,
-        &open_tasks(&plan, &finished),
-        spec,
-        &alive,
-        &links_bps,
-    ) {
+    let known = finished.iter().map(|cell| cell.task.clone()).collect();
+    let (line, cells_planned) = match announced(&run, spec, &known, &alive, &links_bps) {
         Ok(announced) => announced,
         Err(error) => {
             control.finish();
@@ -143,7 +140,7 @@ fn all_rounds(
         control,
         prepared,
         hosts,
-        plan: plan.hash(),
+        plan: run.hash,
         options: spec.test,
         excluded: &found.excluded,
         progress,
@@ -154,8 +151,8 @@ fn all_rounds(
         kept,
     };
     // Results of an earlier coordinator, which the broker kept, are not measured twice.
-    finished.extend(rounds.take_over(&plan));
-    let outcome = explore(&plan, finished, &mut rounds);
+    finished.extend(rounds.take_over(&run));
+    let outcome = explore(&run, finished, &mut rounds);
     let unconfirmed = end(rounds, &absent);
     let is_control_shared = is_shared(&spec.hosts.inventory);
     let facts = RunFacts {
@@ -166,7 +163,7 @@ fn all_rounds(
     };
 
     Ok((
-        report(&plan, with_hosts(outcome, &found, &forwarders), facts),
+        report(&run, with_hosts(outcome, &found, &forwarders), facts),
         unconfirmed,
     ))
 }
@@ -218,14 +215,6 @@ fn notes(prepared: &Prepared, found: &HostFindings, hosts: &[Host]) -> Vec<Strin
         .into_iter()
         .chain(excluding.map(finding_line));
     lines.map(|line| printable(&line)).collect()
-}
-
-fn open_tasks(plan: &FleetPlan, finished: &[Cell]) -> Vec<Task> {
-    let known: BTreeSet<&Task> = finished.iter().map(|cell| &cell.task).collect();
-    plan.tasks()
-        .into_iter()
-        .filter(|task| !known.contains(task))
-        .collect()
 }
 
 /// `h2: tests use the port of the control connection (FLT-13): route to …; next: …`
@@ -282,11 +271,7 @@ fn links_bps(prepared: &Prepared, spec: &RunSpec) -> Links {
 }
 
 /// The hosts that can be tested, as their record has them.
-fn host_parts(
-    control: &Control<'_>,
-    prepared: &Prepared,
-    hosts: &[Host],
-) -> Vec<HostPart> {
+fn host_parts(control: &Control<'_>, prepared: &Prepared, hosts: &[Host]) -> Vec<HostPart> {
     let part = |(index, member): (&usize, &Member)| {
         if member.is_target {
             return Some(host_part(&hosts.get(*index)?.id, member));

@@ -18,6 +18,8 @@ use linerate_model::outcome::Error;
 /// A run that is being recorded.
 pub(super) struct KeptRun {
     recording: Recording,
+    /// Identity of its plan.
+    pub(super) plan: PlanHash,
     begun_ns: u64,
     trials: KeptTrials,
     /// By it `fleet cancel` recognises this process; a run without one is ended where it was
@@ -58,6 +60,7 @@ impl KeptRun {
 
         Ok(Self {
             recording,
+            plan,
             begun_ns: monotonic_ns(),
             trials,
             _mark: mark,

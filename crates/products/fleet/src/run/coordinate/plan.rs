@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::inventory::{Host, Reach};
-use crate::plan::{Estimate, estimate};
-use crate::plan::{FleetPlan, PlanHost};
+use crate::plan::{Estimate, FleetPlan, PlanHost, PlannedRun};
 use crate::report::{Announced, announcement};
 use linerate_model::fleet::{FleetMode, HostId, Task};
 use linerate_model::numbers::bytes;
@@ -78,19 +77,19 @@ fn crossing(spec: &RunSpec, links_bps: &Links) -> BTreeMap<String, u32> {
     inventory.racks.iter().filter_map(of_entry).collect()
 }
 
-/// Time and data of these tasks of the plan, as a line, and the number of their cells.
+/// Time and data of the tasks that are not finished, as a line, and the number of their cells.
 ///
 /// # Errors
 /// It may move more data than is allowed.
 pub(super) fn announced(
-    plan: &FleetPlan,
-    tasks: &[Task],
+    run: &PlannedRun,
     spec: &RunSpec,
+    finished: &BTreeSet<Task>,
     alive: &BTreeSet<HostId>,
     links_bps: &Links,
 ) -> Result<(String, usize), Error> {
-    let estimate = estimate(plan, tasks, alive);
-    let bytes_max = bytes_max(tasks, spec, alive, links_bps);
+    let estimate = run.estimate(finished, alive);
+    let bytes_max = bytes_max(&run.open(finished), spec, alive, links_bps);
     let allowed = spec.bytes_max.unwrap_or(BYTES_MAX);
     if let Some(most) = bytes_max.filter(|most| *most > allowed) {
         let (most, allowed) = (bytes(most as f64), bytes(allowed as f64));
@@ -101,7 +100,7 @@ pub(super) fn announced(
     }
 
     Ok((
-        line(plan, spec, estimate, bytes_max, links_bps),
+        line(&run.plan, spec, estimate, bytes_max, links_bps),
         estimate.cells,
     ))
 }

@@ -42,7 +42,8 @@ pub fn resume(
     let mut spec = open_spec(&earlier)?;
     (spec.hosts.ssh_config, spec.hosts.bus) = (ssh_config, bus);
 
-    let plan = identity(&spec)?;
+    let paths = spec.hosts.path_names()?;
+    let plan = identity(&spec, &paths);
     if open_run(&earlier)?.plan != plan {
         let version = earlier
             .origin
@@ -63,7 +64,7 @@ pub fn resume(
     let finished = trials::cells(&earlier.trials);
     kept.resume(earlier.run_id, &finished);
 
-    execute(&spec, finished, kept, signals, progress)
+    execute(&spec, &paths, finished, kept, signals, progress)
 }
 
 /// The part of the record that only a fleet run has.

@@ -8,7 +8,7 @@ use crate::inventory::Host;
 use crate::plan::task_id;
 use crate::protocol::coordinator::{End, Input, RoundPlan, RoundTask};
 use crate::protocol::message::{ArmTask, Role};
-use crate::report::{FleetLive, progress_line};
+use crate::report::progress_line;
 use linerate_doctor::separating;
 use linerate_model::fleet::{Cell, FleetMode, HostId, PlanHash, Round, Task};
 use linerate_model::snapshot::Snapshot;
@@ -116,17 +116,10 @@ impl RoundRunner for Rounds<'_> {
     }
 
     fn progress(&mut self, progress: &FleetProgress) {
-        let live = FleetLive {
-            progress,
-            rates: &[],
-            cells_done: self.cells_done.len(),
-            cells_planned: self
-                .cells_planned
-                .max(self.cells_done.len() + progress.cells_left),
-            suspects: 0,
-        };
+        let done = self.cells_done.len();
+        let cells = (done, self.cells_planned.max(done + progress.cells_left));
         self.progress
-            .update(progress_line(&live, style()).trim_end());
+            .update(progress_line(progress, cells, style()).trim_end());
     }
 
     fn link_bps(&self, host: &HostId) -> Option<f64> {
