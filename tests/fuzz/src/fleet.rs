@@ -10,11 +10,10 @@ use linerate_fleet::protocol::coordinator::{
     Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings,
     kept_results,
 };
-use linerate_fleet::protocol::line::{LineReader, OpeningReader};
+use linerate_fleet::protocol::line::{LINE_MAX_BYTES, LineReader, OpeningReader};
 use linerate_fleet::protocol::message::{
     AgentMessage, ArmTask, CoordinatorMessage, Done, FAIL_TEXT_MAX_BYTES, FactsDepth, Hello,
-    JsonText, LINE_MAX_BYTES, Message, Plan, Preflight, Preflighted, Sample, TaskEnd, Versions,
-    decode, encode,
+    JsonText, Message, Plan, Preflight, Preflighted, Sample, TaskEnd, Versions, decode, encode,
 };
 use linerate_fleet::{TaskId, inventory};
 

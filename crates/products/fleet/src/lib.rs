@@ -15,6 +15,7 @@
 
 pub mod conclude;
 #[cfg(test)]
+#[path = "tests/fixtures.rs"]
 mod fixtures;
 pub mod inventory;
 pub mod plan;

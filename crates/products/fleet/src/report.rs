@@ -5,6 +5,7 @@
 mod cells;
 mod check;
 mod csv;
+mod depth;
 mod footer;
 mod hosts;
 mod ladder;
@@ -23,17 +24,18 @@ use std::time::Duration;
 
 use crate::conclude::trials::with_trials;
 use crate::conclude::{FleetEnd, FleetOutcome};
-use crate::plan::{PlannedRun, Topology};
+use crate::plan::PlannedRun;
 use linerate_document::record::ProductReport;
 use linerate_model::fleet::{
-    FleetHeader, FleetHost, FleetReport, FleetRun, FleetTopology, HostId, NotRun, NotRunReason,
+    FleetHeader, FleetHost, FleetReport, FleetRun, HostId, NotRun, NotRunReason,
 };
 use linerate_model::record::{Body, RunRecord, Trial};
 
 pub use check::{CheckReport, CheckRow, CheckState, check_text};
 pub use csv::csv;
-pub use hosts::{HostRow, hosts_text};
-pub use leftovers::{LeftoverRow, leftovers_text};
+use depth::Depth;
+pub use hosts::hosts_text;
+pub use leftovers::{HostLeftovers, Leftover, leftovers_text};
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
 pub use progress::{Announced, announcement, progress_line};
@@ -63,7 +65,7 @@ pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> Fleet
         shown
     };
     let hosts = plan.hosts.iter().map(host).collect();
-    let mut header = FleetHeader::new(run.hash, hosts, topology(&plan.topology));
+    let mut header = FleetHeader::new(run.hash, hosts, (&plan.topology).into());
     header.run_id = facts.run_id;
     header.mode = plan.mode;
     header.direction = plan.direction;
@@ -81,16 +83,6 @@ pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> Fleet
     report.findings = outcome.findings;
 
     report
-}
-
-fn topology(topology: &Topology) -> FleetTopology {
-    match topology {
-        Topology::Mesh => FleetTopology::Mesh,
-        Topology::Pairs(_) => FleetTopology::Pairs,
-        Topology::Incast(hub) => FleetTopology::Incast(hub.clone()),
-        Topology::Fanout(hub) => FleetTopology::Fanout(hub.clone()),
-        Topology::IncastAndFanout(hub) => FleetTopology::IncastAndFanout(hub.clone()),
-    }
 }
 
 fn ended(end: FleetEnd) -> NotRun {
@@ -170,27 +162,6 @@ fn record_blocks(run: &FleetRun, trials: &[Trial], is_page: bool) -> Vec<Block> 
         .iter()
         .flat_map(|report| blocks(&with_trials(report, trials), depth))
         .collect()
-}
-
-/// Depth of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Depth {
-    /// The parts that most readers need.
-    Short,
-    /// All of it.
-    Long,
-    /// All of it, as a page.
-    Page,
-}
-
-impl Depth {
-    /// Most hosts of a table of all cells.
-    const fn cells_hosts_max(self) -> usize {
-        match self {
-            Self::Short | Self::Long => 24,
-            Self::Page => 64,
-        }
-    }
 }
 
 fn document(report: &FleetReport, depth: Depth) -> Document {

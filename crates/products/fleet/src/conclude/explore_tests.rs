@@ -13,8 +13,7 @@ use super::ladder::{asymmetry, queues};
 use super::{analyse, contention, findings, groups, headline};
 use proptest::prelude::*;
 
-use super::explore::FleetEnd;
-use super::{FleetOutcome, explore};
+use super::{FleetEnd, FleetOutcome, explore};
 use crate::fixtures::{FakeNetwork, GIGABIT, cell, host, mesh, racked};
 use crate::plan::{FleetPlan, PlannedRun, Topology};
 

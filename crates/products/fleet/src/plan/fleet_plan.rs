@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::fleet::{
-    FleetMode, HostId, LadderDirection, PairDirection, PlanHash, Task, TaskId,
+    FleetMode, FleetTopology, HostId, LadderDirection, PairDirection, PlanHash, Task, TaskId,
 };
 use linerate_model::stored_name;
 use serde::{Deserialize, Serialize};
@@ -223,6 +223,18 @@ impl Topology {
             Self::Incast(sink) => hash.number(2).text(sink.as_str()),
             Self::Fanout(source) => hash.number(3).text(source.as_str()),
             Self::IncastAndFanout(hub) => hash.number(4).text(hub.as_str()),
+        }
+    }
+}
+
+impl From<&Topology> for FleetTopology {
+    fn from(topology: &Topology) -> Self {
+        match topology {
+            Topology::Mesh => Self::Mesh,
+            Topology::Pairs(_) => Self::Pairs,
+            Topology::Incast(hub) => Self::Incast(hub.clone()),
+            Topology::Fanout(hub) => Self::Fanout(hub.clone()),
+            Topology::IncastAndFanout(hub) => Self::IncastAndFanout(hub.clone()),
         }
     }
 }

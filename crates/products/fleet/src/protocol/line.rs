@@ -3,12 +3,10 @@
 pub(crate) mod limits;
 mod opening;
 
-pub use limits::Excess;
+pub use limits::{ELEMENTS_MAX, Excess, LINE_MAX_BYTES, NESTING_MAX, STRING_MAX_BYTES};
 pub use opening::{NOISE_MAX_BYTES, Opening, OpeningError, OpeningReader};
 
 use thiserror::Error;
-
-use crate::protocol::message::LINE_MAX_BYTES;
 
 /// A line is longer than [`LINE_MAX_BYTES`]. The rest of it is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

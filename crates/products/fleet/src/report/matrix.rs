@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fleet::{
-    Cell, CellFlag, EndEffect, FleetEffects, FleetReport, FleetTopology, HostEffect, HostId,
+    Cell, CellFlag, FleetEffects, FleetReport, FleetTopology, HostEffect, HostId,
 };
 use linerate_model::stats::median;
 
+use crate::conclude::strength;
 use linerate_document::number::known;
 use linerate_model::numbers::digits;
 
@@ -245,12 +246,6 @@ fn ordered<'a>(
     });
 
     hosts
-}
-
-/// The stronger effect of a slow host; 0 of another.
-pub(super) fn strength(host: &HostEffect) -> f64 {
-    let of = |end: &EndEffect| end.effect.filter(|_| end.is_slow).unwrap_or(0.0);
-    of(&host.sends).min(of(&host.receives))
 }
 
 /// Compares names with their numbers as numbers: `h2` is before `h10`.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::conclude::FleetProgress;
-use crate::plan::{Estimate, FleetPlan, Topology};
+use crate::plan::{Estimate, FleetPlan};
 use linerate_model::fleet::PairDirection;
 
-use super::footer::mode;
+use super::footer::{mode, topology};
 use super::ladder::link_rate;
 use linerate_document::Style;
 use linerate_document::number::counted;
@@ -31,15 +31,8 @@ pub struct Announced<'a> {
 #[must_use]
 pub fn announcement(run: &Announced<'_>, style: Style) -> String {
     let Announced { plan, estimate, .. } = run;
-    let topology = match &plan.topology {
-        Topology::Mesh => "mesh".to_owned(),
-        Topology::Pairs(_) => "pairs".to_owned(),
-        Topology::Incast(hub) => format!("incast into {hub}"),
-        Topology::Fanout(hub) => format!("fanout from {hub}"),
-        Topology::IncastAndFanout(hub) => format!("incast into {hub} and fanout from it"),
-    };
     let mut parts = vec![
-        topology,
+        topology(&(&plan.topology).into()),
         counted(plan.hosts.len(), "host"),
         counted(estimate.cells, "cell"),
     ];

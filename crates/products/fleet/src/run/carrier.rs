@@ -17,7 +17,13 @@ mod piped_child;
 pub mod ssh;
 pub mod stdio;
 
-use std::os::fd::BorrowedFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use linerate_sys::clock::monotonic_ns;
+use linerate_sys::poll::{Interest, wait_fds};
+use linerate_sys::signal::Signals;
 
 /// Lines to and from the peers of an owner: all hosts of a run at a coordinator, the coordinator at
 /// an agent. Peers are numbers: places in the list of the owner.
@@ -48,6 +54,29 @@ pub trait Carrier {
 
     /// A connection has not ended yet, closed ones included.
     fn has_open(&self) -> bool;
+}
+
+/// Waits for events of a carrier until its deadline, or `until_ns`. True if a signal arrived.
+///
+/// # Errors
+/// The operating system's.
+pub(super) fn wait(
+    carrier: &dyn Carrier,
+    signals: Option<&Signals>,
+    until_ns: Option<u64>,
+) -> io::Result<bool> {
+    let at_ns = carrier.deadline_ns().into_iter().chain(until_ns).min();
+    let wait = at_ns.map(|at_ns| Duration::from_nanos(at_ns.saturating_sub(monotonic_ns())));
+    let of_carrier = (carrier.fd(), Interest::READ);
+
+    match signals {
+        Some(signals) => {
+            let of_signals = (signals.as_fd(), Interest::READ);
+            let [_, is_signalled] = wait_fds([of_carrier, of_signals], wait)?;
+            Ok(is_signalled && signals.take()?.is_some())
+        }
+        None => wait_fds([of_carrier], wait).map(|_| false),
+    }
 }
 
 /// Event on the connection of a host.

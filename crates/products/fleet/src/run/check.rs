@@ -13,7 +13,7 @@ use linerate_sys::signal::Signals;
 
 use super::connect::{FleetHosts, connect};
 use super::control::Control;
-use super::host_rules::host_findings;
+use super::host_rules::{host_findings, seen};
 use super::members::{Member, Prepared, TestEnd};
 use super::prepare::Planned;
 use linerate_model::outcome::{Error, Outcome};
@@ -214,12 +214,7 @@ fn is_about(finding: &Finding, host: &Host) -> bool {
 
 /// `FLT-17: The path MTU differs between hosts: path MTU of h2 1400 bytes, 1500 on most hosts`
 fn finding_note(finding: &Finding) -> String {
-    let seen = finding
-        .evidence
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("; ");
+    let seen = seen(finding);
     format!("{}: {}: {seen}", finding.id, finding.title)
 }
 

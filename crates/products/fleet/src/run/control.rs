@@ -1,13 +1,10 @@
 //! The coordinator machine over a carrier: one loop, which ends at an action.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
-use std::time::Duration;
 
 use crate::protocol::coordinator::{Action, Coordinator, Input};
-use crate::run::carrier::{Carrier, HostEvent};
+use crate::run::carrier::{Carrier, HostEvent, wait};
 use linerate_sys::clock::monotonic_ns;
-use linerate_sys::poll::{Interest, wait_fds};
 use linerate_sys::signal::Signals;
 
 /// Longest wait for connections that end.
@@ -140,14 +137,12 @@ impl<'a> Control<'a> {
     }
 
     fn close(&mut self) {
-        let hosts = 0..self.hosts();
+        let hosts = 0..self.coordinator.hosts();
         hosts.for_each(|host| self.carrier.close(host));
 
         let until_ns = monotonic_ns().saturating_add(CLOSE_NS);
         while self.carrier.has_open() && monotonic_ns() < until_ns {
-            let wait_ns = self.carrier.deadline_ns().unwrap_or(until_ns).min(until_ns);
-            let wait = Duration::from_nanos(wait_ns.saturating_sub(monotonic_ns()));
-            if wait_fds([(self.carrier.fd(), Interest::READ)], Some(wait)).is_err() {
+            if wait(&*self.carrier, None, Some(until_ns)).is_err() {
                 return;
             }
 
@@ -157,19 +152,12 @@ impl<'a> Control<'a> {
 
     /// Hosts that have a plan, or those that have none.
     fn hosts_by_plan(&self, has_plan: bool) -> Vec<usize> {
-        (0..self.hosts())
+        (0..self.coordinator.hosts())
             .filter(|host| self.coordinator.is_planned(*host) == has_plan)
             .collect()
     }
 
-    fn hosts(&self) -> usize {
-        (0..)
-            .take_while(|host| self.coordinator.id(*host).is_some())
-            .count()
-    }
-
     fn wait(&mut self) -> Result<(), Ended> {
-        let failed = |error: std::io::Error| Ended::Failed(error.to_string());
         let events = self.carrier.poll(monotonic_ns());
         // Of a time before the read, a line that arrives meanwhile would have been under way for
         // less than it was.
@@ -200,17 +188,10 @@ impl<'a> Control<'a> {
             return Ok(());
         }
 
-        let deadlines = [self.coordinator.poll_timeout(), self.carrier.deadline_ns()];
-        let Some(at_ns) = deadlines.into_iter().flatten().min() else {
-            return Ok(());
-        };
-        let wait = Duration::from_nanos(at_ns.saturating_sub(monotonic_ns()));
-        let fds = [
-            (self.carrier.fd(), Interest::READ),
-            (self.signals.as_fd(), Interest::READ),
-        ];
-        let [_, is_signalled] = wait_fds(fds, Some(wait)).map_err(failed)?;
-        if is_signalled && self.signals.take().map_err(failed)?.is_some() {
+        let until_ns = self.coordinator.poll_timeout();
+        let is_signalled = wait(&*self.carrier, Some(self.signals), until_ns)
+            .map_err(|error| Ended::Failed(error.to_string()))?;
+        if is_signalled {
             self.cancel()?;
         }
 

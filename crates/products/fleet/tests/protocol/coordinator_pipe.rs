@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use linerate_fleet::TaskId;
 use linerate_fleet::protocol::coordinator::{
-    Action, Coordinator, End, Input, RoundPlan, RoundTask, Settings,
+    Action, Coordinator, End, Input, NotRun, RoundPlan, RoundTask, Settings,
 };
-use linerate_fleet::protocol::message::{ArmTask, FactsDepth, Plan, Preflight};
+use linerate_fleet::protocol::message::{ArmTask, FactsDepth, FailCode, Plan, Preflight};
 use serde_json::{Value, json};
 
 use crate::dialogue::{run_id, task};
@@ -114,7 +114,7 @@ impl CoordinatorPipe {
                 Action::NotRun { task, reason } => {
                     format!(
                         "NotRun {task} {reason}{}",
-                        if reason.may_retry() { " retry" } else { "" }
+                        if may_retry(reason) { " retry" } else { "" }
                     )
                 }
                 Action::RoundDone { round, unconfirmed } => {
@@ -270,4 +270,15 @@ fn plan() -> Plan {
 fn arm_task(id: u64, role: &str) -> ArmTask {
     let value: Value = task(id, role);
     serde_json::from_value(value).expect("a task")
+}
+
+/// Another round may give a result.
+fn may_retry(reason: NotRun) -> bool {
+    match reason {
+        NotRun::SlowControl | NotRun::NoResult => true,
+        NotRun::Refused(code) => {
+            matches!(code, FailCode::State | FailCode::Order | FailCode::Late)
+        }
+        _ => false,
+    }
 }

@@ -380,11 +380,9 @@ impl Host {
 
 fn finished(task: TaskId) -> AgentInput {
     let end = TaskEnd {
-        outcome: Outcome::Done,
-        reason: None,
         bytes: 235_000_000,
         elapsed_ns: TASK_NS,
-        ..TaskEnd::aborted("")
+        ..TaskEnd::done()
     };
     AgentInput::Finished(Box::new(Finish {
         task,

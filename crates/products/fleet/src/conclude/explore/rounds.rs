@@ -9,8 +9,8 @@ use linerate_model::fleet::{
     NotRunReason, Round, Task,
 };
 
-use super::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner};
 use crate::conclude::ladder::LadderRow;
+use crate::conclude::runner::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner};
 use crate::conclude::{because, groups, ranked};
 use crate::plan::ladder::{self, Step};
 use crate::plan::{FleetPlan, rounds};

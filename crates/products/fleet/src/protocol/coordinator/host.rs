@@ -1,7 +1,7 @@
 //! State of one host at the coordinator.
 
-use super::CLOCKED_TIMEOUT_NS;
 use super::reassembly::Parts;
+use super::timeouts::CLOCKED_TIMEOUT_NS;
 use crate::HostId;
 use crate::protocol::clock::Estimator;
 use crate::protocol::message::Hello;

@@ -7,7 +7,8 @@ use crate::conclude::FleetProgress;
 use crate::plan::{FleetPlan, PlannedRun};
 use linerate_model::fleet::PairDirection;
 
-use super::fixtures::{host, hosts, incast, mesh};
+use super::fixtures::{incast, mesh};
+use crate::fixtures::{host, hosts};
 use crate::report::{
     Announced, CheckReport, CheckRow, CheckState, announcement, check_text, progress_line,
 };

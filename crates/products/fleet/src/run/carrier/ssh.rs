@@ -36,12 +36,9 @@ const CLOSE_NS: u64 = 2_000_000_000;
 pub enum Remote {
     /// The agent: installed, or a copy of this program.
     Agent(AgentProgram),
-    /// sh(1), which prints [`SHELL_READY`] before it reads commands.
+    /// sh(1), which prints `LRF ready` before it reads commands.
     Shell,
 }
-
-/// First line of a shell.
-pub const SHELL_READY: &str = "LRF ready";
 
 /// Agents or shells over ssh.
 #[derive(Debug)]

@@ -23,7 +23,7 @@ use super::rounds::Rounds;
 use super::{RunResult, RunSpec};
 use crate::run::connect::connect;
 use crate::run::control::Control;
-use crate::run::host_rules::{forwarders, host_findings};
+use crate::run::host_rules::{forwarders, host_findings, seen};
 use crate::run::members::{Member, Prepared};
 use crate::run::prepare::{Planned, is_shared};
 use crate::run::targets::host_part;
@@ -122,8 +122,8 @@ fn all_rounds(
     let run = PlannedRun::new(plan(spec, paths, &links_bps));
 
     let alive = prepared
-        .ids(hosts)
-        .map(|(_, id)| id.clone())
+        .hosts(hosts)
+        .map(|(_, id, _)| id.clone())
         .filter(|id| !found.excluded.contains_key(id))
         .collect();
     let known = finished.iter().map(|cell| cell.task.clone()).collect();
@@ -186,9 +186,9 @@ fn end(rounds: Rounds<'_>, absent: &BTreeSet<String>) -> Vec<HostId> {
         .for_each(|reason| progress.line(reason));
 
     let of_plan = prepared
-        .ids(hosts)
-        .filter(|(index, _)| unconfirmed.contains(index));
-    let unconfirmed: Vec<HostId> = of_plan.map(|(_, id)| id.clone()).collect();
+        .hosts(hosts)
+        .filter(|(index, ..)| unconfirmed.contains(index));
+    let unconfirmed: Vec<HostId> = of_plan.map(|(_, id, _)| id.clone()).collect();
     unconfirmed
         .iter()
         .for_each(|id| progress.line(&format!("{id}: did not confirm its end")));
@@ -219,12 +219,7 @@ fn notes(prepared: &Prepared, found: &HostFindings, hosts: &[Host]) -> Vec<Strin
 
 /// `h2: tests use the port of the control connection (FLT-13): route to …; next: …`
 fn finding_line(finding: &Finding) -> String {
-    let seen = finding
-        .evidence
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("; ");
+    let seen = seen(finding);
     let next = finding.advice.as_deref().unwrap_or_default();
     format!(
         "{}: {} ({}): {seen}; next: {next}",
@@ -264,26 +259,26 @@ fn with_hosts(
 }
 
 fn links_bps(prepared: &Prepared, spec: &RunSpec) -> Links {
-    let hosts = prepared.ids(&spec.hosts.inventory.hosts);
-    hosts
-        .filter_map(|(index, id)| Some((id.clone(), prepared.members.get(&index)?.link_bps()?)))
+    prepared
+        .hosts(&spec.hosts.inventory.hosts)
+        .filter_map(|(_, id, member)| Some((id.clone(), member.link_bps()?)))
         .collect()
 }
 
 /// The hosts that can be tested, as their record has them.
 fn host_parts(control: &Control<'_>, prepared: &Prepared, hosts: &[Host]) -> Vec<HostPart> {
-    let part = |(index, member): (&usize, &Member)| {
+    let part = |(index, id, member): (usize, &HostId, &Member)| {
         if member.is_target {
-            return Some(host_part(&hosts.get(*index)?.id, member));
+            return Some(host_part(id, member));
         }
 
-        let hello = control.coordinator.hello(*index)?;
-        let mut host = HostPart::new(hosts.get(*index)?.id.to_string(), hello.host.clone());
+        let hello = control.coordinator.hello(index)?;
+        let mut host = HostPart::new(id.to_string(), hello.host.clone());
         host.host_key = hello.host_key.clone();
         host.facts_key = member.facts.as_ref().map(keys::facts_key);
         host.snapshot = member.facts.clone().map(Box::new);
 
         Some(host)
     };
-    prepared.members.iter().filter_map(part).collect()
+    prepared.hosts(hosts).filter_map(part).collect()
 }

@@ -58,7 +58,6 @@ impl Rounds<'_> {
             host,
             task,
             end,
-            host_window,
             record,
             ..
         } = result;
@@ -80,7 +79,6 @@ impl Rounds<'_> {
             task,
             role,
             end,
-            host_window,
             record,
             is_plausible,
         };

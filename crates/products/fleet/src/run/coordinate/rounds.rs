@@ -20,7 +20,7 @@ use super::cell::{Lengths, PlannedCell, cells};
 use super::history_record::KeptRun;
 use super::reports::Reports;
 use crate::run::control::{Control, Ended};
-use crate::run::members::{Prepared, TestEnd};
+use crate::run::members::{Member, Prepared, TestEnd};
 use linerate_document::progress::Progress;
 use linerate_document::progress::style;
 
@@ -73,18 +73,17 @@ impl RoundRunner for Rounds<'_> {
         };
 
         let mut reports = Reports::default();
-        match self
+        let input = Input::Round(Box::new(plan));
+        let ended = self
             .control
-            .step_each(Input::Round(Box::new(plan)), |of, action| {
-                reports.take(of, action)
-            }) {
-            Ok(()) => {}
-            Err(Ended::Cancelled(unconfirmed)) => {
+            .step_each(input, |of, action| reports.take(of, action));
+        ended.map_err(|ended| match ended {
+            Ended::Cancelled(unconfirmed) => {
                 self.unconfirmed = unconfirmed;
-                return Err(RoundError::Cancelled);
+                RoundError::Cancelled
             }
-            Err(Ended::Failed(text)) => return Err(RoundError::Failed(text)),
-        }
+            Ended::Failed(text) => RoundError::Failed(text),
+        })?;
 
         let planned: Vec<_> = ids
             .iter()
@@ -100,14 +99,14 @@ impl RoundRunner for Rounds<'_> {
     }
 
     fn alive(&self) -> BTreeSet<HostId> {
-        let is_alive = |(index, id): &(usize, &HostId)| {
-            let is_ready = self.is_target(id) || self.control.coordinator.is_planned(*index);
+        let is_alive = |(index, id, member): &(usize, &HostId, &Member)| {
+            let is_ready = member.is_target || self.control.coordinator.is_planned(*index);
             is_ready && !self.excluded.contains_key(*id)
         };
         self.prepared
-            .ids(self.hosts)
+            .hosts(self.hosts)
             .filter(is_alive)
-            .map(|(_, id)| id.clone())
+            .map(|(_, id, _)| id.clone())
             .collect()
     }
 

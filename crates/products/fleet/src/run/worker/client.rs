@@ -8,9 +8,8 @@ use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::workload::Start;
 use linerate_model::{EndCondition, TestSpec, Transport};
 
-use super::emit;
 use super::input::WorkerInput;
-use super::lines::{ClientTask, FromWorker, ToWorker};
+use super::lines::{ClientTask, FromWorker, ToWorker, emit};
 use super::task_events::TaskEvents;
 use linerate_engine::dialect::iperf3::client;
 

@@ -10,8 +10,7 @@ use linerate_model::{
 use linerate_store::{Builder, keys, text};
 use linerate_sys::{clock, process};
 
-use super::emit;
-use super::lines::{FromWorker, PIECE_MAX_BYTES, RECORD_MAX_BYTES};
+use super::lines::{FromWorker, PIECE_MAX_BYTES, RECORD_MAX_BYTES, emit};
 use linerate_history::run::record::Labels;
 
 /// Points of the series of a record: an hour in intervals of one fortieth of it, for as many
@@ -36,11 +35,7 @@ impl TaskEvents {
             task: task.clone(),
             is_client,
             builder: Builder::default().points_max(POINTS_MAX),
-            end: TaskEnd {
-                outcome: Outcome::Done,
-                reason: None,
-                ..TaskEnd::aborted("")
-            },
+            end: TaskEnd::done(),
             clock_offset_ns: clock::realtime_offset_ns(),
         }
     }
