@@ -3,6 +3,6 @@
 pub use linerate_fleet::plan::Topology;
 pub use linerate_fleet::report;
 pub use linerate_fleet::run::{
-    BusOptions, FleetHosts, SITE_DEFAULT, agent, cancel, check, coordinate as run, hosts,
-    inventory, leftovers, worker,
+    agent, cancel, check, coordinate as run, hosts, inventory, leftovers, worker,
 };
+pub use linerate_fleet::spec::{BusOptions, FleetHosts, RunSpec, SITE_DEFAULT, TestOptions};

@@ -31,6 +31,7 @@ pub use classification::{contention, findings};
 pub use effects::{Analysis, analyse};
 pub(crate) use effects::{is_slow, strength};
 pub use explore::explore;
+pub(crate) use explore::{by_treatment, treatment_name};
 pub(crate) use findings::because;
 pub use findings::{NO_FINDING, headline, ranked};
 pub use runner::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner};

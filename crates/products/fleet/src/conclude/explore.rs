@@ -63,16 +63,30 @@ fn explore_suspects<R: RoundRunner>(plan: &FleetPlan, run: &mut Run<'_, R>) {
     }
 }
 
-/// One analysis for each path and variant.
-fn analyses<'a>(plan: &FleetPlan, cells: impl Iterator<Item = &'a Cell>) -> Vec<Analysis> {
-    let mut treatments: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();
-    for cell in cells.filter(|cell| cell.mode == plan.mode) {
-        treatments
-            .entry((&cell.task.path, &cell.task.variant))
-            .or_default()
-            .push(cell);
+/// Cells by path and variant.
+pub(crate) fn by_treatment<'a>(
+    cells: impl Iterator<Item = &'a Cell>,
+) -> BTreeMap<(&'a str, &'a str), Vec<&'a Cell>> {
+    let mut treatments: BTreeMap<_, Vec<&Cell>> = BTreeMap::new();
+    for cell in cells {
+        let treatment = (&*cell.task.path, &*cell.task.variant);
+        treatments.entry(treatment).or_default().push(cell);
     }
 
+    treatments
+}
+
+/// `path phys`, `path phys, cc=bbr`
+pub(crate) fn treatment_name(path: &str, variant: &str) -> String {
+    match variant {
+        "" => format!("path {path}"),
+        variant => format!("path {path}, {variant}"),
+    }
+}
+
+/// One analysis for each path and variant.
+fn analyses<'a>(plan: &FleetPlan, cells: impl Iterator<Item = &'a Cell>) -> Vec<Analysis> {
+    let treatments = by_treatment(cells.filter(|cell| cell.mode == plan.mode));
     let racks = plan.racks();
     treatments
         .into_values()
@@ -105,12 +119,7 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
         }
 
         if analyses.len() > 1 {
-            let varied = if effects.variant.is_empty() {
-                String::new()
-            } else {
-                format!(", {}", effects.variant)
-            };
-            let place = Evidence::statement(format!("path {}{varied}", effects.path));
+            let place = Evidence::statement(treatment_name(&effects.path, &effects.variant));
             findings
                 .iter_mut()
                 .skip(before)

@@ -86,6 +86,11 @@ fn rates(step: &[(&HostId, &Measurement)]) -> Vec<f64> {
     step.iter().map(|(_, of)| of.goodput_bps).collect()
 }
 
+/// Rates of the hosts of a row.
+pub(crate) fn host_rates(row: &LadderRow) -> Vec<f64> {
+    row.hosts_bps.iter().map(|(_, rate)| *rate).collect()
+}
+
 /// Usable measurements of a step with the host that is not the hub.
 fn measured<'a>(step: &Step, cells: &'a Cells) -> Measured<'a> {
     let of_task = |task: &Task| {
@@ -103,7 +108,7 @@ fn measured<'a>(step: &Step, cells: &'a Cells) -> Measured<'a> {
 #[must_use]
 pub fn suspects(rows: &[LadderRow]) -> BTreeSet<(LadderDirection, HostId)> {
     let of_row = |row: &LadderRow| {
-        let rates: Vec<f64> = row.hosts_bps.iter().map(|(_, rate)| *rate).collect();
+        let rates = host_rates(row);
         let slow = interference::suspects(&rates).into_iter();
         let named = slow
             .filter_map(|at| row.hosts_bps.get(at))
@@ -221,7 +226,7 @@ pub fn alone<'a>(steps: &[Step], cells: &'a Cells) -> Vec<Vec<&'a Cell>> {
 }
 
 fn unfair(hub: &HostId, alone: &LadderRow, all: &LadderRow) -> Option<Finding> {
-    let rates: Vec<f64> = alone.hosts_bps.iter().map(|(_, rate)| *rate).collect();
+    let rates = host_rates(alone);
     let middle = median(&rates)?;
     let index = all.jain.filter(|index| *index < JAIN_UNFAIR)?;
 
@@ -257,7 +262,7 @@ fn unfair(hub: &HostId, alone: &LadderRow, all: &LadderRow) -> Option<Finding> {
 /// Estimate of the queues from the sums of a full step.
 #[must_use]
 pub fn queues(all: &LadderRow, alone: &LadderRow) -> Option<QueueEstimate> {
-    let rates: Vec<f64> = alone.hosts_bps.iter().map(|(_, rate)| *rate).collect();
+    let rates = host_rates(alone);
     hash_collision::estimate(
         &all.sums_bps,
         median(&rates)?,

@@ -2,7 +2,7 @@
 //!
 //! The owner feeds lines of the agents, lost connections, its decisions and the time, and carries
 //! out the actions in the order in which they are polled. It decides what is planned and tested.
-//! Hosts are numbers: places in the list that [`Coordinator::new`] receives.
+//! Hosts are numbers: places in a list of the owner.
 //!
 //! Each step waits for all hosts until its deadline. A host that misses it delays the others by no
 //! more than that: it is dropped, or its tasks come back as [`Action::NotRun`]. Hosts receive their
@@ -30,11 +30,11 @@ use std::collections::{HashMap, VecDeque};
 use linerate_model::record::RunId;
 use thiserror::Error;
 
+use crate::TaskId;
 use crate::protocol::clock::{Estimate, LEAD_MIN_NS};
 use crate::protocol::message::{
     CoordinatorMessage, Done, Envelope, Fail, Hello, Plan, Preflight, Preflighted, Sample, encode,
 };
-use crate::{HostId, TaskId};
 use barrier::Barrier;
 pub use barrier::Step;
 use host::{Host, HostState};
@@ -206,17 +206,16 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// A coordinator that waits for the HELLO of every host.
+    /// A coordinator that waits for the HELLO of this number of hosts.
     #[must_use]
-    pub fn new(now_ns: u64, settings: Settings, hosts: Vec<HostId>) -> Self {
-        let count = hosts.len();
+    pub fn new(now_ns: u64, settings: Settings, hosts: usize) -> Self {
         let deadline_ns = now_ns.saturating_add(settings.hello_timeout_ns);
 
         let mut coordinator = Self {
             settings,
-            hosts: hosts.into_iter().map(|id| Host::new(now_ns, id)).collect(),
+            hosts: (0..hosts).map(|_| Host::new(now_ns)).collect(),
             seq: 0,
-            barrier: Some(Barrier::new(Step::Hello, 0..count, deadline_ns)),
+            barrier: Some(Barrier::new(Step::Hello, 0..hosts, deadline_ns)),
             round: None,
             next_round: None,
             clocks_due: VecDeque::new(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use crate::inventory::{Host, Reach};
+use crate::spec::inventory::{Host, Reach};
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
 use linerate_document::number::counted;

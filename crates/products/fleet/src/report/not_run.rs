@@ -34,7 +34,7 @@ const fn word(reason: NotRunReason) -> &'static str {
         NotRunReason::Refused => "a host refused it",
         NotRunReason::Failed => "failed",
         NotRunReason::Cancelled => "cancelled",
-        NotRunReason::Budget => "the time of the run was over",
+        NotRunReason::Budget => "the time of the run had passed",
         _ => "no result",
     }
 }

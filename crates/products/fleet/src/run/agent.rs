@@ -22,7 +22,8 @@ use crate::run::carrier::{Carrier, HostEvent, wait};
 use linerate_sys::poll::{Epoll, Interest, Ready};
 use linerate_sys::{OsError, clock, errno, process};
 
-use super::bus::{self, BusOptions};
+use super::bus;
+use crate::spec::BusOptions;
 pub(super) use hello::sha256_of_program;
 use host_window::HostWindow;
 use linerate_model::outcome::{Error, Outcome};

@@ -7,9 +7,8 @@ use crate::run::carrier::{Carrier, wait};
 use linerate_model::record::RunId;
 use linerate_sys::signal::Signals;
 
-pub use crate::run::carrier::bus::BusOptions;
-
-use super::connect::{FleetHosts, Lease, SITE_DEFAULT};
+use super::control::Lease;
+use crate::spec::{BusOptions, FleetHosts, SITE_DEFAULT};
 use linerate_model::outcome::{Error, Outcome};
 
 /// Takes charge of the hosts of a site. Where a plan is given, a coordinator that is in charge is

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::protocol::coordinator::{Action, Coordinator, Input};
 use crate::run::carrier::{Carrier, HostEvent, wait};
+use linerate_model::record::RunId;
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::signal::Signals;
 
@@ -21,6 +22,17 @@ pub(super) struct Control<'a> {
     /// Hosts that had no plan when the run was ended: they confirm nothing.
     without_plan: Vec<usize>,
     /// Lines of results of an earlier coordinator of the run, with their hosts.
+    pub(super) history: Vec<(usize, Vec<u8>)>,
+}
+
+/// A coordinator in charge of its hosts.
+pub(super) struct Lease {
+    pub(super) carrier: Box<dyn Carrier>,
+    /// The epoch of its commands; 1 where no other coordinator can be in charge.
+    pub(super) epoch: u64,
+    /// The new run, or the one that is continued.
+    pub(super) run: RunId,
+    /// Lines of results that the run has so far, with their hosts.
     pub(super) history: Vec<(usize, Vec<u8>)>,
 }
 

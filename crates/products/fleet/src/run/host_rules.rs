@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use crate::conclude::hosts::{Attachment, HostFacts, HostFindings, PathRoute, findings};
 use crate::conclude::shared_slot::{Forwarder, Port};
-use crate::inventory::{Host, Inventory};
 use crate::protocol::message::{Hello, ProbeReport};
+use crate::spec::inventory::{Host, Inventory};
 use linerate_model::finding::Finding;
 use linerate_model::fleet::HostId;
 use linerate_sys::clock::monotonic_ns;
@@ -14,7 +14,6 @@ use linerate_sys::clock::monotonic_ns;
 use super::connect::CLOCK_BUDGET_NS;
 use super::control::Control;
 use super::members::{Member, Prepared};
-use super::prepare::is_shared;
 
 /// Findings about the hosts that can be tested.
 pub(super) fn host_findings(
@@ -38,7 +37,7 @@ pub(super) fn host_findings(
         })
     };
     let hosts: Vec<HostFacts> = prepared.hosts(&inventory.hosts).filter_map(facts).collect();
-    findings(&hosts, !is_shared(inventory), CLOCK_BUDGET_NS)
+    findings(&hosts, !inventory.is_control_shared(), CLOCK_BUDGET_NS)
 }
 
 /// Hosts whose bridge leads to others, one entry for each path.

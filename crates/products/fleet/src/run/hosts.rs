@@ -4,7 +4,7 @@ use crate::report::hosts_text;
 use linerate_document::Style;
 use linerate_model::printable::printable_json;
 
-use super::connect::FleetHosts;
+use crate::spec::FleetHosts;
 
 /// A row for each host.
 #[must_use]

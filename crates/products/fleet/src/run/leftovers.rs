@@ -17,7 +17,9 @@ use linerate_sys::clock::monotonic_ns;
 use linerate_sys::signal::Signals;
 
 use super::cancel::opened;
-use super::connect::{FleetHosts, HELLO_TIMEOUT_NS, carrier};
+use super::connect::carrier;
+use super::prepare::HELLO_TIMEOUT_NS;
+use crate::spec::FleetHosts;
 use linerate_model::outcome::{Error, Outcome};
 
 /// Lists the workers of this user on this host, and ends them on request: those without an agent,

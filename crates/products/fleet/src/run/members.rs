@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use crate::inventory::Host;
 use crate::protocol::message::{Preflighted, ProbeOutcome, ProbeReport};
+use crate::spec::inventory::Host;
 use linerate_model::fleet::HostId;
 use linerate_model::snapshot::{Snapshot, Value};
 

@@ -35,7 +35,7 @@ pub(super) struct AgentArgs {
 
 impl AgentArgs {
     pub(super) fn run(self) -> Result<Outcome, Error> {
-        let Some(bus) = self.bus.resolve()? else {
+        let Some(bus) = self.bus.resolve() else {
             return agent::run_stdio().map(done);
         };
         let ended = match self.simulate {

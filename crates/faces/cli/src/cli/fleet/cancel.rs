@@ -9,7 +9,7 @@ use super::output::print_text;
 /// Which run is ended.
 #[derive(Debug, Args)]
 pub(super) struct CancelArgs {
-    /// The run: its id or the end of it [default: the only one that goes on]
+    /// The run: its id or the end of it [default: the only active one]
     #[arg(value_name = "RUN")]
     run: Option<String>,
     /// History that the run is in [default: $LINERATE_STORE, or history.db in the state directory]

@@ -30,7 +30,7 @@ pub(super) struct ResumeArgs {
 impl ResumeArgs {
     pub(super) fn run(self) -> Result<Outcome, Error> {
         let record = self.record.resolve(true).map_err(Error::usage)?;
-        let bus = self.bus.resolve()?;
+        let bus = self.bus.resolve();
 
         let Self {
             run,

@@ -23,7 +23,6 @@ use linerate_model::outcome::Error;
 
 pub use agents::BusAgents;
 pub use coordinator::{BusCarrier, BusSetup, LeaseState, LeaseTerm};
-pub use options::BusOptions;
 
 /// The broker refused a stream or bucket. Without JetStream it has none.
 fn refused(name: &str, reason: &dyn Display) -> Error {

@@ -7,9 +7,9 @@ use crate::conclude::hosts::HostFindings;
 use crate::conclude::ranked;
 use crate::conclude::shared_slot::{self, Forwarder};
 use crate::conclude::{FleetOutcome, explore};
-use crate::inventory::Host;
 use crate::plan::PlannedRun;
 use crate::report::{RunFacts, report};
+use crate::spec::inventory::Host;
 use linerate_model::finding::Finding;
 use linerate_model::fleet::{Cell, CellOutcome, FleetReport, HostId, NotRun, NotRunReason};
 use linerate_model::printable::printable;
@@ -18,15 +18,16 @@ use linerate_store::keys;
 use linerate_sys::signal::Signals;
 
 use super::history_record::KeptRun;
+use super::history_record::RunResult;
 use super::plan::{Links, announced, plan};
 use super::rounds::Rounds;
-use super::{RunResult, RunSpec};
 use crate::run::connect::connect;
 use crate::run::control::Control;
 use crate::run::host_rules::{forwarders, host_findings, seen};
 use crate::run::members::{Member, Prepared};
-use crate::run::prepare::{Planned, is_shared};
+use crate::run::prepare::Planned;
 use crate::run::targets::host_part;
+use crate::spec::RunSpec;
 use linerate_document::progress::Progress;
 use linerate_model::outcome::{Error, Outcome};
 
@@ -154,7 +155,7 @@ fn all_rounds(
     finished.extend(rounds.take_over(&run));
     let outcome = explore(&run, finished, &mut rounds);
     let unconfirmed = end(rounds, &absent);
-    let is_control_shared = is_shared(&spec.hosts.inventory);
+    let is_control_shared = spec.hosts.inventory.is_control_shared();
     let facts = RunFacts {
         run_id: Some(run_id),
         elapsed: started.elapsed(),

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::inventory::{Host, Reach};
 use crate::plan::{Estimate, FleetPlan, PlanHost, PlannedRun};
 use crate::report::{Announced, announcement};
-use linerate_model::fleet::{FleetMode, HostId, Task};
+use crate::spec::inventory::{Host, Reach};
+use linerate_model::fleet::{FleetMode, HostId, PlanHash, Task};
 use linerate_model::numbers::bytes;
 
-use super::RunSpec;
+use crate::spec::RunSpec;
 use linerate_document::progress::style;
 use linerate_model::outcome::Error;
 
@@ -54,6 +54,11 @@ pub(super) fn plan(spec: &RunSpec, paths: &[String], links_bps: &Links) -> Fleet
     }
 }
 
+/// Hash of the plan as far as it does not depend on what the hosts report.
+pub(super) fn identity(spec: &RunSpec, paths: &[String]) -> PlanHash {
+    plan(spec, paths, &Links::new()).hash()
+}
+
 /// Pairs that each uplink carries: as the inventory has it, else its rate over that of the slowest
 /// link of the rack.
 fn crossing(spec: &RunSpec, links_bps: &Links) -> BTreeMap<String, u32> {
@@ -69,7 +74,7 @@ fn crossing(spec: &RunSpec, links_bps: &Links) -> BTreeMap<String, u32> {
             .reduce(f64::min)?;
         Some((uplink_bps as f64 / slowest_bps).max(1.0) as u32)
     };
-    let of_entry = |(name, rack): (&String, &crate::inventory::Rack)| {
+    let of_entry = |(name, rack): (&String, &crate::spec::inventory::Rack)| {
         let pairs = rack.crossing.or_else(|| of_rack(name, rack.uplink_bps?))?;
         Some((name.clone(), pairs))
     };

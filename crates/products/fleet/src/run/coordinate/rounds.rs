@@ -4,23 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::conclude::{FleetProgress, RoundError, RoundRunner};
-use crate::inventory::Host;
 use crate::plan::task_id;
 use crate::protocol::coordinator::{End, Input, RoundPlan, RoundTask};
 use crate::protocol::message::{ArmTask, Role};
 use crate::report::progress_line;
+use crate::spec::inventory::Host;
 use linerate_doctor::separating;
 use linerate_model::fleet::{Cell, FleetMode, HostId, PlanHash, Round, Task};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::{Direction, Transport};
 use linerate_sys::clock::monotonic_ns;
 
-use super::TestOptions;
 use super::cell::{Lengths, PlannedCell, cells};
 use super::history_record::KeptRun;
 use super::reports::Reports;
 use crate::run::control::{Control, Ended};
 use crate::run::members::{Member, Prepared, TestEnd};
+use crate::spec::TestOptions;
 use linerate_document::progress::Progress;
 use linerate_document::progress::style;
 

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate::Error;
-use linerate::fleet::Topology;
-use linerate::fleet::run::{RunSpec, TestOptions};
+use linerate::fleet::{RunSpec, TestOptions, Topology};
 use linerate::record::RecordOptions;
 use linerate_model::fleet::{FleetMode, PairDirection};
 use linerate_sweep::spec::grammar;
@@ -109,17 +108,25 @@ impl CommonArgs {
             hosts.share_path();
         }
 
-        let mut test = TestOptions::new(seconds(self.time.unwrap_or(time_s)));
-        test.omit = seconds(self.omit);
-        test.streams = self.streams;
-        test.rate_bps = self.max_rate;
-
-        let mut spec = RunSpec::new(hosts, topology, test);
-        spec.repetitions = self.repeat.unwrap_or(repetitions);
-        spec.seed = self.seed;
-        spec.budget = self.budget;
-        spec.bytes_max = self.max_bytes;
-
+        let spec = RunSpec {
+            hosts,
+            topology,
+            mode: FleetMode::Rounds,
+            direction: PairDirection::Both,
+            variants: Vec::new(),
+            sample_rounds: None,
+            repetitions: self.repeat.unwrap_or(repetitions),
+            seed: self.seed,
+            test: TestOptions {
+                time: seconds(self.time.unwrap_or(time_s)),
+                omit: seconds(self.omit),
+                streams: self.streams,
+                rate_bps: self.max_rate,
+                stagger: Duration::ZERO,
+            },
+            budget: self.budget,
+            bytes_max: self.max_bytes,
+        };
         let record = self.record.resolve(true).map_err(Error::usage)?;
         Ok(Resolved {
             spec,

@@ -17,11 +17,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::BusOptions;
 use super::connection::{Connection, REPLY_TIMEOUT};
 use super::events::{EventQueue, Events, events, line, run};
 use super::names::{Names, inbox, tokens};
 use crate::run::carrier::{Carrier, HostEvent};
+use crate::spec::BusOptions;
 
 /// Events of an agent that wait for its owner.
 const EVENTS_PER_AGENT: usize = 64;

@@ -8,7 +8,7 @@ use async_nats::{Client, Event};
 use linerate_model::outcome::Error;
 use tokio::sync::watch;
 
-use super::BusOptions;
+use crate::spec::BusOptions;
 
 /// Time until a connection is reopened, in ms. A broker that returns is not reached by all at once.
 const RECONNECT_MS: std::ops::RangeInclusive<u64> = 200..=4_000;

@@ -18,9 +18,10 @@ use super::events::{EventQueue, events, run};
 use super::hosts::Hosts;
 use super::lease::{self, Lease};
 use super::names::{ANY, Names, tokens};
+use super::refused;
 use super::results::Results;
-use super::{BusOptions, refused};
 use crate::run::carrier::{Carrier, HostEvent};
+use crate::spec::BusOptions;
 
 /// Time for which the broker keeps results.
 const RESULTS_MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);

@@ -2,40 +2,18 @@
 
 use std::fmt::Display;
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use async_nats::{ConnectOptions, ServerAddr};
 use linerate_sys::file_system;
+
+use crate::spec::BusOptions;
 
 use linerate_model::outcome::{Error, Outcome};
 
 /// Longest file of credentials that is read.
 const CREDENTIALS_MAX_BYTES: u64 = 64 << 10;
 
-/// A broker and the credentials for it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BusOptions {
-    /// `nats://HOST:PORT` or `tls://HOST:PORT`.
-    pub url: String,
-    /// Certificates of the authorities that are trusted, instead of the system's (PEM).
-    pub authority: Option<PathBuf>,
-    /// Certificate of this client and its key (PEM).
-    pub certificate: Option<(PathBuf, PathBuf)>,
-    /// A file of nsc(1) with a token and a key, `.creds`.
-    pub credentials: Option<PathBuf>,
-}
-
 impl BusOptions {
-    /// The broker at `url`, with what the system trusts and without credentials.
-    #[must_use]
-    pub fn new(url: impl Into<String>) -> Self {
-        Self {
-            url: url.into(),
-            ..Self::default()
-        }
-    }
-
     /// Host and port, without a password.
     pub(super) fn broker(&self) -> String {
         self.address().map_or_else(
@@ -50,8 +28,7 @@ impl BusOptions {
     }
 
     /// Address of the broker, where it is one and no name.
-    #[must_use]
-    pub fn ip(&self) -> Option<IpAddr> {
+    pub(in crate::run) fn ip(&self) -> Option<IpAddr> {
         let address = self.address().ok()?;
         match address.host() {
             "localhost" => Some(IpAddr::from([127, 0, 0, 1])),
@@ -113,6 +90,8 @@ impl BusOptions {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn options(
