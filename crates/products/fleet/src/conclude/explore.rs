@@ -159,7 +159,11 @@ fn explore_ladder<R: RoundRunner>(
             else {
                 continue;
             };
-            poisonings.push(HostPoisoning::new(direction, suspect.clone(), rates));
+            poisonings.push(HostPoisoning {
+                direction,
+                suspect: suspect.clone(),
+                rates,
+            });
             findings.extend(finding);
         }
     }

@@ -45,7 +45,6 @@ pub trait RoundRunner {
 
 /// Why no more rounds can be run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum RoundError {
     /// The user cancelled the run.
     #[error("cancelled")]
@@ -89,7 +88,6 @@ pub struct FleetOutcome {
 
 /// Why a run ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum FleetEnd {
     /// Its time had passed.
     Budget,

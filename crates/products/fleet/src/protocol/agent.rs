@@ -185,7 +185,6 @@ pub enum Action {
 
 /// Why something ends before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum StopReason {
     /// The coordinator cancelled it.
     Cancel,
@@ -218,7 +217,6 @@ impl StopReason {
 
 /// Why an agent leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum LeaveReason {
     /// No PLAN arrived in time.
     NoPlan,

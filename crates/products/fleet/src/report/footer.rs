@@ -63,7 +63,6 @@ pub(super) fn topology(topology: &FleetTopology) -> String {
         FleetTopology::Incast(hub) => format!("incast into {hub}"),
         FleetTopology::Fanout(hub) => format!("fanout from {hub}"),
         FleetTopology::IncastAndFanout(hub) => format!("incast into {hub} and fanout from it"),
-        _ => "another topology".to_owned(),
     }
 }
 

@@ -11,7 +11,6 @@ use linerate_document::table::Table;
 
 /// A worker of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Leftover {
     /// Its process id.
     pub pid: u32,

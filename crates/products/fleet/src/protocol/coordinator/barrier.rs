@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 /// A step of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Step {
     /// HELLO of all hosts.
     Hello,

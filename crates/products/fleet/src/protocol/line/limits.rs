@@ -16,7 +16,6 @@ pub const ELEMENTS_MAX: usize = 4096;
 
 /// A bound of a text that is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum Excess {
     /// The whole text.
     #[error("a line of more than {LINE_MAX_BYTES} bytes")]
