@@ -26,9 +26,8 @@ mod explore_tests;
 #[cfg(test)]
 mod golden_tests;
 
-pub use blocks::SlowUplink;
 pub use classification::{contention, findings};
-pub use effects::{Analysis, analyse};
+pub use effects::analyse;
 pub(crate) use effects::{is_slow, strength};
 pub use explore::explore;
 pub(crate) use explore::{by_treatment, treatment_name};

@@ -11,10 +11,9 @@ mod tournament;
 mod units;
 mod variants;
 
-pub use fleet_plan::{FleetPlan, PlanHost, Topology, task_id};
+pub use fleet_plan::{FleetPlan, PlanHost, task_id};
 pub use planned_run::{Estimate, PlannedRun};
 pub use rounds::rounds;
-pub use units::Caps;
 
 #[cfg(test)]
 mod tests;

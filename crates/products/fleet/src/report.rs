@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use crate::conclude::trials::with_trials;
 use crate::conclude::{FleetEnd, FleetOutcome};
-use crate::plan::PlannedRun;
+use crate::plan::{PlanHost, PlannedRun};
 use linerate_document::record::ProductReport;
 use linerate_model::fleet::{
     FleetHeader, FleetHost, FleetReport, FleetRun, HostId, NotRun, NotRunReason,
@@ -57,32 +57,34 @@ pub struct RunFacts {
 #[must_use]
 pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> FleetReport {
     let plan = &run.plan;
-    let host = |host: &crate::plan::PlanHost| {
-        let mut shown = FleetHost::new(host.id.clone());
-        shown.rack = host.rack.clone();
-        shown.link_bps = facts.links_bps.get(&host.id).copied();
-        shown.is_target_only = host.is_target_only;
-        shown
+    let host = |host: &PlanHost| FleetHost {
+        id: host.id.clone(),
+        rack: host.rack.clone(),
+        link_bps: facts.links_bps.get(&host.id).copied(),
+        is_target_only: host.is_target_only,
     };
-    let hosts = plan.hosts.iter().map(host).collect();
-    let mut header = FleetHeader::new(run.hash, hosts, (&plan.topology).into());
-    header.run_id = facts.run_id;
-    header.mode = plan.mode;
-    header.direction = plan.direction;
-    header.is_control_shared = facts.is_control_shared;
-    header.rounds = outcome.rounds;
-    header.elapsed_ns = u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX);
-    header.seed = plan.seed;
-    header.ended = outcome.ended.map(ended);
+    let header = FleetHeader {
+        hosts: plan.hosts.iter().map(host).collect(),
+        run_id: facts.run_id,
+        plan: run.hash,
+        topology: (&plan.topology).into(),
+        mode: plan.mode,
+        direction: plan.direction,
+        is_control_shared: facts.is_control_shared,
+        rounds: outcome.rounds,
+        elapsed_ns: u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX),
+        seed: plan.seed,
+        ended: outcome.ended.map(ended),
+    };
 
-    let mut report = FleetReport::new(header);
-    report.cells = outcome.cells;
-    report.effects = outcome.effects;
-    report.ladder = outcome.ladder;
-    report.poisonings = outcome.poisonings;
-    report.findings = outcome.findings;
-
-    report
+    FleetReport {
+        cells: outcome.cells,
+        effects: outcome.effects,
+        ladder: outcome.ladder,
+        poisonings: outcome.poisonings,
+        findings: outcome.findings,
+        ..FleetReport::new(header)
+    }
 }
 
 fn ended(end: FleetEnd) -> NotRun {
@@ -91,10 +93,7 @@ fn ended(end: FleetEnd) -> NotRun {
         FleetEnd::Cancelled => (NotRunReason::Cancelled, None),
         FleetEnd::Failed(reason) => (NotRunReason::Failed, Some(reason)),
     };
-    let mut not_run = NotRun::new(reason);
-    not_run.detail = detail;
-
-    not_run
+    NotRun { reason, detail }
 }
 
 /// The report as text. `verbose` adds every finding in full, all effects and references.

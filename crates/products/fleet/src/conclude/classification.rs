@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Confidence, Finding};
-use linerate_model::fleet::{Cell, EndEffect, HostEffect, HostId, PairEffect, PairSuspect};
+use linerate_model::fleet::{Cell, EndEffect, HostEffect, HostId, PairEffect, PairSuspect, Task};
 use linerate_model::numbers::change;
 
 use super::blocks::SlowUplink;
@@ -218,10 +218,9 @@ const CPU_BUSY: f64 = 0.85;
 /// busy hosts.
 #[must_use]
 pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
-    let key = |cell: &Cell| {
-        let mut task = cell.task.clone();
-        task.repetition = 0;
-        task
+    let key = |cell: &Cell| Task {
+        repetition: 0,
+        ..cell.task.clone()
     };
     let mut compared: BTreeMap<_, Vec<&Cell>> = BTreeMap::new();
     for cell in together {

@@ -15,7 +15,8 @@ use proptest::prelude::*;
 
 use super::{FleetEnd, FleetOutcome, explore};
 use crate::fixtures::{FakeNetwork, GIGABIT, cell, host, mesh, racked};
-use crate::plan::{FleetPlan, PlannedRun, Topology};
+use crate::plan::{FleetPlan, PlannedRun};
+use crate::spec::Topology;
 
 /// A run on a network that `change` makes worse.
 fn run(plan: &FleetPlan, seed: u64, change: impl FnOnce(&mut FakeNetwork)) -> FleetOutcome {

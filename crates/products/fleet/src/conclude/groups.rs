@@ -29,15 +29,10 @@ pub struct Groups {
 const SCALES_MIN: f64 = 4.0;
 const MEMBERS_MIN: usize = 2;
 
-/// Splits hosts at the widest gap between their rates, in any unit. `None` where the gap is below 5
-/// % or below four times the scale inside a group, and where a group has fewer than two hosts.
-#[must_use]
-pub fn split(rates: &[(HostId, f64)]) -> Option<Groups> {
-    split_beyond(rates, 0.0)
-}
-
-/// As [`split`], where each rate has a standard error in the logarithm.
-fn split_beyond(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
+/// Splits hosts at the widest gap between their rates, in any unit, each with a standard error in
+/// the logarithm. `None` where the gap is below 5 % or below four times the scale inside a group or
+/// the error, and where a group has fewer than two hosts.
+pub(super) fn split(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
     // In the logarithm a gap is a ratio, the same for links of any rate.
     let mut sorted: Vec<(&HostId, f64)> =
         rates.iter().map(|(host, rate)| (host, rate.ln())).collect();
@@ -152,7 +147,7 @@ fn groups_of(cells: &[&Cell], hub: Option<&HostId>) -> Option<Groups> {
         .filter(|rates| rates.len() >= CELLS_MIN)
         .filter_map(|rates| median_error(rates));
     let error = median(&errors.collect::<Vec<_>>()).unwrap_or(0.0);
-    split_beyond(&middles, error)
+    split(&middles, error)
 }
 
 /// Logarithms of the rates of each host that count for it.

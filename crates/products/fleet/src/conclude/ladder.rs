@@ -65,21 +65,25 @@ fn row((direction, path, variant): Ladder<'_>, level: usize, steps: &[Measured<'
         .map(|rtt| rtt as f64)
         .collect();
     let sums = || steps.iter().map(|step| rates(step).iter().sum());
-    let mut row = LadderRow::new(direction, path, level, hosts_bps);
-    row.variant = variant.to_owned();
-    row.sums_bps = if level > 1 {
-        sums().collect()
-    } else {
-        Vec::new()
-    };
-    // The index of a single flow is always 1.
-    row.jain = median(&fairness).filter(|_| level > 1);
-    row.retransmits = all()
-        .filter_map(|(_, of)| of.retransmits)
-        .reduce(u64::saturating_add);
-    row.rtt_us = median(&rtt).map(|rtt| rtt.round() as u64);
-
-    row
+    let is_alone = level < 2;
+    LadderRow {
+        direction,
+        path: path.to_owned(),
+        variant: variant.to_owned(),
+        level,
+        sums_bps: if is_alone {
+            Vec::new()
+        } else {
+            sums().collect()
+        },
+        hosts_bps,
+        // The index of a single flow is always 1.
+        jain: median(&fairness).filter(|_| !is_alone),
+        retransmits: all()
+            .filter_map(|(_, of)| of.retransmits)
+            .reduce(u64::saturating_add),
+        rtt_us: median(&rtt).map(|rtt| rtt.round() as u64),
+    }
 }
 
 fn rates(step: &[(&HostId, &Measurement)]) -> Vec<f64> {

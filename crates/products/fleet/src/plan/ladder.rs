@@ -184,10 +184,13 @@ fn step(
             LadderDirection::Incast => (host.clone(), hub.clone()),
             LadderDirection::Fanout => (hub.clone(), host.clone()),
         };
-        let mut task = Task::new(source, sink, Arc::clone(&shared_path));
-        task.variant = Arc::clone(&full);
-        task.repetition = repetition;
-        task
+        Task {
+            source,
+            sink,
+            path: Arc::clone(&shared_path),
+            variant: Arc::clone(&full),
+            repetition,
+        }
     };
     let tasks = hosts.iter().map(task).collect();
     Step {

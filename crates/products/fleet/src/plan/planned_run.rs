@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use linerate_model::fleet::{HostId, PlanHash, Task};
 
-use super::fleet_plan::{FleetPlan, PlanHost, Topology};
+use super::fleet_plan::{FleetPlan, PlanHost};
 use super::ladder::{self, Step};
 use super::rounds::rounds;
 use super::sample;
+use crate::spec::Topology;
 
 /// A plan with what follows from it before the first result, computed once.
 #[derive(Debug, Clone, PartialEq, Eq)]

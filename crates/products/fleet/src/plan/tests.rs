@@ -7,9 +7,10 @@ use proptest::prelude::*;
 
 use super::racks::resources;
 use super::tournament::Draw;
-use super::units::units;
-use super::{Caps, FleetPlan, PlannedRun, Topology, ladder, rounds, sample, task_id};
+use super::units::{Caps, units};
+use super::{FleetPlan, PlannedRun, ladder, rounds, sample, task_id};
 use crate::fixtures::{host, hosts, mesh, racked};
+use crate::spec::Topology;
 
 fn all(plan: &FleetPlan) -> BTreeSet<HostId> {
     plan.hosts.iter().map(|host| host.id.clone()).collect()

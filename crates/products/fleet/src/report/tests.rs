@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::*;
 use crate::conclude::trials;
 use crate::fixtures::host;
-use crate::plan::Topology;
+use crate::spec::Topology;
 use fixtures::{incast, mesh, racked};
 use linerate_document::Glyphs;
 use linerate_document::expected::assert_expected_in;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hosts::FleetHosts;
 use super::inventory::Reach;
-use crate::plan::Topology;
+use super::topology::Topology;
 use crate::protocol::message::Caps;
 
 /// Specification of a run. A record has it as the inputs of the plan.

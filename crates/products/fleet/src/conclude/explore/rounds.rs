@@ -270,8 +270,10 @@ fn complete(round: &Round, cells: Vec<Cell>) -> Vec<Cell> {
         .collect();
     let of_task = |task: &Task| {
         let lacking = || {
-            let mut not_run = NotRun::new(NotRunReason::Failed);
-            not_run.detail = Some("no result".to_owned());
+            let not_run = NotRun {
+                reason: NotRunReason::Failed,
+                detail: Some("no result".to_owned()),
+            };
             Cell::new(task.clone(), round.mode, CellOutcome::NotRun(not_run))
         };
         let mut cell = by_task.remove(task).unwrap_or_else(lacking);

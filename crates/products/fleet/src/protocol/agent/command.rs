@@ -5,7 +5,7 @@ use linerate_model::record::RunId;
 use super::dedup::SequenceCheck;
 use super::{Action, Agent, Pending, Service, Stop, StopReason};
 use crate::protocol::lease::Lease;
-use crate::protocol::line::TooLong;
+use crate::protocol::line::Excess;
 use crate::protocol::message::{
     AgentMessage, AgentState, Cancel, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail,
     FailCode, Plan, Preflight, decode,
@@ -27,7 +27,7 @@ impl Agent {
     /// Takes a line that exceeds the bound of its length.
     pub fn handle_too_long(&mut self) {
         if !self.is_closed {
-            self.handle_fault(Fail::new(FailCode::Limit, None, TooLong.to_string()));
+            self.handle_fault(Fail::new(FailCode::Limit, None, Excess::Line.to_string()));
         }
     }
 

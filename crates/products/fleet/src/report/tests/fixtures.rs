@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::conclude::{FleetProgress, RoundError, RoundRunner, explore};
-use crate::plan::{FleetPlan, PlanHost, PlannedRun, Topology};
+use crate::plan::{FleetPlan, PlanHost, PlannedRun};
+use crate::spec::Topology;
 use linerate_model::fleet::{
     Cell, CellOutcome, FleetReport, HostId, Measurement, Round, StartTimes, Task,
 };

@@ -251,9 +251,10 @@ fn with_hosts(
             continue;
         };
 
-        let mut refused = NotRun::new(NotRunReason::Refused);
-        refused.detail = Some(format!("{host} is excluded ({id})"));
-        cell.outcome = CellOutcome::NotRun(refused);
+        cell.outcome = CellOutcome::NotRun(NotRun {
+            reason: NotRunReason::Refused,
+            detail: Some(format!("{host} is excluded ({id})")),
+        });
     }
 
     outcome
@@ -274,12 +275,12 @@ fn host_parts(control: &Control<'_>, prepared: &Prepared, hosts: &[Host]) -> Vec
         }
 
         let hello = control.coordinator.hello(index)?;
-        let mut host = HostPart::new(id.to_string(), hello.host.clone());
-        host.host_key = hello.host_key.clone();
-        host.facts_key = member.facts.as_ref().map(keys::facts_key);
-        host.snapshot = member.facts.clone().map(Box::new);
-
-        Some(host)
+        Some(HostPart {
+            host_key: hello.host_key.clone(),
+            facts_key: member.facts.as_ref().map(keys::facts_key),
+            snapshot: member.facts.clone().map(Box::new),
+            ..HostPart::new(id.to_string(), hello.host.clone())
+        })
     };
     prepared.hosts(hosts).filter_map(part).collect()
 }
