@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 
+use linerate_fleet::TaskId;
 use linerate_fleet::protocol::agent::{
     Action as AgentAction, Agent, Finish, Input as AgentInput, Service,
 };
@@ -10,13 +11,12 @@ use linerate_fleet::protocol::coordinator::{
     Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings,
     kept_results,
 };
-use linerate_fleet::protocol::line::{LineReader, OpeningReader};
+use linerate_fleet::protocol::line::{LINE_MAX_BYTES, LineReader, OpeningReader};
 use linerate_fleet::protocol::message::{
     AgentMessage, ArmTask, CoordinatorMessage, Done, FAIL_TEXT_MAX_BYTES, FactsDepth, Hello,
-    JsonText, LINE_MAX_BYTES, Message, Plan, Preflight, Preflighted, Sample, TaskEnd, Versions,
-    decode, encode,
+    JsonText, Message, Plan, Preflight, Preflighted, Sample, TaskEnd, Versions, decode, encode,
 };
-use linerate_fleet::{TaskId, inventory};
+use linerate_fleet::spec::inventory;
 
 const MS_NS: u64 = 1_000_000;
 const RUN: &str = "0199aaaa-0000-7000-8000-000000000001";
@@ -191,12 +191,8 @@ fn settle<M>(
 
 /// Any events settle each task at most once, and end the run once.
 pub fn coordinator(script: &[u8]) {
-    let names = ["a", "b", "c"]
-        .iter()
-        .map(|name| name.parse().expect("a host"))
-        .collect();
     let mut watch = Watch {
-        coordinator: Coordinator::new(0, settings(), names),
+        coordinator: Coordinator::new(0, settings(), 3),
         ..Watch::new()
     };
     let mut now_ns = 1;
@@ -266,7 +262,7 @@ struct Watch {
 
 impl Watch {
     fn new() -> Self {
-        let coordinator = Coordinator::new(0, settings(), Vec::new());
+        let coordinator = Coordinator::new(0, settings(), 0);
         Self {
             coordinator,
             settled: Vec::new(),
@@ -351,11 +347,7 @@ fn kept_line(kind: u8, argument: u8) -> String {
 
 /// Lines of a host that are no message drop that host alone, whatever the step is.
 pub fn garbage_at_the_coordinator(lines: &[Vec<u8>], steps: usize) {
-    let names = ["a", "b", "c"]
-        .iter()
-        .map(|name| name.parse().expect("a host"))
-        .collect();
-    let mut coordinator = Coordinator::new(0, settings(), names);
+    let mut coordinator = Coordinator::new(0, settings(), 3);
     let mut actions = Vec::new();
 
     for step in 0..steps {

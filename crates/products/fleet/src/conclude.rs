@@ -16,7 +16,9 @@ pub mod ladder;
 mod matrix;
 pub mod period;
 mod reference;
+mod runner;
 pub mod shared_slot;
+mod spread;
 pub mod trials;
 
 #[cfg(test)]
@@ -24,9 +26,11 @@ mod explore_tests;
 #[cfg(test)]
 mod golden_tests;
 
-pub use blocks::SlowUplink;
 pub use classification::{contention, findings};
-pub use effects::{Analysis, analyse};
-pub use explore::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner, explore};
+pub use effects::analyse;
+pub(crate) use effects::{is_slow, strength};
+pub use explore::explore;
+pub(crate) use explore::{by_treatment, treatment_name};
 pub(crate) use findings::because;
 pub use findings::{NO_FINDING, headline, ranked};
+pub use runner::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner};

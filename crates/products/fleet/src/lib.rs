@@ -1,6 +1,6 @@
 //! `linerate fleet`: many hosts measured as one system.
 //!
-//! * [`inventory`] reads the hosts of a fleet.
+//! * [`spec`] has the hosts of a fleet and the options of its runs.
 //! * [`plan`] makes rounds of tests out of a specification: which pairs run at the same time.
 //! * [`protocol`] holds the machines of coordinator and agent, and their messages.
 //! * [`conclude`] runs a plan over a [`RoundRunner`](conclude::RoundRunner) and makes findings out
@@ -15,12 +15,13 @@
 
 pub mod conclude;
 #[cfg(test)]
+#[path = "tests/fixtures.rs"]
 mod fixtures;
-pub mod inventory;
 pub mod plan;
 pub mod protocol;
 pub mod report;
 pub mod run;
+pub mod spec;
 
 pub use linerate_model::fleet::{HostId, TaskId};
 

@@ -1,19 +1,19 @@
 //! Rounds of tests.
 
 mod colour;
-mod estimate;
 mod fleet_plan;
 pub mod ladder;
+mod planned_run;
 mod racks;
 mod rounds;
 pub mod sample;
 mod tournament;
+mod units;
 mod variants;
 
-pub use estimate::{Estimate, estimate};
-pub use fleet_plan::{FleetPlan, PlanHost, Topology, task_id};
-pub use racks::rounds_min;
-pub use rounds::{Caps, rounds};
+pub use fleet_plan::{FleetPlan, PlanHost, task_id};
+pub use planned_run::{Estimate, PlannedRun};
+pub use rounds::rounds;
 
 #[cfg(test)]
 mod tests;

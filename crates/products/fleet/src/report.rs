@@ -5,6 +5,7 @@
 mod cells;
 mod check;
 mod csv;
+mod depth;
 mod footer;
 mod hosts;
 mod ladder;
@@ -23,20 +24,21 @@ use std::time::Duration;
 
 use crate::conclude::trials::with_trials;
 use crate::conclude::{FleetEnd, FleetOutcome};
-use crate::plan::{FleetPlan, Topology};
+use crate::plan::{PlanHost, PlannedRun};
 use linerate_document::record::ProductReport;
 use linerate_model::fleet::{
-    FleetHeader, FleetHost, FleetReport, FleetRun, FleetTopology, HostId, NotRun, NotRunReason,
+    FleetHeader, FleetHost, FleetReport, FleetRun, HostId, NotRun, NotRunReason,
 };
 use linerate_model::record::{Body, RunRecord, Trial};
 
 pub use check::{CheckReport, CheckRow, CheckState, check_text};
 pub use csv::csv;
-pub use hosts::{HostRow, hosts_text};
-pub use leftovers::{LeftoverRow, leftovers_text};
+use depth::Depth;
+pub use hosts::hosts_text;
+pub use leftovers::{HostLeftovers, Leftover, leftovers_text};
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
-pub use progress::{Announced, FleetLive, PairRate, announcement, live, progress_line};
+pub use progress::{Announced, announcement, progress_line};
 
 /// Facts of a run that the coordinator knows beside its plan and its outcome.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -53,42 +55,35 @@ pub struct RunFacts {
 
 /// The report of a run.
 #[must_use]
-pub fn report(plan: &FleetPlan, outcome: FleetOutcome, facts: RunFacts) -> FleetReport {
-    let host = |host: &crate::plan::PlanHost| {
-        let mut shown = FleetHost::new(host.id.clone());
-        shown.rack = host.rack.clone();
-        shown.link_bps = facts.links_bps.get(&host.id).copied();
-        shown.is_target_only = host.is_target_only;
-        shown
+pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> FleetReport {
+    let plan = &run.plan;
+    let host = |host: &PlanHost| FleetHost {
+        id: host.id.clone(),
+        rack: host.rack.clone(),
+        link_bps: facts.links_bps.get(&host.id).copied(),
+        is_target_only: host.is_target_only,
     };
-    let hosts = plan.hosts.iter().map(host).collect();
-    let mut header = FleetHeader::new(plan.hash(), hosts, topology(&plan.topology));
-    header.run_id = facts.run_id;
-    header.mode = plan.mode;
-    header.direction = plan.direction;
-    header.is_control_shared = facts.is_control_shared;
-    header.rounds = outcome.rounds;
-    header.elapsed_ns = u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX);
-    header.seed = plan.seed;
-    header.ended = outcome.ended.map(ended);
+    let header = FleetHeader {
+        hosts: plan.hosts.iter().map(host).collect(),
+        run_id: facts.run_id,
+        plan: run.hash,
+        topology: (&plan.topology).into(),
+        mode: plan.mode,
+        direction: plan.direction,
+        is_control_shared: facts.is_control_shared,
+        rounds: outcome.rounds,
+        elapsed_ns: u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX),
+        seed: plan.seed,
+        ended: outcome.ended.map(ended),
+    };
 
-    let mut report = FleetReport::new(header);
-    report.cells = outcome.cells;
-    report.effects = outcome.effects;
-    report.ladder = outcome.ladder;
-    report.poisonings = outcome.poisonings;
-    report.findings = outcome.findings;
-
-    report
-}
-
-fn topology(topology: &Topology) -> FleetTopology {
-    match topology {
-        Topology::Mesh => FleetTopology::Mesh,
-        Topology::Pairs(_) => FleetTopology::Pairs,
-        Topology::Incast(hub) => FleetTopology::Incast(hub.clone()),
-        Topology::Fanout(hub) => FleetTopology::Fanout(hub.clone()),
-        Topology::IncastAndFanout(hub) => FleetTopology::IncastAndFanout(hub.clone()),
+    FleetReport {
+        cells: outcome.cells,
+        effects: outcome.effects,
+        ladder: outcome.ladder,
+        poisonings: outcome.poisonings,
+        findings: outcome.findings,
+        ..FleetReport::new(header)
     }
 }
 
@@ -98,10 +93,7 @@ fn ended(end: FleetEnd) -> NotRun {
         FleetEnd::Cancelled => (NotRunReason::Cancelled, None),
         FleetEnd::Failed(reason) => (NotRunReason::Failed, Some(reason)),
     };
-    let mut not_run = NotRun::new(reason);
-    not_run.detail = detail;
-
-    not_run
+    NotRun { reason, detail }
 }
 
 /// The report as text. `verbose` adds every finding in full, all effects and references.
@@ -170,27 +162,6 @@ fn record_blocks(run: &FleetRun, trials: &[Trial], is_page: bool) -> Vec<Block> 
         .iter()
         .flat_map(|report| blocks(&with_trials(report, trials), depth))
         .collect()
-}
-
-/// Depth of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Depth {
-    /// The parts that most readers need.
-    Short,
-    /// All of it.
-    Long,
-    /// All of it, as a page.
-    Page,
-}
-
-impl Depth {
-    /// Most hosts of a table of all cells.
-    const fn cells_hosts_max(self) -> usize {
-        match self {
-            Self::Short | Self::Long => 24,
-            Self::Page => 64,
-        }
-    }
 }
 
 fn document(report: &FleetReport, depth: Depth) -> Document {

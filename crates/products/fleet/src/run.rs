@@ -32,6 +32,3 @@ pub mod fuzzing {
     pub use super::coordinate::fuzzing::results;
     pub use super::script::fuzzing::script;
 }
-
-pub use bus::BusOptions;
-pub use connect::{FleetHosts, SITE_DEFAULT};

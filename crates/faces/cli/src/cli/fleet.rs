@@ -3,24 +3,25 @@
 mod agent;
 mod bus;
 mod cancel;
-mod check;
 mod hosts;
 mod leftovers;
-mod list_hosts;
+mod output;
 mod resume;
 mod run;
 
 use clap::{Args, Subcommand};
 
+use linerate::fleet::report::check_text;
 use linerate::model::record::RunId;
+use linerate::progress::style;
 use linerate::{Error, Outcome, fleet};
 
 use super::complain;
 use agent::AgentArgs;
 use cancel::CancelArgs;
-use check::CheckArgs;
+use hosts::HostArgs;
 use leftovers::LeftoverArgs;
-use list_hosts::ListArgs;
+use output::{done, print_text, signals};
 use resume::ResumeArgs;
 use run::RunArgs;
 
@@ -40,7 +41,7 @@ enum FleetCommand {
     #[command(
         after_help = "Examples:\n  linerate fleet check -i lab.toml    every host of the file"
     )]
-    Check(Box<CheckArgs>),
+    Check(Box<HostArgs>),
     /// Test between the hosts of an inventory
     #[command(
         after_help = "Examples:\n  linerate fleet run mesh -i lab.toml                each host with each other\n  linerate fleet run incast -i lab.toml --sink h1    1, 2, 4 hosts send to h1"
@@ -79,6 +80,15 @@ enum FleetCommand {
 }
 
 #[derive(Debug, Args)]
+struct ListArgs {
+    #[command(flatten)]
+    hosts: HostArgs,
+    /// Write one JSON array instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
 struct WorkerArgs {
     /// The run
     #[arg(long, value_name = "ID")]
@@ -87,18 +97,37 @@ struct WorkerArgs {
 
 /// Carries out a command line of the fleet.
 pub(crate) fn main(args: FleetArgs) -> Outcome {
-    let ended: Result<(), Error> = match args.command {
-        FleetCommand::Check(args) => return args.main(),
-        FleetCommand::Run(args) => return args.main(),
-        FleetCommand::Resume(args) => return args.main(),
-        FleetCommand::Cancel(args) => return args.main(),
-        FleetCommand::Leftovers(args) => return args.main(),
-        FleetCommand::Hosts(args) => return args.main(),
-        FleetCommand::Agent(args) => args.run(),
-        FleetCommand::Worker(WorkerArgs { run }) => fleet::worker::run(run),
+    let (command, ended) = match args.command {
+        FleetCommand::Check(hosts) => (" check", check(*hosts)),
+        FleetCommand::Run(args) => (" run", args.run()),
+        FleetCommand::Resume(args) => (" resume", args.run()),
+        FleetCommand::Cancel(args) => (" cancel", args.run()),
+        FleetCommand::Leftovers(args) => (" leftovers", args.run()),
+        FleetCommand::Hosts(args) => (" hosts", list(args)),
+        FleetCommand::Agent(args) => ("", args.run()),
+        FleetCommand::Worker(WorkerArgs { run }) => ("", fleet::worker::run(run).map(done)),
     };
-    match ended {
-        Ok(()) => Outcome::Done,
-        Err(error) => complain("linerate fleet", &error.to_string(), error.outcome),
-    }
+    ended.unwrap_or_else(|error| {
+        complain(
+            &format!("linerate fleet{command}"),
+            &error.to_string(),
+            error.outcome,
+        )
+    })
+}
+
+fn check(hosts: HostArgs) -> Result<Outcome, Error> {
+    let result = fleet::check::check(&hosts.resolve()?, &signals()?)?;
+    print_text(&check_text(&result.report, style()))?;
+    Ok(result.outcome)
+}
+
+fn list(args: ListArgs) -> Result<Outcome, Error> {
+    let hosts = args.hosts.resolve()?;
+    print_text(&if args.json {
+        fleet::hosts::json(&hosts)
+    } else {
+        fleet::hosts::text(&hosts, style())
+    })
+    .map(done)
 }

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Confidence, Finding};
-use linerate_model::fleet::{Cell, EndEffect, HostEffect, HostId, PairEffect, PairSuspect};
+use linerate_model::fleet::{Cell, EndEffect, HostEffect, HostId, PairEffect, PairSuspect, Task};
 use linerate_model::numbers::change;
 
 use super::blocks::SlowUplink;
-use super::effects::Analysis;
+use super::effects::{Analysis, is_slow, strength};
 use super::findings::{self, Template, because, read};
 use super::matrix::ln_rate;
-use linerate_model::stats::{median, median_deviation};
+use super::spread::median_error;
+use linerate_model::stats::median;
 
 /// Findings about hosts, pairs and racks, strongest first.
 #[must_use]
@@ -20,7 +21,7 @@ pub fn findings(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Fi
         .effects
         .hosts
         .iter()
-        .filter(|host| host.sends.is_slow || host.receives.is_slow)
+        .filter(|host| is_slow(host))
         .collect();
     slow.sort_by(|a, b| strength(a).total_cmp(&strength(b)));
 
@@ -32,11 +33,6 @@ pub fn findings(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Fi
     let of_pairs = of_pairs(analysis, racks);
 
     findings::ranked(of_hosts.chain(of_racks).chain(of_pairs).collect())
-}
-
-fn strength(host: &HostEffect) -> f64 {
-    let of = |end: &EndEffect| end.effect.filter(|_| end.is_slow).unwrap_or(0.0);
-    of(&host.sends).min(of(&host.receives))
 }
 
 /// Hosts of a fleet in which the reference rests on more than one other pair.
@@ -143,15 +139,8 @@ fn of_pairs(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Findin
         .iter()
         .filter(|pair| !is_explained(pair))
     {
-        let ends = (
-            pair.source.clone().min(pair.sink.clone()),
-            pair.source.clone().max(pair.sink.clone()),
-        );
-        let key = if ends.0 == pair.source {
-            (&pair.source, &pair.sink)
-        } else {
-            (&pair.sink, &pair.source)
-        };
+        let (source, sink) = (&pair.source, &pair.sink);
+        let key = (source.min(sink), source.max(sink));
         both_ways.entry(key).or_default().push(pair);
     }
 
@@ -229,17 +218,14 @@ const CPU_BUSY: f64 = 0.85;
 /// busy hosts.
 #[must_use]
 pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
-    let key = |cell: &Cell| {
-        let task = cell.task.clone();
-        (task.source, task.sink, task.path, task.variant)
+    let key = |cell: &Cell| Task {
+        repetition: 0,
+        ..cell.task.clone()
     };
-    let mut compared = BTreeMap::new();
-    together.iter().for_each(|cell| {
-        compared
-            .entry(key(cell))
-            .or_insert_with(Vec::new)
-            .push(*cell);
-    });
+    let mut compared: BTreeMap<_, Vec<&Cell>> = BTreeMap::new();
+    for cell in together {
+        compared.entry(key(cell)).or_default().push(cell);
+    }
 
     let mut losses = Vec::new();
     let mut loads = Vec::new();
@@ -268,10 +254,7 @@ pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
     }
 
     let loss = median(&losses).filter(|_| losses.len() >= CONTROLS_MIN)?;
-    // Of a normal distribution the standard deviation is 1.4826 median deviations, and that of a
-    // median 1.2533 times that of a mean.
-    let scale = median_deviation(&losses)? * 1.4826 / (losses.len() as f64).sqrt();
-    if loss >= CONTENTION_LN || loss >= -4.0 * 1.2533 * scale {
+    if loss >= CONTENTION_LN || loss >= -4.0 * median_error(&losses)? {
         return None;
     }
 

@@ -1,6 +1,7 @@
 //! Which effects are no chance: two gates, and a limit on the share of false discoveries.
 
 use super::known_good::TOLERANCE_LN;
+use super::spread::MEDIAN_FACTOR;
 use linerate_model::stats::{adjusted, normal_below};
 
 /// Effects that are slow enough to matter and stand out of the spread.
@@ -19,8 +20,6 @@ pub(super) struct Candidate {
 
 /// Standard deviations of the spread that an effect exceeds.
 const SCALES_MIN: f64 = 4.0;
-/// Standard deviation of a median over that of a mean of as many values.
-const MEDIAN_FACTOR: f64 = 1.2533;
 /// Most false ones among what is found.
 const FALSE_SHARE_MAX: f64 = 0.05;
 

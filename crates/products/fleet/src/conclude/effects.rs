@@ -58,6 +58,17 @@ pub fn analyse(cells: &[&Cell], racks: &BTreeMap<HostId, String>) -> Option<Anal
     Some(Analysis { effects, uplinks })
 }
 
+/// A direction of a host is slow.
+pub(crate) fn is_slow(host: &HostEffect) -> bool {
+    host.sends.is_slow || host.receives.is_slow
+}
+
+/// The stronger effect of a slow host; 0 of another.
+pub(crate) fn strength(host: &HostEffect) -> f64 {
+    let of = |end: &EndEffect| end.effect.filter(|_| end.is_slow).unwrap_or(0.0);
+    of(&host.sends).min(of(&host.receives))
+}
+
 /// Effects of both directions of each host, in the logarithm.
 struct Fit<'a> {
     matrix: &'a Matrix,
@@ -260,11 +271,7 @@ impl Analysis {
     /// Hosts that need more tests: slow ends, and ends of pairs that no third host decides.
     #[must_use]
     pub fn suspects(&self) -> Vec<HostId> {
-        let slow = self
-            .effects
-            .hosts
-            .iter()
-            .filter(|host| host.sends.is_slow || host.receives.is_slow);
+        let slow = self.effects.hosts.iter().filter(|host| is_slow(host));
         let undecided = self
             .effects
             .pairs

@@ -3,119 +3,15 @@
 mod rounds;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use linerate_model::finding::{Evidence, Finding};
-use linerate_model::fleet::{
-    Cell, FleetEffects, FleetMode, HostId, HostPoisoning, NotRunReason, Round, Task,
-};
-use thiserror::Error;
+use linerate_model::fleet::{Cell, FleetMode, HostId, HostPoisoning, Task};
 
 use super::effects::Analysis;
-use super::ladder::{self as ladder_analysis, LadderRow};
-use crate::plan::{FleetPlan, ladder, sample};
+use super::ladder as ladder_analysis;
+use super::runner::{FleetOutcome, RoundRunner};
+use crate::plan::{FleetPlan, PlannedRun, ladder, sample};
 use rounds::Run;
-
-/// Runs rounds of tests and reads the clock.
-pub trait RoundRunner {
-    /// Runs all tests of a round at the same time and waits for their cells. A task without a cell
-    /// counts as failed.
-    ///
-    /// # Errors
-    /// When no other round can be run; see [`RoundError`].
-    fn run(&mut self, round: &Round) -> Result<Vec<Cell>, RoundError>;
-
-    /// Called after each round with its cells as they count. Those that may run once more are not
-    /// among them.
-    fn keep(&mut self, _cells: &[Cell]) {}
-
-    /// Hosts that can take part in a round now.
-    fn alive(&self) -> BTreeSet<HostId>;
-
-    /// Time since an arbitrary moment; never goes back.
-    fn now(&self) -> Duration;
-
-    /// Called before every round.
-    fn progress(&mut self, progress: &FleetProgress);
-
-    /// Highest rate of the link of a host in bit/s, where that is known.
-    fn link_bps(&self, _: &HostId) -> Option<f64> {
-        None
-    }
-
-    /// Facts that the hosts of each of two groups share and that differ between the groups, as
-    /// statements. Empty where no facts are known.
-    fn separating(&self, _fast: &[HostId], _slow: &[HostId]) -> Vec<String> {
-        Vec::new()
-    }
-}
-
-/// Why no more rounds can be run.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum RoundError {
-    /// The user cancelled the run.
-    #[error("cancelled")]
-    Cancelled,
-    /// The coordinator cannot continue. With the reason.
-    #[error("{0}")]
-    Failed(String),
-}
-
-/// Where a run is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FleetProgress {
-    /// The next round.
-    pub round: Round,
-    /// Rounds that have ended.
-    pub rounds_done: usize,
-    /// Rounds that are planned now; grows when results need more.
-    pub rounds_planned: usize,
-    /// Tasks without a cell that are planned now, each once.
-    pub cells_left: usize,
-    /// Time that the remaining ones will take.
-    pub left: Duration,
-}
-
-/// All results of a run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FleetOutcome {
-    /// A cell of every task, with a result or a reason, in the order of the tasks.
-    pub cells: Vec<Cell>,
-    /// Effects of hosts and pairs, one for each path and variant; empty of a ladder.
-    pub effects: Vec<FleetEffects>,
-    /// Rows of a ladder.
-    pub ladder: Vec<LadderRow>,
-    /// Effect of each suspect of a ladder on the others.
-    pub poisonings: Vec<HostPoisoning>,
-    /// Findings, strongest first.
-    pub findings: Vec<Finding>,
-    /// Rounds that were run.
-    pub rounds: usize,
-    /// Why the run ended before all of its rounds.
-    pub ended: Option<FleetEnd>,
-}
-
-/// Why a run ended early.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FleetEnd {
-    /// Its time had passed.
-    Budget,
-    /// The user cancelled it.
-    Cancelled,
-    /// The coordinator could not continue. With the reason.
-    Failed(String),
-}
-
-impl FleetEnd {
-    /// The reason of the tasks that were not run.
-    fn reason(&self) -> NotRunReason {
-        match self {
-            Self::Budget => NotRunReason::Budget,
-            Self::Cancelled => NotRunReason::Cancelled,
-            Self::Failed(_) => NotRunReason::Failed,
-        }
-    }
-}
 
 /// Runs a plan. `finished` are the cells of an earlier part of the same run: their tasks are not
 /// run again, except those without a result and those of a ladder step that is not complete.
@@ -124,18 +20,19 @@ impl FleetEnd {
 /// follow, as the plan allows, tests of suspects with good hosts, and the same tests alone; of a
 /// ladder, rounds without each suspect.
 pub fn explore<R: RoundRunner>(
-    plan: &FleetPlan,
+    planned: &PlannedRun,
     finished: Vec<Cell>,
     runner: &mut R,
 ) -> FleetOutcome {
+    let plan = &planned.plan;
     let mut run = Run::new(plan, finished, runner);
     match plan.topology.hub() {
-        Some(hub) => explore_ladder(plan, hub, run),
+        Some(hub) => explore_ladder(planned, hub, run),
         None => {
-            run.tasks(plan.tasks(), plan.mode);
+            run.tasks(planned.tasks.clone(), plan.mode);
             explore_suspects(plan, &mut run);
             let control = match plan.has_control && matches!(plan.mode, FleetMode::Rounds) {
-                true => sample::control(plan, &plan.tasks()),
+                true => sample::control(plan, &planned.tasks),
                 false => Vec::new(),
             };
             run.tasks(control, FleetMode::Isolated);
@@ -166,16 +63,30 @@ fn explore_suspects<R: RoundRunner>(plan: &FleetPlan, run: &mut Run<'_, R>) {
     }
 }
 
-/// One analysis for each path and variant.
-fn analyses<'a>(plan: &FleetPlan, cells: impl Iterator<Item = &'a Cell>) -> Vec<Analysis> {
-    let mut treatments: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();
-    for cell in cells.filter(|cell| cell.mode == plan.mode) {
-        treatments
-            .entry((&cell.task.path, &cell.task.variant))
-            .or_default()
-            .push(cell);
+/// Cells by path and variant.
+pub(crate) fn by_treatment<'a>(
+    cells: impl Iterator<Item = &'a Cell>,
+) -> BTreeMap<(&'a str, &'a str), Vec<&'a Cell>> {
+    let mut treatments: BTreeMap<_, Vec<&Cell>> = BTreeMap::new();
+    for cell in cells {
+        let treatment = (&*cell.task.path, &*cell.task.variant);
+        treatments.entry(treatment).or_default().push(cell);
     }
 
+    treatments
+}
+
+/// `path phys`, `path phys, cc=bbr`
+pub(crate) fn treatment_name(path: &str, variant: &str) -> String {
+    match variant {
+        "" => format!("path {path}"),
+        variant => format!("path {path}, {variant}"),
+    }
+}
+
+/// One analysis for each path and variant.
+fn analyses<'a>(plan: &FleetPlan, cells: impl Iterator<Item = &'a Cell>) -> Vec<Analysis> {
+    let treatments = by_treatment(cells.filter(|cell| cell.mode == plan.mode));
     let racks = plan.racks();
     treatments
         .into_values()
@@ -208,12 +119,7 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
         }
 
         if analyses.len() > 1 {
-            let varied = if effects.variant.is_empty() {
-                String::new()
-            } else {
-                format!(", {}", effects.variant)
-            };
-            let place = Evidence::statement(format!("path {}{varied}", effects.path));
+            let place = Evidence::statement(treatment_name(&effects.path, &effects.variant));
             findings
                 .iter_mut()
                 .skip(before)
@@ -229,13 +135,14 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
 }
 
 fn explore_ladder<R: RoundRunner>(
-    plan: &FleetPlan,
+    planned: &PlannedRun,
     hub: &HostId,
     mut run: Run<'_, R>,
 ) -> FleetOutcome {
-    let steps = ladder::among(ladder::steps(plan, &[]), &run.alive, &run.finished());
+    let plan = &planned.plan;
+    let steps = ladder::among(planned.steps.clone(), &run.alive, &run.finished());
     run.steps(&steps);
-    run.give_up(&plan.tasks(), FleetMode::Ladder);
+    run.give_up(&planned.tasks, FleetMode::Ladder);
 
     let rows = ladder_analysis::rows(&steps, &run.cells);
     let mut findings = Vec::new();

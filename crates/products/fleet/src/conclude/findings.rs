@@ -175,12 +175,13 @@ impl Template {
         confidence: Confidence,
         next: impl Into<String>,
     ) -> Finding {
-        let mut finding = Finding::new(self.id, self.severity, confidence, subject);
-        finding.title = self.title.to_owned();
-        finding.explanation = self.explanation.to_owned();
-        finding.advice = Some(next.into());
-        finding.reference = self.reference.to_owned();
-        finding
+        Finding {
+            title: self.title.to_owned(),
+            explanation: self.explanation.to_owned(),
+            advice: Some(next.into()),
+            reference: self.reference.to_owned(),
+            ..Finding::new(self.id, self.severity, confidence, subject)
+        }
     }
 }
 

@@ -99,7 +99,7 @@ fn six_machines_are_two_and_four() {
         .enumerate()
         .map(|(at, rate)| (host(&format!("h{}", at + 1)), *rate))
         .collect();
-    let groups = groups::split(&named).expect("two groups");
+    let groups = groups::split(&named, 0.0).expect("two groups");
     assert_eq!(groups.fast, [host("h1"), host("h3")]);
     assert_eq!(
         groups.slow,
@@ -127,7 +127,7 @@ fn six_machines_are_two_and_four() {
         .iter()
         .map(|(host, rate)| (host.clone(), 42.0 + (rate - 42.0) / 10.0))
         .collect();
-    assert_eq!(groups::split(&even), None, "a gap below 5 %");
+    assert_eq!(groups::split(&even, 0.0), None, "a gap below 5 %");
 }
 
 #[test]

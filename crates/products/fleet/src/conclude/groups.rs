@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::findings::{self, because};
 use super::known_good::KnownGood;
 use super::matrix::Matrix;
-use linerate_model::stats::{median, median_deviation};
+use super::spread::{GAP_MIN_LN, median_error, scale};
+use linerate_model::stats::median;
 
 /// Two groups.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,21 +26,13 @@ pub struct Groups {
     pub scale_ln: f64,
 }
 
-/// Narrowest gap: 5 %, in the logarithm.
-const GAP_MIN_LN: f64 = 0.048_790_164_169_432;
 const SCALES_MIN: f64 = 4.0;
 const MEMBERS_MIN: usize = 2;
-const DEVIATION_FACTOR: f64 = 1.4826;
 
-/// Splits hosts at the widest gap between their rates, in any unit. `None` where the gap is below 5
-/// % or below four times the scale inside a group, and where a group has fewer than two hosts.
-#[must_use]
-pub fn split(rates: &[(HostId, f64)]) -> Option<Groups> {
-    split_beyond(rates, 0.0)
-}
-
-/// As [`split`], where each rate has a standard error in the logarithm.
-fn split_beyond(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
+/// Splits hosts at the widest gap between their rates, in any unit, each with a standard error in
+/// the logarithm. `None` where the gap is below 5 % or below four times the scale inside a group or
+/// the error, and where a group has fewer than two hosts.
+pub(super) fn split(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
     // In the logarithm a gap is a ratio, the same for links of any rate.
     let mut sorted: Vec<(&HostId, f64)> =
         rates.iter().map(|(host, rate)| (host, rate.ln())).collect();
@@ -57,7 +50,7 @@ fn split_beyond(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
     let values =
         |group: &[(&HostId, f64)]| -> Vec<f64> { group.iter().map(|(_, ln)| *ln).collect() };
     let (low, high) = (values(slow), values(fast));
-    let scale_ln = DEVIATION_FACTOR * median_deviation(&low)?.max(median_deviation(&high)?);
+    let scale_ln = scale(&low)?.max(scale(&high)?);
     let is_clear = gap_ln > GAP_MIN_LN.max(SCALES_MIN * scale_ln.max(error));
 
     let hosts = |group: &[(&HostId, f64)]| -> Vec<HostId> {
@@ -139,8 +132,6 @@ pub fn finding(cells: &[&Cell], hub: Option<&HostId>) -> Option<(Groups, Finding
 
 /// Cells of a host that show how far they lie apart.
 const CELLS_MIN: usize = 3;
-/// Standard deviation of a median over that of a mean of as many values.
-const MEDIAN_FACTOR: f64 = 1.2533;
 
 /// Splits hosts by the median of their rates with good others; of a ladder, with the hub.
 fn groups_of(cells: &[&Cell], hub: Option<&HostId>) -> Option<Groups> {
@@ -154,14 +145,9 @@ fn groups_of(cells: &[&Cell], hub: Option<&HostId>) -> Option<Groups> {
     let errors = rates
         .iter()
         .filter(|rates| rates.len() >= CELLS_MIN)
-        .filter_map(|rates| {
-            Some(
-                MEDIAN_FACTOR * DEVIATION_FACTOR * median_deviation(rates)?
-                    / (rates.len() as f64).sqrt(),
-            )
-        });
+        .filter_map(|rates| median_error(rates));
     let error = median(&errors.collect::<Vec<_>>()).unwrap_or(0.0);
-    split_beyond(&middles, error)
+    split(&middles, error)
 }
 
 /// Logarithms of the rates of each host that count for it.

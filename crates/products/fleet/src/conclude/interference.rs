@@ -2,14 +2,14 @@
 
 pub use linerate_model::fleet::Poisoning;
 
-use linerate_model::stats::{median, median_deviation};
+use super::spread::scale;
+use linerate_model::stats::median;
 
 /// Part of the median of all alone below which a host is a suspect.
 const SUSPECT_SHARE: f64 = 0.5;
 /// Part of the sum by which it differs from one repetition to the next at least.
 const SUM_SHARE: f64 = 0.02;
 const SCALES: f64 = 3.0;
-const DEVIATION_FACTOR: f64 = 1.4826;
 
 /// Positions of the rates alone that are below half of their median.
 #[must_use]
@@ -28,8 +28,8 @@ pub fn suspects(alone_bps: &[f64]) -> Vec<usize> {
 #[must_use]
 pub fn compare(with_bps: &[f64], without_bps: &[f64], own_bps: &[f64]) -> Option<Poisoning> {
     let (with, without, own) = (median(with_bps)?, median(without_bps)?, median(own_bps)?);
-    let deviation = median_deviation(with_bps)?.max(median_deviation(without_bps)?);
-    let noise = (SUM_SHARE * without).max(SCALES * DEVIATION_FACTOR * deviation);
+    let deviation = scale(with_bps)?.max(scale(without_bps)?);
+    let noise = (SUM_SHARE * without).max(SCALES * deviation);
     Some(Poisoning::new(with, without, own, noise))
 }
 

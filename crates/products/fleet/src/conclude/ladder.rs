@@ -65,25 +65,34 @@ fn row((direction, path, variant): Ladder<'_>, level: usize, steps: &[Measured<'
         .map(|rtt| rtt as f64)
         .collect();
     let sums = || steps.iter().map(|step| rates(step).iter().sum());
-    let mut row = LadderRow::new(direction, path, level, hosts_bps);
-    row.variant = variant.to_owned();
-    row.sums_bps = if level > 1 {
-        sums().collect()
-    } else {
-        Vec::new()
-    };
-    // The index of a single flow is always 1.
-    row.jain = median(&fairness).filter(|_| level > 1);
-    row.retransmits = all()
-        .filter_map(|(_, of)| of.retransmits)
-        .reduce(u64::saturating_add);
-    row.rtt_us = median(&rtt).map(|rtt| rtt.round() as u64);
-
-    row
+    let is_alone = level < 2;
+    LadderRow {
+        direction,
+        path: path.to_owned(),
+        variant: variant.to_owned(),
+        level,
+        sums_bps: if is_alone {
+            Vec::new()
+        } else {
+            sums().collect()
+        },
+        hosts_bps,
+        // The index of a single flow is always 1.
+        jain: median(&fairness).filter(|_| !is_alone),
+        retransmits: all()
+            .filter_map(|(_, of)| of.retransmits)
+            .reduce(u64::saturating_add),
+        rtt_us: median(&rtt).map(|rtt| rtt.round() as u64),
+    }
 }
 
 fn rates(step: &[(&HostId, &Measurement)]) -> Vec<f64> {
     step.iter().map(|(_, of)| of.goodput_bps).collect()
+}
+
+/// Rates of the hosts of a row.
+pub(crate) fn host_rates(row: &LadderRow) -> Vec<f64> {
+    row.hosts_bps.iter().map(|(_, rate)| *rate).collect()
 }
 
 /// Usable measurements of a step with the host that is not the hub.
@@ -103,7 +112,7 @@ fn measured<'a>(step: &Step, cells: &'a Cells) -> Measured<'a> {
 #[must_use]
 pub fn suspects(rows: &[LadderRow]) -> BTreeSet<(LadderDirection, HostId)> {
     let of_row = |row: &LadderRow| {
-        let rates: Vec<f64> = row.hosts_bps.iter().map(|(_, rate)| *rate).collect();
+        let rates = host_rates(row);
         let slow = interference::suspects(&rates).into_iter();
         let named = slow
             .filter_map(|at| row.hosts_bps.get(at))
@@ -221,7 +230,7 @@ pub fn alone<'a>(steps: &[Step], cells: &'a Cells) -> Vec<Vec<&'a Cell>> {
 }
 
 fn unfair(hub: &HostId, alone: &LadderRow, all: &LadderRow) -> Option<Finding> {
-    let rates: Vec<f64> = alone.hosts_bps.iter().map(|(_, rate)| *rate).collect();
+    let rates = host_rates(alone);
     let middle = median(&rates)?;
     let index = all.jain.filter(|index| *index < JAIN_UNFAIR)?;
 
@@ -257,7 +266,7 @@ fn unfair(hub: &HostId, alone: &LadderRow, all: &LadderRow) -> Option<Finding> {
 /// Estimate of the queues from the sums of a full step.
 #[must_use]
 pub fn queues(all: &LadderRow, alone: &LadderRow) -> Option<QueueEstimate> {
-    let rates: Vec<f64> = alone.hosts_bps.iter().map(|(_, rate)| *rate).collect();
+    let rates = host_rates(alone);
     hash_collision::estimate(
         &all.sums_bps,
         median(&rates)?,

@@ -1,7 +1,5 @@
 //! The period that tests which started together have in common.
 
-use thiserror::Error;
-
 /// Amounts that one test moved over time. Times are in ns of one clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TestIntervals {
@@ -33,36 +31,10 @@ pub struct Period {
     pub end_ns: u64,
 }
 
-/// Tests that have too little time in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("no common period: {common_ms} ms of {test_ms} ms, at least half is needed")]
-pub struct NoCommonPeriod {
-    /// Period that they have in common, in ms.
-    pub common_ms: u64,
-    /// Length of a test without its warm-up, in ms.
-    pub test_ms: u64,
-}
-
-const INTERVAL_MIN_NS: u64 = 100_000_000;
-/// Intervals of a test.
-const INTERVALS: u64 = 40;
-
-/// Length of the intervals of a test in ns: a fortieth of it, 100 ms at least.
-#[must_use]
-pub fn interval_ns(test_ns: u64) -> u64 {
-    (test_ns / INTERVALS).max(INTERVAL_MIN_NS)
-}
-
 /// The period from the latest start and the warm-up to the earliest end. `test_ns` is the length of
-/// a test without the warm-up.
-///
-/// # Errors
-/// [`NoCommonPeriod`] where that is less than half of a test, and of no tests.
-pub fn common(
-    tests: &[TestIntervals],
-    omit_ns: u64,
-    test_ns: u64,
-) -> Result<Period, NoCommonPeriod> {
+/// a test without the warm-up. `None` where that is less than half of a test, and of no tests.
+#[must_use]
+pub fn common(tests: &[TestIntervals], omit_ns: u64, test_ns: u64) -> Option<Period> {
     let start_ns = tests
         .iter()
         .map(|test| test.start_ns.saturating_add(omit_ns))
@@ -70,14 +42,9 @@ pub fn common(
         .unwrap_or(0);
     let end_ns = tests.iter().map(|test| test.end_ns).min().unwrap_or(0);
     let common_ns = end_ns.saturating_sub(start_ns);
-    if common_ns == 0 || common_ns < test_ns.div_ceil(2) {
-        return Err(NoCommonPeriod {
-            common_ms: common_ns / 1_000_000,
-            test_ms: test_ns / 1_000_000,
-        });
-    }
+    let is_enough = common_ns > 0 && common_ns >= test_ns.div_ceil(2);
 
-    Ok(Period { start_ns, end_ns })
+    is_enough.then_some(Period { start_ns, end_ns })
 }
 
 impl TestIntervals {
@@ -146,21 +113,9 @@ mod tests {
     #[test]
     fn tests_with_less_than_half_in_common_are_not_compared() {
         let late = common(&[series(0, 3000), series(1200, 3000)], 1000 * MS, 2000 * MS);
-        assert_eq!(
-            late,
-            Err(NoCommonPeriod {
-                common_ms: 800,
-                test_ms: 2000
-            })
-        );
+        assert_eq!(late, None, "800 of 2000 ms");
         let half = common(&[series(0, 3000), series(1000, 3000)], 1000 * MS, 2000 * MS);
-        assert!(half.is_ok(), "{half:?}");
-        assert!(common(&[], 0, 0).is_err());
-    }
-
-    #[test]
-    fn intervals_are_a_fortieth_of_long_tests() {
-        assert_eq!(interval_ns(2000 * MS), 100 * MS);
-        assert_eq!(interval_ns(10_000 * MS), 250 * MS);
+        assert!(half.is_some());
+        assert_eq!(common(&[], 0, 0), None);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::blocks::{BLOCK_CELLS_MIN, Racks, by_block};
 use super::known_good::KnownGood;
 use super::matrix::Matrix;
-use linerate_model::stats::{median, median_deviation};
+use linerate_model::stats::median;
 
 /// Values that the cells of a good fleet have in common, in the logarithm.
 pub(super) struct Reference<'a> {
@@ -63,7 +63,7 @@ impl<'a> Reference<'a> {
 pub(super) fn scale(cleared: &[f64], all: &[f64]) -> f64 {
     let scales = [cleared, all].into_iter().filter_map(|residuals| {
         let few = 1.0 + CELLS_LOST / residuals.len() as f64;
-        Some(median_deviation(residuals)? * DEVIATION_FACTOR * few)
+        Some(super::spread::scale(residuals)? * few)
     });
     scales.fold(SCALE_MIN, f64::max)
 }
@@ -71,7 +71,5 @@ pub(super) fn scale(cleared: &[f64], all: &[f64]) -> f64 {
 /// The effects are fitted to the cells, and the tails of a scale from few cells are heavy: of 12
 /// cells it is a third larger.
 const CELLS_LOST: f64 = 4.0;
-/// Standard deviation of normal noise over the median of its absolute values.
-const DEVIATION_FACTOR: f64 = 1.4826;
 /// No scale is smaller: rates differ by as much from one test to the next.
 const SCALE_MIN: f64 = 0.005;

@@ -7,7 +7,8 @@ use linerate_model::fleet::{Cell, FleetMode, HostId};
 use linerate_model::numbers::rate;
 
 use super::findings::{self, because, read};
-use linerate_model::stats::{median, median_deviation};
+use super::spread::{GAP_MIN_LN, scale};
+use linerate_model::stats::median;
 
 /// A host whose bridge joins others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,10 +30,7 @@ pub struct Port {
     pub slot: String,
 }
 
-/// Narrowest gap between both kinds of pairs: 5 %, in the logarithm.
-const GAP_MIN_LN: f64 = 0.048_790_164_169_432;
 const SCALES_MIN: f64 = 4.0;
-const DEVIATION_FACTOR: f64 = 1.4826;
 /// Fewest pairs over two cards.
 const OTHERS_MIN: usize = 2;
 
@@ -70,8 +68,7 @@ fn finding(forwarder: &Forwarder, cells: &[&Cell]) -> Option<Finding> {
         median(&own)?,
         median(&others).filter(|_| two.len() >= OTHERS_MIN)?,
     );
-    let scale = DEVIATION_FACTOR * median_deviation(&others)?;
-    if high - low <= GAP_MIN_LN.max(SCALES_MIN * scale) {
+    if high - low <= GAP_MIN_LN.max(SCALES_MIN * scale(&others)?) {
         return None;
     }
 

@@ -37,18 +37,18 @@ pub fn trial(cell: &Cell) -> Option<Trial> {
         Some(_) => (RunState::Complete, None),
         None => (RunState::Failed, Some(flags.join(", "))),
     };
-    let mut trial = Trial::complete(0);
-    trial.repeat = *repetition;
-    trial.factors = factors
-        .map(|(name, level)| (name.to_owned(), level.to_owned()))
-        .collect();
-    trial.state = state;
-    trial.reason = reason;
-    trial.flags = flags;
-    trial.measures = cell.usable().map(measures).unwrap_or_default();
-    trial.detail = Some(Detail::FleetCell(Box::new(cell.clone())));
-
-    Some(trial)
+    Some(Trial {
+        repeat: *repetition,
+        factors: factors
+            .map(|(name, level)| (name.to_owned(), level.to_owned()))
+            .collect(),
+        state,
+        reason,
+        flags,
+        measures: cell.usable().map(measures).unwrap_or_default(),
+        detail: Some(Detail::FleetCell(Box::new(cell.clone()))),
+        ..Trial::complete(0)
+    })
 }
 
 /// The source is the client.
@@ -95,9 +95,10 @@ pub fn without_trials(report: &FleetReport) -> FleetReport {
 pub fn with_trials(report: &FleetReport, trials: &[Trial]) -> FleetReport {
     let mut cells = by_task(trials);
     cells.extend(report.cells.iter().map(|cell| (&cell.task, cell.clone())));
-    let mut whole = report.clone();
-    whole.cells = cells.into_values().collect();
-    whole
+    FleetReport {
+        cells: cells.into_values().collect(),
+        ..report.clone()
+    }
 }
 
 #[cfg(test)]

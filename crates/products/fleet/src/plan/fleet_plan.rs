@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use linerate_model::fleet::{FleetMode, HostId, PairDirection, PlanHash, Task, TaskId};
 use linerate_model::stored_name;
-use serde::{Deserialize, Serialize};
 
-use super::rounds::Caps;
-use super::{ladder, sample};
+use super::units::Caps;
+use crate::spec::Topology;
 use linerate_model::fnv::Fnv128;
 
 /// A plan.
@@ -61,22 +60,6 @@ pub struct PlanHost {
     pub is_target_only: bool,
 }
 
-/// Which hosts exchange data.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Topology {
-    /// Each with each other.
-    Mesh,
-    /// These pairs, in both directions.
-    Pairs(Vec<(HostId, HostId)>),
-    /// All others send to this one.
-    Incast(HostId),
-    /// This one sends to all others.
-    Fanout(HostId),
-    /// All others send to this one, and it sends to all others.
-    IncastAndFanout(HostId),
-}
-
 impl FleetPlan {
     /// Its identity. Time and budget are no part of it.
     #[must_use]
@@ -115,23 +98,6 @@ impl FleetPlan {
         )
     }
 
-    /// Every task that is known before the first result, each once.
-    #[must_use]
-    pub fn tasks(&self) -> Vec<Task> {
-        match &self.topology {
-            Topology::Mesh | Topology::Pairs(_) => {
-                let pairs = self.pairs();
-                (0..self.repetitions.max(1))
-                    .flat_map(|repetition| self.tasks_of(&pairs, repetition))
-                    .collect()
-            }
-            _ => ladder::steps(self, &[])
-                .into_iter()
-                .flat_map(|step| step.tasks)
-                .collect(),
-        }
-    }
-
     /// Tasks of these pairs in both directions.
     #[must_use]
     pub fn tasks_of(&self, pairs: &[(HostId, HostId)], repetition: u32) -> Vec<Task> {
@@ -139,10 +105,13 @@ impl FleetPlan {
         for (path, variant) in self.treatments() {
             for (a, b) in pairs {
                 for (source, sink) in [(a, b), (b, a)] {
-                    let mut task = Task::new(source.clone(), sink.clone(), Arc::clone(&path));
-                    task.variant = Arc::clone(&variant);
-                    task.repetition = repetition;
-                    tasks.push(task);
+                    tasks.push(Task {
+                        source: source.clone(),
+                        sink: sink.clone(),
+                        path: Arc::clone(&path),
+                        variant: Arc::clone(&variant),
+                        repetition,
+                    });
                 }
             }
         }
@@ -206,38 +175,6 @@ impl FleetPlan {
             .filter_map(|host| Some((host.id.clone(), host.rack.clone()?)))
             .collect()
     }
-
-    /// Pairs of a mesh or of a list, each once, without those that cannot be measured.
-    fn pairs(&self) -> Vec<(HostId, HostId)> {
-        let mut hosts: Vec<&PlanHost> = self.hosts.iter().collect();
-        hosts.sort_unstable();
-        hosts.dedup_by(|a, b| a.id == b.id);
-
-        let ids: Vec<HostId> = hosts.iter().map(|host| host.id.clone()).collect();
-        let targets = self.targets();
-        let mut pairs = match &self.topology {
-            Topology::Pairs(pairs) => ordered_pairs(pairs, &ids),
-            _ => sample::pairs(&ids, self.sample_rounds, self.seed),
-        };
-        pairs.retain(|(a, b)| !(targets.contains(a) && targets.contains(b)));
-
-        pairs
-    }
-}
-
-impl Topology {
-    fn hash(&self, hash: Fnv128) -> Fnv128 {
-        match self {
-            Self::Mesh => hash.number(0),
-            Self::Pairs(pairs) => pairs.iter().fold(
-                hash.number(1).number(pairs.len() as u128),
-                |hash, (a, b)| hash.text(a.as_str()).text(b.as_str()),
-            ),
-            Self::Incast(sink) => hash.number(2).text(sink.as_str()),
-            Self::Fanout(source) => hash.number(3).text(source.as_str()),
-            Self::IncastAndFanout(hub) => hash.number(4).text(hub.as_str()),
-        }
-    }
 }
 
 /// Identity of a task of a plan.
@@ -261,15 +198,4 @@ fn texts(hash: Fnv128, texts: &[String]) -> Fnv128 {
         .fold(hash.number(texts.len() as u128), |hash, text| {
             hash.text(text)
         })
-}
-
-/// Each pair of known, different hosts once.
-fn ordered_pairs(pairs: &[(HostId, HostId)], known: &[HostId]) -> Vec<(HostId, HostId)> {
-    let mut seen = BTreeSet::new();
-    let ordered = pairs
-        .iter()
-        .map(|(a, b)| if a < b { (a, b) } else { (b, a) });
-    let new = ordered
-        .filter(|(a, b)| a != b && known.contains(a) && known.contains(b) && seen.insert((*a, *b)));
-    new.map(|(a, b)| (a.clone(), b.clone())).collect()
 }

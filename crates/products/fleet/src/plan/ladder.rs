@@ -6,12 +6,12 @@ use std::sync::Arc;
 use fastrand::Rng;
 use linerate_model::fleet::{FleetMode, HostId, LadderDirection, Round, Task};
 
-use super::fleet_plan::{FleetPlan, Topology};
+use super::fleet_plan::FleetPlan;
 use super::variants::order;
 
 /// Most hosts of which each is measured alone.
 pub const ALONE_ALL_MAX: usize = 32;
-/// Hosts of a larger fleet that are measured alone, beside every suspect.
+/// Hosts of a larger fleet that are measured alone.
 const ALONE_SAMPLED: usize = 16;
 
 /// Tests of a ladder that start together and are compared with each other.
@@ -33,7 +33,7 @@ pub struct Step {
 /// 4 … hosts, each step with all hosts of the one before. The order of the hosts is by lot, another
 /// one for each repetition. Empty for another plan.
 #[must_use]
-pub fn steps(plan: &FleetPlan, suspects: &[HostId]) -> Vec<Step> {
+pub fn steps(plan: &FleetPlan) -> Vec<Step> {
     let Some(hub) = plan.topology.hub() else {
         return Vec::new();
     };
@@ -42,10 +42,13 @@ pub fn steps(plan: &FleetPlan, suspects: &[HostId]) -> Vec<Step> {
 
     for repetition in 0..plan.repetitions.max(1) {
         let hosts = permutation(plan, hub, repetition);
+        let alone = if hosts.len() > ALONE_ALL_MAX {
+            ALONE_SAMPLED
+        } else {
+            hosts.len()
+        };
         for direction in plan.topology.directions() {
-            let alone = alone(&hosts, suspects)
-                .into_iter()
-                .map(std::slice::from_ref);
+            let alone = hosts.iter().take(alone).map(std::slice::from_ref);
             for group in alone.chain(prefixes(&hosts)) {
                 let treatments =
                     order(treatments.len(), repetition).filter_map(|place| treatments.get(place));
@@ -127,28 +130,6 @@ pub fn rounds(steps: &[Step], finished: &BTreeSet<Task>) -> Vec<Round> {
     steps.iter().filter(is_open).map(round).collect()
 }
 
-impl Topology {
-    /// The one end of a ladder.
-    #[must_use]
-    pub fn hub(&self) -> Option<&HostId> {
-        match self {
-            Self::Incast(hub) | Self::Fanout(hub) | Self::IncastAndFanout(hub) => Some(hub),
-            Self::Mesh | Self::Pairs(_) => None,
-        }
-    }
-
-    /// Directions of the ladders, in the order in which they run.
-    #[must_use]
-    pub const fn directions(&self) -> &'static [LadderDirection] {
-        match self {
-            Self::Incast(_) => &[LadderDirection::Incast],
-            Self::Fanout(_) => &[LadderDirection::Fanout],
-            Self::IncastAndFanout(_) => &[LadderDirection::Incast, LadderDirection::Fanout],
-            Self::Mesh | Self::Pairs(_) => &[],
-        }
-    }
-}
-
 /// Unit that a step of a ladder counts.
 const fn counted(direction: LadderDirection) -> &'static str {
     match direction {
@@ -174,21 +155,6 @@ fn permutation(plan: &FleetPlan, hub: &HostId, repetition: u32) -> Vec<HostId> {
     Rng::with_seed(plan.seed.wrapping_add(u64::from(repetition))).shuffle(&mut hosts);
 
     hosts
-}
-
-fn alone<'a>(hosts: &'a [HostId], suspects: &[HostId]) -> Vec<&'a HostId> {
-    let sampled = if hosts.len() > ALONE_ALL_MAX {
-        ALONE_SAMPLED
-    } else {
-        hosts.len()
-    };
-    let is_chosen = |(at, host): &(usize, &HostId)| *at < sampled || suspects.contains(host);
-    hosts
-        .iter()
-        .enumerate()
-        .filter(is_chosen)
-        .map(|(_, host)| host)
-        .collect()
 }
 
 /// The first 2, 4, 8 … hosts, and all.
@@ -218,10 +184,13 @@ fn step(
             LadderDirection::Incast => (host.clone(), hub.clone()),
             LadderDirection::Fanout => (hub.clone(), host.clone()),
         };
-        let mut task = Task::new(source, sink, Arc::clone(&shared_path));
-        task.variant = Arc::clone(&full);
-        task.repetition = repetition;
-        task
+        Task {
+            source,
+            sink,
+            path: Arc::clone(&shared_path),
+            variant: Arc::clone(&full),
+            repetition,
+        }
     };
     let tasks = hosts.iter().map(task).collect();
     Step {

@@ -1,12 +1,11 @@
 //! Uplinks of racks as resources of a schedule.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use linerate_model::fleet::{FleetMode, HostId, Task};
+use linerate_model::fleet::{FleetMode, HostId};
 
 use super::colour::Resources;
-use super::rounds::{Caps, Unit, units};
-use super::tournament::Draw;
+use super::units::{Caps, Unit};
 
 /// Hosts, and in [`FleetMode::RackSafe`] uplinks, that each unit uses. A pair uses the uplink of
 /// each rack with a limit that one of its hosts, and not the other, is in.
@@ -44,18 +43,4 @@ pub(super) fn resources(units: &[Unit<'_>], hosts: usize, caps: &Caps) -> Resour
         hosts,
         uses,
     }
-}
-
-/// No schedule of these tasks has fewer rounds: the largest of the tests of one host, of the pairs
-/// that cross an uplink over those that it carries at once, and of all pairs over those that all
-/// hosts, or all uplinks, carry at once.
-#[must_use]
-pub fn rounds_min(tasks: &[Task], caps: &Caps) -> usize {
-    let hosts: BTreeSet<HostId> = tasks
-        .iter()
-        .flat_map(|task| [task.source.clone(), task.sink.clone()])
-        .collect();
-    let draw = Draw::new(&hosts, 0);
-    let tasks: Vec<&Task> = tasks.iter().collect();
-    resources(&units(&tasks, &draw, caps), hosts.len(), caps).rounds_min()
 }

@@ -3,35 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
-use linerate_model::fleet::{FleetMode, HostId, PairDirection, Round, Task};
+use linerate_model::fleet::{FleetMode, HostId, Round, Task};
 
 use super::colour::{Resources, colour};
 use super::racks::resources;
 use super::tournament::Draw;
+use super::units::{Caps, Unit, units};
 use super::variants::order;
-
-/// Limits of a round.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Caps {
-    /// Which tests run at the same time.
-    pub mode: FleetMode,
-    /// The two directions of a pair: at the same time or one after the other.
-    pub direction: PairDirection,
-    /// The rack of each host that has one.
-    pub racks: BTreeMap<HostId, String>,
-    /// Pairs that may use the uplink of a rack at the same time.
-    pub crossing: BTreeMap<String, u32>,
-    /// Servers without an agent: each runs one test at a time.
-    pub targets: BTreeSet<HostId>,
-}
-
-/// Tests of one pair of hosts, which use both at the same time.
-pub(super) struct Unit<'a> {
-    pub(super) hosts: (&'a HostId, &'a HostId),
-    /// Positions of the hosts in the draw.
-    pub(super) positions: (usize, usize),
-    tasks: Vec<&'a Task>,
-}
 
 /// Rounds of these tasks, each task once. Tasks of hosts that are not alive are left out. The same
 /// input gives the same rounds, so that a run which is resumed recomputes them from the tasks
@@ -82,36 +60,6 @@ fn passes(tasks: Vec<&Task>, treatments: usize) -> Vec<Vec<&Task>> {
         .into_iter()
         .for_each(|task| passes.entry(task.repetition).or_default().push(task));
     passes.into_values().collect()
-}
-
-pub(super) fn units<'a>(tasks: &[&'a Task], draw: &Draw, caps: &Caps) -> Vec<Unit<'a>> {
-    let mut units: BTreeMap<(&HostId, &HostId), Unit<'a>> = BTreeMap::new();
-    for task in tasks {
-        let has_target = caps.targets.contains(&task.source) || caps.targets.contains(&task.sink);
-        // A server without an agent has one test at a time, so its directions follow each other.
-        let is_both = caps.direction == PairDirection::Both && !has_target;
-        let is_swapped = is_both && task.sink < task.source;
-        let hosts = if is_swapped {
-            (&task.sink, &task.source)
-        } else {
-            (&task.source, &task.sink)
-        };
-        let Some(positions) = draw.position(hosts.0).zip(draw.position(hosts.1)) else {
-            continue;
-        };
-
-        units
-            .entry(hosts)
-            .or_insert_with(|| Unit {
-                hosts,
-                positions,
-                tasks: Vec::new(),
-            })
-            .tasks
-            .push(task);
-    }
-
-    units.into_values().collect()
 }
 
 /// Units that run at the same time.

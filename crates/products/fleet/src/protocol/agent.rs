@@ -22,6 +22,7 @@ mod outcome;
 mod record_parts;
 mod round;
 mod stop;
+mod tasks;
 mod time;
 
 use std::collections::VecDeque;
@@ -33,11 +34,12 @@ use crate::TaskId;
 use crate::protocol::lease::Lease;
 use crate::protocol::message::{
     AddressRange, AgentMessage, AgentState, ArmTask, Caps, Done, Envelope, Hello, JsonText,
-    PREAMBLE, Plan, Preflight, Preflighted, Sample, TaskEnd, encode,
+    PREAMBLE, Plan, Preflight, Preflighted, Sample, encode,
 };
 use crate::{MS_NS, SECOND_NS};
 use dedup::Commands;
-use round::Round;
+pub use tasks::Finish;
+use tasks::Round;
 
 /// Longest wait of an agent on a byte stream for its PLAN.
 pub const PLAN_TIMEOUT_NS: u64 = 10 * SECOND_NS;
@@ -115,17 +117,6 @@ pub enum Input {
     /// Answer to [`Action::StopRound`], with its round, and to [`Action::StopAll`], without one:
     /// what ended.
     Stopped(Box<Done>),
-}
-
-/// A task that ended.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Finish {
-    /// The task.
-    pub task: TaskId,
-    /// End of the task.
-    pub end: TaskEnd,
-    /// Record of the test as JSON; empty without one.
-    pub record: String,
 }
 
 /// Actions that the owner carries out.
@@ -233,23 +224,6 @@ pub enum LeaveReason {
     RunEnded(StopReason),
 }
 
-/// Progress of an agent.
-#[derive(Debug)]
-enum State {
-    /// No plan.
-    Idle,
-    /// A plan and no tasks.
-    Planned,
-    /// Workers are prepared.
-    Armed(Round),
-    /// Tasks run.
-    Running(Round),
-    /// The run ends.
-    Done,
-    /// Over.
-    Closed,
-}
-
 /// A command whose answer is the owner's.
 #[derive(Debug)]
 enum Pending {
@@ -276,7 +250,10 @@ pub struct Agent {
     service: Service,
     /// Bounds that the owner of the host set.
     policy: Caps,
-    state: State,
+    state: AgentState,
+    /// Its tasks, from ARM to their end.
+    round: Option<Round>,
+    is_closed: bool,
     pending: Option<Pending>,
     run: Option<RunId>,
     /// Highest epoch of a command that was accepted.
@@ -308,7 +285,9 @@ impl Agent {
         let mut agent = Self {
             service,
             policy: hello.policy,
-            state: State::Idle,
+            state: AgentState::Idle,
+            round: None,
+            is_closed: false,
             pending: None,
             run: None,
             epoch: 0,
@@ -348,13 +327,13 @@ impl Agent {
     /// State of the agent, as in its BEAT.
     #[must_use]
     pub fn state(&self) -> AgentState {
-        match self.state {
-            State::Idle => AgentState::Idle,
-            State::Planned => AgentState::Planned,
-            State::Armed(_) => AgentState::Armed,
-            State::Running(_) => AgentState::Running,
-            State::Done | State::Closed => AgentState::Done,
-        }
+        self.state
+    }
+
+    /// Another state, without tasks.
+    fn become_idle(&mut self, state: AgentState) {
+        self.state = state;
+        self.round = None;
     }
 
     /// Sends a message and returns its line. A message beyond the bounds is not sent.
@@ -376,12 +355,9 @@ impl Agent {
         Some(line)
     }
 
-    fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed)
-    }
-
     fn leave(&mut self, reason: LeaveReason) {
-        self.state = State::Closed;
+        self.become_idle(AgentState::Done);
+        self.is_closed = true;
         self.pending = None;
         self.actions.push_back(Action::Leave(reason));
     }

@@ -2,56 +2,51 @@
 //!
 //! The owner feeds lines of the agents, lost connections, its decisions and the time, and carries
 //! out the actions in the order in which they are polled. It decides what is planned and tested.
-//! Hosts are numbers: places in the list that [`Coordinator::new`] receives.
+//! Hosts are numbers: places in a list of the owner.
 //!
 //! Each step waits for all hosts until its deadline. A host that misses it delays the others by no
 //! more than that: it is dropped, or its tasks come back as [`Action::NotRun`]. Hosts receive their
 //! plans as they arrive, because an agent does not wait for the others: a plan with its lease is
 //! what keeps it.
 
+mod barrier;
 mod clocks;
 mod dispatch;
 mod finish;
 mod host;
 mod not_run;
+mod plan;
 mod reassembly;
 mod replayed_results;
 mod round;
 mod round_intake;
+mod round_state;
 mod sanity;
 mod step;
+mod timeouts;
 
 use std::collections::{HashMap, VecDeque};
 
 use linerate_model::record::RunId;
 use thiserror::Error;
 
+use crate::TaskId;
 use crate::protocol::clock::{Estimate, LEAD_MIN_NS};
 use crate::protocol::message::{
-    ArmTask, CoordinatorMessage, Done, Envelope, Fail, Hello, JsonText, Plan, Preflight,
-    Preflighted, Role, Sample, TaskEnd, encode,
+    CoordinatorMessage, Done, Envelope, Fail, Hello, Plan, Preflight, Preflighted, Sample, encode,
 };
-use crate::{HostId, SECOND_NS, TaskId};
+use barrier::Barrier;
+pub use barrier::Step;
 use host::{Host, HostState};
 pub use not_run::{DropReason, NotRun};
+pub use plan::{End, HostResult, RoundPlan, RoundTask};
 pub use replayed_results::{KeptResult, kept_results};
-use round::Round;
+use round_state::Round;
 pub use sanity::is_plausible;
-use step::Barrier;
-pub use step::Step;
-
-/// Longest wait for PLANNED.
-pub const PLANNED_TIMEOUT_NS: u64 = 2 * SECOND_NS;
-/// Longest wait for PREFLIGHTED.
-pub const PREFLIGHTED_TIMEOUT_NS: u64 = 10 * SECOND_NS;
-/// Longest wait for one CLOCKED.
-pub const CLOCKED_TIMEOUT_NS: u64 = SECOND_NS;
-/// Longest wait for ARMED.
-pub const ARMED_TIMEOUT_NS: u64 = 2 * SECOND_NS;
-/// Longest wait for DONE.
-pub const DONE_TIMEOUT_NS: u64 = 2 * SECOND_NS;
-/// Longest wait for a RESULT after the hard deadline of its task.
-pub const RESULT_TIMEOUT_NS: u64 = 2 * SECOND_NS;
+pub use timeouts::{
+    ARMED_TIMEOUT_NS, CLOCKED_TIMEOUT_NS, DONE_TIMEOUT_NS, PLANNED_TIMEOUT_NS,
+    PREFLIGHTED_TIMEOUT_NS, RESULT_TIMEOUT_NS,
+};
 
 /// Settings of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,39 +92,6 @@ pub enum Input {
     Round(Box<RoundPlan>),
     /// The run ends, at any time. Ends with [`Action::Finished`].
     Cancel,
-}
-
-/// Tasks that run at the same time.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RoundPlan {
-    /// Number of the round, ascending.
-    pub number: u32,
-    /// The tasks.
-    pub tasks: Vec<RoundTask>,
-    /// Longest round trip of the tested paths.
-    pub data_rtt_ns: u64,
-}
-
-/// A task and its ends.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RoundTask {
-    /// The task.
-    pub task: TaskId,
-    /// The end whose result counts.
-    pub client: End,
-    /// The other end; absent for a server that is no host of the fleet.
-    pub server: Option<End>,
-    /// Nominal rate of the path per direction.
-    pub nominal_bps: Option<u64>,
-}
-
-/// An end of a task.
-#[derive(Debug, Clone, PartialEq)]
-pub struct End {
-    /// The host.
-    pub host: usize,
-    /// The task as this host receives it.
-    pub spec: ArmTask,
 }
 
 /// Actions that the owner carries out.
@@ -216,25 +178,6 @@ pub enum Action {
     },
 }
 
-/// A task as one of its ends reports it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HostResult {
-    /// The host.
-    pub host: usize,
-    /// The task.
-    pub task: TaskId,
-    /// RoundHost of the host in it.
-    pub role: Role,
-    /// End of the task.
-    pub end: TaskEnd,
-    /// Counters of the host over the round.
-    pub host_window: Option<JsonText>,
-    /// Record of the test, as the host wrote it; empty without one.
-    pub record: String,
-    /// The task was started, and the amount is possible within its time and at the nominal rate.
-    pub is_plausible: bool,
-}
-
 /// The present step is not over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the coordinator is not ready for this input")]
@@ -263,17 +206,16 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// A coordinator that waits for the HELLO of every host.
+    /// A coordinator that waits for the HELLO of this number of hosts.
     #[must_use]
-    pub fn new(now_ns: u64, settings: Settings, hosts: Vec<HostId>) -> Self {
-        let count = hosts.len();
+    pub fn new(now_ns: u64, settings: Settings, hosts: usize) -> Self {
         let deadline_ns = now_ns.saturating_add(settings.hello_timeout_ns);
 
         let mut coordinator = Self {
             settings,
-            hosts: hosts.into_iter().map(|id| Host::new(now_ns, id)).collect(),
+            hosts: (0..hosts).map(|_| Host::new(now_ns)).collect(),
             seq: 0,
-            barrier: Some(Barrier::new(Step::Hello, 0..count, deadline_ns)),
+            barrier: Some(Barrier::new(Step::Hello, 0..hosts, deadline_ns)),
             round: None,
             next_round: None,
             clocks_due: VecDeque::new(),
@@ -349,10 +291,10 @@ impl Coordinator {
             .is_some_and(|host| host.presence == HostState::Planned)
     }
 
-    /// Name of a host.
+    /// Number of hosts.
     #[must_use]
-    pub fn id(&self, host: usize) -> Option<&HostId> {
-        self.hosts.get(host).map(|host| &host.id)
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
     }
 
     /// Sends a message and returns its number. `None` when it has no receiver or it is beyond the

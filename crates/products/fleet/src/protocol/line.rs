@@ -3,17 +3,8 @@
 pub(crate) mod limits;
 mod opening;
 
-pub use limits::Excess;
+pub use limits::{ELEMENTS_MAX, Excess, LINE_MAX_BYTES, NESTING_MAX, STRING_MAX_BYTES};
 pub use opening::{NOISE_MAX_BYTES, Opening, OpeningError, OpeningReader};
-
-use thiserror::Error;
-
-use crate::protocol::message::LINE_MAX_BYTES;
-
-/// A line is longer than [`LINE_MAX_BYTES`]. The rest of it is skipped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("a line of more than {LINE_MAX_BYTES} bytes")]
-pub struct TooLong;
 
 /// Collects lines. Memory grows with the bytes of one line, at most [`LINE_MAX_BYTES`].
 #[derive(Debug, Default)]
@@ -27,8 +18,9 @@ impl LineReader {
     /// its end. Empty lines are passed over.
     ///
     /// # Errors
-    /// Once per line that is too long, when its bound is reached.
-    pub fn read(&mut self, input: &mut &[u8]) -> Result<Option<Vec<u8>>, TooLong> {
+    /// [`Excess::Line`] once per line that is too long, when its bound is reached. The rest of it is
+    /// skipped.
+    pub fn read(&mut self, input: &mut &[u8]) -> Result<Option<Vec<u8>>, Excess> {
         while !input.is_empty() {
             let end = input.iter().position(|byte| *byte == b'\n');
             let (piece, rest) = input.split_at(end.unwrap_or(input.len()));
@@ -37,7 +29,7 @@ impl LineReader {
             if is_too_long {
                 self.line = Vec::new();
                 self.is_skipping = true;
-                return Err(TooLong);
+                return Err(Excess::Line);
             }
 
             if !self.is_skipping {

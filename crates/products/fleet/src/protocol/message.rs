@@ -15,6 +15,7 @@ mod task;
 use std::borrow::Cow;
 
 use linerate_model::record::RunId;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -28,7 +29,7 @@ pub use coordinator::{
 };
 pub use delivery::{Delivery, delivery};
 pub(crate) use fail::shortened;
-pub use fail::{Fail, FailCode};
+pub use fail::{FAIL_TEXT_MAX_BYTES, Fail, FailCode};
 pub use json_text::JsonText;
 pub use peers::AddressRange;
 pub use preflighted::{BridgePort, Preflighted, ProbeOutcome, ProbeReport};
@@ -41,16 +42,6 @@ use crate::protocol::line::limits;
 pub const VERSION: u32 = 1;
 /// First line of an agent on a byte stream; it ends whatever a login shell printed before.
 pub const PREAMBLE: &str = "LRFLEET/1";
-/// Most bytes of a line without its end.
-pub const LINE_MAX_BYTES: usize = 256 << 10;
-/// Most objects and arrays inside each other, the message itself included.
-pub const NESTING_MAX: usize = 16;
-/// Most bytes of a string or member name, as written.
-pub const STRING_MAX_BYTES: usize = 4 << 10;
-/// Most elements of an array, and members of an object.
-pub const ELEMENTS_MAX: usize = 4096;
-/// Most bytes of the text of a FAIL.
-pub const FAIL_TEXT_MAX_BYTES: usize = 1 << 10;
 /// Most bytes of the line of a SAMPLE.
 pub const SAMPLE_MAX_BYTES: usize = 512;
 /// Most parts of a RESULT.
@@ -76,35 +67,10 @@ pub struct Envelope<M> {
     pub message: M,
 }
 
-/// Why a line is no message. It is answered by a FAIL with the same code.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
-pub struct Refusal {
-    /// Code of the error.
-    pub code: FailCode,
-    /// Number of the message, where it could be read.
-    pub seq: Option<u64>,
-    /// Explanation, at most [`FAIL_TEXT_MAX_BYTES`].
-    pub text: String,
-}
-
-impl Refusal {
-    pub(crate) fn new(code: FailCode, seq: Option<u64>, text: impl Into<String>) -> Self {
-        Self {
-            code,
-            seq,
-            text: fail::shortened(text.into()),
-        }
-    }
-}
-
-/// Messages of one direction.
-pub trait Message: Serialize + Sized {
-    /// The name in `type`.
-    fn kind(&self) -> &'static str;
-
-    /// The message that `kind` names, from its body; `None` for an unknown name.
-    fn from_body(kind: &str, body: &str) -> Option<Result<Self, serde_json::Error>>;
+/// Messages of one direction. Each variant has a name, in `type`, and a body.
+pub trait Message: Serialize + DeserializeOwned {
+    /// Names of the variants.
+    const KINDS: &'static [&'static str];
 
     /// Checks what types do not express, and cuts explanations.
     ///
@@ -117,15 +83,14 @@ pub trait Message: Serialize + Sized {
 ///
 /// # Errors
 /// When the line is beyond a bound that the peer checks.
-pub fn encode<M: Message>(envelope: &Envelope<M>) -> Result<String, Refusal> {
-    let wrong = |text: String| Refusal::new(FailCode::Limit, Some(envelope.seq), text);
+pub fn encode<M: Message>(envelope: &Envelope<M>) -> Result<String, Fail> {
+    let wrong = |text: String| Fail::new(FailCode::Limit, Some(envelope.seq), text);
     let line = serde_json::to_string(&Written {
         version: VERSION,
         run: envelope.run,
         epoch: envelope.epoch,
         seq: envelope.seq,
-        kind: envelope.message.kind(),
-        body: &envelope.message,
+        message: &envelope.message,
     })
     .map_err(|error| wrong(error.to_string()))?;
     limits::check(line.as_bytes()).map_err(|excess| wrong(excess.to_string()))?;
@@ -137,12 +102,11 @@ pub fn encode<M: Message>(envelope: &Envelope<M>) -> Result<String, Refusal> {
 ///
 /// # Errors
 /// When it is no message of this direction.
-pub fn decode<M: Message>(line: &[u8]) -> Result<Envelope<M>, Refusal> {
-    limits::check(line)
-        .map_err(|excess| Refusal::new(FailCode::Limit, None, excess.to_string()))?;
+pub fn decode<M: Message>(line: &[u8]) -> Result<Envelope<M>, Fail> {
+    limits::check(line).map_err(|excess| Fail::new(FailCode::Limit, None, excess.to_string()))?;
     let head: Head<'_> = serde_json::from_slice(line)
-        .map_err(|error| Refusal::new(FailCode::Json, None, error.to_string()))?;
-    let refused = |code, text: String| Refusal::new(code, Some(head.seq), text);
+        .map_err(|error| Fail::new(FailCode::Json, None, error.to_string()))?;
+    let refused = |code, text: String| Fail::new(code, Some(head.seq), text);
     if head.version != VERSION {
         return Err(refused(
             FailCode::Version,
@@ -150,15 +114,17 @@ pub fn decode<M: Message>(line: &[u8]) -> Result<Envelope<M>, Refusal> {
         ));
     }
 
-    let body = head.body.map_or("{}", RawValue::get);
-    let read = M::from_body(&head.kind, body).ok_or_else(|| {
-        refused(
+    let kind = &*head.kind;
+    if !M::KINDS.contains(&kind) {
+        return Err(refused(
             FailCode::Type,
-            format!("unknown type {:?}", shown(&head.kind)),
-        )
-    })?;
-    let mut message =
-        read.map_err(|error| refused(FailCode::Body, format!("{}: {error}", shown(&head.kind))))?;
+            format!("unknown type {:?}", shown(kind)),
+        ));
+    }
+
+    let body = head.body.map_or("{}", RawValue::get);
+    let mut message: M = serde_json::from_str(&format!(r#"{{"type":"{kind}","body":{body}}}"#))
+        .map_err(|error| refused(FailCode::Body, format!("{kind}: {error}")))?;
     message
         .check(line.len())
         .map_err(|text| refused(FailCode::Limit, text))?;
@@ -184,9 +150,8 @@ struct Written<'a, M> {
     run: Option<RunId>,
     epoch: u64,
     seq: u64,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    body: &'a M,
+    #[serde(flatten)]
+    message: &'a M,
 }
 
 #[derive(Deserialize)]

@@ -2,8 +2,9 @@
 
 use linerate_model::fleet::{CellFlag, EndEffect, HostEffect, HostId};
 
+use super::depth::Depth;
 use super::matrix::{Entry, Matrix, Rate, RateUnit, exclusion};
-use super::{Depth, not_run};
+use super::not_run;
 use linerate_document::blocks::Block;
 use linerate_document::number::counted;
 use linerate_document::table::{Cell, Table};

@@ -34,25 +34,36 @@ pub(super) fn line(report: &FleetReport) -> String {
 
 /// Which pairs, and what ran at the same time: `mesh`, `both ways`, `rack-safe`.
 pub(super) fn kind(header: &FleetHeader) -> Vec<String> {
-    let topology = match &header.topology {
-        FleetTopology::Mesh => "mesh".to_owned(),
-        FleetTopology::Pairs => "pairs".to_owned(),
-        FleetTopology::Incast(hub) => return vec![format!("incast into {hub}")],
-        FleetTopology::Fanout(hub) => return vec![format!("fanout from {hub}")],
-        FleetTopology::IncastAndFanout(hub) => {
-            return vec![format!("incast into {hub} and fanout from it")];
-        }
-    };
+    let mut kind = vec![topology(&header.topology)];
+    if matches!(
+        header.topology,
+        FleetTopology::Incast(_) | FleetTopology::Fanout(_) | FleetTopology::IncastAndFanout(_)
+    ) {
+        return kind;
+    }
+
     let direction = match header.direction {
         PairDirection::Both => "both ways",
         PairDirection::OneWay => "one way",
     };
-    let mode = mode(header.mode).map(str::to_owned);
+    kind.extend(
+        [Some(direction), mode(header.mode)]
+            .into_iter()
+            .flatten()
+            .map(str::to_owned),
+    );
+    kind
+}
 
-    [topology, direction.to_owned()]
-        .into_iter()
-        .chain(mode)
-        .collect()
+/// `mesh`, `incast into h1`
+pub(super) fn topology(topology: &FleetTopology) -> String {
+    match topology {
+        FleetTopology::Mesh => "mesh".to_owned(),
+        FleetTopology::Pairs => "pairs".to_owned(),
+        FleetTopology::Incast(hub) => format!("incast into {hub}"),
+        FleetTopology::Fanout(hub) => format!("fanout from {hub}"),
+        FleetTopology::IncastAndFanout(hub) => format!("incast into {hub} and fanout from it"),
+    }
 }
 
 /// Name of a mode that is not the usual one.

@@ -1,52 +1,31 @@
 //! The hosts of an inventory.
 
-use linerate_model::fleet::HostId;
+use std::collections::BTreeMap;
+use std::fmt::Display;
 
+use crate::spec::inventory::{Host, Reach};
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
 use linerate_document::number::counted;
 use linerate_document::table::Table;
 
-/// A host of an inventory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostRow {
-    /// Its id.
-    pub host: HostId,
-    /// The way to it: `ssh admin@nas.mgmt`.
-    pub reach: String,
-    /// Its rack.
-    pub rack: Option<String>,
-    /// Names and values of the user.
-    pub labels: Vec<(String, String)>,
-    /// Test addresses by the name of the path.
-    pub paths: Vec<(String, String)>,
-}
-
 /// A row for each host.
 #[must_use]
-pub fn hosts_text(rows: &[HostRow], style: Style) -> String {
-    let pairs = |pairs: &[(String, String)]| {
-        let pairs: Vec<String> = pairs
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        if pairs.is_empty() {
-            "-".to_owned()
-        } else {
-            pairs.join(" ")
-        }
-    };
-    let table = Table::of("", "", rows)
-        .text("host", |row| row.host.to_string())
-        .text("reached by", |row| row.reach.clone())
-        .text("rack", |row| {
-            row.rack.clone().unwrap_or_else(|| "-".to_owned())
+pub fn hosts_text(hosts: &[Host], style: Style) -> String {
+    let table = Table::of("", "", hosts)
+        .text("host", |host| host.id.to_string())
+        .text("reached by", |host| match &host.reach {
+            Reach::Ssh(destination) => format!("ssh {destination}"),
+            Reach::Server(address) => format!("server {address}"),
         })
-        .text("labels", |row| pairs(&row.labels))
-        .text("paths", |row| pairs(&row.paths))
+        .text("rack", |host| {
+            host.rack.clone().unwrap_or_else(|| "-".to_owned())
+        })
+        .text("labels", |host| pairs(&host.labels))
+        .text("paths", |host| pairs(&host.paths))
         .table();
     let blocks = vec![
-        Block::Title(counted(rows.len(), "host")),
+        Block::Title(counted(hosts.len(), "host")),
         Block::Table(table),
     ];
 
@@ -55,4 +34,17 @@ pub fn hosts_text(rows: &[HostRow], style: Style) -> String {
         blocks,
     }
     .text(style)
+}
+
+/// `name=value` of each entry.
+fn pairs(entries: &BTreeMap<String, impl Display>) -> String {
+    let pairs: Vec<String> = entries
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    if pairs.is_empty() {
+        "-".to_owned()
+    } else {
+        pairs.join(" ")
+    }
 }

@@ -7,6 +7,8 @@ use linerate_model::fleet::{
 use linerate_model::stats::median;
 
 use super::not_run;
+use crate::conclude::ladder::host_rates;
+use crate::conclude::treatment_name;
 use linerate_document::blocks::Block;
 use linerate_document::number::counted;
 use linerate_document::table::Table;
@@ -89,8 +91,7 @@ fn tables(report: &FleetReport, hub: &HostId, direction: LadderDirection) -> Vec
 
 fn table(head: &str, ends: &str, rows: &[&LadderRow], is_one: bool) -> Table {
     let place = match rows.first() {
-        Some(row) if !is_one && row.variant.is_empty() => format!(", path {}", row.path),
-        Some(row) if !is_one => format!(", path {}, {}", row.path, row.variant),
+        Some(row) if !is_one => format!(", {}", treatment_name(&row.path, &row.variant)),
         _ => String::new(),
     };
     let absent = || "-".to_owned();
@@ -114,7 +115,7 @@ fn table(head: &str, ends: &str, rows: &[&LadderRow], is_one: bool) -> Table {
 
 /// `96 / 952 / 956 Mbit/s`
 fn spread(row: &LadderRow) -> Option<String> {
-    let rates: Vec<f64> = row.hosts_bps.iter().map(|(_, rate)| *rate).collect();
+    let rates = host_rates(row);
     let (low, high) = (
         rates.iter().copied().reduce(f64::min)?,
         rates.iter().copied().reduce(f64::max)?,
@@ -183,12 +184,7 @@ pub(super) fn slow_alone(report: &FleetReport) -> Option<String> {
 }
 
 fn middle(row: &LadderRow) -> Option<f64> {
-    median(
-        &row.hosts_bps
-            .iter()
-            .map(|(_, rate)| *rate)
-            .collect::<Vec<_>>(),
-    )
+    median(&host_rates(row))
 }
 
 /// Hosts of a row that are far below the others, the slowest first.

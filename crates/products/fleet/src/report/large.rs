@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use linerate_model::fleet::{HostEffect, HostId};
 use linerate_model::stats::median;
 
-use super::Depth;
 use super::cells::{effect, notes, shown, title};
-use super::matrix::{Entry, Matrix, Rate, RateUnit, by_name, strength};
+use super::depth::Depth;
+use super::matrix::{Entry, Matrix, Rate, RateUnit, by_name};
+use crate::conclude::{is_slow, strength};
 use linerate_document::blocks::Block;
 use linerate_document::number::counted;
 use linerate_document::table::{Cell, Table};
@@ -38,11 +39,7 @@ fn slow_hosts(matrix: &Matrix<'_>, depth: Depth) -> Vec<Block> {
     let Some(effects) = matrix.effects else {
         return Vec::new();
     };
-    let mut slow: Vec<&HostEffect> = effects
-        .hosts
-        .iter()
-        .filter(|host| host.sends.is_slow || host.receives.is_slow)
-        .collect();
+    let mut slow: Vec<&HostEffect> = effects.hosts.iter().filter(|host| is_slow(host)).collect();
     slow.sort_by(|a, b| {
         strength(a)
             .total_cmp(&strength(b))
@@ -146,7 +143,7 @@ fn middle(entries: &[Entry], unit: RateUnit) -> Entry {
 
 /// The slowest pairs between hosts without an effect; `None` without any.
 fn slowest(matrix: &Matrix<'_>) -> Option<Table> {
-    let is_slow = |host: &HostId| {
+    let has_effect = |host: &HostId| {
         matrix
             .host_effects
             .get(host)
@@ -156,7 +153,7 @@ fn slowest(matrix: &Matrix<'_>) -> Option<Table> {
         .entries
         .iter()
         .filter_map(|(ends, entry)| Some((*ends, entry.measured()?)))
-        .filter(|((source, sink), _)| !is_slow(source) && !is_slow(sink));
+        .filter(|((source, sink), _)| !has_effect(source) && !has_effect(sink));
     let mut pairs: Vec<((&HostId, &HostId), Rate)> = measured.collect();
 
     let key = |rate: &Rate| {

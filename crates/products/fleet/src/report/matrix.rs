@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fleet::{
-    Cell, CellFlag, EndEffect, FleetEffects, FleetReport, FleetTopology, HostEffect, HostId,
+    Cell, CellFlag, FleetEffects, FleetReport, FleetTopology, HostEffect, HostId,
 };
 use linerate_model::stats::median;
 
+use crate::conclude::{by_treatment, strength, treatment_name};
 use linerate_document::number::known;
 use linerate_model::numbers::digits;
 
@@ -97,19 +98,9 @@ pub(super) fn matrices(report: &FleetReport) -> Vec<Matrix<'_>> {
         return Vec::new();
     }
 
-    let mut treatments: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();
     // Cells of another mode are a control.
-    for cell in report
-        .cells
-        .iter()
-        .filter(|cell| cell.mode == report.header.mode)
-    {
-        treatments
-            .entry((&cell.task.path, &cell.task.variant))
-            .or_default()
-            .push(cell);
-    }
-
+    let of_mode = |cell: &&Cell| cell.mode == report.header.mode;
+    let treatments = by_treatment(report.cells.iter().filter(of_mode));
     let is_one = treatments.len() < 2;
     treatments
         .into_iter()
@@ -124,12 +115,10 @@ fn matrix<'a>(
     is_one: bool,
 ) -> Matrix<'a> {
     let mut grouped: BTreeMap<(&HostId, &HostId), Vec<&Cell>> = BTreeMap::new();
-    cells.iter().for_each(|cell| {
-        grouped
-            .entry((&cell.task.source, &cell.task.sink))
-            .or_default()
-            .push(cell);
-    });
+    for cell in &cells {
+        let ends = (&cell.task.source, &cell.task.sink);
+        grouped.entry(ends).or_default().push(cell);
+    }
     let entries: BTreeMap<_, _> = grouped
         .into_iter()
         .map(|(ends, cells)| (ends, entry(&cells)))
@@ -149,10 +138,6 @@ fn matrix<'a>(
         .keys()
         .flat_map(|(source, sink)| [*source, *sink])
         .collect();
-    let name = match variant {
-        "" => format!("path {path}"),
-        variant => format!("path {path}, {variant}"),
-    };
     let unit = unit(&entries);
 
     let host_effects = effects
@@ -162,7 +147,7 @@ fn matrix<'a>(
         .collect();
     let hosts = ordered(hosts, &racks, &host_effects);
     Matrix {
-        name: (!is_one).then_some(name),
+        name: (!is_one).then(|| treatment_name(path, variant)),
         hosts,
         racks,
         entries,
@@ -245,12 +230,6 @@ fn ordered<'a>(
     });
 
     hosts
-}
-
-/// The stronger effect of a slow host; 0 of another.
-pub(super) fn strength(host: &HostEffect) -> f64 {
-    let of = |end: &EndEffect| end.effect.filter(|_| end.is_slow).unwrap_or(0.0);
-    of(&host.sends).min(of(&host.receives))
 }
 
 /// Compares names with their numbers as numbers: `h2` is before `h10`.

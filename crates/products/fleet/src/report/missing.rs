@@ -11,10 +11,8 @@ pub(super) struct Missing {
     all: usize,
     /// Cells without a result.
     count: usize,
-    /// Hosts without a control connection.
-    unreachable: Vec<String>,
-    /// Hosts and pairs whose tests could not connect.
-    blocked: Vec<String>,
+    /// Hosts without a control connection; hosts and pairs whose tests could not connect.
+    kinds: [(&'static str, Vec<String>); 2],
 }
 
 impl Missing {
@@ -25,27 +23,27 @@ impl Missing {
             let is_it = |cell: &&&Cell| matches!(&cell.outcome, CellOutcome::NotRun(not_run) if is_it(not_run));
             all.iter().filter(is_it).copied().collect::<Vec<&Cell>>()
         };
-        let count = without(|_| true).len();
-        let unreachable = without(|not_run| not_run.reason == NotRunReason::Unreachable);
+        let named = |is_it| both_ways(places(&without(is_it), &all));
         let missing = Self {
             all: cells.len(),
-            count,
-            unreachable: both_ways(places(&unreachable, &all)),
-            blocked: both_ways(places(&without(is_blocked), &all)),
+            count: without(|_| true).len(),
+            kinds: [
+                (
+                    "unreachable",
+                    named(|not_run| not_run.reason == NotRunReason::Unreachable),
+                ),
+                ("blocked", named(is_blocked)),
+            ],
         };
 
-        (count > 0).then_some(missing)
+        (missing.count > 0).then_some(missing)
     }
 
     /// `31 of 56 cells without a result: h4 unreachable, h1 to h2 blocked`
     pub(super) fn summary(&self) -> String {
-        let named = [
-            (&self.unreachable, "unreachable"),
-            (&self.blocked, "blocked"),
-        ];
-        let named = named.into_iter().filter(|(names, _)| !names.is_empty());
+        let named = self.kinds.iter().filter(|(_, names)| !names.is_empty());
         let named: Vec<String> = named
-            .map(|(names, word)| format!("{} {word}", names.join(", ")))
+            .map(|(word, names)| format!("{} {word}", names.join(", ")))
             .collect();
         let named = named.join("; ");
 
@@ -64,44 +62,37 @@ impl Missing {
 
     /// One line for each host or pair.
     pub(super) fn steps(&self) -> Vec<String> {
-        let unreachable = self
-            .unreachable
-            .iter()
-            .filter(|name| !is_rest(name))
-            .map(|name| {
-                let hosts = name
-                    .split([' '])
-                    .filter(|word| !["to", "and"].contains(word));
-                let logins: Vec<String> = hosts.map(|host| format!("`ssh {host} true`")).collect();
-                let have = if logins.len() == 1 { "has" } else { "have" };
-                format!(
-                    "{name} unreachable: {} {have} to work without a prompt (over a bus: `linerate \
-                     fleet agent` has to run there); then `linerate fleet check`",
-                    logins.join(" and ")
-                )
-            });
-        let blocked = self
-            .blocked
-            .iter()
-            .filter(|name| !is_rest(name))
-            .map(|name| {
+        let [(_, unreachable), (_, blocked)] = &self.kinds;
+        let unreachable = unreachable.iter().filter(|name| !is_rest(name));
+        let blocked = blocked.iter().filter(|name| !is_rest(name));
+        let rest = self.kinds.iter().filter_map(|(word, names)| {
+            let rest = names.iter().find(|name| is_rest(name))?;
+            Some(format!("{rest} {word}: `linerate fleet check` lists them"))
+        });
+
+        unreachable
+            .map(|name| log_in(name))
+            .chain(blocked.map(|name| {
                 format!(
                     "{name} blocked: open the ports of the tests, TCP and UDP 5201 and above, from \
                      source to sink; `linerate fleet check` names what is closed"
                 )
-            });
-        let rest = [
-            (&self.unreachable, "unreachable"),
-            (&self.blocked, "blocked"),
-        ];
-        let rest = rest
-            .into_iter()
-            .filter_map(|(names, word)| Some((names.iter().find(|name| is_rest(name))?, word)));
-        let rest =
-            rest.map(|(rest, word)| format!("{rest} {word}: `linerate fleet check` lists them"));
-
-        unreachable.chain(blocked).chain(rest).collect()
+            }))
+            .chain(rest)
+            .collect()
     }
+}
+
+/// Next step of a host, or of both hosts of a pair, without a control connection.
+fn log_in(name: &str) -> String {
+    let hosts = name.split(' ').filter(|word| !["to", "and"].contains(word));
+    let logins: Vec<String> = hosts.map(|host| format!("`ssh {host} true`")).collect();
+    let have = if logins.len() == 1 { "has" } else { "have" };
+    format!(
+        "{name} unreachable: {} {have} to work without a prompt (over a bus: `linerate fleet \
+         agent` has to run there); then `linerate fleet check`",
+        logins.join(" and ")
+    )
 }
 
 /// `12 more`, of a long list.

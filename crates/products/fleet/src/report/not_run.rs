@@ -16,11 +16,11 @@ const REASONS_SHOWN: usize = 12;
 
 /// Why a task has no result, in words: `a host refused it (no free port)`.
 pub(super) fn reason(not_run: &NotRun) -> String {
-    let detail = not_run
-        .detail
-        .as_ref()
-        .map_or_else(String::new, |detail| format!(" ({detail})"));
-    format!("{}{detail}", word(not_run.reason))
+    let word = word(not_run.reason);
+    match not_run.detail.as_deref() {
+        Some(detail) if !detail.is_empty() => format!("{word} ({detail})"),
+        _ => word.to_owned(),
+    }
 }
 
 const fn word(reason: NotRunReason) -> &'static str {
@@ -34,38 +34,34 @@ const fn word(reason: NotRunReason) -> &'static str {
         NotRunReason::Refused => "a host refused it",
         NotRunReason::Failed => "failed",
         NotRunReason::Cancelled => "cancelled",
-        NotRunReason::Budget => "the time of the run was over",
+        NotRunReason::Budget => "the time of the run had passed",
     }
 }
 
 /// One line for each reason: `// no control connection: h8 (14 cells)`.
 pub(super) fn lines(cells: &[&Cell]) -> Vec<String> {
-    let mut reasons: BTreeMap<(NotRunReason, &str), Vec<&Cell>> = BTreeMap::new();
+    let mut reasons: BTreeMap<(NotRunReason, &str), (String, Vec<&Cell>)> = BTreeMap::new();
     for cell in cells {
         if let CellOutcome::NotRun(not_run) = &cell.outcome {
             let detail = not_run.detail.as_deref().unwrap_or_default();
-            reasons
+            let (_, without) = reasons
                 .entry((not_run.reason, detail))
-                .or_default()
-                .push(cell);
+                .or_insert_with(|| (reason(not_run), Vec::new()));
+            without.push(cell);
         }
     }
 
     let hidden = reasons.len().saturating_sub(REASONS_SHOWN);
-    let line = |((reason, detail), without): ((NotRunReason, &str), Vec<&Cell>)| {
-        let detail = if detail.is_empty() {
-            String::new()
-        } else {
-            format!(" ({detail})")
-        };
+    let line = |(reason, without): (String, Vec<&Cell>)| {
         let count = counted(without.len(), "cell");
-        format!(
-            "// {}{detail}: {} ({count})",
-            word(reason),
-            places(&without, cells).join(", ")
-        )
+        let places = places(&without, cells).join(", ");
+        format!("// {reason}: {places} ({count})")
     };
-    let mut lines: Vec<String> = reasons.into_iter().take(REASONS_SHOWN).map(line).collect();
+    let mut lines: Vec<String> = reasons
+        .into_values()
+        .take(REASONS_SHOWN)
+        .map(line)
+        .collect();
 
     if hidden > 0 {
         lines.push(format!("// {}", counted(hidden, "other reason")));

@@ -5,8 +5,9 @@ use linerate_model::finding::{Confidence, Finding};
 use linerate_model::fleet::{FleetHeader, FleetReport};
 use linerate_model::stored_name;
 
+use super::depth::Depth;
 use super::missing::Missing;
-use super::{Depth, ladder, not_run};
+use super::{ladder, not_run};
 use linerate_document::blocks::Block;
 use linerate_doctor::report::{graded, steps, wrapped};
 use linerate_document::number::counted;

@@ -11,6 +11,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::conclude::trials;
+use crate::fixtures::host;
+use crate::spec::Topology;
 use fixtures::{incast, mesh, racked};
 use linerate_document::Glyphs;
 use linerate_document::expected::assert_expected_in;
@@ -81,7 +83,7 @@ fn incast_with_a_slow_sender() {
 #[test]
 fn incast_and_fanout_of_one_host() {
     let mut fleet = incast(8).slow("h3", 96e6);
-    fleet.plan.topology = Topology::IncastAndFanout(fixtures::host("nas"));
+    fleet.plan.topology = Topology::IncastAndFanout(host("nas"));
     assert_expected_in(
         env!("CARGO_MANIFEST_DIR"),
         "both-ladders.txt",

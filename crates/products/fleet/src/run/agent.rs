@@ -18,11 +18,12 @@ use std::time::Duration;
 use crate::protocol::agent::{Action, Agent, Input, LeaveReason, Service};
 use crate::protocol::message::{AddressRange, Plan, Sample};
 use crate::run::carrier::stdio::StdioCarrier;
-use crate::run::carrier::{Carrier, HostEvent};
-use linerate_sys::poll::{Epoll, Interest, Ready, wait_fd};
+use crate::run::carrier::{Carrier, HostEvent, wait};
+use linerate_sys::poll::{Epoll, Interest, Ready};
 use linerate_sys::{OsError, clock, errno, process};
 
-use super::bus::{self, BusOptions};
+use super::bus;
+use crate::spec::BusOptions;
 pub(super) use hello::sha256_of_program;
 use host_window::HostWindow;
 use linerate_model::outcome::{Error, Outcome};
@@ -315,13 +316,7 @@ impl HostAgent {
             self.sample(now_ns);
         }
 
-        if self
-            .machine
-            .poll_timeout()
-            .is_some_and(|at_ns| now_ns >= at_ns)
-        {
-            self.machine.handle_timeout(now_ns);
-        }
+        self.machine.handle_timeout(now_ns);
     }
 
     fn sample(&mut self, now_ns: u64) {
@@ -346,9 +341,8 @@ impl HostAgent {
         self.path.close(COORDINATOR);
         let until_ns = clock::monotonic_ns().saturating_add(LEAVE_NS);
 
-        while self.path.has_open() {
-            let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
-            if left.is_zero() || wait_fd(self.path.fd(), Interest::READ, Some(left)).is_err() {
+        while self.path.has_open() && clock::monotonic_ns() < until_ns {
+            if wait(&*self.path, None, Some(until_ns)).is_err() {
                 return;
             }
             self.path.poll(clock::monotonic_ns());

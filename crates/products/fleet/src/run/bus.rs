@@ -1,17 +1,14 @@
 //! Control connections over NATS.
 
 use std::net::IpAddr;
-use std::os::fd::AsFd;
 
-use crate::run::carrier::Carrier;
-use crate::run::carrier::bus::{BusAgents, BusCarrier, BusError, BusSetup, LeaseState};
+use crate::run::carrier::bus::{BusAgents, BusCarrier, BusSetup, LeaseState};
+use crate::run::carrier::{Carrier, wait};
 use linerate_model::record::RunId;
-use linerate_sys::poll::{Interest, wait_fds};
 use linerate_sys::signal::Signals;
 
-pub use crate::run::carrier::bus::BusOptions;
-
-use super::connect::{FleetHosts, Lease, SITE_DEFAULT};
+use super::control::Lease;
+use crate::spec::{BusOptions, FleetHosts, SITE_DEFAULT};
 use linerate_model::outcome::{Error, Outcome};
 
 /// Takes charge of the hosts of a site. Where a plan is given, a coordinator that is in charge is
@@ -37,7 +34,7 @@ pub(super) fn acquire_lease(
         run: run.to_string(),
         plan,
     };
-    let mut carrier = BusCarrier::start(&setup).map_err(error_of)?;
+    let mut carrier = BusCarrier::start(&setup)?;
     let mut has_waited = false;
 
     loop {
@@ -47,7 +44,7 @@ pub(super) fn acquire_lease(
                 has_waited = true;
                 note("another coordinator is in charge; standing by");
             }
-            Some(LeaseState::Failed(error)) => return Err(error_of(error)),
+            Some(LeaseState::Failed(error)) => return Err(error),
             Some(LeaseState::Held(term)) => {
                 if has_waited {
                     note("in charge");
@@ -63,12 +60,7 @@ pub(super) fn acquire_lease(
             }
         }
 
-        let fds = [
-            (carrier.fd(), Interest::READ),
-            (signals.as_fd(), Interest::READ),
-        ];
-        let [_, is_signalled] = wait_fds(fds, None).map_err(Error::failed)?;
-        if is_signalled && signals.take().map_err(Error::failed)?.is_some() {
+        if wait(&carrier, Some(signals), None).map_err(Error::failed)? {
             return Err(Error::new(Outcome::Interrupted, "interrupted"));
         }
     }
@@ -80,21 +72,10 @@ pub(super) fn agents(
     site: &str,
     hosts: &[String],
 ) -> Result<Box<dyn Carrier>, Error> {
-    Ok(Box::new(
-        BusAgents::start(options, site, hosts).map_err(error_of)?,
-    ))
+    Ok(Box::new(BusAgents::start(options, site, hosts)?))
 }
 
 /// Address of the broker, where it is one and no name.
 pub(super) fn broker_ip(options: &BusOptions) -> Option<IpAddr> {
     options.ip()
-}
-
-fn error_of(error: BusError) -> Error {
-    let outcome = match &error {
-        BusError::Options(_) => Outcome::Usage,
-        BusError::Connect { .. } => Outcome::Unreachable,
-        _ => Outcome::NotCompleted,
-    };
-    Error::new(outcome, error)
 }

@@ -2,7 +2,7 @@
 //! other end of them.
 //!
 //! * [`pipe`] reads and writes lines without waiting.
-//! * [`Carrier`] is a control path: [`ssh`], [`local`] and `bus` of a coordinator, [`stdio`] and
+//! * [`Carrier`] is a control path: [`ssh`] and `bus` of a coordinator, [`stdio`] and
 //!   `bus` of an agent.
 //! * [`children`] starts processes in groups of their own, passes their lines on and ends them.
 //!
@@ -12,13 +12,18 @@
 #[cfg(feature = "bus")]
 pub mod bus;
 pub mod children;
-pub mod local;
 pub mod pipe;
 mod piped_child;
 pub mod ssh;
 pub mod stdio;
 
-use std::os::fd::BorrowedFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use linerate_sys::clock::monotonic_ns;
+use linerate_sys::poll::{Interest, wait_fds};
+use linerate_sys::signal::Signals;
 
 /// Lines to and from the peers of an owner: all hosts of a run at a coordinator, the coordinator at
 /// an agent. Peers are numbers: places in the list of the owner.
@@ -51,33 +56,26 @@ pub trait Carrier {
     fn has_open(&self) -> bool;
 }
 
-impl<C: Carrier + ?Sized> Carrier for Box<C> {
-    fn send(&mut self, host: usize, line: &str) {
-        (**self).send(host, line);
-    }
+/// Waits for events of a carrier until its deadline, or `until_ns`. True if a signal arrived.
+///
+/// # Errors
+/// The operating system's.
+pub(super) fn wait(
+    carrier: &dyn Carrier,
+    signals: Option<&Signals>,
+    until_ns: Option<u64>,
+) -> io::Result<bool> {
+    let at_ns = carrier.deadline_ns().into_iter().chain(until_ns).min();
+    let wait = at_ns.map(|at_ns| Duration::from_nanos(at_ns.saturating_sub(monotonic_ns())));
+    let of_carrier = (carrier.fd(), Interest::READ);
 
-    fn send_all(&mut self, hosts: &[usize], line: &str) {
-        (**self).send_all(hosts, line);
-    }
-
-    fn close(&mut self, host: usize) {
-        (**self).close(host);
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        (**self).fd()
-    }
-
-    fn deadline_ns(&self) -> Option<u64> {
-        (**self).deadline_ns()
-    }
-
-    fn poll(&mut self, now_ns: u64) -> Vec<(usize, HostEvent)> {
-        (**self).poll(now_ns)
-    }
-
-    fn has_open(&self) -> bool {
-        (**self).has_open()
+    match signals {
+        Some(signals) => {
+            let of_signals = (signals.as_fd(), Interest::READ);
+            let [_, is_signalled] = wait_fds([of_carrier, of_signals], wait)?;
+            Ok(is_signalled && signals.take()?.is_some())
+        }
+        None => wait_fds([of_carrier], wait).map(|_| false),
     }
 }
 

@@ -1,22 +1,22 @@
 //! `linerate fleet check`: connects to all hosts and to every planned port of a test, without load.
 
 use crate::conclude::hosts::HostFindings;
-use crate::inventory::{Host, Reach};
 use crate::protocol::clock::Estimate;
 use crate::protocol::message::{Caps, Hello, ProbeReport};
 use crate::report::{CheckReport, CheckRow, CheckState};
-use crate::run::carrier::Carrier;
+use crate::spec::inventory::{Host, Reach};
 use linerate_model::finding::Finding;
 use linerate_model::record::RunId;
 use linerate_sys::clock::{monotonic_ns, unix_ns};
 use linerate_sys::random;
 use linerate_sys::signal::Signals;
 
-use super::connect::{FleetHosts, connect};
+use super::connect::connect;
 use super::control::Control;
-use super::host_rules::host_findings;
+use super::host_rules::{host_findings, seen};
 use super::members::{Member, Prepared, TestEnd};
 use super::prepare::Planned;
+use crate::spec::FleetHosts;
 use linerate_model::outcome::{Error, Outcome};
 
 /// Length of the tests that the hosts are asked for; none is run.
@@ -85,10 +85,10 @@ pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error
     })
 }
 
-fn row<C: Carrier>(
+fn row(
     index: usize,
     host: &Host,
-    control: &Control<'_, C>,
+    control: &Control<'_>,
     prepared: &Prepared,
     found: &HostFindings,
 ) -> CheckRow {
@@ -214,12 +214,7 @@ fn is_about(finding: &Finding, host: &Host) -> bool {
 
 /// `FLT-17: The path MTU differs between hosts: path MTU of h2 1400 bytes, 1500 on most hosts`
 fn finding_note(finding: &Finding) -> String {
-    let seen = finding
-        .evidence
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("; ");
+    let seen = seen(finding);
     format!("{}: {}: {seen}", finding.id, finding.title)
 }
 

@@ -1,22 +1,20 @@
 //! The coordinator machine over a carrier: one loop, which ends at an action.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
-use std::time::Duration;
 
 use crate::protocol::coordinator::{Action, Coordinator, Input};
-use crate::run::carrier::{Carrier, HostEvent};
+use crate::run::carrier::{Carrier, HostEvent, wait};
+use linerate_model::record::RunId;
 use linerate_sys::clock::monotonic_ns;
-use linerate_sys::poll::{Interest, wait_fds};
 use linerate_sys::signal::Signals;
 
 /// Longest wait for connections that end.
 const CLOSE_NS: u64 = 3_000_000_000;
 
 /// The machine and what carries its lines.
-pub(super) struct Control<'a, C> {
+pub(super) struct Control<'a> {
     pub(super) coordinator: Coordinator,
-    carrier: C,
+    carrier: Box<dyn Carrier>,
     signals: &'a Signals,
     /// Why hosts take part no longer. Untrusted text.
     pub(super) reasons: BTreeMap<usize, String>,
@@ -24,6 +22,17 @@ pub(super) struct Control<'a, C> {
     /// Hosts that had no plan when the run was ended: they confirm nothing.
     without_plan: Vec<usize>,
     /// Lines of results of an earlier coordinator of the run, with their hosts.
+    pub(super) history: Vec<(usize, Vec<u8>)>,
+}
+
+/// A coordinator in charge of its hosts.
+pub(super) struct Lease {
+    pub(super) carrier: Box<dyn Carrier>,
+    /// The epoch of its commands; 1 where no other coordinator can be in charge.
+    pub(super) epoch: u64,
+    /// The new run, or the one that is continued.
+    pub(super) run: RunId,
+    /// Lines of results that the run has so far, with their hosts.
     pub(super) history: Vec<(usize, Vec<u8>)>,
 }
 
@@ -36,8 +45,12 @@ pub(super) enum Ended {
     Failed(String),
 }
 
-impl<'a, C: Carrier> Control<'a, C> {
-    pub(super) fn new(coordinator: Coordinator, carrier: C, signals: &'a Signals) -> Self {
+impl<'a> Control<'a> {
+    pub(super) fn new(
+        coordinator: Coordinator,
+        carrier: Box<dyn Carrier>,
+        signals: &'a Signals,
+    ) -> Self {
         Self {
             coordinator,
             carrier,
@@ -136,14 +149,12 @@ impl<'a, C: Carrier> Control<'a, C> {
     }
 
     fn close(&mut self) {
-        let hosts = 0..self.hosts();
+        let hosts = 0..self.coordinator.hosts();
         hosts.for_each(|host| self.carrier.close(host));
 
         let until_ns = monotonic_ns().saturating_add(CLOSE_NS);
         while self.carrier.has_open() && monotonic_ns() < until_ns {
-            let wait_ns = self.carrier.deadline_ns().unwrap_or(until_ns).min(until_ns);
-            let wait = Duration::from_nanos(wait_ns.saturating_sub(monotonic_ns()));
-            if wait_fds([(self.carrier.fd(), Interest::READ)], Some(wait)).is_err() {
+            if wait(&*self.carrier, None, Some(until_ns)).is_err() {
                 return;
             }
 
@@ -153,19 +164,12 @@ impl<'a, C: Carrier> Control<'a, C> {
 
     /// Hosts that have a plan, or those that have none.
     fn hosts_by_plan(&self, has_plan: bool) -> Vec<usize> {
-        (0..self.hosts())
+        (0..self.coordinator.hosts())
             .filter(|host| self.coordinator.is_planned(*host) == has_plan)
             .collect()
     }
 
-    fn hosts(&self) -> usize {
-        (0..)
-            .take_while(|host| self.coordinator.id(*host).is_some())
-            .count()
-    }
-
     fn wait(&mut self) -> Result<(), Ended> {
-        let failed = |error: std::io::Error| Ended::Failed(error.to_string());
         let events = self.carrier.poll(monotonic_ns());
         // Of a time before the read, a line that arrives meanwhile would have been under way for
         // less than it was.
@@ -196,17 +200,10 @@ impl<'a, C: Carrier> Control<'a, C> {
             return Ok(());
         }
 
-        let deadlines = [self.coordinator.poll_timeout(), self.carrier.deadline_ns()];
-        let Some(at_ns) = deadlines.into_iter().flatten().min() else {
-            return Ok(());
-        };
-        let wait = Duration::from_nanos(at_ns.saturating_sub(monotonic_ns()));
-        let fds = [
-            (self.carrier.fd(), Interest::READ),
-            (self.signals.as_fd(), Interest::READ),
-        ];
-        let [_, is_signalled] = wait_fds(fds, Some(wait)).map_err(failed)?;
-        if is_signalled && self.signals.take().map_err(failed)?.is_some() {
+        let until_ns = self.coordinator.poll_timeout();
+        let is_signalled = wait(&*self.carrier, Some(self.signals), until_ns)
+            .map_err(|error| Ended::Failed(error.to_string()))?;
+        if is_signalled {
             self.cancel()?;
         }
 

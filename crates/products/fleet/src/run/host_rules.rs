@@ -5,65 +5,52 @@ use std::net::IpAddr;
 
 use crate::conclude::hosts::{Attachment, HostFacts, HostFindings, PathRoute, findings};
 use crate::conclude::shared_slot::{Forwarder, Port};
-use crate::inventory::{Host, Inventory};
 use crate::protocol::message::{Hello, ProbeReport};
-use crate::run::carrier::Carrier;
+use crate::spec::inventory::{Host, Inventory};
+use linerate_model::finding::Finding;
 use linerate_model::fleet::HostId;
 use linerate_sys::clock::monotonic_ns;
 
 use super::connect::CLOCK_BUDGET_NS;
 use super::control::Control;
 use super::members::{Member, Prepared};
-use super::prepare::is_shared;
 
 /// Findings about the hosts that can be tested.
-pub(super) fn host_findings<C: Carrier>(
-    control: &Control<'_, C>,
+pub(super) fn host_findings(
+    control: &Control<'_>,
     prepared: &Prepared,
     inventory: &Inventory,
 ) -> HostFindings {
-    let facts = |(index, member): (&usize, &Member)| {
-        let hello = control.coordinator.hello(*index)?;
+    let coordinator = &control.coordinator;
+    let facts = |(index, id, member): (usize, &HostId, &Member)| {
+        let hello = coordinator.hello(index)?;
         let machine = hello.host_key.as_ref().zip(hello.boot_hash.as_ref());
+        let routes = member.probes.iter();
         Some(HostFacts {
-            host: inventory.hosts.get(*index)?.id.clone(),
+            host: id.clone(),
             machine: machine.map(|(key, boot)| format!("{key} {boot}")),
-            clock_uncertainty_ns: control
-                .coordinator
-                .clock(*index, monotonic_ns())
+            clock_uncertainty_ns: coordinator
+                .clock(index, monotonic_ns())
                 .map(|estimate| estimate.uncertainty_ns),
             control: control_attachment(hello),
-            routes: member
-                .probes
-                .iter()
-                .filter_map(|probe| route(hello, probe))
-                .collect(),
+            routes: routes.filter_map(|probe| route(hello, probe)).collect(),
         })
     };
-    let hosts: Vec<HostFacts> = prepared.members.iter().filter_map(facts).collect();
-    findings(&hosts, !is_shared(inventory), CLOCK_BUDGET_NS)
+    let hosts: Vec<HostFacts> = prepared.hosts(&inventory.hosts).filter_map(facts).collect();
+    findings(&hosts, !inventory.is_control_shared(), CLOCK_BUDGET_NS)
 }
 
 /// Hosts whose bridge leads to others, one entry for each path.
 pub(super) fn forwarders(prepared: &Prepared, hosts: &[Host]) -> Vec<Forwarder> {
     let mut owners: BTreeMap<IpAddr, (&HostId, &str)> = BTreeMap::new();
-    for (index, id) in prepared.ids(hosts) {
-        let ends = prepared
-            .members
-            .get(&index)
-            .into_iter()
-            .flat_map(|member| &member.ends);
+    for (_, id, member) in prepared.hosts(hosts) {
+        let ends = member.ends.iter();
         owners.extend(ends.map(|(path, end)| (end.address, (id, path.as_str()))));
     }
 
     let mut found: BTreeMap<(&HostId, &str), BTreeMap<HostId, Port>> = BTreeMap::new();
-    for (index, id) in prepared.ids(hosts) {
-        for probe in prepared
-            .members
-            .get(&index)
-            .into_iter()
-            .flat_map(|member| &member.probes)
-        {
+    for (_, id, member) in prepared.hosts(hosts) {
+        for probe in &member.probes {
             let port = probe
                 .bridge_port
                 .as_ref()
@@ -88,6 +75,12 @@ pub(super) fn forwarders(prepared: &Prepared, hosts: &[Host]) -> Vec<Forwarder> 
         ports,
     };
     found.into_iter().map(forwarder).collect()
+}
+
+/// Evidence of a finding on one line.
+pub(super) fn seen(finding: &Finding) -> String {
+    let seen: Vec<String> = finding.evidence.iter().map(ToString::to_string).collect();
+    seen.join("; ")
 }
 
 fn control_attachment(hello: &Hello) -> Option<Attachment> {

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-pub use crate::inventory::Inventory;
-use crate::inventory::{TEXT_MAX_BYTES, expand_list, from_names, parse, ssh_names};
+pub use crate::spec::inventory::Inventory;
+use crate::spec::inventory::{TEXT_MAX_BYTES, expand_list, from_names, parse, ssh_names};
 
 use linerate_sys::file_system;
 

@@ -6,27 +6,21 @@
 
 mod local;
 
-use std::os::fd::AsFd;
-use std::time::Duration;
-
 use crate::protocol::message::PREAMBLE;
-use crate::report::{LeftoverRow, leftovers_text};
-use crate::run::carrier::{Carrier, HostEvent};
+use crate::report::{HostLeftovers, Leftover, leftovers_text};
+use crate::run::carrier::{Carrier, HostEvent, wait};
 use linerate_document::Style;
 use linerate_history::run::named::one;
 use linerate_model::fleet::HostId;
 use linerate_model::record::RunId;
 use linerate_sys::clock::monotonic_ns;
-use linerate_sys::poll::{Interest, wait_fds};
 use linerate_sys::signal::Signals;
 
 use super::cancel::opened;
-use super::connect::{FleetHosts, HELLO_TIMEOUT_NS, carrier};
+use super::connect::carrier;
+use super::prepare::HELLO_TIMEOUT_NS;
+use crate::spec::FleetHosts;
 use linerate_model::outcome::{Error, Outcome};
-pub use local::Leftover;
-
-/// Processes that a host reports, or the reason why it reports none.
-pub type HostLeftovers = Result<Vec<Leftover>, String>;
 
 /// Lists the workers of this user on this host, and ends them on request: those without an agent,
 /// of a named run all and their agents. As the lines of an agent: the preamble, then one JSON
@@ -85,18 +79,7 @@ pub fn everywhere(
             carrier.close(host);
         }
 
-        let wait_ns = carrier
-            .deadline_ns()
-            .unwrap_or(until_ns)
-            .min(until_ns)
-            .saturating_sub(monotonic_ns());
-        let fds = [
-            (carrier.fd(), Interest::READ),
-            (signals.as_fd(), Interest::READ),
-        ];
-        let [_, is_signalled] =
-            wait_fds(fds, Some(Duration::from_nanos(wait_ns))).map_err(Error::failed)?;
-        if is_signalled {
+        if wait(&carrier, Some(signals), Some(until_ns)).map_err(Error::failed)? {
             return Err(Error::new(Outcome::Interrupted, "interrupted"));
         }
     }
@@ -117,10 +100,6 @@ fn found_of(line: &[u8]) -> HostLeftovers {
 /// not answer.
 #[must_use]
 pub fn report(answers: &[(HostId, HostLeftovers)], style: Style) -> (String, Outcome) {
-    let rows = answers
-        .iter()
-        .flat_map(|(host, answer)| rows(host, answer))
-        .collect::<Vec<_>>();
     let is_left = |found: &Leftover| found.is_ended != Some(true);
 
     let outcome = match answers {
@@ -134,30 +113,5 @@ pub fn report(answers: &[(HostId, HostLeftovers)], style: Style) -> (String, Out
         _ if answers.iter().any(|(_, answer)| answer.is_err()) => Outcome::NotCompleted,
         _ => Outcome::Done,
     };
-    (leftovers_text(answers.len(), &rows, style), outcome)
-}
-
-fn rows(host: &HostId, answer: &HostLeftovers) -> Vec<LeftoverRow> {
-    let row = |found: &Leftover| LeftoverRow {
-        host: host.clone(),
-        process: Some((found.pid, found.run.to_string())),
-        ports: found.ports.clone(),
-        state: match (found.is_ended, found.agent) {
-            (Some(true), _) => "ended".to_owned(),
-            (Some(false), _) => "did not end".to_owned(),
-            (None, Some(agent)) => format!("its agent {agent} runs"),
-            (None, None) => "without an agent".to_owned(),
-        },
-    };
-    match answer {
-        Ok(found) => found.iter().map(row).collect(),
-        Err(reason) => {
-            vec![LeftoverRow {
-                host: host.clone(),
-                process: None,
-                ports: Vec::new(),
-                state: reason.clone(),
-            }]
-        }
-    }
+    (leftovers_text(answers, style), outcome)
 }

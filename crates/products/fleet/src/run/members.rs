@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use crate::inventory::Host;
 use crate::protocol::message::{Preflighted, ProbeOutcome, ProbeReport};
+use crate::spec::inventory::Host;
 use linerate_model::fleet::HostId;
 use linerate_model::snapshot::{Snapshot, Value};
 
@@ -127,14 +127,9 @@ impl Prepared {
 
     /// Which server cannot be reached by how many of the others, of all hosts.
     pub(super) fn unreached(&self, hosts: &[Host]) -> Vec<String> {
-        let line = |index: &usize| {
-            Some(format!(
-                "{}: {}",
-                hosts.get(*index)?.id,
-                self.unreached_note(*index)?
-            ))
-        };
-        self.members.keys().filter_map(line).collect()
+        self.hosts(hosts)
+            .filter_map(|(index, id, _)| Some(format!("{id}: {}", self.unreached_note(index)?)))
+            .collect()
     }
 
     /// `port 5201: 3 of 3 hosts get no answer`
@@ -155,14 +150,14 @@ impl Prepared {
         ))
     }
 
-    /// Ids of the hosts that can be tested now.
-    pub(super) fn ids<'a>(
+    /// The hosts that can be tested, with their places.
+    pub(super) fn hosts<'a>(
         &'a self,
         hosts: &'a [Host],
-    ) -> impl Iterator<Item = (usize, &'a HostId)> {
+    ) -> impl Iterator<Item = (usize, &'a HostId, &'a Member)> {
         self.members
-            .keys()
-            .filter_map(|index| Some((*index, &hosts.get(*index)?.id)))
+            .iter()
+            .filter_map(|(index, member)| Some((*index, &hosts.get(*index)?.id, member)))
     }
 
     /// A host by its id, with its place in the inventory.

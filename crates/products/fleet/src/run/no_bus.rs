@@ -3,34 +3,31 @@
 use std::net::IpAddr;
 
 use crate::run::carrier::Carrier;
+use crate::spec::{BusOptions, FleetHosts};
 use linerate_model::record::RunId;
 use linerate_sys::signal::Signals;
 
-use super::connect::{FleetHosts, Lease};
+use super::control::Lease;
 use linerate_model::outcome::Error;
 
-/// A broker and the credentials for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BusOptions {}
-
 pub(super) fn acquire_lease(
-    options: &BusOptions,
+    _: &BusOptions,
     _: &FleetHosts,
     _: (RunId, Option<String>),
     _: &Signals,
     _: &mut dyn FnMut(&str),
 ) -> Result<Lease, Error> {
-    match *options {}
+    Err(absent())
 }
 
-pub(super) fn agents(
-    options: &BusOptions,
-    _: &str,
-    _: &[String],
-) -> Result<Box<dyn Carrier>, Error> {
-    match *options {}
+pub(super) fn agents(_: &BusOptions, _: &str, _: &[String]) -> Result<Box<dyn Carrier>, Error> {
+    Err(absent())
 }
 
-pub(super) fn broker_ip(options: &BusOptions) -> Option<IpAddr> {
-    match *options {}
+pub(super) fn broker_ip(_: &BusOptions) -> Option<IpAddr> {
+    None
+}
+
+fn absent() -> Error {
+    Error::usage("--bus is not in this build; `cargo build --features bus` has it")
 }

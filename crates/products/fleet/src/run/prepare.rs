@@ -3,20 +3,23 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use crate::inventory::{Control as ControlPath, Host, Inventory};
 use crate::protocol::coordinator::{Action, DropReason, Input, Step};
 use crate::protocol::message::{
     AddressRange, Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, ProbeTarget,
 };
-use crate::run::carrier::Carrier;
+use crate::spec::inventory::Host;
+use crate::spec::{CONTROL_PATH, FleetHosts};
 
-use super::connect::{FleetHosts, hello_timeout_ns};
 use super::control::{Control, Ended};
 use super::members::{Member, Prepared, TestEnd};
 use super::targets::Targets;
 
-/// Name of the path of hosts without one in the inventory.
-pub(super) const CONTROL_PATH: &str = "control";
+/// Longest wait for the first message of a host: several attempts to connect, and a copy of the
+/// agent.
+pub(super) const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
+/// Longest wait on a bus, where agents are present: one that is busy is free once its lease has
+/// expired.
+const HELLO_TIMEOUT_BUS_NS: u64 = 15_000_000_000;
 /// Longest silence of the coordinator where tests share the network of the control path, in ms.
 const LEASE_SHARED_MS: u64 = 10_000;
 /// Longest silence of the coordinator where they do not, in ms.
@@ -48,15 +51,19 @@ pub(super) struct Planned<'a> {
     pub(super) caps: Caps,
 }
 
-/// Tests share the network of the control path, or it is not known that they do not.
-pub(super) fn is_shared(inventory: &Inventory) -> bool {
-    inventory.control == ControlPath::Shared
+/// Longest wait for the first message of a host.
+pub(super) fn hello_timeout_ns(hosts: &FleetHosts) -> u64 {
+    if hosts.bus.is_some() {
+        HELLO_TIMEOUT_BUS_NS
+    } else {
+        HELLO_TIMEOUT_NS
+    }
 }
 
 /// Prepares all hosts that answer and have an address of every path, and the servers without an
 /// agent if a host does.
-pub(super) fn prepare<C: Carrier>(
-    control: &mut Control<'_, C>,
+pub(super) fn prepare(
+    control: &mut Control<'_>,
     hosts: &FleetHosts,
     targets: Targets,
     planned: Planned<'_>,
@@ -103,8 +110,8 @@ pub(super) fn prepare<C: Carrier>(
 
 /// Sends each host its plan when it arrives, until all have or their time has passed: an agent
 /// waits for its plan, not for the other hosts. The test addresses of those that received one.
-fn send_plans<C: Carrier>(
-    control: &mut Control<'_, C>,
+fn send_plans(
+    control: &mut Control<'_>,
     hosts: &FleetHosts,
     planned: Planned<'_>,
 ) -> Result<BTreeMap<usize, Addresses>, Ended> {
@@ -186,11 +193,7 @@ fn test_addresses<'a>(
 }
 
 /// A host whose servers listen.
-fn member<C: Carrier>(
-    control: &Control<'_, C>,
-    index: usize,
-    addresses: Addresses,
-) -> Option<Member> {
+fn member(control: &Control<'_>, index: usize, addresses: Addresses) -> Option<Member> {
     let coordinator = &control.coordinator;
     let ports = coordinator
         .ports(index)
@@ -230,7 +233,7 @@ fn member<C: Carrier>(
 fn plan(hosts: &FleetHosts, own: &Addresses, caps: Caps) -> Plan {
     let (lease_ms, beat_ms) = match &hosts.bus {
         Some(_) => (LEASE_BUS_MS, BEAT_BUS_MS),
-        None if is_shared(&hosts.inventory) => (LEASE_SHARED_MS, BEAT_MS),
+        None if hosts.inventory.is_control_shared() => (LEASE_SHARED_MS, BEAT_MS),
         None => (LEASE_SEPARATE_MS, BEAT_MS),
     };
     let own = own.iter().map(|(path, address)| PathAddress {

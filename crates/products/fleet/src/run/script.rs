@@ -12,21 +12,22 @@ mod shell;
 
 use std::os::fd::BorrowedFd;
 
+use crate::run::carrier::ssh::SshCarrier;
 use crate::run::carrier::{Carrier, HostEvent};
 
 use host::{Outgoing, ScriptHost};
 
 /// Hosts behind a carrier of shells.
-pub(super) struct ScriptCarrier<C> {
-    shells: C,
+pub(super) struct ScriptCarrier {
+    shells: SshCarrier,
     hosts: Vec<ScriptHost>,
     /// Events of calls other than [`Carrier::poll`].
     events: Vec<(usize, HostEvent)>,
 }
 
-impl<C: Carrier> ScriptCarrier<C> {
+impl ScriptCarrier {
     /// One shell for each host.
-    pub(super) fn new(shells: C, count: usize) -> Self {
+    pub(super) fn new(shells: SshCarrier, count: usize) -> Self {
         Self {
             shells,
             hosts: (0..count).map(|_| ScriptHost::new()).collect(),
@@ -59,7 +60,7 @@ impl<C: Carrier> ScriptCarrier<C> {
     }
 }
 
-impl<C: Carrier> Carrier for ScriptCarrier<C> {
+impl Carrier for ScriptCarrier {
     fn send(&mut self, host: usize, line: &str) {
         self.carry(host, |host| host.command(line));
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-use crate::inventory::{Inventory, Reach, host_port};
+use crate::spec::inventory::{Inventory, Reach, host_port};
 use linerate_model::fleet::HostId;
 use linerate_model::record::HostPart;
 
@@ -96,7 +96,7 @@ mod tests {
         let text = "[[host]]\nname = \"a\"\npaths = \
                     { phys = \"10.0.0.7\", vf = \"10.0.1.7\" }\n[[host]]\nname = \"core\"\n\
                     server = \"10.0.0.250:5299\"\npaths = { vf = \"10.0.1.250\" }";
-        let inventory = crate::inventory::parse(text).expect("an inventory");
+        let inventory = crate::spec::inventory::parse(text).expect("an inventory");
         let targets = targets(&inventory, &["phys".to_owned(), "vf".to_owned()]);
         let core = &targets.members[&1];
         let ends: Vec<String> = core

@@ -9,13 +9,11 @@ pub(crate) mod lines;
 mod server;
 mod task_events;
 
-use std::io::{self, Write};
-
 use linerate_model::record::RunId;
 use linerate_sys::child::die_with_parent;
 
 use input::WorkerInput;
-use lines::{FromWorker, ToWorker};
+use lines::{FromWorker, ToWorker, emit};
 pub(super) use task_events::totals;
 
 use linerate_model::outcome::Error;
@@ -50,16 +48,4 @@ fn work(run: RunId) -> Result<(), Error> {
         // The agent ended, or has no task.
         None => Ok(()),
     }
-}
-
-/// Writes a line. Without a reader this process has no purpose; its input ends as well then.
-fn emit(line: &FromWorker) {
-    let Ok(mut text) = serde_json::to_string(line) else {
-        return;
-    };
-    text.push('\n');
-    let mut stdout = io::stdout().lock();
-    let _ = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush());
 }

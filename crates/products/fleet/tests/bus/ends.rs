@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_fleet::run::carrier::bus::{
-    BusAgents, BusCarrier, BusOptions, BusSetup, LeaseState, LeaseTerm,
-};
+use linerate_fleet::run::carrier::bus::{BusAgents, BusCarrier, BusSetup, LeaseState, LeaseTerm};
 use linerate_fleet::run::carrier::{Carrier, HostEvent};
+use linerate_fleet::spec::BusOptions;
 use linerate_sys::poll::{Interest, wait_fd};
 
 use crate::broker::Broker;
@@ -15,7 +14,10 @@ use crate::dialogue::run_id;
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) fn options(broker: &Broker) -> BusOptions {
-    BusOptions::new(broker.url())
+    BusOptions {
+        url: broker.url(),
+        ..BusOptions::default()
+    }
 }
 
 pub(crate) fn setup(broker: &Broker, site: &str, hosts: &[&str], plan: Option<&str>) -> BusSetup {

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use linerate_fleet::TaskId;
 use linerate_fleet::protocol::agent::{Action, Agent, Finish, Input, Service};
+use linerate_fleet::protocol::line::LINE_MAX_BYTES;
 use linerate_fleet::protocol::message::{
-    Done, Ended, Hello, JsonText, LINE_MAX_BYTES, Outcome, Preflighted, ProbeOutcome, ProbeReport,
-    Sample, TaskEnd, TaskRate, Versions,
+    Done, Ended, Hello, JsonText, Outcome, Preflighted, ProbeOutcome, ProbeReport, Sample, TaskEnd,
+    TaskRate, Versions,
 };
 
 use crate::player::Carrier;

@@ -21,11 +21,7 @@ fn coordinator() -> Coordinator {
         is_solicited: false,
         clock_budget_ns: 10 * MS_NS,
     };
-    let hosts = ["a", "b"]
-        .iter()
-        .map(|name| name.parse().expect("a host"))
-        .collect();
-    let mut coordinator = Coordinator::new(0, settings, hosts);
+    let mut coordinator = Coordinator::new(0, settings, 2);
     both(&mut coordinator, "hello");
 
     coordinator

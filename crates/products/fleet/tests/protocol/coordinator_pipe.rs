@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use linerate_fleet::TaskId;
 use linerate_fleet::protocol::coordinator::{
-    Action, Coordinator, End, Input, RoundPlan, RoundTask, Settings,
+    Action, Coordinator, End, Input, NotRun, RoundPlan, RoundTask, Settings,
 };
-use linerate_fleet::protocol::message::{ArmTask, FactsDepth, Plan, Preflight};
+use linerate_fleet::protocol::message::{ArmTask, FactsDepth, FailCode, Plan, Preflight};
 use serde_json::{Value, json};
 
 use crate::dialogue::{run_id, task};
@@ -36,12 +36,8 @@ impl CoordinatorPipe {
             is_solicited,
             clock_budget_ns: 10 * MS_NS,
         };
-        let hosts = names
-            .iter()
-            .map(|name| name.parse().expect("a host"))
-            .collect();
         let mut pipe = Self {
-            coordinator: Coordinator::new(0, settings, hosts),
+            coordinator: Coordinator::new(0, settings, names.len()),
             now_ns: 0,
             names: names.to_vec(),
             lines: vec![VecDeque::new(); names.len()],
@@ -114,7 +110,7 @@ impl CoordinatorPipe {
                 Action::NotRun { task, reason } => {
                     format!(
                         "NotRun {task} {reason}{}",
-                        if reason.may_retry() { " retry" } else { "" }
+                        if may_retry(reason) { " retry" } else { "" }
                     )
                 }
                 Action::RoundDone { round, unconfirmed } => {
@@ -270,4 +266,15 @@ fn plan() -> Plan {
 fn arm_task(id: u64, role: &str) -> ArmTask {
     let value: Value = task(id, role);
     serde_json::from_value(value).expect("a task")
+}
+
+/// Another round may give a result.
+fn may_retry(reason: NotRun) -> bool {
+    match reason {
+        NotRun::SlowControl | NotRun::NoResult => true,
+        NotRun::Refused(code) => {
+            matches!(code, FailCode::State | FailCode::Order | FailCode::Late)
+        }
+        _ => false,
+    }
 }

@@ -69,9 +69,6 @@ impl Fleet {
             clock_budget_ns: 10 * MS_NS,
         };
 
-        let ids = (0..count)
-            .map(|index| format!("h{index}").parse().expect("a host"))
-            .collect();
         let hello = Hello {
             protocol: Versions { min: 1, max: 1 },
             ..Hello::default()
@@ -92,7 +89,7 @@ impl Fleet {
 
         Self {
             now_ns: 0,
-            coordinator: Coordinator::new(0, settings, ids),
+            coordinator: Coordinator::new(0, settings, count),
             hosts: arrivals_ns.iter().enumerate().map(host).collect(),
             lines: BTreeMap::new(),
             sent: 0,
@@ -103,7 +100,7 @@ impl Fleet {
     fn input(&mut self, input: Input) {
         self.coordinator
             .handle_local(self.now_ns, input)
-            .expect("the step before is over");
+            .expect("the step before has ended");
     }
 
     /// Time passes until the coordinator has done this.
@@ -380,11 +377,9 @@ impl Host {
 
 fn finished(task: TaskId) -> AgentInput {
     let end = TaskEnd {
-        outcome: Outcome::Done,
-        reason: None,
         bytes: 235_000_000,
         elapsed_ns: TASK_NS,
-        ..TaskEnd::aborted("")
+        ..TaskEnd::done()
     };
     AgentInput::Finished(Box::new(Finish {
         task,

@@ -9,10 +9,7 @@ const MS_NS: u64 = 1_000_000;
 
 /// A coordinator whose hosts have a plan.
 fn planned() -> Coordinator {
-    let hosts = (0..HOSTS)
-        .map(|number| format!("h{number}").parse().expect("a host"))
-        .collect();
-    let mut coordinator = Coordinator::new(0, settings(), hosts);
+    let mut coordinator = Coordinator::new(0, settings(), HOSTS);
     let all = |coordinator: &mut Coordinator, line: &str| {
         (0..HOSTS).for_each(|host| coordinator.handle_line(1, host, line.as_bytes()));
     };

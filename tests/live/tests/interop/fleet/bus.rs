@@ -473,7 +473,7 @@ fn three_thousand_agents_are_done_and_no_result_is_lost() {
     memory.expect_within_bounds();
 }
 
-/// Memory of a coordinator and its broker while a run goes on, in KiB.
+/// Memory of a coordinator and its broker during a run, in KiB.
 #[derive(Default)]
 struct MemorySamples {
     coordinator: Vec<usize>,

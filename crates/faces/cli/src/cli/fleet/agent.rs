@@ -1,11 +1,12 @@
 //! The command line of `linerate fleet agent`.
 
 use clap::Args;
-use linerate::Error;
 use linerate::fleet::{SITE_DEFAULT, agent};
+use linerate::{Error, Outcome};
 use linerate_sys::process;
 
 use super::bus::BusArgs;
+use super::output::done;
 
 /// Where the coordinator is.
 #[derive(Debug, Args)]
@@ -33,11 +34,11 @@ pub(super) struct AgentArgs {
 }
 
 impl AgentArgs {
-    pub(super) fn run(self) -> Result<(), Error> {
-        let Some(bus) = self.bus.resolve()? else {
-            return agent::run_stdio();
+    pub(super) fn run(self) -> Result<Outcome, Error> {
+        let Some(bus) = self.bus.resolve() else {
+            return agent::run_stdio().map(done);
         };
-        match self.simulate {
+        let ended = match self.simulate {
             Some(count) => {
                 let names: Vec<String> = (1..=count).map(|number| format!("sim{number}")).collect();
                 agent::simulate(&bus, &self.site, &names)
@@ -47,6 +48,7 @@ impl AgentArgs {
                 &self.site,
                 self.host.unwrap_or_else(|| process::uname().node),
             ),
-        }
+        };
+        ended.map(done)
     }
 }

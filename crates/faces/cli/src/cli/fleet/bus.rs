@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use linerate::Error;
 use linerate::fleet::BusOptions;
 
 /// A broker and the credentials for it.
@@ -28,31 +27,12 @@ pub(super) struct BusArgs {
 
 impl BusArgs {
     /// The bus, where one is named.
-    ///
-    /// # Errors
-    /// This build has none.
-    #[cfg(feature = "bus")]
-    pub(super) fn resolve(self) -> Result<Option<BusOptions>, Error> {
-        Ok(self.bus.map(|url| {
-            let mut options = BusOptions::new(url);
-            options.authority = self.bus_ca;
-            options.certificate = self.bus_cert.zip(self.bus_key);
-            options.credentials = self.bus_creds;
-            options
-        }))
-    }
-
-    /// Refuses a bus, which this build leaves out.
-    ///
-    /// # Errors
-    /// A bus is named.
-    #[cfg(not(feature = "bus"))]
-    pub(super) fn resolve(self) -> Result<Option<BusOptions>, Error> {
-        match self.bus {
-            Some(_) => Err(Error::usage(
-                "--bus is not in this build; `cargo build --features bus` has it",
-            )),
-            None => Ok(None),
-        }
+    pub(super) fn resolve(self) -> Option<BusOptions> {
+        Some(BusOptions {
+            url: self.bus?,
+            authority: self.bus_ca,
+            certificate: self.bus_cert.zip(self.bus_key),
+            credentials: self.bus_creds,
+        })
     }
 }

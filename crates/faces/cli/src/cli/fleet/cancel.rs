@@ -4,14 +4,12 @@ use clap::Args;
 use linerate::fleet::cancel::{Cancelled, cancel};
 use linerate::{Error, Outcome};
 
-use crate::cli::{complain, print};
-
-const COMMAND: &str = "linerate fleet cancel";
+use super::output::print_text;
 
 /// Which run is ended.
 #[derive(Debug, Args)]
 pub(super) struct CancelArgs {
-    /// The run: its id or the end of it [default: the only one that goes on]
+    /// The run: its id or the end of it [default: the only active one]
     #[arg(value_name = "RUN")]
     run: Option<String>,
     /// History that the run is in [default: $LINERATE_STORE, or history.db in the state directory]
@@ -20,14 +18,7 @@ pub(super) struct CancelArgs {
 }
 
 impl CancelArgs {
-    pub(super) fn main(self) -> Outcome {
-        match self.carry_out() {
-            Ok(outcome) => outcome,
-            Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
-        }
-    }
-
-    fn carry_out(self) -> Result<Outcome, Error> {
+    pub(super) fn run(self) -> Result<Outcome, Error> {
         let Cancelled {
             run,
             confirmed,
@@ -59,7 +50,7 @@ impl CancelArgs {
             text += &format!("next: linerate fleet leftovers {run} -i INVENTORY\n");
         }
 
-        print(&text).map_err(Error::failed)?;
+        print_text(&text)?;
         Ok(if is_sure {
             Outcome::Done
         } else {

@@ -52,7 +52,7 @@ impl HostArgs {
     /// It is not readable, or is none.
     pub(super) fn resolve(self) -> Result<FleetHosts, Error> {
         let inventory = self.inventory()?;
-        let bus = self.bus.resolve()?;
+        let bus = self.bus.resolve();
         let is_scripted = self.carrier == Some(CarrierArg::Script);
 
         match (self.carrier, &bus) {
@@ -60,14 +60,13 @@ impl HostArgs {
             (Some(CarrierArg::Ssh | CarrierArg::Script), Some(_)) => {
                 Err(Error::usage("only --carrier bus has a --bus"))
             }
-            _ => {
-                let mut hosts = FleetHosts::new(inventory);
-                hosts.paths = self.path.into_iter().collect();
-                hosts.ssh_config = self.ssh_config;
-                hosts.is_scripted = is_scripted;
-                hosts.bus = bus;
-                Ok(hosts)
-            }
+            _ => Ok(FleetHosts {
+                inventory,
+                paths: self.path.into_iter().collect(),
+                ssh_config: self.ssh_config,
+                is_scripted,
+                bus,
+            }),
         }
     }
 

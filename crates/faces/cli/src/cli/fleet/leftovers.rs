@@ -4,12 +4,9 @@ use clap::Args;
 use linerate::fleet::leftovers::{everywhere, here, report, run_named};
 use linerate::progress::style;
 use linerate::{Error, Outcome};
-use linerate_sys::signal::{Signal, Signals};
 
 use super::hosts::HostArgs;
-use crate::cli::{complain, print};
-
-const COMMAND: &str = "linerate fleet leftovers";
+use super::output::{done, print_text, signals};
 
 /// What is listed, and whether it is ended.
 #[derive(Debug, Args)]
@@ -31,30 +28,20 @@ pub(super) struct LeftoverArgs {
 }
 
 impl LeftoverArgs {
-    pub(super) fn main(self) -> Outcome {
-        match self.carry_out() {
-            Ok(outcome) => outcome,
-            Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
-        }
-    }
-
-    fn carry_out(self) -> Result<Outcome, Error> {
+    pub(super) fn run(self) -> Result<Outcome, Error> {
         let run = self
             .run
             .as_deref()
             .map(|name| run_named(name, self.store.as_deref()))
             .transpose()?;
         if self.stdio {
-            return print(&here(run, self.end))
-                .map(|()| Outcome::Done)
-                .map_err(Error::failed);
+            return print_text(&here(run, self.end)).map(done);
         }
 
         let hosts = self.hosts.resolve()?;
-        let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
-        let signals = signals.map_err(|error| Error::failed(error.text()))?;
-        let (text, outcome) = report(&everywhere(&hosts, run, self.end, &signals)?, style());
+        let found = everywhere(&hosts, run, self.end, &signals()?)?;
+        let (text, outcome) = report(&found, style());
 
-        print(&text).map(|()| outcome).map_err(Error::failed)
+        print_text(&text).map(|()| outcome)
     }
 }

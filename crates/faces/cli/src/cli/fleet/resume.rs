@@ -7,11 +7,8 @@ use linerate::fleet::run::resume;
 use linerate::{Error, Outcome};
 
 use super::bus::BusArgs;
-use super::run::OutputArgs;
-use crate::cli::complain;
+use super::output::OutputArgs;
 use crate::cli::record::RecordArgs;
-
-const COMMAND: &str = "linerate fleet resume";
 
 /// Which run is continued.
 #[derive(Debug, Args)]
@@ -31,16 +28,9 @@ pub(super) struct ResumeArgs {
 }
 
 impl ResumeArgs {
-    pub(super) fn main(self) -> Outcome {
-        match self.carry_out() {
-            Ok(outcome) => outcome,
-            Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
-        }
-    }
-
-    fn carry_out(self) -> Result<Outcome, Error> {
+    pub(super) fn run(self) -> Result<Outcome, Error> {
         let record = self.record.resolve(true).map_err(Error::usage)?;
-        let bus = self.bus.resolve()?;
+        let bus = self.bus.resolve();
 
         let Self {
             run,

@@ -10,11 +10,10 @@ use linerate::fleet::run::{dry_run, run};
 use linerate::{Error, Outcome};
 use linerate_model::fleet::{FleetMode, HostId};
 
-use crate::cli::{complain, doctor, print};
-pub(super) use options::OutputArgs;
+use super::output::{done, print_text};
+use crate::cli::doctor;
 use options::{CommonArgs, PairingArgs, Resolved};
 
-const COMMAND: &str = "linerate fleet run";
 /// Usual time of a test in s, and of one of a ladder, which needs a period that all its tests have
 /// in common.
 const TIME_S: u32 = 5;
@@ -144,28 +143,19 @@ struct LadderArgs {
 struct Levels(Vec<String>);
 
 impl RunArgs {
-    pub(super) fn main(self) -> Outcome {
-        match self.kind.resolve().and_then(carry_out) {
-            Ok(outcome) => outcome,
-            Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
+    pub(super) fn run(self) -> Result<Outcome, Error> {
+        let Resolved {
+            spec,
+            is_dry,
+            output,
+            record,
+        } = self.kind.resolve()?;
+        if is_dry {
+            return print_text(&format!("{}\n", dry_run(&spec)?)).map(done);
         }
-    }
-}
 
-fn carry_out(run_of: Resolved) -> Result<Outcome, Error> {
-    let Resolved {
-        spec,
-        is_dry,
-        output,
-        record,
-    } = run_of;
-    if is_dry {
-        return print(&format!("{}\n", dry_run(&spec)?))
-            .map(|()| Outcome::Done)
-            .map_err(Error::failed);
+        output.run(|signals, progress| run(&spec, record, signals, progress))
     }
-
-    output.run(|signals, progress| run(&spec, record, signals, progress))
 }
 
 impl KindArgs {

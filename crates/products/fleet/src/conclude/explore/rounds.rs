@@ -9,8 +9,8 @@ use linerate_model::fleet::{
     NotRunReason, Round, Task,
 };
 
-use super::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner};
 use crate::conclude::ladder::LadderRow;
+use crate::conclude::runner::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner};
 use crate::conclude::{because, groups, ranked};
 use crate::plan::ladder::{self, Step};
 use crate::plan::{FleetPlan, rounds};
@@ -179,7 +179,6 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             .count();
 
         self.runner.progress(&FleetProgress {
-            round: round.clone(),
             rounds_done: self.rounds_done,
             rounds_planned: self.rounds_done + left.len(),
             cells_left: open + unconfirmed,
@@ -271,8 +270,10 @@ fn complete(round: &Round, cells: Vec<Cell>) -> Vec<Cell> {
         .collect();
     let of_task = |task: &Task| {
         let lacking = || {
-            let mut not_run = NotRun::new(NotRunReason::Failed);
-            not_run.detail = Some("no result".to_owned());
+            let not_run = NotRun {
+                reason: NotRunReason::Failed,
+                detail: Some("no result".to_owned()),
+            };
             Cell::new(task.clone(), round.mode, CellOutcome::NotRun(not_run))
         };
         let mut cell = by_task.remove(task).unwrap_or_else(lacking);

@@ -3,39 +3,39 @@
 use linerate_model::record::RunId;
 
 use super::dedup::SequenceCheck;
-use super::{Action, Agent, Pending, State, Stop, StopReason};
+use super::{Action, Agent, Pending, Service, Stop, StopReason};
 use crate::protocol::lease::Lease;
-use crate::protocol::line::TooLong;
+use crate::protocol::line::Excess;
 use crate::protocol::message::{
-    AgentMessage, Cancel, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail, FailCode, Plan,
-    Preflight, Refusal, decode,
+    AgentMessage, AgentState, Cancel, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail,
+    FailCode, Plan, Preflight, decode,
 };
 
 impl Agent {
     /// Takes a line of the coordinator without its end.
     pub fn handle_line(&mut self, now_ns: u64, line: &[u8]) {
-        if self.is_closed() {
+        if self.is_closed {
             return;
         }
 
         match decode::<CoordinatorMessage>(line) {
             Ok(envelope) => self.handle_message(now_ns, envelope),
-            Err(refusal) => self.handle_fault(refusal),
+            Err(fail) => self.handle_fault(fail),
         }
     }
 
     /// Takes a line that exceeds the bound of its length.
     pub fn handle_too_long(&mut self) {
-        if !self.is_closed() {
-            self.handle_fault(Refusal::new(FailCode::Limit, None, TooLong.to_string()));
+        if !self.is_closed {
+            self.handle_fault(Fail::new(FailCode::Limit, None, Excess::Line.to_string()));
         }
     }
 
     /// Answers the first lines that are no message; all of them change nothing.
-    fn handle_fault(&mut self, refusal: Refusal) {
+    fn handle_fault(&mut self, fail: Fail) {
         self.faults = self.faults.saturating_add(1);
         if self.faults <= FAULTS_MAX {
-            self.fail(refusal);
+            self.fail(fail);
         }
     }
 
@@ -57,15 +57,11 @@ impl Agent {
 
         if epoch < self.epoch {
             let text = format!("epoch {epoch}, but {} is in charge", self.epoch);
-            return self.fail(Refusal::new(FailCode::Epoch, Some(seq), text));
+            return self.fail(Fail::new(FailCode::Epoch, Some(seq), text));
         }
 
         let Some(run) = run.filter(|run| self.run.is_none_or(|own| own == *run)) else {
-            return self.fail(Refusal::new(
-                FailCode::Run,
-                Some(seq),
-                "another run, or none",
-            ));
+            return self.fail(Fail::new(FailCode::Run, Some(seq), "another run, or none"));
         };
         match message {
             CoordinatorMessage::Beat(_) => self.handle_beat(now_ns, epoch),
@@ -93,7 +89,7 @@ impl Agent {
             SequenceCheck::Pending => {}
             // The answer was lost; the command is not executed twice.
             SequenceCheck::Answered(line) => self.actions.push_back(Action::Send(line)),
-            SequenceCheck::Old => self.fail(Refusal::new(
+            SequenceCheck::Old => self.fail(Fail::new(
                 FailCode::Order,
                 Some(seq),
                 "a later command was executed",
@@ -117,22 +113,22 @@ impl Agent {
         seq: u64,
         command: CoordinatorMessage,
     ) -> Result<(), (FailCode, String)> {
-        match (&self.state, &self.pending, command) {
+        match (self.state, &self.pending, command) {
             (_, _, CoordinatorMessage::Cancel(cancel)) => self.cancel(now_ns, seq, cancel),
-            (State::Idle, None, CoordinatorMessage::Plan(plan)) => {
+            (AgentState::Idle, None, CoordinatorMessage::Plan(plan)) => {
                 self.plan(now_ns, run, seq, plan);
             }
-            (State::Planned, None, CoordinatorMessage::Preflight(preflight)) => {
+            (AgentState::Planned, None, CoordinatorMessage::Preflight(preflight)) => {
                 self.preflight(seq, preflight);
             }
-            (State::Planned, None, CoordinatorMessage::Arm(arm)) => {
+            (AgentState::Planned, None, CoordinatorMessage::Arm(arm)) => {
                 return self.arm(now_ns, seq, *arm);
             }
-            (State::Armed(_), None, CoordinatorMessage::Go(go)) => return self.go(now_ns, &go),
+            (AgentState::Armed, None, CoordinatorMessage::Go(go)) => return self.go(now_ns, &go),
             _ => {
                 return Err((
                     FailCode::State,
-                    format!("does not fit the state {:?}", self.state()),
+                    format!("does not fit the state {:?}", self.state),
                 ));
             }
         }
@@ -157,10 +153,7 @@ impl Agent {
     }
 
     fn cancel(&mut self, now_ns: u64, seq: u64, cancel: Cancel) {
-        let present = match &self.state {
-            State::Armed(round) | State::Running(round) => Some(round.number),
-            _ => None,
-        };
+        let present = self.round.as_ref().map(|round| round.number);
         match (cancel.round, &mut self.pending) {
             // The run ends already.
             (_, Some(Pending::Stop(stop @ Stop { round: None, .. }))) => stop.seq = Some(seq),
@@ -179,7 +172,7 @@ impl Agent {
                 }),
             ),
             // The agent of a bus stays after a run, so a repeated CANCEL finds none.
-            (None, _) if self.run.is_none() && self.service == super::Service::Bus => {
+            (None, _) if self.run.is_none() && self.service == Service::Bus => {
                 self.answer(seq, AgentMessage::Done(Done::default()));
             }
             (None, _) => self.stop(now_ns, Some(seq), None, StopReason::Cancel),
@@ -206,18 +199,13 @@ impl Agent {
 
     /// Sends FAIL as the answer to a command and keeps it.
     pub(super) fn refuse(&mut self, seq: u64, code: FailCode, text: String) {
-        let refusal = Refusal::new(code, Some(seq), text);
-        if let Some(line) = self.send_fail(refusal) {
+        let fail = Fail::new(code, Some(seq), text);
+        if let Some(line) = self.send(AgentMessage::Fail(fail)) {
             self.commands.answer(seq, line);
         }
     }
 
-    fn fail(&mut self, refusal: Refusal) {
-        self.send_fail(refusal);
-    }
-
-    fn send_fail(&mut self, refusal: Refusal) -> Option<String> {
-        let Refusal { code, seq, text } = refusal;
-        self.send(AgentMessage::Fail(Fail { code, text, seq }))
+    fn fail(&mut self, fail: Fail) {
+        self.send(AgentMessage::Fail(fail));
     }
 }

@@ -1,16 +1,16 @@
 //! Inputs of the owner. One that arrives too late has no effect.
 
-use super::{Action, Agent, Input, Pending, State, StopReason};
+use super::{Action, Agent, Input, Pending, StopReason};
 use crate::TaskId;
 use crate::protocol::message::{
-    AgentMessage, Armed, Clocked, Done, Envelope, FailCode, Planned, Preflighted, SAMPLE_MAX_BYTES,
-    Sample, Started, encode,
+    AgentMessage, AgentState, Armed, Clocked, Envelope, FailCode, Planned, Preflighted,
+    SAMPLE_MAX_BYTES, Sample, Started, encode,
 };
 
 impl Agent {
     /// Takes what the owner did or measured.
     pub fn handle_local(&mut self, now_ns: u64, input: Input) {
-        if self.is_closed() {
+        if self.is_closed {
             return;
         }
 
@@ -50,7 +50,7 @@ impl Agent {
         match (self.pending.take(), input) {
             (Some(Pending::Plan { seq, plan }), Input::Planned { ports }) => {
                 self.plan = Some(plan);
-                self.state = State::Planned;
+                self.state = AgentState::Planned;
                 self.answer(seq, AgentMessage::Planned(Planned { ports }));
             }
             (Some(Pending::Plan { seq, .. }), Input::PlanRefused { text }) => {
@@ -61,24 +61,23 @@ impl Agent {
                 self.answer_preflight(seq, report);
             }
             (Some(Pending::Arm { seq }), Input::Armed { ports, pids }) => {
-                let State::Armed(round) = &self.state else {
+                let Some(round) = self.round.as_ref().map(|round| round.number) else {
                     return;
                 };
-                let round = round.number;
                 self.answer(seq, AgentMessage::Armed(Armed { round, ports, pids }));
             }
             (Some(Pending::Arm { seq }), Input::ArmFailed { text }) => {
-                if let State::Armed(round) = std::mem::replace(&mut self.state, State::Planned) {
-                    let (round, reason) = (round.number, StopReason::Failed);
+                if let Some(round) = self.round.as_ref().map(|round| round.number) {
+                    let reason = StopReason::Failed;
                     self.actions.push_back(Action::StopRound { round, reason });
                 }
+                self.become_idle(AgentState::Planned);
                 self.refuse(seq, FailCode::Failed, text);
             }
             (pending, _) => self.pending = pending,
         }
     }
 
-    /// Facts beyond the bounds of a message are left out.
     fn answer_preflight(&mut self, seq: u64, report: Box<Preflighted>) {
         let plain = Preflighted {
             peers: report.peers.clone(),
@@ -92,7 +91,8 @@ impl Agent {
     }
 
     fn report_start(&mut self, task: TaskId, at_ns: u64) {
-        let State::Running(round) = &mut self.state else {
+        let is_running = self.state == AgentState::Running;
+        let Some(round) = self.round.as_mut().filter(|_| is_running) else {
             return;
         };
         let number = round.number;
@@ -110,7 +110,7 @@ impl Agent {
     /// Tasks that do not fit in a sample are left out.
     fn report_sample(&mut self, mut sample: Sample) {
         let is_wanted = self.plan.as_ref().is_some_and(|plan| plan.sample_ms > 0);
-        if !is_wanted || !matches!(self.state, State::Running(_)) {
+        if !is_wanted || self.state != AgentState::Running {
             return;
         }
 
@@ -131,14 +131,6 @@ impl Agent {
             if sample.tasks.pop().is_none() {
                 return;
             }
-        }
-    }
-
-    /// Report for the case that the owner does not report the end of its processes in time.
-    pub(super) fn unconfirmed() -> Done {
-        Done {
-            unconfirmed: true,
-            ..Done::default()
         }
     }
 }

@@ -1,16 +1,12 @@
 //! Ends of tasks and their results.
 
 use super::record_parts::parts;
-use super::{Action, Agent, Finish, HOST_WINDOW_TIMEOUT_NS, State, StopReason};
+use super::tasks::{Finish, PendingResult, RunTask};
+use super::{Action, Agent, HOST_WINDOW_TIMEOUT_NS, StopReason};
 use crate::TaskId;
-use crate::protocol::message::{AgentMessage, JsonText, TaskEnd, TaskResult};
-
-/// A result that waits for the counters of the host.
-#[derive(Debug)]
-pub(super) struct PendingResult {
-    finish: Finish,
-    pub(super) until_ns: u64,
-}
+use crate::protocol::message::{
+    AgentMessage, AgentState, JsonText, TaskEnd, TaskResult, shortened,
+};
 
 /// Longest counters of a host in bytes.
 const HOST_WINDOW_MAX_BYTES: usize = 32 << 10;
@@ -18,7 +14,7 @@ const HOST_WINDOW_MAX_BYTES: usize = 32 << 10;
 impl Agent {
     /// A worker ended. Tasks that have ended are not reported again.
     pub(super) fn finish(&mut self, now_ns: u64, mut finish: Finish) {
-        let (State::Armed(round) | State::Running(round)) = &mut self.state else {
+        let Some(round) = &mut self.round else {
             return;
         };
         let Some(task) = round.task(finish.task) else {
@@ -45,7 +41,7 @@ impl Agent {
 
     /// The counters of the host arrived, or do not arrive: the round ends.
     pub(super) fn release(&mut self, window: Option<JsonText>) {
-        let (State::Armed(round) | State::Running(round)) = &mut self.state else {
+        let Some(round) = &mut self.round else {
             return;
         };
         let Some(held) = round.held.take() else {
@@ -53,16 +49,16 @@ impl Agent {
         };
         let number = round.number;
 
-        self.state = State::Planned;
+        self.become_idle(AgentState::Planned);
         self.send_result(number, held.finish, window);
     }
 
     /// Ends tasks that take too long. `now_ns` is at or after their deadline.
     pub(super) fn end_late_tasks(&mut self, now_ns: u64) {
-        let (State::Armed(round) | State::Running(round)) = &self.state else {
+        let Some(round) = &self.round else {
             return;
         };
-        let is_late = |task: &&super::round::RunTask| !task.is_over && now_ns >= task.deadline_ns;
+        let is_late = |task: &&RunTask| !task.is_over && now_ns >= task.deadline_ns;
         let late: Vec<TaskId> = round
             .tasks
             .iter()
@@ -75,21 +71,14 @@ impl Agent {
                 reason: StopReason::Deadline,
             });
             let end = TaskEnd::aborted(StopReason::Deadline.as_str());
-            self.finish(
-                now_ns,
-                Finish {
-                    task,
-                    end,
-                    record: String::new(),
-                },
-            );
+            self.finish(now_ns, Finish::without_record(task, end));
         }
     }
 
     /// Reports all tasks of the round that have no result, and what is held.
     pub(super) fn abort_tasks(&mut self, reason: StopReason) {
         self.release(None);
-        let (State::Armed(round) | State::Running(round)) = &mut self.state else {
+        let Some(round) = &mut self.round else {
             return;
         };
         let number = round.number;
@@ -108,15 +97,7 @@ impl Agent {
                 planned_ns,
                 ..TaskEnd::aborted(reason.as_str())
             };
-            self.send_result(
-                number,
-                Finish {
-                    task,
-                    end,
-                    record: String::new(),
-                },
-                None,
-            );
+            self.send_result(number, Finish::without_record(task, end), None);
         }
     }
 
@@ -126,7 +107,7 @@ impl Agent {
             mut end,
             record,
         } = finish;
-        end.reason = end.reason.map(crate::protocol::message::shortened);
+        end.reason = end.reason.map(shortened);
 
         let pieces = parts(&record).unwrap_or_else(|| {
             end.reason

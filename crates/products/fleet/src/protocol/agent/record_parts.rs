@@ -1,6 +1,7 @@
 //! A record in pieces that fit in messages.
 
-use crate::protocol::message::{PARTS_MAX, STRING_MAX_BYTES};
+use crate::protocol::line::STRING_MAX_BYTES;
+use crate::protocol::message::PARTS_MAX;
 
 /// Pieces of one part: 192 KiB, with room for the other members in a line.
 const PIECES_PER_PART: usize = 48;

@@ -2,60 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::outcome::PendingResult;
-use super::{
-    Action, Agent, GO_TIMEOUT_NS, OVERTIME_NS, Pending, START_AHEAD_MAX_NS, State, StopReason,
-};
-use crate::TaskId;
-use crate::protocol::message::{AddressRange, ArmTask, FailCode, PrepareRound, StartRound};
-
-/// Tasks of this host in a round.
-#[derive(Debug)]
-pub(super) struct Round {
-    pub(super) number: u32,
-    /// Agent's clock minus coordinator's clock.
-    offset_ns: i64,
-    pub(super) tasks: Vec<RunTask>,
-    /// The last result, which waits for the counters of the host.
-    pub(super) held: Option<PendingResult>,
-}
-
-/// A task in a round.
-#[derive(Debug)]
-pub(super) struct RunTask {
-    pub(super) spec: ArmTask,
-    pub(super) planned_ns: Option<u64>,
-    /// When it is ended.
-    pub(super) deadline_ns: u64,
-    pub(super) is_started: bool,
-    pub(super) is_over: bool,
-}
-
-impl Round {
-    pub(super) fn task(&mut self, task: TaskId) -> Option<&mut RunTask> {
-        self.tasks
-            .iter_mut()
-            .find(|known| known.spec.task == task && !known.is_over)
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.tasks.iter().all(|task| task.is_over)
-    }
-
-    /// End of the task that is next to be ended.
-    pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        self.tasks
-            .iter()
-            .filter(|task| !task.is_over)
-            .map(|task| task.deadline_ns)
-            .min()
-    }
-
-    /// Start on the agent's clock.
-    fn local_ns(&self, t0_ns: u64) -> Option<u64> {
-        t0_ns.checked_add_signed(self.offset_ns)
-    }
-}
+use super::tasks::{Round, RunTask};
+use super::{Action, Agent, GO_TIMEOUT_NS, OVERTIME_NS, Pending, START_AHEAD_MAX_NS, StopReason};
+use crate::protocol::message::{AddressRange, AgentState, FailCode, PrepareRound, StartRound};
 
 impl Agent {
     pub(super) fn arm(
@@ -95,7 +44,8 @@ impl Agent {
             is_over: false,
         };
         let tasks = tasks.into_iter().map(armed).collect();
-        self.state = State::Armed(Round {
+        self.state = AgentState::Armed;
+        self.round = Some(Round {
             number,
             offset_ns,
             tasks,
@@ -125,7 +75,7 @@ impl Agent {
             if !ids.insert(task.task) {
                 return Err((FailCode::Task, format!("task {}: twice", task.task)));
             }
-            task.validate_within(plan, &self.partners, self.policy)
+            plan.check(task, &self.partners, self.policy)
                 .map_err(|fault| (FailCode::Task, fault.to_string()))?;
         }
 
@@ -143,7 +93,7 @@ impl Agent {
     }
 
     pub(super) fn go(&mut self, now_ns: u64, go: &StartRound) -> Result<(), (FailCode, String)> {
-        let State::Armed(round) = &mut self.state else {
+        let Some(round) = &mut self.round else {
             return Ok(());
         };
         if go.round != round.number {
@@ -188,10 +138,12 @@ impl Agent {
             }
         }
 
-        self.state = match std::mem::replace(&mut self.state, State::Planned) {
-            State::Armed(round) if !round.is_over() => State::Running(round),
-            _ => State::Planned,
-        };
+        if round.is_over() {
+            self.become_idle(AgentState::Planned);
+        } else {
+            self.state = AgentState::Running;
+        }
+
         Ok(())
     }
 }

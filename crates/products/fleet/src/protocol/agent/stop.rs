@@ -1,15 +1,14 @@
 //! The end of a round or run before its time.
 
-use super::{
-    Action, Agent, LeaveReason, Pending, STOP_TIMEOUT_NS, Service, State, Stop, StopReason,
-};
-use crate::protocol::message::{AgentMessage, Done, ELEMENTS_MAX};
+use super::{Action, Agent, LeaveReason, Pending, STOP_TIMEOUT_NS, Service, Stop, StopReason};
+use crate::protocol::line::ELEMENTS_MAX;
+use crate::protocol::message::{AgentMessage, AgentState, Done};
 
 impl Agent {
     /// The stream of the coordinator ended. On a bus the lease decides.
     pub fn handle_lost(&mut self, now_ns: u64) {
         // A test continues while the broker of a bus is away; the lease bounds that.
-        if self.is_closed() || self.is_lost || self.service == Service::Bus {
+        if self.is_closed || self.is_lost || self.service == Service::Bus {
             return;
         }
 
@@ -39,11 +38,11 @@ impl Agent {
 
         match round {
             Some(round) => {
-                self.state = State::Planned;
+                self.become_idle(AgentState::Planned);
                 self.actions.push_back(Action::StopRound { round, reason });
             }
             None => {
-                self.state = State::Done;
+                self.become_idle(AgentState::Done);
                 self.lease = None;
                 self.plan_until_ns = None;
                 self.actions.push_back(Action::StopAll { reason });
@@ -60,11 +59,14 @@ impl Agent {
 
     /// A round or the run has ended, as far as is known.
     pub(super) fn complete_stop(&mut self, mut done: Done) {
-        let (seq, round, reason) = match &self.pending {
-            Some(Pending::Stop(stop)) => (stop.seq, stop.round, stop.reason),
-            _ => return,
+        let Some(Pending::Stop(Stop {
+            seq, round, reason, ..
+        })) = self
+            .pending
+            .take_if(|pending| matches!(pending, Pending::Stop(_)))
+        else {
+            return;
         };
-        self.pending = None;
         done.round = round;
         done.ended.truncate(ELEMENTS_MAX);
         done.closed.truncate(ELEMENTS_MAX);
@@ -85,7 +87,7 @@ impl Agent {
     /// The agent of a bus is ready for another run. The epoch stays: an older coordinator starts
     /// nothing.
     pub(super) fn forget_run(&mut self) {
-        self.state = State::Idle;
+        self.become_idle(AgentState::Idle);
         self.run = None;
         self.plan = None;
         self.partners = Vec::new();

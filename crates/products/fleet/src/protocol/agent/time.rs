@@ -1,24 +1,29 @@
 //! Deadlines of an agent.
 
-use super::{Agent, BEAT_DEFAULT_MS, LeaveReason, Pending, State, StopReason};
+use super::tasks::Round;
+use super::{Agent, BEAT_DEFAULT_MS, LeaveReason, Pending, StopReason};
 use crate::MS_NS;
-use crate::protocol::message::{AgentMessage, Heartbeat};
+use crate::protocol::message::{AgentMessage, Done, Heartbeat};
 
 /// Bounds of the period of BEAT.
 const BEAT_MIN_MS: u64 = 100;
 const BEAT_MAX_MS: u64 = 60_000;
 
 impl Agent {
-    /// Takes the time, at or after [`Self::poll_timeout`].
+    /// Takes the time. Nothing is due before [`Self::poll_timeout`].
     pub fn handle_timeout(&mut self, now_ns: u64) {
-        if self.is_closed() {
+        if self.is_closed {
             return;
         }
 
         let is_due =
             |deadline_ns: Option<u64>| deadline_ns.is_some_and(|deadline_ns| now_ns >= deadline_ns);
         if is_due(self.stop_until_ns()) {
-            self.complete_stop(Self::unconfirmed());
+            // The owner has not reported the end of its processes in time.
+            self.complete_stop(Done {
+                unconfirmed: true,
+                ..Done::default()
+            });
         }
 
         if is_due(self.plan_until_ns) {
@@ -34,10 +39,10 @@ impl Agent {
         }
 
         self.end_late_tasks(now_ns);
-        if now_ns >= self.next_beat_ns && !self.is_closed() {
+        if now_ns >= self.next_beat_ns && !self.is_closed {
             self.next_beat_ns = now_ns.saturating_add(self.beat_period_ns());
             self.send(AgentMessage::Beat(Heartbeat {
-                state: Some(self.state()),
+                state: Some(self.state),
             }));
         }
     }
@@ -45,7 +50,7 @@ impl Agent {
     /// When [`Self::handle_timeout`] is to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
-        if self.is_closed() {
+        if self.is_closed {
             return None;
         }
 
@@ -55,7 +60,7 @@ impl Agent {
             self.plan_until_ns,
             lease,
             self.held_until_ns(),
-            self.task_until_ns(),
+            self.round.as_ref().and_then(Round::next_deadline_ns),
             Some(self.next_beat_ns),
         ];
         deadlines.into_iter().flatten().min()
@@ -77,18 +82,7 @@ impl Agent {
     }
 
     fn held_until_ns(&self) -> Option<u64> {
-        match &self.state {
-            State::Armed(round) | State::Running(round) => {
-                round.held.as_ref().map(|held| held.until_ns)
-            }
-            _ => None,
-        }
-    }
-
-    fn task_until_ns(&self) -> Option<u64> {
-        match &self.state {
-            State::Armed(round) | State::Running(round) => round.next_deadline_ns(),
-            _ => None,
-        }
+        let held = self.round.as_ref()?.held.as_ref()?;
+        Some(held.until_ns)
     }
 }

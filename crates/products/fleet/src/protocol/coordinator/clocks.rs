@@ -1,9 +1,10 @@
 //! Exchanges of clock readings.
 
+use super::host::Host;
 use super::{Action, CLOCKED_TIMEOUT_NS, Coordinator, HostState, Step};
-use crate::MS_NS;
 use crate::protocol::clock::Exchange;
 use crate::protocol::message::{Clock, Clocked, CoordinatorMessage};
+use crate::{MS_NS, TaskId};
 
 /// Longest step of clocks, in waits for one CLOCKED, and the time of each exchange with a host that
 /// waits for its first one.
@@ -35,9 +36,8 @@ impl Coordinator {
 
     /// Begins exchanges with hosts that wait for theirs.
     fn send_due_clocks(&mut self, now_ns: u64) {
-        let is_awaited = |host: &super::Host| {
-            host.clock_sent_ns.is_some() && host.presence == HostState::Planned
-        };
+        let is_awaited =
+            |host: &Host| host.clock_sent_ns.is_some() && host.presence == HostState::Planned;
         let awaited = self
             .hosts
             .iter()
@@ -95,7 +95,7 @@ impl Coordinator {
     pub(super) fn refresh_clocks(&mut self, now_ns: u64) {
         self.send_due_clocks(now_ns);
         let budget_ns = self.settings.clock_budget_ns;
-        let is_due = |host: &super::Host| {
+        let is_due = |host: &Host| {
             let is_stale =
                 host.clock.rtt_p99_ns().is_some() && host.clock.needs_refresh(now_ns, budget_ns);
             let is_lost = host.has_lost_clock(now_ns);
@@ -110,13 +110,7 @@ impl Coordinator {
     }
 
     /// Actual start on this clock.
-    pub(super) fn report_start(
-        &mut self,
-        now_ns: u64,
-        host: usize,
-        task: crate::TaskId,
-        agent_ns: u64,
-    ) {
+    pub(super) fn report_start(&mut self, now_ns: u64, host: usize, task: TaskId, agent_ns: u64) {
         let offset_ns = self
             .clock(host, now_ns)
             .and_then(|estimate| estimate.offset_ns.checked_neg());

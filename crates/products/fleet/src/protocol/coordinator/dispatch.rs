@@ -1,9 +1,10 @@
 //! Effect of a line of an agent.
 
+use super::host::Host;
 use super::{Action, Coordinator, DropReason, HostState, Step};
 use crate::protocol::message::{
-    AgentMessage, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail, FailCode, Hello, Refusal,
-    VERSION, decode,
+    AgentMessage, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail, FailCode, Hello, VERSION,
+    decode,
 };
 
 impl Coordinator {
@@ -20,7 +21,7 @@ impl Coordinator {
                 }
                 self.handle_message(now_ns, host, envelope);
             }
-            Err(refusal) => self.handle_fault(host, refusal),
+            Err(fail) => self.handle_fault(host, fail),
         }
 
         self.advance(now_ns);
@@ -53,7 +54,7 @@ impl Coordinator {
     }
 
     /// Answers a line that is no message, or does not fit; too many of them drop the host.
-    fn handle_fault(&mut self, index: usize, refusal: Refusal) {
+    fn handle_fault(&mut self, index: usize, fail: Fail) {
         let Some(host) = self.host_mut(index) else {
             return;
         };
@@ -62,11 +63,7 @@ impl Coordinator {
             return self.drop_host(index, DropReason::Faults);
         }
 
-        let Refusal { code, seq, text } = refusal;
-        self.send(
-            vec![index],
-            CoordinatorMessage::Fail(Fail { code, text, seq }),
-        );
+        self.send(vec![index], CoordinatorMessage::Fail(fail));
     }
 
     fn handle_message(&mut self, now_ns: u64, host: usize, envelope: Envelope<AgentMessage>) {
@@ -76,7 +73,7 @@ impl Coordinator {
             seq,
             message,
         } = envelope;
-        let is_greeted = self.hosts.get(host).is_some_and(super::Host::is_connected);
+        let is_greeted = self.hosts.get(host).is_some_and(Host::is_connected);
 
         // A FAIL names the run that keeps the host busy. An earlier coordinator of the run had
         // other tasks.
@@ -101,14 +98,8 @@ impl Coordinator {
     fn handle_hello(&mut self, index: usize, hello: Box<Hello>) {
         if !(hello.protocol.min..=hello.protocol.max).contains(&VERSION) {
             let text = format!("this end has version {VERSION}");
-            self.send(
-                vec![index],
-                CoordinatorMessage::Fail(Fail {
-                    code: FailCode::Version,
-                    text,
-                    seq: None,
-                }),
-            );
+            let fail = Fail::new(FailCode::Version, None, text);
+            self.send(vec![index], CoordinatorMessage::Fail(fail));
             return self.drop_host(index, DropReason::Version);
         }
 
@@ -154,9 +145,7 @@ impl Coordinator {
     }
 
     fn has_open_plan(&self, index: usize) -> bool {
-        self.hosts
-            .get(index)
-            .is_some_and(super::Host::has_open_plan)
+        self.hosts.get(index).is_some_and(Host::has_open_plan)
     }
 
     fn handle_done(&mut self, index: usize, done: Done) {
@@ -191,8 +180,8 @@ impl Coordinator {
     }
 }
 
-fn unfit(seq: u64) -> Refusal {
-    Refusal::new(
+fn unfit(seq: u64) -> Fail {
+    Fail::new(
         FailCode::State,
         Some(seq),
         "does not fit the state of this host",

@@ -1,7 +1,7 @@
 //! The end of a run.
 
+use super::host::Host;
 use super::{Action, Coordinator, DONE_TIMEOUT_NS, NotRun, Step};
-use crate::TaskId;
 use crate::protocol::message::{Cancel, CoordinatorMessage};
 
 impl Coordinator {
@@ -15,16 +15,10 @@ impl Coordinator {
             return;
         }
 
-        if let Some(round) = &self.round {
-            let open = round.tasks.iter().filter(|task| !task.is_settled);
-            let open: Vec<TaskId> = open.map(|task| task.plan.task).collect();
-            open.into_iter()
-                .for_each(|task| self.settle(task, NotRun::Cancelled));
-        }
-
+        self.settle(NotRun::Cancelled, |_| true);
         self.round = None;
         self.next_round = None;
-        let connected = self.hosts_where(super::Host::is_connected);
+        let connected = self.hosts_where(Host::is_connected);
         self.send(
             connected.clone(),
             CoordinatorMessage::Cancel(Cancel::default()),

@@ -1,15 +1,13 @@
 //! State of one host at the coordinator.
 
-use super::CLOCKED_TIMEOUT_NS;
 use super::reassembly::Parts;
-use crate::HostId;
+use super::timeouts::CLOCKED_TIMEOUT_NS;
 use crate::protocol::clock::Estimator;
 use crate::protocol::message::Hello;
 
 /// One host.
 #[derive(Debug)]
 pub(super) struct Host {
-    pub(super) id: HostId,
     pub(super) presence: HostState,
     pub(super) hello: Option<Box<Hello>>,
     /// Number of its last PLAN or PREFLIGHT.
@@ -44,9 +42,8 @@ pub(super) enum HostState {
 }
 
 impl Host {
-    pub(super) fn new(now_ns: u64, id: HostId) -> Self {
+    pub(super) fn new(now_ns: u64) -> Self {
         Self {
-            id,
             presence: HostState::Awaited,
             hello: None,
             command_seq: None,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::TaskId;
-use crate::protocol::message::{JsonText, TaskEnd, TaskResult};
+use crate::protocol::message::{TaskEnd, TaskResult};
 
 /// Most bytes of incomplete results of one host.
 const PENDING_MAX_BYTES: usize = 4 << 20;
@@ -15,14 +15,6 @@ pub(super) struct Parts {
     bytes: usize,
 }
 
-/// A result whose parts have all arrived.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct ReassembledResult {
-    pub(super) end: TaskEnd,
-    pub(super) host_window: Option<JsonText>,
-    pub(super) record: String,
-}
-
 /// The parts contradict each other, or too many bytes wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InvalidParts;
@@ -30,23 +22,22 @@ pub(super) struct InvalidParts;
 #[derive(Debug, Default)]
 struct Pending {
     parts: u32,
-    end: Option<(TaskEnd, Option<JsonText>)>,
+    end: Option<TaskEnd>,
     pieces: BTreeMap<u32, String>,
 }
 
 impl Parts {
-    /// Takes a part and returns the result when it is complete. A part that arrived before is
-    /// dropped.
+    /// Takes a part and returns the end of the task and its record when they are complete. A part
+    /// that arrived before is dropped.
     pub(super) fn add(
         &mut self,
         result: TaskResult,
-    ) -> Result<Option<ReassembledResult>, InvalidParts> {
+    ) -> Result<Option<(TaskEnd, String)>, InvalidParts> {
         let TaskResult {
             task,
             part,
             parts,
             end,
-            host_window,
             record,
             ..
         } = result;
@@ -68,10 +59,7 @@ impl Parts {
             return Err(InvalidParts);
         }
 
-        if let Some(end) = end {
-            pending.end = Some((end, host_window));
-        }
-
+        pending.end = pending.end.take().or(end);
         pending.pieces.insert(part, piece);
         if pending.pieces.len() < parts as usize {
             return Ok(None);
@@ -85,31 +73,20 @@ impl Parts {
         *self = Self::default();
     }
 
-    fn take(&mut self, task: TaskId) -> Option<ReassembledResult> {
+    fn take(&mut self, task: TaskId) -> Option<(TaskEnd, String)> {
         let Pending { end, pieces, .. } = self.pending.remove(&task)?;
         let record: String = pieces.into_values().collect();
         self.bytes = self.bytes.saturating_sub(record.len());
-
-        let (end, host_window) = end?;
-        Some(ReassembledResult {
-            end,
-            host_window,
-            record,
-        })
+        Some((end?, record))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::message::Outcome;
 
     fn part(part: u32, parts: u32, piece: &str) -> TaskResult {
-        let end = TaskEnd {
-            outcome: Outcome::Done,
-            reason: None,
-            ..TaskEnd::aborted("")
-        };
+        let end = TaskEnd::done();
         let end = (part == 0).then_some(end);
         let record = vec![piece.to_owned()];
 
@@ -135,7 +112,7 @@ mod tests {
             .add(part(1, 3, "b"))
             .expect("the parts fit")
             .expect("all are there");
-        assert_eq!(whole.record, "abc");
+        assert_eq!(whole.1, "abc");
         assert_eq!(parts.bytes, 0);
     }
 

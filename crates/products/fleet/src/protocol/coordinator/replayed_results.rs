@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::reassembly::{Parts, ReassembledResult};
+use super::reassembly::Parts;
 use crate::TaskId;
-use crate::protocol::message::{AgentMessage, Envelope, JsonText, TaskEnd, decode};
+use crate::protocol::message::{AgentMessage, Envelope, TaskEnd, decode};
 
 /// The result of one end of a task.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,8 +17,6 @@ pub struct KeptResult {
     pub task: TaskId,
     /// End of the task.
     pub end: TaskEnd,
-    /// Counters of the host over the round.
-    pub host_window: Option<JsonText>,
     /// Record of the test, as the host wrote it; empty without one.
     pub record: String,
 }
@@ -41,18 +39,12 @@ pub fn kept_results(lines: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Vec<Ke
         let (round, task) = ((epoch, result.round), result.task);
         let of_round = parts.entry((host, epoch, result.round)).or_default();
 
-        if let Ok(Some(ReassembledResult {
-            end,
-            host_window,
-            record,
-        })) = of_round.add(*result)
-        {
+        if let Ok(Some((end, record))) = of_round.add(*result) {
             results.push(KeptResult {
                 host,
                 round,
                 task,
                 end,
-                host_window,
                 record,
             });
         }

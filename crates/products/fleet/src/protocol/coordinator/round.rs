@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::round_state::{Phase, Round, RoundHost, TaskState};
 use super::{
-    ARMED_TIMEOUT_NS, Action, Coordinator, DONE_TIMEOUT_NS, HostState, NotRun, RoundPlan,
-    RoundTask, Step,
+    ARMED_TIMEOUT_NS, Action, Coordinator, DONE_TIMEOUT_NS, HostState, NotRun, RESULT_TIMEOUT_NS,
+    RoundPlan, RoundTask, Step,
 };
+use crate::protocol::agent::OVERTIME_NS;
 use crate::protocol::clock::{LEAD_MAX_NS, lead_ns};
 use crate::protocol::message::{
     ArmTask, Cancel, CoordinatorMessage, FailCode, PrepareRound, StartRound,
@@ -15,88 +17,19 @@ use crate::{MS_NS, TaskId};
 /// Longest wait for servers' reports after the last client.
 const GRACE_NS: u64 = 500 * MS_NS;
 
-/// The present round.
-#[derive(Debug)]
-pub(super) struct Round {
-    pub(super) number: u32,
-    phase: Phase,
-    pub(super) tasks: Vec<TaskState>,
-    /// Hosts that received ARM.
-    pub(super) hosts: BTreeMap<usize, RoundHost>,
-    data_rtt_ns: u64,
-    /// Time between GO and the start.
-    lead_ns: u64,
-    /// End of the phase, where no step has one.
-    pub(super) until_ns: u64,
-}
-
-/// Progress of a round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// ARMED is awaited.
-    Arming,
-    /// Results of clients are awaited.
-    Running,
-    /// Results of servers are awaited.
-    Grace,
-    /// DONE of hosts that are not through is awaited.
-    Closing,
-}
-
-/// A task of the round.
-#[derive(Debug)]
-pub(super) struct TaskState {
-    pub(super) plan: RoundTask,
-    /// It has a result, or comes back as not run.
-    pub(super) is_settled: bool,
-}
-
-/// A host in the round.
-#[derive(Debug, Default)]
-pub(super) struct RoundHost {
-    pub(super) arm_seq: Option<u64>,
-    pub(super) go_seq: Option<u64>,
-    pub(super) is_armed: bool,
-    /// Tasks that this host has not reported.
-    pub(super) open: BTreeSet<TaskId>,
-    /// Nothing of the round runs there.
-    pub(super) is_ended: bool,
-    cancelled_ns: Option<u64>,
-}
-
-impl RoundHost {
-    fn is_through(&self) -> bool {
-        self.is_ended || self.go_seq.is_some() && self.open.is_empty()
-    }
-}
-
-impl TaskState {
-    fn hosts(&self) -> impl Iterator<Item = usize> {
-        [Some(&self.plan.client), self.plan.server.as_ref()]
-            .into_iter()
-            .flatten()
-            .map(|end| end.host)
-    }
-}
-
 impl Coordinator {
     /// Begins a round once its hosts have confirmed the end of earlier ones, or after as long as
     /// they have for ARMED.
     pub(super) fn prepare_round(&mut self, now_ns: u64, plan: RoundPlan) {
-        let hosts = plan
-            .tasks
-            .iter()
-            .flat_map(|task| std::iter::once(&task.client).chain(&task.server));
-        let is_open = |host: &usize| {
-            self.hosts
-                .get(*host)
-                .is_some_and(|host| host.open_round.is_some())
+        let ends = plan.tasks.iter().flat_map(RoundTask::ends);
+        let is_awaited = |host: &usize| {
+            self.is_planned(*host)
+                && self
+                    .hosts
+                    .get(*host)
+                    .is_some_and(|host| host.open_round.is_some())
         };
-        let open: BTreeSet<usize> = hosts.map(|end| end.host).filter(is_open).collect();
-        let awaited: Vec<usize> = open
-            .into_iter()
-            .filter(|host| self.is_planned(*host))
-            .collect();
+        let awaited: BTreeSet<usize> = ends.map(|end| end.host).filter(is_awaited).collect();
         if awaited.is_empty() {
             return self.begin_round(now_ns, plan);
         }
@@ -120,17 +53,10 @@ impl Coordinator {
         let mut progress = Vec::with_capacity(tasks.len());
 
         for plan in tasks {
-            let server = plan.server.as_ref();
-            self.known.insert(
-                plan.task,
-                (plan.client.host, server.map(|server| server.host)),
-            );
+            let server = plan.server.as_ref().map(|server| server.host);
+            self.known.insert(plan.task, (plan.client.host, server));
 
-            let hosts = || {
-                std::iter::once(&plan.client)
-                    .chain(server)
-                    .filter_map(|end| self.hosts.get(end.host))
-            };
+            let hosts = || plan.ends().filter_map(|end| self.hosts.get(end.host));
             let lacking = match () {
                 () if hosts().any(|host| host.presence != HostState::Planned) => {
                     Some(NotRun::HostOut)
@@ -140,7 +66,7 @@ impl Coordinator {
                 () => None,
             };
             if lacking.is_none() {
-                for end in [Some(&plan.client), server].into_iter().flatten() {
+                for end in plan.ends() {
                     lists.entry(end.host).or_default().push(end.spec.clone());
                 }
             }
@@ -171,17 +97,15 @@ impl Coordinator {
             .map(|(host, _)| *host)
             .collect();
 
-        let phase = Phase::Arming;
-        // The lead depends on the hosts that are armed; until then the step has the deadline.
-        let (lead_ns, until_ns) = (0, u64::MAX);
         self.round = Some(Round {
             number,
-            phase,
+            phase: Phase::Arming,
             tasks: progress,
             hosts,
             data_rtt_ns,
-            lead_ns,
-            until_ns,
+            // The lead depends on the hosts that are armed; until then the step has the deadline.
+            lead_ns: 0,
+            until_ns: u64::MAX,
         });
         // A refusal settles tasks of the round, which therefore has to be stored before.
         oversized
@@ -229,7 +153,10 @@ impl Coordinator {
             .map(|spec| spec.delay_ns().saturating_add(spec.duration_ns()))
             .max()
             .unwrap_or(0);
-        round.until_ns = Self::round_until_ns(t0_ns.saturating_add(longest_ns));
+        round.until_ns = t0_ns
+            .saturating_add(longest_ns)
+            .saturating_add(OVERTIME_NS)
+            .saturating_add(RESULT_TIMEOUT_NS);
         round.phase = Phase::Running;
         self.round = Some(round);
 
@@ -241,10 +168,19 @@ impl Coordinator {
     fn send_go(&mut self, round: &mut Round, t0_ns: u64) {
         let mut skips: BTreeMap<usize, Vec<TaskId>> = BTreeMap::new();
         for task in round.tasks.iter().filter(|task| task.is_settled) {
-            task.hosts()
-                .for_each(|host| skips.entry(host).or_default().push(task.plan.task));
+            for end in task.plan.ends() {
+                skips.entry(end.host).or_default().push(task.plan.task);
+            }
         }
 
+        let number = round.number;
+        let go = |skip| {
+            CoordinatorMessage::Go(StartRound {
+                round: number,
+                t0_ns,
+                skip,
+            })
+        };
         let mut together = Vec::new();
         for (host, part) in &mut round.hosts {
             let skip = skips.remove(host).unwrap_or_default();
@@ -256,22 +192,11 @@ impl Coordinator {
             if skip.is_empty() {
                 together.push(*host);
             } else {
-                let go = StartRound {
-                    round: round.number,
-                    t0_ns,
-                    skip,
-                };
-                part.go_seq = self.send(vec![*host], CoordinatorMessage::Go(go));
+                part.go_seq = self.send(vec![*host], go(skip));
             }
         }
 
-        let go = StartRound {
-            round: round.number,
-            t0_ns,
-            skip: Vec::new(),
-        };
-        let seq = self.send(together.clone(), CoordinatorMessage::Go(go));
-
+        let seq = self.send(together.clone(), go(Vec::new()));
         for host in together {
             if let Some(part) = round.hosts.get_mut(&host) {
                 part.go_seq = seq;
@@ -306,17 +231,7 @@ impl Coordinator {
                 round.phase = Phase::Grace;
                 round.until_ns = now_ns.saturating_add(GRACE_NS);
             }
-            Phase::Running if is_due => {
-                let is_open = |task: &&TaskState| !task.is_settled;
-                let open: Vec<TaskId> = round
-                    .tasks
-                    .iter()
-                    .filter(is_open)
-                    .map(|task| task.plan.task)
-                    .collect();
-                open.into_iter()
-                    .for_each(|task| self.settle(task, NotRun::NoResult));
-            }
+            Phase::Running if is_due => self.settle(NotRun::NoResult, |_| true),
             Phase::Grace if is_due || round.hosts.values().all(RoundHost::is_through) => {
                 self.close_round(now_ns);
             }
@@ -402,11 +317,8 @@ impl Coordinator {
 
     /// A host does not take part in the round: its tasks come back.
     pub(super) fn refuse_arm(&mut self, host: usize, code: FailCode) {
-        if let Some(part) = self
-            .round
-            .as_mut()
-            .and_then(|round| round.hosts.get_mut(&host))
-        {
+        let round = self.round.as_mut();
+        if let Some(part) = round.and_then(|round| round.hosts.get_mut(&host)) {
             part.is_ended = true;
         }
 
@@ -426,39 +338,20 @@ impl Coordinator {
                 .clamp(self.lead_min_ns, LEAD_MAX_NS);
         }
 
-        let is_own = |task: &&TaskState| task.plan.client.host == host;
-        let own: Vec<TaskId> = round
-            .tasks
-            .iter()
-            .filter(is_own)
-            .map(|task| task.plan.task)
-            .collect();
-        own.into_iter()
-            .for_each(|task| self.settle(task, NotRun::Refused(code)));
+        self.settle(NotRun::Refused(code), |task| task.client.host == host);
     }
 
     /// Tasks of a host that have no result come back.
     pub(super) fn settle_tasks_of(&mut self, host: usize, reason: NotRun) {
-        let Some(round) = &self.round else { return };
-        let is_open = |task: &&TaskState| !task.is_settled && task.hosts().any(|end| end == host);
-        let open: Vec<TaskId> = round
-            .tasks
-            .iter()
-            .filter(is_open)
-            .map(|task| task.plan.task)
-            .collect();
-        open.into_iter().for_each(|task| self.settle(task, reason));
+        self.settle(reason, |task| task.ends().any(|end| end.host == host));
     }
 
-    /// A task has no result and gets none.
-    pub(super) fn settle(&mut self, task: TaskId, reason: NotRun) {
-        let Some(round) = &mut self.round else { return };
-        let found = round
-            .tasks
-            .iter_mut()
-            .find(|known| known.plan.task == task && !known.is_settled);
-        if let Some(progress) = found {
-            progress.is_settled = true;
+    /// Tasks that have no result get none.
+    pub(super) fn settle(&mut self, reason: NotRun, is_meant: impl Fn(&RoundTask) -> bool) {
+        let tasks = self.round.iter_mut().flat_map(|round| &mut round.tasks);
+        for task in tasks.filter(|task| !task.is_settled && is_meant(&task.plan)) {
+            task.is_settled = true;
+            let task = task.plan.task;
             self.actions.push_back(Action::NotRun { task, reason });
         }
     }

@@ -1,20 +1,23 @@
 //! Reports of hosts about the tasks of a round.
 
+use super::round_state::RoundHost;
 use super::sanity::is_plausible;
 use super::{Action, Coordinator, DropReason, HostResult, NotRun, Step};
 use crate::TaskId;
 use crate::protocol::message::{FailCode, Role, Sample, Started, TaskResult};
 
 impl Coordinator {
+    /// The part of a host in the present round, if that has this number.
+    fn part(&mut self, number: u32, host: usize) -> Option<&mut RoundHost> {
+        let round = self.round.as_mut().filter(|round| round.number == number)?;
+        round.hosts.get_mut(&host)
+    }
+
     pub(super) fn handle_armed(&mut self, host: usize, number: u32) {
-        let Some(round) = self.round.as_mut().filter(|round| round.number == number) else {
-            return;
-        };
-        let Some(part) = round.hosts.get_mut(&host) else {
-            return;
-        };
-        part.is_armed = true;
-        self.arrive(Step::Arm, host);
+        if let Some(part) = self.part(number, host) {
+            part.is_armed = true;
+            self.arrive(Step::Arm, host);
+        }
     }
 
     pub(super) fn handle_started(&mut self, now_ns: u64, host: usize, started: Started) {
@@ -44,21 +47,15 @@ impl Coordinator {
         }
 
         // Results of earlier rounds, and those that arrived before, change nothing.
-        let round = self.round.as_ref().filter(|round| round.number == number);
-        if !round
-            .and_then(|round| round.hosts.get(&index))
-            .is_some_and(|part| part.open.contains(&task))
-        {
+        let part = self.part(number, index);
+        if part.is_none_or(|part| !part.open.contains(&task)) {
             return;
         }
 
-        let Some(host) = self.host_mut(index) else {
-            return;
-        };
-        let whole = match host.parts.add(result) {
-            Ok(Some(whole)) => whole,
-            Ok(None) => return,
-            Err(_) => return self.drop_host(index, DropReason::Parts),
+        let (end, record) = match self.host_mut(index).map(|host| host.parts.add(result)) {
+            Some(Ok(Some(whole))) => whole,
+            Some(Err(_)) => return self.drop_host(index, DropReason::Parts),
+            _ => return,
         };
 
         let Some(round) = &mut self.round else { return };
@@ -80,11 +77,6 @@ impl Coordinator {
             return;
         }
 
-        let super::reassembly::ReassembledResult {
-            end,
-            host_window,
-            record,
-        } = whole;
         let is_plausible = has_started
             && is_plausible(&end, &progress.plan.client.spec, progress.plan.nominal_bps);
 
@@ -93,7 +85,6 @@ impl Coordinator {
             task,
             role,
             end,
-            host_window,
             record,
             is_plausible,
         };
@@ -108,14 +99,10 @@ impl Coordinator {
             return self.arrive(Step::Close, host);
         }
 
-        let Some(round) = self.round.as_mut().filter(|round| round.number == number) else {
-            return;
-        };
-        let Some(part) = round.hosts.get_mut(&host) else {
-            return;
-        };
-        part.is_ended = true;
-        self.arrive(Step::Close, host);
+        if let Some(part) = self.part(number, host) {
+            part.is_ended = true;
+            self.arrive(Step::Close, host);
+        }
     }
 
     /// A host refused ARM or GO.

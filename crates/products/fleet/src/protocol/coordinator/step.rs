@@ -1,57 +1,11 @@
-//! Steps: all hosts answer, or a deadline passes.
+//! Beginning and end of the steps of a run.
 
-use std::collections::BTreeSet;
-
+use super::barrier::{Barrier, Step};
+use super::host::Host;
 use super::{
     Action, Coordinator, DropReason, HostState, PLANNED_TIMEOUT_NS, PREFLIGHTED_TIMEOUT_NS,
-    RESULT_TIMEOUT_NS,
 };
 use crate::protocol::message::{CoordinatorMessage, FailCode, Heartbeat, Plan, Preflight, Solicit};
-
-/// A step of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Step {
-    /// HELLO of all hosts.
-    Hello,
-    /// PLANNED.
-    Plan,
-    /// PREFLIGHTED.
-    Preflight,
-    /// Exchanges of clock readings.
-    Clock,
-    /// ARMED of a round.
-    Arm,
-    /// DONE of the hosts that did not end a round by themselves.
-    Close,
-    /// DONE of the run.
-    End,
-}
-
-/// Hosts whose answer is awaited.
-#[derive(Debug)]
-pub(super) struct Barrier {
-    pub(super) step: Step,
-    pub(super) waiting: BTreeSet<usize>,
-    deadline_ns: u64,
-}
-
-impl Barrier {
-    pub(super) fn new(
-        step: Step,
-        hosts: impl IntoIterator<Item = usize>,
-        deadline_ns: u64,
-    ) -> Self {
-        Self {
-            step,
-            waiting: hosts.into_iter().collect(),
-            deadline_ns,
-        }
-    }
-
-    fn is_over(&self, now_ns: u64) -> bool {
-        self.waiting.is_empty() || now_ns >= self.deadline_ns
-    }
-}
 
 impl Coordinator {
     /// Takes the time, at or after [`Self::poll_timeout`].
@@ -98,8 +52,7 @@ impl Coordinator {
 
     /// A host receives one plan.
     pub(super) fn send_plan(&mut self, index: usize, plan: Box<Plan>) {
-        let is_ready =
-            |host: &super::Host| host.presence == HostState::Greeted && !host.has_open_plan();
+        let is_ready = |host: &Host| host.presence == HostState::Greeted && !host.has_open_plan();
         if self.hosts.get(index).is_some_and(is_ready) {
             self.send_command(index, CoordinatorMessage::Plan(plan));
         }
@@ -107,7 +60,7 @@ impl Coordinator {
 
     /// Waits for the answers that have not arrived while other hosts connected.
     pub(super) fn await_plans(&mut self, now_ns: u64) {
-        let open = self.hosts_where(super::Host::has_open_plan);
+        let open = self.hosts_where(Host::has_open_plan);
         self.open(Step::Plan, open, now_ns.saturating_add(PLANNED_TIMEOUT_NS));
     }
 
@@ -239,16 +192,9 @@ impl Coordinator {
 
     fn drop_silent(&mut self, now_ns: u64) {
         let max_ns = self.settings.silence_max_ns;
-        let is_silent = |host: &super::Host| now_ns.saturating_sub(host.last_received_ns) > max_ns;
+        let is_silent = |host: &Host| now_ns.saturating_sub(host.last_received_ns) > max_ns;
         for host in self.hosts_where(|host| host.is_connected() && is_silent(host)) {
             self.drop_host(host, DropReason::Silent);
         }
-    }
-
-    /// End of a round whose longest task ends at `end_ns`.
-    pub(super) fn round_until_ns(end_ns: u64) -> u64 {
-        end_ns
-            .saturating_add(crate::protocol::agent::OVERTIME_NS)
-            .saturating_add(RESULT_TIMEOUT_NS)
     }
 }

@@ -5,7 +5,14 @@
 
 use thiserror::Error;
 
-use crate::protocol::message::{ELEMENTS_MAX, LINE_MAX_BYTES, NESTING_MAX, STRING_MAX_BYTES};
+/// Most bytes of a line without its end.
+pub const LINE_MAX_BYTES: usize = 256 << 10;
+/// Most objects and arrays inside each other, the message itself included.
+pub const NESTING_MAX: usize = 16;
+/// Most bytes of a string or member name, as written.
+pub const STRING_MAX_BYTES: usize = 4 << 10;
+/// Most elements of an array, and members of an object.
+pub const ELEMENTS_MAX: usize = 4096;
 
 /// A bound of a text that is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

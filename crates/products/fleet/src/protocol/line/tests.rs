@@ -10,7 +10,7 @@ fn lines(pieces: &[&[u8]]) -> (Vec<Vec<u8>>, usize) {
         while !piece.is_empty() {
             match reader.read(&mut piece) {
                 Ok(line) => found.extend(line),
-                Err(TooLong) => too_long += 1,
+                Err(_) => too_long += 1,
             }
             assert!(reader.buffered_bytes() <= LINE_MAX_BYTES);
         }

@@ -8,8 +8,8 @@ use super::{Caps, Fail, JsonText, Message, PARTS_MAX, Preflighted, SAMPLE_MAX_BY
 use crate::TaskId;
 
 /// A message of an agent.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "body", rename_all = "snake_case")]
 pub enum AgentMessage {
     /// First message: the agent and its host.
     Hello(Box<Hello>),
@@ -225,6 +225,16 @@ pub struct TaskEnd {
 }
 
 impl TaskEnd {
+    /// A task that ran for its time, so far without amounts and times.
+    #[must_use]
+    pub fn done() -> Self {
+        Self {
+            outcome: Outcome::Done,
+            reason: None,
+            ..Self::aborted("")
+        }
+    }
+
     /// A task that was ended before its time.
     #[must_use]
     pub fn aborted(reason: &str) -> Self {
@@ -307,38 +317,19 @@ pub enum AgentState {
 }
 
 impl Message for AgentMessage {
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Hello(_) => "hello",
-            Self::Planned(_) => "planned",
-            Self::Preflighted(_) => "preflighted",
-            Self::Clocked(_) => "clocked",
-            Self::Armed(_) => "armed",
-            Self::Started(_) => "started",
-            Self::Sample(_) => "sample",
-            Self::Result(_) => "result",
-            Self::Done(_) => "done",
-            Self::Beat(_) => "beat",
-            Self::Fail(_) => "fail",
-        }
-    }
-
-    fn from_body(kind: &str, body: &str) -> Option<Result<Self, serde_json::Error>> {
-        Some(match kind {
-            "hello" => serde_json::from_str(body).map(Self::Hello),
-            "planned" => serde_json::from_str(body).map(Self::Planned),
-            "preflighted" => serde_json::from_str(body).map(Self::Preflighted),
-            "clocked" => serde_json::from_str(body).map(Self::Clocked),
-            "armed" => serde_json::from_str(body).map(Self::Armed),
-            "started" => serde_json::from_str(body).map(Self::Started),
-            "sample" => serde_json::from_str(body).map(Self::Sample),
-            "result" => serde_json::from_str(body).map(Self::Result),
-            "done" => serde_json::from_str(body).map(Self::Done),
-            "beat" => serde_json::from_str(body).map(Self::Beat),
-            "fail" => serde_json::from_str(body).map(Self::Fail),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [&'static str] = &[
+        "hello",
+        "planned",
+        "preflighted",
+        "clocked",
+        "armed",
+        "started",
+        "sample",
+        "result",
+        "done",
+        "beat",
+        "fail",
+    ];
 
     fn check(&mut self, line_bytes: usize) -> Result<(), String> {
         match self {

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AddressRange, ArmTask, Caps, Fail, Heartbeat, Message, PathAddress, Ports};
+use super::{AddressRange, ArmTask, Caps, Fail, Heartbeat, Message, PathAddress, Ports, TaskFault};
 use crate::TaskId;
 
 /// A message of the coordinator.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "body", rename_all = "snake_case")]
 pub enum CoordinatorMessage {
     /// The run begins for this host. Answer: PLANNED.
     Plan(Box<Plan>),
@@ -50,6 +50,30 @@ pub struct Plan {
     /// Period of the agent's BEAT in ms.
     #[serde(default = "beat_default_ms")]
     pub beat_ms: u64,
+}
+
+impl Plan {
+    /// Checks a task against the plan and the partners of the run: bounds, addresses and ports.
+    ///
+    /// # Errors
+    /// The first member that they do not allow.
+    pub fn check(
+        &self,
+        task: &ArmTask,
+        partners: &[AddressRange],
+        policy: Caps,
+    ) -> Result<(), TaskFault> {
+        task.validate(&self.caps.and(policy))?;
+        let is_partner = AddressRange::any_contains(partners, task.peer);
+        task.require(is_partner, "peer", "no partner of the run")?;
+
+        let is_own = self.addresses.iter().any(|own| own.path == task.path);
+        task.require(is_own, "path", "no path of the plan")?;
+        // The port of a partner is the partner's choice, which the coordinator passes on.
+        let is_in_range = task.is_client() || self.ports.contains(task.port);
+
+        task.require(is_in_range, "port", "not within the ports of the plan")
+    }
 }
 
 fn beat_default_ms() -> u64 {
@@ -141,34 +165,17 @@ pub struct Cancel {
 pub struct Solicit {}
 
 impl Message for CoordinatorMessage {
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Plan(_) => "plan",
-            Self::Preflight(_) => "preflight",
-            Self::Clock(_) => "clock",
-            Self::Arm(_) => "arm",
-            Self::Go(_) => "go",
-            Self::Cancel(_) => "cancel",
-            Self::Beat(_) => "beat",
-            Self::Solicit(_) => "solicit",
-            Self::Fail(_) => "fail",
-        }
-    }
-
-    fn from_body(kind: &str, body: &str) -> Option<Result<Self, serde_json::Error>> {
-        Some(match kind {
-            "plan" => serde_json::from_str(body).map(Self::Plan),
-            "preflight" => serde_json::from_str(body).map(Self::Preflight),
-            "clock" => serde_json::from_str(body).map(Self::Clock),
-            "arm" => serde_json::from_str(body).map(Self::Arm),
-            "go" => serde_json::from_str(body).map(Self::Go),
-            "cancel" => serde_json::from_str(body).map(Self::Cancel),
-            "beat" => serde_json::from_str(body).map(Self::Beat),
-            "solicit" => serde_json::from_str(body).map(Self::Solicit),
-            "fail" => serde_json::from_str(body).map(Self::Fail),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [&'static str] = &[
+        "plan",
+        "preflight",
+        "clock",
+        "arm",
+        "go",
+        "cancel",
+        "beat",
+        "solicit",
+        "fail",
+    ];
 
     fn check(&mut self, _: usize) -> Result<(), String> {
         match self {

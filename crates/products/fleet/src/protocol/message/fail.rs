@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::FAIL_TEXT_MAX_BYTES;
+/// Most bytes of the text of a FAIL.
+pub const FAIL_TEXT_MAX_BYTES: usize = 1 << 10;
 
 /// A message was not executed. Never answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +52,15 @@ pub enum FailCode {
 }
 
 impl Fail {
+    /// A failure of the message with this number, where it could be read.
+    pub(crate) fn new(code: FailCode, seq: Option<u64>, text: impl Into<String>) -> Self {
+        Self {
+            code,
+            text: shortened(text.into()),
+            seq,
+        }
+    }
+
     pub(super) fn cut(&mut self) {
         self.text = shortened(std::mem::take(&mut self.text));
     }

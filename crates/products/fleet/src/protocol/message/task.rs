@@ -1,12 +1,12 @@
 //! A task as an agent receives it, and the bounds within which it is accepted.
 
+use std::fmt::Display;
 use std::net::IpAddr;
 
 use linerate_model::{Direction, Transport};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{AddressRange, Plan};
 use crate::{MS_NS, TaskId};
 
 /// Longest measured time of a task where the plan has no other bound, in ms.
@@ -171,82 +171,68 @@ impl ArmTask {
         } else {
             BLOCK_MAX_BYTES
         };
-        self.require((1..=STREAMS_MAX).contains(&self.streams), "streams", || {
-            format!("not within 1 to {STREAMS_MAX}")
-        })?;
-        self.require(self.delay_ms <= DELAY_MAX_MS, "delay_ms", || {
-            format!("above {DELAY_MAX_MS}")
-        })?;
-        self.require(self.port > 0, "port", || "0".to_owned())?;
+        self.require(
+            (1..=STREAMS_MAX).contains(&self.streams),
+            "streams",
+            format_args!("not within 1 to {STREAMS_MAX}"),
+        )?;
+        self.require(
+            self.delay_ms <= DELAY_MAX_MS,
+            "delay_ms",
+            format_args!("above {DELAY_MAX_MS}"),
+        )?;
+        self.require(self.port > 0, "port", "0")?;
         self.require(
             self.block_bytes
                 .is_none_or(|bytes| (1..=block_max).contains(&bytes)),
             "block_bytes",
-            || format!("not within 1 to {block_max}"),
+            format_args!("not within 1 to {block_max}"),
         )?;
-        self.require(self.dscp <= DSCP_MAX, "dscp", || {
-            format!("above {DSCP_MAX}")
-        })?;
-        self.require(is_name(&self.path, PATH_MAX_BYTES), "path", || {
-            "not a name".to_owned()
-        })?;
+        self.require(
+            self.dscp <= DSCP_MAX,
+            "dscp",
+            format_args!("above {DSCP_MAX}"),
+        )?;
+        self.require(is_name(&self.path, PATH_MAX_BYTES), "path", "not a name")?;
 
         let congestion = self.congestion.as_deref();
         self.require(
             congestion.is_none_or(|name| is_name(name, CONGESTION_MAX_BYTES)),
             "congestion",
-            || "not a name".to_owned(),
+            "not a name",
         )?;
-        self.require(is_unicast(self.peer), "peer", || {
-            "neither an address of a host nor of a partner".to_owned()
-        })
-    }
-
-    /// Checks the task against the plan and the partners of the run: bounds, addresses and ports.
-    ///
-    /// # Errors
-    /// The first member that they do not allow.
-    pub fn validate_within(
-        &self,
-        plan: &Plan,
-        partners: &[AddressRange],
-        policy: Caps,
-    ) -> Result<(), TaskFault> {
-        self.validate(&plan.caps.and(policy))?;
-        let is_partner = AddressRange::any_contains(partners, self.peer);
-        self.require(is_partner, "peer", || "no partner of the run".to_owned())?;
-
-        let is_own = plan.addresses.iter().any(|own| own.path == self.path);
-        self.require(is_own, "path", || "no path of the plan".to_owned())?;
-        // The port of a partner is the partner's choice, which the coordinator passes on.
-        let is_in_range = self.is_client() || plan.ports.contains(self.port);
-
-        self.require(is_in_range, "port", || {
-            "not within the ports of the plan".to_owned()
-        })
+        self.require(
+            is_unicast(self.peer),
+            "peer",
+            "neither an address of a host nor of a partner",
+        )
     }
 
     fn check_time(&self, caps: &Caps) -> Result<(), TaskFault> {
         let max_ms = caps.time_ms.unwrap_or(TIME_DEFAULT_MAX_MS).min(TIME_MAX_MS);
         let fits = self.time_ms > 0 && self.time_ms.saturating_add(self.omit_ms) <= max_ms;
-        self.require(fits, "time_ms", || {
-            format!("not within 1 to {max_ms}, omitted time included")
-        })
+        self.require(
+            fits,
+            "time_ms",
+            format_args!("not within 1 to {max_ms}, omitted time included"),
+        )
     }
 
     fn check_rate(&self, caps: &Caps) -> Result<(), TaskFault> {
-        self.require(self.rate_bps != Some(0), "rate_bps", || "0".to_owned())?;
+        self.require(self.rate_bps != Some(0), "rate_bps", "0")?;
         let is_needed =
             self.transport == Transport::Udp || caps.rate_bps.is_some() || caps.bytes.is_some();
-        self.require(self.rate_bps.is_some() || !is_needed, "rate_bps", || {
-            "a rate is required for UDP and for tasks with a cap".to_owned()
-        })?;
+        self.require(
+            self.rate_bps.is_some() || !is_needed,
+            "rate_bps",
+            "a rate is required for UDP and for tasks with a cap",
+        )?;
 
         let Some(rate_bps) = self.rate_bps else {
             return Ok(());
         };
         if let Some(max) = caps.rate_bps {
-            self.require(rate_bps <= max, "rate_bps", || format!("above {max}"))?;
+            self.require(rate_bps <= max, "rate_bps", format_args!("above {max}"))?;
         }
 
         let Some(max) = caps.bytes else { return Ok(()) };
@@ -258,16 +244,18 @@ impl ArmTask {
             1
         };
         let bytes = u128::from(rate_bps) * ms * directions / 8_000;
-        self.require(bytes <= u128::from(max), "rate_bps", || {
-            format!("{bytes} bytes in all, at most {max} are allowed")
-        })
+        self.require(
+            bytes <= u128::from(max),
+            "rate_bps",
+            format_args!("{bytes} bytes in all, at most {max} are allowed"),
+        )
     }
 
-    fn require(
+    pub(super) fn require(
         &self,
         holds: bool,
         member: &'static str,
-        text: impl Fn() -> String,
+        text: impl Display,
     ) -> Result<(), TaskFault> {
         if holds {
             Ok(())
@@ -275,7 +263,7 @@ impl ArmTask {
             Err(TaskFault {
                 task: self.task,
                 member,
-                text: text(),
+                text: text.to_string(),
             })
         }
     }

@@ -4,6 +4,7 @@ use linerate_model::{Direction, Transport};
 
 use super::*;
 use crate::TaskId;
+use crate::protocol::line::{ELEMENTS_MAX, STRING_MAX_BYTES};
 
 fn task() -> ArmTask {
     ArmTask {
@@ -322,14 +323,12 @@ fn tasks_of_strangers_and_foreign_ports_are_refused() {
         port: 22,
         ..task()
     };
-    assert_eq!(
-        task().validate_within(&plan(), &partners, Caps::default()),
-        Ok(())
-    );
+    assert_eq!(plan().check(&task(), &partners, Caps::default()), Ok(()));
 
     for (member, task) in [("peer", stranger), ("path", elsewhere), ("port", server)] {
         assert_eq!(
-            task.validate_within(&plan(), &partners, Caps::default())
+            plan()
+                .check(&task, &partners, Caps::default())
                 .map_err(|fault| fault.member),
             Err(member)
         );
@@ -340,7 +339,7 @@ fn tasks_of_strangers_and_foreign_ports_are_refused() {
         ..Caps::default()
     };
     assert!(
-        task().validate_within(&plan(), &partners, policy).is_err(),
+        plan().check(&task(), &partners, policy).is_err(),
         "the owner of the host has the last word"
     );
 }

@@ -4,22 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::conclude::{FleetProgress, RoundError, RoundRunner, explore};
-use crate::plan::{FleetPlan, PlanHost, Topology};
+use crate::plan::{FleetPlan, PlanHost, PlannedRun};
+use crate::spec::Topology;
 use linerate_model::fleet::{
-    Cell, CellOutcome, FleetMode, FleetReport, HostId, Measurement, PairDirection, Round,
-    StartTimes, Task,
+    Cell, CellOutcome, FleetReport, HostId, Measurement, Round, StartTimes, Task,
 };
 
+use crate::fixtures::{self, host};
 use crate::report::{RunFacts, report};
-
-pub(super) fn host(name: &str) -> HostId {
-    name.parse().expect("a host id")
-}
-
-/// `h1` to `hN`.
-pub(super) fn hosts(count: usize) -> Vec<HostId> {
-    (1..=count).map(|at| host(&format!("h{at}"))).collect()
-}
 
 /// A plan and a network without noise.
 pub(super) struct Fleet {
@@ -34,27 +26,9 @@ pub(super) struct Fleet {
 }
 
 pub(super) fn mesh(count: usize) -> Fleet {
-    let plan_host = |id: HostId| PlanHost {
-        id,
-        rack: None,
-        is_target_only: false,
-    };
     let plan = FleetPlan {
-        hosts: hosts(count).into_iter().map(plan_host).collect(),
-        topology: Topology::Mesh,
-        mode: FleetMode::Rounds,
-        direction: PairDirection::Both,
-        paths: vec!["phys".to_owned()],
-        variants: Vec::new(),
-        repetitions: 1,
-        crossing: BTreeMap::new(),
-        sample_rounds: None,
-        is_adaptive: true,
-        has_control: false,
-        seed: 1,
-        options: "-t 2".to_owned(),
         round_time: Duration::from_millis(2600),
-        budget: Duration::MAX,
+        ..fixtures::mesh(count)
     };
     Fleet {
         plan,
@@ -105,10 +79,11 @@ impl Fleet {
     }
 
     pub(super) fn run(mut self) -> FleetReport {
-        let plan = self.plan.clone();
-        let outcome = explore(&plan, Vec::new(), &mut self);
+        let planned = PlannedRun::new(self.plan.clone());
+        let outcome = explore(&planned, Vec::new(), &mut self);
 
-        let links_bps = plan
+        let links_bps = planned
+            .plan
             .topology
             .hub()
             .map(|hub| (hub.clone(), 10e9))
@@ -119,7 +94,7 @@ impl Fleet {
             links_bps,
             ..RunFacts::default()
         };
-        report(&plan, outcome, facts)
+        report(&planned, outcome, facts)
     }
 
     fn rate(&self, task: &Task, round: &Round) -> f64 {

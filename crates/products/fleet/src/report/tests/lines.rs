@@ -1,15 +1,16 @@
 //! Lines before and during a run, and the check.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::conclude::FleetProgress;
-use crate::plan::estimate;
-use linerate_model::fleet::{PairDirection, Round};
+use crate::plan::{FleetPlan, PlannedRun};
+use linerate_model::fleet::PairDirection;
 
-use super::fixtures::{host, hosts, incast, mesh};
+use super::fixtures::{incast, mesh};
+use crate::fixtures::{host, hosts};
 use crate::report::{
-    Announced, CheckReport, CheckRow, CheckState, FleetLive, PairRate, announcement, check_text,
-    live, progress_line,
+    Announced, CheckReport, CheckRow, CheckState, announcement, check_text, progress_line,
 };
 use linerate_document::Glyphs;
 use linerate_document::Style;
@@ -17,9 +18,9 @@ use linerate_document::expected::assert_expected_in;
 
 #[test]
 fn announcement_has_amount_and_time() {
-    let line = |plan: &crate::plan::FleetPlan, bytes_max| {
+    let line = |plan: &FleetPlan, bytes_max| {
         let alive = plan.hosts.iter().map(|host| host.id.clone()).collect();
-        let estimate = estimate(plan, &plan.tasks(), &alive);
+        let estimate = PlannedRun::new(plan.clone()).estimate(&BTreeSet::new(), &alive);
         let test_time = Duration::from_secs(2);
         announcement(
             &Announced {
@@ -50,86 +51,16 @@ fn announcement_has_amount_and_time() {
     );
 }
 
-fn progress() -> FleetProgress {
-    let pairs =
-        [("h1", "h6"), ("h2", "h5"), ("h7", "h8"), ("h3", "h4")].map(|(a, b)| (host(a), host(b)));
-    let tasks = mesh(8).plan.tasks_of(&pairs, 0);
-    let round = Round::new(tasks, Default::default());
-
-    FleetProgress {
-        round,
+#[test]
+fn progress_line_has_rounds_cells_and_time() {
+    let progress = FleetProgress {
         rounds_done: 2,
         rounds_planned: 7,
         cells_left: 32,
         left: Duration::from_secs(12),
-    }
-}
-
-fn rates() -> Vec<PairRate> {
-    [("h1", "h6", 950e6), ("h2", "h5", 951e6), ("h7", "h8", 90e6)]
-        .into_iter()
-        .flat_map(|(a, b, bps)| [(a, b, bps), (b, a, bps)])
-        .map(|(source, sink, bps)| PairRate {
-            source: host(source),
-            sink: host(sink),
-            bps,
-        })
-        .collect()
-}
-
-#[test]
-fn live_line_has_the_slowest_pair_first_and_no_rate_for_one_without_a_sample() {
-    let (progress, rates) = (progress(), rates());
-    let now = FleetLive {
-        progress: &progress,
-        rates: &rates,
-        cells_done: 24,
-        cells_planned: 56,
-        suspects: 1,
-    };
-
-    let blocks = Style {
-        glyphs: Glyphs::Blocks,
-        ..Style::PLAIN
     };
     assert_eq!(
-        live(&now, blocks),
-        "round 3/7  h7⇄h8 0.18  h1⇄h6 1.90  h2⇄h5 1.90  h3⇄h4 - Gbit/s  24/56 cells  1 suspect  \
-         0:12 left"
-    );
-    assert_eq!(
-        live(
-            &now,
-            Style {
-                columns: 90,
-                ..Style::PLAIN
-            }
-        ),
-        "round 3/7  h7<->h8 0.18 Gbit/s  3 other pairs  24/56 cells  1 suspect  0:12 left"
-    );
-
-    for columns in 1..100 {
-        let line = live(
-            &now,
-            Style {
-                columns,
-                ..Style::PLAIN
-            },
-        );
-        assert!(line.chars().count() < columns, "{columns}: {line}");
-    }
-
-    assert_eq!(
-        progress_line(&now, Style::PLAIN),
-        "round 3/7  slowest h7<->h8 0.18 Gbit/s  24/56 cells  1 suspect  0:12 left\n"
-    );
-    let now = FleetLive {
-        rates: &[],
-        suspects: 0,
-        ..now
-    };
-    assert_eq!(
-        progress_line(&now, Style::PLAIN),
+        progress_line(&progress, (24, 56), Style::PLAIN),
         "round 3/7  24/56 cells  0:12 left\n"
     );
 }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use crate::TaskId;
 use crate::protocol::agent::{Action, Agent, Finish, Input, Service};
 use crate::protocol::message::{
-    Done, Hello, Outcome, Preflight, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget, TaskEnd,
-    VERSION, Versions,
+    Done, Hello, Preflight, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget, TaskEnd, VERSION,
+    Versions,
 };
 use crate::run::carrier::{Carrier, HostEvent};
 use linerate_sys::clock;
 use linerate_sys::poll::{Interest, wait_fd};
 
-use linerate_model::outcome::{Error, Outcome as ExitOutcome};
+use linerate_model::outcome::{Error, Outcome};
 
 /// Longest wait between two checks of the times of all agents.
 const TICK: Duration = Duration::from_millis(5);
@@ -39,7 +39,7 @@ pub(super) fn run(mut path: Box<dyn Carrier>, count: usize) -> Result<(), Error>
                 HostEvent::Line(line) => agent.machine.handle_line(clock::monotonic_ns(), &line),
                 HostEvent::TooLong => agent.machine.handle_too_long(),
                 HostEvent::Lost { reason } => {
-                    return Err(Error::new(ExitOutcome::Unreachable, reason));
+                    return Err(Error::new(Outcome::Unreachable, reason));
                 }
             }
 
@@ -196,13 +196,7 @@ impl Simulated {
             .into_iter()
             .for_each(|input| self.machine.handle_local(now_ns, input));
 
-        if self
-            .machine
-            .poll_timeout()
-            .is_some_and(|at_ns| now_ns >= at_ns)
-        {
-            self.machine.handle_timeout(now_ns);
-        }
+        self.machine.handle_timeout(now_ns);
     }
 }
 
@@ -245,16 +239,10 @@ fn probed(preflight: &Preflight) -> Preflighted {
 fn finished(worker: &Worker, start_ns: u64) -> Finish {
     let bytes = u128::from(RATE_BPS) * u128::from(worker.duration_ns) / 8_000_000_000;
     let end = TaskEnd {
-        outcome: Outcome::Done,
-        reason: None,
         started_ns: Some(start_ns),
         bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
         elapsed_ns: worker.duration_ns,
-        ..TaskEnd::aborted("")
+        ..TaskEnd::done()
     };
-    Finish {
-        task: worker.task,
-        end,
-        record: String::new(),
-    }
+    Finish::without_record(worker.task, end)
 }

@@ -5,24 +5,15 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::protocol::line::LineReader;
+use crate::run::carrier::HostEvent;
 use linerate_sys::OsError;
 use linerate_sys::child::set_nonblocking;
+use linerate_sys::poll::{Epoll, Interest};
 
 /// Bytes of one call of [`LineInput::receive`].
 const READ_BYTES: usize = 64 << 10;
 /// Most bytes that wait for a reader: several results in all of their parts.
 const UNSENT_MAX_BYTES: usize = 16 << 20;
-
-/// Content of a stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Received {
-    /// A line without its end.
-    Line(Vec<u8>),
-    /// A line beyond the bound of the protocol, which is skipped.
-    TooLong,
-    /// The end of the stream, or an error. Nothing follows.
-    End,
-}
 
 /// Reads lines.
 #[derive(Debug)]
@@ -44,21 +35,28 @@ impl<R: Read + AsFd> LineInput<R> {
         })
     }
 
-    /// Reads once what is there, at most 64 KiB, and adds what it contains to `received`.
-    pub fn receive(&mut self, received: &mut Vec<Received>) {
+    /// Reads once what is there, at most 64 KiB. The end of the stream, or an error, is
+    /// [`HostEvent::Lost`].
+    pub fn receive(&mut self) -> Vec<HostEvent> {
+        let lost = || {
+            vec![HostEvent::Lost {
+                reason: "the input has ended".to_owned(),
+            }]
+        };
         let mut chunk = vec![0; READ_BYTES];
         let mut bytes = match self.source.read(&mut chunk) {
-            Ok(0) => return received.push(Received::End),
+            Ok(0) => return lost(),
             Ok(count) => chunk.get(..count).unwrap_or_default(),
-            Err(error) if is_temporary(&error) => return,
-            Err(_) => return received.push(Received::End),
+            Err(error) if is_temporary(&error) => return Vec::new(),
+            Err(_) => return lost(),
         };
 
+        let mut received = Vec::new();
         loop {
             match self.reader.read(&mut bytes) {
-                Ok(Some(line)) => received.push(Received::Line(line)),
-                Ok(None) => return,
-                Err(_) => received.push(Received::TooLong),
+                Ok(Some(line)) => received.push(HostEvent::Line(line)),
+                Ok(None) => return received,
+                Err(_) => received.push(HostEvent::TooLong),
             }
         }
     }
@@ -132,6 +130,18 @@ impl<W: Write + AsFd> LineOutput<W> {
         !self.unsent.is_empty()
     }
 
+    /// Has an epoll set, in which the output has this token, report when the reader takes what
+    /// waits.
+    pub fn follow(&self, epoll: &Epoll, token: u64) {
+        let interest = if self.has_unsent() {
+            Interest::WRITE
+        } else {
+            Interest::default()
+        };
+        // Fails only when memory is short; the next line tries again.
+        let _ = epoll.modify(self, token, interest);
+    }
+
     /// Nothing that is sent arrives any more.
     #[must_use]
     pub fn is_broken(&self) -> bool {
@@ -172,13 +182,13 @@ mod tests {
 
         let mut received = Vec::new();
         while received.len() < sent.len() {
-            input.receive(&mut received);
+            received.extend(input.receive());
             output.flush();
         }
 
-        let expected: Vec<Received> = sent
+        let expected: Vec<HostEvent> = sent
             .into_iter()
-            .map(|line| Received::Line(line.into_bytes()))
+            .map(|line| HostEvent::Line(line.into_bytes()))
             .collect();
         assert_eq!(received, expected);
     }
@@ -186,12 +196,9 @@ mod tests {
     #[test]
     fn end_of_the_writer_is_the_end_and_a_reader_that_left_breaks_the_output() {
         let (mut input, output) = pair();
-        let mut received = Vec::new();
-        input.receive(&mut received);
-        assert!(received.is_empty(), "nothing was sent");
+        assert!(input.receive().is_empty(), "nothing was sent");
         drop(output);
-        input.receive(&mut received);
-        assert_eq!(received, [Received::End]);
+        assert!(matches!(*input.receive(), [HostEvent::Lost { .. }]));
 
         let (input, mut output) = pair();
         drop(input);

@@ -1,79 +1,63 @@
-//! A child process whose stdin and stdout carry the agent protocol.
+//! A child process that receives and sends lines.
 
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use linerate_sys::child::set_nonblocking;
-use linerate_sys::poll::{Epoll, Interest};
-use linerate_sys::process::kill_group;
+use linerate_sys::poll::{Epoll, Interest, Ready};
+use linerate_sys::process::{kill_group, terminate_group};
 
-use crate::run::carrier::pipe::{LineInput, LineOutput, Received};
+use crate::run::carrier::HostEvent;
+use crate::run::carrier::pipe::{LineInput, LineOutput};
 
 /// Tokens of a child in an epoll set: standard input, output and error.
-pub(crate) const TOKENS: u64 = 3;
+pub(super) const TOKENS: u64 = 3;
 /// Most bytes of standard error that are kept.
-pub(crate) const ERRORS_MAX_BYTES: usize = 64 << 10;
-/// Time from the end of the input to `SIGKILL`.
-const CLOSE_NS: u64 = 2_000_000_000;
-/// Time between two checks of a process whose output has ended.
+const ERRORS_MAX_BYTES: usize = 64 << 10;
+/// Time between two checks of a process whose output has ended: the kernel closes it shortly before
+/// the process can be waited for.
 const REAP_NS: u64 = 2_000_000;
 
 const INPUT: u64 = 0;
 const OUTPUT: u64 = 1;
 const ERRORS: u64 = 2;
 
-/// Source of the standard input of the process.
-pub(crate) enum StdinSource {
-    /// Lines of the owner.
-    Lines,
-    /// A file.
-    File(File),
-    /// Nothing.
-    Nothing,
-}
-
 /// A process and its streams. It leads a process group, so that a signal of the terminal does not
-/// reach it.
+/// reach it, and that it is ended with what it started.
 #[derive(Debug)]
-pub(crate) struct PipedChild {
+pub(super) struct PipedChild {
     child: Child,
     input: Option<LineOutput<ChildStdin>>,
     output: Option<LineInput<ChildStdout>>,
     errors: Option<ChildStderr>,
     error_text: Vec<u8>,
     first_token: u64,
+    /// Time from the end of the output to `SIGKILL`.
+    grace_ns: u64,
     reap_at_ns: Option<u64>,
     kill_at_ns: Option<u64>,
 }
 
 impl PipedChild {
-    /// Starts a process with the tokens from `first_token` on.
-    pub(crate) fn start(
+    /// Starts a process with the tokens from `first_token` on. It is killed `grace_ns` after its
+    /// output has ended. Its standard input and error are pipes if the command has them so.
+    pub(super) fn start(
         mut command: Command,
-        feed: StdinSource,
+        grace_ns: u64,
         first_token: u64,
         epoll: &Epoll,
     ) -> io::Result<Self> {
-        let stdin = match feed {
-            StdinSource::Lines => Stdio::piped(),
-            StdinSource::File(file) => file.into(),
-            StdinSource::Nothing => Stdio::null(),
-        };
-        command
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0);
-        let child = command.spawn()?;
+        command.stdout(Stdio::piped()).process_group(0);
         let mut child = Self {
-            child,
+            child: command.spawn()?,
             input: None,
             output: None,
             errors: None,
             error_text: Vec::new(),
             first_token,
+            grace_ns,
             reap_at_ns: None,
             kill_at_ns: None,
         };
@@ -113,29 +97,56 @@ impl PipedChild {
         Ok(())
     }
 
-    /// Sends a line.
-    pub(crate) fn send(&mut self, line: &str, epoll: &Epoll) {
+    /// Process id.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a line, and the rest of it when the process reads.
+    pub(super) fn send(&mut self, line: &str, epoll: &Epoll) {
+        self.write(line);
+        self.follow_unsent(epoll);
+    }
+
+    /// Writes a line as far as the process reads it now. A process that is gone takes it as well.
+    pub(super) fn write(&mut self, line: &str) {
         if let Some(input) = &mut self.input {
             input.send(line);
-            self.follow_unsent(epoll);
         }
     }
 
-    /// Ends the input. A process that does not end by itself is killed 2 s later.
-    pub(crate) fn close(&mut self, now_ns: u64) {
-        self.input = None;
-        self.kill_at_ns
-            .get_or_insert(now_ns.saturating_add(CLOSE_NS));
+    /// Lines wait for the process.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.input.as_ref().is_some_and(LineOutput::has_unsent)
+    }
+
+    /// Ends the input. A process that does not end by itself is killed later.
+    pub(super) fn close(&mut self, now_ns: u64) {
+        self.kill_within(now_ns, self.grace_ns);
+    }
+
+    /// Ends the input, and sends `SIGTERM` to the group, which is killed `grace_ns` later.
+    pub(super) fn terminate(&mut self, now_ns: u64, grace_ns: u64) {
+        if self.kill_at_ns.is_none() {
+            self.kill_within(now_ns, grace_ns);
+            // Fails only where nothing is left to end.
+            let _ = terminate_group(&self.child);
+        }
+    }
+
+    /// Sends `SIGKILL` to the group.
+    pub(super) fn kill(&self) {
+        // Fails only where nothing is left to end.
+        let _ = kill_group(&self.child);
     }
 
     /// Reads or writes the stream with this token.
-    pub(crate) fn handle_ready(
+    pub(super) fn handle_ready(
         &mut self,
         token: u64,
         now_ns: u64,
         epoll: &Epoll,
-        received: &mut Vec<Received>,
-    ) {
+    ) -> Vec<HostEvent> {
         match token.saturating_sub(self.first_token) {
             INPUT => {
                 if let Some(input) = &mut self.input {
@@ -143,22 +154,23 @@ impl PipedChild {
                     self.follow_unsent(epoll);
                 }
             }
-            OUTPUT => self.receive(now_ns, received),
+            OUTPUT => return self.receive(now_ns),
             _ => self.read_errors(),
         }
+
+        Vec::new()
     }
 
     /// When [`Self::handle_timeout`] is due.
-    pub(crate) fn deadline_ns(&self) -> Option<u64> {
+    pub(super) fn deadline_ns(&self) -> Option<u64> {
         self.reap_at_ns.into_iter().chain(self.kill_at_ns).min()
     }
 
-    /// The exit code of a process that has ended, `None` in it after a signal.
-    pub(crate) fn handle_timeout(&mut self, now_ns: u64) -> Option<Option<i32>> {
+    /// The status of a process that has ended, where it is known.
+    pub(super) fn handle_timeout(&mut self, now_ns: u64) -> Option<Option<ExitStatus>> {
         if self.kill_at_ns.is_some_and(|at_ns| now_ns >= at_ns) {
-            // Fails only where nothing is left to end.
-            let _ = kill_group(&self.child);
-            self.kill_at_ns = Some(now_ns.saturating_add(CLOSE_NS));
+            self.kill();
+            self.kill_at_ns = Some(now_ns.saturating_add(self.grace_ns.max(REAP_NS)));
             self.reap_at_ns.get_or_insert(now_ns);
         }
 
@@ -171,31 +183,42 @@ impl PipedChild {
             ended => {
                 // Remaining stderr.
                 self.read_errors();
-                Some(ended.ok().flatten().and_then(|status| status.code()))
+                Some(ended.ok().flatten())
             }
         }
     }
 
     /// Begin of standard error, at most [`ERRORS_MAX_BYTES`]. Untrusted text.
-    pub(crate) fn error_text(&self) -> String {
+    pub(super) fn error_text(&self) -> String {
         String::from_utf8_lossy(&self.error_text).into_owned()
     }
 
-    fn receive(&mut self, now_ns: u64, received: &mut Vec<Received>) {
-        let Some(output) = &mut self.output else {
-            return;
-        };
-        output.receive(received);
+    fn kill_within(&mut self, now_ns: u64, grace_ns: u64) {
+        self.input = None;
+        let at_ns = now_ns.saturating_add(grace_ns);
+        self.kill_at_ns = Some(
+            self.kill_at_ns
+                .map_or(at_ns, |known_ns| known_ns.min(at_ns)),
+        );
+    }
 
-        if received.last() == Some(&Received::End) {
+    fn receive(&mut self, now_ns: u64) -> Vec<HostEvent> {
+        let Some(output) = &mut self.output else {
+            return Vec::new();
+        };
+        let mut received = output.receive();
+
+        if matches!(received.last(), Some(HostEvent::Lost { .. })) {
             received.pop();
             // Closing the stream takes it out of the set.
             self.output = None;
 
-            // Without its agent the process is killed.
+            // A process without its output has no purpose, and neither has what it started.
             self.close(now_ns);
             self.reap_at_ns = Some(now_ns);
         }
+
+        received
     }
 
     fn read_errors(&mut self) {
@@ -216,27 +239,44 @@ impl PipedChild {
     }
 
     fn follow_unsent(&mut self, epoll: &Epoll) {
-        let Some(input) = &mut self.input else { return };
-        if input.is_broken() {
-            self.input = None;
-            return;
+        match &self.input {
+            Some(input) if input.is_broken() => self.input = None,
+            Some(input) => input.follow(epoll, self.first_token + INPUT),
+            None => {}
         }
-
-        let interest = if input.has_unsent() {
-            Interest::WRITE
-        } else {
-            Interest::default()
-        };
-        // Fails only when memory is short; the next line tries again.
-        let _ = epoll.modify(&*input, self.first_token + INPUT, interest);
     }
 }
 
 impl Drop for PipedChild {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
-            let _ = kill_group(&self.child);
+            self.kill();
             let _ = self.child.wait();
         }
+    }
+}
+
+/// Tokens that are ready, with the places of their hosts.
+pub(super) fn ready(epoll: &Epoll) -> Vec<(usize, u64)> {
+    let mut ready: Vec<Ready> = Vec::new();
+    // Fails only when memory is short; the owner polls again.
+    let _ = epoll.wait(&mut ready, Some(Duration::ZERO));
+    let place = |event: &Ready| Some((usize::try_from(event.token / TOKENS).ok()?, event.token));
+    ready.iter().filter_map(place).collect()
+}
+
+/// The last line with a text.
+pub(super) fn last_line(text: &str) -> Option<String> {
+    text.lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty())
+        .map(str::to_owned)
+}
+
+/// Why a process without a message ended.
+pub(super) fn ended(code: Option<i32>) -> String {
+    match code {
+        Some(code) => format!("ended with code {code}"),
+        None => "ended by a signal".to_owned(),
     }
 }

@@ -12,14 +12,13 @@ mod slots;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::process::Stdio;
 
 use crate::protocol::line::{Opening, OpeningReader};
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::poll::Epoll;
 
-use crate::run::carrier::local::{ended, last_line, ready};
-use crate::run::carrier::pipe::Received;
-use crate::run::carrier::piped_child::{PipedChild, StdinSource, TOKENS};
+use crate::run::carrier::piped_child::{PipedChild, TOKENS, ended, last_line, ready};
 use crate::run::carrier::{Carrier, HostEvent};
 use failure::{Failure, classify};
 pub use options::SshOptions;
@@ -29,17 +28,17 @@ use slots::Slots;
 /// Shortest time until a connection is repeated; the longest is four times as long.
 const RETRY_NS: u64 = 1_000_000_000;
 
+/// Time from the end of a connection to `SIGKILL`.
+const CLOSE_NS: u64 = 2_000_000_000;
+
 /// Program at the hosts.
 #[derive(Debug)]
 pub enum Remote {
     /// The agent: installed, or a copy of this program.
     Agent(AgentProgram),
-    /// sh(1), which prints [`SHELL_READY`] before it reads commands.
+    /// sh(1), which prints `LRF ready` before it reads commands.
     Shell,
 }
-
-/// First line of a shell.
-pub const SHELL_READY: &str = "LRF ready";
 
 /// Agents or shells over ssh.
 #[derive(Debug)]
@@ -192,19 +191,14 @@ impl Carrier for SshCarrier {
             let Some(child) = &mut host.child else {
                 continue;
             };
-            let mut received = Vec::new();
-            child.handle_ready(token, now_ns, &self.epoll, &mut received);
-
-            for one in received {
-                events.extend(
-                    host.receive(one, now_ns, &mut self.slots)
-                        .map(|event| (index, event)),
-                );
+            for output in child.handle_ready(token, now_ns, &self.epoll) {
+                let event = host.receive(output, now_ns, &mut self.slots);
+                events.extend(event.map(|event| (index, event)));
             }
         }
 
         for (index, host) in self.hosts.iter_mut().enumerate() {
-            let Some(code) = host
+            let Some(status) = host
                 .child
                 .as_mut()
                 .and_then(|child| child.handle_timeout(now_ns))
@@ -212,6 +206,7 @@ impl Carrier for SshCarrier {
                 continue;
             };
             host.free(&mut self.slots);
+            let code = status.and_then(|status| status.code());
             events.extend(host.end(code, now_ns).map(|event| (index, event)));
         }
 
@@ -246,17 +241,17 @@ impl Host {
         first_token: u64,
         epoll: &Epoll,
     ) -> Result<PipedChild, String> {
-        let (command, feed) = match (&self.phase, remote) {
+        let (mut command, input) = match (&self.phase, remote) {
             (Phase::Resolve(_), _) => (
                 options::print_configuration(options, &self.destination),
-                StdinSource::Nothing,
+                Stdio::null(),
             ),
             (Phase::Copy(machine), Remote::Agent(program)) => {
                 let file = program.open_for(machine)?;
                 let remote = command::copy(&program.sha256);
                 (
                     options::connect(options, &self.destination, &remote),
-                    StdinSource::File(file),
+                    file.into(),
                 )
             }
             _ => {
@@ -267,22 +262,20 @@ impl Host {
                 };
                 (
                     options::connect(options, &self.destination, &remote),
-                    StdinSource::Lines,
+                    Stdio::piped(),
                 )
             }
         };
-        PipedChild::start(command, feed, first_token, epoll)
+        command.stdin(input).stderr(Stdio::piped());
+        PipedChild::start(command, CLOSE_NS, first_token, epoll)
             .map_err(|error| format!("ssh: {error}"))
     }
 
     /// Takes output of the process.
-    fn receive(&mut self, received: Received, now_ns: u64, slots: &mut Slots) -> Option<HostEvent> {
-        match (&mut self.phase, received) {
-            (Phase::Ready, Received::Line(line)) => {
-                (!self.is_closed).then_some(HostEvent::Line(line))
-            }
-            (Phase::Ready, Received::TooLong) => (!self.is_closed).then_some(HostEvent::TooLong),
-            (Phase::Resolve(text), Received::Line(line)) => {
+    fn receive(&mut self, output: HostEvent, now_ns: u64, slots: &mut Slots) -> Option<HostEvent> {
+        match (&mut self.phase, output) {
+            (Phase::Ready, event) => (!self.is_closed).then_some(event),
+            (Phase::Resolve(text), HostEvent::Line(line)) => {
                 // The configuration of one host is short.
                 if text.len() < crate::protocol::line::NOISE_MAX_BYTES {
                     text.push_str(&String::from_utf8_lossy(&line));
@@ -290,8 +283,8 @@ impl Host {
                 }
                 None
             }
-            (Phase::Connect { .. }, received) => {
-                self.open(received, now_ns, slots);
+            (Phase::Connect { .. }, output) => {
+                self.open(output, now_ns, slots);
                 None
             }
             _ => None,
@@ -299,7 +292,7 @@ impl Host {
     }
 
     /// Looks for the agent's first line.
-    fn open(&mut self, received: Received, now_ns: u64, slots: &mut Slots) {
+    fn open(&mut self, output: HostEvent, now_ns: u64, slots: &mut Slots) {
         let Phase::Connect {
             opening,
             need,
@@ -308,9 +301,9 @@ impl Host {
         else {
             return;
         };
-        let mut line = match received {
-            Received::Line(line) => line,
-            Received::TooLong | Received::End => vec![b'x'; crate::protocol::line::NOISE_MAX_BYTES],
+        let mut line = match output {
+            HostEvent::Line(line) => line,
+            _ => vec![b'x'; crate::protocol::line::NOISE_MAX_BYTES],
         };
         line.push(b'\n');
 

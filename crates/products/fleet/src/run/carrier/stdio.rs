@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_sys::OsError;
 use linerate_sys::poll::{Epoll, Interest, Ready};
 
-use crate::run::carrier::pipe::{LineInput, LineOutput, Received};
+use crate::run::carrier::pipe::{LineInput, LineOutput};
 use crate::run::carrier::{Carrier, HostEvent};
 
 const INPUT: u64 = 0;
@@ -52,26 +52,14 @@ impl StdioCarrier {
         })
     }
 
-    fn receive(&mut self, events: &mut Vec<(usize, HostEvent)>) {
-        let Some(input) = &mut self.input else { return };
-        let mut received = Vec::new();
-        input.receive(&mut received);
-
-        for one in received {
-            events.push((
-                0,
-                match one {
-                    Received::Line(line) => HostEvent::Line(line),
-                    Received::TooLong => HostEvent::TooLong,
-                    Received::End => {
-                        self.end_input();
-                        HostEvent::Lost {
-                            reason: "the input has ended".to_owned(),
-                        }
-                    }
-                },
-            ));
+    fn receive(&mut self) -> Vec<HostEvent> {
+        let events = self.input.as_mut().map(LineInput::receive);
+        let events = events.unwrap_or_default();
+        if matches!(events.last(), Some(HostEvent::Lost { .. })) {
+            self.end_input();
         }
+
+        events
     }
 
     /// An ended stream stays readable, and standard input itself is open beside its copy.
@@ -89,13 +77,7 @@ impl StdioCarrier {
             return;
         }
 
-        let interest = if self.output.has_unsent() {
-            Interest::WRITE
-        } else {
-            Interest::default()
-        };
-        // Fails only when memory is short; the next line tries again.
-        let _ = self.epoll.modify(&self.output, OUTPUT, interest);
+        self.output.follow(&self.epoll, OUTPUT);
     }
 }
 
@@ -125,7 +107,7 @@ impl Carrier for StdioCarrier {
 
         for event in ready {
             if event.token == INPUT {
-                self.receive(&mut events);
+                events.extend(self.receive().into_iter().map(|event| (0, event)));
                 continue;
             }
 

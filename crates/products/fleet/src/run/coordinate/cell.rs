@@ -74,7 +74,7 @@ pub(super) fn cells(
     };
     let series: BTreeMap<TaskId, TestIntervals> = planned.iter().filter_map(intervals).collect();
     let all: Vec<TestIntervals> = series.values().cloned().collect();
-    let period = common(&all, lengths.omit_ns, lengths.test_ns).ok();
+    let period = common(&all, lengths.omit_ns, lengths.test_ns);
     let cell = |cell: &PlannedCell| {
         let report = reports.remove(&cell.id).unwrap_or_default();
         let outcome = report.outcome(cell, series.get(&cell.id), period, all.len() > 1);

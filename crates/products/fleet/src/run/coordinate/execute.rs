@@ -7,39 +7,40 @@ use crate::conclude::hosts::HostFindings;
 use crate::conclude::ranked;
 use crate::conclude::shared_slot::{self, Forwarder};
 use crate::conclude::{FleetOutcome, explore};
-use crate::inventory::Host;
-use crate::plan::FleetPlan;
+use crate::plan::PlannedRun;
 use crate::report::{RunFacts, report};
-use crate::run::carrier::Carrier;
+use crate::spec::inventory::Host;
 use linerate_model::finding::Finding;
-use linerate_model::fleet::{Cell, CellOutcome, FleetReport, HostId, NotRun, NotRunReason, Task};
+use linerate_model::fleet::{Cell, CellOutcome, FleetReport, HostId, NotRun, NotRunReason};
 use linerate_model::printable::printable;
 use linerate_model::record::HostPart;
 use linerate_store::keys;
 use linerate_sys::signal::Signals;
 
 use super::history_record::KeptRun;
+use super::history_record::RunResult;
 use super::plan::{Links, announced, plan};
 use super::rounds::Rounds;
-use super::{RunResult, RunSpec, identity};
-use crate::run::connect::{HostControl, connect};
+use crate::run::connect::connect;
 use crate::run::control::Control;
-use crate::run::host_rules::{forwarders, host_findings};
+use crate::run::host_rules::{forwarders, host_findings, seen};
 use crate::run::members::{Member, Prepared};
-use crate::run::prepare::{Planned, is_shared};
+use crate::run::prepare::Planned;
 use crate::run::targets::host_part;
+use crate::spec::RunSpec;
 use linerate_document::progress::Progress;
 use linerate_model::outcome::{Error, Outcome};
 
 /// Runs the tasks of a plan but the finished ones.
 pub(super) fn execute(
     spec: &RunSpec,
+    paths: &[String],
     finished: Vec<Cell>,
     mut kept: KeptRun,
     signals: &Signals,
     progress: &mut Progress,
 ) -> Result<RunResult, Error> {
-    match all_rounds(spec, finished, &mut kept, signals, progress) {
+    match all_rounds(spec, paths, finished, &mut kept, signals, progress) {
         Ok((report, unconfirmed)) => Ok(kept.finish(report, unconfirmed)),
         Err(error) => {
             kept.fail(&error);
@@ -50,7 +51,7 @@ pub(super) fn execute(
 
 /// Hosts that are connected, and what is known about them before the first round.
 struct Connected<'a> {
-    control: HostControl<'a>,
+    control: Control<'a>,
     prepared: Prepared,
     found: HostFindings,
     /// Why others take no part, a line each.
@@ -60,17 +61,17 @@ struct Connected<'a> {
 /// Connects to the hosts, and prints what is known about them.
 fn connected<'a>(
     spec: &RunSpec,
+    paths: &[String],
     kept: &mut KeptRun,
     signals: &'a Signals,
     progress: &mut Progress,
 ) -> Result<Connected<'a>, Error> {
-    let paths = spec.hosts.path_names()?;
     let hosts = &spec.hosts.inventory.hosts;
     let planned = Planned {
-        paths: &paths,
+        paths,
         caps: spec.test.caps(),
     };
-    let run = (kept.id(), Some(identity(spec)?));
+    let run = (kept.id(), Some(kept.plan));
     let (control, prepared) = connect(run, &spec.hosts, planned, signals, &mut |note| {
         progress.line(note);
     })?;
@@ -101,6 +102,7 @@ fn connected<'a>(
 /// The report, and the hosts that did not confirm their end.
 fn all_rounds(
     spec: &RunSpec,
+    paths: &[String],
     mut finished: Vec<Cell>,
     kept: &mut KeptRun,
     signals: &Signals,
@@ -115,23 +117,18 @@ fn all_rounds(
         prepared,
         found,
         absent,
-    } = connected(spec, kept, signals, progress)?;
+    } = connected(spec, paths, kept, signals, progress)?;
     let forwarders = forwarders(&prepared, hosts);
     let links_bps = links_bps(&prepared, spec);
-    let plan = plan(spec, &spec.hosts.path_names()?, &links_bps);
+    let run = PlannedRun::new(plan(spec, paths, &links_bps));
 
     let alive = prepared
-        .ids(hosts)
-        .map(|(_, id)| id.clone())
+        .hosts(hosts)
+        .map(|(_, id, _)| id.clone())
         .filter(|id| !found.excluded.contains_key(id))
         .collect();
-    let (line, cells_planned) = match announced(
-        &plan,
-        &open_tasks(&plan, &finished),
-        spec,
-        &alive,
-        &links_bps,
-    ) {
+    let known = finished.iter().map(|cell| cell.task.clone()).collect();
+    let (line, cells_planned) = match announced(&run, spec, &known, &alive, &links_bps) {
         Ok(announced) => announced,
         Err(error) => {
             control.finish();
@@ -144,7 +141,7 @@ fn all_rounds(
         control,
         prepared,
         hosts,
-        plan: plan.hash(),
+        plan: run.hash,
         options: spec.test,
         excluded: &found.excluded,
         progress,
@@ -155,10 +152,10 @@ fn all_rounds(
         kept,
     };
     // Results of an earlier coordinator, which the broker kept, are not measured twice.
-    finished.extend(rounds.take_over(&plan));
-    let outcome = explore(&plan, finished, &mut rounds);
+    finished.extend(rounds.take_over(&run));
+    let outcome = explore(&run, finished, &mut rounds);
     let unconfirmed = end(rounds, &absent);
-    let is_control_shared = is_shared(&spec.hosts.inventory);
+    let is_control_shared = spec.hosts.inventory.is_control_shared();
     let facts = RunFacts {
         run_id: Some(run_id),
         elapsed: started.elapsed(),
@@ -167,14 +164,14 @@ fn all_rounds(
     };
 
     Ok((
-        report(&plan, with_hosts(outcome, &found, &forwarders), facts),
+        report(&run, with_hosts(outcome, &found, &forwarders), facts),
         unconfirmed,
     ))
 }
 
 /// Ends the run at the hosts, and prints which of them were lost and which did not confirm it: the
 /// latter.
-fn end<C: Carrier>(rounds: Rounds<'_, C>, absent: &BTreeSet<String>) -> Vec<HostId> {
+fn end(rounds: Rounds<'_>, absent: &BTreeSet<String>) -> Vec<HostId> {
     let Rounds {
         control,
         prepared,
@@ -190,9 +187,9 @@ fn end<C: Carrier>(rounds: Rounds<'_, C>, absent: &BTreeSet<String>) -> Vec<Host
         .for_each(|reason| progress.line(reason));
 
     let of_plan = prepared
-        .ids(hosts)
-        .filter(|(index, _)| unconfirmed.contains(index));
-    let unconfirmed: Vec<HostId> = of_plan.map(|(_, id)| id.clone()).collect();
+        .hosts(hosts)
+        .filter(|(index, ..)| unconfirmed.contains(index));
+    let unconfirmed: Vec<HostId> = of_plan.map(|(_, id, _)| id.clone()).collect();
     unconfirmed
         .iter()
         .for_each(|id| progress.line(&format!("{id}: did not confirm its end")));
@@ -201,7 +198,7 @@ fn end<C: Carrier>(rounds: Rounds<'_, C>, absent: &BTreeSet<String>) -> Vec<Host
 }
 
 /// Why hosts take no part, a line each.
-fn reasons<C: Carrier>(control: &Control<'_, C>, hosts: &[Host]) -> BTreeSet<String> {
+fn reasons(control: &Control<'_>, hosts: &[Host]) -> BTreeSet<String> {
     let line = |(index, reason): (&usize, &String)| {
         Some(printable(&format!("{}: {reason}", hosts.get(*index)?.id)))
     };
@@ -221,22 +218,9 @@ fn notes(prepared: &Prepared, found: &HostFindings, hosts: &[Host]) -> Vec<Strin
     lines.map(|line| printable(&line)).collect()
 }
 
-fn open_tasks(plan: &FleetPlan, finished: &[Cell]) -> Vec<Task> {
-    let known: BTreeSet<&Task> = finished.iter().map(|cell| &cell.task).collect();
-    plan.tasks()
-        .into_iter()
-        .filter(|task| !known.contains(task))
-        .collect()
-}
-
 /// `h2: tests use the port of the control connection (FLT-13): route to …; next: …`
 fn finding_line(finding: &Finding) -> String {
-    let seen = finding
-        .evidence
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("; ");
+    let seen = seen(finding);
     let next = finding.advice.as_deref().unwrap_or_default();
     format!(
         "{}: {} ({}): {seen}; next: {next}",
@@ -267,39 +251,36 @@ fn with_hosts(
             continue;
         };
 
-        let mut refused = NotRun::new(NotRunReason::Refused);
-        refused.detail = Some(format!("{host} is excluded ({id})"));
-        cell.outcome = CellOutcome::NotRun(refused);
+        cell.outcome = CellOutcome::NotRun(NotRun {
+            reason: NotRunReason::Refused,
+            detail: Some(format!("{host} is excluded ({id})")),
+        });
     }
 
     outcome
 }
 
 fn links_bps(prepared: &Prepared, spec: &RunSpec) -> Links {
-    let hosts = prepared.ids(&spec.hosts.inventory.hosts);
-    hosts
-        .filter_map(|(index, id)| Some((id.clone(), prepared.members.get(&index)?.link_bps()?)))
+    prepared
+        .hosts(&spec.hosts.inventory.hosts)
+        .filter_map(|(_, id, member)| Some((id.clone(), member.link_bps()?)))
         .collect()
 }
 
 /// The hosts that can be tested, as their record has them.
-fn host_parts<C: Carrier>(
-    control: &Control<'_, C>,
-    prepared: &Prepared,
-    hosts: &[Host],
-) -> Vec<HostPart> {
-    let part = |(index, member): (&usize, &Member)| {
+fn host_parts(control: &Control<'_>, prepared: &Prepared, hosts: &[Host]) -> Vec<HostPart> {
+    let part = |(index, id, member): (usize, &HostId, &Member)| {
         if member.is_target {
-            return Some(host_part(&hosts.get(*index)?.id, member));
+            return Some(host_part(id, member));
         }
 
-        let hello = control.coordinator.hello(*index)?;
-        let mut host = HostPart::new(hosts.get(*index)?.id.to_string(), hello.host.clone());
-        host.host_key = hello.host_key.clone();
-        host.facts_key = member.facts.as_ref().map(keys::facts_key);
-        host.snapshot = member.facts.clone().map(Box::new);
-
-        Some(host)
+        let hello = control.coordinator.hello(index)?;
+        Some(HostPart {
+            host_key: hello.host_key.clone(),
+            facts_key: member.facts.as_ref().map(keys::facts_key),
+            snapshot: member.facts.clone().map(Box::new),
+            ..HostPart::new(id.to_string(), hello.host.clone())
+        })
     };
-    prepared.members.iter().filter_map(part).collect()
+    prepared.hosts(hosts).filter_map(part).collect()
 }

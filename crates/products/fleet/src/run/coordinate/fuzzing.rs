@@ -82,7 +82,6 @@ fn received(role: Role, own: &[u8], text: &[u8]) -> Received {
         task: TaskId(1),
         role,
         end,
-        host_window: None,
         record,
         is_plausible: true,
     };

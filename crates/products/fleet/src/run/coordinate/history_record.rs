@@ -10,14 +10,27 @@ use linerate_store::keys;
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::process_mark::ProcessMark;
 
-use super::{RunResult, RunSpec, outcome_of};
 use crate::run::cancel::mark;
+use crate::spec::RunSpec;
 use linerate_history::run::record::{RecordOptions, Recording, Run};
-use linerate_model::outcome::Error;
+use linerate_model::outcome::{Error, Outcome};
+
+/// A run and how it ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunResult {
+    /// The report.
+    pub report: FleetReport,
+    /// Outcome of the run.
+    pub outcome: Outcome,
+    /// Message for the user about its record.
+    pub message: Option<String>,
+}
 
 /// A run that is being recorded.
 pub(super) struct KeptRun {
     recording: Recording,
+    /// Identity of its plan.
+    pub(super) plan: PlanHash,
     begun_ns: u64,
     trials: KeptTrials,
     /// By it `fleet cancel` recognises this process; a run without one is ended where it was
@@ -58,6 +71,7 @@ impl KeptRun {
 
         Ok(Self {
             recording,
+            plan,
             begun_ns: monotonic_ns(),
             trials,
             _mark: mark,
@@ -125,7 +139,7 @@ impl KeptRun {
 
     /// The run ended before its first round.
     pub(super) fn fail(self, error: &Error) {
-        let state = if error.outcome == linerate_model::outcome::Outcome::Interrupted {
+        let state = if error.outcome == Outcome::Interrupted {
             RunState::Interrupted
         } else {
             RunState::Failed
@@ -178,5 +192,19 @@ fn state(report: &FleetReport) -> (RunState, Option<String>) {
         ),
         None if without > 0 => (RunState::Partial, Some(lacking())),
         None => (RunState::Complete, None),
+    }
+}
+
+fn outcome_of(report: &FleetReport) -> Outcome {
+    let without = report
+        .cells
+        .iter()
+        .filter(|cell| cell.measurement().is_none())
+        .count();
+    match report.header.ended.as_ref().map(|ended| ended.reason) {
+        Some(NotRunReason::Cancelled) => Outcome::Interrupted,
+        Some(NotRunReason::Failed) => Outcome::NotCompleted,
+        _ if without.saturating_mul(5) > report.cells.len() => Outcome::TooManyInvalid,
+        _ => Outcome::Done,
     }
 }

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::inventory::{Host, Reach};
-use crate::plan::{Estimate, estimate};
-use crate::plan::{FleetPlan, PlanHost};
+use crate::plan::{Estimate, FleetPlan, PlanHost, PlannedRun};
 use crate::report::{Announced, announcement};
-use linerate_model::fleet::{FleetMode, HostId, Task};
+use crate::spec::inventory::{Host, Reach};
+use linerate_model::fleet::{FleetMode, HostId, PlanHash, Task};
 use linerate_model::numbers::bytes;
 
-use super::RunSpec;
+use crate::spec::RunSpec;
 use linerate_document::progress::style;
 use linerate_model::outcome::Error;
 
@@ -55,6 +54,11 @@ pub(super) fn plan(spec: &RunSpec, paths: &[String], links_bps: &Links) -> Fleet
     }
 }
 
+/// Hash of the plan as far as it does not depend on what the hosts report.
+pub(super) fn identity(spec: &RunSpec, paths: &[String]) -> PlanHash {
+    plan(spec, paths, &Links::new()).hash()
+}
+
 /// Pairs that each uplink carries: as the inventory has it, else its rate over that of the slowest
 /// link of the rack.
 fn crossing(spec: &RunSpec, links_bps: &Links) -> BTreeMap<String, u32> {
@@ -70,7 +74,7 @@ fn crossing(spec: &RunSpec, links_bps: &Links) -> BTreeMap<String, u32> {
             .reduce(f64::min)?;
         Some((uplink_bps as f64 / slowest_bps).max(1.0) as u32)
     };
-    let of_entry = |(name, rack): (&String, &crate::inventory::Rack)| {
+    let of_entry = |(name, rack): (&String, &crate::spec::inventory::Rack)| {
         let pairs = rack.crossing.or_else(|| of_rack(name, rack.uplink_bps?))?;
         Some((name.clone(), pairs))
     };
@@ -78,19 +82,19 @@ fn crossing(spec: &RunSpec, links_bps: &Links) -> BTreeMap<String, u32> {
     inventory.racks.iter().filter_map(of_entry).collect()
 }
 
-/// Time and data of these tasks of the plan, as a line, and the number of their cells.
+/// Time and data of the tasks that are not finished, as a line, and the number of their cells.
 ///
 /// # Errors
 /// It may move more data than is allowed.
 pub(super) fn announced(
-    plan: &FleetPlan,
-    tasks: &[Task],
+    run: &PlannedRun,
     spec: &RunSpec,
+    finished: &BTreeSet<Task>,
     alive: &BTreeSet<HostId>,
     links_bps: &Links,
 ) -> Result<(String, usize), Error> {
-    let estimate = estimate(plan, tasks, alive);
-    let bytes_max = bytes_max(tasks, spec, alive, links_bps);
+    let estimate = run.estimate(finished, alive);
+    let bytes_max = bytes_max(&run.open(finished), spec, alive, links_bps);
     let allowed = spec.bytes_max.unwrap_or(BYTES_MAX);
     if let Some(most) = bytes_max.filter(|most| *most > allowed) {
         let (most, allowed) = (bytes(most as f64), bytes(allowed as f64));
@@ -101,7 +105,7 @@ pub(super) fn announced(
     }
 
     Ok((
-        line(plan, spec, estimate, bytes_max, links_bps),
+        line(&run.plan, spec, estimate, bytes_max, links_bps),
         estimate.cells,
     ))
 }

@@ -5,28 +5,23 @@ use std::time::Duration;
 
 use crate::TaskId;
 use crate::conclude::RoundRunner;
-use crate::plan::FleetPlan;
-use crate::plan::task_id;
+use crate::plan::{PlannedRun, task_id};
 use crate::protocol::coordinator::{HostResult, KeptResult, is_plausible, kept_results};
 use crate::protocol::message::Role;
-use crate::run::carrier::Carrier;
 use linerate_model::fleet::{Cell, Task};
 use linerate_sys::clock::monotonic_ns;
 
 use super::cell::{Received, TaskReport, cells};
 use super::rounds::Rounds;
 
-impl<C: Carrier> Rounds<'_, C> {
+impl Rounds<'_> {
     /// Cells of the tasks that have a result. They are kept like those of a round.
-    pub(super) fn take_over(&mut self, plan: &FleetPlan) -> Vec<Cell> {
+    pub(super) fn take_over(&mut self, run: &PlannedRun) -> Vec<Cell> {
         let results = kept_results(std::mem::take(&mut self.control.history));
-        let tasks: HashMap<TaskId, Task> = match results.is_empty() {
+        let with_id = |task| (task_id(self.plan, task), task);
+        let tasks: HashMap<TaskId, &Task> = match results.is_empty() {
             true => HashMap::new(),
-            false => plan
-                .tasks()
-                .into_iter()
-                .map(|task| (task_id(self.plan, &task), task))
-                .collect(),
+            false => run.tasks.iter().map(with_id).collect(),
         };
 
         let mut rounds: BTreeMap<(u64, u32), BTreeMap<TaskId, TaskReport>> = BTreeMap::new();
@@ -49,7 +44,7 @@ impl<C: Carrier> Rounds<'_, C> {
                 .keys()
                 .filter_map(|id| Some(self.planned_cell(tasks.get(id)?, *id)));
             let of_round: Vec<_> = of_round.collect();
-            finished.extend(cells(plan.mode, &of_round, reports, self.lengths()));
+            finished.extend(cells(run.plan.mode, &of_round, reports, self.lengths()));
         }
 
         finished.retain(|cell| cell.measurement().is_some());
@@ -63,7 +58,6 @@ impl<C: Carrier> Rounds<'_, C> {
             host,
             task,
             end,
-            host_window,
             record,
             ..
         } = result;
@@ -85,7 +79,6 @@ impl<C: Carrier> Rounds<'_, C> {
             task,
             role,
             end,
-            host_window,
             record,
             is_plausible,
         };

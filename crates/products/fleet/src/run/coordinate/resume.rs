@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::conclude::trials;
-use crate::inventory::checked;
+use crate::spec::inventory::checked;
 use linerate_history::run::named::load_named;
 use linerate_model::fleet::FleetRun;
 use linerate_model::record::{Body, RunRecord, RunState};
@@ -11,8 +11,9 @@ use linerate_sys::signal::Signals;
 
 use super::execute::execute;
 use super::history_record::KeptRun;
-use super::{RunResult, RunSpec, identity};
-use crate::run::BusOptions;
+use super::history_record::RunResult;
+use super::plan::identity;
+use crate::spec::{BusOptions, RunSpec};
 use linerate_document::progress::Progress;
 use linerate_history::run::record::RecordOptions;
 use linerate_model::outcome::Error;
@@ -42,7 +43,8 @@ pub fn resume(
     let mut spec = open_spec(&earlier)?;
     (spec.hosts.ssh_config, spec.hosts.bus) = (ssh_config, bus);
 
-    let plan = identity(&spec)?;
+    let paths = spec.hosts.path_names()?;
+    let plan = identity(&spec, &paths);
     if open_run(&earlier)?.plan != plan {
         let version = earlier
             .origin
@@ -63,7 +65,7 @@ pub fn resume(
     let finished = trials::cells(&earlier.trials);
     kept.resume(earlier.run_id, &finished);
 
-    execute(&spec, finished, kept, signals, progress)
+    execute(&spec, &paths, finished, kept, signals, progress)
 }
 
 /// The part of the record that only a fleet run has.

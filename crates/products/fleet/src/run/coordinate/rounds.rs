@@ -4,24 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::conclude::{FleetProgress, RoundError, RoundRunner};
-use crate::inventory::Host;
 use crate::plan::task_id;
 use crate::protocol::coordinator::{End, Input, RoundPlan, RoundTask};
 use crate::protocol::message::{ArmTask, Role};
-use crate::report::{FleetLive, progress_line};
-use crate::run::carrier::Carrier;
+use crate::report::progress_line;
+use crate::spec::inventory::Host;
 use linerate_doctor::separating;
 use linerate_model::fleet::{Cell, FleetMode, HostId, PlanHash, Round, Task};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::{Direction, Transport};
 use linerate_sys::clock::monotonic_ns;
 
-use super::TestOptions;
 use super::cell::{Lengths, PlannedCell, cells};
 use super::history_record::KeptRun;
 use super::reports::Reports;
 use crate::run::control::{Control, Ended};
-use crate::run::members::{Prepared, TestEnd};
+use crate::run::members::{Member, Prepared, TestEnd};
+use crate::spec::TestOptions;
 use linerate_document::progress::Progress;
 use linerate_document::progress::style;
 
@@ -29,8 +28,8 @@ use linerate_document::progress::style;
 const INVENTORY: &str = "inventory";
 
 /// Runs rounds at the hosts.
-pub(super) struct Rounds<'a, C> {
-    pub(super) control: Control<'a, C>,
+pub(super) struct Rounds<'a> {
+    pub(super) control: Control<'a>,
     pub(super) prepared: Prepared,
     pub(super) hosts: &'a [Host],
     pub(super) plan: PlanHash,
@@ -47,7 +46,7 @@ pub(super) struct Rounds<'a, C> {
     pub(super) kept: &'a mut KeptRun,
 }
 
-impl<C: Carrier> RoundRunner for Rounds<'_, C> {
+impl RoundRunner for Rounds<'_> {
     fn run(&mut self, round: &Round) -> Result<Vec<Cell>, RoundError> {
         let ids: Vec<_> = round
             .tasks
@@ -74,18 +73,17 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
         };
 
         let mut reports = Reports::default();
-        match self
+        let input = Input::Round(Box::new(plan));
+        let ended = self
             .control
-            .step_each(Input::Round(Box::new(plan)), |of, action| {
-                reports.take(of, action)
-            }) {
-            Ok(()) => {}
-            Err(Ended::Cancelled(unconfirmed)) => {
+            .step_each(input, |of, action| reports.take(of, action));
+        ended.map_err(|ended| match ended {
+            Ended::Cancelled(unconfirmed) => {
                 self.unconfirmed = unconfirmed;
-                return Err(RoundError::Cancelled);
+                RoundError::Cancelled
             }
-            Err(Ended::Failed(text)) => return Err(RoundError::Failed(text)),
-        }
+            Ended::Failed(text) => RoundError::Failed(text),
+        })?;
 
         let planned: Vec<_> = ids
             .iter()
@@ -101,14 +99,14 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
     }
 
     fn alive(&self) -> BTreeSet<HostId> {
-        let is_alive = |(index, id): &(usize, &HostId)| {
-            let is_ready = self.is_target(id) || self.control.coordinator.is_planned(*index);
+        let is_alive = |(index, id, member): &(usize, &HostId, &Member)| {
+            let is_ready = member.is_target || self.control.coordinator.is_planned(*index);
             is_ready && !self.excluded.contains_key(*id)
         };
         self.prepared
-            .ids(self.hosts)
+            .hosts(self.hosts)
             .filter(is_alive)
-            .map(|(_, id)| id.clone())
+            .map(|(_, id, _)| id.clone())
             .collect()
     }
 
@@ -117,17 +115,10 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
     }
 
     fn progress(&mut self, progress: &FleetProgress) {
-        let live = FleetLive {
-            progress,
-            rates: &[],
-            cells_done: self.cells_done.len(),
-            cells_planned: self
-                .cells_planned
-                .max(self.cells_done.len() + progress.cells_left),
-            suspects: 0,
-        };
+        let done = self.cells_done.len();
+        let cells = (done, self.cells_planned.max(done + progress.cells_left));
         self.progress
-            .update(progress_line(&live, style()).trim_end());
+            .update(progress_line(progress, cells, style()).trim_end());
     }
 
     fn link_bps(&self, host: &HostId) -> Option<f64> {
@@ -145,7 +136,7 @@ impl<C: Carrier> RoundRunner for Rounds<'_, C> {
     }
 }
 
-impl<C: Carrier> Rounds<'_, C> {
+impl Rounds<'_> {
     pub(super) fn lengths(&self) -> Lengths {
         Lengths {
             omit_ns: self.options.omit_ns(),

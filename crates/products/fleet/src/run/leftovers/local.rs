@@ -4,30 +4,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
+use crate::report::Leftover;
 use linerate_model::record::RunId;
 use linerate_sys::other_process::OtherProcess;
-use serde::{Deserialize, Serialize};
 
 /// Most workers that are listed.
 const FOUND_MAX: usize = 1000;
 /// Time from `SIGTERM` to `SIGKILL`, and to the end after it.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// A worker of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Leftover {
-    /// Its process id.
-    pub pid: u32,
-    /// The run.
-    pub run: RunId,
-    /// TCP ports on which it listens.
-    pub ports: Vec<u16>,
-    /// Process id of its agent, which ends it with the run; absent where the agent has ended.
-    pub agent: Option<u32>,
-    /// It ended; absent where that was not requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub is_ended: Option<bool>,
-}
 
 /// The workers of one run, or of all runs.
 pub(super) fn find(run: Option<RunId>) -> Vec<Leftover> {

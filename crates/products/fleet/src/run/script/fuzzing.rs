@@ -2,7 +2,7 @@
 //! fuzzing.
 
 use crate::TaskId;
-use crate::protocol::message::LINE_MAX_BYTES;
+use crate::protocol::line::LINE_MAX_BYTES;
 use linerate_sys::clock;
 use serde_json::{Value, json};
 

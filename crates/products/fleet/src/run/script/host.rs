@@ -120,11 +120,7 @@ impl ScriptHost {
             commands.push(shell::client(run, &test.task, test.local));
         }
 
-        if let Some(agent) = self
-            .agent
-            .as_mut()
-            .filter(|agent| agent.poll_timeout().is_some_and(|at| now_ns >= at))
-        {
+        if let Some(agent) = &mut self.agent {
             agent.handle_timeout(now_ns);
         }
 
@@ -375,26 +371,16 @@ impl Test {
                 started_ns,
                 ..TaskEnd::aborted(&reason)
             };
-            Finish {
-                task,
-                end,
-                record: String::new(),
-            }
+            Finish::without_record(task, end)
         };
 
         let done = TaskEnd {
-            outcome: Outcome::Done,
-            reason: None,
             started_ns,
-            ..TaskEnd::aborted("")
+            ..TaskEnd::done()
         };
         if self.task.role == Role::Server {
             return match code {
-                0 => Finish {
-                    task,
-                    end: done,
-                    record: String::new(),
-                },
+                0 => Finish::without_record(task, done),
                 _ => failed(self.last_line(code)),
             };
         }

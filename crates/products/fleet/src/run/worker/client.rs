@@ -8,9 +8,8 @@ use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::workload::Start;
 use linerate_model::{EndCondition, TestSpec, Transport};
 
-use super::emit;
 use super::input::WorkerInput;
-use super::lines::{ClientTask, FromWorker, ToWorker};
+use super::lines::{ClientTask, FromWorker, ToWorker, emit};
 use super::task_events::TaskEvents;
 use linerate_engine::dialect::iperf3::client;
 
@@ -55,15 +54,16 @@ pub(super) fn client_spec(task: &ClientTask) -> ClientSpec {
     let ClientTask { task, local } = task;
     let mut options = LocalOptions {
         port: task.port,
+        interval: Some(interval(task)),
         ..LocalOptions::default()
     };
     // The server admits the partners of a round by address.
     options.bind.host = Some(local.to_string());
-    options.interval = Some(interval(task));
 
-    let mut spec = ClientSpec::new(task.peer.to_string(), options, test_spec(task));
-    spec.connect_timeout = Some(CONNECT_TIMEOUT);
-    spec
+    ClientSpec {
+        connect_timeout: Some(CONNECT_TIMEOUT),
+        ..ClientSpec::new(task.peer.to_string(), options, test_spec(task))
+    }
 }
 
 /// Time between two intervals of the record of a task.
@@ -72,21 +72,22 @@ fn interval(task: &ArmTask) -> Duration {
 }
 
 fn test_spec(task: &ArmTask) -> TestSpec {
-    let mut test = TestSpec::default();
-    // The path's segment size.
-    let default_bytes = if task.transport == Transport::Udp {
-        0
-    } else {
-        test.block_len_bytes
+    let default = TestSpec::default();
+    let default_bytes = match task.transport {
+        // The path's segment size.
+        Transport::Udp => 0,
+        _ => default.block_len_bytes,
     };
-
-    test.transport = task.transport;
-    test.direction = task.direction;
-    test.streams = task.streams;
-    test.end = EndCondition::Duration(Duration::from_millis(task.time_ms));
-    test.omit = Duration::from_millis(task.omit_ms);
-    test.block_len_bytes = task.block_bytes.unwrap_or(default_bytes);
-    test.block_len_explicit = task.block_bytes.is_some();
+    let mut test = TestSpec {
+        transport: task.transport,
+        direction: task.direction,
+        streams: task.streams,
+        end: EndCondition::Duration(Duration::from_millis(task.time_ms)),
+        omit: Duration::from_millis(task.omit_ms),
+        block_len_bytes: task.block_bytes.unwrap_or(default_bytes),
+        block_len_explicit: task.block_bytes.is_some(),
+        ..default
+    };
 
     // The rate of a task is that of a direction, the rate of a test that of a stream.
     test.pacing.rate_bps = task

@@ -7,8 +7,8 @@ use std::io::{self, Stdin};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use crate::run::carrier::pipe::{LineInput, Received};
-use crate::run::carrier::stdio;
+use crate::run::carrier::pipe::LineInput;
+use crate::run::carrier::{HostEvent, stdio};
 use linerate_engine::Interrupts;
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::{OsError, clock};
@@ -93,14 +93,12 @@ impl WorkerInput {
 
     /// Reads what is there.
     fn receive(&self) {
-        let mut received = Vec::new();
-        self.input.borrow_mut().receive(&mut received);
-
-        for received in received {
-            let line = match received {
-                Received::Line(line) => serde_json::from_slice::<ToWorker>(&line).ok(),
-                Received::TooLong => None,
-                Received::End => return self.is_over.set(true),
+        let received = self.input.borrow_mut().receive();
+        for event in received {
+            let line = match event {
+                HostEvent::Line(line) => serde_json::from_slice::<ToWorker>(&line).ok(),
+                HostEvent::TooLong => None,
+                HostEvent::Lost { .. } => return self.is_over.set(true),
             };
             let mut lines = self.lines.borrow_mut();
             match line.filter(|_| lines.len() < LINES_MAX) {

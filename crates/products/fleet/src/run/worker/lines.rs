@@ -1,5 +1,6 @@
 //! Lines between an agent and its workers: one JSON object each, `{"begin":{"at_ns":12345}}`.
 
+use std::io::{self, Write};
 use std::net::IpAddr;
 
 use crate::TaskId;
@@ -97,6 +98,18 @@ pub(crate) enum FromWorker {
     },
     /// The worker cannot continue.
     Failed(String),
+}
+
+/// Writes a line. Without a reader this process has no purpose; its input ends as well then.
+pub(super) fn emit(line: &FromWorker) {
+    let Ok(mut text) = serde_json::to_string(line) else {
+        return;
+    };
+    text.push('\n');
+    let mut stdout = io::stdout().lock();
+    let _ = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
 }
 
 #[cfg(test)]

@@ -22,9 +22,8 @@ use linerate_model::{Event, EventSink, Failure, ServerEvent, ServerReporter, Sin
 use linerate_sys::sendfile_source::SourceFile;
 
 use super::client::INTERVAL_MIN;
-use super::emit;
 use super::input::WorkerInput;
-use super::lines::{FromWorker, ServerTask, ToWorker};
+use super::lines::{FromWorker, ServerTask, ToWorker, emit};
 use super::task_events::TaskEvents;
 use linerate_model::outcome::failure;
 

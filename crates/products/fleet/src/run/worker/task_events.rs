@@ -10,8 +10,7 @@ use linerate_model::{
 use linerate_store::{Builder, keys, text};
 use linerate_sys::{clock, process};
 
-use super::emit;
-use super::lines::{FromWorker, PIECE_MAX_BYTES, RECORD_MAX_BYTES};
+use super::lines::{FromWorker, PIECE_MAX_BYTES, RECORD_MAX_BYTES, emit};
 use linerate_history::run::record::Labels;
 
 /// Points of the series of a record: an hour in intervals of one fortieth of it, for as many
@@ -36,11 +35,7 @@ impl TaskEvents {
             task: task.clone(),
             is_client,
             builder: Builder::default().points_max(POINTS_MAX),
-            end: TaskEnd {
-                outcome: Outcome::Done,
-                reason: None,
-                ..TaskEnd::aborted("")
-            },
+            end: TaskEnd::done(),
             clock_offset_ns: clock::realtime_offset_ns(),
         }
     }
@@ -77,20 +72,20 @@ impl TaskEvents {
         let trial = self.builder.finish();
         let mut record = head(RunKind::Test, Body::Test, None, Labels::new());
         let name = process::uname().node;
-        let role = if self.is_client { "client" } else { "server" };
         let peer = self.task.peer.to_string();
+        let (role, client, server) = if self.is_client {
+            ("client", name.clone(), peer)
+        } else {
+            ("server", peer, name.clone())
+        };
 
         record.path.spec_key = spec_key(&trial);
-        record.path.client = Some(if self.is_client {
-            name.clone()
-        } else {
-            peer.clone()
-        });
-        record.path.server = Some(if self.is_client { peer } else { name.clone() });
-
-        let mut host = HostPart::new(role, name);
-        host.host_key = host_key();
-        record.hosts = vec![host];
+        record.path.client = Some(client);
+        record.path.server = Some(server);
+        record.hosts = vec![HostPart {
+            host_key: host_key(),
+            ..HostPart::new(role, name)
+        }];
         record.elapsed_ns = trial.elapsed_ns;
         (record.state, record.reason) = (trial.state, trial.reason.clone());
 

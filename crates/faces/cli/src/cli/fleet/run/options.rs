@@ -1,24 +1,17 @@
 //! Options of a run, of all kinds and of those with pairs.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate::fleet::Topology;
-use linerate::fleet::report;
-use linerate::fleet::run::{RunResult, RunSpec, TestOptions};
-use linerate::progress::style;
+use linerate::Error;
+use linerate::fleet::{RunSpec, TestOptions, Topology};
 use linerate::record::RecordOptions;
-use linerate::{Error, Outcome, Progress};
-use linerate_model::fleet::{FleetMode, FleetReport, PairDirection};
+use linerate_model::fleet::{FleetMode, PairDirection};
 use linerate_sweep::spec::grammar;
-use linerate_sys::signal::{Signal, Signals};
 
-use crate::cli::doctor::FailOn;
 use crate::cli::fleet::hosts::HostArgs;
-use crate::cli::record::{RecordArgs, report as report_record};
-use crate::cli::{check_files, print};
+use crate::cli::fleet::output::OutputArgs;
+use crate::cli::record::RecordArgs;
 
 /// Options of every run.
 #[derive(Debug, Args)]
@@ -79,29 +72,6 @@ pub(super) struct PairingArgs {
     rounds: Option<u32>,
 }
 
-/// Destinations and forms of the reports.
-#[derive(Debug, Args)]
-pub(in crate::cli::fleet) struct OutputArgs {
-    /// Write the report as one JSON object instead of text
-    #[arg(long)]
-    json: bool,
-    /// Write one line for each cell to a file, comma-separated
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Write the report as one HTML file
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Exit with 3 when something at least this severe was found
-    #[arg(long, value_name = "SEVERITY")]
-    fail_on: Option<FailOn>,
-    /// Print no progress
-    #[arg(short, long)]
-    quiet: bool,
-    /// Print every finding in full, and all effects
-    #[arg(short, long)]
-    verbose: bool,
-}
-
 /// Words for modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModeArg {
@@ -138,17 +108,25 @@ impl CommonArgs {
             hosts.share_path();
         }
 
-        let mut test = TestOptions::new(seconds(self.time.unwrap_or(time_s)));
-        test.omit = seconds(self.omit);
-        test.streams = self.streams;
-        test.rate_bps = self.max_rate;
-
-        let mut spec = RunSpec::new(hosts, topology, test);
-        spec.repetitions = self.repeat.unwrap_or(repetitions);
-        spec.seed = self.seed;
-        spec.budget = self.budget;
-        spec.bytes_max = self.max_bytes;
-
+        let spec = RunSpec {
+            hosts,
+            topology,
+            mode: FleetMode::Rounds,
+            direction: PairDirection::Both,
+            variants: Vec::new(),
+            sample_rounds: None,
+            repetitions: self.repeat.unwrap_or(repetitions),
+            seed: self.seed,
+            test: TestOptions {
+                time: seconds(self.time.unwrap_or(time_s)),
+                omit: seconds(self.omit),
+                streams: self.streams,
+                rate_bps: self.max_rate,
+                stagger: Duration::ZERO,
+            },
+            budget: self.budget,
+            bytes_max: self.max_bytes,
+        };
         let record = self.record.resolve(true).map_err(Error::usage)?;
         Ok(Resolved {
             spec,
@@ -173,62 +151,6 @@ impl PairingArgs {
             PairDirection::Both
         };
         spec.sample_rounds = self.rounds;
-    }
-}
-
-impl OutputArgs {
-    /// Runs tests that signals cancel, and writes the reports.
-    pub(in crate::cli::fleet) fn run(
-        &self,
-        run: impl FnOnce(&Signals, &mut Progress) -> Result<RunResult, Error>,
-    ) -> Result<Outcome, Error> {
-        check_files([&self.csv, &self.html].into_iter().flatten()).map_err(Error::failed)?;
-        let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
-        let signals = signals.map_err(|error| Error::failed(error.text()))?;
-        let result = run(&signals, &mut Progress::new(self.quiet))?;
-        report_record(result.message);
-        self.write(&result.report)?;
-        Ok(self.outcome(&result.report, result.outcome))
-    }
-
-    fn write(&self, run: &FleetReport) -> Result<(), Error> {
-        let text = if self.json {
-            report::json(run)
-        } else {
-            report::text(run, self.verbose, style())
-        };
-        let printed = print(&text).map_err(Error::failed);
-
-        let write = |path: &Path, text: String| {
-            fs::write(path, text).map_err(|error| {
-                // A part of a report could be taken for a whole one.
-                let _ = fs::remove_file(path);
-                Error::failed(format!("cannot write {}: {error}", path.display()))
-            })
-        };
-        let csv = self
-            .csv
-            .as_deref()
-            .map_or(Ok(()), |path| write(path, report::csv(run)));
-        let html = self
-            .html
-            .as_deref()
-            .map_or(Ok(()), |path| write(path, report::html(run)));
-
-        printed.and(csv).and(html)
-    }
-
-    /// The outcome of a run that is done, by its findings.
-    fn outcome(&self, run: &FleetReport, outcome: Outcome) -> Outcome {
-        let is_found = |level: FailOn| {
-            run.findings
-                .iter()
-                .any(|found| found.severity >= level.into())
-        };
-        match outcome {
-            Outcome::Done if self.fail_on.is_some_and(is_found) => Outcome::CheckFailed,
-            outcome => outcome,
-        }
     }
 }
 

@@ -12,6 +12,7 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, Context};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use linerate_model::outcome::Error;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -19,8 +20,8 @@ use tokio::time::sleep;
 use super::connection::{Connection, REPLY_TIMEOUT};
 use super::events::{EventQueue, Events, events, line, run};
 use super::names::{Names, inbox, tokens};
-use super::{BusError, BusOptions};
 use crate::run::carrier::{Carrier, HostEvent};
+use crate::spec::BusOptions;
 
 /// Events of an agent that wait for its owner.
 const EVENTS_PER_AGENT: usize = 64;
@@ -48,13 +49,10 @@ impl BusAgents {
     ///
     /// # Errors
     /// Names that cannot be on a bus; the operating system's.
-    pub fn start(options: &BusOptions, site: &str, hosts: &[String]) -> Result<Self, BusError> {
+    pub fn start(options: &BusOptions, site: &str, hosts: &[String]) -> Result<Self, Error> {
         options.check()?;
         let tokens = tokens(hosts)?;
-        let failed = |error: io::Error| BusError::Connect {
-            broker: options.broker(),
-            reason: error.to_string(),
-        };
+        let failed = |error: io::Error| options.unreachable(error);
         let (events, queue) =
             events(EVENTS_PER_AGENT.saturating_mul(tokens.len()).max(1)).map_err(failed)?;
         let (agents, lines): (Vec<_>, Vec<_>) =
@@ -126,14 +124,8 @@ async fn serve(
     lines: mpsc::UnboundedReceiver<String>,
 ) {
     if let Err(error) = carry(&site, (index, &token), &events, lines).await {
-        events
-            .send(
-                index,
-                HostEvent::Lost {
-                    reason: error.to_string(),
-                },
-            )
-            .await;
+        let reason = error.to_string();
+        events.send(index, HostEvent::Lost { reason }).await;
     }
 }
 
@@ -142,21 +134,15 @@ async fn carry(
     (index, token): (usize, &str),
     events: &Events,
     mut lines: mpsc::UnboundedReceiver<String>,
-) -> Result<(), BusError> {
+) -> Result<(), Error> {
     let connection = Connection::open(&site.options, &inbox(token)).await?;
     let client = &connection.client;
     // Both end with the agent.
     let mut receiving = JoinSet::new();
 
     for subject in [site.names.commands_to(token), site.names.commands_to_all()] {
-        let refused = |reason: String| BusError::Connect {
-            broker: site.options.broker(),
-            reason,
-        };
-        let commands = client
-            .subscribe(subject)
-            .await
-            .map_err(|error| refused(error.to_string()))?;
+        let commands = client.subscribe(subject).await;
+        let commands = commands.map_err(|error| site.options.unreachable(error))?;
         receiving.spawn(receive(commands, index, events.clone()));
     }
 

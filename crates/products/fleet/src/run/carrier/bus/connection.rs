@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_nats::{Client, Event};
+use linerate_model::outcome::Error;
 use tokio::sync::watch;
 
-use super::{BusError, BusOptions};
+use crate::spec::BusOptions;
 
 /// Time until a connection is reopened, in ms. A broker that returns is not reached by all at once.
 const RECONNECT_MS: std::ops::RangeInclusive<u64> = 200..=4_000;
@@ -30,7 +31,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Connects, with this prefix of inboxes. The first attempt decides.
-    pub(super) async fn open(options: &BusOptions, inbox: &str) -> Result<Self, BusError> {
+    pub(super) async fn open(options: &BusOptions, inbox: &str) -> Result<Self, Error> {
         let (address, client_options) = options.client()?;
         let (connected, connects) = watch::channel(0);
         let (refused, refusal) = watch::channel(None);
@@ -63,17 +64,14 @@ impl Connection {
             })
             .connect(address)
             .await
-            .map_err(|error| BusError::Connect {
-                broker: options.broker(),
-                reason: error.to_string(),
-            })?;
+            .map_err(|error| options.unreachable(error))?;
         was_connected.store(true, Ordering::Relaxed);
         let version = client.server_info().version;
         if !is_new_enough(&version) {
-            return Err(BusError::Version {
-                broker: options.broker(),
-                version,
-            });
+            let broker = options.broker();
+            return Err(Error::failed(format!(
+                "{broker}: nats-server {version}, 2.10 or later is needed"
+            )));
         }
 
         Ok(Self {

@@ -9,6 +9,7 @@ use async_nats::jetstream::kv::{self, Store};
 use async_nats::jetstream::stream::{self, Stream};
 use async_nats::jetstream::{self, Context};
 use futures_util::StreamExt;
+use linerate_model::outcome::Error;
 use linerate_sys::random;
 use tokio::sync::mpsc;
 
@@ -17,9 +18,10 @@ use super::events::{EventQueue, events, run};
 use super::hosts::Hosts;
 use super::lease::{self, Lease};
 use super::names::{ANY, Names, tokens};
+use super::refused;
 use super::results::Results;
-use super::{BusError, BusOptions};
 use crate::run::carrier::{Carrier, HostEvent};
+use crate::spec::BusOptions;
 
 /// Time for which the broker keeps results.
 const RESULTS_MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -58,7 +60,7 @@ pub enum LeaseState {
     /// The lease is held.
     Held(LeaseTerm),
     /// It cannot be.
-    Failed(BusError),
+    Failed(Error),
 }
 
 /// The time in which a coordinator holds the lease.
@@ -89,14 +91,11 @@ impl BusCarrier {
     ///
     /// # Errors
     /// Names that cannot be on a bus; the operating system's.
-    pub fn start(setup: &BusSetup) -> Result<Self, BusError> {
+    pub fn start(setup: &BusSetup) -> Result<Self, Error> {
         setup.options.check()?;
         let names = Names::new(&setup.site)?;
         let tokens = tokens(&setup.hosts)?;
-        let failed = |error: io::Error| BusError::Connect {
-            broker: setup.options.broker(),
-            reason: error.to_string(),
-        };
+        let failed = |error: io::Error| setup.options.unreachable(error);
         let (events, queue) = events(EVENTS_MIN.max(4 * tokens.len())).map_err(failed)?;
         let (commands, to_send) = mpsc::unbounded_channel();
         let (state, of_owner) = sync::channel();
@@ -208,7 +207,7 @@ impl BusTask {
     async fn coordinate(
         &self,
         mut commands: mpsc::UnboundedReceiver<(String, String)>,
-    ) -> Result<(), BusError> {
+    ) -> Result<(), Error> {
         let connection = Connection::open(&self.setup.options, INBOX).await?;
         let stores = self.stores(&connection).await?;
         let lease = self.take_lease(&stores.leases).await?;
@@ -259,7 +258,7 @@ impl BusTask {
         self.hosts.signal();
     }
 
-    async fn stores(&self, connection: &Connection) -> Result<Stores, BusError> {
+    async fn stores(&self, connection: &Connection) -> Result<Stores, Error> {
         let mut context = jetstream::new(connection.client.clone());
         context.set_timeout(REPLY_TIMEOUT);
         let name = self.names.stream();
@@ -284,13 +283,14 @@ impl BusTask {
         })
     }
 
-    async fn take_lease(&self, store: &Store) -> Result<Lease, BusError> {
+    async fn take_lease(&self, store: &Store) -> Result<Lease, Error> {
         let holder = format!("{:032x}", u128::from_ne_bytes(random::bytes()));
         match Lease::take(store, &holder).await? {
             Some(lease) => Ok(lease),
-            None if self.setup.plan.is_none() => Err(BusError::Held {
-                site: self.names.site.clone(),
-            }),
+            None if self.setup.plan.is_none() => Err(Error::failed(format!(
+                "another coordinator has the lease of site {}",
+                self.names.site
+            ))),
             None => {
                 self.announce(LeaseState::Standby);
                 Ok(Lease::wait(store, &holder).await)
@@ -302,7 +302,7 @@ impl BusTask {
     async fn take_run(
         &self,
         stores: &Stores,
-    ) -> Result<(String, Results, Vec<(usize, Vec<u8>)>), BusError> {
+    ) -> Result<(String, Results, Vec<(usize, Vec<u8>)>), Error> {
         let of_run = |run: &str| Results::new(stores.results.clone(), self.names.results(ANY, run));
         let new = self.setup.run.clone();
         let Some(plan) = &self.setup.plan else {
@@ -349,7 +349,7 @@ async fn lose(hosts: Hosts, lease: Lease, mut connection: Connection) {
 }
 
 /// A bucket of a site, which is made where it is not there yet.
-async fn bucket(context: &Context, name: String, max_age: Duration) -> Result<Store, BusError> {
+async fn bucket(context: &Context, name: String, max_age: Duration) -> Result<Store, Error> {
     if let Ok(store) = context.get_key_value(&name).await {
         return Ok(store);
     }
@@ -364,11 +364,4 @@ async fn bucket(context: &Context, name: String, max_age: Duration) -> Result<St
         .create_key_value(config)
         .await
         .map_err(|error| refused(&name, &error))
-}
-
-fn refused(name: &str, error: &dyn std::fmt::Display) -> BusError {
-    BusError::Store {
-        name: name.to_owned(),
-        reason: error.to_string(),
-    }
 }

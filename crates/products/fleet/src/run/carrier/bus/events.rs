@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::thread;
 
-use crate::protocol::message::LINE_MAX_BYTES;
+use crate::protocol::line::LINE_MAX_BYTES;
 use linerate_sys::poll::EventFd;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{self, error::TryRecvError};

@@ -45,14 +45,8 @@ impl Hosts {
     /// All hosts are lost.
     pub(super) async fn lose(&self, reason: String) {
         for host in 0..self.places.len() {
-            self.events
-                .send(
-                    host,
-                    HostEvent::Lost {
-                        reason: reason.clone(),
-                    },
-                )
-                .await;
+            let reason = reason.clone();
+            self.events.send(host, HostEvent::Lost { reason }).await;
         }
     }
 

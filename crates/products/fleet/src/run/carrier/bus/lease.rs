@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::kv::{CreateErrorKind, Store, UpdateErrorKind};
 use bytes::Bytes;
+use linerate_model::outcome::Error;
 use tokio::time::sleep;
 
-use super::BusError;
+use super::refused;
 
 /// Time after which a lease that is not renewed ends.
 pub(super) const TTL: Duration = Duration::from_secs(10);
@@ -29,7 +30,7 @@ pub(super) struct Lease {
 
 impl Lease {
     /// Takes the lease; `None` while another coordinator has it.
-    pub(super) async fn take(store: &Store, holder: &str) -> Result<Option<Self>, BusError> {
+    pub(super) async fn take(store: &Store, holder: &str) -> Result<Option<Self>, Error> {
         let holder = Bytes::copy_from_slice(holder.as_bytes());
         match store.create(KEY, holder.clone()).await {
             Ok(epoch) => Ok(Some(Self {
@@ -38,10 +39,7 @@ impl Lease {
                 epoch,
             })),
             Err(error) if error.kind() == CreateErrorKind::AlreadyExists => Ok(None),
-            Err(error) => Err(BusError::Store {
-                name: store.name.clone(),
-                reason: error.to_string(),
-            }),
+            Err(error) => Err(refused(&store.name, &error)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Names on a bus: subjects, buckets, inboxes.
 
-use super::BusError;
+use linerate_model::outcome::Error;
 
 /// Longest name of a site in bytes.
 const SITE_MAX_BYTES: usize = 32;
@@ -16,7 +16,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn new(site: &str) -> Result<Self, BusError> {
+    pub(super) fn new(site: &str) -> Result<Self, Error> {
         let is_allowed =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if (1..=SITE_MAX_BYTES).contains(&site.len()) && site.bytes().all(is_allowed) {
@@ -25,7 +25,7 @@ impl Names {
             });
         }
 
-        Err(BusError::Options(format!(
+        Err(Error::usage(format!(
             "{site:?} is no name of a site: 1 to {SITE_MAX_BYTES} of a-z, 0-9 and -"
         )))
     }
@@ -70,12 +70,12 @@ pub(super) fn token(host: &str) -> String {
 }
 
 /// Tokens of all hosts, in their order.
-pub(super) fn tokens(hosts: &[String]) -> Result<Vec<String>, BusError> {
+pub(super) fn tokens(hosts: &[String]) -> Result<Vec<String>, Error> {
     let tokens: Vec<String> = hosts.iter().map(|host| token(host)).collect();
     let mut sorted: Vec<&String> = tokens.iter().collect();
     sorted.sort_unstable();
 
-    let wrong = |text: &str, token: &str| Err(BusError::Options(format!("{text}: {token}")));
+    let wrong = |text: &str, token: &str| Err(Error::usage(format!("{text}: {token}")));
     if let Some([same, _]) = sorted
         .windows(2)
         .find(|pair| matches!(pair, [a, b] if a == b))

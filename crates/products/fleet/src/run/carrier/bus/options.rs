@@ -1,39 +1,19 @@
 //! Address of a broker, and requirements on the connection to it.
 
+use std::fmt::Display;
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use async_nats::{ConnectOptions, ServerAddr};
 use linerate_sys::file_system;
 
-use super::BusError;
+use crate::spec::BusOptions;
+
+use linerate_model::outcome::{Error, Outcome};
 
 /// Longest file of credentials that is read.
 const CREDENTIALS_MAX_BYTES: u64 = 64 << 10;
 
-/// A broker and the credentials for it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BusOptions {
-    /// `nats://HOST:PORT` or `tls://HOST:PORT`.
-    pub url: String,
-    /// Certificates of the authorities that are trusted, instead of the system's (PEM).
-    pub authority: Option<PathBuf>,
-    /// Certificate of this client and its key (PEM).
-    pub certificate: Option<(PathBuf, PathBuf)>,
-    /// A file of nsc(1) with a token and a key, `.creds`.
-    pub credentials: Option<PathBuf>,
-}
-
 impl BusOptions {
-    /// The broker at `url`, with what the system trusts and without credentials.
-    #[must_use]
-    pub fn new(url: impl Into<String>) -> Self {
-        Self {
-            url: url.into(),
-            ..Self::default()
-        }
-    }
-
     /// Host and port, without a password.
     pub(super) fn broker(&self) -> String {
         self.address().map_or_else(
@@ -42,9 +22,13 @@ impl BusOptions {
         )
     }
 
+    /// The broker cannot be reached, or refused the connection.
+    pub(super) fn unreachable(&self, reason: impl Display) -> Error {
+        Error::new(Outcome::Unreachable, format!("{}: {reason}", self.broker()))
+    }
+
     /// Address of the broker, where it is one and no name.
-    #[must_use]
-    pub fn ip(&self) -> Option<IpAddr> {
+    pub(in crate::run) fn ip(&self) -> Option<IpAddr> {
         let address = self.address().ok()?;
         match address.host() {
             "localhost" => Some(IpAddr::from([127, 0, 0, 1])),
@@ -52,8 +36,8 @@ impl BusOptions {
         }
     }
 
-    fn address(&self) -> Result<ServerAddr, BusError> {
-        let wrong = |error: std::io::Error| BusError::Options(format!("{}: {error}", self.url));
+    fn address(&self) -> Result<ServerAddr, Error> {
+        let wrong = |error: std::io::Error| Error::usage(format!("{}: {error}", self.url));
         self.url.parse().map_err(wrong)
     }
 
@@ -62,20 +46,20 @@ impl BusOptions {
     }
 
     /// Checks what needs no file.
-    pub(super) fn check(&self) -> Result<(), BusError> {
+    pub(super) fn check(&self) -> Result<(), Error> {
         self.address()?;
         if self.is_local() || self.certificate.is_some() || self.credentials.is_some() {
             return Ok(());
         }
 
         let broker = self.broker();
-        Err(BusError::Options(format!(
+        Err(Error::usage(format!(
             "{broker}: beyond this host a bus needs a client certificate or credentials"
         )))
     }
 
     /// Options of the client. Beyond this host the way to a broker is TLS.
-    pub(super) fn client(&self) -> Result<(ServerAddr, ConnectOptions), BusError> {
+    pub(super) fn client(&self) -> Result<(ServerAddr, ConnectOptions), Error> {
         self.check()?;
         let address = self.address()?;
         let mut options =
@@ -87,7 +71,7 @@ impl BusOptions {
 
         if let Some(path) = &self.credentials {
             let unreadable =
-                |error: std::io::Error| BusError::Options(format!("{}: {error}", path.display()));
+                |error: std::io::Error| Error::usage(format!("{}: {error}", path.display()));
             let text = file_system::read_text(path, CREDENTIALS_MAX_BYTES).map_err(unreadable)?;
             options = options.credentials(&text).map_err(unreadable)?;
         }
@@ -106,12 +90,14 @@ impl BusOptions {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn options(
         url: &str,
         credentials: Option<&str>,
-    ) -> Result<(ServerAddr, ConnectOptions), BusError> {
+    ) -> Result<(ServerAddr, ConnectOptions), Error> {
         let options = BusOptions {
             url: url.to_owned(),
             credentials: credentials.map(PathBuf::from),
@@ -133,14 +119,18 @@ mod tests {
         ] {
             let refused = options(url, None).map(drop);
             assert!(
-                matches!(&refused, Err(BusError::Options(text)) if text.contains("certificate")),
+                refused
+                    .as_ref()
+                    .is_err_and(|error| error.to_string().contains("certificate")),
                 "{refused:?}"
             );
         }
 
         let missing = options("nats://broker:4222", Some("/nonexistent.creds")).map(drop);
         assert!(
-            matches!(&missing, Err(BusError::Options(text)) if text.contains("/nonexistent.creds")),
+            missing
+                .as_ref()
+                .is_err_and(|error| error.to_string().contains("/nonexistent.creds")),
             "{missing:?}"
         );
     }

@@ -3,7 +3,8 @@
 
 use crate::protocol::message::PREAMBLE;
 
-use super::SHELL_READY;
+/// First line of a shell.
+const SHELL_READY: &str = "LRF ready";
 
 /// Exit code of a host without a usable agent.
 pub(super) const NEED_CODE: i32 = 93;

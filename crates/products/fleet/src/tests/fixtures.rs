@@ -10,7 +10,8 @@ use linerate_model::fleet::{
 };
 
 use crate::conclude::{FleetProgress, RoundError, RoundRunner};
-use crate::plan::{FleetPlan, PlanHost, Topology};
+use crate::plan::{FleetPlan, PlanHost};
+use crate::spec::Topology;
 
 pub(crate) fn host(name: &str) -> HostId {
     name.parse().expect("a host id")

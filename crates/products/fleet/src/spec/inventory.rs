@@ -67,6 +67,13 @@ impl Default for Inventory {
     }
 }
 
+impl Inventory {
+    /// Tests share the network of the control path, or it is not known that they do not.
+    pub(crate) fn is_control_shared(&self) -> bool {
+        self.control == Control::Shared
+    }
+}
+
 /// Relation of control path and tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,6 +1,9 @@
 //! Rules that hold for inventories of all formats.
 
 use std::collections::HashMap;
+use std::hash::Hash;
+
+use crate::HostId;
 
 use super::{HOSTS_MAX, Host, Inventory, InventoryError, LABELS_MAX, PATHS_MAX, Reach};
 
@@ -23,9 +26,23 @@ pub fn inventory(mut inventory: Inventory) -> Result<Inventory, InventoryError> 
     }
 
     inventory.hosts.iter().try_for_each(host)?;
-    unique_ids(&inventory.hosts)?;
-    unique_addresses(&inventory.hosts)?;
-    unique_servers(&inventory.hosts)?;
+    let hosts = &inventory.hosts;
+    // Ids differ in any case: they name files.
+    let name = |host: &Host| vec![host.id.as_str().to_ascii_lowercase()];
+    unique(hosts, name, |id, _, first| {
+        format!("host {id} is the same as {first}")
+    })?;
+    unique(
+        hosts,
+        |host| host.paths.iter().collect(),
+        |id, (path, address), first| {
+            format!("host {id}: {address} of path {path} is that of {first}")
+        },
+    )?;
+    // One server under two names would have two tests at a time.
+    unique(hosts, servers, |id, server, first| {
+        format!("host {id}: {server} is the server of {first}")
+    })?;
     inventory
         .hosts
         .sort_by_key(|host| matches!(host.reach, Reach::Server(_)));
@@ -33,70 +50,32 @@ pub fn inventory(mut inventory: Inventory) -> Result<Inventory, InventoryError> 
     Ok(inventory)
 }
 
-/// Ids differ in any case: they name files.
-fn unique_ids(hosts: &[Host]) -> Result<(), InventoryError> {
-    let mut seen: HashMap<String, &Host> = HashMap::new();
-    for host in hosts {
-        let Some(first) = seen.insert(host.id.as_str().to_ascii_lowercase(), host) else {
-            continue;
-        };
-        let text = format!(
-            "host {} is the same as host {}{}",
-            host.id,
-            first.id,
-            place(first)
-        );
-        return Err(InventoryError::new(host.line, text));
+fn servers(host: &Host) -> Vec<&String> {
+    match &host.reach {
+        Reach::Server(server) => vec![server],
+        Reach::Ssh(_) => Vec::new(),
     }
-
-    Ok(())
 }
 
-fn unique_addresses(hosts: &[Host]) -> Result<(), InventoryError> {
-    let mut seen = HashMap::new();
+/// No host has a key of another one. `text` says so of a host, its key and the other host.
+fn unique<'a, K: Hash + Eq + Clone>(
+    hosts: &'a [Host],
+    keys: impl Fn(&'a Host) -> Vec<K>,
+    text: impl Fn(&HostId, K, String) -> String,
+) -> Result<(), InventoryError> {
+    let mut seen: HashMap<K, &Host> = HashMap::new();
     for host in hosts {
-        for (path, address) in &host.paths {
-            let Some(first) = seen.insert((path, address), host) else {
+        for key in keys(host) {
+            let Some(first) = seen.insert(key.clone(), host) else {
                 continue;
             };
-            let text = format!(
-                "host {}: {address} of path {path} is that of host {}{}",
-                host.id,
-                first.id,
-                place(first)
-            );
-            return Err(InventoryError::new(host.line, text));
+            let line = first.line.map(|line| format!(" in line {line}"));
+            let first = format!("host {}{}", first.id, line.unwrap_or_default());
+            return Err(InventoryError::new(host.line, text(&host.id, key, first)));
         }
     }
 
     Ok(())
-}
-
-/// One server under two names would have two tests at a time.
-fn unique_servers(hosts: &[Host]) -> Result<(), InventoryError> {
-    let mut seen = HashMap::new();
-    for host in hosts {
-        let Reach::Server(server) = &host.reach else {
-            continue;
-        };
-        let Some(first) = seen.insert(server, host) else {
-            continue;
-        };
-        let text = format!(
-            "host {}: {server} is the server of host {}{}",
-            host.id,
-            first.id,
-            place(first)
-        );
-        return Err(InventoryError::new(host.line, text));
-    }
-
-    Ok(())
-}
-
-fn place(host: &Host) -> String {
-    host.line
-        .map_or_else(String::new, |line| format!(" in line {line}"))
 }
 
 fn host(host: &Host) -> Result<(), InventoryError> {

@@ -1,0 +1,109 @@
+//! Rounds and results of a run.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use linerate_model::finding::Finding;
+use linerate_model::fleet::{Cell, FleetEffects, HostId, HostPoisoning, NotRunReason, Round};
+use thiserror::Error;
+
+use super::ladder::LadderRow;
+
+/// Runs rounds of tests and reads the clock.
+pub trait RoundRunner {
+    /// Runs all tests of a round at the same time and waits for their cells. A task without a cell
+    /// counts as failed.
+    ///
+    /// # Errors
+    /// When no other round can be run; see [`RoundError`].
+    fn run(&mut self, round: &Round) -> Result<Vec<Cell>, RoundError>;
+
+    /// Called after each round with its cells as they count. Those that may run once more are not
+    /// among them.
+    fn keep(&mut self, _cells: &[Cell]) {}
+
+    /// Hosts that can take part in a round now.
+    fn alive(&self) -> BTreeSet<HostId>;
+
+    /// Time since an arbitrary moment; never goes back.
+    fn now(&self) -> Duration;
+
+    /// Called before every round.
+    fn progress(&mut self, progress: &FleetProgress);
+
+    /// Highest rate of the link of a host in bit/s, where that is known.
+    fn link_bps(&self, _: &HostId) -> Option<f64> {
+        None
+    }
+
+    /// Facts that the hosts of each of two groups share and that differ between the groups, as
+    /// statements. Empty where no facts are known.
+    fn separating(&self, _fast: &[HostId], _slow: &[HostId]) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Why no more rounds can be run.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RoundError {
+    /// The user cancelled the run.
+    #[error("cancelled")]
+    Cancelled,
+    /// The coordinator cannot continue. With the reason.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Where a run is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FleetProgress {
+    /// Rounds that have ended.
+    pub rounds_done: usize,
+    /// Rounds that are planned now; grows when results need more.
+    pub rounds_planned: usize,
+    /// Tasks without a cell that are planned now, each once.
+    pub cells_left: usize,
+    /// Time that the remaining ones will take.
+    pub left: Duration,
+}
+
+/// All results of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FleetOutcome {
+    /// A cell of every task, with a result or a reason, in the order of the tasks.
+    pub cells: Vec<Cell>,
+    /// Effects of hosts and pairs, one for each path and variant; empty of a ladder.
+    pub effects: Vec<FleetEffects>,
+    /// Rows of a ladder.
+    pub ladder: Vec<LadderRow>,
+    /// Effect of each suspect of a ladder on the others.
+    pub poisonings: Vec<HostPoisoning>,
+    /// Findings, strongest first.
+    pub findings: Vec<Finding>,
+    /// Rounds that were run.
+    pub rounds: usize,
+    /// Why the run ended before all of its rounds.
+    pub ended: Option<FleetEnd>,
+}
+
+/// Why a run ended early.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FleetEnd {
+    /// Its time had passed.
+    Budget,
+    /// The user cancelled it.
+    Cancelled,
+    /// The coordinator could not continue. With the reason.
+    Failed(String),
+}
+
+impl FleetEnd {
+    /// The reason of the tasks that were not run.
+    pub(super) fn reason(&self) -> NotRunReason {
+        match self {
+            Self::Budget => NotRunReason::Budget,
+            Self::Cancelled => NotRunReason::Cancelled,
+            Self::Failed(_) => NotRunReason::Failed,
+        }
+    }
+}
