@@ -286,7 +286,7 @@ pub(crate) fn retained(active: &Cell, row: &Row, best: &Medians) -> Option<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conclude::fixture::{load_of, observed, resting, run};
+    use crate::conclude::tests::fixture::{load_of, observed, resting, run};
     use crate::conclude::medians::medians;
     use linerate_model::finding::Confidence;
     use linerate_model::http::{
@@ -394,7 +394,7 @@ mod tests {
         let mut served = run(load_of(KIB, 10_000, 1000.0));
         served.key = CellKey::new(Phase::LowRate, KIB, 10_000);
         served.key.rate_per_s = Some(1000);
-        served.load.as_mut().expect("done").latency = crate::conclude::fixture::latency(495_000);
+        served.load.as_mut().expect("done").latency = crate::conclude::tests::fixture::latency(495_000);
         spoil(&mut served);
         low_rate_pass(&cell(served))
     }
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_low_rate_is_served_when_all_is_answered_in_time() {
-        use crate::conclude::fixture::latency;
+        use crate::conclude::tests::fixture::latency;
         type Row = (fn(&mut CellRun), Option<bool>);
 
         fn load(run: &mut CellRun) -> &mut linerate_model::http::LoadResult {

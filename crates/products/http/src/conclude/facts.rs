@@ -120,7 +120,7 @@ mod tests {
     use linerate_model::http::{ErrorClass, Flag};
 
     use super::*;
-    use crate::conclude::fixture::{done, observed};
+    use crate::conclude::tests::fixture::{done, observed};
     use crate::conclude::medians::medians;
 
     #[test]

@@ -206,6 +206,4 @@ pub(crate) fn invalid_share(study: &Study) -> Option<f64> {
 }
 
 #[cfg(test)]
-pub(crate) mod fixtures;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -165,7 +165,7 @@ fn measures(run: &CellRun, link: Option<&Link>) -> Vec<Measure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conclude::fixture::done;
+    use crate::conclude::tests::fixture::done;
 
     fn value(trial: &Trial, name: MeasureName) -> Option<f64> {
         trial

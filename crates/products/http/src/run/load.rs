@@ -2,7 +2,6 @@
 
 mod baseline;
 mod planned;
-mod progress;
 mod report;
 
 use std::io;
@@ -15,14 +14,14 @@ use linerate_sys::process;
 
 use super::generator::Opening;
 use super::lab::is_wanted;
+use super::progress::SecondsPrinter;
 use super::server_side::ControlPath;
 use super::signals::Stop;
-use super::{Embedding, Output};
+use super::{OpenView, Output};
 use crate::load::{self, LoadSpec};
 use crate::safety_limits::TargetOwnership;
 use crate::target::Target;
 use planned::PlannedLoad;
-use progress::SecondsPrinter;
 use report::Reporting;
 
 /// A load as far as the command line determines it.
@@ -91,13 +90,14 @@ pub struct LoadEnd {
 ///
 /// # Errors
 /// Options that this host or the server does not allow, or a server that does not answer.
-pub fn run(plan: &LoadPlan, embedding: Embedding) -> Result<LoadEnd, Error> {
-    let mut progress = Progress::new(plan.output.quiet);
-    let mut load = PlannedLoad::resolve(plan, embedding)?;
+pub fn run(plan: &LoadPlan, open_view: OpenView) -> Result<LoadEnd, Error> {
+    let mut printer =
+        SecondsPrinter::new(Progress::new(plan.output.quiet), plan.output.json_stream);
+    let mut load = PlannedLoad::resolve(plan)?;
     let introduction = load.introduction();
     load.remarks()
         .chain([introduction.as_str()])
-        .for_each(|remark| progress.line(remark));
+        .for_each(|remark| printer.line(remark));
 
     load.refuse_redirection()?;
     if load.needs_confirmation(plan.asks_first) && !is_wanted()? {
@@ -110,8 +110,9 @@ pub fn run(plan: &LoadPlan, embedding: Embedding) -> Result<LoadEnd, Error> {
 
     // Before the thread of a view, which would otherwise take the signals.
     let mut stop = Stop::new()?;
-    let view = plan.output.tui.then(embedding.open_view).flatten();
-    let mut printer = SecondsPrinter::new(progress, view, plan.output.json_stream, &load);
+    if let Some(view) = plan.output.tui.then(open_view).flatten() {
+        printer.show(view, load.target.to_string());
+    }
     let reporting = Reporting::begin(&load, plan.output, plan.is_verbose, &plan.record);
 
     let kept = baseline::measure(&mut load, &mut stop);

@@ -7,12 +7,12 @@ use linerate_engine::Interrupts;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult};
 use linerate_model::TestSpec;
 use linerate_model::http::units::nanoseconds;
-use linerate_model::http::{Arrivals, Baseline, EndpointStats, Flag, Mode, Reading};
+use linerate_model::http::{Arrivals, Baseline, EndpointStats, Flag, Mode};
 use linerate_model::outcome::Error;
 use linerate_model::spec::{ClientSpec, LocalOptions};
 
-use super::sampled_load::{BothSides, LoadProgress, Observed};
-use crate::load::{Breaker, LoadSpec, SecondPart, WorkerPool};
+use super::sampled_load::{BothSides, Observed};
+use crate::load::{Breaker, LoadSpec, WorkerPool};
 
 /// Large enough for a path of 10 Gbit/s, small enough for one of 10 Mbit/s.
 pub(super) const BODY_BYTES: u64 = 64 << 10;
@@ -159,19 +159,6 @@ pub(super) fn iperf3_test(
     }
 
     result
-}
-
-/// Shows nothing of a load.
-pub(super) struct Silent;
-
-impl LoadProgress for Silent {
-    fn ramped(&mut self, _: u64, _: u64) {}
-
-    fn is_shown(&self) -> bool {
-        false
-    }
-
-    fn second(&mut self, _: &SecondPart, _: [Option<Reading>; 2]) {}
 }
 
 /// Longest time to set up the control connection.

@@ -101,7 +101,7 @@ fn measured(cells: &[Cell]) -> Option<(&Cell, &LoadResult)> {
 mod tests {
     use linerate_model::http::HttpVersion;
 
-    use super::super::fixtures::{KIB, OwnedInput, seed_input, study_of};
+    use super::super::tests::fixtures::{KIB, OwnedInput, seed_input, study_of};
 
     #[test]
     fn the_curve_goes_through_the_ceilings_of_the_payloads_that_were_run() {

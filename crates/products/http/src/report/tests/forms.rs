@@ -2,7 +2,7 @@
 
 use linerate_model::http::{CeilingPoint, Phase, Study};
 
-use super::super::fixtures::{full, hostile, large};
+use super::fixtures::{full, hostile, large};
 use super::super::{html, json, text};
 use super::{BLOCKS, all};
 

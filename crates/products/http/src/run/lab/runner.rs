@@ -13,12 +13,11 @@ use linerate_model::{Direction, EndCondition, Failure, FailureKind, Flow, TestSp
 use linerate_sys::clock;
 
 use super::history_record::HistoryRecord;
-use super::progress::ExperimentProgress;
 use super::record::Record;
 use super::requirements;
 use super::spec::LabSpec;
 use super::target::TargetServer;
-use super::{cooldown, outputs};
+use super::cooldown;
 use crate::conclude::ceiling::Link;
 use crate::conclude::start_record::StartRecord;
 use crate::conclude::study::{self, Ending, Kept, Setup};
@@ -27,17 +26,18 @@ use crate::plan::Close;
 use crate::plan::cells::{self, PlannedRun, PlannedTest};
 use crate::plan::estimate::{self, estimate};
 use crate::run::experiment::{self, CellRunner, skipped};
+use crate::run::progress::SecondsPrinter;
 use crate::run::requests::{CellMark, TCP_CAPABILITY};
 use crate::run::sampled_load::{BothSides, Observed};
 use crate::run::signals::Stop;
 use crate::run::watch::Watch;
-use crate::run::{Embedding, generator, protocol_name, tcp_baseline};
+use crate::run::{OpenView, generator, outputs, protocol_name, tcp_baseline};
 
 /// Runs an experiment, or the rest of one that was interrupted, and reports it.
 pub(super) fn run(
     spec: &LabSpec,
     target: TargetServer,
-    embedding: Embedding,
+    open_view: OpenView,
 ) -> Result<Outcome, Error> {
     let planned = cells::runs(&spec.plan, spec.phases);
     let bytes_max = target.permit(spec, &planned)?;
@@ -46,7 +46,8 @@ pub(super) fn run(
     let expected = estimate(&spec.plan, spec.phases).total.time;
     let stop = Stop::new()?;
     let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
-    let mut progress = ExperimentProgress::new(spec.output, outputs::style(), count);
+    let mut progress =
+        SecondsPrinter::of_experiment(spec.output.quiet, spec.output.json_stream, count);
 
     target
         .server
@@ -58,8 +59,8 @@ pub(super) fn run(
         return Err(Error::failed("cancelled by the user"));
     }
 
-    if let Some(view) = spec.output.tui.then(embedding.open_view).flatten() {
-        progress.show(view, &target.url.to_string());
+    if let Some(view) = spec.output.tui.then(open_view).flatten() {
+        progress.show(view, target.url.to_string());
     }
 
     let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
@@ -71,9 +72,11 @@ pub(super) fn run(
             .any(|run| (run.key, run.repeat) == (planned.key, planned.repeat))
     };
     let ahead = planned.iter().filter(|run| !is_kept(run));
-    progress.ahead = ahead
-        .map(|run| estimate::run_time(&spec.plan, &run.key))
-        .sum();
+    progress.expect(
+        ahead
+            .map(|run| estimate::run_time(&spec.plan, &run.key))
+            .sum(),
+    );
 
     let mut kept = Kept {
         notes: circumstances(&target),
@@ -117,8 +120,7 @@ pub(super) fn run(
     kept.runs.iter().for_each(|run| runner.keep_trial(run));
     let outcome = experiment::run(&setup, spec.is_forced, kept, &mut runner);
 
-    runner.progress.clear();
-    runner.progress.close_view();
+    runner.progress.close();
     let message = runner
         .kept
         .take()
@@ -216,7 +218,7 @@ struct Runner<'a> {
     mss_bytes: Option<u32>,
     watch: Watch,
     stop: Stop,
-    progress: ExperimentProgress,
+    progress: SecondsPrinter,
     record: Record,
     bytes_max: Option<u64>,
     begun: Instant,
@@ -282,13 +284,12 @@ impl CellRunner for Runner<'_> {
         let load = tcp_baseline::trickle(&load, goodput_bps);
         let pool = self.pool(&load).ok()?;
         let mark = CellMark::named(tcp_baseline::ID);
-        let mut silent = tcp_baseline::Silent;
 
         let hosts = Observed::new(
             &self.watch,
             self.target.server.as_mut(),
             &mut self.stop,
-            &mut silent,
+            None,
             mark,
         );
         let (_, stats) = hosts
@@ -323,7 +324,7 @@ impl CellRunner for Runner<'_> {
             estimate::run_time(plan, &planned.key),
         );
         self.progress
-            .begin(*planned, plan.defaults.warmup, window, expected);
+            .begin_run(*planned, [plan.defaults.warmup, window], expected);
 
         self.load(planned)
     }
@@ -364,7 +365,8 @@ impl Runner<'_> {
         let started_unix_ms = clock::unix_ms();
         let mark = self.mark(planned);
         let side = self.target.server.as_mut();
-        let hosts = Observed::new(&self.watch, side, &mut self.stop, &mut self.progress, mark);
+        let progress = Some(&mut self.progress);
+        let hosts = Observed::new(&self.watch, side, &mut self.stop, progress, mark);
         let (result, stats) = hosts.run(load, &pool, breaker)?;
 
         Ok(self.cell_run(planned, started_unix_ms, result, stats))
@@ -429,13 +431,12 @@ impl Runner<'_> {
             id: tcp_baseline::ID.to_owned(),
             ..self.mark(&planned)
         };
-        let mut silent = tcp_baseline::Silent;
 
         let hosts = Observed::new(
             &self.watch,
             self.target.server.as_mut(),
             &mut self.stop,
-            &mut silent,
+            None,
             mark,
         );
         let found = tcp_baseline::measure(hosts, load, &pool, self.bytes_max)?;

@@ -66,13 +66,12 @@ fn download(load: &mut PlannedLoad, stop: &mut Stop) -> Result<Option<Baseline>,
     let threads = generator::threads(false, load.threads);
     let pool = generator::worker_pool(spec.connections, threads, None).map_err(text)?;
     let watch = generator::watch(spec.destinations.first().copied()).map_err(text)?;
-    let mut silent = tcp_baseline::Silent;
 
     let hosts = Observed::new(
         &watch,
         load.side.as_mut(),
         stop,
-        &mut silent,
+        None,
         CellMark::named(tcp_baseline::ID),
     );
     tcp_baseline::measure(hosts, spec, &pool, bytes_max)

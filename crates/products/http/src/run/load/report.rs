@@ -20,9 +20,8 @@ use crate::conclude::trials;
 use crate::plan::Plan;
 use crate::plan::cells::Phases;
 use crate::report::{LoadReport, load_text};
-use crate::run::lab::outputs;
 use crate::run::sampled_load::BothSides;
-use crate::run::{Output, own_environment};
+use crate::run::{Output, outputs, own_environment};
 use crate::target::Target;
 
 /// Where the result of a load goes.
