@@ -286,8 +286,8 @@ pub(crate) fn retained(active: &Cell, row: &Row, best: &Medians) -> Option<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conclude::tests::fixture::{load_of, observed, resting, run};
     use crate::conclude::medians::medians;
+    use crate::conclude::tests::fixture::{load_of, observed, resting, run};
     use linerate_model::finding::Confidence;
     use linerate_model::http::{
         CellKey, CellVerdict, ErrorClass, Judgement, Mode, Peak, VerdictClass,
@@ -394,7 +394,8 @@ mod tests {
         let mut served = run(load_of(KIB, 10_000, 1000.0));
         served.key = CellKey::new(Phase::LowRate, KIB, 10_000);
         served.key.rate_per_s = Some(1000);
-        served.load.as_mut().expect("done").latency = crate::conclude::tests::fixture::latency(495_000);
+        served.load.as_mut().expect("done").latency =
+            crate::conclude::tests::fixture::latency(495_000);
         spoil(&mut served);
         low_rate_pass(&cell(served))
     }

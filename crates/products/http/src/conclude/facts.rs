@@ -120,8 +120,8 @@ mod tests {
     use linerate_model::http::{ErrorClass, Flag};
 
     use super::*;
-    use crate::conclude::tests::fixture::{done, observed};
     use crate::conclude::medians::medians;
+    use crate::conclude::tests::fixture::{done, observed};
 
     #[test]
     fn facts_are_medians_of_shares_maxima_of_peaks_and_sums_of_counts() {

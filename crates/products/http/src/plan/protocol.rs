@@ -5,8 +5,6 @@ use linerate_model::http::{HttpVersion, Trust};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::Plan;
-
 /// Version of HTTP, streams and trusted certificates. TLS follows from the scheme of the URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Keys", into = "Keys")]
@@ -112,20 +110,6 @@ impl Protocol {
     pub fn has_streams_without_http2(&self) -> bool {
         self.streams > 1 && self.version == HttpVersion::Http1
     }
-}
-
-impl Plan {
-    /// True if the protocol is HTTP/1.1 in plain text, whose bytes on the wire are known.
-    #[must_use]
-    pub fn is_plain_http1(&self) -> bool {
-        self.protocol.version == HttpVersion::Http1 && !self.target.as_deref().is_some_and(is_https)
-    }
-}
-
-fn is_https(url: &str) -> bool {
-    const SCHEME: &str = "https://";
-    url.get(..SCHEME.len())
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
 }
 
 /// SHA-256 of a certificate from 64 hexadecimal digits, with or without colons between pairs.

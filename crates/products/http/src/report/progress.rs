@@ -23,7 +23,7 @@ use crate::plan::cells::PlannedRun;
 /// Stage of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stage {
+pub(crate) enum Stage {
     /// Load is on and not recorded.
     WarmUp,
     /// Load is on and recorded.
@@ -35,7 +35,7 @@ pub enum Stage {
 /// The status block of a terminal: always four lines, each at most 120 columns, so that it can be
 /// drawn over.
 #[must_use]
-pub fn block(now: &LiveHttp, elapsed: Duration, style: Style) -> String {
+pub(crate) fn block(now: &LiveHttp, elapsed: Duration, style: Style) -> String {
     let left = now
         .left_s
         .map_or_else(String::new, |left| format!(", about {} left", clock(left)));
@@ -66,7 +66,7 @@ pub fn block(now: &LiveHttp, elapsed: Duration, style: Style) -> String {
 /// `3 of 12 s: 990 responses/s, payload 1.01 MB/s, p99 12.0 ms, 0 errors`: a second of a load of
 /// `load_s` seconds, with its own errors.
 #[must_use]
-pub fn load_line(now: &LiveHttp, second: &SecondPart, load_s: u32) -> String {
+pub(crate) fn load_line(now: &LiveHttp, second: &SecondPart, load_s: u32) -> String {
     let server = now.server.as_ref().map_or_else(String::new, |server| {
         format!("; {}", end_words("server", Some(server)))
     });
@@ -80,7 +80,7 @@ pub fn load_line(now: &LiveHttp, second: &SecondPart, load_s: u32) -> String {
 
 /// `matrix 10k c64, repeat 2, measure`
 #[must_use]
-pub fn run_words(run: &PlannedRun, stage: Stage) -> String {
+pub(crate) fn run_words(run: &PlannedRun, stage: Stage) -> String {
     format!(
         "{}, repeat {}, {}",
         cell_words(&run.key),
@@ -91,14 +91,14 @@ pub fn run_words(run: &PlannedRun, stage: Stage) -> String {
 
 /// `matrix 10k c64`
 #[must_use]
-pub fn cell_words(key: &CellKey) -> String {
+pub(crate) fn cell_words(key: &CellKey) -> String {
     format!("{} {}", phase(key.phase), cell(key))
 }
 
 /// Complete 2xx answers per second of a finished run, and the same as text, `12,345/s`; `None` of a
 /// run without a result.
 #[must_use]
-pub fn answers(finished: &CellRun) -> Option<(f64, String)> {
+pub(crate) fn answers(finished: &CellRun) -> Option<(f64, String)> {
     let load = finished
         .load
         .as_ref()
@@ -110,7 +110,7 @@ pub fn answers(finished: &CellRun) -> Option<(f64, String)> {
 /// A finished run in one line, for logs, however long its reason is. `run` of `runs` are counted
 /// from 1.
 #[must_use]
-pub fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Style) -> String {
+pub(crate) fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Style) -> String {
     let name = format!(
         "[{run}/{runs}] {} {} r{}",
         phase(finished.key.phase),
@@ -145,7 +145,7 @@ fn numbers(run: &CellRun) -> Option<String> {
 
 /// One event of `--json-stream` of an experiment: an object on one line. What is not known is null.
 #[must_use]
-pub fn event(run: &PlannedRun, stage: Stage, elapsed: Duration, now: &LiveHttp) -> String {
+pub(crate) fn event(run: &PlannedRun, stage: Stage, elapsed: Duration, now: &LiveHttp) -> String {
     #[derive(Serialize)]
     struct Event<'a> {
         event: &'static str,
@@ -187,7 +187,7 @@ pub fn event(run: &PlannedRun, stage: Stage, elapsed: Duration, now: &LiveHttp) 
 
 /// One event of `--json-stream` of a load.
 #[must_use]
-pub fn load_event(second: &SecondPart) -> String {
+pub(crate) fn load_event(second: &SecondPart) -> String {
     let object = serde_json::json!({
         "event": "second",
         "second": second.index + 1,

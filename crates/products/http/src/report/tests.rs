@@ -9,10 +9,10 @@ use linerate_model::http::{
     EndpointStats, HttpVersion, Latency, LoadResult, Mode, NegotiatedProtocol, NegotiatedTls, Study,
 };
 
+use super::{LoadReport, html, load_text, text};
 use fixtures::{
     client_limited, failing_load, full, hostile, idle_only, interrupted, large, run, without_agent,
 };
-use super::{LoadReport, html, load_text, text};
 
 const BLOCKS: Style = Style {
     glyphs: Glyphs::Blocks,

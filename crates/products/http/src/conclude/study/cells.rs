@@ -8,7 +8,7 @@ use linerate_model::http::{
     NegotiatedProtocol, Network, Phase, Position, Row, VerdictClass,
 };
 
-use super::StudyInput;
+use super::input::StudyInput;
 use crate::conclude::ceiling::{Ceiling, Link, OPPOSITE_SHARE_WARNING, Segments, reached_share};
 use crate::conclude::facts::cell_facts;
 use crate::conclude::knee::{Point, Shape};

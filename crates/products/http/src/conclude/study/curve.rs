@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use linerate_model::http::{CeilingPoint, Cell, LoadResult, NegotiatedProtocol};
 
-use super::StudyInput;
 use super::cells::{JudgedCells, ceiling, response_bytes};
+use super::input::StudyInput;
 use crate::conclude::medians::counted;
 use crate::plan::estimate::usual_header_bytes;
 

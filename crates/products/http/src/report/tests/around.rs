@@ -6,11 +6,11 @@ use linerate_document::Style;
 use linerate_model::http::{CheckStatus, Reading, RunState};
 use linerate_model::live::LiveHttp;
 
-use super::fixtures::{client_limited, full};
 use super::super::{
     Stage, block, event, finished_line, plan_json, plan_text, preflight, preflight_json, run_words,
 };
 use super::assert_expected;
+use super::fixtures::{client_limited, full};
 use crate::plan::cells::PlannedRun;
 use crate::plan::estimate::{Cost, Estimate};
 

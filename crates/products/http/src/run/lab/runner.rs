@@ -12,12 +12,12 @@ use linerate_model::outcome::{Error, Outcome};
 use linerate_model::{Direction, EndCondition, Failure, FailureKind, Flow, TestSpec, measure};
 use linerate_sys::clock;
 
+use super::cooldown;
 use super::history_record::HistoryRecord;
 use super::record::Record;
 use super::requirements;
 use super::spec::LabSpec;
 use super::target::TargetServer;
-use super::cooldown;
 use crate::conclude::ceiling::Link;
 use crate::conclude::start_record::StartRecord;
 use crate::conclude::study::{self, Ending, Kept, Setup};

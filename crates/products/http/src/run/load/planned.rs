@@ -9,16 +9,16 @@ use linerate_model::outcome::Error;
 use linerate_model::printable::printable_start;
 use linerate_sys::interfaces;
 
-use super::LoadPlan;
+use super::spec::LoadPlan;
 use crate::load::{Breaker, LoadSpec};
 use crate::probe::ProbeResult;
 use crate::run::generator;
 use crate::run::progress::SecondsPrinter;
+use crate::run::protocol_name;
 use crate::run::requests::CellMark;
 use crate::run::sampled_load::{BothSides, Observed};
 use crate::run::server_side::ServerSide;
 use crate::run::signals::Stop;
-use crate::run::protocol_name;
 use crate::safety_limits::{self, Demand, TargetOwnership, TargetScope};
 use crate::target::Target;
 

@@ -13,8 +13,8 @@ use linerate_model::record::{Body, HttpLoad, RunKind, Trial};
 use linerate_store::{keys, scrubbed};
 use linerate_sys::clock;
 
-use super::LoadEnd;
 use super::planned::PlannedLoad;
+use super::spec::LoadEnd;
 use crate::conclude::study::{Kept, Setup, StudyInput, study};
 use crate::conclude::trials;
 use crate::plan::Plan;
