@@ -5,11 +5,10 @@
 //!
 //! Server and generator speak plaintext HTTP/1.1 over an epoll loop of their own, because what is measured is the
 //! path and not the program: a connection that is idle owns no buffer, and a request costs two
-//! system calls. The load generator runs TLS and HTTP/2 over hyper, behind the feature `tls`.
+//! system calls. The load generator runs TLS and HTTP/2 over hyper.
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "tls")]
 mod client;
 pub mod conclude;
 #[cfg(any(test, fuzzing))]

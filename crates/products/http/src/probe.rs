@@ -1,6 +1,5 @@
 //! The probe: one request before a load.
 
-#[cfg(feature = "tls")]
 mod by_hyper;
 
 use std::io;
@@ -97,12 +96,7 @@ pub fn send(
         return send_plain(target, request, is_head);
     }
 
-    #[cfg(feature = "tls")]
-    return by_hyper::send(target, request);
-    #[cfg(not(feature = "tls"))]
-    Err(ProbeError::Request(
-        "this build uses neither TLS nor HTTP/2".to_owned(),
-    ))
+    by_hyper::send(target, request)
 }
 
 fn send_plain(

@@ -6,7 +6,6 @@
 //! load, merges seconds and statistics and enforces limits.
 
 mod breaker;
-#[cfg(feature = "tls")]
 mod by_hyper;
 mod distribution;
 mod event_loop;

@@ -148,6 +148,7 @@ pub fn file_name(name: &str) -> Result<String, TrustError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Plan;
 
     #[test]
     fn a_fingerprint_is_read_as_openssl_and_browsers_write_it() {

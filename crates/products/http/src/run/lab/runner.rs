@@ -267,37 +267,43 @@ impl CellRunner for Runner<'_> {
     }
 
     fn download(&mut self) -> Result<Option<Baseline>, String> {
-        self.short_baseline()
+        if !self.has_plain_payloads() {
+            return Err("the server has no payloads of linerate's in plain HTTP/1.1".to_owned());
+        }
+
+        let (body_bytes, connections) = (tcp_baseline::BODY_BYTES, tcp_baseline::CONNECTIONS);
+        let measured = self
+            .load_spec(&matrix_run(body_bytes, connections))
+            .and_then(|base| {
+                let request = base.request.clone();
+                self.unshown(tcp_baseline::download(
+                    &base,
+                    request,
+                    tcp_baseline::OF_STUDY,
+                ))
+            });
+        let found = tcp_baseline::judged(measured)?;
+        if let Some(found) = &found {
+            self.progress.line(&tcp_baseline::text(found));
+        }
+
+        Ok(found)
     }
 
     fn loss_without_load(&mut self, goodput_bps: f64) -> Option<LossWithoutLoad> {
-        if !self.target.has_sizes || !self.spec.protocol.is_plain_http1() {
+        if !self.has_plain_payloads() {
             return None;
         }
 
-        let key = CellKey::new(
-            Phase::Matrix,
+        let (body_bytes, connections) = (
             tcp_baseline::SMALL_BODY_BYTES,
             tcp_baseline::SMALL_CONNECTIONS,
         );
-        let load = self.load_spec(&PlannedRun { key, repeat: 0 }).ok()?;
-        let load = tcp_baseline::trickle(&load, goodput_bps);
-        let pool = self.pool(&load).ok()?;
-        let mark = CellMark::named(tcp_baseline::ID);
-
-        let hosts = Observed::new(
-            &self.watch,
-            self.target.server.as_mut(),
-            &mut self.stop,
-            None,
-            mark,
-        );
-        let (_, stats) = hosts
-            .run(load, &pool, Breaker::new(true, self.bytes_max))
-            .ok()?;
+        let base = self.load_spec(&matrix_run(body_bytes, connections)).ok()?;
+        let measured = self.unshown(tcp_baseline::trickle(&base, goodput_bps));
+        let (_, stats) = measured.ok()?;
         // The server sends the bodies, so it counts the segments that are sent again.
         let counters = stats.server?.counters;
-
         Some(LossWithoutLoad::new(
             counters.out_segs?,
             counters.retrans_segs?,
@@ -411,40 +417,21 @@ impl Runner<'_> {
         Ok(baseline)
     }
 
-    /// TCP alone by a download from the server under test.
-    fn short_baseline(&mut self) -> Result<Option<Baseline>, String> {
-        if !self.target.has_sizes || !self.spec.protocol.is_plain_http1() {
-            return Err("the server has no payloads of linerate's in plain HTTP/1.1".to_owned());
-        }
+    /// The server has linerate's payloads, in the protocol whose bytes are known.
+    fn has_plain_payloads(&self) -> bool {
+        self.target.has_sizes && self.spec.protocol.is_plain_http1()
+    }
 
-        let key = CellKey::new(
-            Phase::Matrix,
-            tcp_baseline::BODY_BYTES,
-            tcp_baseline::CONNECTIONS,
-        );
-        let planned = PlannedRun { key, repeat: 0 };
-        let text = |error: Error| error.to_string();
-        let load = self.load_spec(&planned).map_err(text)?;
-        let load = tcp_baseline::download(&load, load.request.clone(), tcp_baseline::OF_STUDY);
-        let pool = self.pool(&load).map_err(text)?;
+    /// Runs a load that is no cell and shows nothing of it.
+    fn unshown(&mut self, load: LoadSpec) -> Result<(LoadResult, BothSides), Error> {
+        let pool = self.pool(&load)?;
         let mark = CellMark {
-            id: tcp_baseline::ID.to_owned(),
-            ..self.mark(&planned)
+            peer: self.target.client,
+            ..CellMark::named(tcp_baseline::ID)
         };
-
-        let hosts = Observed::new(
-            &self.watch,
-            self.target.server.as_mut(),
-            &mut self.stop,
-            None,
-            mark,
-        );
-        let found = tcp_baseline::measure(hosts, load, &pool, self.bytes_max)?;
-        if let Some(found) = &found {
-            self.progress.line(&tcp_baseline::text(found));
-        }
-
-        Ok(found)
+        let side = self.target.server.as_mut();
+        let hosts = Observed::new(&self.watch, side, &mut self.stop, None, mark);
+        hosts.run(load, &pool, Breaker::new(true, self.bytes_max))
     }
 
     /// Threads and processes for a load, or why this host cannot make it.
@@ -554,6 +541,14 @@ impl Runner<'_> {
             port_range: generator::port_range(),
             ports_skipped: generator::reserved_ports(),
         })
+    }
+}
+
+/// A run outside the plan.
+fn matrix_run(payload_bytes: u64, connections: u32) -> PlannedRun {
+    PlannedRun {
+        key: CellKey::new(Phase::Matrix, payload_bytes, connections),
+        repeat: 0,
     }
 }
 

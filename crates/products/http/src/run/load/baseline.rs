@@ -6,7 +6,7 @@ use linerate_model::outcome::Error;
 
 use super::planned::PlannedLoad;
 use crate::conclude::study::Kept;
-use crate::load::LoadSpec;
+use crate::load::{Breaker, LoadSpec};
 use crate::request::RequestSpec;
 use crate::run::requests::{CellMark, RESTART_CAPABILITY};
 use crate::run::sampled_load::Observed;
@@ -74,7 +74,7 @@ fn download(load: &mut PlannedLoad, stop: &mut Stop) -> Result<Option<Baseline>,
         None,
         CellMark::named(tcp_baseline::ID),
     );
-    tcp_baseline::measure(hosts, spec, &pool, bytes_max)
+    tcp_baseline::judged(hosts.run(spec, &pool, Breaker::new(true, bytes_max)))
 }
 
 fn download_spec(load: &PlannedLoad) -> Result<LoadSpec, String> {
