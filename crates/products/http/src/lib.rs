@@ -25,4 +25,3 @@ pub mod run;
 pub mod safety_limits;
 pub mod server;
 pub mod target;
-mod transport;

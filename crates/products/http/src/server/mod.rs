@@ -35,7 +35,7 @@ use responses::ResponseWriter;
 use stats::Counters;
 use worker::{Shared, Worker};
 
-pub use resource::{BODY_BYTES_MAX, CHUNK_BYTES_MIN, size};
+pub use resource::CHUNK_BYTES_MIN;
 pub(crate) use spec::local_networks;
 pub use spec::{Access, Listen, PORT, ServerSpec, SocketSpec};
 pub use stats::{ServerStats, ThreadStats};
