@@ -1,6 +1,6 @@
 use super::*;
-use crate::conclude::study::tests::fixtures::seed_input;
 use crate::conclude::tests::fixture::{self, load_of};
+use crate::conclude::study::tests::fixtures::seed_input;
 use crate::plan::Plan;
 use crate::plan::cells::Phases;
 
@@ -45,7 +45,8 @@ impl CellRunner for Hosts {
 
     fn download(&mut self) -> Result<Option<Baseline>, String> {
         let mut baseline = Baseline::default();
-        (baseline.is_reverse, baseline.streams, baseline.goodput_bps) = (true, 4, self.goodput_bps);
+        (baseline.is_reverse, baseline.streams, baseline.goodput_bps) =
+            (true, 4, self.goodput_bps);
         Ok(Some(baseline))
     }
 
@@ -58,11 +59,13 @@ impl CellRunner for Hosts {
             return Err("Connection refused".to_owned());
         }
 
-        let mut baseline = Baseline::default();
-        baseline.is_reverse = test.direction == linerate_model::Flow::Reverse;
-        baseline.streams = test.streams;
-        baseline.goodput_bps = self.goodput_bps;
-        baseline.of_theory = Some(self.goodput_bps / 941.4e6);
+        let baseline = Baseline {
+            is_reverse: test.direction == linerate_model::Flow::Reverse,
+            streams: test.streams,
+            goodput_bps: self.goodput_bps,
+            of_theory: Some(self.goodput_bps / 941.4e6),
+            ..Baseline::default()
+        };
 
         Ok(Some(baseline))
     }
@@ -217,7 +220,10 @@ fn hosts_on_which_no_run_is_steady_do_not_double_the_time() {
 fn path_that_is_not_clean_ends_the_experiment_unless_forced() {
     let setup = matrix(TWO_CELLS);
     let mut lossy = hosts();
-    lossy.loss = Some(LossWithoutLoad::new(1_000, 20));
+    lossy.loss = Some(LossWithoutLoad {
+        segments: 1_000,
+        retransmits: 20,
+    });
 
     let refused = run(&setup, false, Kept::default(), &mut lossy);
     assert!(refused.is_err_and(|defects| !defects.is_empty()));
