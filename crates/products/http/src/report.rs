@@ -3,7 +3,6 @@
 //! nothing.
 
 mod grid;
-mod hdr;
 mod labels;
 mod load;
 mod numbers;

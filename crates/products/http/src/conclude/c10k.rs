@@ -67,14 +67,14 @@ fn step(run: &CellRun) -> Option<IdleStep> {
         // (listen(2)), so only a connection with a response counts as held.
         .answered_at_end
         .unwrap_or(load.connections.open_at_end);
-    let mut step = IdleStep::new(run.key.connections, held, load.connections.dropped);
-    step.server_rss_bytes = server.and_then(|server| server.rss_bytes);
-    step.server_kernel_bytes = server.and_then(kernel_bytes);
-    step.server_cpus = server.and_then(cpus);
-    step.client_rss_bytes = run.client.rss_bytes;
-    step.client_cpus = cpus(&run.client);
-
-    Some(step)
+    Some(IdleStep {
+        server_rss_bytes: server.and_then(|server| server.rss_bytes),
+        server_kernel_bytes: server.and_then(kernel_bytes),
+        server_cpus: server.and_then(cpus),
+        client_rss_bytes: run.client.rss_bytes,
+        client_cpus: cpus(&run.client),
+        ..IdleStep::new(run.key.connections, held, load.connections.dropped)
+    })
 }
 
 fn kernel_bytes(side: &EndpointStats) -> Option<u64> {

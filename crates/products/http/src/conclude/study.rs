@@ -26,30 +26,30 @@ pub(crate) fn study(input: &StudyInput<'_>) -> Study {
     let (setup, kept) = (input.setup, input.kept);
     let judged = JudgedCells::of(input);
     let idle = c10k::idle(&kept.runs);
-    let mut study = Study::new(&setup.target, setup.plan.to_toml());
-    study.started_unix_ms = setup.started_unix_ms;
-    study.elapsed_ns = input.elapsed_ns;
-    study.seed = setup.plan.seed;
-    study.protocol = protocol(&kept.runs);
-    study.is_complete = input.is_complete;
-    study.checks = setup.checks.clone();
-    study.client = setup.client.clone();
-    study.server = setup.server.clone();
-    study.baseline = kept.baseline.clone();
-    study.passes = sentences::passes(input, &judged, idle.as_ref());
-    study.sentences = [
-        sentences::path(&kept.baseline),
-        sentences::isolation(&setup.plan, &judged),
-        sentences::whole(&judged, idle.as_ref()),
-    ];
-    study.ceiling = curve::ceiling_curve(input, &judged);
-    study.ceiling_missing = curve::ceiling_missing(input, &judged);
-    study.notes = [kept.notes.as_slice(), &judged.notes].concat();
-    study.cells = judged.cells;
-    study.rows = judged.rows;
-    study.idle = idle;
-
-    study
+    Study {
+        started_unix_ms: setup.started_unix_ms,
+        elapsed_ns: input.elapsed_ns,
+        seed: setup.plan.seed,
+        protocol: protocol(&kept.runs),
+        is_complete: input.is_complete,
+        checks: setup.checks.clone(),
+        client: setup.client.clone(),
+        server: setup.server.clone(),
+        baseline: kept.baseline.clone(),
+        passes: sentences::passes(input, &judged, idle.as_ref()),
+        sentences: [
+            sentences::path(&kept.baseline),
+            sentences::isolation(&setup.plan, &judged),
+            sentences::whole(&judged, idle.as_ref()),
+        ],
+        ceiling: curve::ceiling_curve(input, &judged),
+        ceiling_missing: curve::ceiling_missing(input, &judged),
+        notes: [kept.notes.as_slice(), &judged.notes].concat(),
+        cells: judged.cells,
+        rows: judged.rows,
+        idle,
+        ..Study::new(&setup.target, setup.plan.to_toml())
+    }
 }
 
 /// Each once, in the order in which it came up.

@@ -28,7 +28,7 @@ mod workers;
 
 pub use breaker::Breaker;
 pub use ports::Local;
-pub use run::{LoadError, Observer, run};
+pub use run::{Observer, run};
 pub use second::SecondPart;
 pub use spec::LoadSpec;
 pub use workers::{Processes, WorkerPool, work};

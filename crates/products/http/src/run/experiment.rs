@@ -337,10 +337,11 @@ fn is_isolated(phase: Phase) -> bool {
 /// A run that was not made.
 #[must_use]
 pub(super) fn skipped(planned: &PlannedRun, started_unix_ms: u64, reason: &str) -> CellRun {
-    let mut run = CellRun::new(planned.key, planned.repeat, RunState::Skipped);
-    run.reason = Some(reason.to_owned());
-    run.started_unix_ms = started_unix_ms;
-    run
+    CellRun {
+        reason: Some(reason.to_owned()),
+        started_unix_ms,
+        ..CellRun::new(planned.key, planned.repeat, RunState::Skipped)
+    }
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ impl<'a> Observed<'a> {
         self.mark.expected_ms = Some(load.duration_ns / 1_000_000);
         self.server = load.destinations.first().map(SocketAddr::ip);
         self.step = step_of(&load);
-        let result = load::run(load, pool, Some(breaker), &mut self).map_err(Error::failed)?;
+        let result = load::run(load, pool, breaker, &mut self)?;
         Ok((result, self.stats))
     }
 }

@@ -147,8 +147,10 @@ pub(super) fn iperf3_test(
         port,
         ..LocalOptions::default()
     };
-    let mut spec = ClientSpec::new(host, local, test);
-    spec.connect_timeout = Some(CONNECT_TIMEOUT);
+    let spec = ClientSpec {
+        connect_timeout: Some(CONNECT_TIMEOUT),
+        ..ClientSpec::new(host, local, test)
+    };
 
     let result = client::run(&spec, &mut (), interrupts);
     match &result.outcome {

@@ -168,10 +168,12 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
                     header.saturating_add(payload),
                 ))
             });
-    let mut cell = Cell::new(key, (input.setup.judge)(&facts));
-    cell.runs = runs;
-    cell.median = median;
-    cell.ceiling_per_s = ceiling_per_s;
+    let cell = Cell {
+        runs,
+        median,
+        ceiling_per_s,
+        ..Cell::new(key, (input.setup.judge)(&facts))
+    };
 
     Draft {
         cell,

@@ -1,6 +1,6 @@
 use super::*;
-use crate::conclude::tests::fixture::{self, load_of};
 use crate::conclude::study::tests::fixtures::seed_input;
+use crate::conclude::tests::fixture::{self, load_of};
 use crate::plan::Plan;
 use crate::plan::cells::Phases;
 
@@ -45,8 +45,7 @@ impl CellRunner for Hosts {
 
     fn download(&mut self) -> Result<Option<Baseline>, String> {
         let mut baseline = Baseline::default();
-        (baseline.is_reverse, baseline.streams, baseline.goodput_bps) =
-            (true, 4, self.goodput_bps);
+        (baseline.is_reverse, baseline.streams, baseline.goodput_bps) = (true, 4, self.goodput_bps);
         Ok(Some(baseline))
     }
 

@@ -479,15 +479,15 @@ impl Runner<'_> {
         } else {
             RunState::Done
         };
-        let mut run = CellRun::new(planned.key, planned.repeat, state);
-        run.reason = reason;
-        run.started_unix_ms = started_unix_ms;
-        run.load = Some(result);
-        run.client = stats.client.unwrap_or_default();
-        run.server = stats.server;
-        run.flags = flags;
-
-        run
+        CellRun {
+            reason,
+            started_unix_ms,
+            load: Some(result),
+            client: stats.client.unwrap_or_default(),
+            server: stats.server,
+            flags,
+            ..CellRun::new(planned.key, planned.repeat, state)
+        }
     }
 
     fn tcp_port(&self) -> u16 {

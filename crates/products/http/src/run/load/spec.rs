@@ -39,27 +39,6 @@ pub struct LoadPlan {
     pub record: RecordOptions,
 }
 
-impl LoadPlan {
-    /// A load that is not confirmed, ends when the server fails, and keeps no record. The control
-    /// channel and what this host resolves have their defaults.
-    #[must_use]
-    pub fn new(target: Target, spec: LoadSpec, claims: TargetOwnership) -> Self {
-        Self {
-            target,
-            spec,
-            claims,
-            control: ControlPath::default(),
-            opening: Opening::default(),
-            asks_first: false,
-            tolerates_failures: false,
-            line_rate_bps: None,
-            is_verbose: false,
-            output: Output::default(),
-            record: RecordOptions::default(),
-        }
-    }
-}
-
 /// End of a load.
 #[derive(Debug)]
 pub struct LoadEnd {
