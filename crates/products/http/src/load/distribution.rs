@@ -21,6 +21,7 @@ pub(crate) struct Distribution<const DIGITS: u8 = 3> {
 impl<const DIGITS: u8> Distribution<DIGITS> {
     /// Adds a time.
     pub(crate) fn record(&mut self, ns: u64) {
+        // A time outside the bounds counts at the bound, so that no request is lost.
         self.histogram.saturating_record(ns);
     }
 

@@ -106,6 +106,7 @@ impl Coordinator<'_> {
         }
 
         self.workers.send(WorkerCommand::Stop);
+        // Each worker reports its statistics after the stop.
         while self.left > 0 {
             self.listen(TIMEOUT, observer)?;
         }
@@ -239,6 +240,7 @@ impl Coordinator<'_> {
         } else {
             self.failures + second.connects
         };
+        // No connection is open and none can be opened, so the rest of the load would be silence.
         if self.failures > 0 && second.ok == 0 && second.open == 0 && self.flags.is_empty() {
             self.flags.push(Flag::ServerGone);
         }

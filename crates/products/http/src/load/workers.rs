@@ -89,6 +89,7 @@ impl Workers {
             Some(processes) => {
                 let count = processes.count.clamp(1, total);
                 for index in 0..count {
+                    // Parts differ by one worker at most.
                     let part = total * index / count..total * (index + 1) / count;
                     let process = start_process(spec, processes, part, total, reports)?;
                     workers.handles.push(process);
@@ -287,6 +288,7 @@ fn write_line(output: &mut impl Write, value: &impl Serialize) -> io::Result<()>
 
 fn read_line<T: serde::de::DeserializeOwned>(input: &mut impl BufRead) -> io::Result<Option<T>> {
     let mut line = Vec::new();
+    // A process that never ends its line must not fill the memory of this one.
     input.take(LINE_MAX_BYTES).read_until(b'\n', &mut line)?;
     if line.is_empty() {
         return Ok(None);

@@ -100,6 +100,7 @@ impl<'a> RequestHeader<'a> {
             return Err(RequestError::Syntax);
         }
 
+        // What follows may be bodies and further requests, whose bytes do not count.
         let head = head.get(..HEADER_BYTES_MAX).unwrap_or(head);
         let mut lines = [const { MaybeUninit::uninit() }; FIELDS_MAX];
 

@@ -27,6 +27,7 @@ impl Plan {
 
         let plan: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_of(text, span.start));
+            // The message of the parser has several lines, an error of the command line one.
             PlanError(format!(
                 "line {line}: {}",
                 error.message().replace('\n', ", ")

@@ -175,6 +175,7 @@ impl ControlSession {
             &self.interrupts,
         );
 
+        // After a failure that ended the session the caller drops it.
         self.client = Some(client);
         response
     }

@@ -171,6 +171,7 @@ impl Thread {
         responses: ResponseWriter,
     ) -> Result<Self, StartError> {
         let counters = Arc::new(Counters::default());
+        // Without connections the loop waits without a timeout and would not notice the stop flag.
         let waker = Arc::new(EventFd::new()?);
         let worker = Worker::new(listeners, &waker, shared, Arc::clone(&counters), responses)?;
         let handle = thread::Builder::new()

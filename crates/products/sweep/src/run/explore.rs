@@ -40,6 +40,7 @@ pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
             let Some(stage) = experiment.stage(factor, &base) else {
                 break;
             };
+            // Later factors are explored at this level, because the answer is one setting of all.
             base = experiment.points[stage.advised].setting.clone();
             stages.push(stage);
 

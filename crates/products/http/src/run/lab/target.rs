@@ -88,6 +88,7 @@ impl TargetServer {
                 &mut plan.matrix.payloads_bytes,
                 &mut plan.c10k.active.payloads_bytes,
             ] {
+                // All sizes would be the same cell.
                 payloads.truncate(1);
                 payloads
                     .iter_mut()

@@ -42,6 +42,7 @@ impl Reporting {
         record: &RecordOptions,
     ) -> Self {
         let is_json = output.json || output.json_stream;
+        // JSON output is the record, so one is made even where none is kept.
         let is_recorded = is_json || record.place.is_some();
         Self {
             is_json,

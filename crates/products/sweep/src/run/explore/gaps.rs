@@ -78,6 +78,7 @@ impl<R: Runner> Experiment<'_, R> {
         };
         let mut levels: Vec<u64> = gaps.filter_map(between).collect();
         levels.sort_unstable();
+        // Two peaks can share a gap.
         levels.dedup();
 
         levels
