@@ -10,7 +10,7 @@ use linerate_model::sweep::{
     Sweep, SweepPlan,
 };
 
-use crate::conclude::findings::{Outcome, Point, Stage, Verdict};
+use crate::conclude::findings::{Outcome, Point, PointId, Stage, Verdict};
 use crate::conclude::metrics;
 use crate::conclude::recorded::Run;
 use crate::plan::experiment::{Better, Estimate, Plan};
@@ -215,7 +215,7 @@ impl View<'_> {
             .iter()
             .map(|at| self.level(stage, *at))
             .collect();
-        let place = |at: usize| {
+        let place = |at: PointId| {
             stage
                 .points
                 .iter()
@@ -264,8 +264,8 @@ impl View<'_> {
 
     /// The level that burdens the path least among those that tie with the advised one, where that
     /// is clearly less.
-    fn lighter(&self, stage: &Stage) -> Option<usize> {
-        let burden = |at: usize| metrics::burden(&medians(&self.outcome.points[at]));
+    fn lighter(&self, stage: &Stage) -> Option<PointId> {
+        let burden = |at: PointId| metrics::burden(&medians(&self.outcome.points[at]));
         let lightest = std::iter::once(stage.advised)
             .chain(stage.ties.iter().copied())
             .reduce(|light, next| {
@@ -278,7 +278,7 @@ impl View<'_> {
         lightest.filter(|at| *at != stage.advised)
     }
 
-    fn failed(&self, stage: &Stage, at: usize) -> FailedLevel {
+    fn failed(&self, stage: &Stage, at: PointId) -> FailedLevel {
         let point = &self.outcome.points[at];
         let level = label(
             &self.space.planned[stage.factor],
@@ -291,7 +291,7 @@ impl View<'_> {
         )
     }
 
-    fn level(&self, stage: &Stage, at: usize) -> Level {
+    fn level(&self, stage: &Stage, at: PointId) -> Level {
         let point = &self.outcome.points[at];
         let level = point.setting.level(stage.factor);
 

@@ -56,12 +56,19 @@ fn progress() -> LiveHttp {
     server.connections = Some(64);
     (server.rx_bytes, server.tx_bytes) = (Some(300_000), Some(23_525_000));
 
-    let mut now = LiveHttp::default();
-    now.running = run_words(&planned(), Stage::Measure);
-    (now.run, now.runs, now.left_s) = (17, 54, Some(590.0));
+    let mut now = LiveHttp {
+        running: run_words(&planned(), Stage::Measure),
+        run: 17,
+        runs: 54,
+        left_s: Some(590.0),
+        payload_bytes: 103_800_000,
+        p99_ns: Some(1_200_000),
+        open: 64,
+        client: Some(client),
+        server: Some(server),
+        ..LiveHttp::default()
+    };
     now.ok_per_s.push(101_400.0);
-    (now.payload_bytes, now.p99_ns, now.open) = (103_800_000, Some(1_200_000), 64);
-    (now.client, now.server) = (Some(client), Some(server));
     now
 }
 
