@@ -69,13 +69,12 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-store",
             "linerate-doctor",
             "linerate-history",
+            // The identity of a control channel is that of any server of the native dialect.
+            "linerate-path",
         ],
     ),
     ("linerate-document", &["linerate-model", "linerate-sys"]),
-    (
-        "linerate-tui",
-        &["linerate-model", "linerate-document", "linerate-http"],
-    ),
+    ("linerate-tui", &["linerate-model", "linerate-document"]),
     (
         "linerate-doctor",
         &[

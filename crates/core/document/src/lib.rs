@@ -23,6 +23,7 @@ pub mod plot;
 pub mod pretty;
 pub mod progress;
 pub mod record;
+pub mod seconds;
 pub mod service;
 pub mod sparkline;
 pub mod style;

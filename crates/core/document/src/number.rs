@@ -1,5 +1,7 @@
 //! Numbers as C's `printf` and cJSON write them.
 
+use linerate_model::http::units::grouped;
+
 use crate::numbers::{MISSING, digits, scaled};
 
 /// Formats `value` like C's `%.{precision}g`: at most `precision` significant digits, no trailing
@@ -55,6 +57,40 @@ pub fn json(value: f64) -> String {
 /// A figure as `text` writes it; `n/a` for a missing one.
 pub fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| MISSING.to_owned(), text)
+}
+
+/// A number of events per second: whole where that is precise enough.
+pub fn per_s(value: f64) -> String {
+    if value.is_finite() && value >= 99.95 {
+        grouped(value.round() as u64)
+    } else {
+        fine(value)
+    }
+}
+
+/// A figure of a table: one digit after the point, two below ten.
+pub fn fine(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        tiny if tiny < 0.995 => general(value, 2),
+        small if small < 9.995 => format!("{value:.2}"),
+        _ => format!("{value:.1}"),
+    }
+}
+
+/// Bytes in 10⁶.
+pub fn mega(bytes: f64) -> String {
+    fine(bytes / 1e6)
+}
+
+/// Bytes in 2²⁰.
+pub fn mebi(bytes: f64) -> String {
+    fine(bytes / f64::from(1 << 20))
+}
+
+/// A share in percent without digits after the point.
+pub fn whole_percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
 }
 
 /// A part of a whole in percent. What happened once in a million is not 0.

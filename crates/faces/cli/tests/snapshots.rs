@@ -66,7 +66,7 @@ fn replaced_commands_name_the_one_to_use() {
         let text = String::from_utf8(output.stderr).expect("our own texts are UTF-8");
         assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
         assert!(
-            text.contains(&format!("is now: linerate {command}\n")),
+            text.contains(&format!("use: linerate {command}\n")),
             "{text}"
         );
     }

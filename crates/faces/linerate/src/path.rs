@@ -14,7 +14,6 @@ pub use linerate_engine::dialect::native::client::{Login, Target};
 pub use linerate_path::plan::{Offer, plan};
 pub use linerate_path::report;
 pub use linerate_path::run::Observers;
-pub(crate) use linerate_path::run::identity;
 pub use linerate_path::run::identity::{forget, host_key_file};
 pub use linerate_path::spec::{IdentityOptions, PathTest, SideProbe, host_and_port};
 

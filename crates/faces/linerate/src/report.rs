@@ -17,12 +17,13 @@ pub(crate) const PRODUCTS: ProductReport = ProductReport {
     blocks: |record, has_charts| {
         (FLEET.blocks)(record, has_charts)
             .or_else(|| (SWEEP.blocks)(record, has_charts))
-            .or_else(|| linerate_http::report::record_blocks(record))
+            .or_else(|| (HTTP.blocks)(record, has_charts))
             .or_else(|| linerate_path::report::record_blocks(record, has_charts))
     },
     diagnosis: |diagnosis| linerate_doctor::report::blocks(diagnosis, false),
 };
 const FLEET: ProductReport = linerate_fleet::report::RECORDS;
+const HTTP: ProductReport = linerate_http::report::RECORDS;
 const SWEEP: ProductReport = linerate_sweep::report::RECORDS;
 
 /// Which runs are reported, and how.

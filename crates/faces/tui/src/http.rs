@@ -1,11 +1,11 @@
 //! An HTTP load or experiment: how far it is, the last second, both hosts, and every cell so far.
 
-use linerate_http::report::{end_words, second_words};
 use linerate_model::live::LiveHttp;
 use linerate_model::numbers::clock;
 
 use crate::page::{Page, Tone};
 use crate::sweep::levels;
+use linerate_document::seconds::{end_words, second_words};
 use linerate_document::sparkline;
 
 pub(crate) fn draw(page: &mut Page, http: &LiveHttp) {
@@ -22,7 +22,6 @@ pub(crate) fn draw(page: &mut Page, http: &LiveHttp) {
     }
 
     page.flow(pieces);
-    let ok_per_s = http.ok_per_s.last();
 
     let errors = if http.errors > 0 {
         Tone::Bad
@@ -37,11 +36,7 @@ pub(crate) fn draw(page: &mut Page, http: &LiveHttp) {
     page.flow(vec![running]);
 
     let pieces = vec![
-        page.word(second_words(
-            ok_per_s,
-            ok_per_s.map(|_| http.payload_bytes as f64),
-            http.p99_ns,
-        )),
+        page.word(second_words(http)),
         page.piece(errors, format!("{} errors", http.errors)),
         page.word(format!("{} open", http.open)),
         page.piece(

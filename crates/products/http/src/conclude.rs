@@ -4,8 +4,6 @@
 pub(crate) mod c10k;
 pub(crate) mod ceiling;
 mod facts;
-#[cfg(test)]
-pub(crate) mod fixture;
 mod knee;
 mod medians;
 pub(crate) mod start_record;
@@ -14,3 +12,8 @@ mod study_differences;
 pub(crate) mod trials;
 
 pub use study_differences::study_differences;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    pub(crate) mod fixture;
+}

@@ -5,16 +5,16 @@
 //!
 //! Server and generator speak plaintext HTTP/1.1 over an epoll loop of their own, because what is measured is the
 //! path and not the program: a connection that is idle owns no buffer, and a request costs two
-//! system calls. The load generator runs TLS and HTTP/2 over hyper, behind the feature `tls`.
+//! system calls. The load generator runs TLS and HTTP/2 over hyper.
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "tls")]
 mod client;
 pub mod conclude;
 #[cfg(any(test, fuzzing))]
 #[path = "../fuzzing/mod.rs"]
 pub mod fuzzing;
+mod hdr;
 pub mod load;
 mod message;
 pub mod plan;
@@ -26,4 +26,3 @@ pub mod run;
 pub mod safety_limits;
 pub mod server;
 pub mod target;
-mod transport;

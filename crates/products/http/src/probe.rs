@@ -1,9 +1,8 @@
 //! The probe: one request before a load.
 
-#[cfg(feature = "tls")]
 mod by_hyper;
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,6 @@ use linerate_model::http::NegotiatedProtocol;
 use crate::load::response::{ReadProgress, ReaderContext, ReceivedResponse, ResponseReader};
 use crate::load::{Local, opener};
 use crate::protocol::Protocol;
-use crate::transport::Transport;
 
 /// Response to the probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,12 +95,7 @@ pub fn send(
         return send_plain(target, request, is_head);
     }
 
-    #[cfg(feature = "tls")]
-    return by_hyper::send(target, request);
-    #[cfg(not(feature = "tls"))]
-    Err(ProbeError::Request(
-        "this build uses neither TLS nor HTTP/2".to_owned(),
-    ))
+    by_hyper::send(target, request)
 }
 
 fn send_plain(
@@ -113,12 +106,13 @@ fn send_plain(
     let ProbeTarget {
         address, timeout, ..
     } = target;
-    let mut transport = Transport::new(connect(target)?);
+    let mut stream = connect(target)?;
     let begin = Instant::now();
-    let deadline = begin + timeout;
-    let completed = transport
-        .send(request, deadline)
-        .and_then(|()| read(&mut transport, is_head, deadline));
+    let completed = stream
+        .set_write_timeout(Some(timeout.max(Duration::from_nanos(1))))
+        .and_then(|()| stream.write_all(request))
+        .and_then(|()| read(&mut stream, is_head, begin + timeout));
+
     let completed = completed.map(|response| ProbeResult {
         elapsed: begin.elapsed(),
         ..response
@@ -126,45 +120,57 @@ fn send_plain(
 
     completed.map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => ProbeError::Protocol(address, "HTTP/1.1", error.to_string()),
-        io::ErrorKind::TimedOut => ProbeError::Silent(address, timeout),
+        // The kernel reports its timeout as `EAGAIN`.
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ProbeError::Silent(address, timeout),
         _ => ProbeError::Exchange(address, error),
     })
 }
 
-fn read(transport: &mut Transport, is_head: bool, deadline: Instant) -> io::Result<ProbeResult> {
+fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<ProbeResult> {
     let (mut reader, mut context) = (
         ResponseReader::default(),
         ReaderContext::new(is_head, false),
     );
     let (mut head, mut total) = (Vec::new(), 0);
+    let (mut step, mut buffer) = ([0; STEP_BYTES], Vec::new());
     let invalid =
         |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, why.to_string());
 
     loop {
-        let kept_len = transport.buffer.len();
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+
+        stream.set_read_timeout(Some(left))?;
+        let len = match stream.read(&mut step) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
         // The end of the connection completes a body without a length (RFC 9112, section 6.3).
-        if !transport.fill_or_end(deadline)? {
+        if len == 0 {
             let response = reader.end().ok_or(io::ErrorKind::UnexpectedEof)?;
             return Ok(probe_result(&head, &response));
         }
 
-        total += (transport.buffer.len() - kept_len) as u64;
+        buffer.extend_from_slice(step.get(..len).unwrap_or_default());
+        total += len as u64;
         // A foreign server can send a body without end.
         if total > BYTES_MAX {
             return Err(invalid(&"the body is larger than 1 GiB"));
         }
 
         if head.len() < HEADER_KEPT_MAX && !reader.has_begun() {
-            head.clone_from(&transport.buffer);
+            head.clone_from(&buffer);
         }
 
         match reader
-            .feed(&transport.buffer, &mut context)
+            .feed(&buffer, &mut context)
             .map_err(|error| invalid(&error))?
         {
             ReadProgress::Complete(_, response) => return Ok(probe_result(&head, &response)),
-            ReadProgress::More => transport.buffer.clear(),
-            ReadProgress::Incomplete(used) => drop(transport.buffer.drain(..used)),
+            ReadProgress::More => buffer.clear(),
+            ReadProgress::Incomplete(used) => drop(buffer.drain(..used)),
         }
     }
 }
@@ -194,6 +200,8 @@ fn probe_result(head: &[u8], response: &ReceivedResponse) -> ProbeResult {
     }
 }
 
+/// Bytes per read.
+const STEP_BYTES: usize = 16 * 1024;
 const HEADER_KEPT_MAX: usize = 64 * 1024;
 const BYTES_MAX: u64 = 1 << 30;
 

@@ -27,10 +27,4 @@ impl Protocol {
     pub fn is_plain_http1(&self) -> bool {
         !self.is_http2 && self.tls.is_none()
     }
-
-    /// True if this build supports it.
-    #[must_use]
-    pub fn is_built(&self) -> bool {
-        cfg!(feature = "tls") || self.is_plain_http1()
-    }
 }

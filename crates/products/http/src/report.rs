@@ -3,7 +3,6 @@
 //! nothing.
 
 mod grid;
-mod hdr;
 mod labels;
 mod load;
 mod numbers;
@@ -16,16 +15,13 @@ mod study;
 mod tables;
 
 #[cfg(test)]
-mod fixtures;
-#[cfg(test)]
 mod tests;
 
 pub use load::{LoadReport, load_text};
 pub use plan::{Needs, plan_json, plan_text};
 pub use preflight::{preflight, preflight_json};
-pub use progress::{
-    Progress, Stage, answers, block, cell_words, end_line, end_words, event, finished_line,
-    run_words, second_words,
+pub(crate) use progress::{
+    Stage, answers, block, cell_words, event, finished_line, load_event, load_line, run_words,
 };
-pub use record::record_blocks;
+pub use record::RECORDS;
 pub use study::{html, json, text};

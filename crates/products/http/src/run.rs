@@ -8,6 +8,8 @@ mod host_agent;
 mod idle_check;
 pub mod lab;
 pub mod load;
+mod outputs;
+mod progress;
 mod requests;
 mod restartable_server;
 mod sampled_load;
@@ -26,7 +28,7 @@ use linerate_model::outcome::{Error, Outcome};
 
 use crate::probe::ProbeError;
 
-pub use embedding::{Embedding, LiveView};
+pub use embedding::{LiveView, OpenView};
 pub use generator::{Opening, Resolved, local_address};
 pub use host_agent::{HostAgent, tested_port};
 pub use restartable_server::RestartableServer;

@@ -101,6 +101,8 @@ fn split_zone(authority: &str) -> Result<(String, Option<&str>), &'static str> {
 
 /// Host, without brackets, and text of the port, possibly empty.
 pub(crate) fn split_authority(authority: &str) -> Result<(&str, &str), &'static str> {
+    // A colon is part of an IPv6 address, so brackets separate it from the port (RFC 3986, section
+    // 3.2.2).
     let (host, ports) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, ports) = rest.split_once(']').ok_or("a bracket is not closed")?;

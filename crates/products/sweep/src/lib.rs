@@ -23,7 +23,7 @@ pub mod run;
 pub mod spec;
 
 pub use conclude::analysis::{RunLog, sweep};
-pub use conclude::findings::{Outcome, Point, Stage, Verdict};
+pub use conclude::findings::{Outcome, Point, PointId, Points, Stage, Verdict};
 pub use conclude::recorded::{Run, recorded_runs};
 pub use plan::experiment::{Better, Estimate, Plan};
 pub use plan::factor::{Factor, SYSTEM_CHOICE, Scale};

@@ -627,7 +627,7 @@ fn listed_levels_are_run_and_no_others() {
         &mut path,
     );
     assert_eq!(*used(&outcome), Setting(vec![16]));
-    assert_eq!(outcome.points.len(), 3);
+    assert_eq!(outcome.points.iter().len(), 3);
 
     let estimate = Plan {
         factors: vec![Factor {

@@ -261,21 +261,24 @@ impl SweepArgs {
             );
         }
 
-        let mut spec = SweepSpec::to(&self.host, self.port);
-        spec.over = over;
-        spec.objective = objective;
-        spec.time_s = self.time;
-        spec.omit_s = self.omit;
-        spec.repetitions = self.repetitions;
-        spec.budget = self.budget;
-        spec.seed = self.seed;
-        spec.is_reverse = self.reverse;
-        spec.is_udp = self.udp;
-        spec.held = held;
-        spec.family = match (self.v4, self.v6) {
-            (true, _) => Some(4),
-            (_, true) => Some(6),
-            _ => None,
+        let spec = SweepSpec {
+            over,
+            objective,
+            time_s: self.time,
+            omit_s: self.omit,
+            repetitions: self.repetitions,
+            budget: self.budget,
+            seed: self.seed,
+            is_reverse: self.reverse,
+            is_udp: self.udp,
+            held,
+            family: match (self.v4, self.v6) {
+                (true, _) => Some(4),
+                (_, true) => Some(6),
+                _ => None,
+            },
+            host: self.host,
+            port: self.port,
         };
 
         Ok((spec, self.record.resolve(true)?, self.output))

@@ -67,14 +67,14 @@ fn step(run: &CellRun) -> Option<IdleStep> {
         // (listen(2)), so only a connection with a response counts as held.
         .answered_at_end
         .unwrap_or(load.connections.open_at_end);
-    let mut step = IdleStep::new(run.key.connections, held, load.connections.dropped);
-    step.server_rss_bytes = server.and_then(|server| server.rss_bytes);
-    step.server_kernel_bytes = server.and_then(kernel_bytes);
-    step.server_cpus = server.and_then(cpus);
-    step.client_rss_bytes = run.client.rss_bytes;
-    step.client_cpus = cpus(&run.client);
-
-    Some(step)
+    Some(IdleStep {
+        server_rss_bytes: server.and_then(|server| server.rss_bytes),
+        server_kernel_bytes: server.and_then(kernel_bytes),
+        server_cpus: server.and_then(cpus),
+        client_rss_bytes: run.client.rss_bytes,
+        client_cpus: cpus(&run.client),
+        ..IdleStep::new(run.key.connections, held, load.connections.dropped)
+    })
 }
 
 fn kernel_bytes(side: &EndpointStats) -> Option<u64> {
@@ -291,8 +291,8 @@ pub(crate) fn retained(active: &Cell, row: &Row, best: &Medians) -> Option<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conclude::fixture::{load_of, observed, resting, run};
     use crate::conclude::medians::medians;
+    use crate::conclude::tests::fixture::{load_of, observed, resting, run};
     use linerate_model::finding::Confidence;
     use linerate_model::http::{
         CellKey, CellVerdict, ErrorClass, Judgement, Mode, Peak, VerdictClass,
@@ -402,7 +402,8 @@ mod tests {
         let mut served = run(load_of(KIB, 10_000, 1000.0));
         served.key = CellKey::new(Phase::LowRate, KIB, 10_000);
         served.key.rate_per_s = Some(1000);
-        served.load.as_mut().expect("done").latency = crate::conclude::fixture::latency(495_000);
+        served.load.as_mut().expect("done").latency =
+            crate::conclude::tests::fixture::latency(495_000);
         spoil(&mut served);
         low_rate_pass(&cell(served))
     }
@@ -418,7 +419,7 @@ mod tests {
 
     #[test]
     fn a_low_rate_is_served_when_all_is_answered_in_time() {
-        use crate::conclude::fixture::latency;
+        use crate::conclude::tests::fixture::latency;
         type Row = (fn(&mut CellRun), Option<bool>);
 
         fn load(run: &mut CellRun) -> &mut linerate_model::http::LoadResult {

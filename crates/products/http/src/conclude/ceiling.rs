@@ -368,7 +368,7 @@ mod tests {
             ..EndpointStats::default()
         };
         let runs = |client, server| {
-            let mut run = crate::conclude::fixture::done(1, 100.0);
+            let mut run = crate::conclude::tests::fixture::done(1, 100.0);
             (run.client, run.server) = (end(client), Some(end(server)));
             Link::of_speed(1e9).with_segments_of(&[run]).mss_bytes()
         };

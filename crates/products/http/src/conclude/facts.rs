@@ -33,25 +33,25 @@ pub(super) fn cell_facts(
     }
 
     let has_agent = runs.iter().any(|run| run.server.is_some());
-    let mut facts = CellFacts::new(key, port, network);
-    facts.is_one_host = network == Network::Loopback;
-    facts.mode = loads.first().map(|load| load.mode);
-    facts.reason = reason;
-    facts.medians = *medians;
-    facts.open_share = open_share(&loads);
-    facts.service_ns = median_of(&runs, |run| {
-        let service = run.load.as_ref()?.service.as_ref()?;
-        (service.n > 0).then_some(service.mean_ns)
-    });
-    facts.alone_ns = median_of(&runs, |run| run.load.as_ref()?.alone_ns.map(|ns| ns as f64));
-    facts.answered_share = (requests > 0).then(|| sum(|load| load.ok) as f64 / requests as f64);
-    facts.ended = sum(|load| load.ok.saturating_add(load.errors.total()));
-    facts.errors = errors(&loads);
-    facts.flags = flags;
-    facts.client = endpoint(&runs, |run| Some(&run.client));
-    facts.server = has_agent.then(|| endpoint(&runs, |run| run.server.as_ref()));
-
-    facts
+    CellFacts {
+        is_one_host: network == Network::Loopback,
+        mode: loads.first().map(|load| load.mode),
+        reason,
+        medians: *medians,
+        open_share: open_share(&loads),
+        service_ns: median_of(&runs, |run| {
+            let service = run.load.as_ref()?.service.as_ref()?;
+            (service.n > 0).then_some(service.mean_ns)
+        }),
+        alone_ns: median_of(&runs, |run| run.load.as_ref()?.alone_ns.map(|ns| ns as f64)),
+        answered_share: (requests > 0).then(|| sum(|load| load.ok) as f64 / requests as f64),
+        ended: sum(|load| load.ok.saturating_add(load.errors.total())),
+        errors: errors(&loads),
+        flags,
+        client: endpoint(&runs, |run| Some(&run.client)),
+        server: has_agent.then(|| endpoint(&runs, |run| run.server.as_ref())),
+        ..CellFacts::new(key, port, network)
+    }
 }
 
 fn open_share(loads: &[&LoadResult]) -> Option<f64> {
@@ -120,8 +120,8 @@ mod tests {
     use linerate_model::http::{ErrorClass, Flag};
 
     use super::*;
-    use crate::conclude::fixture::{done, observed};
     use crate::conclude::medians::medians;
+    use crate::conclude::tests::fixture::{done, observed};
 
     #[test]
     fn facts_are_medians_of_shares_maxima_of_peaks_and_sums_of_counts() {

@@ -168,6 +168,7 @@ fn knee(valid: &[Point], tolerance: f64) -> Option<(f64, Point)> {
         .map(Point::ok_per_s)
         .reduce(f64::max)
         .filter(|best| *best > 0.0)?;
+    // Cells are in the order of their connections, so the first one has the fewest.
     let knee = valid
         .iter()
         .find(|cell| cell.ok_per_s() >= (1.0 - tolerance) * best_per_s)?;

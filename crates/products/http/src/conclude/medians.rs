@@ -158,7 +158,7 @@ fn mtu_link(nic: &NicStats, link: Option<&Link>) -> Option<Link> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conclude::fixture::{done, idle_nic, load, run};
+    use crate::conclude::tests::fixture::{done, idle_nic, load, run};
 
     const SECOND_NS: u64 = 1_000_000_000;
 

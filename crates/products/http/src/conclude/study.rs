@@ -5,112 +5,20 @@
 
 mod cells;
 mod curve;
+mod input;
 mod sentences;
 
-use linerate_model::http::{
-    Baseline, CellFacts, CellRun, CellVerdict, Check, Environment, NegotiatedProtocol, RunState,
-    Study, VerdictClass,
-};
+use linerate_model::http::{CellRun, NegotiatedProtocol, RunState, Study, VerdictClass};
 
 use super::c10k;
-use super::ceiling::{Link, reached_bps};
-use crate::plan::Plan;
-use crate::plan::cells::Phases;
 use cells::JudgedCells;
 
 pub(crate) use cells::refinements;
+pub(crate) use input::{Kept, Setup, StudyInput};
 pub(crate) use sentences::{path_defects, slow_tests};
 
 /// Share of invalid cells above which the experiment is invalid.
 const INVALID_MAX: f64 = 0.2;
-
-/// The inputs of an experiment that do not change while it runs.
-#[derive(Debug, Clone)]
-pub(crate) struct Setup {
-    /// The server, as the user wrote it.
-    pub target: String,
-    /// Port of the server.
-    pub port: u16,
-    /// It is reached over IPv6.
-    pub is_ipv6: bool,
-    /// The plan, resolved.
-    pub plan: Plan,
-    /// Selected parts of it.
-    pub phases: Phases,
-    /// Start, wall clock of the client.
-    pub started_unix_ms: u64,
-    /// Checks before it.
-    pub checks: Vec<Check>,
-    /// The client's host.
-    pub client: Environment,
-    /// The server's host; absent without an agent there.
-    pub server: Option<Environment>,
-    /// Rules that judge a cell.
-    pub judge: fn(&CellFacts) -> CellVerdict,
-}
-
-impl Setup {
-    /// The link between both hosts; see [`Link::between`].
-    #[must_use]
-    pub(crate) fn link(&self) -> Option<Link> {
-        self.link_of(self.plan.line_rate_bps)
-    }
-
-    /// The link with this rate instead of the known one.
-    #[must_use]
-    pub(crate) fn link_of(&self, bps: Option<f64>) -> Option<Link> {
-        Link::between(&self.client, self.server.as_ref(), self.is_ipv6, bps)
-    }
-}
-
-/// Results of an experiment so far.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Kept {
-    /// TCP alone.
-    pub baseline: Vec<Baseline>,
-    /// Runs of all phases in the order they were made, with their flags.
-    pub runs: Vec<CellRun>,
-    /// Notes for the report.
-    pub notes: Vec<String>,
-}
-
-/// Input of a study.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StudyInput<'a> {
-    /// The fixed inputs.
-    pub setup: &'a Setup,
-    /// Time all of it took.
-    pub elapsed_ns: u64,
-    /// True if the experiment is complete.
-    pub is_complete: bool,
-    /// The results.
-    pub kept: &'a Kept,
-}
-
-impl StudyInput<'_> {
-    /// The link with the segments of these runs. Where its speed is not known, it carries what TCP
-    /// alone reached, unless that is refuted.
-    fn link(&self, runs: &[CellRun], is_refuted: bool) -> Option<Link> {
-        // A speed that a device names, or the user, is known independently of the tests.
-        if let Some(link) = self.setup.link() {
-            return Some(link.with_segments_of(runs));
-        }
-
-        let reached_bps = reached_bps(&self.kept.baseline);
-        let unit = self
-            .setup
-            // A link of 1 bit/s gives the share of headers, which does not depend on the speed.
-            .link_of(Some(1.0))
-            .filter(|_| reached_bps > 0.0 && !is_refuted)?
-            .with_segments_of(runs);
-        Some(Link {
-            // A virtual device names no real speed: with that of a veth a full shaper of 1 Gbit/s
-            // was a limit of the server.
-            bps: reached_bps / unit.goodput_bps()?,
-            ..unit
-        })
-    }
-}
 
 /// Judges an experiment.
 #[must_use]
@@ -118,30 +26,30 @@ pub(crate) fn study(input: &StudyInput<'_>) -> Study {
     let (setup, kept) = (input.setup, input.kept);
     let judged = JudgedCells::of(input);
     let idle = c10k::idle(&kept.runs);
-    let mut study = Study::new(&setup.target, setup.plan.to_toml());
-    study.started_unix_ms = setup.started_unix_ms;
-    study.elapsed_ns = input.elapsed_ns;
-    study.seed = setup.plan.seed;
-    study.protocol = protocol(&kept.runs);
-    study.is_complete = input.is_complete;
-    study.checks = setup.checks.clone();
-    study.client = setup.client.clone();
-    study.server = setup.server.clone();
-    study.baseline = kept.baseline.clone();
-    study.passes = sentences::passes(input, &judged, idle.as_ref());
-    study.sentences = [
-        sentences::path(&kept.baseline),
-        sentences::isolation(&setup.plan, &judged),
-        sentences::whole(&judged, idle.as_ref()),
-    ];
-    study.ceiling = curve::ceiling_curve(input, &judged);
-    study.ceiling_missing = curve::ceiling_missing(input, &judged);
-    study.notes = [kept.notes.as_slice(), &judged.notes].concat();
-    study.cells = judged.cells;
-    study.rows = judged.rows;
-    study.idle = idle;
-
-    study
+    Study {
+        started_unix_ms: setup.started_unix_ms,
+        elapsed_ns: input.elapsed_ns,
+        seed: setup.plan.seed,
+        protocol: protocol(&kept.runs),
+        is_complete: input.is_complete,
+        checks: setup.checks.clone(),
+        client: setup.client.clone(),
+        server: setup.server.clone(),
+        baseline: kept.baseline.clone(),
+        passes: sentences::passes(input, &judged, idle.as_ref()),
+        sentences: [
+            sentences::path(&kept.baseline),
+            sentences::isolation(&setup.plan, &judged),
+            sentences::whole(&judged, idle.as_ref()),
+        ],
+        ceiling: curve::ceiling_curve(input, &judged),
+        ceiling_missing: curve::ceiling_missing(input, &judged),
+        notes: [kept.notes.as_slice(), &judged.notes].concat(),
+        cells: judged.cells,
+        rows: judged.rows,
+        idle,
+        ..Study::new(&setup.target, setup.plan.to_toml())
+    }
 }
 
 /// Each once, in the order in which it came up.
@@ -206,6 +114,4 @@ pub(crate) fn invalid_share(study: &Study) -> Option<f64> {
 }
 
 #[cfg(test)]
-pub(crate) mod fixtures;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -61,7 +61,7 @@ fn change_of_protocol(before: &Study, after: &Study) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conclude::study::fixtures::{seed_input, study_of};
+    use crate::conclude::study::tests::fixtures::{seed_input, study_of};
     use linerate_model::http::HttpVersion;
 
     #[test]

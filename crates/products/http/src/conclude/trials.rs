@@ -152,11 +152,11 @@ fn measures(run: &CellRun, link: Option<&Link>) -> Vec<Measure> {
                 ns, is_lower_bound, ..
             },
         ) = known?;
-        let mut measure = Measure::new(name, Way::Sum, ns as f64);
-        measure.n = Some(n);
-        measure.is_lower_bound = is_lower_bound;
-
-        Some(measure)
+        Some(Measure {
+            n: Some(n),
+            is_lower_bound,
+            ..Measure::new(name, Way::Sum, ns as f64)
+        })
     }));
 
     all
@@ -165,7 +165,7 @@ fn measures(run: &CellRun, link: Option<&Link>) -> Vec<Measure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conclude::fixture::done;
+    use crate::conclude::tests::fixture::done;
 
     fn value(trial: &Trial, name: MeasureName) -> Option<f64> {
         trial

@@ -3,11 +3,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{
-    DeserializeError, Deserializer, Serializer, V2DeflateSerializer,
-};
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use linerate_model::http::{Latency, Quantile};
 use serde::{Deserialize, Serialize};
+
+use crate::hdr;
 
 /// Times in nanoseconds, clamped to 1 µs to 60 s.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,7 @@ pub(crate) struct Distribution<const DIGITS: u8 = 3> {
 impl<const DIGITS: u8> Distribution<DIGITS> {
     /// Adds a time.
     pub(crate) fn record(&mut self, ns: u64) {
+        // A time outside the bounds counts at the bound, so that no request is lost.
         self.histogram.saturating_record(ns);
     }
 
@@ -112,22 +113,12 @@ impl<const DIGITS: u8> From<Distribution<DIGITS>> for Encoded {
     }
 }
 
-/// Text that is no encoded histogram.
-#[derive(Debug, thiserror::Error)]
-enum DecodeError {
-    #[error("no base64: {0}")]
-    Base64(#[from] base64::DecodeError),
-    #[error("no histogram: {0}")]
-    Histogram(#[from] DeserializeError),
-}
-
 impl<const DIGITS: u8> TryFrom<Encoded> for Distribution<DIGITS> {
-    type Error = DecodeError;
+    type Error = &'static str;
 
-    fn try_from(encoded: Encoded) -> Result<Self, DecodeError> {
-        let bytes = BASE64.decode(encoded.hdr)?;
+    fn try_from(encoded: Encoded) -> Result<Self, &'static str> {
         Ok(Self {
-            histogram: Deserializer::new().deserialize(&mut bytes.as_slice())?,
+            histogram: hdr::read(&encoded.hdr).ok_or("no encoded histogram")?,
             censored_from_ns: encoded.censored_from_ns,
         })
     }

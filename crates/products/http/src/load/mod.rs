@@ -6,7 +6,6 @@
 //! load, merges seconds and statistics and enforces limits.
 
 mod breaker;
-#[cfg(feature = "tls")]
 mod by_hyper;
 mod distribution;
 mod event_loop;
@@ -29,7 +28,7 @@ mod workers;
 
 pub use breaker::Breaker;
 pub use ports::Local;
-pub use run::{LoadError, Observer, run};
+pub use run::{Observer, run};
 pub use second::SecondPart;
 pub use spec::LoadSpec;
 pub use workers::{Processes, WorkerPool, work};

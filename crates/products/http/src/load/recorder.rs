@@ -95,12 +95,7 @@ impl Recorder {
     }
 
     fn succeeded(&mut self, sent: Sent, done_ns: u64, response: &ReceivedResponse) {
-        let from_ns = if self.is_open_loop {
-            sent.due_ns
-        } else {
-            sent.sent_ns
-        };
-        let latency_ns = done_ns.saturating_sub(from_ns);
+        let latency_ns = done_ns.saturating_sub(self.start_ns(sent));
 
         if self.window.is_some() {
             self.second.response(latency_ns, response.body_bytes);
@@ -143,14 +138,10 @@ impl Recorder {
         self.stats.errors.add(class, text);
         // The request took at least this long; left out, a stall would improve the quantiles.
         if class == ErrorClass::Timeout {
-            let from_ns = if self.is_open_loop {
-                sent.due_ns
-            } else {
-                sent.sent_ns
-            };
+            let start_ns = self.start_ns(sent);
             self.stats
                 .latency
-                .record_censored(now_ns.saturating_sub(from_ns));
+                .record_censored(now_ns.saturating_sub(start_ns));
         }
     }
 
@@ -252,14 +243,19 @@ impl Recorder {
     }
 
     fn counts(&self, sent: Sent) -> bool {
-        // A late request of an open loop belongs to the window in which it was due.
-        let start_ns = if self.is_open_loop {
+        let start_ns = self.start_ns(sent);
+        self.window
+            .is_some_and(|window| (window.open_ns..window.end_ns).contains(&start_ns))
+    }
+
+    /// When the latency of a request begins: a late one of an open loop belongs to the time at which
+    /// it was due.
+    fn start_ns(&self, sent: Sent) -> u64 {
+        if self.is_open_loop {
             sent.due_ns
         } else {
             sent.sent_ns
-        };
-        self.window
-            .is_some_and(|window| (window.open_ns..window.end_ns).contains(&start_ns))
+        }
     }
 }
 

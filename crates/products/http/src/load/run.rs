@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use linerate_model::http::{Flag, LoadResult};
+use linerate_model::outcome::Error;
 use linerate_sys::clock;
 
 use super::breaker::Breaker;
@@ -40,17 +41,6 @@ pub trait Observer {
     fn is_stopped(&mut self) -> bool;
 }
 
-/// The load could not be run.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// A thread, process or descriptor could not be created.
-    #[error("cannot start the load generator: {0}")]
-    Start(#[from] std::io::Error),
-    /// A worker failed.
-    #[error("the load generator failed: {0}")]
-    Worker(String),
-}
-
 /// Runs a load to its end.
 ///
 /// # Errors
@@ -58,12 +48,13 @@ pub enum LoadError {
 pub fn run(
     spec: LoadSpec,
     pool: &WorkerPool,
-    breaker: Option<Breaker>,
+    breaker: Breaker,
     observer: &mut dyn Observer,
-) -> Result<LoadResult, LoadError> {
+) -> Result<LoadResult, Error> {
     let spec = Arc::new(spec);
     let (reports, messages) = channel();
-    let workers = Workers::start(&spec, pool, &reports)?;
+    let workers = Workers::start(&spec, pool, &reports)
+        .map_err(|error| Error::failed(format!("cannot start the load generator: {error}")))?;
 
     // Only workers hold senders now, so the channel disconnects when the last one has ended.
     drop(reports);
@@ -90,7 +81,7 @@ struct Coordinator<'a> {
     /// Workers that have not finished.
     left: u32,
     messages: Receiver<Message>,
-    breaker: Option<Breaker>,
+    breaker: Breaker,
     seconds: BTreeMap<u32, (u32, SecondPart)>,
     stats: LoadStats,
     flags: Vec<Flag>,
@@ -101,7 +92,7 @@ struct Coordinator<'a> {
 }
 
 impl Coordinator<'_> {
-    fn lead(mut self, observer: &mut dyn Observer) -> Result<LoadResult, LoadError> {
+    fn lead(mut self, observer: &mut dyn Observer) -> Result<LoadResult, Error> {
         let opened = self.ramp(observer)?;
         observer.ramped(opened, u64::from(self.spec.connections));
         let (mut window_ns, mut load_ns) = (0, None);
@@ -115,6 +106,7 @@ impl Coordinator<'_> {
         }
 
         self.workers.send(WorkerCommand::Stop);
+        // Each worker reports its statistics after the stop.
         while self.left > 0 {
             self.listen(TIMEOUT, observer)?;
         }
@@ -144,7 +136,7 @@ impl Coordinator<'_> {
     }
 
     /// Waits until every worker has opened its connections.
-    fn ramp(&mut self, observer: &mut dyn Observer) -> Result<u64, LoadError> {
+    fn ramp(&mut self, observer: &mut dyn Observer) -> Result<u64, Error> {
         let (mut waiting, mut sum) = (self.left, 0);
         while waiting > 0 && self.flags.is_empty() {
             if let Some(Message::Ramped { opened }) = self.listen(TICK, observer)? {
@@ -158,7 +150,7 @@ impl Coordinator<'_> {
     }
 
     /// Warm-up, window and drain; returns when the warm-up began and when the window ended.
-    fn load(&mut self, observer: &mut dyn Observer) -> Result<Range<u64>, LoadError> {
+    fn load(&mut self, observer: &mut dyn Observer) -> Result<Range<u64>, Error> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
         self.workers.send(WorkerCommand::Begin { at_ns: begin_ns });
         observer.load_begins();
@@ -182,7 +174,7 @@ impl Coordinator<'_> {
     }
 
     /// Handles messages until a time, the end of all workers, or a reason to stop.
-    fn wait_until(&mut self, until_ns: u64, observer: &mut dyn Observer) -> Result<(), LoadError> {
+    fn wait_until(&mut self, until_ns: u64, observer: &mut dyn Observer) -> Result<(), Error> {
         while self.left > 0 && self.flags.is_empty() {
             let now_ns = clock::monotonic_ns();
             if now_ns >= until_ns {
@@ -207,14 +199,12 @@ impl Coordinator<'_> {
         &mut self,
         timeout: Duration,
         observer: &mut dyn Observer,
-    ) -> Result<Option<Message>, LoadError> {
+    ) -> Result<Option<Message>, Error> {
         let message = match self.messages.recv_timeout(timeout) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => return Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(LoadError::Worker(
-                    "a load thread exited unexpectedly".to_owned(),
-                ));
+                return Err(failed("a load thread exited unexpectedly"));
             }
         };
         match message {
@@ -227,7 +217,7 @@ impl Coordinator<'_> {
                 self.stats.merge(*stats);
                 Ok(None)
             }
-            Message::Failed(text) => Err(LoadError::Worker(text)),
+            Message::Failed(text) => Err(failed(&text)),
             ramped @ Message::Ramped { .. } => Ok(Some(ramped)),
         }
     }
@@ -250,22 +240,25 @@ impl Coordinator<'_> {
         } else {
             self.failures + second.connects
         };
+        // No connection is open and none can be opened, so the rest of the load would be silence.
         if self.failures > 0 && second.ok == 0 && second.open == 0 && self.flags.is_empty() {
             self.flags.push(Flag::ServerGone);
         }
 
         for (_, (_, second)) in self.seconds.range(self.reported..=index) {
             observer.second(second);
-            if let Some(breaker) = &mut self.breaker
-                && breaker.is_tripped_by(second)
-                && self.flags.is_empty()
-            {
+            if self.breaker.is_tripped_by(second) && self.flags.is_empty() {
                 self.flags.push(Flag::BreakerTripped);
             }
         }
 
         self.reported = self.reported.max(index + 1);
     }
+}
+
+/// A worker failed.
+fn failed(text: &str) -> Error {
+    Error::failed(format!("the load generator failed: {text}"))
 }
 
 /// Time for the command to begin to reach every worker.

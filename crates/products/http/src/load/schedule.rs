@@ -55,6 +55,7 @@ impl Schedule {
             Arrivals::Poisson => Gaps::Poisson {
                 mean_ns: 1e9 * f64::from(threads) / rate_per_s,
                 due_ns: 0.0,
+                // The increment of SplitMix64 keeps the streams of the threads apart.
                 random: fastrand::Rng::with_seed(
                     seed.wrapping_add(u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
                 ),

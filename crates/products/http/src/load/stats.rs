@@ -124,35 +124,35 @@ impl LoadStats {
             flags.push(Flag::GeneratorLate);
         }
 
-        let mut result = LoadResult::new(spec.mode);
-        result.protocol = self
-            .protocol
-            .clone()
-            .or_else(|| has_heads.then(NegotiatedProtocol::default));
-        result.connections = self.connections;
-        result.window_ns = window_ns;
-        result.requests = self.requests;
-        result.ok = self.ok;
-        result.payload_bytes = self.payload_bytes;
-        result.http_bytes = has_heads.then_some(self.http_bytes);
-        result.request_bytes =
-            has_heads.then(|| self.requests.saturating_mul(spec.request.len() as u64));
-        result.response_head_bytes = self.response_head_bytes;
-        result.errors = self.errors.clone();
-        result.latency = self.latency.summary();
-        result.service = optional(&self.service).filter(|_| is_open);
-        result.send_lag = optional(&self.send_lag).filter(|_| is_open);
-        result.connect = optional(&self.connect);
-        result.seconds = seconds
-            .iter()
-            .take(whole_seconds)
-            .map(SecondPart::summary)
-            .collect();
-        result.warmup_seconds = u32::try_from(spec.warmup_ns / 1_000_000_000).unwrap_or(u32::MAX);
-        result.flags = flags;
-        result.outage = None;
-
-        result
+        LoadResult {
+            protocol: self
+                .protocol
+                .clone()
+                .or_else(|| has_heads.then(NegotiatedProtocol::default)),
+            connections: self.connections,
+            window_ns,
+            requests: self.requests,
+            ok: self.ok,
+            payload_bytes: self.payload_bytes,
+            http_bytes: has_heads.then_some(self.http_bytes),
+            request_bytes: has_heads
+                .then(|| self.requests.saturating_mul(spec.request.len() as u64)),
+            response_head_bytes: self.response_head_bytes,
+            errors: self.errors.clone(),
+            latency: self.latency.summary(),
+            service: optional(&self.service).filter(|_| is_open),
+            send_lag: optional(&self.send_lag).filter(|_| is_open),
+            connect: optional(&self.connect),
+            seconds: seconds
+                .iter()
+                .take(whole_seconds)
+                .map(SecondPart::summary)
+                .collect(),
+            warmup_seconds: u32::try_from(spec.warmup_ns / 1_000_000_000).unwrap_or(u32::MAX),
+            flags,
+            outage: None,
+            ..LoadResult::new(spec.mode)
+        }
     }
 
     /// True if the generator's lateness is a part of the measured latency: at the 99th percentile

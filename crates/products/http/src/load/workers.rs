@@ -10,11 +10,12 @@ use std::thread;
 use linerate_sys::clock;
 use serde::{Deserialize, Serialize};
 
-use super::event_loop;
 use super::run_state::CommandSlot;
 use super::spec::LoadSpec;
 use super::worker::LoadWorker;
 use super::worker_messages::{Message, WorkerCommand};
+use super::{by_hyper, event_loop};
+use crate::client::Client;
 
 /// Division of a load among workers.
 #[derive(Debug)]
@@ -88,6 +89,7 @@ impl Workers {
             Some(processes) => {
                 let count = processes.count.clamp(1, total);
                 for index in 0..count {
+                    // Parts differ by one worker at most.
                     let part = total * index / count..total * (index + 1) / count;
                     let process = start_process(spec, processes, part, total, reports)?;
                     workers.handles.push(process);
@@ -210,21 +212,12 @@ fn runner(spec: &LoadSpec) -> io::Result<Runner> {
         return Ok(Arc::new(event_loop::run));
     }
 
-    #[cfg(feature = "tls")]
-    return match crate::client::Client::new(&spec.protocol, &spec.request) {
-        Ok(client) => {
-            let client = Arc::new(client);
-            Ok(Arc::new(move |worker| {
-                super::by_hyper::run(worker, Arc::clone(&client))
-            }))
-        }
-        Err(error) => Err(io::Error::new(io::ErrorKind::InvalidInput, error)),
-    };
-    #[cfg(not(feature = "tls"))]
-    Err(io::Error::new(
-        io::ErrorKind::Unsupported,
-        "this build uses neither TLS nor HTTP/2",
-    ))
+    let client = Client::new(&spec.protocol, &spec.request)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    let client = Arc::new(client);
+    Ok(Arc::new(move |worker| {
+        by_hyper::run(worker, Arc::clone(&client))
+    }))
 }
 
 fn start_process(
@@ -295,6 +288,7 @@ fn write_line(output: &mut impl Write, value: &impl Serialize) -> io::Result<()>
 
 fn read_line<T: serde::de::DeserializeOwned>(input: &mut impl BufRead) -> io::Result<Option<T>> {
     let mut line = Vec::new();
+    // A process that never ends its line must not fill the memory of this one.
     input.take(LINE_MAX_BYTES).read_until(b'\n', &mut line)?;
     if line.is_empty() {
         return Ok(None);

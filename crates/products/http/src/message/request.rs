@@ -49,29 +49,29 @@ pub(crate) enum Target<'a> {
 
 /// Why a request is refused. The start of the next request is unknown afterwards, so the connection
 /// closes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestError {
-    #[error("malformed request line or field")]
+    /// Malformed request line or field.
     Syntax,
-    #[error("line ends with LF alone")]
+    /// Line ends with LF alone.
     BareLineFeed,
-    #[error("header exceeds {HEADER_BYTES_MAX} bytes or {FIELDS_MAX} fields")]
+    /// Header exceeds [`HEADER_BYTES_MAX`] bytes or [`FIELDS_MAX`] fields.
     TooLarge,
-    #[error("HTTP version is neither 1.1 nor 1.0")]
+    /// HTTP version is neither 1.1 nor 1.0.
     Version,
-    #[error("request target is no path and no http URL")]
+    /// Request target is no path and no http URL.
     Target,
-    #[error("no Host, several, or an invalid one")]
+    /// No Host, several, or an invalid one.
     Host,
-    #[error("invalid or conflicting Content-Length")]
+    /// Invalid or conflicting Content-Length.
     ContentLength,
-    #[error("both Content-Length and Transfer-Encoding")]
+    /// Both Content-Length and Transfer-Encoding.
     TwoFramings,
-    #[error("invalid Transfer-Encoding")]
+    /// Invalid Transfer-Encoding.
     TransferEncoding,
-    #[error("transfer coding other than chunked")]
+    /// Transfer coding other than chunked.
     UnknownCoding,
-    #[error("expectation other than 100-continue")]
+    /// Expectation other than 100-continue.
     Expectation,
 }
 
@@ -100,6 +100,7 @@ impl<'a> RequestHeader<'a> {
             return Err(RequestError::Syntax);
         }
 
+        // What follows may be bodies and further requests, whose bytes do not count.
         let head = head.get(..HEADER_BYTES_MAX).unwrap_or(head);
         let mut lines = [const { MaybeUninit::uninit() }; FIELDS_MAX];
 

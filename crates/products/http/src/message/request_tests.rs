@@ -307,6 +307,6 @@ fn every_error_has_its_status() {
         (UnknownCoding, 501),
         (Expectation, 417),
     ] {
-        assert_eq!(error.status(), status, "{error}");
+        assert_eq!(error.status(), status, "{error:?}");
     }
 }

@@ -224,8 +224,10 @@ fn c10k_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
 
     if plan.c10k.low_rate.connections > 0 {
         let low_rate = &plan.c10k.low_rate;
-        let mut key = CellKey::new(Phase::LowRate, low_rate.payload_bytes, low_rate.connections);
-        key.rate_per_s = Some(low_rate.rate_per_s);
+        let key = CellKey {
+            rate_per_s: Some(low_rate.rate_per_s),
+            ..CellKey::new(Phase::LowRate, low_rate.payload_bytes, low_rate.connections)
+        };
         keys.push(key);
     }
 

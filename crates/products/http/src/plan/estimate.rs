@@ -84,8 +84,7 @@ pub fn estimate(plan: &Plan, phases: Phases) -> Estimate {
     let cells: Vec<(CellKey, Cost)> = cells
         .filter_map(|runs| Some((runs.first()?.key, cost(runs))))
         .collect();
-    // Without them the estimate missed up to a third of the default plan.=
-    // http/src/run/control_client.rs
+    // Without them the estimate missed up to a third of the default plan.
     let refined = refined(plan, phases);
     let total = cells
         .iter()

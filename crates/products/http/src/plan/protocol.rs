@@ -5,8 +5,6 @@ use linerate_model::http::{HttpVersion, Trust};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::Plan;
-
 /// Version of HTTP, streams and trusted certificates. TLS follows from the scheme of the URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Keys", into = "Keys")]
@@ -114,20 +112,6 @@ impl Protocol {
     }
 }
 
-impl Plan {
-    /// True if the protocol is HTTP/1.1 in plain text, whose bytes on the wire are known.
-    #[must_use]
-    pub fn is_plain_http1(&self) -> bool {
-        self.protocol.version == HttpVersion::Http1 && !self.target.as_deref().is_some_and(is_https)
-    }
-}
-
-fn is_https(url: &str) -> bool {
-    const SCHEME: &str = "https://";
-    url.get(..SCHEME.len())
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
-}
-
 /// SHA-256 of a certificate from 64 hexadecimal digits, with or without colons between pairs.
 ///
 /// # Errors
@@ -164,6 +148,7 @@ pub fn file_name(name: &str) -> Result<String, TrustError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Plan;
 
     #[test]
     fn a_fingerprint_is_read_as_openssl_and_browsers_write_it() {

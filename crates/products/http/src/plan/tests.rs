@@ -1,5 +1,7 @@
 use linerate_model::http::HttpVersion;
 
+use std::time::Duration;
+
 use super::*;
 
 const TOML: &str = r#"

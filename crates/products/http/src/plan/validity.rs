@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use linerate_model::http::units::{duration_name, shown};
 
-use super::{Plan, PlanError, RUNS_MAX};
+use super::form::{Plan, PlanError};
+
+/// Most runs of a plan, refinements aside.
+pub const RUNS_MAX: u64 = 10_000;
 
 const LIST_MAX: usize = 64;
 const TEXT_CHARS_MAX: usize = 2048;

@@ -1,6 +1,5 @@
 //! One run of the load generator as text.
 
-mod cost;
 mod latency;
 
 use linerate_document::Style;
@@ -9,12 +8,13 @@ use linerate_model::finding::Confidence;
 use linerate_model::http::{
     CellVerdict, EndpointStats, ErrorClass, Judgement, LoadResult, Mode, VerdictClass,
 };
-use linerate_model::numbers::rate;
+use linerate_model::numbers::{bytes, rate};
 use linerate_model::stored_name;
 
 use super::labels;
-use super::numbers::{fine, grouped, known, mebi, mega, per_s, percent, quantile, time_ns};
-use cost::ends;
+use super::numbers::{
+    cpus, fine, grouped, known, mebi, mega, peak, per_s, percent, quantile, time, time_ns,
+};
 use latency::{errors, latency};
 
 /// One run of the load generator with what is known around it.
@@ -350,4 +350,61 @@ fn link(report: &LoadReport<'_>) -> String {
     });
 
     format!(" of {}{share}", nic.device)
+}
+
+/// Both ends, known or not.
+fn ends(report: &LoadReport<'_>) -> Vec<Block> {
+    let ends = [
+        ("client", report.client, "its figures were not taken"),
+        (
+            "server",
+            report.server,
+            "no agent there, so what it cost is not known",
+        ),
+    ];
+    let line = |(name, end, unknown): (&str, Option<&EndpointStats>, &str)| {
+        named(
+            name,
+            end.map_or_else(|| unknown.to_owned(), |end| cost(end, report.load.ok)),
+        )
+    };
+    ends.into_iter().map(line).collect()
+}
+
+/// Cost of a run at one end.
+fn cost(side: &EndpointStats, ok: u64) -> String {
+    let mut words = Vec::new();
+    if let Some(ns) = side.process_cpu_ns.filter(|_| side.window_ns > 0) {
+        words.push(format!(
+            "program {} of one CPU",
+            cpus(ns as f64 / side.window_ns as f64)
+        ));
+        if ok > 0 {
+            words.push(format!("{} of it per 2xx", time(ns as f64 / ok as f64)));
+        }
+    }
+
+    words.extend(side.cpu_busy.map(|busy| match side.cpus {
+        Some(cpus) => format!("all {cpus} CPUs {} busy", percent(busy)),
+        None => format!("all CPUs {} busy", percent(busy)),
+    }));
+    words.extend(side.busiest_cpu_busy.map(|busy| match side.busiest_cpu {
+        Some(cpu) => format!("busiest CPU ({cpu}) {}", percent(busy)),
+        None => format!("busiest CPU {}", percent(busy)),
+    }));
+    words.extend(
+        side.rss_bytes
+            .map(|rss| format!("{} resident", bytes(rss as f64))),
+    );
+    words.extend(side.fds.map(|fds| format!("descriptors {}", peak(fds))));
+    words.extend(
+        side.time_wait
+            .map(|sockets| format!("TIME_WAIT {}", peak(sockets))),
+    );
+
+    if words.is_empty() {
+        words.push("nothing could be measured".to_owned());
+    }
+
+    words.join(", ")
 }

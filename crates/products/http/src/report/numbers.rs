@@ -3,8 +3,7 @@
 pub(super) use linerate_model::http::units::{grouped, payload_name as payload};
 use linerate_model::http::{CellKey, Peak, Quantile};
 
-use linerate_document::number::general;
-pub(super) use linerate_document::number::{known, percent, time};
+pub(super) use linerate_document::number::{fine, known, mebi, mega, per_s, percent, time};
 pub(super) use linerate_model::numbers::MISSING;
 
 /// `10k c64`, `1k c10000 at 1,000/s`
@@ -13,35 +12,6 @@ pub(super) fn cell(key: &CellKey) -> String {
         format!(" at {}/s", grouped(u64::from(rate)))
     });
     format!("{} c{}{rate}", payload(key.payload_bytes), key.connections)
-}
-
-/// A number of events per second: whole where that is precise enough.
-pub(super) fn per_s(value: f64) -> String {
-    if value.is_finite() && value >= 99.95 {
-        grouped(value.round() as u64)
-    } else {
-        fine(value)
-    }
-}
-
-/// A figure of a table: one digit after the point, two below ten.
-pub(super) fn fine(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        tiny if tiny < 0.995 => general(value, 2),
-        small if small < 9.995 => format!("{value:.2}"),
-        _ => format!("{value:.1}"),
-    }
-}
-
-/// Bytes in 10⁶.
-pub(super) fn mega(bytes: f64) -> String {
-    fine(bytes / 1e6)
-}
-
-/// Bytes in 2²⁰.
-pub(super) fn mebi(bytes: f64) -> String {
-    fine(bytes / f64::from(1 << 20))
 }
 
 /// CPUs as percent of one.

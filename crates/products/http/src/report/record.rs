@@ -1,6 +1,7 @@
 //! Reports of loads and studies as parts of the reports of their records.
 
 use linerate_document::blocks::Block;
+use linerate_document::record::ProductReport;
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{Body, Detail, HttpLoad, RunRecord};
 
@@ -8,18 +9,18 @@ use super::load::load_blocks;
 use super::{LoadReport, study};
 use crate::conclude::trials::with_runs;
 
-/// The report of a load or of a study, without its title; `None` of a record of another kind.
-#[must_use]
-pub fn record_blocks(record: &RunRecord) -> Option<Vec<Block>> {
-    match &record.body {
+/// Records of loads, and of studies that have a result.
+pub const RECORDS: ProductReport = ProductReport {
+    blocks: |record, _| match &record.body {
         Body::HttpLab(Some(found)) => {
             let study = with_runs(found, &record.trials);
             Some(study::blocks(&study).into_iter().skip(1).collect())
         }
         Body::HttpLoad(found) => Some(load(record, found)),
         _ => None,
-    }
-}
+    },
+    ..ProductReport::NONE
+};
 
 /// The load of a record; nothing of one that did not come as far as to have a result.
 fn load(record: &RunRecord, found: &HttpLoad) -> Vec<Block> {

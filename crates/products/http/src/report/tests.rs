@@ -1,6 +1,7 @@
 //! Studies and runs whose numbers are known, in every form.
 
 mod around;
+mod fixtures;
 mod forms;
 
 use linerate_document::{Glyphs, Style};
@@ -8,10 +9,10 @@ use linerate_model::http::{
     EndpointStats, HttpVersion, Latency, LoadResult, Mode, NegotiatedProtocol, NegotiatedTls, Study,
 };
 
-use super::fixtures::{
+use super::{LoadReport, html, load_text, text};
+use fixtures::{
     client_limited, failing_load, full, hostile, idle_only, interrupted, large, run, without_agent,
 };
-use super::{LoadReport, html, load_text, text};
 
 const BLOCKS: Style = Style {
     glyphs: Glyphs::Blocks,

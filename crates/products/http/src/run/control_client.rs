@@ -12,48 +12,36 @@ use linerate_engine::dialect::native::client::{
     self, Announcement, NativeClient, NativeError, Opened, Target,
 };
 use linerate_host::connect_advice::{CONTROL_SERVER, connect_failure};
+use linerate_path::run::identity;
+use linerate_path::spec::IdentityOptions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::embedding::ControlIdentity;
 use super::signals;
 
 /// Failure of a request.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ControlError {
-    /// No response in any attempt.
-    #[error("the control channel at {server} does not respond: {why}")]
-    Lost {
-        /// The channel.
-        server: String,
-        /// Failure of the last attempt.
-        why: String,
-    },
-    /// The channel refuses session or request, or its identity is not as demanded. Another attempt
-    /// would fail as well.
-    #[error("control channel at {server}: {reason}")]
-    Refused {
-        /// The channel.
-        server: String,
-        /// Why.
-        reason: NativeError,
-    },
-    /// The response is none of linerate's.
-    #[error("control channel at {server}: response to {name}: {why}")]
-    Foreign {
-        /// The channel.
-        server: String,
-        /// The request.
-        name: &'static str,
-        /// Description of the error.
-        why: String,
-    },
+#[error("{text}")]
+pub(super) struct ControlError {
+    text: String,
+    /// The server at the address is another one than before, or does not prove the token.
+    pub(super) is_wrong_key: bool,
+}
+
+impl ControlError {
+    /// No response in any attempt, the last of which failed because of `why`.
+    fn lost(server: &Target, why: impl std::fmt::Display) -> Self {
+        Self {
+            text: format!("the control channel at {server} does not respond: {why}"),
+            is_wrong_key: false,
+        }
+    }
 }
 
 /// A session with a control channel, opened at the first request and again after a loss.
 pub(super) struct ControlSession {
     server: Target,
-    identity: ControlIdentity,
+    identity: IdentityOptions,
     /// Never requests a stop: a signal ends the load, not a request.
     interrupts: StopHandle,
     client: Option<NativeClient>,
@@ -119,17 +107,6 @@ impl Request {
 }
 
 impl ControlSession {
-    /// Connects to nothing yet. `interrupts` requests no stop.
-    pub(super) fn new(server: Target, identity: ControlIdentity, interrupts: StopHandle) -> Self {
-        Self {
-            server,
-            identity,
-            interrupts,
-            client: None,
-            remarks: Vec::new(),
-        }
-    }
-
     /// Sends a request. All requests are idempotent, so one whose response is lost is sent again.
     ///
     /// # Errors
@@ -139,12 +116,13 @@ impl ControlSession {
         request: &Request,
     ) -> Result<T, ControlError> {
         let response = self.response(request)?;
-        let foreign = |error: serde_json::Error| ControlError::Foreign {
-            server: self.server.to_string(),
-            name: request.name,
-            why: error.to_string(),
-        };
-        serde_json::from_str(&response).map_err(foreign)
+        serde_json::from_str(&response).map_err(|error| {
+            let (server, name) = (&self.server, request.name);
+            ControlError {
+                text: format!("control channel at {server}: response to {name}: {error}"),
+                is_wrong_key: false,
+            }
+        })
     }
 
     fn response(&mut self, request: &Request) -> Result<String, ControlError> {
@@ -156,7 +134,6 @@ impl ControlSession {
                 Ok(response) => return Ok(response),
                 Err(reason) => reason,
             };
-            let server = || self.server.to_string();
 
             // A refused request leaves the session intact; any other failure has ended it.
             if !matches!(reason, NativeError::RequestRefused { .. }) {
@@ -164,9 +141,9 @@ impl ControlSession {
             }
 
             if is_final(&reason) {
-                return Err(ControlError::Refused {
-                    server: server(),
-                    reason,
+                return Err(ControlError {
+                    text: format!("control channel at {}: {reason}", self.server),
+                    is_wrong_key: matches!(reason, NativeError::Identity(_)),
                 });
             }
 
@@ -180,10 +157,7 @@ impl ControlSession {
                         }
                         _ => reason.to_string(),
                     };
-                    return Err(ControlError::Lost {
-                        server: server(),
-                        why,
-                    });
+                    return Err(ControlError::lost(&self.server, why));
                 }
             }
         }
@@ -201,6 +175,7 @@ impl ControlSession {
             &self.interrupts,
         );
 
+        // After a failure that ended the session the caller drops it.
         self.client = Some(client);
         response
     }
@@ -216,8 +191,8 @@ impl ControlSession {
             bytes_max: None,
             wait_max: Duration::ZERO,
         };
-        let demand = self.identity.demand(&self.server);
-        let demand = demand.map_err(|error| NativeError::Identity(error.to_string()))?;
+        let demand = identity::demand(&self.identity, &self.server)
+            .map_err(|error| NativeError::Identity(error.to_string()))?;
 
         match client::open(
             &self.server,
@@ -227,7 +202,7 @@ impl ControlSession {
             &self.interrupts,
         )? {
             Opened::Native(client) => {
-                self.remarks = self.identity.remember(&self.server, client.peer());
+                self.remarks = identity::remember(&self.server, client.peer());
                 Ok(*client)
             }
             Opened::Iperf3(_) => Err(NativeError::NotNative(
@@ -254,13 +229,6 @@ impl ControlSession {
             self.client = None;
         }
     }
-
-    /// Ends the session in order.
-    pub(super) fn close(self) {
-        if let Some(client) = self.client {
-            client.close();
-        }
-    }
 }
 
 /// Runs tasks until their sender is gone, and keeps the session meanwhile.
@@ -271,8 +239,13 @@ fn serve(tasks: &Receiver<Task>, mut session: ControlSession) {
         match tasks.recv_timeout(KEEP_PERIOD) {
             Ok(task) => task(&mut session),
             Err(RecvTimeoutError::Timeout) => session.keep_alive(),
-            Err(RecvTimeoutError::Disconnected) => return session.close(),
+            Err(RecvTimeoutError::Disconnected) => break,
         }
+    }
+
+    // A session that is closed in order leaves the server no timeout to wait for.
+    if let Some(client) = session.client {
+        client.close();
     }
 }
 
@@ -290,28 +263,28 @@ impl ControlClient {
     ///
     /// # Errors
     /// Where this host has no thread or descriptor left.
-    pub(super) fn start(server: Target, identity: ControlIdentity) -> Result<Self, ControlError> {
-        let (tasks, inbox) = channel::<Task>();
-        let lost = |why: String| ControlError::Lost {
-            server: server.to_string(),
-            why,
-        };
-
+    pub(super) fn start(server: Target, identity: IdentityOptions) -> Result<Self, ControlError> {
+        let (tasks, inbox) = channel();
         // Made here, where its failure has a receiver; the session itself cannot change threads.
-        let interrupts = StopHandle::new().map_err(|error| lost(error.text()))?;
+        let interrupts =
+            StopHandle::new().map_err(|error| ControlError::lost(&server, error.text()))?;
         let theirs = server.clone();
-        let body = move || serve(&inbox, ControlSession::new(theirs, identity, interrupts));
+        let body = move || {
+            let session = ControlSession {
+                server: theirs,
+                identity,
+                interrupts,
+                client: None,
+                remarks: Vec::new(),
+            };
+            serve(&inbox, session);
+        };
         thread::Builder::new()
             .name("lr-control".into())
             .spawn(body)
-            .map_err(|error| lost(error.to_string()))?;
+            .map_err(|error| ControlError::lost(&server, error))?;
 
         Ok(Self { server, tasks })
-    }
-
-    /// The channel.
-    pub(super) fn server(&self) -> &Target {
-        &self.server
     }
 
     /// Sends a request.
@@ -322,8 +295,8 @@ impl ControlClient {
         &self,
         request: Request,
     ) -> Result<T, ControlError> {
-        self.run(move |session| session.request(&request))
-            .unwrap_or_else(|| Err(self.lost("its thread has ended")))
+        let response = self.begin(move |session| session.request(&request)).recv();
+        response.unwrap_or_else(|_| Err(ControlError::lost(&self.server, "its thread has ended")))
     }
 
     /// [`Self::request`], given up after `wait_max`; the thread ends after its own timeouts.
@@ -335,33 +308,21 @@ impl ControlClient {
         request: Request,
         wait_max: Duration,
     ) -> Result<T, ControlError> {
-        let outcome = self.begin(move |session| session.request(&request));
-        let response = outcome.and_then(|outcome| outcome.recv_timeout(wait_max).ok());
-        response.unwrap_or_else(|| Err(self.lost("no response in time")))
+        let response = self.begin(move |session| session.request(&request));
+        response
+            .recv_timeout(wait_max)
+            .unwrap_or_else(|_| Err(ControlError::lost(&self.server, "no response in time")))
     }
 
-    fn lost(&self, why: &str) -> ControlError {
-        ControlError::Lost {
-            server: self.server.to_string(),
-            why: why.to_owned(),
-        }
-    }
-
-    /// Runs a function with the session, in its thread. `None` where that has ended.
-    pub(super) fn run<R: Send + 'static>(
+    /// Runs a function with the session, in its thread; the result arrives unless that has ended.
+    pub(super) fn begin<R: Send + 'static>(
         &self,
         task: impl FnOnce(&mut ControlSession) -> R + Send + 'static,
-    ) -> Option<R> {
-        self.begin(task)?.recv().ok()
-    }
-
-    fn begin<R: Send + 'static>(
-        &self,
-        task: impl FnOnce(&mut ControlSession) -> R + Send + 'static,
-    ) -> Option<Receiver<R>> {
+    ) -> Receiver<R> {
         let (done, outcome) = channel();
         let task: Task = Box::new(move |session| drop(done.send(task(session))));
-        self.tasks.send(task).ok()?;
-        Some(outcome)
+        // Without its thread the task is dropped, and with it the sender of the result.
+        let _ = self.tasks.send(task);
+        outcome
     }
 }

@@ -46,18 +46,6 @@ pub struct Resolved {
     pub address: IpAddr,
 }
 
-impl Resolved {
-    /// `address` for the name `host` with `port`.
-    #[must_use]
-    pub fn new(host: impl Into<String>, port: u16, address: IpAddr) -> Self {
-        Self {
-            host: host.into(),
-            port,
-            address,
-        }
-    }
-}
-
 /// A load with what this host and the resolver know: addresses of the server and of the device, and
 /// ports.
 ///

@@ -2,8 +2,6 @@
 
 mod cooldown;
 mod history_record;
-pub(super) mod outputs;
-mod progress;
 mod record;
 mod requirements;
 mod runner;
@@ -12,7 +10,7 @@ mod target;
 
 use linerate_model::outcome::{Error, Outcome};
 
-use super::Embedding;
+use super::{OpenView, outputs};
 use crate::plan::cells;
 use crate::report::{preflight, preflight_json};
 use target::TargetServer;
@@ -25,15 +23,15 @@ pub(super) use runner::is_wanted;
 ///
 /// # Errors
 /// An invalid plan, hosts that do not have what it needs, or a server that does not answer.
-pub fn run(spec: &LabSpec, embedding: Embedding) -> Result<Outcome, Error> {
+pub fn run(spec: &LabSpec, open_view: OpenView) -> Result<Outcome, Error> {
     match spec.stage {
         Stage::PrintPlan => outputs::print(&spec.plan.to_toml())?,
         Stage::ShowPlan => outputs::print(&requirements::listing(spec))?,
-        Stage::Check => return check(spec, embedding),
+        Stage::Check => return check(spec),
         Stage::Run => {
-            let target = TargetServer::contact(spec, embedding)?;
+            let target = TargetServer::contact(spec)?;
             let spec = &target.adapted(spec);
-            return runner::run(spec, target, embedding);
+            return runner::run(spec, target, open_view);
         }
     }
 
@@ -41,8 +39,8 @@ pub fn run(spec: &LabSpec, embedding: Embedding) -> Result<Outcome, Error> {
 }
 
 /// Checks both hosts and reports what is missing.
-fn check(spec: &LabSpec, embedding: Embedding) -> Result<Outcome, Error> {
-    let target = TargetServer::contact(spec, embedding)?;
+fn check(spec: &LabSpec) -> Result<Outcome, Error> {
+    let target = TargetServer::contact(spec)?;
     let keys = cells::keys(&cells::runs(&spec.plan, spec.phases));
     let hosts = requirements::hosts(&target);
     let checks = requirements::checks(spec, &target, &hosts, &keys);

@@ -3,40 +3,29 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_model::http::{EndpointStats, LoadResult, Mode, Reading};
+use linerate_model::http::{EndpointStats, LoadResult, Mode};
 use linerate_model::outcome::Error;
 
+use super::progress::SecondsPrinter;
 use super::requests::CellMark;
-use super::server_side::{LiveSamples, ServerSide};
+use super::server_side::ServerSide;
 use super::signals::Stop;
 use super::watch::{STEP, STEP_LONG, Watch};
 use crate::load::{self, Breaker, LoadSpec, Observer, SecondPart, WorkerPool};
-
-/// Shows the progress of a load.
-pub(super) trait LoadProgress {
-    /// Its connections are open.
-    fn ramped(&mut self, opened: u64, wanted: u64);
-
-    /// True if the seconds are shown.
-    fn is_shown(&self) -> bool;
-
-    /// A second has ended; the last samples of client and server.
-    fn second(&mut self, second: &SecondPart, ends: [Option<Reading>; 2]);
-}
 
 /// Begins and ends the statistics of both hosts with the window of a load.
 pub(super) struct Observed<'a> {
     watch: &'a Watch,
     side: Option<&'a mut ServerSide>,
     stop: &'a mut Stop,
-    progress: &'a mut dyn LoadProgress,
+    /// `None` where nothing is shown.
+    progress: Option<&'a mut SecondsPrinter>,
     /// Mark that is sent to the server's host.
     mark: CellMark,
     server: Option<IpAddr>,
     /// Time between two samples of this host.
     step: Duration,
     stats: BothSides,
-    live: Option<LiveSamples>,
 }
 
 impl<'a> Observed<'a> {
@@ -44,13 +33,9 @@ impl<'a> Observed<'a> {
         watch: &'a Watch,
         side: Option<&'a mut ServerSide>,
         stop: &'a mut Stop,
-        progress: &'a mut dyn LoadProgress,
+        progress: Option<&'a mut SecondsPrinter>,
         mark: CellMark,
     ) -> Self {
-        let live = side
-            .as_ref()
-            .filter(|_| progress.is_shown())
-            .map(|side| side.live());
         Self {
             watch,
             side,
@@ -60,7 +45,6 @@ impl<'a> Observed<'a> {
             server: None,
             step: STEP,
             stats: BothSides::default(),
-            live,
         }
     }
 
@@ -77,7 +61,7 @@ impl<'a> Observed<'a> {
         self.mark.expected_ms = Some(load.duration_ns / 1_000_000);
         self.server = load.destinations.first().map(SocketAddr::ip);
         self.step = step_of(&load);
-        let result = load::run(load, pool, Some(breaker), &mut self).map_err(Error::failed)?;
+        let result = load::run(load, pool, breaker, &mut self)?;
         Ok((result, self.stats))
     }
 }
@@ -95,13 +79,18 @@ impl Observer for Observed<'_> {
     }
 
     fn ramped(&mut self, opened: u64, wanted: u64) {
-        self.progress.ramped(opened, wanted);
+        if let Some(progress) = &mut self.progress {
+            progress.ramped(opened, wanted);
+        }
     }
 
     fn load_begins(&mut self) {
         self.watch.prepare(self.server, self.step);
         if let Some(side) = &mut self.side {
             side.prepare(&self.mark);
+            if self.progress.as_ref().is_some_and(|shown| shown.is_shown()) {
+                side.begin_samples();
+            }
         }
     }
 
@@ -113,9 +102,11 @@ impl Observer for Observed<'_> {
     }
 
     fn second(&mut self, second: &SecondPart) {
-        let server = self.live.as_ref().and_then(LiveSamples::last);
-        self.progress
-            .second(second, [self.watch.last_reading(), server]);
+        if let Some(progress) = &mut self.progress {
+            let side = self.side.as_mut().filter(|_| progress.is_shown());
+            let server = side.and_then(|side| side.last_reading());
+            progress.second(second, [self.watch.last_reading(), server]);
+        }
     }
 
     fn window_closed(&mut self) {

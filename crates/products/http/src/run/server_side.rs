@@ -2,20 +2,17 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
-use linerate_engine::StopHandle;
-use linerate_engine::dialect::native::client::{NativeError, Target};
+use linerate_engine::dialect::native::client::Target;
 use linerate_model::http::{EndpointStats, Reading};
 use linerate_model::outcome::{Error, Outcome};
+use linerate_path::run::identity;
+use linerate_path::spec::{IdentityOptions, host_and_port};
 
-use super::control_client::{
-    CONNECT_TIMEOUT, ControlClient, ControlError, ControlSession, Request,
-};
-use super::embedding::{ControlIdentity, Embedding};
+use super::control_client::{CONNECT_TIMEOUT, ControlClient, ControlError, Request};
 use super::host_text;
 use super::idle_check::{REST_WINDOW, Rest, rest_of};
 use super::requests::{
@@ -36,7 +33,6 @@ pub struct ControlPath {
 #[derive(Debug)]
 pub(super) struct ServerSide {
     client: ControlClient,
-    identity: ControlIdentity,
     pub(super) info: Info,
     /// Largest difference of the clocks.
     pub(super) clock_error_ns: Option<u64>,
@@ -44,6 +40,9 @@ pub(super) struct ServerSide {
     pub(super) remarks: Vec<String>,
     /// It did not answer once.
     pub(super) is_lost: bool,
+    /// The last sample, and the request for the next one.
+    sample: Option<Reading>,
+    next_sample: Option<Receiver<Result<Option<Reading>, ControlError>>>,
 }
 
 impl ServerSide {
@@ -57,7 +56,6 @@ impl ServerSide {
         server: SocketAddr,
         path: &ControlPath,
         wait_max: Duration,
-        embedding: Embedding,
     ) -> Result<Option<Self>, Error> {
         let is_wanted = path.server.is_some() || path.token_file.is_some();
         // `http serve` opens its control channel on the next port.
@@ -65,23 +63,23 @@ impl ServerSide {
         let named = path
             .server
             .as_deref()
-            .map(|text| (embedding.host_and_port)(text, port))
+            .map(|text| host_and_port(text, port))
             .transpose();
         let (host, port) = named
             .map_err(Error::usage)?
             .unwrap_or_else(|| (host_text(server), port));
         let target = Target::new(host, port, CONNECT_TIMEOUT);
-        let identity = ControlIdentity {
+        let demands = IdentityOptions {
             token_file: path.token_file.clone(),
-            embedding,
+            ..IdentityOptions::default()
         };
 
         // A token that cannot be used is an error of the command line.
-        identity.demand(&target)?;
-        match Self::identify(target, identity, (!is_wanted).then_some(wait_max)) {
+        identity::demand(&demands, &target)?;
+        match Self::identify(target, demands, (!is_wanted).then_some(wait_max)) {
             Ok(side) => Ok(Some(side)),
             // A server with another key than before gets no request.
-            Err(error) if is_wanted || has_wrong_key(&error) => {
+            Err(error) if is_wanted || error.is_wrong_key => {
                 Err(Error::new(Outcome::Unreachable, error))
             }
             Err(_) => Ok(None),
@@ -91,29 +89,30 @@ impl ServerSide {
     /// With `wait_max` the channel may not exist, so one attempt is made.
     fn identify(
         target: Target,
-        identity: ControlIdentity,
+        demands: IdentityOptions,
         wait_max: Option<Duration>,
     ) -> Result<Self, ControlError> {
-        let client = ControlClient::start(target, identity.clone())?;
+        let client = ControlClient::start(target, demands)?;
         let request = Request::new(INFO, &());
         let info = match wait_max {
             Some(wait_max) => client.request_within(request.once(), wait_max)?,
             None => client.request(request)?,
         };
         let found =
-            client.run(|session| (session.round_trip(), std::mem::take(&mut session.remarks)));
-        let (round_trip, remarks) = found.unwrap_or_default();
+            client.begin(|session| (session.round_trip(), std::mem::take(&mut session.remarks)));
+        let (round_trip, remarks) = found.recv().unwrap_or_default();
+        // A clock that is read within a round trip is uncertain by half of it.
         let clock_error_ns =
-            // A clock that is read within a round trip is uncertain by half of it.
             round_trip.map(|round_trip| linerate_sys::clock::as_ns(round_trip) / 2);
 
         Ok(Self {
             client,
-            identity,
             info,
             clock_error_ns,
             remarks,
             is_lost: false,
+            sample: None,
+            next_sample: None,
         })
     }
 
@@ -153,9 +152,34 @@ impl ServerSide {
         stats.ok()
     }
 
-    /// Requests the server's samples while they are shown.
-    pub(super) fn live(&self) -> LiveSamples {
-        LiveSamples::start(self.client.server().clone(), self.identity.clone())
+    /// Requests samples of the host from now on, for [`Self::last_reading`].
+    pub(super) fn begin_samples(&mut self) {
+        self.sample = None;
+        self.request_sample();
+    }
+
+    /// The last sample, and the request for the next one. A response that has not arrived is not
+    /// awaited, because a channel that does not respond must not hold the load up; after one that
+    /// failed there are no more.
+    pub(super) fn last_reading(&mut self) -> Option<Reading> {
+        match self.next_sample.as_ref()?.try_recv() {
+            Ok(Ok(sample)) => {
+                self.sample = sample;
+                self.request_sample();
+            }
+            Err(TryRecvError::Empty) => {}
+            Ok(Err(_)) | Err(TryRecvError::Disconnected) => {
+                self.sample = None;
+                self.next_sample = None;
+            }
+        }
+
+        self.sample.clone()
+    }
+
+    fn request_sample(&mut self) {
+        let request = Request::new(LAST_READING, &()).once();
+        self.next_sample = Some(self.client.begin(move |session| session.request(&request)));
     }
 
     /// The CPUs' busy share and the connections, over a moment.
@@ -189,66 +213,5 @@ impl ServerSide {
 
     fn end_cell(&self, id: &str) -> Result<EndpointStats, ControlError> {
         self.client.request(Request::new(END_CELL, &id))
-    }
-}
-
-/// The server at the address is another one than before, or does not prove the token.
-fn has_wrong_key(error: &ControlError) -> bool {
-    matches!(
-        error,
-        ControlError::Refused {
-            reason: NativeError::Identity(_),
-            ..
-        }
-    )
-}
-
-/// The server's last sample, requested every second over a session and a thread of its own: a
-/// channel that does not respond must not hold the load up. Dropping it ends the requests.
-pub(super) struct LiveSamples {
-    last: Arc<Mutex<Option<Reading>>>,
-    _is_shown: Sender<()>,
-}
-
-impl LiveSamples {
-    fn start(server: Target, identity: ControlIdentity) -> Self {
-        let (is_shown, end) = channel::<()>();
-        let last = Arc::new(Mutex::new(None));
-        let shared = Arc::clone(&last);
-
-        let requests = move || {
-            let Ok(interrupts) = StopHandle::new() else {
-                return;
-            };
-            let mut session = ControlSession::new(server, identity, interrupts);
-
-            while end.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-                let sample =
-                    session.request::<Option<Reading>>(&Request::new(LAST_READING, &()).once());
-                let is_lost = sample.is_err();
-                *shared.lock().unwrap_or_else(PoisonError::into_inner) = sample.ok().flatten();
-
-                if is_lost {
-                    break;
-                }
-            }
-
-            session.close();
-        };
-        // Without a thread nothing is shown of the server.
-        let _ = thread::Builder::new()
-            .name("lr-live".into())
-            .spawn(requests);
-        Self {
-            last,
-            _is_shown: is_shown,
-        }
-    }
-
-    pub(super) fn last(&self) -> Option<Reading> {
-        self.last
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
     }
 }

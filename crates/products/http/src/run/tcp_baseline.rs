@@ -7,12 +7,12 @@ use linerate_engine::Interrupts;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult};
 use linerate_model::TestSpec;
 use linerate_model::http::units::nanoseconds;
-use linerate_model::http::{Arrivals, Baseline, EndpointStats, Flag, Mode, Reading};
+use linerate_model::http::{Arrivals, Baseline, EndpointStats, Flag, LoadResult, Mode};
 use linerate_model::outcome::Error;
 use linerate_model::spec::{ClientSpec, LocalOptions};
 
-use super::sampled_load::{BothSides, LoadProgress, Observed};
-use crate::load::{Breaker, LoadSpec, SecondPart, WorkerPool};
+use super::sampled_load::BothSides;
+use crate::load::LoadSpec;
 
 /// Large enough for a path of 10 Gbit/s, small enough for one of 10 Mbit/s.
 pub(super) const BODY_BYTES: u64 = 64 << 10;
@@ -73,20 +73,14 @@ pub(super) fn trickle(base: &LoadSpec, goodput_bps: f64) -> LoadSpec {
     }
 }
 
-/// Runs the download. `None`: the user ended it.
+/// Goodput of a download. `None`: the user ended it.
 ///
 /// # Errors
 /// Why it does not show what the path carries.
-pub(super) fn measure(
-    hosts: Observed<'_>,
-    load: LoadSpec,
-    pool: &WorkerPool,
-    bytes_max: Option<u64>,
+pub(super) fn judged(
+    measured: Result<(LoadResult, BothSides), Error>,
 ) -> Result<Option<Baseline>, String> {
-    let breaker = Breaker::new(true, bytes_max);
-    let (result, stats) = hosts
-        .run(load, pool, breaker)
-        .map_err(|error: Error| error.to_string())?;
+    let (result, stats) = measured.map_err(|error| error.to_string())?;
     if result.flags.contains(&Flag::Interrupted) {
         return Ok(None);
     }
@@ -153,8 +147,10 @@ pub(super) fn iperf3_test(
         port,
         ..LocalOptions::default()
     };
-    let mut spec = ClientSpec::new(host, local, test);
-    spec.connect_timeout = Some(CONNECT_TIMEOUT);
+    let spec = ClientSpec {
+        connect_timeout: Some(CONNECT_TIMEOUT),
+        ..ClientSpec::new(host, local, test)
+    };
 
     let result = client::run(&spec, &mut (), interrupts);
     match &result.outcome {
@@ -163,19 +159,6 @@ pub(super) fn iperf3_test(
     }
 
     result
-}
-
-/// Shows nothing of a load.
-pub(super) struct Silent;
-
-impl LoadProgress for Silent {
-    fn ramped(&mut self, _: u64, _: u64) {}
-
-    fn is_shown(&self) -> bool {
-        false
-    }
-
-    fn second(&mut self, _: &SecondPart, _: [Option<Reading>; 2]) {}
 }
 
 /// Longest time to set up the control connection.

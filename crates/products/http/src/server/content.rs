@@ -81,16 +81,11 @@ impl Block {
 pub(super) const LINE: &[u8; 64] =
     b"0123456789 abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// Bytes that cannot be compressed, equal in every run (SplitMix64, Steele, Lea and Flood, 2014).
+/// Bytes that cannot be compressed, equal in every run.
 fn noise(len: usize) -> Vec<u8> {
-    let mut state = 0_u64;
-    let word = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)).to_le_bytes()
-    };
-    std::iter::repeat_with(word).flatten().take(len).collect()
+    let mut bytes = vec![0; len];
+    fastrand::Rng::with_seed(0).fill(&mut bytes);
+    bytes
 }
 
 #[cfg(test)]

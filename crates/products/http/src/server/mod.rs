@@ -7,6 +7,7 @@ mod chunks;
 mod content;
 mod listeners;
 #[cfg(any(test, fuzzing))]
+#[path = "../../fuzzing/loopback_harness.rs"]
 pub(crate) mod loopback_harness;
 mod machine;
 mod resource;
@@ -34,7 +35,7 @@ use responses::ResponseWriter;
 use stats::Counters;
 use worker::{Shared, Worker};
 
-pub use resource::{BODY_BYTES_MAX, CHUNK_BYTES_MIN, size};
+pub use resource::CHUNK_BYTES_MIN;
 pub(crate) use spec::local_networks;
 pub use spec::{Access, Listen, PORT, ServerSpec, SocketSpec};
 pub use stats::{ServerStats, ThreadStats};
@@ -170,6 +171,7 @@ impl Thread {
         responses: ResponseWriter,
     ) -> Result<Self, StartError> {
         let counters = Arc::new(Counters::default());
+        // Without connections the loop waits without a timeout and would not notice the stop flag.
         let waker = Arc::new(EventFd::new()?);
         let worker = Worker::new(listeners, &waker, shared, Arc::clone(&counters), responses)?;
         let handle = thread::Builder::new()

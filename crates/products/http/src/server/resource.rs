@@ -2,6 +2,8 @@
 
 use std::num::NonZeroU64;
 
+use linerate_model::http::units::payload_bytes;
+
 use super::content::BodyPattern;
 use crate::message::request::Target;
 
@@ -22,8 +24,6 @@ pub(crate) struct Resource {
     pub(crate) explanation: Option<&'static str>,
 }
 
-/// Largest body in bytes.
-pub const BODY_BYTES_MAX: u64 = 64 << 20;
 /// Smallest chunk in bytes, unless the server allows tiny ones: framing is less than a tenth of
 /// what is sent.
 pub const CHUNK_BYTES_MIN: u64 = 64;
@@ -109,35 +109,16 @@ const SHORT_NAMES: [&str; 5] = ["0", "1k", "10k", "100k", "1m"];
 
 /// Size in the path: `/b/SIZE`, and short names of common sizes.
 fn size_of_path(path: &str) -> Option<u64> {
-    match path.strip_prefix("/b/") {
-        Some(text) => size(text),
-        None => size(
-            path.strip_prefix('/')
-                .filter(|name| SHORT_NAMES.contains(name))?,
-        ),
-    }
-}
-
-/// Parses a size such as `0`, `1500`, `10k` or `64m`; `k` and `m` are powers of 1024.
-#[must_use]
-pub fn size(text: &str) -> Option<u64> {
-    let (digits, shift) = match text.as_bytes().last()? {
-        b'k' => (text.strip_suffix('k')?, 10),
-        b'm' => (text.strip_suffix('m')?, 20),
-        _ => (text, 0),
+    let short = || {
+        path.strip_prefix('/')
+            .filter(|name| SHORT_NAMES.contains(name))
     };
-    // `parse` accepts a sign.
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-
-    let number: u64 = digits.parse().ok()?;
-    let bytes = number.checked_mul(1 << shift)?;
-    (bytes <= BODY_BYTES_MAX).then_some(bytes)
+    payload_bytes(path.strip_prefix("/b/").or_else(short)?).ok()
 }
 
 fn chunk(value: &str, bytes_min: u64) -> Result<NonZeroU64, Resource> {
-    let bytes = size(value)
+    let bytes = payload_bytes(value)
+        .ok()
         .and_then(NonZeroU64::new)
         .ok_or(Resource::status(BAD_REQUEST))?;
     if bytes.get() < bytes_min {
@@ -176,7 +157,7 @@ mod tests {
             ("/b/0", Some(0)),
             ("/b/1500", Some(1500)),
             ("/b/3k", Some(3072)),
-            ("/b/64m", Some(BODY_BYTES_MAX)),
+            ("/b/64m", Some(64 << 20)),
             ("/b/65m", None),
             ("/b/67108865", None),
             ("/b/99999999999999999999m", None),

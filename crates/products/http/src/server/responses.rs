@@ -108,6 +108,7 @@ impl ResponseWriter {
 
     fn write_header(&self, bytes: &mut Vec<u8>, response: &Response, is_chunked: bool) {
         match response.resource.status {
+            // The status of nearly all responses needs no formatting.
             200 => bytes.extend_from_slice(b"HTTP/1.1 200 OK\r\n"),
             status => bytes
                 .extend_from_slice(format!("HTTP/1.1 {status} {}\r\n", reason(status)).as_bytes()),

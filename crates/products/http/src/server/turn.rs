@@ -20,7 +20,6 @@ impl Turn {
         }
     }
 
-    /// A turn of another length.
     #[cfg(test)]
     pub(crate) const fn of(bytes_left: u64, calls_left: u32) -> Self {
         Self {

@@ -10,7 +10,7 @@ use linerate_model::sweep::{
     Sweep, SweepPlan,
 };
 
-use crate::conclude::findings::{Outcome, Point, Stage, Verdict};
+use crate::conclude::findings::{Outcome, Point, PointId, Stage, Verdict};
 use crate::conclude::metrics;
 use crate::conclude::recorded::Run;
 use crate::plan::experiment::{Better, Estimate, Plan};
@@ -64,28 +64,28 @@ pub fn sweep(
         hosts: log.hosts,
         rules,
     };
-    let mut sweep = Sweep::new(
-        view.plan(),
-        Cost::new(estimate.runs, estimate.time.as_secs_f64()),
-        Cost::new(outcome.runs, log.elapsed.as_secs_f64()),
-        view.answer(),
-    );
-    sweep.provenance = log.provenance.clone();
-    sweep.is_client_cpu_only = log.is_client_cpu_only;
-    sweep.client_cores = log.hosts.client_cores;
-    sweep.server_cores = log.hosts.server_cores;
-    sweep.factors = outcome
-        .stages
-        .iter()
-        .map(|stage| view.factor(stage))
-        .collect();
-    sweep.in_flight_share = view.in_flight_share();
-    sweep.run_time_s = Some(run.time_s).filter(|time_s| *time_s > spec.time_s);
-    sweep.drift_ratio = outcome.drift;
-    sweep.is_cut_short = outcome.is_cut_short;
-    sweep.ended_by = outcome.ended_by.clone();
-
-    sweep
+    Sweep {
+        provenance: log.provenance.clone(),
+        is_client_cpu_only: log.is_client_cpu_only,
+        client_cores: log.hosts.client_cores,
+        server_cores: log.hosts.server_cores,
+        factors: outcome
+            .stages
+            .iter()
+            .map(|stage| view.factor(stage))
+            .collect(),
+        in_flight_share: view.in_flight_share(),
+        run_time_s: Some(run.time_s).filter(|time_s| *time_s > spec.time_s),
+        drift_ratio: outcome.drift,
+        is_cut_short: outcome.is_cut_short,
+        ended_by: outcome.ended_by.clone(),
+        ..Sweep::new(
+            view.plan(),
+            Cost::new(estimate.runs, estimate.time.as_secs_f64()),
+            Cost::new(outcome.runs, log.elapsed.as_secs_f64()),
+            view.answer(),
+        )
+    }
 }
 
 struct View<'a> {
@@ -102,21 +102,21 @@ struct View<'a> {
 impl View<'_> {
     fn plan(&self) -> SweepPlan {
         let (spec, planned) = (self.spec, self.space.planned.iter());
-        let mut plan = SweepPlan::new(&spec.host, spec.port, spec.objective);
-        plan.is_udp = spec.is_udp;
-        plan.is_reverse = spec.is_reverse;
-        plan.factors = planned
-            .map(|one| PlannedFactor::new(one.name, one.levels_text()))
-            .collect();
-        plan.seed = spec.seed;
-        plan.repetitions = spec.repetitions;
-        plan.time_s = spec.time_s;
-        plan.omit_s = spec.omit_s;
-        plan.budget_ns = u64::try_from(spec.budget.as_nanos()).unwrap_or(u64::MAX);
-        plan.confidence = self.plan.confidence;
-        plan.tolerance = self.plan.tolerance;
-
-        plan
+        SweepPlan {
+            is_udp: spec.is_udp,
+            is_reverse: spec.is_reverse,
+            factors: planned
+                .map(|one| PlannedFactor::new(one.name, one.levels_text()))
+                .collect(),
+            seed: spec.seed,
+            repetitions: spec.repetitions,
+            time_s: spec.time_s,
+            omit_s: spec.omit_s,
+            budget_ns: u64::try_from(spec.budget.as_nanos()).unwrap_or(u64::MAX),
+            confidence: self.plan.confidence,
+            tolerance: self.plan.tolerance,
+            ..SweepPlan::new(&spec.host, spec.port, spec.objective)
+        }
     }
 
     fn answer(&self) -> Recommendation {
@@ -152,14 +152,14 @@ impl View<'_> {
             .iter()
             .map(|factor| factor.name.to_owned());
         let levels: SettingLevels = names.zip(self.space.labels(setting)).collect();
-        let mut leader = Leader::new(
-            levels,
-            value,
-            self.space.test_settings(setting).command(self.run),
-        );
-        leader.metrics = metrics;
-
-        leader
+        Leader {
+            metrics,
+            ..Leader::new(
+                levels,
+                value,
+                self.space.test_settings(setting).command(self.run),
+            )
+        }
     }
 
     /// Only runs that lose too much have the value 0.
@@ -215,7 +215,7 @@ impl View<'_> {
             .iter()
             .map(|at| self.level(stage, *at))
             .collect();
-        let place = |at: usize| {
+        let place = |at: PointId| {
             stage
                 .points
                 .iter()
@@ -231,29 +231,29 @@ impl View<'_> {
         } else {
             advised
         };
-        let mut factor = FactorResult::new(name, levels, best);
-        factor.is_amount = self.plan.factors[stage.factor].is_amount();
-        factor.plateau = stage.plateau.clone();
-        factor.advised = advised;
-        factor.is_default = self
-            .space
-            .is_default(stage.factor, factor.levels[advised].level);
-        factor.ties = stage.ties.iter().map(|at| place(*at)).collect();
-        factor.lighter = self.lighter(stage).map(place);
-        factor.excess_max = stage.excess_max;
-        factor.spared = stage
-            .spared
-            .iter()
-            .map(|level| label(&self.space.planned[stage.factor], *level))
-            .collect();
-        factor.confidence = stage.confidence;
-        factor.failed = stage
-            .failed
-            .iter()
-            .map(|at| self.failed(stage, *at))
-            .collect();
-        factor.limited = limited;
-        factor.limits = (self.rules)(None, &self.setting_facts(stage, limited), &self.hosts);
+        let mut factor = FactorResult {
+            is_amount: self.plan.factors[stage.factor].is_amount(),
+            plateau: stage.plateau.clone(),
+            advised,
+            is_default: self.space.is_default(stage.factor, levels[advised].level),
+            ties: stage.ties.iter().map(|at| place(*at)).collect(),
+            lighter: self.lighter(stage).map(place),
+            excess_max: stage.excess_max,
+            spared: stage
+                .spared
+                .iter()
+                .map(|level| label(&self.space.planned[stage.factor], *level))
+                .collect(),
+            confidence: stage.confidence,
+            failed: stage
+                .failed
+                .iter()
+                .map(|at| self.failed(stage, *at))
+                .collect(),
+            limited,
+            limits: (self.rules)(None, &self.setting_facts(stage, limited), &self.hosts),
+            ..FactorResult::new(name, levels, best)
+        };
 
         if factor.is_amount {
             factor.degradations = self.degradations(stage, &factor);
@@ -264,8 +264,8 @@ impl View<'_> {
 
     /// The level that burdens the path least among those that tie with the advised one, where that
     /// is clearly less.
-    fn lighter(&self, stage: &Stage) -> Option<usize> {
-        let burden = |at: usize| metrics::burden(&medians(&self.outcome.points[at]));
+    fn lighter(&self, stage: &Stage) -> Option<PointId> {
+        let burden = |at: PointId| metrics::burden(&medians(&self.outcome.points[at]));
         let lightest = std::iter::once(stage.advised)
             .chain(stage.ties.iter().copied())
             .reduce(|light, next| {
@@ -278,7 +278,7 @@ impl View<'_> {
         lightest.filter(|at| *at != stage.advised)
     }
 
-    fn failed(&self, stage: &Stage, at: usize) -> FailedLevel {
+    fn failed(&self, stage: &Stage, at: PointId) -> FailedLevel {
         let point = &self.outcome.points[at];
         let level = label(
             &self.space.planned[stage.factor],
@@ -291,7 +291,7 @@ impl View<'_> {
         )
     }
 
-    fn level(&self, stage: &Stage, at: usize) -> Level {
+    fn level(&self, stage: &Stage, at: PointId) -> Level {
         let point = &self.outcome.points[at];
         let level = point.setting.level(stage.factor);
 

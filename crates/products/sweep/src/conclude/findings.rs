@@ -1,6 +1,6 @@
 //! Settings with the runs made at each, and the outcome of an experiment.
 
-use std::ops::RangeInclusive;
+use std::ops::{Index, IndexMut, RangeInclusive};
 
 use linerate_model::stats::{self, Interval};
 
@@ -40,16 +40,62 @@ impl<F> Point<F> {
     }
 }
 
+/// Position of a point among all [`Points`], which is not its place among the levels of a factor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PointId(usize);
+
+/// The points of an experiment, one for each setting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Points<F>(Vec<Point<F>>);
+
+impl<F> Points<F> {
+    pub(crate) const NONE: Self = Self(Vec::new());
+
+    /// All points, in the order in which they were first run.
+    pub fn iter(&self) -> std::slice::Iter<'_, Point<F>> {
+        self.0.iter()
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = PointId> + use<F> {
+        (0..self.0.len()).map(PointId)
+    }
+
+    /// The point of a setting; `None` before its first run.
+    pub(crate) fn find(&self, setting: &Setting) -> Option<PointId> {
+        let place = self.iter().position(|point| point.setting == *setting);
+        place.map(PointId)
+    }
+
+    pub(crate) fn add(&mut self, setting: Setting) -> PointId {
+        self.0.push(Point::new(setting));
+        PointId(self.0.len() - 1)
+    }
+}
+
+impl<F> Index<PointId> for Points<F> {
+    type Output = Point<F>;
+
+    fn index(&self, PointId(place): PointId) -> &Point<F> {
+        &self.0[place]
+    }
+}
+
+impl<F> IndexMut<PointId> for Points<F> {
+    fn index_mut(&mut self, PointId(place): PointId) -> &mut Point<F> {
+        &mut self.0[place]
+    }
+}
+
 /// All results of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome<F> {
     /// All settings, in the order in which they were first run.
-    pub points: Vec<Point<F>>,
+    pub points: Points<F>,
     /// One per factor that was explored, in the plan's order. Of a factor that had to be explored
     /// again, because others had moved, what was found then.
     pub stages: Vec<Stage>,
     /// Place in `points` of the setting that all stages together advise; `None` without stages.
-    pub leader: Option<usize>,
+    pub leader: Option<PointId>,
     /// The answer.
     pub verdict: Verdict,
     /// Runs that were made, failed ones and the warm-up included.
@@ -69,11 +115,11 @@ pub struct Stage {
     /// Place of the factor in the plan.
     pub factor: usize,
     /// Places in [`Outcome::points`], by level.
-    pub points: Vec<usize>,
+    pub points: Vec<PointId>,
     /// Places in [`Outcome::points`] of levels at which every run failed.
-    pub failed: Vec<usize>,
+    pub failed: Vec<PointId>,
     /// Place in [`Outcome::points`] of the highest (or lowest) median.
-    pub best: usize,
+    pub best: PointId,
     /// Places in [`Stage::points`] of the neighbours of the best one that are not distinguishable
     /// from it or as good. Where what the system chooses is best, those of the ladder that are, or
     /// else the best one alone.
@@ -81,12 +127,12 @@ pub struct Stage {
     /// Place in [`Outcome::points`] of what to use: the default, unless another level is known to
     /// be better by more than the margin, and then the least level of the plateau, or of choices as
     /// good as the best the one that burdens the path least.
-    pub advised: usize,
+    pub advised: PointId,
     /// It is the default.
     pub is_default: bool,
     /// Places in [`Outcome::points`] of levels whose medians differ from its own by no more than
     /// the margin.
-    pub ties: Vec<usize>,
+    pub ties: Vec<PointId>,
     /// Most by which another level may be better with the wanted confidence, as a share of its
     /// value; `None` of too few runs.
     pub excess_max: Option<f64>,

@@ -300,10 +300,11 @@ impl TestSettings {
         local.control_keepalive = Some(KEEPALIVE);
         local.cpu = self.pinning.client;
 
-        let mut client = ClientSpec::new(spec.host.as_str(), local, test);
-        client.connect_timeout = Some(CONNECT_TIMEOUT);
-        client.server_cpu = self.pinning.server;
-        client
+        ClientSpec {
+            connect_timeout: Some(CONNECT_TIMEOUT),
+            server_cpu: self.pinning.server,
+            ..ClientSpec::new(spec.host.as_str(), local, test)
+        }
     }
 
     /// The command that does the same with any iperf3.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use linerate_model::stats::{self, Interval};
 
-use crate::conclude::findings::{Outcome, Point, Stage, Verdict};
+use crate::conclude::findings::{Outcome, Point, PointId, Points, Stage, Verdict};
 use crate::plan::experiment::{Plan, REFINEMENTS};
 use crate::plan::setting::Setting;
 use crate::run::runner::{Observation, Progress, RunError, Runner};
@@ -40,6 +40,7 @@ pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
             let Some(stage) = experiment.stage(factor, &base) else {
                 break;
             };
+            // Later factors are explored at this level, because the answer is one setting of all.
             base = experiment.points[stage.advised].setting.clone();
             stages.push(stage);
 
@@ -80,7 +81,7 @@ struct Experiment<'a, R: Runner> {
     plan: &'a Plan,
     runner: &'a mut R,
     rng: Rng,
-    points: Vec<Point<R::Metrics>>,
+    points: Points<R::Metrics>,
     /// Settings of ladders that ended before them.
     spared: Vec<Setting>,
     started: Duration,
@@ -100,7 +101,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
             planned: plan.estimate().runs,
             plan,
             runner,
-            points: Vec::new(),
+            points: Points::NONE,
             spared: Vec::new(),
             runs: 0,
             has_result: false,
@@ -241,10 +242,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         let outcome = self.runner.run(setting);
         self.has_result |= outcome.is_ok();
         // A setting that never had a result may be one that this host or the server refuses.
-        let is_known = self
-            .points
-            .iter()
-            .any(|point| point.setting == *setting && !point.runs.is_empty());
+        let is_known = self.was_run(setting);
         self.failures_in_a_row = match outcome {
             Ok(_) => 0,
             Err(_) if is_known || !self.has_result => self.failures_in_a_row + 1,
@@ -262,15 +260,9 @@ impl<'a, R: Runner> Experiment<'a, R> {
         Err(Over)
     }
 
-    fn point(&mut self, setting: &Setting) -> usize {
-        let known = self
-            .points
-            .iter()
-            .position(|point| point.setting == *setting);
-        known.unwrap_or_else(|| {
-            self.points.push(Point::new(setting.clone()));
-            self.points.len() - 1
-        })
+    fn point(&mut self, setting: &Setting) -> PointId {
+        let known = self.points.find(setting);
+        known.unwrap_or_else(|| self.points.add(setting.clone()))
     }
 
     /// Median and interval of the answer. Earlier runs of a setting that was chosen among others
@@ -326,7 +318,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         base: Setting,
         confirmed: Option<(f64, Interval)>,
     ) -> Outcome<R::Metrics> {
-        let leader = self.points.iter().position(|point| point.setting == base);
+        let leader = self.points.find(&base);
         let verdict = self.verdict(&stages, base, confirmed);
         let drift = self.drift();
         Outcome {

@@ -176,6 +176,7 @@ fn range(
         }
 
         let mut levels = choices(words, |word| Ok(amount(word, base, &limits)?))?;
+        // A ladder climbs from the least level, whatever the order on the command line.
         levels.sort_unstable();
         return Ok(Levels::List(levels));
     };

@@ -112,23 +112,26 @@ impl LabArgs {
         };
         let (target, protocol) = server(url, &self.protocol, &mut plan, stage)?;
         let claims = self.safety.claims(&target)?;
-        let mut spec = LabSpec::new(target, protocol, plan, stage);
-        spec.claims = claims;
-        spec.phases = self.phases.unwrap_or(Phases::ALL);
-        spec.control = self.control.resolve()?;
-        spec.asks_first = !self.safety.yes;
-        spec.tolerates_failures = self.safety.no_breaker;
-        spec.is_forced = self.force;
-        spec.asserts = self.assert;
-        spec.directory = match &self.resume {
-            Some(directory) => Directory::Resumed(directory.clone()),
-            None => Directory::New(self.out.clone()),
-        };
-        spec.output = self.output.resolve();
-        spec.record = self.record.resolve(stage == Stage::Run)?;
-        spec.html = self.html.clone();
-
-        Ok(spec)
+        Ok(LabSpec {
+            target,
+            protocol,
+            plan,
+            stage,
+            claims,
+            phases: self.phases.unwrap_or(Phases::ALL),
+            control: self.control.resolve()?,
+            asks_first: !self.safety.yes,
+            tolerates_failures: self.safety.no_breaker,
+            is_forced: self.force,
+            asserts: self.assert,
+            directory: match &self.resume {
+                Some(directory) => Directory::Resumed(directory.clone()),
+                None => Directory::New(self.out.clone()),
+            },
+            output: self.output.resolve(),
+            record: self.record.resolve(stage == Stage::Run)?,
+            html: self.html.clone(),
+        })
     }
 }
 

@@ -310,17 +310,19 @@ impl LoadArgs {
             ports_skipped: Vec::new(),
         };
         let claims = self.safety.claims(&target)?;
-        let mut plan = LoadPlan::new(target, spec, claims);
-        plan.control = self.control.resolve()?;
-        plan.opening = opening.resolve()?;
-        plan.asks_first = !self.safety.yes;
-        plan.tolerates_failures = self.safety.no_breaker;
-        plan.line_rate_bps = self.line_rate;
-        plan.is_verbose = self.verbose;
-        plan.output = self.output.resolve();
-        plan.record = self.record.resolve(true)?;
-
-        Ok(plan)
+        Ok(LoadPlan {
+            target,
+            spec,
+            claims,
+            control: self.control.resolve()?,
+            opening: opening.resolve()?,
+            asks_first: !self.safety.yes,
+            tolerates_failures: self.safety.no_breaker,
+            line_rate_bps: self.line_rate,
+            is_verbose: self.verbose,
+            output: self.output.resolve(),
+            record: self.record.resolve(true)?,
+        })
     }
 
     /// # Errors

@@ -138,7 +138,7 @@ pub(crate) fn main(args: &HttpArgs) -> Outcome {
 
 /// The command to use instead of `linerate http NAME`, whatever its arguments are.
 fn replaced_by(name: &str, command: &str) -> String {
-    format!("http {name} is now: linerate {command}")
+    format!("{name} was replaced; use: linerate {command}")
 }
 
 /// Writes at once; a closed pipe does not stop a server.

@@ -74,7 +74,7 @@ impl ProtocolArgs {
 /// The protocol of a load.
 ///
 /// # Errors
-/// Options without a meaning for the URL, or a protocol that is not in this build.
+/// Options without a meaning for the URL.
 pub(crate) fn resolve(wanted: &Protocol, target: &Target) -> Result<protocol::Protocol, String> {
     if wanted.trust != Trust::System && !target.is_tls {
         return Err(
@@ -83,16 +83,11 @@ pub(crate) fn resolve(wanted: &Protocol, target: &Target) -> Result<protocol::Pr
         );
     }
 
-    let protocol = protocol::Protocol {
+    Ok(protocol::Protocol {
         is_http2: wanted.version == HttpVersion::Http2,
         tls: target.is_tls.then(|| TlsPeer {
             name: target.host.clone(),
             trust: wanted.trust.clone(),
         }),
-    };
-    if protocol.is_built() {
-        Ok(protocol)
-    } else {
-        Err("this build speaks neither TLS nor HTTP/2".to_owned())
-    }
+    })
 }

@@ -74,9 +74,11 @@ pub(super) fn resolve(text: &str) -> Result<Resolved, String> {
         port.and_then(|port| port.parse().ok()),
         address.and_then(|a| a.parse().ok()),
     ) {
-        (Some(host), Some(port), Some(address)) if !host.is_empty() => {
-            Ok(Resolved::new(host, port, address))
-        }
+        (Some(host), Some(port), Some(address)) if !host.is_empty() => Ok(Resolved {
+            host: host.to_owned(),
+            port,
+            address,
+        }),
         _ => Err("not HOST:PORT:ADDRESS".to_owned()),
     }
 }

@@ -8,7 +8,7 @@ use linerate_model::http::{
     NegotiatedProtocol, Network, Phase, Position, Row, VerdictClass,
 };
 
-use super::StudyInput;
+use super::input::StudyInput;
 use crate::conclude::ceiling::{Ceiling, Link, OPPOSITE_SHARE_WARNING, Segments, reached_share};
 use crate::conclude::facts::cell_facts;
 use crate::conclude::knee::{Point, Shape};
@@ -168,10 +168,12 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
                     header.saturating_add(payload),
                 ))
             });
-    let mut cell = Cell::new(key, (input.setup.judge)(&facts));
-    cell.runs = runs;
-    cell.median = median;
-    cell.ceiling_per_s = ceiling_per_s;
+    let cell = Cell {
+        runs,
+        median,
+        ceiling_per_s,
+        ..Cell::new(key, (input.setup.judge)(&facts))
+    };
 
     Draft {
         cell,

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use linerate_model::http::{CeilingPoint, Cell, LoadResult, NegotiatedProtocol};
 
-use super::StudyInput;
 use super::cells::{JudgedCells, ceiling, response_bytes};
+use super::input::StudyInput;
 use crate::conclude::medians::counted;
 use crate::plan::estimate::usual_header_bytes;
 
@@ -104,7 +104,7 @@ fn measured(cells: &[Cell]) -> Option<(&Cell, &LoadResult)> {
 mod tests {
     use linerate_model::http::HttpVersion;
 
-    use super::super::fixtures::{KIB, OwnedInput, seed_input, study_of};
+    use super::super::tests::fixtures::{KIB, OwnedInput, seed_input, study_of};
 
     #[test]
     fn the_curve_goes_through_the_ceilings_of_the_payloads_that_were_run() {

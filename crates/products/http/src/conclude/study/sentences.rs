@@ -7,8 +7,8 @@ use linerate_model::http::units::{
 use linerate_model::http::{Baseline, Cell, Idle, LossWithoutLoad, MemoryLine, Pass, Phase, Row};
 use linerate_model::stored_name;
 
-use super::StudyInput;
 use super::cells::JudgedCells;
+use super::input::StudyInput;
 use crate::conclude::c10k;
 use crate::plan::Plan;
 

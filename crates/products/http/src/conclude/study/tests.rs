@@ -1,10 +1,12 @@
+pub(crate) mod fixtures;
+
 use std::time::Duration;
 
 use linerate_model::http::{Cell, CellKey, Flag, LossWithoutLoad, Phase, RunState};
 
-use super::fixtures::{KIB, OwnedInput, input, seed_input, study_of};
 use super::*;
-use crate::conclude::fixture::load_of;
+use crate::conclude::tests::fixture::load_of;
+use fixtures::{KIB, OwnedInput, input, seed_input, study_of};
 
 fn matrix_run(owned: &mut OwnedInput, payload_bytes: u64, connections: u32) -> Vec<&mut CellRun> {
     let runs = owned.kept.runs.iter_mut();

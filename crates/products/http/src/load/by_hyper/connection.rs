@@ -23,17 +23,16 @@ use crate::load::ramp::Loss;
 use crate::load::response::ReceivedResponse;
 use crate::load::worker::NO_RESPONSE_IN_TIME;
 
-/// State of a connection as its slots observe it.
-#[derive(Debug, Default)]
-struct Outcome {
-    /// The last request failed.
-    has_failed: Cell<bool>,
-    /// A response has arrived.
-    has_response: Cell<bool>,
-    /// The server announced the close.
-    is_announced: Cell<bool>,
-    /// The first request had no response in time.
-    is_unanswered: Cell<bool>,
+/// How the last request of a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Outcome {
+    /// There was none yet.
+    #[default]
+    None,
+    /// By a response, which may announce the close.
+    Response { is_last: bool },
+    /// Without one. The first request may have had none in time.
+    Failed { is_unanswered: bool },
 }
 
 /// Opens a connection, runs its slots, and reopens it when it is lost.
@@ -65,7 +64,7 @@ pub(super) async fn run(shared: Rc<Shared>, number: u32, socket: OwnedFd, since_
     };
 
     shared.changed.notify_one();
-    let outcome = Rc::new(Outcome::default());
+    let outcome = Rc::new(Cell::new(Outcome::None));
     let slots = shared.state.borrow().slots_of(number);
     let sessions = established.session.split(shared.spec.streams);
     let tasks: Vec<JoinHandle<()>> = slots
@@ -83,7 +82,7 @@ pub(super) async fn run(shared: Rc<Shared>, number: u32, socket: OwnedFd, since_
         })
         .collect();
     let ended = drive(&shared, number, established.driver, tasks).await;
-    lose(&shared, number, &outcome, &ended);
+    lose(&shared, number, outcome.get(), &ended);
     shared.changed.notify_one();
 }
 
@@ -159,21 +158,21 @@ async fn drive(
 }
 
 /// Accounts for a lost connection.
-fn lose(shared: &Shared, number: u32, outcome: &Outcome, ended: &Result<(), hyper::Error>) {
+fn lose(shared: &Shared, number: u32, outcome: Outcome, ended: &Result<(), hyper::Error>) {
     let worker = &mut shared.state.borrow_mut().worker;
-    // hyper does not expose GOAWAY of HTTP/2; failures are reported by the requests.
-    let is_orderly = shared.client.is_http2()
-        && outcome.has_response.get()
-        && !outcome.has_failed.get()
-        && !matches!(shared.spec.mode, Mode::Idle { .. });
-    if outcome.is_announced.get() || is_orderly {
-        return worker.lose(number, Loss::Announced);
-    }
-    if outcome.is_unanswered.get() {
-        return worker.lose(number, Loss::Unanswered);
-    }
+    let is_idle = matches!(shared.spec.mode, Mode::Idle { .. });
+    let loss = match outcome {
+        Outcome::Response { is_last: true } => Loss::Announced,
+        // hyper does not expose GOAWAY of HTTP/2; failures are reported by the requests.
+        Outcome::Response { .. } if shared.client.is_http2() && !is_idle => Loss::Announced,
+        Outcome::Failed {
+            is_unanswered: true,
+        } => Loss::Unanswered,
+        Outcome::None | Outcome::Response { .. } | Outcome::Failed { .. } => Loss::Unannounced,
+    };
 
-    if !outcome.has_failed.get() && !worker.run_state.is_over() {
+    let is_reported = matches!(outcome, Outcome::Failed { .. });
+    if loss == Loss::Unannounced && !is_reported && !worker.run_state.is_over() {
         worker.recorder.stats.connections.dropped += 1;
         if ended.is_err() {
             let text = || "lost while nothing was asked".to_owned();
@@ -183,13 +182,13 @@ fn lose(shared: &Shared, number: u32, outcome: &Outcome, ended: &Result<(), hype
         }
     }
 
-    worker.lose(number, Loss::Unannounced);
+    worker.lose(number, loss);
 }
 
 /// A slot: one request after the other, until the connection ends.
 async fn serve(
     shared: Rc<Shared>,
-    outcome: Rc<Outcome>,
+    outcome: Rc<Cell<Outcome>>,
     slot: u32,
     mut session: Session,
     is_first_request: bool,
@@ -228,7 +227,7 @@ async fn serve(
 /// Sends one request and records its outcome. Returns whether the connection stays open.
 async fn exchange(
     shared: &Shared,
-    outcome: &Outcome,
+    outcome: &Cell<Outcome>,
     slot: u32,
     session: &mut Session,
     due_ns: u64,
@@ -252,9 +251,9 @@ async fn exchange(
     match completed {
         Ok(response) => {
             state.worker.response_complete(number, sent, &response);
-            outcome.has_response.set(true);
-            outcome.has_failed.set(false);
-            outcome.is_announced.set(!response.keeps_alive);
+            outcome.set(Outcome::Response {
+                is_last: !response.keeps_alive,
+            });
             response.keeps_alive
         }
         Err(NoResponse::NotSent) => {
@@ -264,11 +263,10 @@ async fn exchange(
         Err(NoResponse::Failed(failure)) => {
             let is_unanswered =
                 failure.class == ErrorClass::Timeout && state.worker.awaits_first(number);
-            outcome.is_unanswered.set(is_unanswered);
+            outcome.set(Outcome::Failed { is_unanswered });
             state
                 .worker
                 .failed(number, [sent], failure.class, &failure.text);
-            outcome.has_failed.set(true);
 
             // In HTTP/2 a failed stream leaves the others intact.
             shared.client.is_http2() && !is_unanswered

@@ -29,6 +29,7 @@ use slots::{Shared, State};
 /// # Errors
 /// The operating system's, for instance `EMFILE`.
 pub(crate) fn run(worker: LoadWorker, client: Arc<Client>) -> io::Result<()> {
+    // One thread per worker, as in the event loop, so connections share state without locks.
     let executor = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -24,6 +24,7 @@ impl EventLoop {
             .outstanding
             .extend(std::iter::repeat_n(sent, count));
 
+        // Bytes that wait for room in the send buffer leave first, or requests would interleave.
         let is_blocked = connection.unsent_bytes > 0;
         let bytes_len = count * worker.spec.request.len();
         connection.unsent_bytes += u32::try_from(bytes_len).unwrap_or(u32::MAX);
@@ -153,6 +154,7 @@ impl EventLoop {
             match connection.reader.feed(bytes, &mut self.context) {
                 Ok(ReadProgress::More) => return,
                 Ok(ReadProgress::Incomplete(skipped)) => {
+                    // The buffer belongs to all connections of the thread, so an incomplete header is copied.
                     let kept = bytes.get(skipped..).unwrap_or_default();
                     connection.kept = (!kept.is_empty()).then(|| kept.into());
                     return;

@@ -104,6 +104,7 @@ impl EventLoop {
             context: ReaderContext::new(spec.is_head, spec.verifies),
             buffer: PageBuffer::zeroed(BUFFER_BYTES).map_err(|error| error.source)?,
             room_bytes: BUFFER_BYTES,
+            // One send(2) takes all requests of a pipeline.
             requests: spec.request.repeat(spec.pipeline()),
         })
     }

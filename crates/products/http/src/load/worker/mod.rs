@@ -371,7 +371,6 @@ impl LoadWorker {
     }
 
     /// A request was not sent because the connection had ended. It is due again.
-    #[cfg(any(feature = "tls", test))]
     pub(super) fn return_request(&mut self, number: u32, sent: Sent) {
         self.end_first_request(number);
         self.end(1);
@@ -454,7 +453,6 @@ impl LoadWorker {
 
     /// True if a free slot needs the worker: an open loop assigns due requests, a pause must be
     /// ended, and a drain ends with its last response.
-    #[cfg(feature = "tls")]
     pub(super) fn needs_wakeup(&self) -> bool {
         self.run_state.window().is_none() || !matches!(self.pace, Pace::Closed)
     }

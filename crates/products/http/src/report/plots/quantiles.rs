@@ -5,8 +5,8 @@ use linerate_document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series
 use linerate_document::plot::Plot;
 use linerate_model::http::{Cell, Study};
 
+use crate::hdr;
 use crate::report::grid::{median_run, notable};
-use crate::report::hdr;
 use crate::report::numbers::{cell as cell_name, time};
 
 pub(super) fn quantiles(study: &Study) -> Option<Plot> {

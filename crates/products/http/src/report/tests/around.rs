@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use linerate_document::Style;
 use linerate_model::http::{CheckStatus, Reading, RunState};
+use linerate_model::live::LiveHttp;
 
-use super::super::fixtures::{client_limited, full};
 use super::super::{
-    Progress, Stage, block, event, finished_line, plan_json, plan_text, preflight, preflight_json,
+    Stage, block, event, finished_line, plan_json, plan_text, preflight, preflight_json, run_words,
 };
 use super::assert_expected;
+use super::fixtures::{client_limited, full};
+use crate::plan::cells::PlannedRun;
 use crate::plan::estimate::{Cost, Estimate};
 
 #[test]
@@ -36,7 +38,14 @@ fn checks_come_in_order_of_urgency_with_commands_to_copy() {
     );
 }
 
-fn progress() -> Progress {
+fn planned() -> PlannedRun {
+    PlannedRun {
+        key: full().cells[4].key,
+        repeat: 2,
+    }
+}
+
+fn progress() -> LiveHttp {
     let mut client = Reading::default();
     (client.cpu_busy, client.busiest_cpu_busy) = (Some(0.41), Some(0.63));
     let mut server = Reading {
@@ -47,23 +56,23 @@ fn progress() -> Progress {
     server.connections = Some(64);
     (server.rx_bytes, server.tx_bytes) = (Some(300_000), Some(23_525_000));
 
-    Progress {
-        key: full().cells[4].key,
-        repeat: 2,
-        stage: Stage::Measure,
+    let mut now = LiveHttp {
+        running: run_words(&planned(), Stage::Measure),
         run: 17,
         runs: 54,
-        elapsed_ms: 272_400,
         left_s: Some(590.0),
-        ok_per_s: Some(101_400.0),
-        payload_bytes_per_s: Some(103.8e6),
+        payload_bytes: 103_800_000,
         p99_ns: Some(1_200_000),
-        errors: 0,
         open: 64,
         client: Some(client),
         server: Some(server),
-    }
+        ..LiveHttp::default()
+    };
+    now.ok_per_s.push(101_400.0);
+    now
 }
+
+const ELAPSED: Duration = Duration::from_millis(272_400);
 
 #[test]
 fn the_status_block_has_four_lines_whatever_is_known() {
@@ -73,20 +82,20 @@ matrix 1k c64, repeat 2, measure; run 17 of 54, 4:32 so far, about 9:50 left
 client: CPU 41 % (busiest 63 %), n/a connections, n/a sent, n/a received
 server: CPU 95 % (busiest 100 %), 64 connections, 941 Mbit/s sent, 12.0 Mbit/s received
 ";
-    assert_eq!(block(&progress(), Style::PLAIN), expected);
+    assert_eq!(block(&progress(), ELAPSED, Style::PLAIN), expected);
     let mut unknown = progress();
     unknown.left_s = None;
-    unknown.ok_per_s = None;
+    unknown.ok_per_s = LiveHttp::default().ok_per_s;
     unknown.server = None;
 
-    let text = block(&unknown, Style::PLAIN);
+    let text = block(&unknown, ELAPSED, Style::PLAIN);
     assert_eq!(text.lines().count(), 4);
     assert!(
         text.contains("n/a responses/s") && text.contains("server: no figures\n"),
         "{text}"
     );
 
-    let event = event(&progress());
+    let event = event(&planned(), Stage::Measure, ELAPSED, &progress());
     assert_eq!(event.matches('\n').count(), 1);
     let value: serde_json::Value = serde_json::from_str(&event).expect("JSON");
     assert_eq!(value["event"], "second");

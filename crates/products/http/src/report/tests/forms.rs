@@ -2,8 +2,8 @@
 
 use linerate_model::http::{CeilingPoint, Phase, Study};
 
-use super::super::fixtures::{full, hostile, large};
 use super::super::{html, json, text};
+use super::fixtures::{full, hostile, large};
 use super::{BLOCKS, all};
 
 #[test]

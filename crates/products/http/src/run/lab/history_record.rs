@@ -28,9 +28,11 @@ impl HistoryRecord {
         };
 
         let spec_key = keys::spec_key("http-lab", &(plan.to_toml(), format!("{:?}", spec.phases)));
-        let mut run = Run::new(RunKind::HttpLab, Body::HttpLab(None), spec_key);
-        run.server = Some(spec.target.host.clone());
-        run.peer = Some(server);
+        let run = Run {
+            server: Some(spec.target.host.clone()),
+            peer: Some(server),
+            ..Run::new(RunKind::HttpLab, Body::HttpLab(None), spec_key)
+        };
         Some(Self {
             recording: Recording::begin(spec.record.clone(), run),
         })

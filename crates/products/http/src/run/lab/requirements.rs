@@ -6,13 +6,12 @@ use linerate_doctor::http::Preflight;
 use linerate_model::http::{CellKey, Check, CheckStatus};
 use linerate_sys::clock;
 
-use super::outputs;
 use super::spec::LabSpec;
 use super::target::TargetServer;
 use crate::conclude::start_record::StartRecord;
 use crate::plan::estimate::estimate;
 use crate::report::{plan_json, plan_text};
-use crate::run::{generator, own_environment};
+use crate::run::{generator, outputs, own_environment};
 
 /// Observes both hosts before the first run.
 pub(super) fn hosts(target: &TargetServer) -> StartRecord {

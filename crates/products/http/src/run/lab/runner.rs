@@ -12,13 +12,12 @@ use linerate_model::outcome::{Error, Outcome};
 use linerate_model::{Direction, EndCondition, Failure, FailureKind, Flow, TestSpec, measure};
 use linerate_sys::clock;
 
+use super::cooldown;
 use super::history_record::HistoryRecord;
-use super::progress::ExperimentProgress;
 use super::record::Record;
 use super::requirements;
 use super::spec::LabSpec;
 use super::target::TargetServer;
-use super::{cooldown, outputs};
 use crate::conclude::ceiling::Link;
 use crate::conclude::start_record::StartRecord;
 use crate::conclude::study::{self, Ending, Kept, Setup};
@@ -27,17 +26,18 @@ use crate::plan::Close;
 use crate::plan::cells::{self, PlannedRun, PlannedTest};
 use crate::plan::estimate::{self, estimate};
 use crate::run::experiment::{self, CellRunner, skipped};
+use crate::run::progress::SecondsPrinter;
 use crate::run::requests::{CellMark, TCP_CAPABILITY};
 use crate::run::sampled_load::{BothSides, Observed};
 use crate::run::signals::Stop;
 use crate::run::watch::Watch;
-use crate::run::{Embedding, generator, protocol_name, tcp_baseline};
+use crate::run::{OpenView, generator, outputs, protocol_name, tcp_baseline};
 
 /// Runs an experiment, or the rest of one that was interrupted, and reports it.
 pub(super) fn run(
     spec: &LabSpec,
     target: TargetServer,
-    embedding: Embedding,
+    open_view: OpenView,
 ) -> Result<Outcome, Error> {
     let planned = cells::runs(&spec.plan, spec.phases);
     let bytes_max = target.permit(spec, &planned)?;
@@ -46,7 +46,8 @@ pub(super) fn run(
     let expected = estimate(&spec.plan, spec.phases).total.time;
     let stop = Stop::new()?;
     let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
-    let mut progress = ExperimentProgress::new(spec.output, outputs::style(), count);
+    let mut progress =
+        SecondsPrinter::of_experiment(spec.output.quiet, spec.output.json_stream, count);
 
     target
         .server
@@ -58,8 +59,8 @@ pub(super) fn run(
         return Err(Error::failed("cancelled by the user"));
     }
 
-    if let Some(view) = spec.output.tui.then(embedding.open_view).flatten() {
-        progress.show(view, &target.url.to_string());
+    if let Some(view) = spec.output.tui.then(open_view).flatten() {
+        progress.show(view, target.url.to_string());
     }
 
     let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
@@ -71,9 +72,11 @@ pub(super) fn run(
             .any(|run| (run.key, run.repeat) == (planned.key, planned.repeat))
     };
     let ahead = planned.iter().filter(|run| !is_kept(run));
-    progress.ahead = ahead
-        .map(|run| estimate::run_time(&spec.plan, &run.key))
-        .sum();
+    progress.expect(
+        ahead
+            .map(|run| estimate::run_time(&spec.plan, &run.key))
+            .sum(),
+    );
 
     let mut kept = Kept {
         notes: circumstances(&target),
@@ -117,8 +120,7 @@ pub(super) fn run(
     kept.runs.iter().for_each(|run| runner.keep_trial(run));
     let outcome = experiment::run(&setup, spec.is_forced, kept, &mut runner);
 
-    runner.progress.clear();
-    runner.progress.close_view();
+    runner.progress.close();
     let message = runner
         .kept
         .take()
@@ -216,7 +218,7 @@ struct Runner<'a> {
     mss_bytes: Option<u32>,
     watch: Watch,
     stop: Stop,
-    progress: ExperimentProgress,
+    progress: SecondsPrinter,
     record: Record,
     bytes_max: Option<u64>,
     begun: Instant,
@@ -265,35 +267,41 @@ impl CellRunner for Runner<'_> {
     }
 
     fn download(&mut self) -> Result<Option<Baseline>, String> {
-        self.short_baseline()
+        if !self.has_plain_payloads() {
+            return Err("the server has no payloads of linerate's in plain HTTP/1.1".to_owned());
+        }
+
+        let (body_bytes, connections) = (tcp_baseline::BODY_BYTES, tcp_baseline::CONNECTIONS);
+        let measured = self
+            .load_spec(&matrix_run(body_bytes, connections))
+            .and_then(|base| {
+                let request = base.request.clone();
+                self.unshown(tcp_baseline::download(
+                    &base,
+                    request,
+                    tcp_baseline::OF_STUDY,
+                ))
+            });
+        let found = tcp_baseline::judged(measured)?;
+        if let Some(found) = &found {
+            self.progress.line(&tcp_baseline::text(found));
+        }
+
+        Ok(found)
     }
 
     fn loss_without_load(&mut self, goodput_bps: f64) -> Option<LossWithoutLoad> {
-        if !self.target.has_sizes || !self.spec.protocol.is_plain_http1() {
+        if !self.has_plain_payloads() {
             return None;
         }
 
-        let key = CellKey::new(
-            Phase::Matrix,
+        let (body_bytes, connections) = (
             tcp_baseline::SMALL_BODY_BYTES,
             tcp_baseline::SMALL_CONNECTIONS,
         );
-        let load = self.load_spec(&PlannedRun { key, repeat: 0 }).ok()?;
-        let load = tcp_baseline::trickle(&load, goodput_bps);
-        let pool = self.pool(&load).ok()?;
-        let mark = CellMark::named(tcp_baseline::ID);
-        let mut silent = tcp_baseline::Silent;
-
-        let hosts = Observed::new(
-            &self.watch,
-            self.target.server.as_mut(),
-            &mut self.stop,
-            &mut silent,
-            mark,
-        );
-        let (_, stats) = hosts
-            .run(load, &pool, Breaker::new(true, self.bytes_max))
-            .ok()?;
+        let base = self.load_spec(&matrix_run(body_bytes, connections)).ok()?;
+        let measured = self.unshown(tcp_baseline::trickle(&base, goodput_bps));
+        let (_, stats) = measured.ok()?;
         // The server sends the bodies, so it counts the segments that are sent again.
         let counters = stats.server?.counters;
 
@@ -323,7 +331,7 @@ impl CellRunner for Runner<'_> {
             estimate::run_time(plan, &planned.key),
         );
         self.progress
-            .begin(*planned, plan.defaults.warmup, window, expected);
+            .begin_run(*planned, [plan.defaults.warmup, window], expected);
 
         self.load(planned)
     }
@@ -364,7 +372,8 @@ impl Runner<'_> {
         let started_unix_ms = clock::unix_ms();
         let mark = self.mark(planned);
         let side = self.target.server.as_mut();
-        let hosts = Observed::new(&self.watch, side, &mut self.stop, &mut self.progress, mark);
+        let progress = Some(&mut self.progress);
+        let hosts = Observed::new(&self.watch, side, &mut self.stop, progress, mark);
         let (result, stats) = hosts.run(load, &pool, breaker)?;
 
         Ok(self.cell_run(planned, started_unix_ms, result, stats))
@@ -413,41 +422,21 @@ impl Runner<'_> {
         Ok(baseline)
     }
 
-    /// TCP alone by a download from the server under test.
-    fn short_baseline(&mut self) -> Result<Option<Baseline>, String> {
-        if !self.target.has_sizes || !self.spec.protocol.is_plain_http1() {
-            return Err("the server has no payloads of linerate's in plain HTTP/1.1".to_owned());
-        }
+    /// The server has linerate's payloads, in the protocol whose bytes are known.
+    fn has_plain_payloads(&self) -> bool {
+        self.target.has_sizes && self.spec.protocol.is_plain_http1()
+    }
 
-        let key = CellKey::new(
-            Phase::Matrix,
-            tcp_baseline::BODY_BYTES,
-            tcp_baseline::CONNECTIONS,
-        );
-        let planned = PlannedRun { key, repeat: 0 };
-        let text = |error: Error| error.to_string();
-        let load = self.load_spec(&planned).map_err(text)?;
-        let load = tcp_baseline::download(&load, load.request.clone(), tcp_baseline::OF_STUDY);
-        let pool = self.pool(&load).map_err(text)?;
+    /// Runs a load that is no cell and shows nothing of it.
+    fn unshown(&mut self, load: LoadSpec) -> Result<(LoadResult, BothSides), Error> {
+        let pool = self.pool(&load)?;
         let mark = CellMark {
-            id: tcp_baseline::ID.to_owned(),
-            ..self.mark(&planned)
+            peer: self.target.client,
+            ..CellMark::named(tcp_baseline::ID)
         };
-        let mut silent = tcp_baseline::Silent;
-
-        let hosts = Observed::new(
-            &self.watch,
-            self.target.server.as_mut(),
-            &mut self.stop,
-            &mut silent,
-            mark,
-        );
-        let found = tcp_baseline::measure(hosts, load, &pool, self.bytes_max)?;
-        if let Some(found) = &found {
-            self.progress.line(&tcp_baseline::text(found));
-        }
-
-        Ok(found)
+        let side = self.target.server.as_mut();
+        let hosts = Observed::new(&self.watch, side, &mut self.stop, None, mark);
+        hosts.run(load, &pool, Breaker::new(true, self.bytes_max))
     }
 
     /// Threads and processes for a load, or why this host cannot make it.
@@ -490,15 +479,15 @@ impl Runner<'_> {
         } else {
             RunState::Done
         };
-        let mut run = CellRun::new(planned.key, planned.repeat, state);
-        run.reason = reason;
-        run.started_unix_ms = started_unix_ms;
-        run.load = Some(result);
-        run.client = stats.client.unwrap_or_default();
-        run.server = stats.server;
-        run.flags = flags;
-
-        run
+        CellRun {
+            reason,
+            started_unix_ms,
+            load: Some(result),
+            client: stats.client.unwrap_or_default(),
+            server: stats.server,
+            flags,
+            ..CellRun::new(planned.key, planned.repeat, state)
+        }
     }
 
     fn tcp_port(&self) -> u16 {
@@ -557,6 +546,14 @@ impl Runner<'_> {
             port_range: generator::port_range(),
             ports_skipped: generator::reserved_ports(),
         })
+    }
+}
+
+/// A run outside the plan.
+fn matrix_run(payload_bytes: u64, connections: u32) -> PlannedRun {
+    PlannedRun {
+        key: CellKey::new(Phase::Matrix, payload_bytes, connections),
+        repeat: 0,
     }
 }
 

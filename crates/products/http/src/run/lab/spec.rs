@@ -50,31 +50,6 @@ pub struct LabSpec {
     pub html: Option<PathBuf>,
 }
 
-impl LabSpec {
-    /// All phases of `plan` in a new directory, without a record, a confirmation or claims of
-    /// ownership.
-    #[must_use]
-    pub fn new(target: Target, protocol: Protocol, plan: Plan, stage: Stage) -> Self {
-        Self {
-            target,
-            protocol,
-            plan,
-            phases: Phases::ALL,
-            control: ControlPath::default(),
-            claims: TargetOwnership::default(),
-            asks_first: false,
-            tolerates_failures: false,
-            stage,
-            is_forced: false,
-            asserts: false,
-            directory: Directory::New(None),
-            output: Output::default(),
-            record: RecordOptions::default(),
-            html: None,
-        }
-    }
-}
-
 /// Stages at which an experiment can end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {

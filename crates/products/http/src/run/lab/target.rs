@@ -13,7 +13,7 @@ use crate::plan::estimate;
 use crate::probe::{self, ProbeResult, ProbeTarget};
 use crate::request::RequestSpec;
 use crate::run::server_side::ServerSide;
-use crate::run::{Embedding, generator, probe_error};
+use crate::run::{generator, probe_error};
 use crate::safety_limits::{self, Demand, TargetOwnership, TargetScope};
 use crate::target::Target;
 
@@ -33,7 +33,7 @@ pub(super) struct TargetServer {
 
 impl TargetServer {
     /// Resolves the server and sends it one request.
-    pub(super) fn contact(spec: &LabSpec, embedding: Embedding) -> Result<Self, Error> {
+    pub(super) fn contact(spec: &LabSpec) -> Result<Self, Error> {
         let target = spec.target.clone();
         let destinations = generator::addresses(&target, &[], None)?;
         let first = *destinations
@@ -42,7 +42,7 @@ impl TargetServer {
         let mut control = spec.control.clone();
         control.server = control.server.or_else(|| spec.plan.control.clone());
 
-        let server = ServerSide::contact(first, &control, CONTROL_WAIT_MAX, embedding)?;
+        let server = ServerSide::contact(first, &control, CONTROL_WAIT_MAX)?;
         let (answer, has_sizes) = ask(spec, first)?;
         let claims = ServerSide::ownership(server.as_ref(), first, spec.claims);
         Ok(Self {
@@ -88,6 +88,7 @@ impl TargetServer {
                 &mut plan.matrix.payloads_bytes,
                 &mut plan.c10k.active.payloads_bytes,
             ] {
+                // All sizes would be the same cell.
                 payloads.truncate(1);
                 payloads
                     .iter_mut()

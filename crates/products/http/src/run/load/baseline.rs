@@ -6,7 +6,7 @@ use linerate_model::outcome::Error;
 
 use super::planned::PlannedLoad;
 use crate::conclude::study::Kept;
-use crate::load::LoadSpec;
+use crate::load::{Breaker, LoadSpec};
 use crate::request::RequestSpec;
 use crate::run::requests::{CellMark, RESTART_CAPABILITY};
 use crate::run::sampled_load::Observed;
@@ -66,16 +66,15 @@ fn download(load: &mut PlannedLoad, stop: &mut Stop) -> Result<Option<Baseline>,
     let threads = generator::threads(false, load.threads);
     let pool = generator::worker_pool(spec.connections, threads, None).map_err(text)?;
     let watch = generator::watch(spec.destinations.first().copied()).map_err(text)?;
-    let mut silent = tcp_baseline::Silent;
 
     let hosts = Observed::new(
         &watch,
         load.side.as_mut(),
         stop,
-        &mut silent,
+        None,
         CellMark::named(tcp_baseline::ID),
     );
-    tcp_baseline::measure(hosts, spec, &pool, bytes_max)
+    tcp_baseline::judged(hosts.run(spec, &pool, Breaker::new(true, bytes_max)))
 }
 
 fn download_spec(load: &PlannedLoad) -> Result<LoadSpec, String> {

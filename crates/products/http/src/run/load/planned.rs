@@ -9,16 +9,16 @@ use linerate_model::outcome::Error;
 use linerate_model::printable::printable_start;
 use linerate_sys::interfaces;
 
-use super::LoadPlan;
-use super::progress::SecondsPrinter;
+use super::spec::LoadPlan;
 use crate::load::{Breaker, LoadSpec};
 use crate::probe::ProbeResult;
 use crate::run::generator;
+use crate::run::progress::SecondsPrinter;
+use crate::run::protocol_name;
 use crate::run::requests::CellMark;
 use crate::run::sampled_load::{BothSides, Observed};
 use crate::run::server_side::ServerSide;
 use crate::run::signals::Stop;
-use crate::run::{Embedding, protocol_name};
 use crate::safety_limits::{self, Demand, TargetOwnership, TargetScope};
 use crate::target::Target;
 
@@ -54,7 +54,7 @@ impl PlannedLoad {
     ///
     /// # Errors
     /// Options that this host or the server does not allow, or a server that does not answer.
-    pub(super) fn resolve(plan: &LoadPlan, embedding: Embedding) -> Result<Self, Error> {
+    pub(super) fn resolve(plan: &LoadPlan) -> Result<Self, Error> {
         let opening = &plan.opening;
         let spec = generator::completed(plan.spec.clone(), &plan.target, opening)?;
         let address = *spec
@@ -63,7 +63,7 @@ impl PlannedLoad {
             .ok_or_else(|| Error::usage("the URL names no port"))?;
 
         let wait_max = Duration::from_nanos(spec.connect_timeout_ns);
-        let side = ServerSide::contact(address, &plan.control, wait_max, embedding)?;
+        let side = ServerSide::contact(address, &plan.control, wait_max)?;
         let claims = ServerSide::ownership(side.as_ref(), address, plan.claims);
         let scope = TargetScope::of(address.ip(), &interfaces::addresses());
         // Before the first request: a server beyond the limits gets none.
@@ -168,13 +168,15 @@ impl PlannedLoad {
         let watch = generator::watch(Some(self.address))?;
 
         let side = self.side.as_mut();
-        let hosts = Observed::new(&watch, side, stop, &mut printer, CellMark::named("load"));
+        printer.begin_load(self.spec.duration_ns + self.spec.warmup_ns);
+        let mark = CellMark::named("load");
+        let hosts = Observed::new(&watch, side, stop, Some(&mut printer), mark);
         let breaker = Breaker::new(
             self.tolerates_failures || self.claims.is_ours,
             self.bytes_max,
         );
         let found = hosts.run(self.spec.clone(), &pool, breaker);
-        printer.clear();
+        printer.close();
 
         let (mut load, sides) = found?;
         load.flags = run_flags(&load);

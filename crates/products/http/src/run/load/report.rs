@@ -13,16 +13,15 @@ use linerate_model::record::{Body, HttpLoad, RunKind, Trial};
 use linerate_store::{keys, scrubbed};
 use linerate_sys::clock;
 
-use super::LoadEnd;
 use super::planned::PlannedLoad;
+use super::spec::LoadEnd;
 use crate::conclude::study::{Kept, Setup, StudyInput, study};
 use crate::conclude::trials;
 use crate::plan::Plan;
 use crate::plan::cells::Phases;
 use crate::report::{LoadReport, load_text};
-use crate::run::lab::outputs;
 use crate::run::sampled_load::BothSides;
-use crate::run::{Output, own_environment};
+use crate::run::{Output, outputs, own_environment};
 use crate::target::Target;
 
 /// Where the result of a load goes.
@@ -43,6 +42,7 @@ impl Reporting {
         record: &RecordOptions,
     ) -> Self {
         let is_json = output.json || output.json_stream;
+        // JSON output is the record, so one is made even where none is kept.
         let is_recorded = is_json || record.place.is_some();
         Self {
             is_json,
@@ -120,10 +120,11 @@ fn recorded_run(load: &PlannedLoad) -> Run {
     });
 
     let spec_key = keys::spec_key("http-load", &compared);
-    let mut run = Run::new(RunKind::HttpLoad, body(&load.target, None), spec_key);
-    run.server = Some(load.target.host.clone());
-    run.peer = Some(load.address);
-    run
+    Run {
+        server: Some(load.target.host.clone()),
+        peer: Some(load.address),
+        ..Run::new(RunKind::HttpLoad, body(&load.target, None), spec_key)
+    }
 }
 
 fn body(target: &Target, verdict: Option<CellVerdict>) -> Body {
@@ -150,25 +151,27 @@ fn wire_bps(trial: &Trial) -> Option<f64> {
 /// The load as a run of a cell.
 fn cell_run(load: &PlannedLoad, result: &LoadResult, sides: &BothSides) -> CellRun {
     let payload_bytes = result.payload_bytes.checked_div(result.ok).unwrap_or(0);
-    let mut key = CellKey::new(Phase::Matrix, payload_bytes, load.spec.connections);
-    key.rate_per_s = match load.spec.mode {
-        Mode::Open { rate_per_s, .. } => Some(rate_per_s as u32),
-        Mode::Closed { .. } | Mode::Idle { .. } => None,
+    let key = CellKey {
+        rate_per_s: match load.spec.mode {
+            Mode::Open { rate_per_s, .. } => Some(rate_per_s as u32),
+            Mode::Closed { .. } | Mode::Idle { .. } => None,
+        },
+        ..CellKey::new(Phase::Matrix, payload_bytes, load.spec.connections)
     };
 
     let state = match result.outage {
         Some(_) => RunState::Aborted,
         None => RunState::Done,
     };
-    let mut run = CellRun::new(key, 1, state);
-    run.reason = result.outage.clone();
-    run.started_unix_ms = clock::unix_ms();
-    run.client = sides.client.clone().unwrap_or_default();
-    run.server = sides.server.clone();
-    run.flags = result.flags.clone();
-    run.load = Some(result.clone());
-
-    run
+    CellRun {
+        reason: result.outage.clone(),
+        started_unix_ms: clock::unix_ms(),
+        client: sides.client.clone().unwrap_or_default(),
+        server: sides.server.clone(),
+        flags: result.flags.clone(),
+        load: Some(result.clone()),
+        ..CellRun::new(key, 1, state)
+    }
 }
 
 /// The load as an experiment of one cell; `None` of connections that are only held.

@@ -18,10 +18,9 @@ mod serving;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use linerate_model::network::Network;
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 use linerate_sys::{PageBuffer, Result};
@@ -32,23 +31,9 @@ use super::write_queue::WriteQueue;
 use clock::Clock;
 use connection_table::ConnectionTable;
 use idle_timeouts::IdleTimeouts;
-use serving::{ConnectionIo, Outcome};
+use serving::{BUFFER_BYTES, ConnectionIo, Outcome};
 
-/// State shared by all threads of a server.
-#[derive(Debug)]
-pub(super) struct Shared {
-    /// Networks that are served.
-    pub(super) permitted: Vec<Network>,
-    /// Longest request body in bytes.
-    pub(super) body_bytes_max: u64,
-    /// Smallest chunk of a response that a client can request.
-    pub(super) chunk_bytes_min: u64,
-    pub(super) idle_timeout: Duration,
-    pub(super) connections_max: usize,
-    /// Connections of all threads together.
-    pub(super) open: AtomicUsize,
-    pub(super) stop: AtomicBool,
-}
+pub(super) use serving::Shared;
 
 /// One thread.
 pub(super) struct Worker {
@@ -196,5 +181,3 @@ impl Worker {
 /// Tokens of connections, which are their indices, are below this.
 const FIRST_LISTENER: u64 = 1 << 32;
 const WAKER: u64 = u64::MAX;
-/// Larger than a header, so that an incomplete one and what follows it fit.
-const BUFFER_BYTES: usize = 64 * 1024;

@@ -2,19 +2,37 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::Duration;
 
+use linerate_model::network::Network;
 use linerate_sys::poll::{Interest, Ready};
 use linerate_sys::{PageBuffer, socket, stream_io};
 
 use super::clock::Clock;
 use super::connection_table::Connection;
-use super::{BUFFER_BYTES, Shared};
 use crate::message::request::HEADER_BYTES_MAX;
 use crate::server::machine::{Closing, Machine, Next, RequestContext};
 use crate::server::responses::{Response, ResponseWriter};
 use crate::server::stats::Counters;
 use crate::server::turn::Turn;
 use crate::server::write_queue::{SocketTransport, Transport, WriteQueue};
+
+/// State shared by all threads of a server.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// Networks that are served.
+    pub(crate) permitted: Vec<Network>,
+    /// Longest request body in bytes.
+    pub(crate) body_bytes_max: u64,
+    /// Smallest chunk of a response that a client can request.
+    pub(crate) chunk_bytes_min: u64,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) connections_max: usize,
+    /// Connections of all threads together.
+    pub(crate) open: AtomicUsize,
+    pub(crate) stop: AtomicBool,
+}
 
 /// Buffers and state that all connections of a thread use in turn.
 pub(super) struct ConnectionIo {
@@ -284,6 +302,9 @@ fn put_first(input: &[u8], buffer: &mut [u8]) -> usize {
 /// Discarded per call.
 const DISCARDED_AT_ONCE: usize = 1 << 20;
 const SERVICE_UNAVAILABLE: u16 = 503;
+
+/// Larger than a header, so that an incomplete one and what follows it fit.
+pub(super) const BUFFER_BYTES: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {

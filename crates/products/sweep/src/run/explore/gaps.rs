@@ -3,6 +3,7 @@
 use linerate_model::stats;
 
 use super::Experiment;
+use crate::conclude::findings::PointId;
 use crate::plan::factor::Scale;
 use crate::plan::setting::Setting;
 use crate::run::runner::Runner;
@@ -25,11 +26,10 @@ impl<R: Runner> Experiment<'_, R> {
         }
 
         let with_result = |setting: &Setting| {
-            self.points
-                .iter()
-                .position(|point| point.setting == *setting && !point.runs.is_empty())
+            let found = self.points.find(setting);
+            found.filter(|at| !self.points[*at].runs.is_empty())
         };
-        let mut row: Vec<usize> = climbed.iter().filter_map(with_result).collect();
+        let mut row: Vec<PointId> = climbed.iter().filter_map(with_result).collect();
         row.drain(..self.unordered(factor, &row));
 
         let [before @ .., last_but_one, last] = row.as_slice() else {
@@ -50,7 +50,7 @@ impl<R: Runner> Experiment<'_, R> {
 
     /// True if it is known that a point is not better by more than twice the margin. Of few runs
     /// each pair must agree.
-    fn is_no_better(&self, point: usize, best: usize) -> bool {
+    fn is_no_better(&self, point: PointId, best: PointId) -> bool {
         let share = 1.0 / (1.0 + 2.0 * self.margin(point, best));
         let (own, other) = (self.scores(best), self.scores(point));
         let highest = other.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -78,6 +78,7 @@ impl<R: Runner> Experiment<'_, R> {
         };
         let mut levels: Vec<u64> = gaps.filter_map(between).collect();
         levels.sort_unstable();
+        // Two peaks can share a gap.
         levels.dedup();
 
         levels
@@ -87,7 +88,7 @@ impl<R: Runner> Experiment<'_, R> {
     }
 
     /// Places of the highest levels among their neighbours.
-    fn peaks(&self, row: &[usize]) -> Vec<usize> {
+    fn peaks(&self, row: &[PointId]) -> Vec<usize> {
         let scores: Vec<f64> = row.iter().map(|at| self.score(*at)).collect();
         let is_peak = |place: &usize| {
             let is_above_left = *place == 0 || scores[place - 1] <= scores[*place];
@@ -107,7 +108,7 @@ impl<R: Runner> Experiment<'_, R> {
 
     /// Neighbours between which to look: those at the lower edge of the levels that are as good as
     /// a peak, and where values fall above a narrow peak all that are near it.
-    fn gaps_around(&self, factor: usize, row: &[usize], peak: usize) -> Vec<(usize, usize)> {
+    fn gaps_around(&self, factor: usize, row: &[PointId], peak: usize) -> Vec<(usize, usize)> {
         let level = |place: usize| self.points[row[place]].setting.level(factor) as f64;
         let is_tie = |place: usize| self.is_tie(row[place], row[peak]);
         let (mut low, mut high) = (peak, peak);

@@ -3,7 +3,7 @@
 use linerate_model::stats;
 
 use super::{CONTENDERS_MAX, Experiment};
-use crate::conclude::findings::Stage;
+use crate::conclude::findings::{PointId, Stage};
 use crate::plan::experiment::Better;
 use crate::plan::factor::{SYSTEM_CHOICE, Scale};
 use crate::plan::setting::Setting;
@@ -15,7 +15,7 @@ const SURE_TOLERANCES: f64 = 2.0;
 
 impl<R: Runner> Experiment<'_, R> {
     /// Compared values: higher is better, and a share of it means the same for rates and costs.
-    pub(super) fn scores(&self, point: usize) -> Vec<f64> {
+    pub(super) fn scores(&self, point: PointId) -> Vec<f64> {
         let values = self.points[point].values();
         match self.plan.better {
             Better::Higher => values,
@@ -27,14 +27,14 @@ impl<R: Runner> Experiment<'_, R> {
         }
     }
 
-    pub(super) fn score(&self, point: usize) -> f64 {
+    pub(super) fn score(&self, point: PointId) -> f64 {
         stats::median(&self.scores(point)).unwrap_or(f64::NEG_INFINITY)
     }
 
     /// Difference between two points that is none: the tolerance, or what was in flight at the end
     /// of their runs.
-    pub(super) fn margin(&self, point: usize, other: usize) -> f64 {
-        let in_flight = |at: usize| {
+    pub(super) fn margin(&self, point: PointId, other: PointId) -> f64 {
+        let in_flight = |at: PointId| {
             let shares: Vec<f64> = self.points[at]
                 .runs
                 .iter()
@@ -50,27 +50,27 @@ impl<R: Runner> Experiment<'_, R> {
     }
 
     /// The points of this factor with the others at `base`, by level; only those with a result.
-    pub(super) fn row(&self, factor: usize, base: &Setting) -> Vec<usize> {
+    pub(super) fn row(&self, factor: usize, base: &Setting) -> Vec<PointId> {
         let mut row = self.tried(factor, base);
         row.retain(|at| !self.points[*at].runs.is_empty());
         row
     }
 
-    pub(super) fn is_failed(&self, point: usize) -> bool {
+    pub(super) fn is_failed(&self, point: PointId) -> bool {
         self.points[point].runs.is_empty() && !self.points[point].failures.is_empty()
     }
 
     /// Points of a factor, with those that have no result.
-    fn tried(&self, factor: usize, base: &Setting) -> Vec<usize> {
-        let level = |at: &usize| self.points[*at].setting.level(factor);
-        let is_tried = |at: &usize| self.points[*at].setting == base.with(factor, level(at));
-        let mut tried: Vec<usize> = (0..self.points.len()).filter(is_tried).collect();
+    fn tried(&self, factor: usize, base: &Setting) -> Vec<PointId> {
+        let level = |at: &PointId| self.points[*at].setting.level(factor);
+        let is_tried = |at: &PointId| self.points[*at].setting == base.with(factor, level(at));
+        let mut tried: Vec<PointId> = self.points.ids().filter(is_tried).collect();
         tried.sort_by_key(level);
         tried
     }
 
     /// Points at the start of a row that are outside the order of its levels.
-    pub(super) fn unordered(&self, factor: usize, row: &[usize]) -> usize {
+    pub(super) fn unordered(&self, factor: usize, row: &[PointId]) -> usize {
         let is_amount = self.plan.factors[factor].is_amount();
         let is_first = row
             .first()
@@ -78,21 +78,21 @@ impl<R: Runner> Experiment<'_, R> {
         usize::from(is_amount && is_first)
     }
 
-    pub(super) fn best(&self, factor: usize, base: &Setting) -> Option<usize> {
+    pub(super) fn best(&self, factor: usize, base: &Setting) -> Option<PointId> {
         let row = self.row(factor, base);
         row.into_iter()
             .max_by(|a, b| self.score(*a).total_cmp(&self.score(*b)))
     }
 
     /// True if it is not known that a point is worse than another by more than their margin.
-    fn may_be_as_good(&self, point: usize, other: usize) -> bool {
+    fn may_be_as_good(&self, point: PointId, other: PointId) -> bool {
         let share = 1.0 - self.margin(point, other);
         stats::confidence_as_good(&self.scores(point), &self.scores(other), share)
             > 1.0 - self.plan.confidence
     }
 
     /// Most by which another point may be better; `None` of too few runs.
-    fn excess_max(&self, point: usize, other: usize) -> Option<f64> {
+    fn excess_max(&self, point: PointId, other: PointId) -> Option<f64> {
         // Only levels that lose too much have the value 0; their ratio has no meaning.
         if self.score(other) <= 0.0 {
             return Some(0.0);
@@ -111,13 +111,13 @@ impl<R: Runner> Experiment<'_, R> {
         let Some(stage) = self.stage(factor, base) else {
             return Vec::new();
         };
-        let sure = |at: usize| SURE_TOLERANCES * self.margin(stage.advised, at);
-        let is_open = |at: &usize| {
+        let sure = |at: PointId| SURE_TOLERANCES * self.margin(stage.advised, at);
+        let is_open = |at: &PointId| {
             self.excess_max(stage.advised, *at)
                 .is_none_or(|excess| excess > sure(*at))
         };
 
-        let mut open: Vec<usize> = stage
+        let mut open: Vec<PointId> = stage
             .points
             .iter()
             .copied()
@@ -143,7 +143,7 @@ impl<R: Runner> Experiment<'_, R> {
         let advised = self.advise(factor, &row, best, (first, last));
         let others = || row.iter().copied().filter(|at| *at != advised);
 
-        let ties: Vec<usize> = others().filter(|at| self.is_tie(*at, advised)).collect();
+        let ties: Vec<PointId> = others().filter(|at| self.is_tie(*at, advised)).collect();
         let excesses: Option<Vec<f64>> = others().map(|at| self.excess_max(advised, at)).collect();
         let confidence = others()
             .map(|at| self.confidence_in(advised, at))
@@ -175,7 +175,7 @@ impl<R: Runner> Experiment<'_, R> {
     }
 
     /// Places in the row of the neighbours of the best level that may be as good.
-    fn plateau(&self, factor: usize, row: &[usize], best: usize) -> Option<(usize, usize)> {
+    fn plateau(&self, factor: usize, row: &[PointId], best: PointId) -> Option<(usize, usize)> {
         let top = row.iter().position(|at| *at == best)?;
         if !self.plan.factors[factor].is_amount() {
             return Some((top, top));
@@ -208,10 +208,16 @@ impl<R: Runner> Experiment<'_, R> {
 
     /// The default where it may be as good as the best; otherwise of amounts the least level of the
     /// plateau, of choices the one that burdens the path least.
-    fn advise(&self, factor: usize, row: &[usize], best: usize, plateau: (usize, usize)) -> usize {
+    fn advise(
+        &self,
+        factor: usize,
+        row: &[PointId],
+        best: PointId,
+        plateau: (usize, usize),
+    ) -> PointId {
         let plan = &self.plan.factors[factor];
         let is_default =
-            |at: &&usize| self.points[**at].setting.level(factor) == plan.default_level();
+            |at: &&PointId| self.points[**at].setting.level(factor) == plan.default_level();
         // A change of a setting needs a gain that is known.
         if let Some(default) = row
             .iter()
@@ -238,7 +244,7 @@ impl<R: Runner> Experiment<'_, R> {
     }
 
     /// True if the medians of two points differ by no more than their margin.
-    pub(super) fn is_tie(&self, point: usize, other: usize) -> bool {
+    pub(super) fn is_tie(&self, point: PointId, other: PointId) -> bool {
         let (low, high) = (
             self.score(point).min(self.score(other)),
             self.score(point).max(self.score(other)),
@@ -247,12 +253,12 @@ impl<R: Runner> Experiment<'_, R> {
     }
 
     /// Confidence that another point is not better by more than twice their margin.
-    fn confidence_in(&self, point: usize, other: usize) -> f64 {
+    fn confidence_in(&self, point: PointId, other: PointId) -> f64 {
         let share = 1.0 - SURE_TOLERANCES * self.margin(point, other);
         stats::confidence_as_good(&self.scores(point), &self.scores(other), share)
     }
 
-    fn burden(&self, point: usize) -> Burden {
+    fn burden(&self, point: PointId) -> Burden {
         let runs = &self.points[point].runs;
         let median = |figure: fn(&Burden) -> Option<f64>| {
             stats::median(

@@ -1,7 +1,7 @@
 //! Factors are examined once more where others have moved since.
 
 use super::{Experiment, Over};
-use crate::conclude::findings::Stage;
+use crate::conclude::findings::{PointId, Stage};
 use crate::plan::factor::{SYSTEM_CHOICE, Scale};
 use crate::plan::setting::Setting;
 use crate::run::runner::Runner;
@@ -88,8 +88,8 @@ impl<R: Runner> Experiment<'_, R> {
 
     /// The levels with the best results but for one.
     fn best_others(&self, stage: &Stage, own: u64, count: usize) -> Vec<u64> {
-        let level = |at: &usize| self.points[*at].setting.level(stage.factor);
-        let mut others: Vec<usize> = stage
+        let level = |at: &PointId| self.points[*at].setting.level(stage.factor);
+        let mut others: Vec<PointId> = stage
             .points
             .iter()
             .copied()
@@ -101,7 +101,7 @@ impl<R: Runner> Experiment<'_, R> {
     }
 
     pub(super) fn was_run(&self, setting: &Setting) -> bool {
-        let known = self.points.iter().find(|point| point.setting == *setting);
-        known.is_some_and(|point| !point.runs.is_empty())
+        let known = self.points.find(setting);
+        known.is_some_and(|at| !self.points[at].runs.is_empty())
     }
 }

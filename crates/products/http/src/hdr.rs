@@ -22,7 +22,7 @@ const INFLATED_BYTES_MAX: u64 = 1 << 20;
 const ENCODED_BYTES_MAX: usize = 2 << 20;
 
 /// Reads a histogram; `None` where the text is empty or no histogram.
-pub(super) fn read(base64: &str) -> Option<Histogram<u64>> {
+pub(crate) fn read(base64: &str) -> Option<Histogram<u64>> {
     if base64.len() > ENCODED_BYTES_MAX {
         return None;
     }

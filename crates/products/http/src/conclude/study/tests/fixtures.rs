@@ -10,7 +10,7 @@
 use linerate_model::http::{Baseline, CellKey, CellRun, Environment, Phase, Study};
 
 use super::{Kept, Setup, StudyInput, study};
-use crate::conclude::fixture::{idle_nic, load_of, observed, resting, run};
+use crate::conclude::tests::fixture::{idle_nic, load_of, observed, resting, run};
 use crate::plan::Plan;
 use crate::plan::cells::Phases;
 

@@ -1,0 +1,105 @@
+//! A plan as text, and what follows from its keys.
+
+use std::time::Duration;
+
+use linerate_model::fnv::fnv64;
+use linerate_model::http::HttpVersion;
+
+use super::form::{Plan, PlanError};
+use super::{explained, validity};
+
+/// Most bytes of a plan file.
+pub const TEXT_BYTES_MAX: usize = 64 << 10;
+
+impl Plan {
+    /// Reads a plan file. Keys that are absent keep their value of [`Plan::default`].
+    ///
+    /// # Errors
+    /// The line or the key and what is allowed there: no TOML, an unknown key, a value outside its
+    /// range, or two values that contradict each other.
+    pub fn parse(text: &str) -> Result<Self, PlanError> {
+        if text.len() > TEXT_BYTES_MAX {
+            let len = text.len();
+            return Err(PlanError(format!(
+                "a plan has at most {TEXT_BYTES_MAX} bytes, this has {len}"
+            )));
+        }
+
+        let plan: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_of(text, span.start));
+            // The message of the parser has several lines, an error of the command line one.
+            PlanError(format!(
+                "line {line}: {}",
+                error.message().replace('\n', ", ")
+            ))
+        })?;
+        validity::check(&plan)?;
+        Ok(plan)
+    }
+
+    /// The plan as a file with every key, explained.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        explained::explained(&self.bare())
+    }
+
+    /// Name of the runs. Those of different plans have different names; comments and the rate of
+    /// the path play no part.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        let runs = Self {
+            // No run depends on it: `--resume` with another rate judges the same runs.
+            line_rate_bps: None,
+            ..self.clone()
+        };
+        format!("{:016x}", fnv64(runs.bare().as_bytes()))
+    }
+
+    /// Keys and values alone.
+    fn bare(&self) -> String {
+        // Every value of a plan that was read or made has a form in TOML.
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// This plan within a few minutes: one short run of each cell, short TCP tests, short holds.
+    #[must_use]
+    pub fn quick(mut self) -> Self {
+        let short = Duration::from_secs(3);
+        self.defaults.repeats = 1;
+        self.defaults.duration = self.defaults.duration.min(short);
+        self.defaults.warmup = self.defaults.warmup.min(Duration::from_secs(1));
+        self.defaults.cooldown = self.defaults.cooldown.min(Duration::from_secs(1));
+        self.tcp.duration = self.tcp.duration.min(short);
+        self.c10k.idle.hold = self.c10k.idle.hold.min(short);
+        self.c10k.idle.heartbeat = self
+            .c10k
+            .idle
+            .heartbeat
+            .filter(|heartbeat| *heartbeat <= self.c10k.idle.hold);
+        self.c10k.low_rate.duration = self.c10k.low_rate.duration.min(Duration::from_secs(10));
+        self.c10k.active.duration = self.c10k.active.duration.min(short);
+
+        self
+    }
+
+    /// True if the protocol is HTTP/1.1 in plain text, whose bytes on the wire are known.
+    #[must_use]
+    pub fn is_plain_http1(&self) -> bool {
+        self.protocol.version == HttpVersion::Http1 && !self.target.as_deref().is_some_and(is_https)
+    }
+}
+
+/// Line of a byte, from 1.
+fn line_of(text: &str, byte: usize) -> usize {
+    text.bytes()
+        .take(byte)
+        .filter(|byte| *byte == b'\n')
+        .count()
+        + 1
+}
+
+fn is_https(url: &str) -> bool {
+    const SCHEME: &str = "https://";
+    url.get(..SCHEME.len())
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
+}
