@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_history::conclude::expect::{Expectations, Missed};
-use linerate_model::path::{PathEvent, PathSpec, PhaseKind, PhaseTransport, Profile};
+use linerate_model::path::{Dialect, PathEvent, PathSpec, PhaseKind, PhaseTransport, Profile};
 use linerate_model::spec::{AddressFamily, BindSpec};
 use linerate_sweep::spec::grammar;
 use linerate_sys::signal::{Signal, Signals};
@@ -20,7 +20,7 @@ use super::{check_files, complain, exit_code, print, record};
 use linerate::expect::missed_by_run;
 use linerate::path::report;
 use linerate::path::{
-    IdentityOptions, Login, Observers, Offer, PathResult, PathTest, SideProbe, Target, forget,
+    IdentityOptions, Login, Observers, PathResult, PathTest, SideProbe, Target, forget,
     host_and_port, plan, test_path,
 };
 use linerate::progress::style;
@@ -113,7 +113,7 @@ impl JsonLines {
 /// Longest time of all repetitions against a native server; `None` where nothing is examined.
 pub(crate) fn run_length(args: TestArgs) -> Option<Duration> {
     let (repeat, is_examined) = (args.repeat, !args.identity.forget);
-    let once = Duration::from_secs(plan(&args.spec(), &Offer::native()).estimate_s);
+    let once = Duration::from_secs(plan(&args.spec(), Dialect::Native).estimate_s);
     is_examined.then(|| once * repeat)
 }
 

@@ -8,10 +8,7 @@ use linerate_model::units::{ns_to_s, rate_bps};
 use super::delays::round_trips;
 use super::loss::loss_by_place;
 use super::{Absent, ConcludeInput, Context, direction_name};
-
-/// Headers of IP and UDP in bytes.
-const HEADERS_V4: u64 = 28;
-const HEADERS_V6: u64 = 48;
+use crate::plan::headers_bytes;
 
 /// Datagrams by direction, in the order in which they were sent.
 pub(super) fn datagrams(context: &Context<'_>, absent: &mut Absent) -> Vec<Datagrams> {
@@ -73,12 +70,8 @@ fn of_direction(
         return None;
     }
 
-    let headers = if context.input.target.family == "ipv6" {
-        HEADERS_V6
-    } else {
-        HEADERS_V4
-    };
-    let packet_bytes = u64::from(phase.spec.datagram_bytes) + headers;
+    let headers = headers_bytes(context.input.target.family == "ipv6");
+    let packet_bytes = u64::from(phase.spec.datagram_bytes + headers);
     let bps = |packets: u64, end: &EndpointPhase| {
         rate_bps(
             packets.saturating_mul(packet_bytes),
