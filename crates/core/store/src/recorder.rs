@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::record::{RunId, RunRecord, Trial};
 
-use crate::store::BUSY;
+use crate::database::BUSY;
 use crate::{Place, Store, StoreError, spool};
 
 /// Trials and records that may wait for the writer.

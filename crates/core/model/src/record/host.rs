@@ -9,7 +9,7 @@ use crate::snapshot::Snapshot;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Origin {
-    /// Its name: `linerate`, `iperf3`, `iperf`, `pscheduler`.
+    /// Its name: `linerate`, `iperf3`, `iperf`.
     pub tool: String,
     /// Its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,7 +27,7 @@ pub struct Origin {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Import {
-    /// Its form: `iperf3-json`, `iperf3-json-stream`, `iperf2-csv`, `pscheduler-throughput`.
+    /// Its form: `iperf3-json`, `iperf3-json-stream`, `iperf2-csv`.
     pub format: String,
     /// Name of the file, without its directories.
     #[serde(default, skip_serializing_if = "Option::is_none")]

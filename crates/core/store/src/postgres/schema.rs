@@ -2,9 +2,8 @@
 
 use super::Postgres;
 use crate::StoreError;
-use crate::database::{Access, Database, params};
+use crate::database::{Access, Database, STEPS, params};
 use crate::place::Server;
-use crate::store::STEPS;
 
 /// Differences of the schema's text in PostgreSQL.
 const DIFFERENCES: [(&str, &str); 6] = [

@@ -10,8 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::Sqlite;
-use crate::database::Database;
-use crate::store::{BUSY, STEPS};
+use crate::database::{BUSY, Database, STEPS};
 use crate::{Place, StoreError, unfinished};
 
 /// `lrun`: recognised by file(1) and by [`check_file`].

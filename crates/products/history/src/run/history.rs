@@ -319,17 +319,12 @@ impl History {
     }
 
     fn open(&self) -> Result<Store, StoreError> {
-        let place = self.place.as_ref();
-        Store::open_existing(
-            place
-                .ok_or_else(|| StoreError::Place("--store off: there is no history".to_owned()))?,
-        )
+        Store::open_existing(self.place()?)
     }
 
-    fn place(&self) -> Result<&Place, Error> {
-        self.place
-            .as_ref()
-            .ok_or_else(|| Error::usage("--store off: there is no history"))
+    fn place(&self) -> Result<&Place, StoreError> {
+        let none = || StoreError::Usage("--store off: there is no history".to_owned());
+        self.place.as_ref().ok_or_else(none)
     }
 
     fn load(&self, names: &[String]) -> Result<Vec<RunRecord>, Error> {
