@@ -17,6 +17,7 @@ mod charset;
 pub mod chart;
 pub mod doctor;
 pub mod expected;
+pub mod exposition;
 pub mod live;
 pub mod log_rate_limit;
 pub mod number;

@@ -200,13 +200,6 @@ pub(super) fn without_impossible(input: &ConcludeInput) -> Option<(ConcludeInput
     Some((input, count))
 }
 
-fn direction_name(direction: PathDirection) -> &'static str {
-    match direction {
-        PathDirection::Down => "down",
-        PathDirection::Up => "up",
-    }
-}
-
 fn size(input: &ConcludeInput) -> PathMtu {
     let found = || input.phases.iter().flat_map(|phase| &phase.size);
     let of = |direction| {

@@ -226,7 +226,8 @@ fn phases_of(kind: PhaseKind, spec: &PathSpec) -> Vec<PlannedPhase> {
 
 fn phase(kind: PhaseKind, direction: Option<PathDirection>, spec: &PathSpec) -> PlannedPhase {
     let duration_max = duration(kind, spec).min(PHASE_MAX);
-    let load = is_load(kind).then(|| load_plan(kind, spec, duration_max));
+    let has_load = !kind.load_directions().is_empty();
+    let load = has_load.then(|| load_plan(kind, spec, duration_max));
     let has_transactions = kind.has_transactions();
 
     let streams_max = match load {
@@ -266,11 +267,6 @@ fn phase(kind: PhaseKind, direction: Option<PathDirection>, spec: &PathSpec) -> 
     PlannedPhase { spec, load, rate }
 }
 
-/// A phase whose load is streams.
-fn is_load(kind: PhaseKind) -> bool {
-    matches!(kind, PhaseKind::Down | PhaseKind::Up | PhaseKind::Both)
-}
-
 /// Longest time of a phase, in s, for quick, default, thorough and draft-09.
 fn profile_seconds(kind: PhaseKind) -> [u64; 4] {
     use PhaseKind as K;
@@ -301,7 +297,7 @@ fn duration(kind: PhaseKind, spec: &PathSpec) -> Duration {
 
     match spec.load {
         // All loads are scaled alike.
-        Some(load) if is_load(kind) => {
+        Some(load) if !kind.load_directions().is_empty() => {
             load.mul_f64(usual.as_secs_f64() / of(PhaseKind::Down).as_secs_f64())
         }
         _ => usual,
@@ -309,9 +305,8 @@ fn duration(kind: PhaseKind, spec: &PathSpec) -> Duration {
 }
 
 fn load_plan(kind: PhaseKind, spec: &PathSpec, duration_max: Duration) -> LoadPlan {
-    let direction = match kind {
-        PhaseKind::Down => Some(PathDirection::Down),
-        PhaseKind::Up => Some(PathDirection::Up),
+    let direction = match kind.load_directions() {
+        [one] => Some(*one),
         _ => None,
     };
     let is_draft = spec.profile == Profile::Draft09;
@@ -378,32 +373,16 @@ fn datagram_bytes(kind: PhaseKind) -> u32 {
     }
 }
 
-/// A phase that moves what the path carries, unlike datagrams below it.
-fn is_at_full_rate(phase: &PlannedPhase) -> bool {
-    phase.load.is_some() || phase.spec.kind == PhaseKind::Capacity
-}
-
-/// Directions in which a phase moves data in bulk: down, up.
-fn directions(phase: &PlannedPhase) -> (bool, bool) {
-    match (phase.spec.kind, phase.spec.direction) {
-        (PhaseKind::Down, _) | (_, Some(PathDirection::Down)) => (true, false),
-        (PhaseKind::Up, _) | (_, Some(PathDirection::Up)) => (false, true),
-        (PhaseKind::Both, _) => (true, true),
-        _ => (false, false),
-    }
-}
-
 /// Gives each phase its part of the budget, by what it would move on a path that is alike in both
 /// directions.
 fn share_budget(bytes_max: Option<u64>, phases: &mut [PlannedPhase]) {
     let Some(bytes_max) = bytes_max else { return };
     let all: u128 = phases.iter().map(parts).sum();
 
-    for phase in phases {
-        let Some(ways) = ways(phase) else { continue };
+    for phase in phases.iter_mut().filter(|phase| ways(phase) > 0) {
         // Whole numbers: rounded parts of a budget could add up to more.
         let bytes = (u128::from(bytes_max) * parts(phase))
-            .checked_div(all * ways)
+            .checked_div(all * ways(phase))
             .unwrap_or_default();
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         phase.spec.bytes_max = Some(bytes);
@@ -416,14 +395,18 @@ fn share_budget(bytes_max: Option<u64>, phases: &mut [PlannedPhase]) {
 
 /// Weight of a phase in the budget: ms of half the rate of a direction.
 fn parts(phase: &PlannedPhase) -> u128 {
-    let halves = if is_at_full_rate(phase) { 2 } else { 1 };
-    phase.spec.duration_max.as_millis() * halves * ways(phase).unwrap_or_default()
+    // A load and a search for capacity move what the path carries, datagrams half of it.
+    let is_at_full_rate = phase.load.is_some() || phase.spec.kind == PhaseKind::Capacity;
+    let halves = if is_at_full_rate { 2 } else { 1 };
+    phase.spec.duration_max.as_millis() * halves * ways(phase)
 }
 
-/// Directions in which a phase moves data in bulk, if there is one.
-fn ways(phase: &PlannedPhase) -> Option<u128> {
-    let (down, up) = directions(phase);
-    Some(u128::from(down) + u128::from(up)).filter(|ways| *ways > 0)
+/// Directions in which a phase moves data in bulk.
+fn ways(phase: &PlannedPhase) -> u128 {
+    match phase.spec.direction {
+        Some(_) => 1,
+        None => phase.spec.kind.load_directions().len() as u128,
+    }
 }
 
 /// Most streams to which a load grows (draft-ietf-ippm-responsiveness-09: MNP).

@@ -1,6 +1,6 @@
 //! Series of a trial on one time axis: of each stream, and summed over the streams of a direction.
 
-use linerate_model::record::{Detail, Series, SeriesOf, Times, Trial, Way};
+use linerate_model::record::{Detail, Series, SeriesOf, Trial, Way};
 
 use super::Stretch;
 use crate::chart::SLOTS_MAX;
@@ -27,20 +27,11 @@ impl Value {
 
 /// The intervals of a series within a stretch of time, without those that have no value.
 pub(super) fn values(series: &Series, stretch: Stretch) -> Vec<Value> {
-    let count = series.values.len();
-    let (start, ends): (u64, Vec<u64>) = match &series.times {
-        Times::Grid { t0_ns, step_ns } => {
-            let end = |k: u64| t0_ns.saturating_add(step_ns.saturating_mul(k));
-            (*t0_ns, (1..=count as u64).map(end).collect())
-        }
-        Times::Ends { t0_ns, ends_ns } => (*t0_ns, ends_ns.clone()),
-    };
-    let starts = std::iter::once(start).chain(ends.iter().copied());
-    let values = starts.zip(&ends).zip(&series.values);
-    let known = values.filter_map(|((from_ns, to_ns), value)| {
+    let known = series.values.iter().enumerate().filter_map(|(at, value)| {
+        let (from_ns, to_ns) = series.times.interval(at)?;
         Some(Value {
             from_ns,
-            to_ns: *to_ns,
+            to_ns,
             value: (*value)?,
         })
     });

@@ -43,7 +43,6 @@ impl RateCeiling {
 /// Load in one or both directions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct LoadPhase {
     /// `down`, `up` or `both`.
     pub kind: PhaseKind,

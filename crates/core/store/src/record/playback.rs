@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::event::{Endpoint, TestHeader};
-use linerate_model::record::{Detail, Series, SeriesOf, TestDetail, TestStep, Times, Trial, Way};
+use linerate_model::record::{Detail, Series, SeriesOf, TestDetail, TestStep, Trial, Way};
 use linerate_model::{Event, Flow, IntervalReport, StreamId, StreamInterval, StreamRole};
 use serde_json::{Map, Value};
 
@@ -130,7 +130,7 @@ impl Lane<'_> {
         let value = |series: &Series| series.values.get(at).copied().flatten();
         let named = |name: &str| self.series.iter().find(|series| series.name == name);
         let bytes = named("bytes")?;
-        let (start_ns, end_ns) = period(&bytes.times, at)?;
+        let (start_ns, end_ns) = bytes.times.interval(at)?;
         let start_ns = named(fields::START)
             .and_then(|series| value(series))
             .map_or(start_ns, |start| start as u64);
@@ -174,21 +174,6 @@ fn group_of(name: &str) -> Option<(Group, &str)> {
         None if name == "bytes" || name == fields::START => None,
         None if fields::UDP.contains(&name) => Some((Group::Udp, name)),
         None => Some((Group::Tcp, name)),
-    }
-}
-
-fn period(times: &Times, at: usize) -> Option<(u64, u64)> {
-    match times {
-        Times::Grid { t0_ns, step_ns } => {
-            let point = |k: u64| step_ns.checked_mul(k)?.checked_add(*t0_ns);
-            Some((point(at as u64)?, point(at as u64 + 1)?))
-        }
-        Times::Ends { t0_ns, ends_ns } => {
-            let start_ns = at
-                .checked_sub(1)
-                .map_or(Some(*t0_ns), |before| ends_ns.get(before).copied());
-            Some((start_ns?, *ends_ns.get(at)?))
-        }
     }
 }
 

@@ -16,6 +16,7 @@ use linerate_store::{Place, Store, StoreError, playback, upkeep};
 use serde::de::value::{Error as NameError, StrDeserializer};
 
 use super::named::{load_named, one};
+use super::record::timestamp;
 use crate::conclude::expect::{Expectations, Missed};
 use crate::conclude::limits::missed_by_run;
 use crate::report::{export, list};
@@ -414,13 +415,8 @@ fn json(rows: &[RunRow]) -> String {
 /// A time in ms since 1970 by the clock of this host.
 #[must_use]
 pub fn local_time(unix_ms: u64) -> String {
-    let time = i64::try_from(unix_ms)
-        .ok()
-        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
-        .unwrap_or_default();
-    time.to_zoned(TimeZone::system())
-        .strftime("%Y-%m-%d %H:%M:%S")
-        .to_string()
+    let zoned = timestamp(unix_ms).to_zoned(TimeZone::system());
+    zoned.strftime("%F %T").to_string()
 }
 
 #[cfg(test)]

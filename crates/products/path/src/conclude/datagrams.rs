@@ -7,7 +7,7 @@ use linerate_model::units::{ns_to_s, rate_bps};
 
 use super::delays::round_trips;
 use super::loss::loss_by_place;
-use super::{Absent, ConcludeInput, Context, direction_name};
+use super::{Absent, ConcludeInput, Context};
 use crate::plan::headers_bytes;
 
 /// Datagrams by direction, in the order in which they were sent.
@@ -45,10 +45,7 @@ fn of_direction(
 ) -> Option<Datagrams> {
     let kind = phase.spec.kind;
     let mut lacks = |reason: &str| {
-        absent.add(
-            kind.name(),
-            format!("{}: {reason}", direction_name(direction)),
-        );
+        absent.add(kind.name(), format!("{}: {reason}", direction.name()));
     };
     let Some(remote) = &phase.remote else {
         lacks("the server did not report its counts");

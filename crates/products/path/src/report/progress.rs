@@ -8,6 +8,7 @@ use linerate_document::sparkline;
 use linerate_document::style::Style;
 use linerate_model::numbers::{bytes, clock, rate};
 use linerate_model::path::{Delay, FinishedPhase, LoadPhase, PhaseKind};
+use linerate_model::stored_name;
 
 use super::{goodput, phases, rows, wording};
 
@@ -164,10 +165,7 @@ fn load(phase: &LoadPhase) -> String {
     parts.extend(median.map(|ns| format!("RTT p50 {}{added}", wording::signed_ns(ns))));
     parts.extend(phase.rpm.map(wording::rpm));
     parts.push(counted(phase.streams as usize, "stream"));
-    parts.push(format!(
-        "confidence {}",
-        wording::confidence(phase.confidence)
-    ));
+    parts.push(format!("confidence {}", stored_name(phase.confidence)));
 
     parts.join(", ")
 }

@@ -283,10 +283,6 @@ fn is_udp_blocked(result: &PhaseResult) -> bool {
 
 /// Seconds of a load that a phase has at most, of both directions together.
 fn load_seconds(planned: &PlannedPhase) -> f64 {
-    let directions = match (planned.spec.kind, planned.load) {
-        (PhaseKind::Both, Some(_)) => 2.0,
-        (_, Some(_)) => 1.0,
-        (_, None) => 0.0,
-    };
-    planned.spec.duration_max.as_secs_f64() * directions
+    let directions = planned.spec.kind.load_directions().len();
+    planned.spec.duration_max.as_secs_f64() * directions as f64
 }
