@@ -29,7 +29,6 @@ pub struct History {
 
 /// Form of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum ListForm {
     /// A table for people.
     Text,
@@ -43,7 +42,6 @@ pub enum ListForm {
 
 /// Form of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum RunForm {
     /// The report for people.
     Text,
