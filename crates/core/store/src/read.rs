@@ -115,21 +115,23 @@ impl Store {
             let series = self.series(row, no, damage);
             let series = or_default(series, &format!("series of trial {no}"), damage);
             let detail = Packed::of(found, 0)?.parse(&|| format!("detail of trial {no}"));
-            let mut repetition = Trial::complete(found.get(11)?);
-            repetition.no = no;
-            repetition.repeat = found.get(4)?;
-            repetition.factors = serde_json::from_str(&json(8)?).map_err(wrong)?;
-            repetition.is_warm_up = found.get(7)?;
-            repetition.state = variant(found.get(5)?)?;
-            repetition.reason = found.get(6)?;
-            repetition.started_ns = found.get(10)?;
-            repetition.flags = serde_json::from_str(&json(9)?).map_err(wrong)?;
-            repetition.measures = self.measures(row, no)?;
-            repetition.series = series;
-            repetition.detail = detail.unwrap_or_else(|error| {
-                damage.push(error.to_string());
-                None
-            });
+            let repetition = Trial {
+                no,
+                repeat: found.get(4)?,
+                factors: serde_json::from_str(&json(8)?).map_err(wrong)?,
+                is_warm_up: found.get(7)?,
+                state: variant(found.get(5)?)?,
+                reason: found.get(6)?,
+                started_ns: found.get(10)?,
+                flags: serde_json::from_str(&json(9)?).map_err(wrong)?,
+                measures: self.measures(row, no)?,
+                series,
+                detail: detail.unwrap_or_else(|error| {
+                    damage.push(error.to_string());
+                    None
+                }),
+                ..Trial::complete(found.get(11)?)
+            };
             trials.push(repetition);
 
             Ok(())
@@ -147,9 +149,11 @@ impl Store {
                 let Ok(name) = found.get::<String>(0)?.parse::<MeasureName>() else {
                     return Ok(());
                 };
-                let mut figure = Measure::new(name, variant(found.get(1)?)?, found.get(2)?);
-                figure.n = found.get(3)?;
-                figure.is_lower_bound = found.get(4)?;
+                let figure = Measure {
+                    n: found.get(3)?,
+                    is_lower_bound: found.get(4)?,
+                    ..Measure::new(name, variant(found.get(1)?)?, found.get(2)?)
+                };
                 measures.push(figure);
                 Ok(())
             })?;

@@ -2,8 +2,25 @@
 
 use linerate_model::record::{Detail, Series, SeriesOf, Trial, Way};
 
-use super::Stretch;
 use crate::chart::SLOTS_MAX;
+
+/// A part of the time of each trial, in ns since its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeRange {
+    /// From here.
+    pub from_ns: u64,
+    /// To here.
+    pub to_ns: u64,
+}
+
+impl Default for TimeRange {
+    fn default() -> Self {
+        Self {
+            from_ns: 0,
+            to_ns: u64::MAX,
+        }
+    }
+}
 
 /// One value of an interval of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,7 +43,7 @@ impl Value {
 }
 
 /// The intervals of a series within a stretch of time, without those that have no value.
-pub(super) fn values(series: &Series, stretch: Stretch) -> Vec<Value> {
+pub(super) fn values(series: &Series, stretch: TimeRange) -> Vec<Value> {
     let known = series.values.iter().enumerate().filter_map(|(at, value)| {
         let (from_ns, to_ns) = series.times.interval(at)?;
         Some(Value {
@@ -46,7 +63,7 @@ pub(super) fn streams(
     trial: &Trial,
     name: &str,
     way: Way,
-    stretch: Stretch,
+    stretch: TimeRange,
 ) -> Vec<(u32, Vec<Value>)> {
     let stream = |series: &Series| match series.of {
         SeriesOf::Stream(number) if series.name == name && series.way == way => Some(number),
@@ -60,7 +77,7 @@ pub(super) fn streams(
 }
 
 /// The sum of all streams of a direction; an interval in which one of them has no value has none.
-pub(super) fn sum(trial: &Trial, name: &str, way: Way, stretch: Stretch) -> Vec<Value> {
+pub(super) fn sum(trial: &Trial, name: &str, way: Way, stretch: TimeRange) -> Vec<Value> {
     let is_sum =
         |series: &&Series| series.name == name && series.way == way && series.of == SeriesOf::Sum;
     if let Some(series) = trial.series.iter().find(is_sum) {

@@ -54,13 +54,13 @@ pub fn playback(trial: &Trial) -> Vec<Event> {
 struct Intervals<'a> {
     header: &'a TestHeader,
     /// In the order of the rows of a report.
-    lanes: Vec<Lane<'a>>,
+    lanes: Vec<StreamSeries<'a>>,
     at: usize,
     length: usize,
     measured_from_ns: u64,
 }
 
-struct Lane<'a> {
+struct StreamSeries<'a> {
     id: u32,
     flow: Flow,
     series: Vec<&'a Series>,
@@ -68,7 +68,7 @@ struct Lane<'a> {
 
 impl<'a> Intervals<'a> {
     fn new(detail: &'a TestDetail, series: &'a [Series]) -> Self {
-        let mut lanes: Vec<Lane<'a>> = Vec::new();
+        let mut lanes: Vec<StreamSeries<'a>> = Vec::new();
         for series in series {
             let (SeriesOf::Stream(id), Some(flow)) = (&series.of, flow_of(series.way)) else {
                 continue;
@@ -78,7 +78,7 @@ impl<'a> Intervals<'a> {
                 .find(|lane| (lane.id, lane.flow) == (*id, flow))
             {
                 Some(lane) => lane.series.push(series),
-                None => lanes.push(Lane {
+                None => lanes.push(StreamSeries {
                     id: *id,
                     flow,
                     series: vec![series],
@@ -110,9 +110,11 @@ impl<'a> Intervals<'a> {
             .lanes
             .iter()
             .filter_map(|lane| lane.row(self.at, offset_ns, self.header.endpoint));
-        let mut report = IntervalReport::new(rows.collect());
-        report.omitted = omitted;
-        report.last = last;
+        let report = IntervalReport {
+            omitted,
+            last,
+            ..IntervalReport::new(rows.collect())
+        };
 
         if omitted {
             let ends = report.streams.iter().map(|row| row.end_ns);
@@ -124,7 +126,7 @@ impl<'a> Intervals<'a> {
     }
 }
 
-impl Lane<'_> {
+impl StreamSeries<'_> {
     /// The row of an interval, if the stream existed in it.
     fn row(&self, at: usize, offset_ns: u64, endpoint: Endpoint) -> Option<StreamInterval> {
         let value = |series: &Series| series.values.get(at).copied().flatten();

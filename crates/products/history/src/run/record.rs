@@ -414,22 +414,22 @@ fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option
         .map(ToString::to_string)
         .unwrap_or_default();
 
-    let mut host = HostPart::new(
-        if record.kind == RunKind::Doctor {
-            "here"
-        } else {
-            "client"
-        }
-        .to_owned(),
-        snapshot.host.clone(),
-    );
-    host.host_key = host_key();
-    host.facts_key = Some(keys::facts_key(&snapshot));
-    host.is_same_host = match stream {
-        Some((local, remote)) => local.ip() == remote.ip(),
-        None => remote.is_some_and(|remote| interfaces::is_local(remote.ip())),
+    let name = snapshot.host.clone();
+    let role = if record.kind == RunKind::Doctor {
+        "here"
+    } else {
+        "client"
     };
-    host.snapshot = Some(Box::new(snapshot));
+    let host = HostPart {
+        host_key: host_key(),
+        facts_key: Some(keys::facts_key(&snapshot)),
+        is_same_host: match stream {
+            Some((local, remote)) => local.ip() == remote.ip(),
+            None => remote.is_some_and(|remote| interfaces::is_local(remote.ip())),
+        },
+        snapshot: Some(Box::new(snapshot)),
+        ..HostPart::new(role, name)
+    };
 
     let server = record.path.server.clone().unwrap_or_default();
     record.path.key = path_key(&host, &server, remote, &device);

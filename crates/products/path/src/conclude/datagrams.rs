@@ -80,20 +80,20 @@ fn of_direction(
     let has_order = context.input.target.dialect == Dialect::Native;
     let received = loss.received.max(1);
     let share = |part: u64| part as f64 / received as f64;
-    let mut datagrams = Datagrams::new(kind, direction, loss);
-    datagrams.sent_bps = bps(sender.datagrams_sent, sender);
-    datagrams.received_bps = bps(receiver.datagrams_received, receiver);
-    datagrams.received_per_s = per_s(receiver.datagrams_received, receiver.elapsed_ns);
-    datagrams.reordered_share = share(receiver.reordered);
-    datagrams.reordering_extent = has_order.then_some(receiver.reordering_extent);
-    datagrams.duplicate_share = has_order.then(|| share(receiver.duplicates));
-    datagrams.longest_loss_burst = has_order.then_some(receiver.longest_loss_burst);
-    datagrams.jitter_ns = receiver.jitter_ns;
-    datagrams.lateness = sender.lateness;
-    datagrams.gaps = receiver.gaps;
-    datagrams.longest_train = receiver.longest_train;
-
-    Some(datagrams)
+    Some(Datagrams {
+        sent_bps: bps(sender.datagrams_sent, sender),
+        received_bps: bps(receiver.datagrams_received, receiver),
+        received_per_s: per_s(receiver.datagrams_received, receiver.elapsed_ns),
+        reordered_share: share(receiver.reordered),
+        reordering_extent: has_order.then_some(receiver.reordering_extent),
+        duplicate_share: has_order.then(|| share(receiver.duplicates)),
+        longest_loss_burst: has_order.then_some(receiver.longest_loss_burst),
+        jitter_ns: receiver.jitter_ns,
+        lateness: sender.lateness,
+        gaps: receiver.gaps,
+        longest_train: receiver.longest_train,
+        ..Datagrams::new(kind, direction, loss)
+    })
 }
 
 fn per_s(count: u64, elapsed_ns: u64) -> Option<f64> {
@@ -118,9 +118,10 @@ fn of_transactions(phase: &PhaseResult) -> Option<Transactions> {
 
     (latency.n > 0 && seconds > 0.0).then(|| {
         let per_s = completed as f64 / seconds;
-        let mut found = Transactions::new(phase.spec.kind, phase.spec.streams_max, per_s, latency);
-        found.client_cpu_ns = each(&phase.local);
-        found.server_cpu_ns = phase.remote.as_ref().and_then(each);
-        found
+        Transactions {
+            client_cpu_ns: each(&phase.local),
+            server_cpu_ns: phase.remote.as_ref().and_then(each),
+            ..Transactions::new(phase.spec.kind, phase.spec.streams_max, per_s, latency)
+        }
     })
 }

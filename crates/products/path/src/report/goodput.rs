@@ -144,7 +144,7 @@ pub(super) fn table(report: &PathReport) -> Option<Table> {
         ("RTT p50", |phase| phase.rtt?.p50_ns.map(wording::signed_ns)),
         ("p95", |phase| phase.rtt?.p95_ns.map(wording::signed_ns)),
         ("p99", |phase| phase.rtt?.p99_ns.map(wording::signed_ns)),
-        ("added", |phase| phase.added_p50_ns.map(wording::change_ns)),
+        ("added", |phase| phase.added_p50_ns.map(wording::added_ns)),
         ("retr", retransmits),
         ("RPM", |phase| phase.rpm.map(|rpm| format!("{rpm:.0}"))),
     ];

@@ -159,7 +159,7 @@ fn round_trip(rtt: &Delay) -> String {
 fn load(phase: &LoadPhase) -> String {
     let added = phase
         .added_p50_ns
-        .map_or_else(String::new, |ns| format!(" ({})", wording::change_ns(ns)));
+        .map_or_else(String::new, |ns| format!(" ({})", wording::added_ns(ns)));
     let median = phase.rtt.and_then(|rtt| rtt.p50_ns);
     let mut parts = vec![goodput::goodput(phase)];
     parts.extend(median.map(|ns| format!("RTT p50 {}{added}", wording::signed_ns(ns))));

@@ -23,7 +23,7 @@ pub(super) fn scores(report: &PathReport, depth: Depth) -> Vec<Block> {
             "C" => Severity::Medium,
             _ => Severity::Info,
         };
-        let added = wording::change_ns(grade.added_ns);
+        let added = wording::added_ns(grade.added_ns);
         let probes = wording::probes_of(report);
         let load = grade
             .load

@@ -416,7 +416,7 @@ fn a_stored_test_is_shown_as_when_it_ended() {
     let record: RunRecord = serde_json::from_value(record).expect("a record");
     let shown = record::text(
         std::slice::from_ref(&record),
-        record::Stretch::default(),
+        record::TimeRange::default(),
         PRODUCT,
         Style::PLAIN,
     );
@@ -433,14 +433,14 @@ fn a_stored_test_is_shown_as_when_it_ended() {
 
     let page = record::html(
         std::slice::from_ref(&record),
-        record::Stretch::default(),
+        record::TimeRange::default(),
         PRODUCT,
     );
     assert!(page.contains("Load down over time") && !page.contains("No charts"));
     let anonymous = record::anonymized(&record);
     let shown = record::text(
         &[anonymous],
-        record::Stretch::default(),
+        record::TimeRange::default(),
         PRODUCT,
         Style::PLAIN,
     );

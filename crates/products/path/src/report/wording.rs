@@ -17,6 +17,16 @@ pub(super) fn change_ns(ns: i64) -> String {
     format!("{sign}{}", signed_ns(ns))
 }
 
+/// Delay that a load adds. Two medians differ by chance: one below that without load shows by how
+/// much, and no delay that the load takes away.
+pub(super) fn added_ns(ns: i64) -> String {
+    if ns < 0 {
+        format!("0 ± {}", time(ns.unsigned_abs() as f64))
+    } else {
+        change_ns(ns)
+    }
+}
+
 /// A time with its unit.
 pub(super) fn ns(ns: u64) -> String {
     time(ns as f64)

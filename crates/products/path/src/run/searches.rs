@@ -103,11 +103,11 @@ impl Examination<'_, NativePeer> {
             }
 
             let step_spec = self.step_spec(spec, per_s, duration);
-            let Some((step, result)) = self.run_step(&plan, &step_spec)? else {
+            let Some((step, result)) = self.run_step(&ladder, &step_spec)? else {
                 break;
             };
             let is_lowest = unclean.as_ref().is_none_or(|(lowest, _)| per_s < *lowest);
-            if !is_clean(&plan, &step) && is_lowest {
+            if !ladder.is_clean(&step) && is_lowest {
                 unclean = Some((per_s, result));
             }
 
@@ -173,7 +173,7 @@ impl Examination<'_, NativePeer> {
     /// then.
     fn run_step(
         &mut self,
-        plan: &LadderPlan,
+        ladder: &Ladder,
         spec: &PhaseSpec,
     ) -> Result<Option<(LadderStep, PhaseResult)>, NativeError> {
         let mut last = None;
@@ -187,7 +187,7 @@ impl Examination<'_, NativePeer> {
                 self.input.phases.push(result);
                 return Ok(None);
             };
-            let is_clean = is_clean(plan, &step);
+            let is_clean = ladder.is_clean(&step);
             last = Some((step, result));
             if is_clean {
                 break;
@@ -196,14 +196,6 @@ impl Examination<'_, NativePeer> {
 
         Ok(last)
     }
-}
-
-fn is_clean(plan: &LadderPlan, step: &LadderStep) -> bool {
-    let is_slow = step
-        .p99_ns
-        .zip(plan.p99_max_ns)
-        .is_some_and(|(p99_ns, max_ns)| p99_ns > max_ns);
-    step.failed_share <= plan.failed_share_max && !is_slow
 }
 
 /// Result of a step; `None` without results of both ends that fit together.

@@ -108,11 +108,13 @@ impl<'a> ShownLoad<'a> {
             )
         };
 
-        let mut interval = LoadInterval::new(self.progress.kind, last.at_ns, sample.at_ns);
-        interval.received_bps = rate(|sample| sample.down_bytes);
-        interval.sent_bps = rate(|sample| sample.up_bytes);
-        interval.streams = sample.streams;
-        interval.rtt_ns = rtt_ns;
+        let interval = LoadInterval {
+            received_bps: rate(|sample| sample.down_bytes),
+            sent_bps: rate(|sample| sample.up_bytes),
+            streams: sample.streams,
+            rtt_ns,
+            ..LoadInterval::new(self.progress.kind, last.at_ns, sample.at_ns)
+        };
         (self.observers.on_event)(&PathEvent::Interval(interval));
     }
 

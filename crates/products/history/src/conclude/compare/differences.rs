@@ -203,11 +203,10 @@ fn differing(of: &str, a: &Members, b: &Members, (impact, why): (u8, &str)) -> V
     let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let differing = keys.into_iter().filter(|key| a.get(*key) != b.get(*key));
 
-    let difference = |key: &String| {
-        let mut change = Difference::new(key, impact, why);
-        change.a = a.get(key).cloned();
-        change.b = b.get(key).cloned();
-        change
+    let difference = |key: &String| Difference {
+        a: a.get(key).cloned(),
+        b: b.get(key).cloned(),
+        ..Difference::new(key, impact, why)
     };
     differing
         .map(|key| Change {

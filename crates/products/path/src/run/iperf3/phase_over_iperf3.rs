@@ -98,14 +98,16 @@ impl Examination<'_, Iperf3Peer> {
             },
         );
 
-        let mut result = PhaseResult::of(spec.clone());
-        result.started_ns = collected.started_ns;
-        result.load = Some(load.shown.outcome());
-        result.udp = load
-            .prober
-            .take()
-            .map(SideProber::finish)
-            .unwrap_or_default();
+        let mut result = PhaseResult {
+            started_ns: collected.started_ns,
+            load: Some(load.shown.outcome()),
+            udp: load
+                .prober
+                .take()
+                .map(SideProber::finish)
+                .unwrap_or_default(),
+            ..PhaseResult::of(spec.clone())
+        };
         result::streams(
             &mut result,
             &ran,
