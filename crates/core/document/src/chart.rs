@@ -140,6 +140,18 @@ impl Axis {
         }
     }
 
+    /// An axis with a place for each name.
+    pub fn of_names(label: impl Into<Cow<'static, str>>, names: Vec<String>) -> Self {
+        let count = names.len() as u32;
+        let name = move |at: f64| {
+            let before = (at as usize).saturating_sub(1);
+            names.get(before).cloned().unwrap_or_default()
+        };
+        Self::linear(label, name)
+            .at((1..=count).map(f64::from))
+            .between(0.5, f64::from(count) + 0.5)
+    }
+
     /// Sets the values that are written at the axis.
     pub fn at(mut self, ticks: impl IntoIterator<Item = f64>) -> Self {
         self.ticks = ticks.into_iter().collect();

@@ -15,6 +15,7 @@ pub mod blocks;
 mod charset;
 pub mod chart;
 pub mod expected;
+pub mod exposition;
 pub mod live;
 pub mod log_rate_limit;
 pub mod number;

@@ -1,12 +1,13 @@
 //! The page of a server that runs: a frame, and what is replaced in it every second.
 
 use linerate_model::live::{LiveLine, LiveServer, LiveSession, LiveState};
-use linerate_model::numbers::{MISSING, clock, rate};
+use linerate_model::numbers::{clock, rate};
 use linerate_model::spec::{Direction, EndCondition, Transport};
 use linerate_model::units::ns_to_s;
 
 use crate::blocks::{Block, Document};
 use crate::chart::{Axis, Chart, LineStyle, Point, Series};
+use crate::number::known;
 use crate::page;
 use crate::plot::Plot;
 use crate::table::Table;
@@ -70,7 +71,6 @@ pub fn event(state: &LiveState, now_ns: u64) -> String {
 }
 
 fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
-    let known = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), rate);
     let running = server.sessions.len();
     let most = server
         .tests_max
@@ -78,8 +78,8 @@ fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
     let mut blocks = vec![
         Block::Answer(format!(
             "{running}{most} tests run; received {}, sent {}.",
-            known(server.received.last()),
-            known(server.sent.last())
+            known(server.received.last(), rate),
+            known(server.sent.last(), rate)
         )),
         Block::Paragraph(format!(
             "Up {}; tests {}, refused {}, logins failed {}.",
@@ -100,20 +100,23 @@ fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
         blocks.push(Block::Remark(format!("The server ends: {signal}.")));
     }
 
+    let rows: Vec<[String; 10]> = server
+        .sessions
+        .iter()
+        .map(|session| cells(session, now_ns))
+        .collect();
     blocks.extend(
-        Table::of("T1", "Running tests", &server.sessions)
-            .number("test", |session| session.facts.number.to_string())
-            .text("client", |session| session.facts.peer.to_string())
-            .text("user", |session| {
-                session.facts.user.clone().unwrap_or_else(|| "-".to_owned())
-            })
-            .text("protocol", |session| transport(session.facts.transport))
-            .text("direction", |session| direction(session.facts.direction))
-            .number("streams", |session| session.facts.streams.to_string())
-            .number("seconds", |session| seconds(session, now_ns))
-            .number("now", |session| known(session.rate.last()))
-            .number("mean", |session| known(session.mean_bps()))
-            .number("beside", |session| session.facts.running_beside.to_string())
+        Table::of("T1", "Running tests", &rows)
+            .number("test", |row| row[0].as_str())
+            .text("client", |row| row[1].as_str())
+            .text("user", |row| row[2].as_str())
+            .text("protocol", |row| row[3].as_str())
+            .text("direction", |row| row[4].as_str())
+            .number("streams", |row| row[5].as_str())
+            .number("seconds", |row| row[6].as_str())
+            .number("now", |row| row[7].as_str())
+            .number("mean", |row| row[8].as_str())
+            .number("beside", |row| row[9].as_str())
             .non_empty()
             .map(Block::Table),
     );
@@ -146,9 +149,30 @@ fn plot(server: &LiveServer) -> Option<Plot> {
     )
 }
 
-fn seconds(session: &LiveSession, now_ns: u64) -> String {
+/// A running test: number, client, user, protocol, direction, streams, seconds, rate now and on
+/// average, and tests beside it.
+#[must_use]
+pub fn cells(session: &LiveSession, now_ns: u64) -> [String; 10] {
+    let facts = &session.facts;
     let ran_s = ns_to_s(now_ns.saturating_sub(session.started_ns)).floor();
-    match session.end.and_then(EndCondition::duration) {
+    [
+        facts.number.to_string(),
+        facts.peer.to_string(),
+        facts.user.clone().unwrap_or_else(|| "-".to_owned()),
+        transport(facts.transport).to_owned(),
+        direction(facts.direction).to_owned(),
+        facts.streams.to_string(),
+        seconds(ran_s, session.end),
+        known(session.rate.last(), rate),
+        known(session.mean_bps(), rate),
+        facts.running_beside.to_string(),
+    ]
+}
+
+/// Seconds of a test, and all of them when they are known.
+#[must_use]
+pub fn seconds(ran_s: f64, end: Option<EndCondition>) -> String {
+    match end.and_then(EndCondition::duration) {
         Some(all) if !all.is_zero() => format!(
             "{:.0}/{:.0}",
             ran_s.min(all.as_secs_f64()),
@@ -158,7 +182,9 @@ fn seconds(session: &LiveSession, now_ns: u64) -> String {
     }
 }
 
-fn transport(transport: Transport) -> &'static str {
+/// Name of a transport protocol.
+#[must_use]
+pub fn transport(transport: Transport) -> &'static str {
     match transport {
         Transport::Tcp => "TCP",
         Transport::Udp => "UDP",

@@ -154,14 +154,14 @@ impl Table {
 
     /// The heads and the cells without marks, comma-separated (RFC 4180).
     pub fn csv(&self) -> String {
-        line(self.columns.iter().map(|column| column.head.as_str())) + &self.csv_rows()
+        csv_line(self.columns.iter().map(|column| &column.head)) + &self.csv_rows()
     }
 
     /// As [`Self::csv`], without the heads.
     pub fn csv_rows(&self) -> String {
         self.rows
             .iter()
-            .map(|row| line(row.iter().map(|cell| cell.text.as_str())))
+            .map(|row| csv_line(row.iter().map(|cell| &cell.text)))
             .collect()
     }
 
@@ -382,16 +382,17 @@ fn class(column: &Column) -> &'static str {
     }
 }
 
-fn line<'a>(fields: impl Iterator<Item = &'a str>) -> String {
-    fields.map(quoted).collect::<Vec<_>>().join(",") + "\r\n"
-}
-
-fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\r', '\n']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
+/// Comma-separated fields with their line end (RFC 4180).
+pub fn csv_line(fields: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let quoted = fields.into_iter().map(|field| {
+        let field = field.as_ref();
+        if field.contains([',', '"', '\r', '\n']) {
+            format!("\"{}\"", field.replace('"', "\"\""))
+        } else {
+            field.to_owned()
+        }
+    });
+    quoted.collect::<Vec<_>>().join(",") + "\r\n"
 }
 
 fn chars(text: &str) -> usize {

@@ -1,8 +1,7 @@
 //! Annotations of runs: labels, notes, baselines. Records themselves never change.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use linerate_model::record::RunId;
+use linerate_sys::clock;
 
 use crate::database::{Row, params};
 use crate::write::{put_label, row_of};
@@ -34,7 +33,7 @@ const MAX_LABELS: usize = 64;
 /// # Errors
 /// Characters or lengths that are not permitted.
 pub fn parse_label(text: &str) -> Result<Label, StoreError> {
-    let wrong = |why| StoreError::Label(text.chars().take(80).collect(), why);
+    let wrong = |why| StoreError::label(text, why);
     let (key, value) = text
         .split_once('=')
         .ok_or_else(|| wrong("write key=value"))?;
@@ -82,8 +81,8 @@ impl Store {
 
         // The count includes labels that were there; without a commit nothing changes.
         if self.labels(row)?.len() > MAX_LABELS {
-            return Err(StoreError::Label(
-                run.short(),
+            return Err(StoreError::label(
+                &run.short(),
                 "a run has at most 64 labels",
             ));
         }
@@ -97,9 +96,11 @@ impl Store {
     /// An unknown run, or what the database reports.
     pub fn add_note(&self, run: RunId, text: &str) -> Result<(), StoreError> {
         let transaction = self.write()?;
-        let now_ms = now_ms().cast_signed();
         let statement = "INSERT INTO note (run, written_ms, text) VALUES ($1, $2, $3)";
-        transaction.execute(statement, &params![self.known(run)?, now_ms, text])?;
+        transaction.execute(
+            statement,
+            &params![self.known(run)?, clock::unix_ms(), text],
+        )?;
         transaction.commit()
     }
 
@@ -114,7 +115,7 @@ impl Store {
     pub(crate) fn notes_of(&self, row: i64) -> Result<Vec<Note>, StoreError> {
         let note = |row: &Row| {
             Ok(Note {
-                written_unix_ms: row.get::<i64>(0)?.cast_unsigned(),
+                written_unix_ms: row.get(0)?,
                 text: row.get(1)?,
             })
         };
@@ -130,7 +131,7 @@ impl Store {
     /// # Errors
     /// An unknown run, or what the database reports.
     pub fn set_baseline(&self, name: &str, run: RunId) -> Result<(), StoreError> {
-        check_key(name).map_err(|why| StoreError::Label(name.chars().take(80).collect(), why))?;
+        check_key(name).map_err(|why| StoreError::label(name, why))?;
         let transaction = self.write()?;
         let statement = "INSERT INTO baseline (name, run) VALUES ($1, $2) ON CONFLICT (name) DO \
                          UPDATE SET run = excluded.run";
@@ -157,42 +158,19 @@ impl Store {
     pub fn baselines(&self) -> Result<Vec<(String, RunId)>, StoreError> {
         let query =
             "SELECT name, run_id FROM baseline JOIN run ON run.id = baseline.run ORDER BY name";
-        let found: Vec<(String, String)> = self
-            .database
-            .all(query, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
-
-        let parsed = |(name, id): (String, String)| {
-            Ok((
-                name,
-                id.parse().map_err(|e| StoreError::damaged("run id", e))?,
-            ))
-        };
-        found.into_iter().map(parsed).collect()
+        self.database
+            .all(query, &[], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// The run of a baseline.
     pub(crate) fn baseline(&self, name: &str) -> Result<Option<RunId>, StoreError> {
         let query = "SELECT run_id FROM baseline JOIN run ON run.id = baseline.run WHERE name = $1";
-        let id: Option<String> = self.database.one(query, &params![name], |row| row.get(0))?;
-        id.map(|id| {
-            id.parse()
-                .map_err(|error| StoreError::damaged("run id", error))
-        })
-        .transpose()
+        self.database.one(query, &params![name], |row| row.get(0))
     }
 
-    fn known(&self, run: RunId) -> Result<i64, StoreError> {
-        let unknown = || StoreError::UnknownRun {
-            name: run.to_string(),
-            candidates: String::new(),
-        };
-        row_of(&*self.database, run)?.ok_or_else(unknown)
+    /// The row of a run of the store.
+    pub(crate) fn known(&self, run: RunId) -> Result<i64, StoreError> {
+        row_of(&*self.database, run)?
+            .ok_or_else(|| StoreError::Usage(format!("no run {:?}", run.to_string())))
     }
-}
-
-pub(crate) fn now_ms() -> u64 {
-    let since_1970 = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    since_1970.as_millis().try_into().unwrap_or(u64::MAX)
 }

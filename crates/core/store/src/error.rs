@@ -10,9 +10,9 @@ use thiserror::Error;
 /// Why an operation on a store failed.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// A value of `--store` or of the environment names no place.
+    /// What the user named is wrong: a place, a run, or a label.
     #[error("{0}")]
-    Place(String),
+    Usage(String),
     /// There is no database.
     #[error("{0}: no runs are recorded here")]
     Missing(String),
@@ -37,25 +37,6 @@ pub enum StoreError {
     /// It can be read only.
     #[error("{}: read-only", .0.display())]
     ReadOnly(PathBuf),
-    /// No run has the name.
-    #[error("no run {name:?}{candidates}")]
-    UnknownRun {
-        /// The name.
-        name: String,
-        /// Runs that it could mean, as text.
-        candidates: String,
-    },
-    /// The end of an id fits several runs.
-    #[error("{name:?} is the end of several ids{candidates}")]
-    AmbiguousRun {
-        /// The name.
-        name: String,
-        /// These runs, as text.
-        candidates: String,
-    },
-    /// A label outside the limits.
-    #[error("label {0:?}: {1}")]
-    Label(String, &'static str),
     /// A stored value cannot be read.
     #[error("{what}: {why}")]
     Damaged {
@@ -95,25 +76,16 @@ pub enum StoreError {
 
 impl From<StoreError> for RunError {
     fn from(error: StoreError) -> Self {
-        let outcome = if error.is_usage() {
-            Outcome::Usage
-        } else {
-            Outcome::NotCompleted
+        // A name or an option of the user is wrong, as opposed to the store.
+        let outcome = match error {
+            StoreError::Usage(_) => Outcome::Usage,
+            _ => Outcome::NotCompleted,
         };
         Self::new(outcome, error)
     }
 }
 
 impl StoreError {
-    /// A name or an option of the user is wrong, as opposed to the store.
-    #[must_use]
-    pub const fn is_usage(&self) -> bool {
-        matches!(
-            self,
-            Self::Place(_) | Self::UnknownRun { .. } | Self::AmbiguousRun { .. } | Self::Label(..)
-        )
-    }
-
     /// Another process wrote for longer than this one waits.
     pub(crate) fn is_locked(&self) -> bool {
         match self {
@@ -123,6 +95,12 @@ impl StoreError {
             Self::Server { is_locked, .. } => *is_locked,
             _ => false,
         }
+    }
+
+    /// A label or a name outside the limits.
+    pub(crate) fn label(text: &str, why: &str) -> Self {
+        let start: String = text.chars().take(80).collect();
+        Self::Usage(format!("label {start:?}: {why}"))
     }
 
     pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{RunId, RunKind, RunRow, RunState, Way};
+use linerate_model::stats::median;
 use linerate_model::stored_name;
 
 use crate::annotate::Label;
@@ -121,16 +122,8 @@ impl Store {
         let mut both_ways = HashMap::new();
 
         for run in values.chunk_by(|a, b| a.0 == b.0) {
-            if let (Some(forward), Some(reverse), Some((id, ..))) = (
-                middle(run, Way::Forward),
-                middle(run, Way::Reverse),
-                run.first(),
-            ) {
-                let id = id
-                    .parse()
-                    .map_err(|error| StoreError::damaged("run id", error))?;
-                both_ways.insert(id, (forward, reverse));
-            }
+            let ways = middle(run, Way::Forward).zip(middle(run, Way::Reverse));
+            both_ways.extend(run.first().map(|(id, ..)| *id).zip(ways));
         }
 
         Ok(both_ways)
@@ -151,13 +144,13 @@ fn limit(filter: &Filter) -> i64 {
 }
 
 /// The run, the direction and the value of a measure.
-type WayValue = (String, String, f64);
+type WayValue = (RunId, String, f64);
 
 fn way_value(row: &Row) -> Result<WayValue, StoreError> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?))
 }
 
-/// Median of the values of a direction, which are sorted.
+/// Median of the values of a direction.
 fn middle(values: &[WayValue], way: Way) -> Option<f64> {
     let way = stored_name(way);
     let values: Vec<f64> = values
@@ -165,9 +158,7 @@ fn middle(values: &[WayValue], way: Way) -> Option<f64> {
         .filter(|(_, of, _)| *of == way)
         .map(|(.., value)| *value)
         .collect();
-    let upper = *values.get(values.len() / 2)?;
-
-    Some(upper.midpoint(values[(values.len() - 1) / 2]))
+    median(&values)
 }
 
 impl Store {
@@ -197,14 +188,9 @@ impl Store {
 
         let median = |values: &[WayValue]| {
             let median = ways.iter().find_map(|way| middle(values, *way))?;
-            let run = values
-                .first()?
-                .0
-                .parse()
-                .map_err(|error| StoreError::damaged("run id", error));
-            Some(run.map(|run| (run, median)))
+            Some((values.first()?.0, median))
         };
-        runs.filter_map(median).collect()
+        Ok(runs.filter_map(median).collect())
     }
 }
 
@@ -222,9 +208,7 @@ fn conditions(filter: &Filter) -> (String, Vec<Value>) {
     };
 
     let text = |text: &Option<String>| text.clone().map(Value::Text);
-    let time = |time_ms: Option<u64>| {
-        time_ms.map(|time_ms| Value::Integer(time_ms.try_into().unwrap_or(i64::MAX)))
-    };
+    let time = |time_ms: Option<u64>| time_ms.map(|ms| Value::from(ms.min(i64::MAX as u64)));
     add(
         "kind = ?",
         filter.kind.map(|kind| Value::Text(stored_name(kind))),
@@ -276,20 +260,17 @@ fn conditions(filter: &Filter) -> (String, Vec<Value>) {
 
 fn run_row(row: &Row) -> Result<RunRow, StoreError> {
     let text = |column: usize| row.get::<String>(column);
-    let number = |column: usize| row.get::<i64>(column).map(i64::cast_unsigned);
     let measure: Option<String> = row.get(11)?;
     let value: Option<f64> = row.get(12)?;
 
     Ok(RunRow {
-        run_id: text(0)?
-            .parse()
-            .map_err(|error| StoreError::damaged("run id", error))?,
+        run_id: row.get(0)?,
         kind: variant(text(1)?)?,
         state: variant(text(2)?)?,
         reason: row.get(3)?,
         title: row.get(4)?,
-        started_unix_ms: number(5)?,
-        elapsed_ns: number(6)?,
+        started_unix_ms: row.get(5)?,
+        elapsed_ns: row.get(6)?,
         client: row.get(7)?,
         server: row.get(8)?,
         watch: row.get(9)?,

@@ -7,7 +7,7 @@ use linerate_model::printable::printable_start;
 use linerate_model::record::{RunId, RunRecord};
 use linerate_sys::file_system;
 
-use crate::database::{Row, params};
+use crate::database::params;
 use crate::{Filter, Place, RunRow, Store, StoreError, parse_label};
 
 impl Store {
@@ -18,10 +18,8 @@ impl Store {
     /// # Errors
     /// A name of no run, or an end of several ids; both with candidates.
     pub fn resolve(&self, name: &str) -> Result<Vec<RunId>, StoreError> {
-        let unknown = || StoreError::UnknownRun {
-            name: quoted(name),
-            candidates: self.candidates(),
-        };
+        let quoted_name = quoted(name);
+        let unknown = || StoreError::Usage(format!("no run {quoted_name:?}{}", self.candidates()));
         if let Some(back) = name.strip_prefix("last") {
             let back = if back.is_empty() {
                 Some(0)
@@ -54,15 +52,14 @@ impl Store {
             [] => Err(unknown()),
             [one] => Ok(vec![*one]),
             several => {
-                let ids = several
+                let ids: String = several
                     .iter()
                     .take(8)
                     .map(|id| format!("\n  {id}"))
                     .collect();
-                Err(StoreError::AmbiguousRun {
-                    name: quoted(name),
-                    candidates: ids,
-                })
+                Err(StoreError::Usage(format!(
+                    "{quoted_name:?} is the end of several ids{ids}"
+                )))
             }
         }
     }
@@ -70,12 +67,7 @@ impl Store {
     fn last(&self, back: u32) -> Result<Option<RunId>, StoreError> {
         let query = "SELECT run_id FROM run WHERE state <> 'running' ORDER BY started_ms DESC, id \
                      DESC LIMIT 1 OFFSET $1";
-        let id: Option<String> = self.database.one(query, &params![back], |row| row.get(0))?;
-        id.map(|id| {
-            id.parse()
-                .map_err(|error| StoreError::damaged("run id", error))
-        })
-        .transpose()
+        self.database.one(query, &params![back], |row| row.get(0))
     }
 
     fn ids_ending(&self, end: &str) -> Result<Vec<RunId>, StoreError> {
@@ -89,12 +81,9 @@ impl Store {
         }
 
         let query = "SELECT run_id FROM run WHERE run_id LIKE $1 ORDER BY run_id DESC LIMIT 9";
-        let id = |row: &Row| {
-            row.get::<String>(0)?
-                .parse()
-                .map_err(|error| StoreError::damaged("run id", error))
-        };
-        self.database.all(query, &params![format!("%{end}")], id)
+        let pattern = format!("%{end}");
+        self.database
+            .all(query, &params![pattern], |row| row.get(0))
     }
 
     /// The newest runs and the baselines, as lines of a message.
@@ -146,7 +135,7 @@ pub fn is_file_name(name: &str) -> bool {
 /// # Errors
 /// As [`Store::resolve`] and [`Store::load`].
 pub fn load_named(place: Option<&Place>, name: &str) -> Result<Vec<RunRecord>, StoreError> {
-    let place = place.ok_or_else(|| StoreError::Place("--store off: name a file".to_owned()))?;
+    let place = place.ok_or_else(|| StoreError::Usage("--store off: name a file".to_owned()))?;
     let store = Store::open_existing(place)?;
     store
         .resolve(name)?

@@ -24,8 +24,7 @@ impl Store {
     pub fn process_of(&self, run: RunId) -> Result<Option<RunProcess>, StoreError> {
         let query = "SELECT owner FROM run WHERE run_id = $1 AND state = 'running'";
         let owner: Option<Option<String>> =
-            self.database
-                .one(query, &params![run.to_string()], |row| row.get(0))?;
+            self.database.one(query, &params![run], |row| row.get(0))?;
         Ok(owner.flatten().map(|owner| {
             let host = owner.split(' ').next().unwrap_or_default().to_owned();
             let pid = owner.split(' ').nth(2).and_then(|pid| pid.parse().ok());

@@ -8,9 +8,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use linerate_sys::file_access::{Protected, exposure};
-use sha2::{Digest, Sha256};
 
 use crate::StoreError;
+use crate::keys::sha256;
 
 /// Where the database is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,17 +105,14 @@ impl Place {
             url: url.to_owned(),
         };
         if !cfg!(feature = "postgres") {
-            return Err(StoreError::Place(format!(
+            return Err(StoreError::Usage(format!(
                 "{server}: this build lacks the feature postgres; name a file"
             )));
         }
 
         // Passwords change; the directory of waiting records stays.
-        let name: String = Sha256::digest(server.to_string())
-            .iter()
-            .take(8)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hash = sha256(server.to_string().as_bytes());
+        let name = &hash[..16];
         Ok(Self {
             path: state.join(format!("postgresql-{name}")),
             server: Some(server),
@@ -172,7 +169,7 @@ fn state_directory_of(variable: impl Fn(&str) -> Option<OsString>) -> Result<Pat
         .filter(absolute)
         .or_else(|| Some(of_user().or_else(of_home)?.join("linerate")));
     directory.ok_or_else(|| {
-        StoreError::Place("no directory for the history: set HOME, or --store FILE".to_owned())
+        StoreError::Usage("no directory for the history: set HOME, or --store FILE".to_owned())
     })
 }
 

@@ -9,7 +9,6 @@ use linerate_model::snapshot::Fact;
 use crate::database::{Access, Row, params};
 use crate::encoding::series::Group;
 use crate::encoding::{Packed, variant};
-use crate::write::row_of;
 use crate::{Store, StoreError};
 
 impl Store {
@@ -20,12 +19,8 @@ impl Store {
     /// An unknown run, a damaged document, or what the database reports.
     pub fn load(&self, run: RunId) -> Result<RunRecord, StoreError> {
         // Several statements read one state of the database.
-        let transaction = self.database.transaction(Access::Read)?;
-        let row = row_of(&*transaction, run)?.ok_or_else(|| StoreError::UnknownRun {
-            name: run.to_string(),
-            candidates: String::new(),
-        })?;
-        let (mut record, damage) = self.load_row(row)?;
+        let _read = self.database.transaction(Access::Read)?;
+        let (mut record, damage) = self.load_row(self.known(run)?)?;
         record.notes.extend(damage);
 
         Ok(record)
@@ -57,21 +52,14 @@ impl Store {
     fn document(&self, row: i64) -> Result<RunRecord, StoreError> {
         let query = "SELECT size, checksum, blob, state, reason, elapsed_ns FROM run JOIN document \
                      ON run = id WHERE id = $1";
-        let read = |row: &Row| {
-            Ok((
-                Packed::of(row, 0)?,
-                row.get(3)?,
-                row.get(4)?,
-                row.get::<i64>(5)?,
-            ))
-        };
+        let read = |row: &Row| Ok((Packed::of(row, 0)?, row.get(3)?, row.get(4)?, row.get(5)?));
         let found = self.database.one(query, &params![row], read)?;
         let (packed, state, reason, elapsed_ns) =
             found.ok_or_else(|| StoreError::damaged(format!("document {row}"), "missing"))?;
         let mut record: RunRecord = packed.parse(&|| format!("document {row}"))?;
         record.state = variant(state)?;
         record.reason = reason;
-        record.elapsed_ns = elapsed_ns.cast_unsigned();
+        record.elapsed_ns = elapsed_ns;
 
         Ok(record)
     }
@@ -127,21 +115,23 @@ impl Store {
             let series = self.series(row, no, damage);
             let series = or_default(series, &format!("series of trial {no}"), damage);
             let detail = Packed::of(found, 0)?.parse(&|| format!("detail of trial {no}"));
-            let mut repetition = Trial::complete(found.get::<i64>(11)?.cast_unsigned());
-            repetition.no = no;
-            repetition.repeat = found.get(4)?;
-            repetition.factors = serde_json::from_str(&json(8)?).map_err(wrong)?;
-            repetition.is_warm_up = found.get(7)?;
-            repetition.state = variant(found.get(5)?)?;
-            repetition.reason = found.get(6)?;
-            repetition.started_ns = found.get::<i64>(10)?.cast_unsigned();
-            repetition.flags = serde_json::from_str(&json(9)?).map_err(wrong)?;
-            repetition.measures = self.measures(row, no)?;
-            repetition.series = series;
-            repetition.detail = detail.unwrap_or_else(|error| {
-                damage.push(error.to_string());
-                None
-            });
+            let repetition = Trial {
+                no,
+                repeat: found.get(4)?,
+                factors: serde_json::from_str(&json(8)?).map_err(wrong)?,
+                is_warm_up: found.get(7)?,
+                state: variant(found.get(5)?)?,
+                reason: found.get(6)?,
+                started_ns: found.get(10)?,
+                flags: serde_json::from_str(&json(9)?).map_err(wrong)?,
+                measures: self.measures(row, no)?,
+                series,
+                detail: detail.unwrap_or_else(|error| {
+                    damage.push(error.to_string());
+                    None
+                }),
+                ..Trial::complete(found.get(11)?)
+            };
             trials.push(repetition);
 
             Ok(())
@@ -159,9 +149,11 @@ impl Store {
                 let Ok(name) = found.get::<String>(0)?.parse::<MeasureName>() else {
                     return Ok(());
                 };
-                let mut figure = Measure::new(name, variant(found.get(1)?)?, found.get(2)?);
-                figure.n = found.get::<Option<i64>>(3)?.map(i64::cast_unsigned);
-                figure.is_lower_bound = found.get(4)?;
+                let figure = Measure {
+                    n: found.get(3)?,
+                    is_lower_bound: found.get(4)?,
+                    ..Measure::new(name, variant(found.get(1)?)?, found.get(2)?)
+                };
                 measures.push(figure);
                 Ok(())
             })?;
@@ -219,8 +211,8 @@ fn group(row: &Row) -> Result<Group, StoreError> {
         way: variant(row.get(5)?)?,
         is_thinned: row.get(6)?,
         points: row.get::<u32>(7)? as usize,
-        t0_ns: row.get::<i64>(8)?.cast_unsigned(),
-        step_ns: row.get::<Option<i64>>(9)?.map(i64::cast_unsigned),
+        t0_ns: row.get(8)?,
+        step_ns: row.get(9)?,
         packed: Packed::of(row, 0)?,
     })
 }

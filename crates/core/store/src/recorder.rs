@@ -1,15 +1,14 @@
 //! The writer thread of a process: a run never waits for its record, and no failure of the store
 //! changes its result.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use linerate_model::record::{RunId, RunRecord, Trial};
 
-use crate::store::BUSY;
+use crate::database::BUSY;
 use crate::{Place, Store, StoreError, spool};
 
 /// Trials and records that may wait for the writer.
@@ -28,7 +27,7 @@ pub struct Recorder {
     queue: SyncSender<Job>,
     /// `None` where no thread could be started: every record is lost.
     writer: Option<JoinHandle<()>>,
-    counts: Arc<Counts>,
+    counts: Counts,
 }
 
 /// Counts of the records of a process.
@@ -48,16 +47,9 @@ pub struct Recorded {
     pub reason: Option<String>,
 }
 
-#[derive(Debug, Default)]
-struct Counts {
-    stored: AtomicU64,
-    spooled: AtomicU64,
-    lost: AtomicU64,
-    waiting: AtomicU64,
-    /// 0 before the first record is stored.
-    store_bytes: AtomicU64,
-    reason: Mutex<Option<String>>,
-}
+/// Counts that the writer and its users share.
+#[derive(Debug, Clone, Default)]
+struct Counts(Arc<Mutex<Recorded>>);
 
 enum Job {
     Begin(Box<RunRecord>),
@@ -71,20 +63,22 @@ impl Recorder {
     #[must_use]
     pub fn new(place: Place) -> Self {
         let (queue, jobs) = sync_channel(QUEUE);
-        let counts = Arc::new(Counts::default());
+        let counts = Counts::default();
 
         let mut writer = Writer {
             place,
             store: None,
             refused: None,
             size_read: None,
-            counts: Arc::clone(&counts),
+            counts: counts.clone(),
         };
         let writer = std::thread::Builder::new()
             .name("recorder".to_owned())
             .spawn(move || writer.run(&jobs));
         if let Err(error) = &writer {
-            counts.note(&format!("no thread for the writer of the store: {error}"));
+            counts
+                .lock()
+                .note(&format!("no thread for the writer of the store: {error}"));
         }
 
         Self {
@@ -116,10 +110,11 @@ impl Recorder {
     }
 
     fn send(&self, job: Job) {
-        self.counts.waiting.fetch_add(1, Ordering::Relaxed);
+        self.counts.lock().waiting += 1;
         if self.queue.send(job).is_err() {
-            self.counts.waiting.fetch_sub(1, Ordering::Relaxed);
-            self.counts.lose("the writer of the store ended");
+            let mut counts = self.counts.lock();
+            counts.waiting -= 1;
+            counts.lose("the writer of the store ended");
         }
     }
 
@@ -128,29 +123,33 @@ impl Recorder {
     pub fn offer(&self, record: RunRecord) {
         match self.try_send(Job::Finish(Box::new(record))) {
             Ok(()) => {}
-            Err(TrySendError::Full(_)) => self.counts.lose("the store is slower than the runs"),
-            Err(TrySendError::Disconnected(_)) => self.counts.lose("the writer of the store ended"),
+            Err(TrySendError::Full(_)) => {
+                self.counts.lock().lose("the store is slower than the runs");
+            }
+            Err(TrySendError::Disconnected(_)) => {
+                self.counts.lock().lose("the writer of the store ended");
+            }
         }
     }
 
     /// Counts of the records so far.
     #[must_use]
     pub fn recorded(&self) -> Recorded {
-        self.counts.read()
+        self.counts.lock().clone()
     }
 
     /// As [`Self::recorded`], for another thread.
     pub fn observer(&self) -> impl Fn() -> Recorded + Send + Sync + use<> {
-        let counts = Arc::clone(&self.counts);
-        move || counts.read()
+        let counts = self.counts.clone();
+        move || counts.lock().clone()
     }
 
     fn try_send(&self, job: Job) -> Result<(), TrySendError<Job>> {
         // Before the writer can take it.
-        self.counts.waiting.fetch_add(1, Ordering::Relaxed);
+        self.counts.lock().waiting += 1;
         self.queue
             .try_send(job)
-            .inspect_err(|_| _ = self.counts.waiting.fetch_sub(1, Ordering::Relaxed))
+            .inspect_err(|_| self.counts.lock().waiting -= 1)
     }
 
     /// Waits until everything is written.
@@ -159,7 +158,7 @@ impl Recorder {
         drop(self.queue);
         // A writer that panicked has written nothing more; the counts are what it did.
         let _ = self.writer.map(JoinHandle::join);
-        self.counts.read()
+        self.counts.lock().clone()
     }
 }
 
@@ -176,35 +175,21 @@ impl Recorded {
             (_, lost) => Some(format!("record lost ({lost}): {reason}")),
         }
     }
-}
 
-impl Counts {
-    fn read(&self) -> Recorded {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let reason = self.reason.lock().ok().and_then(|reason| reason.clone());
-        let [stored, spooled, lost, waiting] =
-            [&self.stored, &self.spooled, &self.lost, &self.waiting].map(read);
-        let store_bytes = Some(read(&self.store_bytes)).filter(|bytes| *bytes > 0);
-
-        Recorded {
-            stored,
-            spooled,
-            lost,
-            waiting,
-            store_bytes,
-            reason,
-        }
-    }
-
-    fn lose(&self, reason: &str) {
-        self.lost.fetch_add(1, Ordering::Relaxed);
+    fn lose(&mut self, reason: &str) {
+        self.lost += 1;
         self.note(reason);
     }
 
-    fn note(&self, reason: &str) {
-        if let Ok(mut first) = self.reason.lock() {
-            first.get_or_insert_with(|| reason.to_owned());
-        }
+    fn note(&mut self, reason: &str) {
+        self.reason.get_or_insert_with(|| reason.to_owned());
+    }
+}
+
+impl Counts {
+    /// Each count is whole after each step, so a panic elsewhere leaves them usable.
+    fn lock(&self) -> MutexGuard<'_, Recorded> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -214,7 +199,7 @@ struct Writer {
     refused: Option<Refused>,
     /// When the space of the store was determined.
     size_read: Option<Instant>,
-    counts: Arc<Counts>,
+    counts: Counts,
 }
 
 /// A store that could not be opened.
@@ -236,7 +221,7 @@ impl Writer {
                 Job::FinishWith(record, trials) => self.finish(&record, Some(&trials)),
             }
 
-            self.counts.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.counts.lock().waiting -= 1;
         }
     }
 
@@ -247,7 +232,7 @@ impl Writer {
             None => store.finish(record),
         });
         let Err(error) = written else {
-            self.counts.stored.fetch_add(1, Ordering::Relaxed);
+            self.counts.lock().stored += 1;
             let taken = self
                 .store
                 .as_ref()
@@ -262,12 +247,14 @@ impl Writer {
             run.trials = trials().collect();
             run
         });
-        match spool::write(&self.place, whole.as_ref().unwrap_or(record)) {
+        let spooled = spool::write(&self.place, whole.as_ref().unwrap_or(record));
+        let mut counts = self.counts.lock();
+        match spooled {
             Ok(()) => {
-                self.counts.spooled.fetch_add(1, Ordering::Relaxed);
-                self.counts.note(&error.to_string());
+                counts.spooled += 1;
+                counts.note(&error.to_string());
             }
-            Err(spool) => self.counts.lose(&format!("{error}; {spool}")),
+            Err(spool) => counts.lose(&format!("{error}; {spool}")),
         }
     }
 
@@ -330,13 +317,10 @@ impl Writer {
     /// Counts records that were taken from the spool.
     fn count_taken(&self, taken: usize) {
         // Records of earlier processes were not counted here.
-        let own = self
-            .counts
-            .spooled
-            .load(Ordering::Relaxed)
-            .min(taken as u64);
-        self.counts.spooled.fetch_sub(own, Ordering::Relaxed);
-        self.counts.stored.fetch_add(own, Ordering::Relaxed);
+        let mut counts = self.counts.lock();
+        let own = counts.spooled.min(taken as u64);
+        counts.spooled -= own;
+        counts.stored += own;
     }
 
     fn read_size(&mut self) {
@@ -349,9 +333,7 @@ impl Writer {
                 .store
                 .as_ref()
                 .and_then(|store| store.size_bytes().ok());
-            self.counts
-                .store_bytes
-                .store(bytes.unwrap_or(0), Ordering::Relaxed);
+            self.counts.lock().store_bytes = bytes.filter(|bytes| *bytes > 0);
         }
     }
 }

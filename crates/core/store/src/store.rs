@@ -1,14 +1,7 @@
 //! A store: a database, opened.
 
-use std::time::Duration;
-
 use crate::database::{Access, Database, Transaction};
 use crate::{Place, StoreError, sqlite, unfinished};
-
-/// Each step leads from one schema version to the next. Steps are never changed after a release.
-pub(crate) const STEPS: [&str; 1] = [include_str!("schema.sql")];
-/// Longest wait of a writer for another one.
-pub(crate) const BUSY: Duration = Duration::from_secs(5);
 
 /// A database of runs.
 #[derive(Debug)]
@@ -32,7 +25,7 @@ impl Store {
     pub(crate) fn open_counting(place: &Place) -> Result<(Self, usize), StoreError> {
         let database: Box<dyn Database> = match place.server() {
             #[cfg(feature = "postgres")]
-            Some(server) => Box::new(crate::postgres::open(server)?),
+            Some(server) => Box::new(crate::postgres::schema::open(server)?),
             _ => Box::new(sqlite::open(place)?),
         };
         Self {
@@ -49,7 +42,7 @@ impl Store {
     pub fn open_existing(place: &Place) -> Result<Self, StoreError> {
         let database: Box<dyn Database> = match place.server() {
             #[cfg(feature = "postgres")]
-            Some(server) => Box::new(crate::postgres::open_existing(server)?),
+            Some(server) => Box::new(crate::postgres::schema::open_existing(server)?),
             _ => Box::new(sqlite::open_existing(place)?),
         };
         Ok(Self {

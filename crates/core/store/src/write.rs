@@ -7,10 +7,10 @@ use linerate_model::record::{
 };
 use linerate_model::snapshot::Fact;
 use linerate_model::stored_name;
-use sha2::{Digest, Sha256};
 
 use crate::database::{Database, params};
 use crate::encoding::{Packed, series};
+use crate::keys::sha256;
 use crate::{Store, StoreError, owner};
 
 /// Outcome of saving a record that may be known already.
@@ -28,7 +28,7 @@ impl Store {
     /// # Errors
     /// What the database reports; nothing is written then.
     pub fn begin(&self, record: &RunRecord) -> Result<(), StoreError> {
-        self.put(record)
+        self.finish(record)
     }
 
     /// Adds trials that ended together to a run that began. A trial whose number is known is not
@@ -56,7 +56,9 @@ impl Store {
     /// # Errors
     /// What the database reports; nothing is written then.
     pub fn finish(&self, record: &RunRecord) -> Result<(), StoreError> {
-        self.put(record)
+        let transaction = self.write()?;
+        put(&*transaction, record)?;
+        transaction.commit()
     }
 
     /// As [`Self::finish`], for a record whose trials are not kept in it.
@@ -100,12 +102,7 @@ impl Store {
     /// What the database reports.
     pub fn imported(&self, key: &str) -> Result<Option<RunId>, StoreError> {
         let query = "SELECT run_id FROM run WHERE source_key = $1";
-        let id: Option<String> = self.database.one(query, &params![key], |row| row.get(0))?;
-        id.map(|id| {
-            id.parse()
-                .map_err(|error| StoreError::damaged("run id", error))
-        })
-        .transpose()
+        self.database.one(query, &params![key], |row| row.get(0))
     }
 
     /// Writes a run unless it, or another one of the same imported document, is there. A run of the
@@ -119,38 +116,21 @@ impl Store {
                      state = 'partial' AND $3 = 1) FROM run WHERE source_key = $1 OR run_id = $4 \
                      AND state <> 'running'";
         let (key, is_whole) = (source_key(record), record.state != RunState::Partial);
-        let known = params![
-            &key,
-            record.elapsed_ns.cast_signed(),
-            is_whole,
-            record.run_id.to_string()
-        ];
+        let known = params![&key, record.elapsed_ns, is_whole, record.run_id];
         let known = transaction.one(query, &known, |row| Ok((row.get(0)?, row.get(1)?)))?;
         match known {
             // A report that was cut off when it was imported.
             Some((known, true)) if key.is_some() => {
-                let known: String = known;
+                let known: RunId = known;
                 transaction.execute("DELETE FROM run WHERE run_id = $1", &params![known])?;
             }
-            Some((known, _)) => {
-                return Ok(Saved::Known(
-                    known
-                        .parse()
-                        .map_err(|error| StoreError::damaged("run id", error))?,
-                ));
-            }
+            Some((known, _)) => return Ok(Saved::Known(known)),
             None => {}
         }
 
         put(&*transaction, record)?;
         transaction.commit()?;
         Ok(Saved::New)
-    }
-
-    fn put(&self, record: &RunRecord) -> Result<(), StoreError> {
-        let transaction = self.write()?;
-        put(&*transaction, record)?;
-        transaction.commit()
     }
 
     /// Runs whose process ended while it wrote them keep their trials and become
@@ -205,7 +185,7 @@ impl Store {
 pub(crate) fn row_of(database: &dyn Database, run: RunId) -> Result<Option<i64>, StoreError> {
     database.one(
         "SELECT id FROM run WHERE run_id = $1",
-        &params![run.to_string()],
+        &params![run],
         |row| row.get(0),
     )
 }
@@ -273,13 +253,13 @@ pub(crate) fn put_row(database: &dyn Database, record: &RunRecord) -> Result<i64
     let row = database.one(
         statement,
         &params![
-            record.run_id.to_string(),
+            record.run_id,
             stored_name(record.kind),
             stored_name(record.state),
             &record.reason,
             &record.title,
-            record.started_unix_ms.cast_signed(),
-            record.elapsed_ns.cast_signed(),
+            record.started_unix_ms,
+            record.elapsed_ns,
             &record.origin.tool,
             &record.origin.version,
             &record.path.key,
@@ -343,17 +323,13 @@ fn put_facts(
 
     for (area, facts) in areas {
         let json = serde_json::to_vec(&facts).expect("keys of facts are text");
-        let key: String = Sha256::digest(&json)
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-
+        let hash = sha256(&json);
+        let key = &hash[..32];
         let packed = Packed::new(&json);
         database.execute(
             "INSERT INTO facts (key, size, checksum, blob) VALUES ($1, $2, $3, $4) ON CONFLICT DO \
              NOTHING",
-            &params![&key, packed.size, packed.checksum, packed.blob],
+            &params![key, packed.size, packed.checksum, packed.blob],
         )?;
         database.execute(
             "INSERT INTO host (run, position, role, name, area, facts_key) VALUES ($1, $2, $3, $4, \
@@ -382,8 +358,8 @@ fn put_trial(database: &dyn Database, row: i64, trial: &Trial) -> Result<(), Sto
             trial.is_warm_up,
             factors,
             flags,
-            trial.started_ns.cast_signed(),
-            trial.elapsed_ns.cast_signed(),
+            trial.started_ns,
+            trial.elapsed_ns,
             detail.size,
             detail.checksum,
             detail.blob,
@@ -417,7 +393,7 @@ pub(crate) fn put_measures(
             measure.name.info().name,
             stored_name(measure.way),
             measure.value,
-            measure.n.map(u64::cast_signed),
+            measure.n,
             measure.is_lower_bound,
         ];
         database.execute(statement, &values)?;
@@ -440,8 +416,8 @@ fn put_series(database: &dyn Database, row: i64, trial: &Trial) -> Result<(), St
             stored_name(group.way),
             group.is_thinned,
             group.points as i64,
-            group.t0_ns.cast_signed(),
-            group.step_ns.map(u64::cast_signed),
+            group.t0_ns,
+            group.step_ns,
             group.packed.size,
             group.packed.checksum,
             group.packed.blob,

@@ -2,7 +2,7 @@
 
 use linerate_engine::Interrupts;
 use linerate_model::finding::Diagnosis;
-use linerate_model::path::{PathEvent, PathReport, SampleSeries};
+use linerate_model::path::{Dialect, PathEvent, PathReport, SampleSeries};
 use linerate_model::record::{Body, RunKind, RunState, Trial};
 use linerate_path::run::{Examined, examine};
 use linerate_store::keys;
@@ -11,7 +11,7 @@ use crate::record::{RecordOptions, Recorded, Recording, Run};
 use crate::{Error, Outcome};
 
 pub use linerate_engine::dialect::native::client::{Login, Target};
-pub use linerate_path::plan::{Offer, plan};
+pub use linerate_path::plan::plan;
 pub use linerate_path::report;
 pub use linerate_path::run::Observers;
 pub use linerate_path::run::identity::{forget, host_key_file};
@@ -44,7 +44,7 @@ pub fn test_path(
     interrupts: &dyn Interrupts,
     observers: &mut Observers<'_>,
 ) -> Result<PathResult, Error> {
-    let planned = plan(&test.spec, &Offer::native());
+    let planned = plan(&test.spec, Dialect::Native);
     let mut recording = Recording::begin(record, run(test));
     let mut last = None;
 

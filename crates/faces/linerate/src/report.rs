@@ -3,7 +3,7 @@
 use linerate_document::Style;
 use linerate_document::record;
 use linerate_document::record::ProductReport;
-pub use linerate_document::record::Stretch;
+pub use linerate_document::record::TimeRange;
 use linerate_history::report::export;
 use linerate_history::run::named::load_named;
 use linerate_model::outcome::Error;
@@ -18,12 +18,13 @@ pub(crate) const PRODUCTS: ProductReport = ProductReport {
         (FLEET.blocks)(record, has_charts)
             .or_else(|| (SWEEP.blocks)(record, has_charts))
             .or_else(|| (HTTP.blocks)(record, has_charts))
-            .or_else(|| linerate_path::report::record_blocks(record, has_charts))
+            .or_else(|| (PATH.blocks)(record, has_charts))
     },
     diagnosis: |diagnosis| linerate_doctor::report::blocks(diagnosis, false),
 };
 const FLEET: ProductReport = linerate_fleet::report::RECORDS;
 const HTTP: ProductReport = linerate_http::report::RECORDS;
+const PATH: ProductReport = linerate_path::report::RECORDS;
 const SWEEP: ProductReport = linerate_sweep::report::RECORDS;
 
 /// Which runs are reported, and how.
@@ -37,7 +38,7 @@ pub struct ReportSpec {
     /// The form.
     pub form: Form,
     /// The part of each trial that charts show.
-    pub stretch: Stretch,
+    pub stretch: TimeRange,
     /// Names and addresses are replaced.
     pub is_anonymous: bool,
     /// Style of the text.
@@ -53,7 +54,7 @@ impl ReportSpec {
             runs,
             store: None,
             form,
-            stretch: Stretch::default(),
+            stretch: TimeRange::default(),
             is_anonymous: false,
             style: Style::PLAIN,
         }

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_history::report::export::prometheus;
-use linerate_history::run::watch::{MetricsFile, Outlet};
+use linerate_history::run::watch::{Outlet, write_metrics};
 pub use linerate_history::run::watch::{WatchSpec, systemd};
 use linerate_http::target::Target;
-use linerate_model::record::RunRecord;
 use linerate_sys::signal::Signals;
 
 use crate::server::metrics;
@@ -46,54 +45,37 @@ pub fn watch(
     linerate_history::run::watch::watch(spec, || open(outlets), signals, progress)
 }
 
-fn open(outlets: &Outlets) -> Result<Vec<Box<dyn Outlet>>, String> {
-    let mut open: Vec<Box<dyn Outlet>> = Vec::new();
+fn open(outlets: &Outlets) -> Result<Vec<Outlet>, String> {
+    let mut open: Vec<Outlet> = Vec::new();
 
-    match &outlets.metrics {
-        Some(MetricsTarget::File(path)) => open.push(Box::new(MetricsFile(path.clone()))),
-        Some(MetricsTarget::Address(address)) => open.push(Box::new(MetricsPage::open(*address)?)),
+    match outlets.metrics.clone() {
+        Some(MetricsTarget::File(path)) => {
+            open.push(Box::new(move |runs| write_metrics(&path, runs)));
+        }
+        Some(MetricsTarget::Address(address)) => open.push(metrics_page(address)?),
         None => {}
     }
 
-    if let Some(url) = &outlets.otlp {
-        open.push(Box::new(Collector(url.clone())));
+    if let Some(url) = outlets.otlp.clone() {
+        open.push(Box::new(move |runs| {
+            let last = runs.last().map_or(&[][..], std::slice::from_ref);
+            otlp::send(&url, last)
+                .map_err(|error| format!("the collector has not taken the run: {error}"))
+        }));
     }
 
     Ok(open)
 }
 
 /// The results at `/metrics` of an address.
-#[derive(Debug)]
-struct MetricsPage(Arc<Mutex<String>>);
+fn metrics_page(address: SocketAddr) -> Result<Outlet, String> {
+    let page = Arc::new(Mutex::new(String::new()));
+    let shown = Arc::clone(&page);
+    let text = move || shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    metrics::serve(address, text).map_err(|error| error.to_string())?;
 
-impl MetricsPage {
-    fn open(address: SocketAddr) -> Result<Self, String> {
-        let page = Arc::new(Mutex::new(String::new()));
-        let shown = Arc::clone(&page);
-        let text = move || shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        metrics::serve(address, text).map_err(|error| error.to_string())?;
-
-        Ok(Self(page))
-    }
-}
-
-impl Outlet for MetricsPage {
-    fn write(&self, runs: &[RunRecord]) -> Result<(), String> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = prometheus::exposition(runs);
+    Ok(Box::new(move |runs| {
+        *page.lock().unwrap_or_else(PoisonError::into_inner) = prometheus::exposition(runs);
         Ok(())
-    }
-}
-
-/// A collector of OpenTelemetry, which takes the last run.
-#[derive(Debug)]
-struct Collector(Target);
-
-impl Outlet for Collector {
-    fn write(&self, runs: &[RunRecord]) -> Result<(), String> {
-        let Some(last) = runs.last() else {
-            return Ok(());
-        };
-        otlp::send(&self.0, std::slice::from_ref(last))
-            .map_err(|error| format!("the collector has not taken the run: {error}"))
-    }
+    }))
 }

@@ -1,11 +1,8 @@
 //! A server: totals, this host, and a row for every running test.
 
-use std::time::Duration;
-
-use linerate_document::sparkline;
+use linerate_document::{live, sparkline};
 use linerate_model::live::{LiveHost, LiveServer, LiveSession};
 use linerate_model::numbers::{MISSING, clock, rate};
-use linerate_model::spec::{Direction, EndCondition, Transport};
 use linerate_model::units::ns_to_s;
 use ratatui_core::text::Span;
 
@@ -218,54 +215,10 @@ pub(crate) fn host(page: &Page, host: &LiveHost) -> Vec<Span<'static>> {
 }
 
 fn row(page: &Page, session: &LiveSession) -> Row {
-    let facts = &session.facts;
-    let ran_s = ns_to_s(page.view.now_ns.saturating_sub(session.started_ns)).floor();
-    let plain = |text: String| (Tone::Plain, text);
-    let known = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), rate);
-
-    let cells = vec![
-        plain(facts.number.to_string()),
-        plain(facts.peer.to_string()),
-        plain(facts.user.clone().unwrap_or_else(|| "-".to_owned())),
-        plain(transport(facts.transport).to_owned()),
-        plain(direction(facts.direction).to_owned()),
-        plain(facts.streams.to_string()),
-        plain(seconds(ran_s, session.end)),
-        plain(known(session.rate.last())),
-        plain(known(session.mean_bps())),
-        plain(facts.running_beside.to_string()),
-    ];
+    let cells = live::cells(session, page.view.now_ns).map(|text| (Tone::Plain, text));
     let (line, glyphs) = (session.rate.clone(), page.view.glyphs);
     (
-        cells,
+        cells.into(),
         Box::new(move |width| sparkline::row(line.values(), width, glyphs)),
     )
-}
-
-/// Seconds of a test, and all of them when they are known.
-pub(crate) fn seconds(ran_s: f64, end: Option<EndCondition>) -> String {
-    match end.and_then(EndCondition::duration) {
-        Some(all) if all > Duration::ZERO => format!(
-            "{:.0}/{:.0}",
-            ran_s.min(all.as_secs_f64()),
-            all.as_secs_f64()
-        ),
-        _ => format!("{ran_s:.0}"),
-    }
-}
-
-pub(crate) fn transport(transport: Transport) -> &'static str {
-    match transport {
-        Transport::Tcp => "TCP",
-        Transport::Udp => "UDP",
-        Transport::Sctp => "SCTP",
-    }
-}
-
-fn direction(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Forward => "forward",
-        Direction::Reverse => "reverse",
-        Direction::Bidirectional => "both",
-    }
 }

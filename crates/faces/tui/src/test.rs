@@ -101,7 +101,7 @@ fn opening(page: &Page, test: &LiveTest) -> Vec<Span<'static>> {
     }
 
     if let Some((transport, direction, _)) = test.agreed {
-        pieces.push(page.word(server::transport(transport)));
+        pieces.push(page.word(live::transport(transport)));
         pieces.push(page.word(match direction {
             Direction::Forward => "to the server",
             Direction::Reverse => "from the server",
@@ -122,7 +122,7 @@ fn phase(page: &Page, test: &LiveTest) -> Span<'static> {
     let ran_s = test
         .started_ns
         .map(|started| ns_to_s(page.view.now_ns.saturating_sub(started)).floor());
-    let seconds = || server::seconds(ran_s.unwrap_or(0.0), test.agreed.map(|(.., end)| end));
+    let seconds = || live::seconds(ran_s.unwrap_or(0.0), test.agreed.map(|(.., end)| end));
 
     match &test.phase {
         LivePhase::Connecting => page.piece(Tone::Warning, "connecting"),

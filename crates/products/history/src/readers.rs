@@ -10,7 +10,6 @@ mod numbers;
 mod page;
 mod path;
 mod plausible;
-mod pscheduler;
 mod speed_test;
 mod text;
 mod time;
@@ -103,8 +102,8 @@ pub enum ImportError {
     Refused(String),
     /// It contains nothing known.
     #[error(
-        "no report of iperf3, iperf 2, pScheduler (throughput), a speed test (JSON) or linerate \
-         test --json, and no record or page of one"
+        "no report of iperf3, iperf 2, a speed test (JSON) or linerate test --json, and no record \
+         or page of one"
     )]
     Unknown,
 }
@@ -276,17 +275,12 @@ impl<'a> Reader<'a> {
             return true;
         }
 
-        if iperf3::is_report(value) && (is_whole || iperf3::is_started(value)) {
+        let is_report = iperf3::is_report(value) && (is_whole || iperf3::is_started(value));
+        if is_report {
             self.iperf3("iperf3-json", value, source, document.cut_bytes);
-            return true;
         }
 
-        pscheduler::result(value)
-            .filter(|_| is_whole)
-            .is_some_and(|result| {
-                self.pscheduler(result, source);
-                true
-            })
+        is_report
     }
 
     fn stream_line(&mut self, event: &str, data: &Value, source: &str) -> bool {
@@ -426,38 +420,6 @@ impl<'a> Reader<'a> {
         });
 
         true
-    }
-
-    fn pscheduler(&mut self, result: &Value, source: &str) {
-        // The report of the tool has all that the result has, and more.
-        let diagnostics = result["diags"].as_str().unwrap_or_default();
-        let mut reports = pscheduler::line_starts(diagnostics).filter_map(document::first);
-        if let Some(document) = reports.find(|document| iperf3::is_report(&document.value)) {
-            return self.iperf3(
-                "pscheduler-throughput",
-                &document.value,
-                source,
-                document.cut_bytes,
-            );
-        }
-
-        let sha256 = document::sha256(result);
-        self.add(Imported {
-            origin: self.origin(
-                "pscheduler",
-                None,
-                "pscheduler-throughput",
-                (sha256.clone(), &sha256),
-                Vec::new(),
-            ),
-            source_key: sha256,
-            endpoint: Endpoint::Client,
-            host_name: None,
-            started_unix_ms: None,
-            events: pscheduler::events(result),
-            twin_key: None,
-            source: source.to_owned(),
-        });
     }
 
     fn origin(

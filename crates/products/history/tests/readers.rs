@@ -24,7 +24,7 @@ fn read(text: &str) -> Contents {
 /// Every report in the data directory: its name and its text.
 fn reports() -> BTreeMap<String, String> {
     let mut reports = BTreeMap::new();
-    for program in ["iperf3", "iperf2", "pscheduler"] {
+    for program in ["iperf3", "iperf2"] {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/data")
             .join(program);

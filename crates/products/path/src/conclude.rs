@@ -19,8 +19,8 @@ mod series;
 mod unmeasured;
 
 use linerate_model::path::{
-    Delay, LoadPhase, Marks, PathDirection, PathMtu, PathReport, PathSpec, PathState, PathTarget,
-    PhaseKind, PhaseResult, ProbeKind, ProbeSample, RateLadder, Voice, absent as names,
+    CallQuality, Delay, LoadPhase, Marks, PathDirection, PathMtu, PathReport, PathSpec, PathState,
+    PathTarget, PhaseKind, PhaseResult, ProbeKind, ProbeSample, RateLadder, absent as names,
 };
 
 pub use ceiling::CeilingFacts;
@@ -129,22 +129,24 @@ pub fn conclude(input: &ConcludeInput) -> PathReport {
     let phases: Vec<LoadPhase> = load::phases(&context, &mut absent);
     let idle = idle::idle(&context, &mut absent);
     let voice = voice_of(&context, &phases);
-    let mut report = PathReport::new(input.state, input.spec.profile, input.target.clone());
-    report.elapsed_ns = input.elapsed_ns;
-    report.bytes_sent = series::bytes(input, PathDirection::Up);
-    report.bytes_received = series::bytes(input, PathDirection::Down);
-    report.concurrent_max = input.concurrent_max;
-    report.resumed = input.resumed;
-    report.clock = clock.map(|clock| clock.estimate());
-    report.size = size(input);
-    report.marks = path_marks(input);
-    report.idle = idle;
-    report.grade = grade(&added(&phases), input.probe);
-    report.datagrams = datagrams::datagrams(&context, &mut absent);
-    report.transactions = datagrams::transactions(input);
-    report.ladders = input.ladders.clone();
-    report.voice = voice;
-    report.phases = phases;
+    let mut report = PathReport {
+        elapsed_ns: input.elapsed_ns,
+        bytes_sent: series::bytes(input, PathDirection::Up),
+        bytes_received: series::bytes(input, PathDirection::Down),
+        concurrent_max: input.concurrent_max,
+        resumed: input.resumed,
+        clock: clock.map(|clock| clock.estimate()),
+        size: size(input),
+        marks: path_marks(input),
+        idle,
+        grade: grade(&added(&phases), input.probe),
+        datagrams: datagrams::datagrams(&context, &mut absent),
+        transactions: datagrams::transactions(input),
+        ladders: input.ladders.clone(),
+        voice,
+        phases,
+        ..PathReport::new(input.state, input.spec.profile, input.target.clone())
+    };
 
     let impossible = possible.as_ref().map_or(0, |(_, count)| *count);
     let ignored = clock
@@ -200,13 +202,6 @@ pub(super) fn without_impossible(input: &ConcludeInput) -> Option<(ConcludeInput
     Some((input, count))
 }
 
-fn direction_name(direction: PathDirection) -> &'static str {
-    match direction {
-        PathDirection::Down => "down",
-        PathDirection::Up => "up",
-    }
-}
-
 fn size(input: &ConcludeInput) -> PathMtu {
     let found = || input.phases.iter().flat_map(|phase| &phase.size);
     let of = |direction| {
@@ -246,7 +241,7 @@ fn added(phases: &[LoadPhase]) -> Vec<(PhaseKind, Option<i64>)> {
         .collect()
 }
 
-fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<Voice> {
+fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<CallQuality> {
     let measured = |kind| context.input.phases_of(kind);
     let idle_mos = measured(PhaseKind::Idle)
         .filter_map(|phase| idle::mos_of(context, &phase.udp))
@@ -256,12 +251,12 @@ fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<Voice> {
         .filter(|phase| !has_silent_direction(phase));
     let loaded_mos = loaded
         .filter_map(|phase| idle::mos_of(context, load::in_window(phase, &phase.udp).as_slice()));
-    let voice = Voice {
+    let voice = CallQuality {
         idle_mos,
         loaded_mos: loaded_mos.reduce(f64::min),
     };
 
-    (voice != Voice::default()).then_some(voice)
+    (voice != CallQuality::default()).then_some(voice)
 }
 
 /// Reasons for what is absent and has none yet.

@@ -16,57 +16,12 @@ pub use capacity::CapacitySearch;
 pub use ladder::{Ladder, LadderPlan, LadderStep};
 pub use saturation::{LoadPlan, Saturation};
 
-/// Phases and features that the other end supports.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offer {
-    /// Its protocol.
-    pub dialect: Dialect,
-    /// Kinds of phases that it, together with this end, can run.
-    pub kinds: Vec<PhaseKind>,
-    /// Datagrams reach it and come back.
-    pub has_udp: bool,
-    /// Most streams per direction that it allows.
-    pub streams_max: u32,
-    /// Longest phase that it allows.
-    pub duration_max: Duration,
-}
-
-impl Offer {
-    /// A native server without limits of its own.
-    #[must_use]
-    pub fn native() -> Self {
-        Self {
-            dialect: Dialect::Native,
-            kinds: PhaseKind::ALL.to_vec(),
-            has_udp: true,
-            streams_max: STREAMS_MAX,
-            duration_max: PHASE_MAX,
-        }
-    }
-
-    /// A server of iperf3: loads and datagrams are tests of it, and delays are measured beside it.
-    #[must_use]
-    pub fn iperf3() -> Self {
-        use PhaseKind as K;
-
-        Self {
-            dialect: Dialect::Iperf3,
-            kinds: vec![K::Idle, K::Down, K::Up, K::Both, K::Datagrams],
-            ..Self::native()
-        }
-    }
-}
-
 /// A phase that is to be run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedPhase {
     /// Parameters that both ends agree on. The rate is absent where it depends on what was found
     /// before: see [`PlannedPhase::rate`].
     pub spec: PhaseSpec,
-    /// It does not end before.
-    pub duration_min: Duration,
-    /// It has ended by then.
-    pub duration_max: Duration,
     /// Steering of its load; absent without load.
     pub load: Option<LoadPlan>,
     /// Rate of its datagrams.
@@ -108,14 +63,17 @@ pub struct StreamsMax {
     pub transactions: u32,
 }
 
-/// Plans the phases of a test.
+/// Plans the phases of a test against a server of `dialect`.
 #[must_use]
-pub fn plan(spec: &PathSpec, offer: &Offer) -> PlannedTest {
+pub fn plan(spec: &PathSpec, dialect: Dialect) -> PlannedTest {
     let mut planned = PlannedTest::default();
     for kind in wanted(spec) {
-        match reason_against(kind, offer) {
-            Some(reason) => planned.absent.push((kind.name().to_owned(), reason)),
-            None => planned.phases.extend(phases_of(kind, spec, offer)),
+        if has_phase(dialect, kind) {
+            planned.phases.extend(phases_of(kind, spec));
+        } else {
+            planned
+                .absent
+                .push((kind.name().to_owned(), IPERF3_ONLY.to_owned()));
         }
     }
 
@@ -141,7 +99,7 @@ fn streams_max(phases: &[PlannedPhase]) -> StreamsMax {
 }
 
 fn estimate_s(phases: &[PlannedPhase]) -> u64 {
-    let phases: Duration = phases.iter().map(|phase| phase.duration_max).sum();
+    let phases: Duration = phases.iter().map(|phase| phase.spec.duration_max).sum();
     (CONNECT_MAX + phases).as_secs_f64().ceil() as u64
 }
 
@@ -170,7 +128,7 @@ impl PlannedTest {
 pub fn load_within(phases: &[PlannedPhase], left: Duration, overrun: Duration) -> Option<LoadPlan> {
     let load = phases.first()?.load?;
     let loads = phases.iter().filter(|phase| phase.load.is_some()).count();
-    let planned: Duration = phases.iter().map(|phase| phase.duration_max).sum();
+    let planned: Duration = phases.iter().map(|phase| phase.spec.duration_max).sum();
     let needed = planned + overrun * u32::try_from(loads + 1).unwrap_or(u32::MAX);
     let shorter = load
         .duration_max
@@ -209,6 +167,12 @@ fn half(bps: Option<f64>) -> Option<u64> {
     bps.map(|bps| (bps / 2.0) as u64).filter(|bps| *bps > 0)
 }
 
+/// Headers of IP and UDP in bytes.
+#[must_use]
+pub fn headers_bytes(is_ipv6: bool) -> u32 {
+    if is_ipv6 { 48 } else { 28 }
+}
+
 /// Phases of the profile, or those that are named, without those that are not wanted.
 fn wanted(spec: &PathSpec) -> impl Iterator<Item = PhaseKind> {
     PhaseKind::ALL.into_iter().filter(|kind| {
@@ -232,15 +196,11 @@ fn is_in_profile(kind: PhaseKind, profile: Profile) -> bool {
     }
 }
 
-fn reason_against(kind: PhaseKind, offer: &Offer) -> Option<String> {
-    if !offer.kinds.contains(&kind) {
-        return Some(match offer.dialect {
-            Dialect::Iperf3 => IPERF3_ONLY.to_owned(),
-            Dialect::Native | Dialect::SpeedTest => "the server does not offer it".to_owned(),
-        });
-    }
+/// Loads and datagrams are tests of a server of iperf3, and delays are measured beside them.
+fn has_phase(dialect: Dialect, kind: PhaseKind) -> bool {
+    use PhaseKind as K;
 
-    (uses_udp(kind) && !offer.has_udp).then(|| "UDP is blocked".to_owned())
+    dialect == Dialect::Native || matches!(kind, K::Idle | K::Down | K::Up | K::Both | K::Datagrams)
 }
 
 /// Its load is datagrams.
@@ -253,40 +213,32 @@ fn uses_udp(kind: PhaseKind) -> bool {
 }
 
 /// Phases of one kind: one for each direction where the kind does not name it.
-fn phases_of(kind: PhaseKind, spec: &PathSpec, offer: &Offer) -> Vec<PlannedPhase> {
+fn phases_of(kind: PhaseKind, spec: &PathSpec) -> Vec<PlannedPhase> {
     use PhaseKind as K;
 
     match kind {
         K::Datagrams | K::Pps | K::Pace | K::Capacity => [PathDirection::Down, PathDirection::Up]
-            .map(|way| phase(kind, Some(way), spec, offer))
+            .map(|way| phase(kind, Some(way), spec))
             .into(),
-        _ => vec![phase(kind, None, spec, offer)],
+        _ => vec![phase(kind, None, spec)],
     }
 }
 
-fn phase(
-    kind: PhaseKind,
-    direction: Option<PathDirection>,
-    spec: &PathSpec,
-    offer: &Offer,
-) -> PlannedPhase {
-    let duration_max = duration(kind, spec).min(offer.duration_max);
-    let load = is_load(kind).then(|| load_plan(kind, spec, offer, duration_max));
-    let duration_min = load.map_or(duration_max, |load| load.duration_min);
-    let is_transaction = matches!(kind, PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps);
+fn phase(kind: PhaseKind, direction: Option<PathDirection>, spec: &PathSpec) -> PlannedPhase {
+    let duration_max = duration(kind, spec).min(PHASE_MAX);
+    let has_load = !kind.load_directions().is_empty();
+    let load = has_load.then(|| load_plan(kind, spec, duration_max));
+    let has_transactions = kind.has_transactions();
 
-    let streams_max = match (kind, load) {
-        (_, Some(load)) => load.streams_max,
-        (PhaseKind::Rr | PhaseKind::Crr | PhaseKind::Cps, None) => {
-            spec.streams.unwrap_or(1).min(offer.streams_max)
-        }
-        _ => 0,
+    let streams_max = match load {
+        Some(load) => load.streams_max,
+        None if has_transactions => spec.streams.unwrap_or(1).min(STREAMS_MAX),
+        None => 0,
     };
     let rate = datagram_rate(kind, direction, spec);
     let rate_bps = match rate {
         DatagramRate::Fixed(bps) => Some(bps),
-        _ if load.is_some() => spec.rate_bps,
-        _ => None,
+        _ => spec.rate_bps.filter(|_| load.is_some()),
     };
 
     let spec = PhaseSpec {
@@ -298,11 +250,7 @@ fn phase(
             spec.transport
         },
         streams_max,
-        probe_flows: if offer.has_udp {
-            1 + spec.probe_dscps.len() as u32
-        } else {
-            0
-        },
+        probe_flows: 1 + spec.probe_dscps.len() as u32,
         duration_max,
         rate_bps,
         connections_per_s: None,
@@ -311,23 +259,12 @@ fn phase(
         congestion: spec.congestion.clone(),
         dscp: spec.dscp,
         raw: spec.raw && load.is_some(),
-        transaction: is_transaction.then_some(TransactionSpec {
+        transaction: has_transactions.then_some(TransactionSpec {
             request_bytes: spec.request_bytes,
             response_bytes: spec.response_bytes,
         }),
     };
-    PlannedPhase {
-        spec,
-        duration_min,
-        duration_max,
-        load,
-        rate,
-    }
-}
-
-/// A phase whose load is streams.
-fn is_load(kind: PhaseKind) -> bool {
-    matches!(kind, PhaseKind::Down | PhaseKind::Up | PhaseKind::Both)
+    PlannedPhase { spec, load, rate }
 }
 
 /// Longest time of a phase, in s, for quick, default, thorough and draft-09.
@@ -360,17 +297,16 @@ fn duration(kind: PhaseKind, spec: &PathSpec) -> Duration {
 
     match spec.load {
         // All loads are scaled alike.
-        Some(load) if is_load(kind) => {
+        Some(load) if !kind.load_directions().is_empty() => {
             load.mul_f64(usual.as_secs_f64() / of(PhaseKind::Down).as_secs_f64())
         }
         _ => usual,
     }
 }
 
-fn load_plan(kind: PhaseKind, spec: &PathSpec, offer: &Offer, duration_max: Duration) -> LoadPlan {
-    let direction = match kind {
-        PhaseKind::Down => Some(PathDirection::Down),
-        PhaseKind::Up => Some(PathDirection::Up),
+fn load_plan(kind: PhaseKind, spec: &PathSpec, duration_max: Duration) -> LoadPlan {
+    let direction = match kind.load_directions() {
+        [one] => Some(*one),
         _ => None,
     };
     let is_draft = spec.profile == Profile::Draft09;
@@ -380,8 +316,7 @@ fn load_plan(kind: PhaseKind, spec: &PathSpec, offer: &Offer, duration_max: Dura
     let streams_max = spec
         .streams
         .unwrap_or(STREAMS_GROWN_MAX)
-        .max(1)
-        .min(offer.streams_max);
+        .clamp(1, STREAMS_MAX);
     let single = match spec.profile {
         // The figure of one stream is that of one direction.
         _ if spec.streams.is_some() || direction.is_none() || is_draft => Duration::ZERO,
@@ -438,32 +373,16 @@ fn datagram_bytes(kind: PhaseKind) -> u32 {
     }
 }
 
-/// A phase that moves what the path carries, unlike datagrams below it.
-fn is_at_full_rate(phase: &PlannedPhase) -> bool {
-    phase.load.is_some() || phase.spec.kind == PhaseKind::Capacity
-}
-
-/// Directions in which a phase moves data in bulk: down, up.
-fn directions(phase: &PlannedPhase) -> (bool, bool) {
-    match (phase.spec.kind, phase.spec.direction) {
-        (PhaseKind::Down, _) | (_, Some(PathDirection::Down)) => (true, false),
-        (PhaseKind::Up, _) | (_, Some(PathDirection::Up)) => (false, true),
-        (PhaseKind::Both, _) => (true, true),
-        _ => (false, false),
-    }
-}
-
 /// Gives each phase its part of the budget, by what it would move on a path that is alike in both
 /// directions.
 fn share_budget(bytes_max: Option<u64>, phases: &mut [PlannedPhase]) {
     let Some(bytes_max) = bytes_max else { return };
     let all: u128 = phases.iter().map(parts).sum();
 
-    for phase in phases {
-        let Some(ways) = ways(phase) else { continue };
+    for phase in phases.iter_mut().filter(|phase| ways(phase) > 0) {
         // Whole numbers: rounded parts of a budget could add up to more.
         let bytes = (u128::from(bytes_max) * parts(phase))
-            .checked_div(all * ways)
+            .checked_div(all * ways(phase))
             .unwrap_or_default();
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         phase.spec.bytes_max = Some(bytes);
@@ -476,14 +395,18 @@ fn share_budget(bytes_max: Option<u64>, phases: &mut [PlannedPhase]) {
 
 /// Weight of a phase in the budget: ms of half the rate of a direction.
 fn parts(phase: &PlannedPhase) -> u128 {
-    let halves = if is_at_full_rate(phase) { 2 } else { 1 };
-    phase.duration_max.as_millis() * halves * ways(phase).unwrap_or_default()
+    // A load and a search for capacity move what the path carries, datagrams half of it.
+    let is_at_full_rate = phase.load.is_some() || phase.spec.kind == PhaseKind::Capacity;
+    let halves = if is_at_full_rate { 2 } else { 1 };
+    phase.spec.duration_max.as_millis() * halves * ways(phase)
 }
 
-/// Directions in which a phase moves data in bulk, if there is one.
-fn ways(phase: &PlannedPhase) -> Option<u128> {
-    let (down, up) = directions(phase);
-    Some(u128::from(down) + u128::from(up)).filter(|ways| *ways > 0)
+/// Directions in which a phase moves data in bulk.
+fn ways(phase: &PlannedPhase) -> u128 {
+    match phase.spec.direction {
+        Some(_) => 1,
+        None => phase.spec.kind.load_directions().len() as u128,
+    }
 }
 
 /// Most streams to which a load grows (draft-ietf-ippm-responsiveness-09: MNP).

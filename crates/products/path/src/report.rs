@@ -14,6 +14,7 @@ mod wording;
 
 use linerate_document::blocks::{Block, Document};
 use linerate_document::number::counted;
+use linerate_document::record::ProductReport;
 use linerate_document::style::Style;
 use linerate_doctor::report as doctor;
 use linerate_document::pretty_json;
@@ -160,10 +161,15 @@ fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: Depth) -> V
     blocks
 }
 
+/// The report of a record of tests of a path.
+pub const RECORDS: ProductReport = ProductReport {
+    blocks: record_blocks,
+    ..ProductReport::NONE
+};
+
 /// The report of the first test of a path in a record, without its title; `None` of a record without
 /// one.
-#[must_use]
-pub fn record_blocks(record: &RunRecord, has_charts: bool) -> Option<Vec<Block>> {
+fn record_blocks(record: &RunRecord, has_charts: bool) -> Option<Vec<Block>> {
     let mut reports = record
         .trials
         .iter()

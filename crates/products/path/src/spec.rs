@@ -31,24 +31,6 @@ pub struct PathTest {
     pub wants_samples: bool,
 }
 
-impl PathTest {
-    /// One examination of the path to `target`, without facts of the server, demands on its
-    /// identity, or a wait.
-    #[must_use]
-    pub fn new(target: Target, spec: PathSpec) -> Self {
-        Self {
-            target,
-            spec,
-            identity: IdentityOptions::default(),
-            wants_facts: false,
-            wait_max: Duration::ZERO,
-            repeat: 1,
-            side_probe: SideProbe::default(),
-            wants_samples: false,
-        }
-    }
-}
-
 /// Probe that measures the delay beside the tests of an iperf3 server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SideProbe {

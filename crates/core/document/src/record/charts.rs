@@ -3,10 +3,8 @@
 use linerate_model::measure::Unit;
 use linerate_model::record::{RunRecord, Trial, Way};
 
-use super::intervals::{Value, by_interval, merged, streams, sum, values, warm_up_ns};
-use super::measures::{Values, value, way};
-use super::page::has_own_trials;
-use super::{Stretch, measures};
+use super::intervals::{TimeRange, Value, by_interval, merged, streams, sum, values, warm_up_ns};
+use super::measures::{self, Values, has_own_trials, value, way};
 use crate::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series, ShadedRange, from_zero};
 use crate::number::percent;
 use crate::numbers::{clock, digits, rate};
@@ -32,7 +30,7 @@ fn round_times(first: f64, last: f64) -> Vec<f64> {
 const WAYS: [Way; 2] = [Way::Forward, Way::Reverse];
 
 /// The charts of a run.
-pub(super) fn plots(record: &RunRecord, measures: &[Values<'_>], stretch: Stretch) -> Vec<Plot> {
+pub(super) fn plots(record: &RunRecord, measures: &[Values<'_>], stretch: TimeRange) -> Vec<Plot> {
     let mut plots: Vec<Plot> = match over_settings(measures) {
         _ if has_own_trials(record) => Vec::new(),
         Some(settings) => vec![settings],
@@ -131,7 +129,7 @@ fn shown(record: &RunRecord) -> Option<(&Trial, usize)> {
 }
 
 /// Start of the first and end of the last interval, in s.
-fn ends(trial: &Trial, stretch: Stretch) -> Option<(f64, f64)> {
+fn ends(trial: &Trial, stretch: TimeRange) -> Option<(f64, f64)> {
     let all = trial.series.iter().map(|series| values(series, stretch));
     let ends = all.filter_map(|values| Some((values.first()?.from_ns, values.last()?.to_ns)));
     let (from, to) = ends.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))?;
@@ -162,7 +160,7 @@ fn bits(value: &Value) -> f64 {
 
 /// The sum of each direction, and its streams where they are few; of many, from the slowest to the
 /// fastest.
-fn throughput(trial: &Trial, stretch: Stretch) -> Option<Panel> {
+fn throughput(trial: &Trial, stretch: TimeRange) -> Option<Panel> {
     let mut series = Vec::new();
     for (hue, direction) in WAYS.into_iter().enumerate() {
         let all = sum(trial, "bytes", direction, stretch);
@@ -204,7 +202,7 @@ fn throughput(trial: &Trial, stretch: Stretch) -> Option<Panel> {
 }
 
 /// The largest round-trip time of the streams.
-fn latency(trial: &Trial, stretch: Stretch) -> Option<Panel> {
+fn latency(trial: &Trial, stretch: TimeRange) -> Option<Panel> {
     let mut series = Vec::new();
     for (hue, direction) in WAYS.into_iter().enumerate() {
         let streams = streams(trial, "rtt_us", direction, stretch);
@@ -263,7 +261,7 @@ fn spread(streams: &[(u32, Vec<Value>)], figure: impl Fn(&Value) -> f64) -> Vec<
 }
 
 /// Retransmitted segments, or lost datagrams.
-fn losses(trial: &Trial, stretch: Stretch) -> Option<Panel> {
+fn losses(trial: &Trial, stretch: TimeRange) -> Option<Panel> {
     let of = |name: &str, word: &str| {
         let series = WAYS.into_iter().enumerate().filter_map(|(hue, direction)| {
             let values = sum(trial, name, direction, stretch);
@@ -297,7 +295,7 @@ fn losses(trial: &Trial, stretch: Stretch) -> Option<Panel> {
 /// Shares of the time in which the kernel names what kept TCP from sending (tcp_info of the
 /// sender). What is neither limited by a window nor by a buffer waits for the network; what is not
 /// busy waits for the application.
-fn limits(trial: &Trial, stretch: Stretch) -> Option<Panel> {
+fn limits(trial: &Trial, stretch: TimeRange) -> Option<Panel> {
     let direction = WAYS
         .into_iter()
         .find(|way| !streams(trial, "limits.busy_us", *way, stretch).is_empty())?;
@@ -423,17 +421,7 @@ fn over_settings(measures: &[Values<'_>]) -> Option<Plot> {
     let points = (1..).zip(&settings).filter_map(point);
     let series = Series::new("median", LineStyle::Dots, 0, points);
     let names: Vec<String> = settings.iter().map(|(name, _)| name.clone()).collect();
-    let name = move |at: f64| {
-        names
-            .get((at as usize).saturating_sub(1))
-            .cloned()
-            .unwrap_or_default()
-    };
-
-    let count = settings.len() as u32;
-    let x = Axis::linear("setting", name)
-        .at((1..=count).map(f64::from))
-        .between(0.5, f64::from(count) + 0.5);
+    let x = Axis::of_names("setting", names);
     let y = Axis::linear(info.meaning, from_zero(move |number| value(&info, number)));
     let chart = Chart {
         has_bars: true,

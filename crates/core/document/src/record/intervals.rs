@@ -1,9 +1,26 @@
 //! Series of a trial on one time axis: of each stream, and summed over the streams of a direction.
 
-use linerate_model::record::{Detail, Series, SeriesOf, Times, Trial, Way};
+use linerate_model::record::{Detail, Series, SeriesOf, Trial, Way};
 
-use super::Stretch;
 use crate::chart::SLOTS_MAX;
+
+/// A part of the time of each trial, in ns since its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeRange {
+    /// From here.
+    pub from_ns: u64,
+    /// To here.
+    pub to_ns: u64,
+}
+
+impl Default for TimeRange {
+    fn default() -> Self {
+        Self {
+            from_ns: 0,
+            to_ns: u64::MAX,
+        }
+    }
+}
 
 /// One value of an interval of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,21 +43,12 @@ impl Value {
 }
 
 /// The intervals of a series within a stretch of time, without those that have no value.
-pub(super) fn values(series: &Series, stretch: Stretch) -> Vec<Value> {
-    let count = series.values.len();
-    let (start, ends): (u64, Vec<u64>) = match &series.times {
-        Times::Grid { t0_ns, step_ns } => {
-            let end = |k: u64| t0_ns.saturating_add(step_ns.saturating_mul(k));
-            (*t0_ns, (1..=count as u64).map(end).collect())
-        }
-        Times::Ends { t0_ns, ends_ns } => (*t0_ns, ends_ns.clone()),
-    };
-    let starts = std::iter::once(start).chain(ends.iter().copied());
-    let values = starts.zip(&ends).zip(&series.values);
-    let known = values.filter_map(|((from_ns, to_ns), value)| {
+pub(super) fn values(series: &Series, stretch: TimeRange) -> Vec<Value> {
+    let known = series.values.iter().enumerate().filter_map(|(at, value)| {
+        let (from_ns, to_ns) = series.times.interval(at)?;
         Some(Value {
             from_ns,
-            to_ns: *to_ns,
+            to_ns,
             value: (*value)?,
         })
     });
@@ -55,7 +63,7 @@ pub(super) fn streams(
     trial: &Trial,
     name: &str,
     way: Way,
-    stretch: Stretch,
+    stretch: TimeRange,
 ) -> Vec<(u32, Vec<Value>)> {
     let stream = |series: &Series| match series.of {
         SeriesOf::Stream(number) if series.name == name && series.way == way => Some(number),
@@ -69,7 +77,7 @@ pub(super) fn streams(
 }
 
 /// The sum of all streams of a direction; an interval in which one of them has no value has none.
-pub(super) fn sum(trial: &Trial, name: &str, way: Way, stretch: Stretch) -> Vec<Value> {
+pub(super) fn sum(trial: &Trial, name: &str, way: Way, stretch: TimeRange) -> Vec<Value> {
     let is_sum =
         |series: &&Series| series.name == name && series.way == way && series.of == SeriesOf::Sum;
     if let Some(series) = trial.series.iter().find(is_sum) {

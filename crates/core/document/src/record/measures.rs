@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::measure::{Better, MeasureInfo, MeasureName, Unit};
-use linerate_model::record::{RunRecord, Trial, Way};
+use linerate_model::record::{Body, RunRecord, Trial, Way};
 use linerate_model::stats::{median, median_interval, range};
 
 use crate::numbers::{MISSING, digits};
@@ -160,6 +160,15 @@ fn setting(trial: &Trial) -> String {
 pub(super) fn counted(record: &RunRecord) -> impl Iterator<Item = &Trial> {
     let is_over = |trial: &&Trial| !trial.is_warm_up && !trial.state.has_failed();
     record.trials.iter().filter(is_over)
+}
+
+/// The report of its kind has all trials with what it compares.
+pub(super) fn has_own_trials(record: &RunRecord) -> bool {
+    match &record.body {
+        Body::Sweep(found) => found.is_some(),
+        Body::Fleet(run) => run.report.is_some(),
+        _ => false,
+    }
 }
 
 /// All measures of a run, in the order of the catalogue.

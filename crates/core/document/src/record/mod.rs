@@ -7,6 +7,7 @@ mod hosts;
 mod intervals;
 mod measures;
 mod page;
+mod product;
 #[cfg(test)]
 mod tests;
 
@@ -14,56 +15,15 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::record::RunRecord;
 
 pub use anonymous::anonymized;
+pub use intervals::TimeRange;
 pub use page::{RUNS_MAX, quoted};
+pub use product::ProductReport;
 
-use crate::blocks::Block;
 use crate::style::Style;
-
-/// The report of what a product measured, as parts of the report of its record. Each is `None` of a
-/// record of another kind.
-#[derive(Debug, Clone, Copy)]
-pub struct ProductReport {
-    /// The kind of the run for its title.
-    pub name: fn(&RunRecord) -> Option<String>,
-    /// The answers.
-    pub answers: fn(&RunRecord) -> Option<Vec<String>>,
-    /// The report but its title; the second argument is true for a page with charts.
-    pub blocks: fn(&RunRecord, bool) -> Option<Vec<Block>>,
-    /// The limit of the run and what to do about it.
-    pub diagnosis: fn(&Diagnosis) -> Vec<Block>,
-}
-
-impl ProductReport {
-    /// Report of a record that belongs to no product.
-    pub const NONE: Self = Self {
-        name: |_| None,
-        answers: |_| None,
-        blocks: |_, _| None,
-        diagnosis: |_| Vec::new(),
-    };
-}
-
-/// A part of the time of each trial, in ns since its start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
-    /// From here.
-    pub from_ns: u64,
-    /// To here.
-    pub to_ns: u64,
-}
-
-impl Default for Stretch {
-    fn default() -> Self {
-        Self {
-            from_ns: 0,
-            to_ns: u64::MAX,
-        }
-    }
-}
 
 /// The report as one HTML file of less than 1 MB.
 #[must_use]
-pub fn html(records: &[RunRecord], stretch: Stretch, product: ProductReport) -> String {
+pub fn html(records: &[RunRecord], stretch: TimeRange, product: ProductReport) -> String {
     page::page(records, stretch, product)
 }
 
@@ -71,7 +31,7 @@ pub fn html(records: &[RunRecord], stretch: Stretch, product: ProductReport) -> 
 #[must_use]
 pub fn text(
     records: &[RunRecord],
-    stretch: Stretch,
+    stretch: TimeRange,
     product: ProductReport,
     style: Style,
 ) -> String {

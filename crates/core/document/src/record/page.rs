@@ -11,8 +11,10 @@ use linerate_model::record::{Body, Detail, RunKind, RunRecord, RunState, TestDet
 use linerate_model::spec::{Direction, Transport};
 use linerate_model::stored_name;
 
-use super::measures::{self, Values, value};
-use super::{ProductReport, Stretch, charts, hosts};
+use super::intervals::TimeRange;
+use super::measures::{self, Values, has_own_trials, value};
+use super::product::ProductReport;
+use super::{charts, hosts};
 use crate::blocks::{Block, Document, Download};
 use crate::number::counted;
 use crate::numbers::{MISSING, digits};
@@ -28,7 +30,7 @@ const CHARTS_BYTES_MAX: usize = 600_000;
 const RECORDS_BYTES_MAX: usize = 180_000;
 
 /// The whole page.
-pub(super) fn page(records: &[RunRecord], stretch: Stretch, product: ProductReport) -> String {
+pub(super) fn page(records: &[RunRecord], stretch: TimeRange, product: ProductReport) -> String {
     let mut document = Document {
         name: "linerate report",
         blocks: overview(records, product),
@@ -44,7 +46,11 @@ pub(super) fn page(records: &[RunRecord], stretch: Stretch, product: ProductRepo
 }
 
 /// The page without charts and files.
-pub(super) fn summary(records: &[RunRecord], stretch: Stretch, product: ProductReport) -> Document {
+pub(super) fn summary(
+    records: &[RunRecord],
+    stretch: TimeRange,
+    product: ProductReport,
+) -> Document {
     let mut blocks = overview(records, product);
     blocks.extend(runs(records, stretch, product, false));
     Document {
@@ -59,7 +65,7 @@ fn shown(records: &[RunRecord]) -> &[RunRecord] {
 
 fn runs(
     records: &[RunRecord],
-    stretch: Stretch,
+    stretch: TimeRange,
     product: ProductReport,
     has_charts: bool,
 ) -> Vec<Block> {
@@ -191,7 +197,7 @@ fn test_name(detail: &TestDetail) -> String {
 /// One run in the order of the frame.
 fn run(
     record: &RunRecord,
-    stretch: Stretch,
+    stretch: TimeRange,
     product: ProductReport,
     has_charts: bool,
 ) -> Vec<Block> {
@@ -203,7 +209,7 @@ fn run(
     blocks.push(Block::Remark(made(record)));
     blocks.extend(record.notes.iter().map(|note| Block::Remark(note.clone())));
 
-    if stretch != Stretch::default() {
+    if stretch != TimeRange::default() {
         let end = if stretch.to_ns == u64::MAX {
             "the end".to_owned()
         } else {
@@ -311,15 +317,6 @@ fn answers(record: &RunRecord, measures: &[Values<'_>], product: ProductReport) 
         vec!["No result was recorded.".to_owned()]
     } else {
         answers
-    }
-}
-
-/// The report of its kind has all trials with what it compares.
-pub(super) fn has_own_trials(record: &RunRecord) -> bool {
-    match &record.body {
-        Body::Sweep(found) => found.is_some(),
-        Body::Fleet(run) => run.report.is_some(),
-        _ => false,
     }
 }
 

@@ -15,11 +15,11 @@ use linerate_model::spec::TestSpec;
 use super::*;
 
 /// The page of kinds that no product reports.
-fn html(records: &[RunRecord], stretch: Stretch) -> String {
+fn html(records: &[RunRecord], stretch: TimeRange) -> String {
     super::html(records, stretch, ProductReport::NONE)
 }
 
-fn text(records: &[RunRecord], stretch: Stretch, style: Style) -> String {
+fn text(records: &[RunRecord], stretch: TimeRange, style: Style) -> String {
     super::text(records, stretch, ProductReport::NONE, style)
 }
 
@@ -131,7 +131,7 @@ fn five() -> RunRecord {
 }
 
 fn page(record: &RunRecord) -> String {
-    html(std::slice::from_ref(record), Stretch::default())
+    html(std::slice::from_ref(record), TimeRange::default())
 }
 
 /// The record that a page contains.
@@ -204,7 +204,7 @@ fn page_has_the_answer_first_and_the_record_last() {
 
 #[test]
 fn stretch_of_time_is_enlarged() {
-    let stretch = Stretch {
+    let stretch = TimeRange {
         from_ns: 2_000_000_000,
         to_ns: 6_000_000_000,
     };
@@ -338,7 +338,7 @@ fn text_of_others_is_text_everywhere() {
     let page = page(&record);
     assert!(page.len() < 1_000_000, "{}", page.len());
     let records = std::slice::from_ref(&record);
-    let text = text(records, Stretch::default(), Style::PLAIN);
+    let text = text(records, TimeRange::default(), Style::PLAIN);
     for (form, shown) in [("html", &page), ("text", &text)] {
         for acting in ["\u{1b}", "\u{202e}"] {
             assert!(!shown.contains(acting), "{form}");
@@ -385,7 +385,7 @@ fn several_runs_have_an_overview() {
     let records: Vec<RunRecord> = (0..210)
         .map(|_| record(vec![trial(0, 940.0, 1, 3)]))
         .collect();
-    let page = html(&records, Stretch::default());
+    let page = html(&records, TimeRange::default());
     assert!(page.contains("<h1>210 runs</h1>") && page.contains("the first 200 of 210 runs"));
     assert!(page.len() < 1_000_000, "{}", page.len());
     assert_eq!(page.matches("<h1>").count(), 1);

@@ -1,6 +1,7 @@
 //! Log lines: for people, or one JSON object each.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -207,10 +208,9 @@ impl Log {
             let received = rate_bps(client.received_bytes, seconds);
             let sent = rate_bps(client.sent_bytes, seconds);
             let sentence = format!(
-                "test {} of {} port {}: {} received, {} sent",
+                "test {} of {}: {} received, {} sent",
                 client.number,
-                client.peer.ip(),
-                client.peer.port(),
+                endpoint(client.peer),
                 rate(received),
                 rate(sent)
             );
@@ -278,7 +278,7 @@ fn line_of(event: &ServerEvent) -> Line {
         E::TestStarted(facts) => started(facts),
         E::TestEnded(record) => ended(record),
         E::Refused { peer, reason } => {
-            let sentence = format!("{} port {} refused: {reason}", peer.ip(), peer.port());
+            let sentence = format!("{} refused: {reason}", endpoint(*peer));
             let members = json!({ "peer": peer.to_string(), "reason": reason });
             line(Level::Warn, "refused", sentence, members)
         }
@@ -287,11 +287,7 @@ fn line_of(event: &ServerEvent) -> Line {
             cause,
             explanation,
         } => {
-            let sentence = format!(
-                "login from {} port {} refused: {explanation}",
-                peer.ip(),
-                peer.port()
-            );
+            let sentence = format!("login from {} refused: {explanation}", endpoint(*peer));
             let members = json!({ "peer": peer.to_string(), "cause": cause });
             line(Level::Warn, "login_failed", sentence, members)
         }
@@ -300,11 +296,7 @@ fn line_of(event: &ServerEvent) -> Line {
             cause,
             explanation,
         } => {
-            let sentence = format!(
-                "{} port {} started no test: {explanation}",
-                peer.ip(),
-                peer.port()
-            );
+            let sentence = format!("{} started no test: {explanation}", endpoint(*peer));
             let members = json!({ "peer": peer.to_string(), "cause": cause });
             line(Level::Info, "handshake_failed", sentence, members)
         }
@@ -409,9 +401,8 @@ fn ended(record: &TestRecord) -> Line {
 
 fn description(facts: &TestFacts) -> String {
     let mut text = format!(
-        "{} port {}, {} {}, {}",
-        facts.peer.ip(),
-        facts.peer.port(),
+        "{}, {} {}, {}",
+        endpoint(facts.peer),
         stored_name(facts.transport).to_uppercase(),
         stored_name(facts.direction),
         counted(facts.streams as usize, "stream")
@@ -433,6 +424,10 @@ fn members_of(facts: &TestFacts) -> Map<String, Value> {
     }
 
     members
+}
+
+fn endpoint(peer: SocketAddr) -> String {
+    format!("{} port {}", peer.ip(), peer.port())
 }
 
 fn rate(bps: f64) -> String {

@@ -2,13 +2,14 @@
 //! units, `_total` for counters, labels of few values.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linerate_model::ServerEvent;
 use linerate_model::service::{Outcome, TestFacts, TestRecord, TransportTotal};
 use linerate_model::stored_name;
 use linerate_model::units::{ns_to_s, rate_bps};
+
+use crate::exposition::Exposition;
 
 /// Counts of a server; one thread counts, another one reads.
 #[derive(Debug, Default)]
@@ -127,46 +128,37 @@ impl Metrics {
         records: Option<&RecordMetrics>,
     ) -> String {
         let counts = self.lock();
-        let mut page = Page(String::new());
-        let version = label("version", version);
-
+        let mut page = Exposition::default();
         page.family(
             "linerate_build_info",
             "gauge",
             "Version of the program.",
-            [(version.as_str(), 1)],
+            [(label("version", version), 1)],
         );
-        page.family(
-            "linerate_running_tests",
-            "gauge",
-            "Tests that run.",
-            [("", counts.running_tests)],
-        );
-        let streams = counts.running_streams;
-
-        page.family(
-            "linerate_running_streams",
-            "gauge",
-            "Streams of the tests that run.",
-            [("", streams)],
-        );
-        let descriptors = counts.reserved_descriptors;
-        let help = "Descriptors that running tests may have open at most.";
-        page.family(
-            "linerate_reserved_descriptors",
-            "gauge",
-            help,
-            [("", descriptors)],
-        );
-
-        let bytes = counts.reserved_memory_bytes;
-        let help = "Memory that running tests may take of the process at most.";
-        page.family(
-            "linerate_reserved_memory_bytes",
-            "gauge",
-            help,
-            [("", bytes)],
-        );
+        for (name, help, value) in [
+            (
+                "linerate_running_tests",
+                "Tests that run.",
+                counts.running_tests,
+            ),
+            (
+                "linerate_running_streams",
+                "Streams of the tests that run.",
+                counts.running_streams,
+            ),
+            (
+                "linerate_reserved_descriptors",
+                "Descriptors that running tests may have open at most.",
+                counts.reserved_descriptors,
+            ),
+            (
+                "linerate_reserved_memory_bytes",
+                "Memory that running tests may take of the process at most.",
+                counts.reserved_memory_bytes,
+            ),
+        ] {
+            page.family(name, "gauge", help, [("", value)]);
+        }
 
         for (name, help, counts) in [
             (
@@ -195,22 +187,17 @@ impl Metrics {
                 &counts.handshakes_failed,
             ),
         ] {
-            page.family(
-                name,
-                "counter",
-                help,
-                counts.iter().map(|(labels, n)| (labels.as_str(), *n)),
-            );
+            page.family(name, "counter", help, counts);
         }
 
-        page.bytes(&counts.totals);
-        page.rates(&counts.rates);
+        bytes(&mut page, &counts.totals);
+        rates(&mut page, &counts.rates);
 
         if let Some(records) = records {
-            page.records(records);
+            singles(&mut page, &self::records(records));
         }
 
-        page.process(process);
+        singles(&mut page, &self::process(process));
         page.0
     }
 
@@ -256,157 +243,129 @@ impl Histogram {
     }
 }
 
-struct Page(String);
+/// A metric of one value: its name, type, help and the value.
+type Single = (&'static str, &'static str, &'static str, Option<f64>);
 
-impl Page {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+/// Metrics of one value; what the system or the server does not report has no line.
+fn singles(page: &mut Exposition, metrics: &[Single]) {
+    for (name, kind, help, value) in metrics {
+        page.family_if_any(name, kind, help, value.map(|value| ("", value)));
     }
+}
 
-    fn sample(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
-        let _ = if labels.is_empty() {
-            writeln!(self.0, "{name} {value}")
-        } else {
-            writeln!(self.0, "{name}{{{labels}}} {value}")
+fn bytes(page: &mut Exposition, totals: &[TransportTotal]) {
+    const NAME: &str = "linerate_bytes_total";
+
+    page.head(NAME, "counter", "Payload bytes moved, warm-ups included.");
+    for total in totals {
+        let protocol = label("protocol", stored_name(total.transport));
+        for (direction, bytes) in [
+            ("received", total.received_bytes),
+            ("sent", total.sent_bytes),
+        ] {
+            let labels = format!("{},{protocol}", label("direction", direction));
+            page.sample(NAME, &labels, bytes);
+        }
+    }
+}
+
+fn rates(page: &mut Exposition, rates: &BTreeMap<String, Histogram>) {
+    const NAME: &str = "linerate_test_goodput_bytes_per_second";
+
+    page.head(
+        NAME,
+        "histogram",
+        "Payload per second of finished tests, both directions together.",
+    );
+    for (protocol, histogram) in rates {
+        let protocol = label("protocol", protocol);
+        // Buckets of Prometheus are cumulative, and its base unit is the byte.
+        let mut below = 0;
+        let mut bucket = |bound: &str, count: u64| {
+            let labels = format!("{protocol},le=\"{bound}\"");
+            page.sample(&format!("{NAME}_bucket"), &labels, count);
         };
-    }
 
-    fn family<'a>(
-        &mut self,
-        name: &str,
-        kind: &str,
-        help: &str,
-        samples: impl IntoIterator<Item = (&'a str, u64)>,
-    ) {
-        self.head(name, kind, help);
-        for (labels, value) in samples {
-            self.sample(name, labels, value);
+        for (bound, count) in RATE_BOUNDS_BPS.iter().zip(histogram.buckets) {
+            below += count;
+            bucket(&(bound / 8).to_string(), below);
         }
+
+        bucket("+Inf", histogram.count);
+        page.sample(&format!("{NAME}_sum"), &protocol, histogram.sum / 8.0);
+        page.sample(&format!("{NAME}_count"), &protocol, histogram.count);
     }
+}
 
-    fn bytes(&mut self, totals: &[TransportTotal]) {
-        const NAME: &str = "linerate_bytes_total";
-
-        self.head(NAME, "counter", "Payload bytes moved, warm-ups included.");
-        for total in totals {
-            let protocol = label("protocol", stored_name(total.transport));
-            for (direction, bytes) in [
-                ("received", total.received_bytes),
-                ("sent", total.sent_bytes),
-            ] {
-                self.sample(
-                    NAME,
-                    &format!("{},{protocol}", label("direction", direction)),
-                    bytes,
-                );
-            }
-        }
-    }
-
-    fn records(&mut self, records: &RecordMetrics) {
-        let RecordMetrics {
-            stored,
-            lost,
-            waiting,
-            store_bytes,
-        } = *records;
-        self.family(
+fn records(records: &RecordMetrics) -> [Single; 4] {
+    [
+        (
             "linerate_records_total",
             "counter",
             "Records of tests in the store.",
-            [("", stored)],
-        );
-        self.family(
+            Some(records.stored as f64),
+        ),
+        (
             "linerate_records_lost_total",
             "counter",
             "Records of tests that are lost.",
-            [("", lost)],
-        );
+            Some(records.lost as f64),
+        ),
+        (
+            "linerate_queue_tests",
+            "gauge",
+            "Records of tests that wait for the writer of the store.",
+            Some(records.waiting as f64),
+        ),
+        (
+            "linerate_store_bytes",
+            "gauge",
+            "Space of the store.",
+            records.store_bytes.map(|bytes| bytes as f64),
+        ),
+    ]
+}
 
-        let help = "Records of tests that wait for the writer of the store.";
-        self.family("linerate_queue_tests", "gauge", help, [("", waiting)]);
-
-        if let Some(bytes) = store_bytes {
-            self.family(
-                "linerate_store_bytes",
-                "gauge",
-                "Space of the store.",
-                [("", bytes)],
-            );
-        }
-    }
-
-    fn rates(&mut self, rates: &BTreeMap<String, Histogram>) {
-        const NAME: &str = "linerate_test_goodput_bytes_per_second";
-
-        self.head(
-            NAME,
-            "histogram",
-            "Payload per second of finished tests, both directions together.",
-        );
-        for (protocol, histogram) in rates {
-            let protocol = label("protocol", protocol);
-            // Buckets of Prometheus are cumulative, and its base unit is the byte.
-            let mut below = 0;
-
-            for (bound, count) in RATE_BOUNDS_BPS.iter().zip(histogram.buckets) {
-                below += count;
-                self.sample(
-                    &format!("{NAME}_bucket"),
-                    &format!("{protocol},le=\"{}\"", bound / 8),
-                    below,
-                );
-            }
-
-            self.sample(
-                &format!("{NAME}_bucket"),
-                &format!("{protocol},le=\"+Inf\""),
-                histogram.count,
-            );
-            self.sample(&format!("{NAME}_sum"), &protocol, histogram.sum / 8.0);
-            self.sample(&format!("{NAME}_count"), &protocol, histogram.count);
-        }
-    }
-
-    fn process(&mut self, process: &ProcessMetrics) {
-        self.head(
+fn process(process: &ProcessMetrics) -> [Single; 6] {
+    let number = |value: Option<u64>| value.map(|value| value as f64);
+    [
+        (
             "process_cpu_seconds_total",
             "counter",
             "User and system CPU time used.",
-        );
-        self.sample("process_cpu_seconds_total", "", process.cpu_seconds);
-        self.head(
+            Some(process.cpu_seconds),
+        ),
+        (
             "process_start_time_seconds",
             "gauge",
             "Start of the process since the Unix epoch.",
-        );
-        self.sample("process_start_time_seconds", "", process.start_time_seconds);
-
-        for (name, help, value) in [
-            (
-                "process_resident_memory_bytes",
-                "Resident memory.",
-                process.resident_memory_bytes,
-            ),
-            (
-                "process_open_fds",
-                "Open file descriptors.",
-                process.open_fds,
-            ),
-            (
-                "process_max_fds",
-                "Most file descriptors that may be open.",
-                process.max_fds,
-            ),
-            ("process_threads", "Threads.", process.threads),
-        ] {
-            // What the system does not report has no line.
-            if let Some(value) = value {
-                self.head(name, "gauge", help);
-                self.sample(name, "", value);
-            }
-        }
-    }
+            Some(process.start_time_seconds),
+        ),
+        (
+            "process_resident_memory_bytes",
+            "gauge",
+            "Resident memory.",
+            number(process.resident_memory_bytes),
+        ),
+        (
+            "process_open_fds",
+            "gauge",
+            "Open file descriptors.",
+            number(process.open_fds),
+        ),
+        (
+            "process_max_fds",
+            "gauge",
+            "Most file descriptors that may be open.",
+            number(process.max_fds),
+        ),
+        (
+            "process_threads",
+            "gauge",
+            "Threads.",
+            number(process.threads),
+        ),
+    ]
 }
 
 fn kind(facts: &TestFacts) -> String {

@@ -36,7 +36,7 @@ pub use phase::{
     PhaseResult, PhaseSpec, PhaseTransport, ProbeSample, SizeResult, SizeSignal, StreamTotals,
     TransactionSpec,
 };
-pub use report::{Grade, IdleDelays, PATH_SCHEMA, PathReport, PathState, ProbeKind, Voice};
+pub use report::{CallQuality, Grade, IdleDelays, PATH_SCHEMA, PathReport, PathState, ProbeKind};
 pub use samples::{SampleKind, SampleSeries};
 pub use spec::{PathSpec, Profile};
 pub use target::{Dialect, Identity, PathTarget};

@@ -61,6 +61,17 @@ impl PhaseKind {
         matches!(self, Self::Rr | Self::Crr | Self::Cps)
     }
 
+    /// Directions of its load of streams; none of a phase without one.
+    #[must_use]
+    pub const fn load_directions(self) -> &'static [PathDirection] {
+        match self {
+            Self::Down => &[PathDirection::Down],
+            Self::Up => &[PathDirection::Up],
+            Self::Both => &[PathDirection::Down, PathDirection::Up],
+            _ => &[],
+        }
+    }
+
     /// Its name on the command line and in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -90,6 +101,17 @@ pub enum PathDirection {
     Down,
     /// From the client to the server.
     Up,
+}
+
+impl PathDirection {
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Up => "up",
+        }
+    }
 }
 
 /// Transport of a load.

@@ -68,7 +68,7 @@ pub struct PathReport {
     pub grade: Option<Grade>,
     /// Quality of a call, ITU-T G.107.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub voice: Option<Voice>,
+    pub voice: Option<CallQuality>,
     /// What could not be measured and why. The keys are those of [`absent`](super::absent) or names
     /// of phases.
     #[serde(default)]
@@ -197,7 +197,7 @@ impl Grade {
 /// 4.5.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Voice {
+pub struct CallQuality {
     /// Without load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_mos: Option<f64>,

@@ -8,7 +8,7 @@ use crate::snapshot::Snapshot;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Origin {
-    /// Its name: `linerate`, `iperf3`, `iperf`, `pscheduler`.
+    /// Its name: `linerate`, `iperf3`, `iperf`.
     pub tool: String,
     /// Its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,7 +25,7 @@ pub struct Origin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Import {
-    /// Its form: `iperf3-json`, `iperf3-json-stream`, `iperf2-csv`, `pscheduler-throughput`.
+    /// Its form: `iperf3-json`, `iperf3-json-stream`, `iperf2-csv`.
     pub format: String,
     /// Name of the file, without its directories.
     #[serde(default, skip_serializing_if = "Option::is_none")]

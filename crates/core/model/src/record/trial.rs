@@ -294,6 +294,25 @@ pub enum Times {
     },
 }
 
+impl Times {
+    /// Start and end of an interval in ns; `None` beyond the last one.
+    #[must_use]
+    pub fn interval(&self, at: usize) -> Option<(u64, u64)> {
+        match self {
+            Self::Grid { t0_ns, step_ns } => {
+                let point = |k: u64| step_ns.checked_mul(k)?.checked_add(*t0_ns);
+                Some((point(at as u64)?, point(at as u64 + 1)?))
+            }
+            Self::Ends { t0_ns, ends_ns } => {
+                let start_ns = at
+                    .checked_sub(1)
+                    .map_or(Some(*t0_ns), |before| ends_ns.get(before).copied());
+                Some((start_ns?, *ends_ns.get(at)?))
+            }
+        }
+    }
+}
+
 /// Everything of a trial that is neither a measure nor a series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -13,6 +13,24 @@ pub(crate) use value::{Row, Value, params};
 
 use crate::StoreError;
 
+/// Each step leads from one schema version to the next. Steps are never changed after a release.
+pub(crate) const STEPS: [&str; 1] = [include_str!("../schema.sql")];
+/// Longest wait of a writer for another one.
+pub(crate) const BUSY: Duration = Duration::from_secs(5);
+
+/// Refuses a database of schema version `found` that a newer version of the program made.
+pub(crate) fn check_version(place: &str, found: i64, known: i64) -> Result<(), StoreError> {
+    if found > known {
+        return Err(StoreError::Newer {
+            place: place.to_owned(),
+            found,
+            known,
+        });
+    }
+
+    Ok(())
+}
+
 /// Access of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {

@@ -1,5 +1,7 @@
 //! Values of statements and rows.
 
+use linerate_model::record::RunId;
+
 use crate::StoreError;
 
 /// A value of a column or a parameter.
@@ -45,6 +47,19 @@ impl FromValue for i64 {
         } else {
             None
         }
+    }
+}
+
+/// Times and sizes; SQLite has signed integers alone.
+impl FromValue for u64 {
+    fn from_value(value: &Value) -> Option<Self> {
+        i64::from_value(value).map(i64::cast_unsigned)
+    }
+}
+
+impl FromValue for RunId {
+    fn from_value(value: &Value) -> Option<Self> {
+        String::from_value(value)?.parse().ok()
     }
 }
 
@@ -111,6 +126,8 @@ macro_rules! from {
 }
 from! {
     i64, number => Self::Integer(number);
+    u64, number => Self::Integer(number.cast_signed());
+    RunId, run => Self::Text(run.to_string());
     u32, number => Self::Integer(number.into());
     bool, is_true => Self::Integer(is_true.into());
     f64, number => Self::Real(number);

@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ::postgres::config::{Host, SslMode};
 use ::postgres::{Client, Config, NoTls};
@@ -11,10 +12,11 @@ use linerate_sys::file_access::{Protected, exposure};
 use linerate_sys::file_system;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::CONNECT;
 use crate::StoreError;
 use crate::place::Server;
 
+/// Deadline of a connection to the server.
+const CONNECT: Duration = Duration::from_secs(5);
 /// Where Debian's server has its socket.
 const SOCKET_DIRECTORY: &str = "/var/run/postgresql";
 
@@ -29,7 +31,7 @@ pub(super) fn connect(server: &Server) -> Result<Client, StoreError> {
     let mut config: Config = server
         .url()
         .parse()
-        .map_err(|error| StoreError::Place(format!("{server}: {}", reason(&error))))?;
+        .map_err(|error| StoreError::Usage(format!("{server}: {}", reason(&error))))?;
     if config.get_hosts().is_empty() {
         config.host(SOCKET_DIRECTORY);
     }

@@ -1,7 +1,7 @@
 //! PostgreSQL: a server that several hosts share.
 
 mod login;
-mod schema;
+pub(crate) mod schema;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,15 +14,11 @@ use ::postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use ::postgres::{Client, Row as ServerRow, Statement};
 
 use crate::StoreError;
-use crate::database::{Access, Database, Row, Value};
+use crate::database::{Access, BUSY, Database, Row, Value};
 use crate::place::Server;
-
-pub(crate) use schema::{open, open_existing};
 
 /// Key of the lock that writers hold: `lrun`.
 const WRITER_LOCK: u32 = u32::from_be_bytes(*b"lrun");
-/// Deadline of a connection to the server.
-const CONNECT: Duration = Duration::from_secs(5);
 
 /// A connection to a server.
 pub(crate) struct Postgres {
@@ -43,7 +39,7 @@ impl Postgres {
             place,
         };
         postgres.batch("SET search_path TO linerate")?;
-        postgres.set_lock_timeout(crate::store::BUSY);
+        postgres.set_lock_timeout(BUSY);
 
         Ok(postgres)
     }
@@ -166,8 +162,8 @@ impl Database for Postgres {
         let query = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE \
                      relnamespace = 'linerate'::regnamespace AND relkind = 'r'";
         let database: &dyn Database = self;
-        let size: Option<i64> = database.one(query, &[], |row| row.get(0))?;
-        Ok(size.unwrap_or(0).cast_unsigned())
+        let size: Option<u64> = database.one(query, &[], |row| row.get(0))?;
+        Ok(size.unwrap_or(0))
     }
 
     fn close(self: Box<Self>) -> Result<(), StoreError> {

@@ -2,9 +2,8 @@
 
 use super::Postgres;
 use crate::StoreError;
-use crate::database::{Access, Database, params};
+use crate::database::{Access, Database, STEPS, check_version, params};
 use crate::place::Server;
-use crate::store::STEPS;
 
 /// Differences of the schema's text in PostgreSQL.
 const DIFFERENCES: [(&str, &str); 6] = [
@@ -22,33 +21,20 @@ const DIFFERENCES: [(&str, &str); 6] = [
 /// Opens the database, and creates the tables where there are none.
 pub(crate) fn open(server: &Server) -> Result<Postgres, StoreError> {
     let postgres = Postgres::connect(server)?;
-    check_version(&postgres)?;
-    migrate(&postgres)?;
+    migrate(&postgres, version(&postgres)?)?;
     Ok(postgres)
 }
 
 /// Opens the database if it has the tables.
 pub(crate) fn open_existing(server: &Server) -> Result<Postgres, StoreError> {
     let postgres = Postgres::connect(server)?;
-    if check_version(&postgres)? == 0 {
+    let found = version(&postgres)?;
+    if found == 0 {
         return Err(StoreError::Missing(server.to_string()));
     }
 
-    migrate(&postgres)?;
+    migrate(&postgres, found)?;
     Ok(postgres)
-}
-
-fn check_version(postgres: &Postgres) -> Result<i64, StoreError> {
-    let (found, known) = (version(postgres)?, STEPS.len() as i64);
-    if found > known {
-        return Err(StoreError::Newer {
-            place: postgres.place.clone(),
-            found,
-            known,
-        });
-    }
-
-    Ok(found)
 }
 
 /// 0 where there are no tables.
@@ -73,10 +59,11 @@ fn version(postgres: &Postgres) -> Result<i64, StoreError> {
     })
 }
 
-/// Migrates the tables to the latest version, in one transaction.
-fn migrate(postgres: &Postgres) -> Result<(), StoreError> {
+/// Migrates the tables of version `found` to the latest one, in one transaction.
+fn migrate(postgres: &Postgres, found: i64) -> Result<(), StoreError> {
     let known = STEPS.len() as i64;
-    if version(postgres)? == known {
+    check_version(&postgres.place, found, known)?;
+    if found == known {
         return Ok(());
     }
 

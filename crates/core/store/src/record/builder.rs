@@ -94,18 +94,19 @@ impl Builder {
             None => (RunState::Failed, None),
         };
 
-        let mut trial = Trial::complete(elapsed_ns(&self.detail, &self.columns));
-        trial.state = state;
-        trial.reason = reason;
-        trial.measures = if state.has_failed() {
-            Vec::new()
-        } else {
-            measures
-        };
-        trial.series = self.columns.into_series();
-        trial.detail = Some(Detail::Test(Box::new(self.detail)));
-
-        trial
+        let elapsed_ns = elapsed_ns(&self.detail, &self.columns);
+        Trial {
+            state,
+            reason,
+            measures: if state.has_failed() {
+                Vec::new()
+            } else {
+                measures
+            },
+            series: self.columns.into_series(),
+            detail: Some(Detail::Test(Box::new(self.detail))),
+            ..Trial::complete(elapsed_ns)
+        }
     }
 
     fn interval(&mut self, report: &IntervalReport) {

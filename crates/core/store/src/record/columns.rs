@@ -10,7 +10,7 @@ use super::fields;
 /// Columns of all streams. The times of the warm-up and of the measured part are on one axis.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
-    lanes: Vec<Lane>,
+    streams: Vec<StreamColumns>,
     intervals: usize,
     /// End of the warm-up, where the measured part begins.
     measured_from_ns: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Columns {
 
 /// The columns of one stream in one direction.
 #[derive(Debug)]
-struct Lane {
+struct StreamColumns {
     of: SeriesOf,
     way: Way,
     starts_ns: Vec<u64>,
@@ -39,17 +39,17 @@ struct Column {
 impl Columns {
     /// Values of all columns.
     pub(crate) fn points(&self) -> usize {
-        self.lanes
+        self.streams
             .iter()
-            .map(|lane| lane.columns.len() * lane.ends_ns.len())
+            .map(|stream| stream.columns.len() * stream.ends_ns.len())
             .sum()
     }
 
     /// End of the last interval in ns since the start of the trial.
     pub(crate) fn end_ns(&self) -> u64 {
-        self.lanes
+        self.streams
             .iter()
-            .filter_map(|lane| lane.ends_ns.last())
+            .filter_map(|stream| stream.ends_ns.last())
             .copied()
             .max()
             .unwrap_or(0)
@@ -71,19 +71,21 @@ impl Columns {
 
         for row in &report.streams {
             let before = self.intervals;
-            let lane = self.lane(SeriesOf::Stream(row.id.0), row.flow.into());
-            if lane.ends_ns.len() > before {
+            let stream = self.stream(SeriesOf::Stream(row.id.0), row.flow.into());
+            if stream.ends_ns.len() > before {
                 continue;
             }
 
-            lane.starts_ns.push(row.start_ns.saturating_add(offset_ns));
-            lane.ends_ns.push(row.end_ns.saturating_add(offset_ns));
-            lane.push(row);
+            stream
+                .starts_ns
+                .push(row.start_ns.saturating_add(offset_ns));
+            stream.ends_ns.push(row.end_ns.saturating_add(offset_ns));
+            stream.push(row);
         }
 
         self.intervals += 1;
-        for lane in &mut self.lanes {
-            lane.pad(self.intervals, end_ns);
+        for stream in &mut self.streams {
+            stream.pad(self.intervals, end_ns);
         }
 
         if report.omitted {
@@ -91,38 +93,38 @@ impl Columns {
         }
     }
 
-    fn lane(&mut self, of: SeriesOf, way: Way) -> &mut Lane {
+    fn stream(&mut self, of: SeriesOf, way: Way) -> &mut StreamColumns {
         let known = self
-            .lanes
+            .streams
             .iter()
-            .position(|lane| lane.of == of && lane.way == way);
+            .position(|stream| stream.of == of && stream.way == way);
         let at = known.unwrap_or_else(|| {
-            let mut lane = Lane {
+            let mut stream = StreamColumns {
                 of,
                 way,
                 starts_ns: Vec::new(),
                 ends_ns: Vec::new(),
                 columns: Vec::new(),
             };
-            lane.pad(
+            stream.pad(
                 self.intervals,
-                self.lanes
+                self.streams
                     .first()
-                    .and_then(|lane| lane.ends_ns.first())
+                    .and_then(|stream| stream.ends_ns.first())
                     .copied(),
             );
-            self.lanes.push(lane);
-            self.lanes.len() - 1
+            self.streams.push(stream);
+            self.streams.len() - 1
         });
-        &mut self.lanes[at]
+        &mut self.streams[at]
     }
 
     /// Merges neighbours; `groups` are the numbers of intervals that become one, in order.
     pub(crate) fn merge(&mut self, groups: &[usize]) {
-        for lane in &mut self.lanes {
-            merged(&mut lane.starts_ns, groups, |group| group[0]);
-            merged(&mut lane.ends_ns, groups, |group| group[group.len() - 1]);
-            for column in &mut lane.columns {
+        for stream in &mut self.streams {
+            merged(&mut stream.starts_ns, groups, |group| group[0]);
+            merged(&mut stream.ends_ns, groups, |group| group[group.len() - 1]);
+            for column in &mut stream.columns {
                 column.merge(groups);
             }
         }
@@ -134,24 +136,24 @@ impl Columns {
     /// The last value of a column of a direction.
     pub(crate) fn last(&self, way: Way, name: &str) -> Option<f64> {
         let columns = self
-            .lanes
+            .streams
             .iter()
-            .filter(|lane| lane.way == way)
-            .flat_map(|lane| &lane.columns);
+            .filter(|stream| stream.way == way)
+            .flat_map(|stream| &stream.columns);
         columns
             .filter(|column| column.name == name)
             .find_map(|column| column.values.iter().rev().find(|v| !v.is_nan()).copied())
     }
 
     pub(crate) fn into_series(self) -> Vec<Series> {
-        self.lanes
+        self.streams
             .into_iter()
-            .flat_map(|lane| lane.into_series(self.is_thinned))
+            .flat_map(|stream| stream.into_series(self.is_thinned))
             .collect()
     }
 }
 
-impl Lane {
+impl StreamColumns {
     fn push(&mut self, row: &StreamInterval) {
         self.set("bytes", row.bytes as f64);
         let groups = [

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::event::{Endpoint, TestHeader};
-use linerate_model::record::{Detail, Series, SeriesOf, TestDetail, TestStep, Times, Trial, Way};
+use linerate_model::record::{Detail, Series, SeriesOf, TestDetail, TestStep, Trial, Way};
 use linerate_model::{Event, Flow, IntervalReport, StreamId, StreamInterval, StreamRole};
 use serde_json::{Map, Value};
 
@@ -54,13 +54,13 @@ pub fn playback(trial: &Trial) -> Vec<Event> {
 struct Intervals<'a> {
     header: &'a TestHeader,
     /// In the order of the rows of a report.
-    lanes: Vec<Lane<'a>>,
+    lanes: Vec<StreamSeries<'a>>,
     at: usize,
     length: usize,
     measured_from_ns: u64,
 }
 
-struct Lane<'a> {
+struct StreamSeries<'a> {
     id: u32,
     flow: Flow,
     series: Vec<&'a Series>,
@@ -68,7 +68,7 @@ struct Lane<'a> {
 
 impl<'a> Intervals<'a> {
     fn new(detail: &'a TestDetail, series: &'a [Series]) -> Self {
-        let mut lanes: Vec<Lane<'a>> = Vec::new();
+        let mut lanes: Vec<StreamSeries<'a>> = Vec::new();
         for series in series {
             let (SeriesOf::Stream(id), Some(flow)) = (&series.of, flow_of(series.way)) else {
                 continue;
@@ -78,7 +78,7 @@ impl<'a> Intervals<'a> {
                 .find(|lane| (lane.id, lane.flow) == (*id, flow))
             {
                 Some(lane) => lane.series.push(series),
-                None => lanes.push(Lane {
+                None => lanes.push(StreamSeries {
                     id: *id,
                     flow,
                     series: vec![series],
@@ -110,9 +110,11 @@ impl<'a> Intervals<'a> {
             .lanes
             .iter()
             .filter_map(|lane| lane.row(self.at, offset_ns, self.header.endpoint));
-        let mut report = IntervalReport::new(rows.collect());
-        report.omitted = omitted;
-        report.last = last;
+        let report = IntervalReport {
+            omitted,
+            last,
+            ..IntervalReport::new(rows.collect())
+        };
 
         if omitted {
             let ends = report.streams.iter().map(|row| row.end_ns);
@@ -124,13 +126,13 @@ impl<'a> Intervals<'a> {
     }
 }
 
-impl Lane<'_> {
+impl StreamSeries<'_> {
     /// The row of an interval, if the stream existed in it.
     fn row(&self, at: usize, offset_ns: u64, endpoint: Endpoint) -> Option<StreamInterval> {
         let value = |series: &Series| series.values.get(at).copied().flatten();
         let named = |name: &str| self.series.iter().find(|series| series.name == name);
         let bytes = named("bytes")?;
-        let (start_ns, end_ns) = period(&bytes.times, at)?;
+        let (start_ns, end_ns) = bytes.times.interval(at)?;
         let start_ns = named(fields::START)
             .and_then(|series| value(series))
             .map_or(start_ns, |start| start as u64);
@@ -175,21 +177,6 @@ fn group_of(name: &str) -> Option<(Group, &str)> {
         None if name == "bytes" || name == fields::START => None,
         None if fields::UDP.contains(&name) => Some((Group::Udp, name)),
         None => Some((Group::Tcp, name)),
-    }
-}
-
-fn period(times: &Times, at: usize) -> Option<(u64, u64)> {
-    match times {
-        Times::Grid { t0_ns, step_ns } => {
-            let point = |k: u64| step_ns.checked_mul(k)?.checked_add(*t0_ns);
-            Some((point(at as u64)?, point(at as u64 + 1)?))
-        }
-        Times::Ends { t0_ns, ends_ns } => {
-            let start_ns = at
-                .checked_sub(1)
-                .map_or(Some(*t0_ns), |before| ends_ns.get(before).copied());
-            Some((start_ns?, *ends_ns.get(at)?))
-        }
     }
 }
 

@@ -10,8 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::Sqlite;
-use crate::database::Database;
-use crate::store::{BUSY, STEPS};
+use crate::database::{BUSY, Database, STEPS, check_version};
 use crate::{Place, StoreError, unfinished};
 
 /// `lrun`: recognised by file(1) and by [`check_file`].
@@ -69,7 +68,8 @@ fn open_for_writing(path: &Path, steps: &[&str]) -> Result<Sqlite, StoreError> {
         .open(path)
         .map_err(StoreError::file(path))?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    check_version(&connection, path, steps)?;
+    let place = path.display().to_string();
+    check_version(&place, version(&connection)?, steps.len() as i64)?;
     migrate(&connection, path, steps)?;
 
     // The index of a WAL is in memory that hosts cannot share (sqlite.org/wal.html).
@@ -119,7 +119,11 @@ pub(crate) fn open_damaged(place: &Place) -> Result<Sqlite, StoreError> {
 
     // Without it SQLite reads nothing of a file that is shorter than its header says.
     connection.pragma_update(None, "writable_schema", true)?;
-    check_version(&connection, path, &STEPS)?;
+    check_version(
+        &place.to_string(),
+        version(&connection)?,
+        STEPS.len() as i64,
+    )?;
 
     // The damaged file and its log stay as they are.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -224,19 +228,6 @@ fn check_file(path: &Path) -> Result<(), StoreError> {
     // The application id of the header (sqlite.org/fileformat.html, 1.3).
     if header[68..72] != APPLICATION_ID.to_be_bytes() {
         return foreign("a SQLite database of another program");
-    }
-
-    Ok(())
-}
-
-fn check_version(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), StoreError> {
-    let (found, known) = (version(connection)?, steps.len() as i64);
-    if found > known {
-        return Err(StoreError::Newer {
-            place: path.display().to_string(),
-            found,
-            known,
-        });
     }
 
     Ok(())

@@ -29,7 +29,7 @@ pub struct Repaired {
 pub fn repair(place: &Place) -> Result<Repaired, StoreError> {
     if place.server().is_some() {
         let text = format!("{place}: repair reads a file; restore a backup of the server");
-        return Err(StoreError::Place(text));
+        return Err(StoreError::Usage(text));
     }
 
     let old = Store::open_damaged(place)?;
@@ -85,7 +85,7 @@ fn copy(old: &Store, new: &Store, row: i64) -> Result<Vec<String>, StoreError> {
 
 fn copy_notes(old: &Store, new: &Store, from: i64, to: Option<i64>) -> Result<(), StoreError> {
     for note in old.notes_of(from)? {
-        let values = params![to, note.written_unix_ms.cast_signed(), note.text];
+        let values = params![to, note.written_unix_ms, note.text];
         new.database.execute(
             "INSERT INTO note (run, written_ms, text) VALUES ($1, $2, $3)",
             &values,

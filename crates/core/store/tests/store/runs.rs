@@ -29,7 +29,7 @@ fn a_run_is_loaded_exactly_as_it_was_saved() {
 
     assert_eq!(store.load(run(1, 2).run_id).expect("loaded"), run(1, 2));
     let unknown = store.load(run(9, 0).run_id).expect_err("not saved");
-    assert!(unknown.is_usage(), "{unknown}");
+    assert!(matches!(unknown, StoreError::Usage(_)), "{unknown}");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn runs_are_named_by_id_end_position_baseline_and_label() {
         "%%%%",
     ] {
         let error = store.resolve(name).expect_err(name);
-        assert!(error.is_usage(), "{name}: {error}");
+        assert!(matches!(error, StoreError::Usage(_)), "{name}: {error}");
     }
 
     let unknown = store.resolve("ffff").expect_err("unknown").to_string();
@@ -183,7 +183,7 @@ fn an_end_of_several_ids_is_refused_with_these_ids() {
     }
 
     let error = store.resolve("0007").expect_err("ambiguous");
-    assert!(matches!(error, StoreError::AmbiguousRun { .. }), "{error}");
+    assert!(error.to_string().contains("end of several ids"), "{error}");
     assert!(
         error
             .to_string()

@@ -74,12 +74,14 @@ pub(crate) fn main(args: &CompareArgs) -> Outcome {
             Outcome::Usage,
         );
     };
-    let mut spec = CompareSpec::new(args.a.as_str(), args.b.as_str());
-    spec.store = args.store.clone();
-    spec.margin = margin;
-    spec.measure = args.measure;
-    spec.is_forced = args.force;
-    spec.expectations = args.expect.clone();
+    let spec = CompareSpec {
+        store: args.store.clone(),
+        margin,
+        measure: args.measure,
+        is_forced: args.force,
+        expectations: args.expect.clone(),
+        ..CompareSpec::new(args.a.as_str(), args.b.as_str())
+    };
 
     let found = match compare(&spec) {
         Ok(found) => found,
@@ -117,7 +119,7 @@ pub(crate) fn main(args: &CompareArgs) -> Outcome {
 
 pub(super) fn measure(name: &str) -> Result<MeasureName, String> {
     name.parse()
-        .map_err(|()| linerate_history::conclude::expect::unknown_measure(name))
+        .map_err(|()| linerate_history::conclude::expect::parse::unknown_measure(name))
 }
 
 /// A percentage above 0 as a share; the sign may be left out.

@@ -125,8 +125,8 @@ enum HistoryCommand {
         #[arg(long, value_name = "FORM", default_value = "json")]
         form: ExportForm,
     },
-    /// Add the runs in reports of iperf3 and iperf 2 (text, JSON, CSV), pScheduler (throughput),
-    /// speed tests (JSON), and of this program
+    /// Add the runs in reports of iperf3 and iperf 2 (text, JSON, CSV), speed tests (JSON), and of
+    /// this program
     #[command(
         after_help = "Examples:\n  linerate history import iperf3.json logs/*.csv    one line for \
                       each file\n  linerate history import --label side=a a*.json    to compare \

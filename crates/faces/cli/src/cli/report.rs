@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use linerate::Outcome;
 use linerate::progress::style;
-use linerate::report::{Form, ReportSpec, Stretch, report};
+use linerate::report::{Form, ReportSpec, TimeRange, report};
 use linerate_history::report::export::markdown::STEP_SUMMARY_BYTES_MAX;
 
 use super::{complain, print};
@@ -112,7 +112,7 @@ impl ReportArgs {
 
     fn spec(&self, form: FormName) -> Result<ReportSpec, &'static str> {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let stretch = Stretch {
+        let stretch = TimeRange {
             from_ns: self.from.map_or(0, ns),
             to_ns: self.to.map_or(u64::MAX, ns),
         };

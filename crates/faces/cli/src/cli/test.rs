@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_history::conclude::expect::{Expectations, Missed};
-use linerate_model::path::{PathEvent, PathSpec, PhaseKind, PhaseTransport, Profile};
+use linerate_model::path::{Dialect, PathEvent, PathSpec, PhaseKind, PhaseTransport, Profile};
 use linerate_model::spec::{AddressFamily, BindSpec};
 use linerate_sweep::spec::grammar;
 use linerate_sys::signal::{Signal, Signals};
@@ -20,7 +20,7 @@ use super::{check_files, complain, exit_code, print, record};
 use linerate::expect::missed_by_run;
 use linerate::path::report;
 use linerate::path::{
-    IdentityOptions, Login, Observers, Offer, PathResult, PathTest, SideProbe, Target, forget,
+    IdentityOptions, Login, Observers, PathResult, PathTest, SideProbe, Target, forget,
     host_and_port, plan, test_path,
 };
 use linerate::progress::style;
@@ -51,7 +51,10 @@ pub(crate) fn main(args: TestArgs) -> Outcome {
     let mut progress = Progress::new(output.quiet);
     let mut lines = JsonLines::new(output.jsonl);
     let mut on_event = |event: &PathEvent<'_>| lines.write(event);
-    let mut observers = Observers::new(&mut progress, &mut on_event);
+    let mut observers = Observers {
+        progress: &mut progress,
+        on_event: &mut on_event,
+    };
     let result = match test_path(&test, record_options, &signals, &mut observers) {
         Ok(result) => result,
         Err(error) => return complain(COMMAND, &error.to_string(), error.outcome),
@@ -113,7 +116,7 @@ impl JsonLines {
 /// Longest time of all repetitions against a native server; `None` where nothing is examined.
 pub(crate) fn run_length(args: TestArgs) -> Option<Duration> {
     let (repeat, is_examined) = (args.repeat, !args.identity.forget);
-    let once = Duration::from_secs(plan(&args.spec(), &Offer::native()).estimate_s);
+    let once = Duration::from_secs(plan(&args.spec(), Dialect::Native).estimate_s);
     is_examined.then(|| once * repeat)
 }
 
@@ -347,26 +350,29 @@ impl TestArgs {
             .as_deref()
             .map(|text| host_and_port(text, port))
             .transpose()?;
-        let mut target = Target::new(host, port, CONNECT_TIMEOUT);
-        target.control_via = control_via;
-        target.bind = bind;
+        let target = Target {
+            control_via,
+            bind,
+            ..Target::new(host, port, CONNECT_TIMEOUT)
+        };
 
-        let mut identity = IdentityOptions::default();
-        identity.pin = self.identity.pin.clone();
-        identity.token_file = self.identity.token_file.clone();
-        identity.login = self.identity.username.clone().map(login).transpose()?;
-        identity.accept_new = self.identity.accept_new;
-        identity.insecure = self.identity.insecure;
-        identity.requires_native = self.identity.native;
-
-        let mut test = PathTest::new(target, PathSpec::default());
-        test.identity = identity;
-        test.wants_facts = !self.no_facts;
-        test.wait_max = Duration::from_secs(self.wait);
-        test.repeat = self.repeat;
-        test.side_probe = self.side_probe;
-        test.wants_samples = self.output.samples;
-        test.spec = self.spec();
+        let test = PathTest {
+            target,
+            identity: IdentityOptions {
+                pin: self.identity.pin.clone(),
+                token_file: self.identity.token_file.clone(),
+                login: self.identity.username.clone().map(login).transpose()?,
+                accept_new: self.identity.accept_new,
+                insecure: self.identity.insecure,
+                requires_native: self.identity.native,
+            },
+            wants_facts: !self.no_facts,
+            wait_max: Duration::from_secs(self.wait),
+            repeat: self.repeat,
+            side_probe: self.side_probe,
+            wants_samples: self.output.samples,
+            spec: self.spec(),
+        };
 
         Ok(Resolved::Test(Box::new((test, record))))
     }
@@ -473,27 +479,22 @@ fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String>
         )?;
     }
 
-    let text = match &output.json {
-        _ if output.jsonl => return Ok(()),
-        Some(None) => json(),
-        Some(Some(path)) => {
-            to_file(path, json())?;
-            report::text(
-                &result.report,
-                result.diagnosis.as_ref(),
-                output.verbose,
-                style(),
-            )
-        }
-        None => report::text(
+    if let Some(Some(path)) = &output.json {
+        to_file(path, json())?;
+    }
+
+    match &output.json {
+        _ if output.jsonl => Ok(()),
+        Some(None) => print(&json()),
+        _ => print(&report::text(
             &result.report,
             result.diagnosis.as_ref(),
             output.verbose,
             style(),
-        ),
-    };
-    print(&text)
+        )),
+    }
 }
+
 /// Refuses a congestion control that this host does not have: without it the test would measure
 /// another one.
 fn check_congestion(name: &str) -> Result<(), String> {

@@ -10,7 +10,8 @@ use linerate::command_line::{iperf2, iperf3};
 use linerate::model::spec::ClientSpec;
 use linerate::watch::{MetricsTarget, Outlets, WatchSpec};
 use linerate::{Outcome, Progress};
-use linerate_history::conclude::expect::{ExpectError, Expectations};
+use linerate_history::conclude::expect::Expectations;
+use linerate_history::conclude::expect::parse::ExpectError;
 use linerate_history::plan::quiet::Quiet;
 use linerate_http::target::{Target, TargetError};
 use linerate_sweep::spec::grammar;
@@ -112,13 +113,15 @@ impl WatchArgs {
         let name = repeat.name();
         let (quiet, expect, otlp) = (repeat.quiet()?, repeat.expect()?, repeat.otlp()?);
         let (command, run_length) = recorded(repeat.command)?;
-        let mut spec = WatchSpec::new(name, command, run_length, repeat.every);
-        spec.count = count;
-        spec.is_once = once;
-        spec.quiet = quiet;
-        spec.expect = expect;
-        spec.alert = repeat.alert;
-        spec.store = repeat.store;
+        let spec = WatchSpec {
+            count,
+            is_once: once,
+            quiet,
+            expect,
+            alert: repeat.alert,
+            store: repeat.store,
+            ..WatchSpec::new(name, command, run_length, repeat.every)
+        };
 
         let outlets = Outlets {
             metrics: repeat.metrics.map(metrics_target),

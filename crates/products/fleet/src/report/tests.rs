@@ -368,14 +368,14 @@ fn record_of_a_fleet_has_its_report_and_an_anonymous_one_no_names() {
 }
 
 fn record_text(run: &RunRecord) -> String {
-    let stretch = record::Stretch::default();
+    let stretch = record::TimeRange::default();
     record::text(std::slice::from_ref(run), stretch, RECORDS, Style::PLAIN)
 }
 
 fn record_html(run: &RunRecord) -> String {
     record::html(
         std::slice::from_ref(run),
-        record::Stretch::default(),
+        record::TimeRange::default(),
         RECORDS,
     )
 }

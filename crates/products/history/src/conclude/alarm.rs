@@ -1,20 +1,9 @@
 //! State of a watch: `ok` or `failing`. Only a change of it is an alert.
 
+use linerate_model::outcome::Outcome;
+
 /// Failed runs in a row that make a watch failing.
 pub const FAILURES_BEFORE_ALERT: u32 = 3;
-
-/// Result of one run of a watch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunResult {
-    /// It has values, and they are as expected.
-    Good,
-    /// It has no values.
-    Failed,
-    /// An expectation was missed.
-    Missed,
-    /// Its values belong to a change to the worse that still lasts.
-    Worse,
-}
 
 /// A change of state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,17 +22,20 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Takes the result of the next run.
-    pub fn observe(&mut self, result: RunResult) -> Option<Transition> {
-        self.failures_in_a_row = if result == RunResult::Failed {
+    /// Takes the outcome of the next run: [`Outcome::NotCompleted`] of one without values, any other
+    /// but [`Outcome::Done`] of one whose values are bad.
+    pub fn observe(&mut self, result: Outcome) -> Option<Transition> {
+        self.failures_in_a_row = if result == Outcome::NotCompleted {
             self.failures_in_a_row + 1
         } else {
             0
         };
         let is_failing = match result {
-            RunResult::Good => false,
-            RunResult::Missed | RunResult::Worse => true,
-            RunResult::Failed => self.is_failing || self.failures_in_a_row >= FAILURES_BEFORE_ALERT,
+            Outcome::Done => false,
+            Outcome::NotCompleted => {
+                self.is_failing || self.failures_in_a_row >= FAILURES_BEFORE_ALERT
+            }
+            _ => true,
         };
         let was_failing = std::mem::replace(&mut self.is_failing, is_failing);
         match (was_failing, is_failing) {
@@ -56,13 +48,13 @@ impl Alarm {
 
 #[cfg(test)]
 mod tests {
-    use RunResult::{Failed, Good, Missed, Worse};
+    use Outcome::{Failed, Good, Missed, Worse};
 
     use super::*;
 
-    fn transitions(results: &[RunResult]) -> Vec<(usize, Transition)> {
+    fn transitions(results: &[Outcome]) -> Vec<(usize, Transition)> {
         let mut alarm = Alarm::default();
-        let after = |(number, result): (usize, &RunResult)| Some((number, alarm.observe(*result)?));
+        let after = |(number, result): (usize, &Outcome)| Some((number, alarm.observe(*result)?));
         results.iter().enumerate().filter_map(after).collect()
     }
 

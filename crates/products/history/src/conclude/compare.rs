@@ -12,7 +12,8 @@ use linerate_model::stored_name;
 use linerate_model::two_sample::{EARLIER_MAX, Judged, Verdict, adjust};
 use serde::Serialize;
 
-pub use differences::{Change, ExperimentNotes, HostRules, configuration};
+pub(crate) use differences::values as differing;
+pub use differences::{Change, ExperimentNotes, configuration};
 use differences::{changes, notes, obstacles};
 pub use trials::{LeftOut, counted};
 
@@ -30,8 +31,6 @@ pub struct Settings<'a> {
     pub is_forced: bool,
     /// Runs of the same path and specification before A, in the order of their starts.
     pub earlier: &'a [RunRecord],
-    /// Differences between two snapshots of a host.
-    pub host_rules: HostRules,
     /// Reasons that make two experiments of the HTTP lab hard to compare.
     pub experiment_notes: ExperimentNotes,
 }
@@ -103,7 +102,7 @@ pub fn compare(a: &[RunRecord], b: &[RunRecord], settings: &Settings<'_>) -> Com
     let ((trials_a, left_out_a), (trials_b, left_out_b)) = (counted(a), counted(b));
     let (cells_a, cells_b) = (cells(&trials_a), cells(&trials_b));
     let mut changes = match (a.first(), b.first()) {
-        (Some(a), Some(b)) => changes(a, b, firsts(&cells_a, &cells_b), settings.host_rules),
+        (Some(a), Some(b)) => changes(a, b, firsts(&cells_a, &cells_b)),
         _ => Vec::new(),
     };
     changes.sort_by_key(|change| std::cmp::Reverse(change.difference.impact));

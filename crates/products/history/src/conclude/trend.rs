@@ -6,7 +6,7 @@ use linerate_model::stats::median;
 use serde::Serialize;
 
 use super::change_point::{BEFORE, ChangePoint, RUNS_MIN, change_points};
-use super::compare::{Change, HostRules, configuration};
+use super::compare::{Change, configuration};
 
 /// Schema name of a [`Trend`].
 pub const TREND_SCHEMA: &str = "linerate.trend/1";
@@ -84,7 +84,6 @@ impl Trend {
         last: &RunRecord,
         runs: Vec<TrendRun>,
         load: impl Fn(RunId) -> Option<RunRecord>,
-        host_rules: HostRules,
     ) -> Self {
         let known: Vec<(usize, f64)> = runs
             .iter()
@@ -125,7 +124,7 @@ impl Trend {
                 is_worse: point.is_worse,
                 configuration: a
                     .zip(b)
-                    .map_or_else(Vec::new, |(a, b)| configuration(&a, &b, host_rules)),
+                    .map_or_else(Vec::new, |(a, b)| configuration(&a, &b)),
             })
         };
 

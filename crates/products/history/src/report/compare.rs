@@ -12,7 +12,7 @@ use linerate_model::record::Way;
 use linerate_model::stored_name;
 use linerate_model::two_sample::{Judged, TRIALS_MIN, Verdict};
 
-use crate::conclude::compare::{Change, Comparison, Row, SideInfo};
+use crate::conclude::compare::{Change, Comparison, Row, SideInfo, differing};
 
 /// Most differences of configuration that text shows.
 const CHANGES_SHOWN: usize = 15;
@@ -250,8 +250,8 @@ fn middle(values: &[f64], unit: Unit) -> String {
 }
 
 /// An effect with its sign: `-9.4 %`, `+12`.
-fn effect(judged: &Judged, effect: f64, unit: Unit) -> String {
-    if judged.is_ratio {
+pub(super) fn effect(is_ratio: bool, effect: f64, unit: Unit) -> String {
+    if is_ratio {
         let percent = (effect - 1.0) * 100.0;
         return if percent.is_finite() {
             format!("{percent:+.1} %")
@@ -265,12 +265,13 @@ fn effect(judged: &Judged, effect: f64, unit: Unit) -> String {
 }
 
 fn change(judged: &Judged, unit: Unit) -> String {
-    effect(judged, judged.estimate, unit)
+    effect(judged.is_ratio, judged.estimate, unit)
 }
 
 fn interval(judged: &Judged, unit: Unit) -> String {
     judged.interval.map_or_else(String::new, |interval| {
-        let [low, high] = [interval.low, interval.high].map(|end| effect(judged, end, unit));
+        let [low, high] =
+            [interval.low, interval.high].map(|end| effect(judged.is_ratio, end, unit));
         format!("{} to {high}", low.trim_end_matches(" %"))
     })
 }
@@ -303,10 +304,8 @@ fn configuration(comparison: &Comparison) -> Vec<Block> {
         "Configuration: {}{effect}",
         counted(shown.len(), "difference")
     ))];
-    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
-
     for Change { of, difference } in shown.iter().take(CHANGES_SHOWN) {
-        let (a, b) = (value(&difference.a), value(&difference.b));
+        let [a, b] = differing(difference);
         let text = format!(
             "{}: {a} in A, {b} in B ({})",
             difference.key, difference.why
@@ -428,7 +427,6 @@ mod tests {
         measure: None,
         is_forced: false,
         earlier: &[],
-        host_rules: |_, _| Vec::new(),
         experiment_notes: |_, _| Vec::new(),
     };
     const RATES: [f64; 5] = [941.0, 942.1, 940.2, 941.7, 941.3];

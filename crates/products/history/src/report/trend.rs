@@ -11,7 +11,9 @@ use linerate_model::numbers::MISSING;
 use linerate_model::stats::median;
 use linerate_model::stored_name;
 
+use super::compare;
 use crate::conclude::change_point::RUNS_MIN;
+use crate::conclude::compare::differing;
 use crate::conclude::trend::{Trend, TrendChange, TrendState};
 
 /// Runs of the table of text.
@@ -74,7 +76,6 @@ fn blocks(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Vec<Bloc
         );
         blocks.push(Block::Heading(head));
 
-        let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
         let lines = change
             .configuration
             .iter()
@@ -83,7 +84,7 @@ fn blocks(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Vec<Bloc
         let lines: Vec<String> = lines
             .map(|change| {
                 let difference = &change.difference;
-                let (a, b) = (value(&difference.a), value(&difference.b));
+                let [a, b] = differing(difference);
                 format!(
                     "{}: {}: {a} before, {b} after ({})",
                     change.of, difference.key, difference.why
@@ -160,14 +161,7 @@ fn effect(trend: &Trend, change: &TrendChange) -> String {
     let unit = trend.measure.info().unit;
     let verdict = if change.is_worse { "worse" } else { "better" };
 
-    let size = match change.is_ratio {
-        true => format!("{:+.1} %", (change.effect - 1.0) * 100.0),
-        false => format!(
-            "{}{}",
-            if change.effect < 0.0 { "-" } else { "+" },
-            unit.text(change.effect.abs())
-        ),
-    };
+    let size = compare::effect(change.is_ratio, change.effect, unit);
     format!(
         "{verdict}, {} before, {} after ({size})",
         unit.text(change.before),

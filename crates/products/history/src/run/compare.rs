@@ -1,11 +1,8 @@
 //! Comparison of stored runs: is one side worse than the other?
 
-use linerate_doctor::Observed;
-use linerate_model::finding::Difference;
 use linerate_model::measure::MeasureName;
 use linerate_model::outcome::Error;
 use linerate_model::record::{RunRecord, Trial};
-use linerate_model::snapshot::Snapshot;
 use linerate_store::{Filter, Place, Store, StoreError};
 
 use super::named::load_named;
@@ -98,7 +95,6 @@ pub fn compare(spec: &CompareSpec, experiment_notes: ExperimentNotes) -> Result<
         measure: spec.measure,
         is_forced: spec.is_forced,
         earlier: &earlier,
-        host_rules,
         experiment_notes,
     };
     let comparison = compare::compare(&a, &b, &settings);
@@ -145,17 +141,4 @@ fn earlier(place: &Place, a: &[RunRecord]) -> Vec<RunRecord> {
     };
     // Earlier runs refine the noise floor; a comparison of two files needs no history.
     load().unwrap_or_default()
-}
-
-/// Differences of the settings of a host. Counters that grew are none.
-pub(crate) fn host_rules(a: &Snapshot, b: &Snapshot) -> Vec<Difference> {
-    let [a, b] = [a, b].map(|snapshot| Observed::once(snapshot.clone()));
-    let comparison = linerate_doctor::compare(&a, &b, &[])
-        .comparison
-        .unwrap_or_default();
-    comparison
-        .changed
-        .into_iter()
-        .filter(|difference| difference.a.is_some())
-        .collect()
 }

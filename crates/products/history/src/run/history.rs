@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
-use linerate_document::record::{ProductReport, Stretch};
+use linerate_document::record::{ProductReport, TimeRange};
 use linerate_document::{Style, record};
 use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
@@ -16,6 +16,7 @@ use linerate_store::{Place, Store, StoreError, playback, upkeep};
 use serde::de::value::{Error as NameError, StrDeserializer};
 
 use super::named::{load_named, one};
+use super::record::timestamp;
 use crate::conclude::expect::{Expectations, Missed};
 use crate::conclude::limits::missed_by_run;
 use crate::report::{export, list};
@@ -317,17 +318,12 @@ impl History {
     }
 
     fn open(&self) -> Result<Store, StoreError> {
-        let place = self.place.as_ref();
-        Store::open_existing(
-            place
-                .ok_or_else(|| StoreError::Place("--store off: there is no history".to_owned()))?,
-        )
+        Store::open_existing(self.place()?)
     }
 
-    fn place(&self) -> Result<&Place, Error> {
-        self.place
-            .as_ref()
-            .ok_or_else(|| Error::usage("--store off: there is no history"))
+    fn place(&self) -> Result<&Place, StoreError> {
+        let none = || StoreError::Usage("--store off: there is no history".to_owned());
+        self.place.as_ref().ok_or_else(none)
     }
 
     fn load(&self, names: &[String]) -> Result<Vec<RunRecord>, Error> {
@@ -341,7 +337,7 @@ impl History {
     /// The report of a run, and what its users noted.
     fn page(&self, run: &RunRecord, product: ProductReport, style: Style) -> String {
         let run_alone = std::slice::from_ref(run);
-        let mut page = record::text(run_alone, Stretch::default(), product, style);
+        let mut page = record::text(run_alone, TimeRange::default(), product, style);
         let notes = self
             .open()
             .and_then(|store| store.notes(run.run_id))
@@ -417,13 +413,8 @@ fn json(rows: &[RunRow]) -> String {
 /// A time in ms since 1970 by the clock of this host.
 #[must_use]
 pub fn local_time(unix_ms: u64) -> String {
-    let time = i64::try_from(unix_ms)
-        .ok()
-        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
-        .unwrap_or_default();
-    time.to_zoned(TimeZone::system())
-        .strftime("%Y-%m-%d %H:%M:%S")
-        .to_string()
+    let zoned = timestamp(unix_ms).to_zoned(TimeZone::system());
+    zoned.strftime("%F %T").to_string()
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use linerate_model::{Event, EventSink, Summary};
 use linerate_store::{Builder, Label, Place, Saved, Store, keys, text};
 use linerate_sys::{clock, file_system};
 
+use super::record::started_at;
 use crate::readers::{Contents, Imported, ImportedPath, TEXT_BYTES_MAX, decode, import};
 
 /// Outcome of the import of the reports of one file.
@@ -297,17 +298,11 @@ fn head(
     origin: &Origin,
 ) -> RunRecord {
     let known_ms = started_unix_ms.unwrap_or(written_ms);
-    let time = i64::try_from(known_ms)
-        .ok()
-        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
-        .unwrap_or_default();
-    let started_at = time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string();
-
     let mut record = RunRecord::new(
         run_id(source_key, known_ms),
         kind,
         body,
-        started_at,
+        started_at(known_ms),
         known_ms,
     );
     record.origin = origin.clone();

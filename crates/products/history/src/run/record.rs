@@ -10,6 +10,7 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
+use jiff::Timestamp;
 use linerate_host::{Request, collect};
 use linerate_model::event::TestHeader;
 use linerate_model::finding::Diagnosis;
@@ -345,22 +346,30 @@ impl EventSink for TestRecording {
     }
 }
 
+/// A time in ms since 1970.
+pub(super) fn timestamp(unix_ms: u64) -> Timestamp {
+    i64::try_from(unix_ms)
+        .ok()
+        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
+        .unwrap_or_default()
+}
+
+/// The start of a run as its record has it.
+pub(super) fn started_at(unix_ms: u64) -> String {
+    format!("{:.3}", timestamp(unix_ms))
+}
+
 /// A record of a run that begins now.
 pub fn head(kind: RunKind, body: Body, title: Option<String>, labels: Labels) -> RunRecord {
     let unix_ms = clock::unix_ms();
     let argv: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let time = i64::try_from(unix_ms)
-        .ok()
-        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
-        .unwrap_or_default();
-
     let mut record = RunRecord::new(
         RunId::new(unix_ms, random::bytes()),
         kind,
         body,
-        time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string(),
+        started_at(unix_ms),
         unix_ms,
     );
     record.title = title;
@@ -405,22 +414,22 @@ fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option
         .map(ToString::to_string)
         .unwrap_or_default();
 
-    let mut host = HostPart::new(
-        if record.kind == RunKind::Doctor {
-            "here"
-        } else {
-            "client"
-        }
-        .to_owned(),
-        snapshot.host.clone(),
-    );
-    host.host_key = host_key();
-    host.facts_key = Some(keys::facts_key(&snapshot));
-    host.is_same_host = match stream {
-        Some((local, remote)) => local.ip() == remote.ip(),
-        None => remote.is_some_and(|remote| interfaces::is_local(remote.ip())),
+    let name = snapshot.host.clone();
+    let role = if record.kind == RunKind::Doctor {
+        "here"
+    } else {
+        "client"
     };
-    host.snapshot = Some(Box::new(snapshot));
+    let host = HostPart {
+        host_key: host_key(),
+        facts_key: Some(keys::facts_key(&snapshot)),
+        is_same_host: match stream {
+            Some((local, remote)) => local.ip() == remote.ip(),
+            None => remote.is_some_and(|remote| interfaces::is_local(remote.ip())),
+        },
+        snapshot: Some(Box::new(snapshot)),
+        ..HostPart::new(role, name)
+    };
 
     let server = record.path.server.clone().unwrap_or_default();
     record.path.key = path_key(&host, &server, remote, &device);

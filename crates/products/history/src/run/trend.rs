@@ -7,7 +7,6 @@ use linerate_model::outcome::Error;
 use linerate_model::record::{RunId, RunKind, RunRecord, Way};
 use linerate_store::{Filter, Place, Sort, Store};
 
-use super::compare::host_rules;
 use super::named::one;
 use crate::conclude::trend::{Trend, TrendRun};
 
@@ -58,7 +57,6 @@ pub fn trend(
             &last,
             rows.iter().map(run).collect(),
             load,
-            host_rules,
         ))
     };
     if !has_both_ways(&last, measure) {

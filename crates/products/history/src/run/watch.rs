@@ -17,13 +17,14 @@ use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::signal::{Signal, Signals};
 use serde_json::json;
 
-use crate::conclude::alarm::{Alarm, RunResult, Transition};
+use super::history::local_time;
+use crate::conclude::alarm::{Alarm, Transition};
 use crate::conclude::expect::Expectations;
 use crate::plan::quiet::Quiet;
 use crate::plan::schedule::{Schedule, Slot};
 use child::Ended;
 use history::History;
-pub use results::{MetricsFile, Outlet};
+pub use results::{Outlet, write_metrics};
 
 /// Time of the command of an alert.
 const ALERT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -87,7 +88,7 @@ impl WatchSpec {
 /// A period that a run does not fit in, or results that cannot be kept.
 pub fn watch(
     spec: &WatchSpec,
-    outlets: impl FnOnce() -> Result<Vec<Box<dyn Outlet>>, String>,
+    outlets: impl FnOnce() -> Result<Vec<Outlet>, String>,
     signals: &Signals,
     progress: Progress,
 ) -> Result<Outcome, Error> {
@@ -128,7 +129,7 @@ struct Watch<'a> {
     signals: &'a Signals,
     progress: Progress,
     history: History,
-    outlets: Vec<Box<dyn Outlet>>,
+    outlets: Vec<Outlet>,
     alarm: Alarm,
 }
 
@@ -180,7 +181,7 @@ impl Watch<'_> {
 
         if self.progress.is_terminal() {
             self.progress
-                .update(&format!("next run at {}", local_time(start)));
+                .update(&format!("next run at {}", local_time(unix_ms(start))));
         }
 
         loop {
@@ -272,29 +273,24 @@ impl Watch<'_> {
         }
 
         for outlet in &self.outlets {
-            if let Err(error) = outlet.write(self.history.runs()) {
+            if let Err(error) = outlet(self.history.runs()) {
                 self.progress.line(&error);
             }
         }
 
-        Ok(match result {
-            RunResult::Good => Outcome::Done,
-            RunResult::Failed => Outcome::NotCompleted,
-            RunResult::Missed => Outcome::ObjectiveMissed,
-            RunResult::Worse => Outcome::Worse,
-        })
+        Ok(result)
     }
 
     /// Result of the last of the first `end` runs, and the reason where it is not good.
-    fn judge(&self, end: usize) -> (RunResult, Option<String>) {
+    fn judge(&self, end: usize) -> (Outcome, Option<String>) {
         let Some(run) = end
             .checked_sub(1)
             .and_then(|last| self.history.runs().get(last))
         else {
-            return (RunResult::Good, None);
+            return (Outcome::Done, None);
         };
         if !history::has_result(run) {
-            return (RunResult::Failed, run.reason.clone());
+            return (Outcome::NotCompleted, run.reason.clone());
         }
 
         let trials: Vec<&Trial> = run.trials.iter().collect();
@@ -305,19 +301,21 @@ impl Watch<'_> {
             .map_or_else(Vec::new, |expect| expect.missed(&trials));
         if !missed.is_empty() {
             let clauses: Vec<String> = missed.iter().map(ToString::to_string).collect();
-            return (RunResult::Missed, Some(clauses.join("; ")));
+            return (Outcome::ObjectiveMissed, Some(clauses.join("; ")));
         }
 
         match history::change(self.history.runs().get(..end).unwrap_or_default()) {
-            Some(change) => (RunResult::Worse, Some(change)),
-            None => (RunResult::Good, None),
+            Some(change) => (Outcome::Worse, Some(change)),
+            None => (Outcome::Done, None),
         }
     }
 
     fn skip_overrun(&mut self, slot: Slot, now: Timestamp) {
         for skipped in self.schedule.overrun(slot, now) {
-            self.progress
-                .line(&format!("{} skipped(overrun)", local_time(skipped.start)));
+            self.progress.line(&format!(
+                "{} skipped(overrun)",
+                local_time(unix_ms(skipped.start))
+            ));
             self.history.skip(skipped.start);
         }
     }
@@ -350,8 +348,6 @@ impl Watch<'_> {
     }
 }
 
-fn local_time(time: Timestamp) -> String {
-    time.to_zoned(TimeZone::system())
-        .strftime("%F %T")
-        .to_string()
+fn unix_ms(time: Timestamp) -> u64 {
+    u64::try_from(time.as_millisecond()).unwrap_or(0)
 }

@@ -7,11 +7,8 @@ use linerate_model::units::{ns_to_s, rate_bps};
 
 use super::delays::round_trips;
 use super::loss::loss_by_place;
-use super::{Absent, ConcludeInput, Context, direction_name};
-
-/// Headers of IP and UDP in bytes.
-const HEADERS_V4: u64 = 28;
-const HEADERS_V6: u64 = 48;
+use super::{Absent, ConcludeInput, Context};
+use crate::plan::headers_bytes;
 
 /// Datagrams by direction, in the order in which they were sent.
 pub(super) fn datagrams(context: &Context<'_>, absent: &mut Absent) -> Vec<Datagrams> {
@@ -48,10 +45,7 @@ fn of_direction(
 ) -> Option<Datagrams> {
     let kind = phase.spec.kind;
     let mut lacks = |reason: &str| {
-        absent.add(
-            kind.name(),
-            format!("{}: {reason}", direction_name(direction)),
-        );
+        absent.add(kind.name(), format!("{}: {reason}", direction.name()));
     };
     let Some(remote) = &phase.remote else {
         lacks("the server did not report its counts");
@@ -73,12 +67,8 @@ fn of_direction(
         return None;
     }
 
-    let headers = if context.input.target.family == "ipv6" {
-        HEADERS_V6
-    } else {
-        HEADERS_V4
-    };
-    let packet_bytes = u64::from(phase.spec.datagram_bytes) + headers;
+    let headers = headers_bytes(context.input.target.family == "ipv6");
+    let packet_bytes = u64::from(phase.spec.datagram_bytes + headers);
     let bps = |packets: u64, end: &EndpointPhase| {
         rate_bps(
             packets.saturating_mul(packet_bytes),
@@ -90,20 +80,20 @@ fn of_direction(
     let has_order = context.input.target.dialect == Dialect::Native;
     let received = loss.received.max(1);
     let share = |part: u64| part as f64 / received as f64;
-    let mut datagrams = Datagrams::new(kind, direction, loss);
-    datagrams.sent_bps = bps(sender.datagrams_sent, sender);
-    datagrams.received_bps = bps(receiver.datagrams_received, receiver);
-    datagrams.received_per_s = per_s(receiver.datagrams_received, receiver.elapsed_ns);
-    datagrams.reordered_share = share(receiver.reordered);
-    datagrams.reordering_extent = has_order.then_some(receiver.reordering_extent);
-    datagrams.duplicate_share = has_order.then(|| share(receiver.duplicates));
-    datagrams.longest_loss_burst = has_order.then_some(receiver.longest_loss_burst);
-    datagrams.jitter_ns = receiver.jitter_ns;
-    datagrams.lateness = sender.lateness;
-    datagrams.gaps = receiver.gaps;
-    datagrams.longest_train = receiver.longest_train;
-
-    Some(datagrams)
+    Some(Datagrams {
+        sent_bps: bps(sender.datagrams_sent, sender),
+        received_bps: bps(receiver.datagrams_received, receiver),
+        received_per_s: per_s(receiver.datagrams_received, receiver.elapsed_ns),
+        reordered_share: share(receiver.reordered),
+        reordering_extent: has_order.then_some(receiver.reordering_extent),
+        duplicate_share: has_order.then(|| share(receiver.duplicates)),
+        longest_loss_burst: has_order.then_some(receiver.longest_loss_burst),
+        jitter_ns: receiver.jitter_ns,
+        lateness: sender.lateness,
+        gaps: receiver.gaps,
+        longest_train: receiver.longest_train,
+        ..Datagrams::new(kind, direction, loss)
+    })
 }
 
 fn per_s(count: u64, elapsed_ns: u64) -> Option<f64> {
@@ -128,9 +118,10 @@ fn of_transactions(phase: &PhaseResult) -> Option<Transactions> {
 
     (latency.n > 0 && seconds > 0.0).then(|| {
         let per_s = completed as f64 / seconds;
-        let mut found = Transactions::new(phase.spec.kind, phase.spec.streams_max, per_s, latency);
-        found.client_cpu_ns = each(&phase.local);
-        found.server_cpu_ns = phase.remote.as_ref().and_then(each);
-        found
+        Transactions {
+            client_cpu_ns: each(&phase.local),
+            server_cpu_ns: phase.remote.as_ref().and_then(each),
+            ..Transactions::new(phase.spec.kind, phase.spec.streams_max, per_s, latency)
+        }
     })
 }

@@ -72,7 +72,6 @@ pub(super) fn mos_of(context: &Context<'_>, probes: &[ProbeSample]) -> Option<f6
             one_way_ns,
             variation_ns,
             loss_share,
-            burst_ratio: 1.0,
         })
     };
     let Some(clock) = context.clock else {

@@ -12,7 +12,7 @@ use super::delays::round_trips_if_any;
 use super::loss::Implausible;
 use super::series::{self, rate, receiver, stream_bytes};
 use super::unmeasured::has_silent_direction;
-use super::{Absent, Context, direction_name, idle};
+use super::{Absent, Context, idle};
 
 /// A rate above this multiple of a link is not the rate of that link.
 const LINK_SHARE_MAX: f64 = 1.2;
@@ -28,12 +28,11 @@ const SHORT_SINGLE_RTT_NS: i64 = 100_000_000;
 
 /// Loads in the order in which they ran.
 pub(super) fn phases(context: &Context<'_>, absent: &mut Absent) -> Vec<LoadPhase> {
-    let is_load = |kind| matches!(kind, PhaseKind::Down | PhaseKind::Up | PhaseKind::Both);
     let loads = context
         .input
         .phases
         .iter()
-        .filter(|phase| is_load(phase.spec.kind));
+        .filter(|phase| !phase.spec.kind.load_directions().is_empty());
     loads
         .map(|phase| load_phase(context, phase, absent))
         .collect()
@@ -54,13 +53,29 @@ fn load_phase(context: &Context<'_>, phase: &PhaseResult, absent: &mut Absent) -
     let [down_bps, up_bps] = [PathDirection::Down, PathDirection::Up]
         .map(|way| direction_rate(context, phase, way, absent));
 
+    let mut load = LoadPhase {
+        streams: streams(phase),
+        down_bps,
+        up_bps,
+        up_retransmits: retransmits(&phase.local, PathDirection::Up),
+        down_retransmits: phase
+            .remote
+            .as_ref()
+            .and_then(|remote| retransmits(remote, PathDirection::Down)),
+        stream_info: phase.local.streams.clone(),
+        subflows: subflows(phase),
+        series: series::merged(phase),
+        cpu_cores: cpu_cores(phase),
+        ..LoadPhase::new(kind, Confidence::Low)
+    };
+
+    // A load that is not the one that was to be: delays beside it are those of another load.
     if has_silent_direction(phase) {
         for figure in [names::RESPONSIVENESS, names::IN_BAND, names::LOADED_RTT] {
             absent.add_in(kind, figure, SILENT);
         }
 
-        let mut load = without_delays(context, phase);
-        (load.down_bps, load.up_bps) = (down_bps, up_bps);
+        load.deviations = deviations(context, phase, false);
         return load;
     }
 
@@ -79,59 +94,28 @@ fn load_phase(context: &Context<'_>, phase: &PhaseResult, absent: &mut Absent) -
         absent,
     );
 
-    let added_p50_ns = rtt.and_then(|rtt| Some(rtt.p50_ns? - context.idle_rtt?.p50_ns?));
     explain_added(context, phase, rtt, absent);
-    let mut load = LoadPhase::new(kind, confidence(context, phase));
-    load.deviations = deviations(context, phase, responsiveness.rpm.is_some());
-    load.streams = streams(phase);
-    load.down_bps = down_bps;
-    load.up_bps = up_bps;
-    load.single_stream_bps = single_stream(phase);
-    load.ceiling = phase_ceiling(context, phase);
-    load.up_retransmits = retransmits(&phase.local, PathDirection::Up);
-    load.down_retransmits = phase
-        .remote
-        .as_ref()
-        .and_then(|remote| retransmits(remote, PathDirection::Down));
-    load.rtt = rtt;
-    load.added_p50_ns = added_p50_ns;
-    load.queue_up = queues.map(|(up, _)| up);
-    load.queue_down = queues.map(|(_, down)| down);
-    load.rpm = responsiveness.rpm;
-    load.rpm_foreign = responsiveness.foreign;
-    load.rpm_self = responsiveness.own;
-    load.rpm_mean_rtt = responsiveness.mean_rtt;
-    load.tcp = round_trips_if_any(&foreign.tcp);
-    load.tls = round_trips_if_any(&foreign.tls);
-    load.echo = round_trips_if_any(&foreign.echo);
-    load.in_band = round_trips_if_any(&in_band);
-    load.by_dscp = by_dscp(phase);
-    load.stream_info = phase.local.streams.clone();
-    load.subflows = subflows(phase);
-    load.series = series::merged(phase);
-    load.rtt_series = series::round_trips(phase, started_ns(phase));
-    load.cpu_cores = cpu_cores(phase);
-
-    load
-}
-
-/// A load that is not the one that was to be: a direction moved nothing. Delays beside it are those
-/// of another load.
-fn without_delays(context: &Context<'_>, phase: &PhaseResult) -> LoadPhase {
-    let mut load = LoadPhase::new(phase.spec.kind, Confidence::Low);
-    load.deviations = deviations(context, phase, false);
-    load.streams = streams(phase);
-    load.up_retransmits = retransmits(&phase.local, PathDirection::Up);
-    load.down_retransmits = phase
-        .remote
-        .as_ref()
-        .and_then(|remote| retransmits(remote, PathDirection::Down));
-    load.stream_info = phase.local.streams.clone();
-    load.subflows = subflows(phase);
-    load.series = series::merged(phase);
-    load.cpu_cores = cpu_cores(phase);
-
-    load
+    LoadPhase {
+        confidence: confidence(context, phase),
+        deviations: deviations(context, phase, responsiveness.rpm.is_some()),
+        single_stream_bps: single_stream(phase),
+        ceiling: phase_ceiling(context, phase),
+        rtt,
+        added_p50_ns: rtt.and_then(|rtt| Some(rtt.p50_ns? - context.idle_rtt?.p50_ns?)),
+        queue_up: queues.map(|(up, _)| up),
+        queue_down: queues.map(|(_, down)| down),
+        rpm: responsiveness.rpm,
+        rpm_foreign: responsiveness.foreign,
+        rpm_self: responsiveness.own,
+        rpm_mean_rtt: responsiveness.mean_rtt,
+        tcp: round_trips_if_any(&foreign.tcp),
+        tls: round_trips_if_any(&foreign.tls),
+        echo: round_trips_if_any(&foreign.echo),
+        in_band: round_trips_if_any(&in_band),
+        by_dscp: by_dscp(phase),
+        rtt_series: series::round_trips(phase, started_ns(phase)),
+        ..load
+    }
 }
 
 /// Segments that the senders of a direction sent again; `None` where no sender of it reports them.
@@ -222,11 +206,7 @@ fn direction_rate(
     absent: &mut Absent,
 ) -> Option<f64> {
     let kind = phase.spec.kind;
-    let is_loaded = match direction {
-        PathDirection::Down => kind != PhaseKind::Up,
-        PathDirection::Up => kind != PhaseKind::Down,
-    };
-    if !is_loaded {
+    if !kind.load_directions().contains(&direction) {
         return None;
     }
 
@@ -235,7 +215,7 @@ fn direction_rate(
             absent.add_in(
                 kind,
                 names::GOODPUT,
-                format!("{} of both: {reason}", direction_name(direction)),
+                format!("{} of both: {reason}", direction.name()),
             );
         }
         _ => absent.add_in(kind, names::GOODPUT, reason),
@@ -324,10 +304,10 @@ fn single_stream(phase: &PhaseResult) -> Option<f64> {
     Some(at_most_its_rate(phase, found))
 }
 
+/// Direction of a load that has one.
 fn direction_of(kind: PhaseKind) -> Option<PathDirection> {
-    match kind {
-        PhaseKind::Down => Some(PathDirection::Down),
-        PhaseKind::Up => Some(PathDirection::Up),
+    match kind.load_directions() {
+        [one] => Some(*one),
         _ => None,
     }
 }

@@ -10,10 +10,8 @@ pub(super) struct CallPath {
     /// Distance of the 99th percentile of that delay to its median, in ns: what a jitter buffer has
     /// to hold.
     pub variation_ns: i64,
-    /// Share of the packets lost, 0 to 1.
+    /// Share of the packets lost at random, 0 to 1.
     pub loss_share: f64,
-    /// Length of bursts of loss in relation to that under random loss (BurstR), 1 and more.
-    pub burst_ratio: f64,
 }
 
 /// Shortest jitter buffer in ms.
@@ -38,7 +36,7 @@ pub(super) fn mos(call: &CallPath) -> f64 {
 fn rating(call: &CallPath) -> f64 {
     let buffer_ms = (call.variation_ns as f64 / 1e6).max(BUFFER_MIN_MS);
     let delay_ms = (call.one_way_ns as f64 / 1e6).max(0.0) + buffer_ms + PACKET_MS;
-    RATING_MAX - delay_impairment(delay_ms) - loss_impairment(call.loss_share, call.burst_ratio)
+    RATING_MAX - delay_impairment(delay_ms) - loss_impairment(call.loss_share)
 }
 
 /// Idd of G.107 section 7.4 for an absolute delay Ta.
@@ -52,10 +50,10 @@ fn delay_impairment(delay_ms: f64) -> f64 {
     25.0 * (root(x) - 3.0 * root(x / 3.0) + 2.0)
 }
 
-/// Ie-eff of G.107 section 7.5 for G.711, whose Ie is 0.
-fn loss_impairment(loss_share: f64, burst_ratio: f64) -> f64 {
+/// Ie-eff of G.107 section 7.5 for G.711, whose Ie is 0, under random loss (BurstR of 1).
+fn loss_impairment(loss_share: f64) -> f64 {
     let loss_percent = 100.0 * loss_share.clamp(0.0, 1.0);
-    95.0 * loss_percent / (loss_percent / burst_ratio.max(1.0) + LOSS_ROBUSTNESS)
+    95.0 * loss_percent / (loss_percent + LOSS_ROBUSTNESS)
 }
 
 /// Annex B of G.107. The cubic falls below 1 for ratings of up to 6.5, where a score cannot.
@@ -76,7 +74,6 @@ mod tests {
             one_way_ns: one_way_ms * 1_000_000,
             variation_ns: variation_ms * 1_000_000,
             loss_share,
-            burst_ratio: 1.0,
         }
     }
 
@@ -90,16 +87,11 @@ mod tests {
             assert!((found - expected).abs() < 1e-3, "{delay_ms} ms: {found}");
         }
 
-        // 95 x 1 / 26.1, 95 x 5 / 30.1, and in bursts twice as long 95 x 5 / 27.6.
-        let losses = [
-            (0.0, 1.0, 0.0),
-            (0.01, 1.0, 3.6398),
-            (0.05, 1.0, 15.7807),
-            (0.05, 2.0, 17.2101),
-        ];
-        for (share, burst, expected) in losses {
-            let found = loss_impairment(share, burst);
-            assert!((found - expected).abs() < 1e-3, "{share} {burst}: {found}");
+        // 95 x 1 / 26.1 and 95 x 5 / 30.1.
+        let losses = [(0.0, 0.0), (0.01, 3.6398), (0.05, 15.7807)];
+        for (share, expected) in losses {
+            let found = loss_impairment(share);
+            assert!((found - expected).abs() < 1e-3, "{share}: {found}");
         }
     }
 

@@ -57,12 +57,12 @@ fn series(
         true => ways.iter().map(|ways| ways.map(delay)).collect(),
         false => Vec::new(),
     };
-    let mut series = SampleSeries::new(phase.spec.kind, kind);
-    series.dscp = dscp;
-    series.sent_ns = probes.iter().map(since_start).collect();
-    series.rtt_ns = probes.iter().map(ProbeSample::rtt_ns).collect();
-    series.up_ns = one_way(|(up, _)| up);
-    series.down_ns = one_way(|(_, down)| down);
-
-    series
+    SampleSeries {
+        dscp,
+        sent_ns: probes.iter().map(since_start).collect(),
+        rtt_ns: probes.iter().map(ProbeSample::rtt_ns).collect(),
+        up_ns: one_way(|(up, _)| up),
+        down_ns: one_way(|(_, down)| down),
+        ..SampleSeries::new(phase.spec.kind, kind)
+    }
 }

@@ -58,24 +58,20 @@ pub fn is_partial(phase: &PhaseResult) -> bool {
 
 /// A direction of the load moved nothing.
 pub(super) fn has_silent_direction(phase: &PhaseResult) -> bool {
-    loaded(phase.spec.kind)
+    phase
+        .spec
+        .kind
+        .load_directions()
         .iter()
         .any(|direction| arrived_bytes(phase, *direction) == 0)
 }
 
-/// Directions of a load.
-fn loaded(kind: PhaseKind) -> &'static [PathDirection] {
-    match kind {
-        PhaseKind::Down => &[PathDirection::Down],
-        PhaseKind::Up => &[PathDirection::Up],
-        PhaseKind::Both => &[PathDirection::Down, PathDirection::Up],
-        _ => &[],
-    }
-}
-
 /// A byte arrived in a direction of the load.
 fn has_moved(phase: &PhaseResult) -> bool {
-    loaded(phase.spec.kind)
+    phase
+        .spec
+        .kind
+        .load_directions()
         .iter()
         .any(|direction| arrived_bytes(phase, *direction) > 0)
 }
@@ -103,11 +99,10 @@ fn without_datagrams(phase: &PhaseResult) -> Option<String> {
         None => arrived(&phase.local) || remote.is_none_or(arrived),
     };
 
-    let direction = match phase.spec.direction {
-        Some(PathDirection::Down) => "down: ",
-        Some(PathDirection::Up) => "up: ",
-        None => "",
-    };
+    let direction = phase
+        .spec
+        .direction
+        .map_or_else(String::new, |way| format!("{}: ", way.name()));
     (!has_arrived).then(|| format!("{direction}no datagram arrived"))
 }
 

@@ -40,7 +40,7 @@ const SUBINTERVAL_NS: u64 = 1_000_000_000;
 /// Most steps that are kept for the report.
 const STEPS_MAX: usize = 3600;
 
-/// A search for capacity.
+/// A search for capacity; it begins at its lowest rate.
 #[derive(Debug, Clone, Default)]
 pub struct CapacitySearch {
     row: usize,
@@ -52,22 +52,17 @@ pub struct CapacitySearch {
 }
 
 impl CapacitySearch {
-    /// A search at its lowest rate.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// The search of a report: capacity is the highest rate at which IP packets arrived over a
     /// second.
     #[must_use]
     pub fn result(&self, direction: PathDirection) -> RateLadder {
-        let mut ladder = RateLadder::new(PhaseKind::Capacity, Some(direction), self.steps.clone());
-        ladder.highest = self.highest_bps;
-        ladder.limit = self
-            .is_limited_by_sender
-            .then(|| "the sending host sends no faster: CPU, NIC or qdisc".to_owned());
-        ladder
+        RateLadder {
+            highest: self.highest_bps,
+            limit: self
+                .is_limited_by_sender
+                .then(|| "the sending host sends no faster: CPU, NIC or qdisc".to_owned()),
+            ..RateLadder::new(PhaseKind::Capacity, Some(direction), self.steps.clone())
+        }
     }
 
     fn grow(&mut self) {
@@ -224,7 +219,7 @@ mod tests {
             (clear, 17),
         ];
 
-        let mut search = CapacitySearch::new();
+        let mut search = CapacitySearch::default();
         for (at, (report, mbit)) in script.iter().enumerate() {
             search.take(Some(report));
             assert_eq!(search.rate_bps(), mbit * 1_000_000, "report {at}");
@@ -237,7 +232,7 @@ mod tests {
     /// A bottleneck of 50 Mbit/s with a queue of 100 ms, in simulated time.
     #[test]
     fn the_capacity_of_a_bottleneck_is_found() {
-        let (mut search, mut queue_bits) = (CapacitySearch::new(), 0.0_f64);
+        let (mut search, mut queue_bits) = (CapacitySearch::default(), 0.0_f64);
         let (link_bps, seconds) = (50e6, 0.05);
 
         for _ in 0..200 {
@@ -268,7 +263,7 @@ mod tests {
     /// path.
     #[test]
     fn rate_that_the_sender_does_not_reach_grows_no_further() {
-        let mut search = CapacitySearch::new();
+        let mut search = CapacitySearch::default();
         for _ in 0..200 {
             let bytes = (search.rate_bps().min(30_000_000) / 160).max(1);
             let elapsed_ns = 50_000_000;
@@ -295,7 +290,7 @@ mod tests {
     proptest! {
         #[test]
         fn rates_stay_in_the_table(reports in prop::collection::vec(any::<Option<(u64, u64, u64)>>(), 0..300)) {
-            let mut search = CapacitySearch::new();
+            let mut search = CapacitySearch::default();
             for report in reports {
                 let report = report.map(|(elapsed_ns, errors, delay_range_ns)| CapacityFeedback {
                     elapsed_ns,

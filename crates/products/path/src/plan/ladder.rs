@@ -141,10 +141,17 @@ impl Ladder {
     /// The search of a report.
     #[must_use]
     pub fn result(&self) -> RateLadder {
-        let mut ladder = RateLadder::new(self.plan.kind, self.plan.direction, self.steps.clone());
-        ladder.highest = self.clean;
-        ladder.limit = self.limit.clone();
-        ladder
+        RateLadder {
+            highest: self.clean,
+            limit: self.limit.clone(),
+            ..RateLadder::new(self.plan.kind, self.plan.direction, self.steps.clone())
+        }
+    }
+
+    /// A step whose failures and delay are within those of the plan.
+    #[must_use]
+    pub fn is_clean(&self, step: &LadderStep) -> bool {
+        self.unclean_because(step).is_none()
     }
 
     fn unclean_because(&self, step: &LadderStep) -> Option<String> {

@@ -35,7 +35,7 @@ fn profiles_have_their_phases_and_times() {
         (Profile::Draft09, vec![K::Idle, K::Down, K::Up], 123),
     ];
     for (profile, expected, seconds) in table {
-        let plan = plan(&spec(profile), &Offer::native());
+        let plan = plan(&spec(profile), Dialect::Native);
         assert_eq!(
             (kinds(&plan), plan.estimate_s),
             (expected, seconds),
@@ -47,7 +47,7 @@ fn profiles_have_their_phases_and_times() {
 
 #[test]
 fn loads_start_with_one_stream_and_both_directions_with_several() {
-    let plan = plan(&PathSpec::default(), &Offer::native());
+    let plan = plan(&PathSpec::default(), Dialect::Native);
     let load = |kind| {
         plan.phases
             .iter()
@@ -78,7 +78,7 @@ fn loads_start_with_one_stream_and_both_directions_with_several() {
 
 #[test]
 fn the_draft_starts_with_one_stream_and_adds_one() {
-    let plan = plan(&spec(Profile::Draft09), &Offer::native());
+    let plan = plan(&spec(Profile::Draft09), Dialect::Native);
     let load = plan
         .phases
         .iter()
@@ -101,11 +101,11 @@ fn a_length_scales_all_loads() {
         load: Some(Duration::from_secs(16)),
         ..PathSpec::default()
     };
-    let plan = plan(&wanted, &Offer::native());
+    let plan = plan(&wanted, Dialect::Native);
     let seconds: Vec<u64> = plan
         .phases
         .iter()
-        .map(|phase| phase.duration_max.as_secs())
+        .map(|phase| phase.spec.duration_max.as_secs())
         .collect();
     assert_eq!(seconds, [1, 2, 16, 16, 10, 1, 1]);
 }
@@ -120,7 +120,7 @@ fn phases_are_chosen_by_name() {
         ..PathSpec::default()
     };
 
-    let chosen = plan(&wanted, &Offer::native());
+    let chosen = plan(&wanted, Dialect::Native);
     assert_eq!(kinds(&chosen), [K::Idle, K::Rr]);
     let transaction = TransactionSpec {
         request_bytes: 64,
@@ -139,67 +139,20 @@ fn phases_are_chosen_by_name() {
         ..PathSpec::default()
     };
     assert_eq!(
-        kinds(&plan(&wanted, &Offer::native())),
+        kinds(&plan(&wanted, Dialect::Native)),
         [K::Idle, K::Down, K::Up, K::Datagrams, K::Datagrams]
     );
 }
 
 #[test]
 fn what_the_server_cannot_do_has_a_reason() {
-    let blocked = Offer {
-        has_udp: false,
-        ..Offer::native()
-    };
-    let without_udp = plan(&PathSpec::default(), &blocked);
+    let mut wanted = PathSpec::default();
+    wanted.only = vec![PhaseKind::Size, PhaseKind::Down, PhaseKind::Rr];
+    let stock = plan(&wanted, Dialect::Iperf3);
+    assert_eq!(kinds(&stock), [PhaseKind::Down]);
     assert_eq!(
-        kinds(&without_udp),
-        [
-            PhaseKind::Idle,
-            PhaseKind::Down,
-            PhaseKind::Up,
-            PhaseKind::Both
-        ]
-    );
-
-    let reason = "UDP is blocked".to_owned();
-    assert_eq!(
-        without_udp.absent,
-        [
-            ("size".to_owned(), reason.clone()),
-            ("datagrams".to_owned(), reason)
-        ]
-    );
-    assert!(
-        without_udp
-            .phases
-            .iter()
-            .all(|phase| phase.spec.probe_flows == 0)
-    );
-
-    let stock = Offer {
-        dialect: Dialect::Iperf3,
-        kinds: vec![PhaseKind::Down, PhaseKind::Up],
-        ..Offer::native()
-    };
-    let absent = plan(&PathSpec::default(), &stock).absent;
-    assert!(
-        absent.iter().all(|(_, reason)| reason.contains("iperf3")) && absent.len() == 4,
-        "{absent:?}"
-    );
-}
-
-#[test]
-fn limits_of_the_server_are_kept() {
-    let small = Offer {
-        streams_max: 8,
-        duration_max: Duration::from_secs(6),
-        ..Offer::native()
-    };
-    let plan = plan(&PathSpec::default(), &small);
-    assert!(
-        plan.phases
-            .iter()
-            .all(|phase| phase.spec.streams_max <= 8 && phase.duration_max.as_secs() <= 6)
+        stock.absent,
+        ["size", "rr"].map(|name| (name.to_owned(), IPERF3_ONLY.to_owned()))
     );
 }
 
@@ -210,7 +163,7 @@ fn datagrams_have_half_the_rate_found_or_the_one_asked_for() {
         rate_bps,
         ..PathSpec::default()
     };
-    let half = plan(&only(None), &Offer::native());
+    let half = plan(&only(None), Dialect::Native);
     let rates = half
         .phases
         .iter()
@@ -224,7 +177,7 @@ fn datagrams_have_half_the_rate_found_or_the_one_asked_for() {
         None
     );
 
-    let fixed = plan(&only(Some(5_000_000)), &Offer::native());
+    let fixed = plan(&only(Some(5_000_000)), Dialect::Native);
     assert!(
         fixed
             .phases
@@ -241,7 +194,7 @@ fn the_budget_is_shared_by_direction_and_time() {
         bytes_max: Some(54_000_000),
         ..PathSpec::default()
     };
-    let plan = plan(&spec, &Offer::native());
+    let plan = plan(&spec, Dialect::Native);
     let parts: Vec<Option<u64>> = plan
         .phases
         .iter()
@@ -269,7 +222,7 @@ proptest! {
         let mut spec = spec(profile);
         spec.only = only.collect();
         spec.bytes_max = Some(bytes_max);
-        let plan = plan(&spec, &Offer::native());
+        let plan = plan(&spec, Dialect::Native);
         let parts = plan.phases.iter().map(|phase| {
             let ways = if phase.spec.kind == PhaseKind::Both { 2 } else { 1 };
             phase.spec.bytes_max.map_or(0, |bytes| ways * bytes)
@@ -280,7 +233,7 @@ proptest! {
 
 #[test]
 fn loads_of_a_slow_path_are_shortened_to_the_time_that_is_left() {
-    let plan = plan(&PathSpec::default(), &Offer::native());
+    let plan = plan(&PathSpec::default(), Dialect::Native);
     let from = |kind| {
         plan.phases
             .iter()

@@ -6,8 +6,6 @@ use linerate_document::plot::Plot;
 use linerate_model::numbers::rate;
 use linerate_model::path::{LoadPhase, LoadSample, PathReport, PhaseKind};
 
-use super::wording;
-
 /// One plot for each load that was recorded over time.
 pub(super) fn plots(report: &PathReport) -> Vec<Plot> {
     let idle_ns = report.idle.as_ref().and_then(|idle| idle.rtt?.p50_ns);
@@ -60,7 +58,7 @@ fn plot(phase: &LoadPhase, idle_ns: Option<i64>) -> Option<Plot> {
         ),
     };
 
-    let title = format!("Load {} over time", wording::phase(phase.kind));
+    let title = format!("Load {} over time", phase.kind.name());
     (!charts.is_empty() && end_s > 0.0).then(|| Plot {
         title,
         key: "",

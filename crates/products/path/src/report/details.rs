@@ -36,26 +36,14 @@ fn delays(report: &PathReport) -> Option<Table> {
             ("TLS round trip", idle.tls),
             ("echo", idle.echo),
         ];
-        rows.extend(
-            known
-                .into_iter()
-                .filter_map(|(name, delay)| Some((format!("idle: {name}"), delay?))),
-        );
+        rows.extend(named("idle", known));
     }
 
     rows.extend(report.phases.iter().flat_map(under_load));
     for datagrams in &report.datagrams {
-        let head = format!(
-            "{} {}",
-            datagrams.kind.name(),
-            wording::direction(datagrams.direction)
-        );
+        let head = format!("{} {}", datagrams.kind.name(), datagrams.direction.name());
         let known = [("lateness", datagrams.lateness), ("gaps", datagrams.gaps)];
-        rows.extend(
-            known
-                .into_iter()
-                .filter_map(|(name, delay)| Some((format!("{head}: {name}"), delay?))),
-        );
+        rows.extend(named(&head, known));
     }
 
     let latency = report
@@ -88,7 +76,7 @@ fn delays(report: &PathReport) -> Option<Table> {
 
 /// Delays of one load.
 fn under_load(phase: &LoadPhase) -> Vec<(String, Delay)> {
-    let head = format!("load {}", wording::phase(phase.kind));
+    let head = format!("load {}", phase.kind.name());
     let known = [
         ("RTT", phase.rtt),
         ("TCP handshake", phase.tcp),
@@ -98,15 +86,22 @@ fn under_load(phase: &LoadPhase) -> Vec<(String, Delay)> {
         ("queue down", phase.queue_down),
         ("queue up", phase.queue_up),
     ];
-    let known = known
-        .into_iter()
-        .filter_map(|(name, delay)| Some((format!("{head}: {name}"), delay?)));
     let marked = phase
         .by_dscp
         .iter()
         .map(|(dscp, delay)| (format!("{head}: RTT with DSCP {dscp}"), *delay));
 
-    known.chain(marked).collect()
+    named(&head, known).chain(marked).collect()
+}
+
+/// Delays that were measured, each with its name below `head`.
+fn named<const N: usize>(
+    head: &str,
+    delays: [(&str, Option<Delay>); N],
+) -> impl Iterator<Item = (String, Delay)> {
+    delays
+        .into_iter()
+        .filter_map(move |(name, delay)| Some((format!("{head}: {name}"), delay?)))
 }
 
 /// Streams of this end.
@@ -129,7 +124,7 @@ fn streams(report: &PathReport) -> Option<Table> {
         .text("load", |(kind, _)| kind.name())
         .number("stream", |(_, stream)| stream.stream.to_string())
         .text("direction", |(_, stream)| {
-            stream.direction.map_or("", wording::direction)
+            stream.direction.map_or("", PathDirection::name)
         })
         .number("payload", |(_, stream)| bytes(stream.bytes as f64))
         .number("retr", |(_, stream)| {

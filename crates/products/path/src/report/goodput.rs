@@ -2,9 +2,10 @@
 
 use linerate_document::number::known;
 use linerate_document::number::percent;
-use linerate_document::table::{Table, TableOf};
+use linerate_document::table::Table;
 use linerate_model::numbers::rate;
 use linerate_model::path::{Delay, LoadPhase, PathReport, PathState, PhaseKind, RateCeiling};
+use linerate_model::stored_name;
 
 use super::wording;
 use crate::conclude::responsiveness_class;
@@ -58,13 +59,8 @@ fn loss_under_load(report: &PathReport) -> Option<String> {
         .filter_map(|phase| Some((phase.kind, share(phase.rtt?))));
     let (load, worst) = shares.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
 
-    (worst >= LOSS_SHARE_MIN).then(|| {
-        format!(
-            "{} of probes lost ({})",
-            percent(worst),
-            wording::phase(load)
-        )
-    })
+    (worst >= LOSS_SHARE_MIN)
+        .then(|| format!("{} of probes lost ({})", percent(worst), load.name()))
 }
 
 /// The results of a test without load: `rr 34900/s`, `capacity 49.4 Mbit/s down`,
@@ -78,7 +74,7 @@ fn other_results(report: &PathReport) -> Vec<String> {
         let highest = ladder.highest?;
         let direction = ladder
             .direction
-            .map_or_else(String::new, |way| format!(" {}", wording::direction(way)));
+            .map_or_else(String::new, |way| format!(" {}", way.name()));
 
         let highest = if ladder.kind == PhaseKind::Capacity {
             rate(highest)
@@ -89,7 +85,7 @@ fn other_results(report: &PathReport) -> Vec<String> {
     });
 
     let datagrams = report.datagrams.iter().filter_map(|datagrams| {
-        let direction = wording::direction(datagrams.direction);
+        let direction = datagrams.direction.name();
         match datagrams.kind {
             PhaseKind::Pace => {
                 let late = wording::signed_ns(datagrams.lateness?.p99_ns?);
@@ -142,51 +138,34 @@ pub(super) fn worst_rpm(report: &PathReport) -> Option<f64> {
 /// One row for each load.
 pub(super) fn table(report: &PathReport) -> Option<Table> {
     let phases = &report.phases;
-    let delay = |phase: &LoadPhase, ns: fn(&Delay) -> Option<i64>| {
-        Some(wording::signed_ns(ns(phase.rtt.as_ref()?)?))
-    };
-    let table = Table::of("", "", phases)
-        .text("load", |phase| wording::phase(phase.kind))
+    let columns: [Column; 8] = [
+        ("of ceiling", of_ceiling),
+        ("one stream", |phase| phase.single_stream_bps.map(rate)),
+        ("RTT p50", |phase| phase.rtt?.p50_ns.map(wording::signed_ns)),
+        ("p95", |phase| phase.rtt?.p95_ns.map(wording::signed_ns)),
+        ("p99", |phase| phase.rtt?.p99_ns.map(wording::signed_ns)),
+        ("added", |phase| phase.added_p50_ns.map(wording::added_ns)),
+        ("retr", retransmits),
+        ("RPM", |phase| phase.rpm.map(|rpm| format!("{rpm:.0}"))),
+    ];
+    let mut table = Table::of("", "", phases)
+        .text("load", |phase| phase.kind.name())
         .number("goodput", goodput);
-    let table = if_any(table, phases, "of ceiling", of_ceiling);
-    let single = |phase: &LoadPhase| phase.single_stream_bps.map(rate);
-    let table = if_any(table, phases, "one stream", single);
-    let table = if_any(table, phases, "RTT p50", move |phase| {
-        delay(phase, |delay| delay.p50_ns)
-    });
-    let table = if_any(table, phases, "p95", move |phase| {
-        delay(phase, |delay| delay.p95_ns)
-    });
-    let table = if_any(table, phases, "p99", move |phase| {
-        delay(phase, |delay| delay.p99_ns)
-    });
-    let table = if_any(table, phases, "added", |phase| {
-        phase.added_p50_ns.map(wording::change_ns)
-    });
-    let table = if_any(table, phases, "retr", retransmits);
-    let table = if_any(table, phases, "RPM", |phase| {
-        phase.rpm.map(|rpm| format!("{rpm:.0}"))
-    });
+    for (head, cell) in columns {
+        // A column without a value is left out.
+        if phases.iter().any(|phase| cell(phase).is_some()) {
+            table = table.number(head, |phase| cell(phase).unwrap_or_default());
+        }
+    }
 
     table
-        .text("confidence", |phase| wording::confidence(phase.confidence))
+        .text("confidence", |phase| stored_name(phase.confidence))
         .notes(notes(report))
         .non_empty()
 }
 
-/// Adds a column unless all its cells are empty.
-fn if_any<'a>(
-    table: TableOf<'a, LoadPhase>,
-    phases: &[LoadPhase],
-    head: &str,
-    cell: impl Fn(&LoadPhase) -> Option<String>,
-) -> TableOf<'a, LoadPhase> {
-    if phases.iter().any(|phase| cell(phase).is_some()) {
-        table.number(head, |phase| cell(phase).unwrap_or_default())
-    } else {
-        table
-    }
-}
+/// A column with its head and the cell of a load.
+type Column = (&'static str, fn(&LoadPhase) -> Option<String>);
 
 /// `95.5 Mbit/s`, or of both directions `94.1 + 18.7 Mbit/s`.
 pub(super) fn goodput(phase: &LoadPhase) -> String {
@@ -271,7 +250,7 @@ fn ceilings(report: &PathReport) -> Option<String> {
     let words = report.phases.iter().filter_map(|phase| {
         let (ceiling, _) = near_ceiling(phase)?;
         Some((
-            wording::phase(phase.kind),
+            phase.kind.name(),
             format!(
                 "{} ({})",
                 rate(ceiling.rate_bps),

@@ -46,8 +46,8 @@ pub(super) fn datagrams(datagrams: &Datagrams) -> Vec<String> {
     );
 
     let kind_is_paced = datagrams.kind == PhaseKind::Pace;
-    parts.extend(median_and_p99("lateness", &datagrams.lateness));
-    parts.extend(median_and_p99("gaps", &datagrams.gaps));
+    parts.extend(median_and_p99("lateness", datagrams.lateness));
+    parts.extend(median_and_p99("gaps", datagrams.gaps));
     parts.extend(
         datagrams
             .longest_train
@@ -64,7 +64,7 @@ pub(super) fn datagrams(datagrams: &Datagrams) -> Vec<String> {
     let packets = packets.map_or_else(String::new, |per_s| format!(" ({})", wording::per_s(per_s)));
     let head = format!(
         "{kind} {} {}{packets}",
-        wording::direction(datagrams.direction),
+        datagrams.direction.name(),
         rate(datagrams.received_bps)
     );
     let line = format!("{}: {}", head.trim_start(), parts.join(", "));
@@ -73,14 +73,12 @@ pub(super) fn datagrams(datagrams: &Datagrams) -> Vec<String> {
 }
 
 /// `lateness p50 300 ns, p99 131 us`
-fn median_and_p99(name: &str, delay: &Option<Delay>) -> Option<String> {
-    let delay = delay.as_ref()?;
-    let known = [("p50", delay.p50_ns), ("p99", delay.p99_ns)];
-    let words = known
-        .into_iter()
-        .filter_map(|(name, ns)| Some(format!("{name} {}", wording::signed_ns(ns?))));
-    let words: Vec<String> = words.collect();
-    (!words.is_empty()).then(|| format!("{name} {}", words.join(", ")))
+fn median_and_p99(name: &str, delay: Option<Delay>) -> Option<String> {
+    let p99 = delay?
+        .p99_ns
+        .map(|ns| format!("p99 {}", wording::signed_ns(ns)));
+    let known = wording::joined([wording::median(delay, "p50"), p99])?;
+    Some(format!("{name} {known}"))
 }
 
 /// `lost: at the sender 0, in the network at least 10, ...`
@@ -112,14 +110,11 @@ pub(super) fn transactions(done: &Transactions) -> String {
     let mut parts = vec![wording::per_s(done.per_s)];
     parts.extend(percentiles("latency", &done.latency));
     let cpu = |ns: Option<u64>, end: &str| ns.map(|ns| format!("{} {end}", wording::ns(ns)));
-    let cpus = [
+    let cpus = wording::joined([
         cpu(done.client_cpu_ns, "here"),
         cpu(done.server_cpu_ns, "at the server"),
-    ];
-    let cpus: Vec<String> = cpus.into_iter().flatten().collect();
-    if !cpus.is_empty() {
-        parts.push(format!("CPU per request {}", cpus.join(", ")));
-    }
+    ]);
+    parts.extend(cpus.map(|cpus| format!("CPU per request {cpus}")));
 
     format!(
         "{}, {}: {}",
@@ -133,7 +128,7 @@ pub(super) fn transactions(done: &Transactions) -> String {
 pub(super) fn ladder(ladder: &RateLadder) -> String {
     let direction = ladder
         .direction
-        .map_or_else(String::new, |way| format!(" {}", wording::direction(way)));
+        .map_or_else(String::new, |way| format!(" {}", way.name()));
     let highest = match (ladder.highest, ladder.kind) {
         (None, _) => "no clean rate was found".to_owned(),
         (Some(bps), PhaseKind::Capacity) => format!("{} of IP packets (RFC 9097)", rate(bps)),

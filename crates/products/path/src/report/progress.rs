@@ -1,11 +1,14 @@
 //! Progress of the test of a path: a line that is replaced, and a line for each finished phase.
 
+use std::time::Duration;
+
 use linerate_document::Glyphs;
 use linerate_document::number::counted;
 use linerate_document::sparkline;
 use linerate_document::style::Style;
 use linerate_model::numbers::{bytes, clock, rate};
 use linerate_model::path::{Delay, FinishedPhase, LoadPhase, PhaseKind};
+use linerate_model::stored_name;
 
 use super::{goodput, phases, rows, wording};
 
@@ -30,8 +33,24 @@ pub struct PhaseProgress {
     pub rpm: Option<f64>,
     /// Streams per direction.
     pub streams: u32,
-    /// Until the end of the test, ns.
-    pub left_ns: Option<u64>,
+}
+
+impl PhaseProgress {
+    /// The phase of this number that begins, of `count`.
+    #[must_use]
+    pub fn new(kind: PhaseKind, number: u32, count: u32, planned: Duration) -> Self {
+        Self {
+            kind,
+            number,
+            count,
+            elapsed_ns: 0,
+            planned_ns: u64::try_from(planned.as_nanos()).unwrap_or(u64::MAX),
+            rates_bps: Vec::new(),
+            rtts_ns: Vec::new(),
+            rpm: None,
+            streams: 0,
+        }
+    }
 }
 
 /// Characters of the bar of time.
@@ -39,7 +58,7 @@ const BAR_CHARS: usize = 10;
 /// Characters of a curve.
 const CURVE_CHARS: usize = 8;
 
-/// `down 4/7 [=====>    ] 5.2 s   95.4 Mbit/s ▂▅▇▇▇▇   RTT 112 ms ▁▃▆▇▇▇   RPM ~510   4 streams   14 s left`,
+/// `down 4/7 [=====>    ] 5.2 s   95.4 Mbit/s ▂▅▇▇▇▇   RTT 112 ms ▁▃▆▇▇▇   RPM ~510   4 streams`,
 /// without a line end and no longer than the terminal is wide.
 #[must_use]
 pub fn live(now: &PhaseProgress, style: Style) -> String {
@@ -72,10 +91,6 @@ pub fn live(now: &PhaseProgress, style: Style) -> String {
     }));
     parts.extend(now.rpm.map(|rpm| format!("RPM ~{rpm:.0}")));
     parts.extend((now.streams > 0).then(|| counted(now.streams as usize, "stream")));
-    parts.extend(
-        now.left_ns
-            .map(|left| format!("{:.0} s left", left as f64 / 1e9)),
-    );
 
     // A line that is too long would wrap and could not be replaced.
     style
@@ -144,16 +159,13 @@ fn round_trip(rtt: &Delay) -> String {
 fn load(phase: &LoadPhase) -> String {
     let added = phase
         .added_p50_ns
-        .map_or_else(String::new, |ns| format!(" ({})", wording::change_ns(ns)));
+        .map_or_else(String::new, |ns| format!(" ({})", wording::added_ns(ns)));
     let median = phase.rtt.and_then(|rtt| rtt.p50_ns);
     let mut parts = vec![goodput::goodput(phase)];
     parts.extend(median.map(|ns| format!("RTT p50 {}{added}", wording::signed_ns(ns))));
     parts.extend(phase.rpm.map(wording::rpm));
     parts.push(counted(phase.streams as usize, "stream"));
-    parts.push(format!(
-        "confidence {}",
-        wording::confidence(phase.confidence)
-    ));
+    parts.push(format!("confidence {}", stored_name(phase.confidence)));
 
     parts.join(", ")
 }

@@ -73,23 +73,14 @@ fn lines(blocks: &mut Vec<Block>, label: &str, texts: impl IntoIterator<Item = S
 
 /// `load down: down 99.4 ms, up 310 us above the smallest delay (p50)`
 fn queues(phase: &LoadPhase) -> Option<String> {
-    let median = |delay: &Option<Delay>, name: &str| {
-        let ns = delay.as_ref().and_then(|delay| delay.p50_ns)?;
-        Some(format!("{name} {}", wording::signed_ns(ns)))
-    };
-    let parts = [
-        median(&phase.queue_down, "down"),
-        median(&phase.queue_up, "up"),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    let load = wording::phase(phase.kind);
-
-    (!parts.is_empty()).then(|| {
-        format!(
-            "load {load}: {} above the smallest delay (p50)",
-            parts.join(", ")
-        )
-    })
+    let delays = wording::joined([
+        wording::median(phase.queue_down, "down"),
+        wording::median(phase.queue_up, "up"),
+    ])?;
+    let load = phase.kind.name();
+    Some(format!(
+        "load {load}: {delays} above the smallest delay (p50)"
+    ))
 }
 
 fn idle(report: &PathReport) -> Vec<String> {
@@ -116,31 +107,23 @@ fn idle(report: &PathReport) -> Vec<String> {
         lines.push(parts.join(", "));
     }
 
-    let one_way = |delay: &Option<Delay>, name: &str| {
-        let delay = delay.as_ref()?;
-        let error = delay
+    let one_way = |delay: Option<Delay>, name: &str| {
+        let error = delay?
             .error_ns
             .filter(|_| !is_one_clock)
-            .map(|ns| format!(" ± {}", wording::ns(ns)));
-        Some(format!(
-            "{name} {}{}",
-            wording::signed_ns(delay.p50_ns?),
-            error.unwrap_or_default()
-        ))
+            .map_or_else(String::new, |ns| format!(" ± {}", wording::ns(ns)));
+        Some(wording::median(delay, name)? + &error)
     };
-    let ways = [
-        one_way(&idle.one_way_down, "down"),
-        one_way(&idle.one_way_up, "up"),
-    ];
-    let ways: Vec<String> = ways.into_iter().flatten().collect();
-    if !ways.is_empty() {
-        let clock = if is_one_clock {
-            " (both ends on one clock)"
-        } else {
-            ""
-        };
-        lines.push(format!("one-way p50 {}{clock}", ways.join(", ")));
-    }
+    let clock = if is_one_clock {
+        " (both ends on one clock)"
+    } else {
+        ""
+    };
+    let ways = wording::joined([
+        one_way(idle.one_way_down, "down"),
+        one_way(idle.one_way_up, "up"),
+    ]);
+    lines.extend(ways.map(|ways| format!("one-way p50 {ways}{clock}")));
 
     lines
 }
@@ -153,12 +136,11 @@ fn lost_probes(report: &PathReport) -> Option<String> {
             .as_ref()
             .filter(|rtt| rtt.n.saturating_add(rtt.lost) > 0)?;
         let share = rtt.lost as f64 / rtt.n.saturating_add(rtt.lost) as f64;
-        Some(format!("{} {}", wording::phase(phase.kind), percent(share)))
+        Some(format!("{} {}", phase.kind.name(), percent(share)))
     };
-    let shares: Vec<String> = report.phases.iter().filter_map(share).collect();
+    let shares = wording::joined(report.phases.iter().map(share))?;
     let probes = wording::probes_of(report);
-
-    (!shares.is_empty()).then(|| format!("{probes} under load: {}", shares.join(", ")))
+    Some(format!("{probes} under load: {shares}"))
 }
 
 /// `RTT p50 12.4 ms`, `p95 13.1 ms`, `p99 14.0 ms`
@@ -187,13 +169,11 @@ pub(super) fn percentiles(name: &str, delay: &Delay) -> Vec<String> {
 fn call(report: &PathReport) -> Option<String> {
     let call = report.voice?;
     let score = |mos: Option<f64>, when: &str| mos.map(|mos| format!("{mos:.1} {when}"));
-    let parts = [
+    let scores = wording::joined([
         score(call.idle_mos, "without load"),
         score(call.loaded_mos, "under load"),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-
-    (!parts.is_empty()).then(|| format!("MOS {} (G.711, ITU-T G.107)", parts.join(", ")))
+    ])?;
+    Some(format!("MOS {scores} (G.711, ITU-T G.107)"))
 }
 
 /// MTU, DSCP and ECN.
@@ -204,12 +184,8 @@ fn path(report: &PathReport) -> Option<String> {
             .dscp
             .iter()
             .filter(|(_, sent, arrived)| sent != arrived);
-        let changed = changed.map(|(way, sent, arrived)| {
-            format!(
-                "DSCP {sent} arrives as {arrived} {}",
-                wording::direction(*way)
-            )
-        });
+        let changed = changed
+            .map(|(way, sent, arrived)| format!("DSCP {sent} arrives as {arrived} {}", way.name()));
         let changed: Vec<String> = changed.collect();
         match (marks.dscp.is_empty(), changed.is_empty()) {
             (true, _) => {}
@@ -221,13 +197,8 @@ fn path(report: &PathReport) -> Option<String> {
             .ecn
             .iter()
             .filter(|(_, treatment)| *treatment != EcnTreatment::Kept);
-        let other = other.map(|(way, treatment)| {
-            format!(
-                "ECN {} {}",
-                stored_name(treatment),
-                wording::direction(*way)
-            )
-        });
+        let other =
+            other.map(|(way, treatment)| format!("ECN {} {}", stored_name(treatment), way.name()));
         let other: Vec<String> = other.collect();
         match (marks.ecn.is_empty(), other.is_empty()) {
             (true, _) => {}
@@ -295,7 +266,7 @@ fn cpu(phase: &LoadPhase) -> Option<String> {
 
     Some(format!(
         "load {}: {here:.2} CPUs here{}{there}",
-        wording::phase(phase.kind),
+        phase.kind.name(),
         cost(here)
     ))
 }
@@ -307,7 +278,7 @@ fn deviations(phase: &LoadPhase) -> Option<String> {
         return None;
     }
 
-    let load = wording::phase(phase.kind);
+    let load = phase.kind.name();
     let streams = counted(phase.streams as usize, "stream");
     let deviations = phase.deviations.join(", ");
     let other = if deviations.is_empty() {

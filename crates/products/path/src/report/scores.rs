@@ -23,11 +23,11 @@ pub(super) fn scores(report: &PathReport, depth: Depth) -> Vec<Block> {
             "C" => Severity::Medium,
             _ => Severity::Info,
         };
-        let added = wording::change_ns(grade.added_ns);
+        let added = wording::added_ns(grade.added_ns);
         let probes = wording::probes_of(report);
         let load = grade
             .load
-            .map_or_else(String::new, |kind| format!(" {}", wording::phase(kind)));
+            .map_or_else(String::new, |kind| format!(" {}", kind.name()));
         let text = format!(
             "{}: load{load} adds {added} to the median RTT of {probes} ({SCALE})",
             grade.letter
@@ -60,48 +60,36 @@ pub(super) fn scores(report: &PathReport, depth: Depth) -> Vec<Block> {
 
 /// `down 517 RPM: new connections 530, in-band 504`
 fn responsiveness(phase: &LoadPhase, depth: Depth) -> Option<String> {
-    let median = |delay: &Option<Delay>, name: &str| {
-        let ns = delay
-            .as_ref()
-            .and_then(|delay| delay.p50_ns)
-            .filter(|_| depth != Depth::Short);
-        ns.map(|ns| format!("{name} {}", wording::signed_ns(ns)))
-    };
-    let with = |text: String, parts: Vec<String>| match parts.is_empty() {
-        true => text,
-        false => format!("{text} (p50 of {})", parts.join(", ")),
+    let is_long = depth != Depth::Short;
+    let with = |text: String, delays: &[(Option<Delay>, &str)]| {
+        let medians = delays
+            .iter()
+            .map(|(delay, name)| wording::median(*delay, name).filter(|_| is_long));
+        match wording::joined(medians) {
+            None => text,
+            Some(medians) => format!("{text} (p50 of {medians})"),
+        }
     };
 
     let foreign = phase.rpm_foreign.map(|rpm| {
-        let parts = [
-            median(&phase.tcp, "TCP"),
-            median(&phase.tls, "TLS"),
-            median(&phase.echo, "echo"),
-        ];
         with(
             format!("new connections {rpm:.0}"),
-            parts.into_iter().flatten().collect(),
+            &[(phase.tcp, "TCP"), (phase.tls, "TLS"), (phase.echo, "echo")],
         )
     });
     let own = phase.rpm_self.map(|rpm| {
         with(
             format!("load's own streams {rpm:.0}"),
-            median(&phase.in_band, "echo").into_iter().collect(),
+            &[(phase.in_band, "echo")],
         )
     });
 
-    let mean = phase.rpm_mean_rtt.filter(|_| depth != Depth::Short);
+    let mean = phase.rpm_mean_rtt.filter(|_| is_long);
     let mean = mean.map(|rpm| format!("of the mean RTT {rpm:.0}, as goresponsiveness computes it"));
-    let parts: Vec<String> = [foreign, own, mean].into_iter().flatten().collect();
-    let head = format!(
-        "{} {}",
-        wording::phase(phase.kind),
-        wording::rpm(phase.rpm?)
-    );
+    let head = format!("{} {}", phase.kind.name(), wording::rpm(phase.rpm?));
 
-    Some(if parts.is_empty() {
-        head
-    } else {
-        format!("{head}: {}", parts.join(", "))
+    Some(match wording::joined([foreign, own, mean]) {
+        None => head,
+        Some(parts) => format!("{head}: {parts}"),
     })
 }

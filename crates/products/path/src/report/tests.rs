@@ -417,7 +417,7 @@ fn a_stored_test_is_shown_as_when_it_ended() {
     let record: RunRecord = serde_json::from_value(record).expect("a record");
     let shown = record::text(
         std::slice::from_ref(&record),
-        record::Stretch::default(),
+        record::TimeRange::default(),
         PRODUCT,
         Style::PLAIN,
     );
@@ -434,14 +434,14 @@ fn a_stored_test_is_shown_as_when_it_ended() {
 
     let page = record::html(
         std::slice::from_ref(&record),
-        record::Stretch::default(),
+        record::TimeRange::default(),
         PRODUCT,
     );
     assert!(page.contains("Load down over time") && !page.contains("No charts"));
     let anonymous = record::anonymized(&record);
     let shown = record::text(
         &[anonymous],
-        record::Stretch::default(),
+        record::TimeRange::default(),
         PRODUCT,
         Style::PLAIN,
     );
@@ -511,14 +511,13 @@ fn progress_is_one_line_that_fits_the_terminal() {
         rtts_ns: vec![12 * MS, 112 * MS],
         rpm: Some(510.4),
         streams: 4,
-        left_ns: Some(14_000_000_000),
     };
     let blocks = Style {
         glyphs: Glyphs::Blocks,
         ..Style::PLAIN
     };
     let whole = "down 4/7 [=======>  ] 5.2 s   95.4 Mbit/s ▂▅██   RTT  112 ms ▂█   RPM ~510   4 \
-                 streams   14 s left";
+                 streams";
     assert_eq!(live(&now, blocks), whole);
     assert_eq!(
         live(
@@ -538,7 +537,6 @@ fn progress_is_one_line_that_fits_the_terminal() {
         rtts_ns: Vec::new(),
         rpm: None,
         streams: 0,
-        left_ns: None,
         ..now
     };
     let first = PhaseProgress {

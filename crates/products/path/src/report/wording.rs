@@ -3,9 +3,7 @@
 use linerate_document::number::time;
 use linerate_model::measure::Unit;
 use linerate_model::numbers::digits;
-use linerate_model::path::{
-    Confidence, Dialect, Identity, PathDirection, PathReport, PhaseKind, ProbeKind,
-};
+use linerate_model::path::{Delay, Dialect, Identity, PathReport, ProbeKind};
 
 /// A time with its unit; a difference of clocks may be below 0.
 pub(super) fn signed_ns(ns: i64) -> String {
@@ -17,6 +15,16 @@ pub(super) fn signed_ns(ns: i64) -> String {
 pub(super) fn change_ns(ns: i64) -> String {
     let sign = if ns < 0 { "" } else { "+" };
     format!("{sign}{}", signed_ns(ns))
+}
+
+/// Delay that a load adds. Two medians differ by chance: one below that without load shows by how
+/// much, and no delay that the load takes away.
+pub(super) fn added_ns(ns: i64) -> String {
+    if ns < 0 {
+        format!("0 ± {}", time(ns.unsigned_abs() as f64))
+    } else {
+        change_ns(ns)
+    }
 }
 
 /// A time with its unit.
@@ -34,20 +42,15 @@ pub(super) fn per_s(value: f64) -> String {
     format!("{}/s", digits(value))
 }
 
-/// A direction seen from the client.
-pub(super) const fn direction(direction: PathDirection) -> &'static str {
-    match direction {
-        PathDirection::Down => "down",
-        PathDirection::Up => "up",
-    }
+/// `RTT 12.4 ms`: the median of a delay.
+pub(super) fn median(delay: Option<Delay>, name: &str) -> Option<String> {
+    Some(format!("{name} {}", signed_ns(delay?.p50_ns?)))
 }
 
-pub(super) const fn confidence(confidence: Confidence) -> &'static str {
-    match confidence {
-        Confidence::Low => "low",
-        Confidence::Medium => "medium",
-        Confidence::High => "high",
-    }
+/// Texts that there are, separated by commas; `None` without one.
+pub(super) fn joined(texts: impl IntoIterator<Item = Option<String>>) -> Option<String> {
+    let texts: Vec<String> = texts.into_iter().flatten().collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
 }
 
 /// Probes that measured the round-trip times of the report.
@@ -86,11 +89,6 @@ pub(super) const fn identity(report: &PathReport) -> Option<&'static str> {
         (Dialect::Native, Identity::New) => Some("first contact, remembered"),
         (Dialect::Native, _) => Some("not proved"),
     }
-}
-
-/// The phase of a load in a row: `down`.
-pub(super) fn phase(kind: PhaseKind) -> &'static str {
-    kind.name()
 }
 
 /// An address with its port, where it is known: `[2001:db8::7]:5201`.

@@ -78,13 +78,13 @@ pub fn forget(host: &str, port: u16) -> Result<bool, Error> {
 pub(super) fn target(target: &Target, client: &NativeClient) -> PathTarget {
     let peer = client.peer();
     let (host, port) = (target.host.as_str(), target.port);
-    let mut target = PathTarget::new(host, port, peer.remote.ip(), Dialect::Native);
-    target.program = Some(client.welcome().program.clone());
-    target.identity = peer.identity;
-    target.fingerprint = Some(peer.fingerprint.to_string());
-    target.connect_ns = Some(linerate_sys::clock::as_ns(peer.connect_time));
-
-    target
+    PathTarget {
+        program: Some(client.welcome().program.clone()),
+        identity: peer.identity,
+        fingerprint: Some(peer.fingerprint.to_string()),
+        connect_ns: Some(linerate_sys::clock::as_ns(peer.connect_time)),
+        ..PathTarget::new(host, port, peer.remote.ip(), Dialect::Native)
+    }
 }
 
 /// Describes a server of iperf3, which has no key.

@@ -13,13 +13,6 @@ pub struct Observers<'a> {
     pub on_event: &'a mut dyn FnMut(&PathEvent<'_>),
 }
 
-impl<'a> Observers<'a> {
-    /// Text to `progress`, and events to `on_event`.
-    pub fn new(progress: &'a mut Progress, on_event: &'a mut dyn FnMut(&PathEvent<'_>)) -> Self {
-        Self { progress, on_event }
-    }
-}
-
 impl Observers<'_> {
     /// Borrows the observers for a shorter time.
     pub(super) fn reborrow(&mut self) -> Observers<'_> {

@@ -3,15 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_engine::Interrupts;
 use linerate_engine::dialect::native::client::NativeError;
 use linerate_model::path::{EndpointPhase, PathDirection, PhaseKind, PhaseResult, PhaseSpec};
 
 use super::examination::Examination;
-use super::observers::Observers;
-use super::steering::Position;
+use super::native::NativePeer;
 use crate::conclude::{loss_by_place, round_trips, unmeasured};
-use crate::plan::{CapacitySearch, Ladder, LadderPlan, LadderStep, PlannedPhase};
+use crate::plan::{CapacitySearch, Ladder, LadderPlan, LadderStep, headers_bytes};
+use crate::report::PhaseProgress;
 
 /// Steps that the time of a search is planned for.
 const STEPS: u32 = 15;
@@ -28,44 +27,39 @@ pub(super) fn is_search(kind: PhaseKind) -> bool {
     matches!(kind, PhaseKind::Cps | PhaseKind::Pps | PhaseKind::Capacity)
 }
 
-impl Examination {
+impl Examination<'_, NativePeer> {
     /// Runs the search of a phase.
     pub(super) fn run_search(
         &mut self,
-        planned: &PlannedPhase,
-        position: Position,
-        interrupts: &dyn Interrupts,
-        observers: &mut Observers<'_>,
+        spec: &PhaseSpec,
+        progress: &PhaseProgress,
     ) -> Result<(), NativeError> {
-        match planned.spec.kind {
-            PhaseKind::Capacity => self.run_capacity(planned, interrupts, observers),
-            _ => self.run_ladder(planned, position, interrupts, observers),
+        match (spec.kind, spec.direction) {
+            (PhaseKind::Capacity, Some(direction)) => self.run_capacity(spec, direction),
+            _ => self.run_ladder(spec, progress),
         }
     }
 
     fn run_capacity(
         &mut self,
-        planned: &PlannedPhase,
-        interrupts: &dyn Interrupts,
-        observers: &mut Observers<'_>,
+        spec: &PhaseSpec,
+        direction: PathDirection,
     ) -> Result<(), NativeError> {
-        let Some(direction) = planned.spec.direction else {
-            return Ok(());
-        };
-        let mut search = CapacitySearch::new();
-        let mut result = PhaseResult::of(planned.spec.clone());
+        let mut search = CapacitySearch::default();
+        let mut result = PhaseResult::of(spec.clone());
         let ran =
-            self.client
-                .run_steered_datagrams(&planned.spec, &mut search, interrupts, &mut result);
-        let (has_ended, reason) = (ran.is_ok() && result.absent.is_empty(), unmeasured(&result));
-        if let Some(reason) = reason.filter(|_| has_ended) {
-            self.fail(planned.spec.kind, &reason, observers);
+            self.peer
+                .client
+                .run_steered_datagrams(spec, &mut search, self.interrupts, &mut result);
+        let has_ended = ran.is_ok() && result.absent.is_empty();
+        if let Some(reason) = unmeasured(&result).filter(|_| has_ended) {
+            self.fail(spec.kind, &reason);
             return ran;
         }
 
-        self.phases.push(result);
+        self.keep(result);
         if has_ended {
-            self.ladders.push(search.result(direction));
+            self.input.ladders.push(search.result(direction));
         }
 
         ran
@@ -73,61 +67,60 @@ impl Examination {
 
     fn run_ladder(
         &mut self,
-        planned: &PlannedPhase,
-        position: Position,
-        interrupts: &dyn Interrupts,
-        observers: &mut Observers<'_>,
+        spec: &PhaseSpec,
+        progress: &PhaseProgress,
     ) -> Result<(), NativeError> {
-        let end = Instant::now() + planned.duration_max;
-        let plan = match planned.spec.direction {
+        let end = Instant::now() + spec.duration_max;
+        let plan = match spec.direction {
             Some(direction) => LadderPlan::datagrams(direction),
             None => {
-                let idle = self.idle_connections(&planned.spec, interrupts)?;
+                let idle = self.run_alone(&PhaseSpec {
+                    connections_per_s: Some(IDLE_PER_S),
+                    duration_max: IDLE_TIME,
+                    ..spec.clone()
+                })?;
                 if let Some(reason) = unmeasured(&idle) {
-                    self.fail(planned.spec.kind, &reason, observers);
+                    self.fail(spec.kind, &reason);
                     return Ok(());
                 }
                 LadderPlan::connections(round_trips(&idle.transactions).p99_ns)
             }
         };
         let mut ladder = Ladder::new(plan);
-        let duration = (planned.duration_max / STEPS)
+        let duration = (spec.duration_max / STEPS)
             .saturating_sub(STEP_OVERHEAD)
             .clamp(STEP_MIN, STEP_MAX);
 
         // The result at the lowest rate that is not clean shows where datagrams are lost.
         let mut unclean: Option<(f64, PhaseResult)> = None;
         while let Some(per_s) = ladder.next_per_s().filter(|_| Instant::now() < end) {
-            if observers.progress.is_terminal() {
-                let Position { number, count, .. } = position;
-                observers.progress.update(&format!(
+            if self.observers.progress.is_terminal() {
+                let PhaseProgress { number, count, .. } = progress;
+                self.observers.progress.update(&format!(
                     "{} {number}/{count}  {per_s:.0}/s",
-                    planned.spec.kind.name()
+                    spec.kind.name()
                 ));
             }
 
-            let spec = self.step_spec(&planned.spec, per_s, duration);
-            let Some((step, result)) = self.run_step(&plan, &spec, interrupts)? else {
+            let step_spec = self.step_spec(spec, per_s, duration);
+            let Some((step, result)) = self.run_step(&ladder, &step_spec)? else {
                 break;
             };
             let is_lowest = unclean.as_ref().is_none_or(|(lowest, _)| per_s < *lowest);
-            if !is_clean(&plan, &step) && is_lowest {
+            if !ladder.is_clean(&step) && is_lowest {
                 unclean = Some((per_s, result));
             }
 
             ladder.take(&step);
         }
 
-        observers.progress.clear();
+        self.observers.progress.clear();
         let mut found = ladder.result();
 
         if ladder.next_per_s().is_some() {
-            let over = "the time of the search was over".to_owned();
-            found.limit = Some(
-                found
-                    .limit
-                    .map_or(over.clone(), |limit| format!("{limit}; {over}")),
-            );
+            let over = "the time of the search was over";
+            let limits = found.limit.as_deref().into_iter().chain([over]);
+            found.limit = Some(limits.collect::<Vec<_>>().join("; "));
         }
 
         let unclean = unclean.map(|(_, result)| result);
@@ -136,39 +129,32 @@ impl Examination {
             .filter(|_| found.highest.is_none())
             .and_then(unmeasured)
         {
-            self.fail(planned.spec.kind, &reason, observers);
+            self.fail(spec.kind, &reason);
             return Ok(());
         }
 
-        self.phases.extend(unclean);
+        self.input.phases.extend(unclean);
         if !found.steps.is_empty() {
-            self.ladders.push(found);
+            self.input.ladders.push(found);
         }
 
         Ok(())
     }
 
-    /// Connections without load.
-    fn idle_connections(
-        &mut self,
-        spec: &PhaseSpec,
-        interrupts: &dyn Interrupts,
-    ) -> Result<PhaseResult, NativeError> {
-        let spec = PhaseSpec {
-            connections_per_s: Some(IDLE_PER_S),
-            duration_max: IDLE_TIME,
-            ..spec.clone()
-        };
+    /// Runs a phase without load or further probes.
+    fn run_alone(&mut self, spec: &PhaseSpec) -> Result<PhaseResult, NativeError> {
         let mut result = PhaseResult::of(spec.clone());
-        self.client
-            .run_phase(&spec, &[], None, interrupts, &mut result)?;
+        self.peer
+            .client
+            .run_phase(spec, &[], None, self.interrupts, &mut result)?;
 
         Ok(result)
     }
 
     fn step_spec(&self, spec: &PhaseSpec, per_s: f64, duration_max: Duration) -> PhaseSpec {
         let whole = per_s.round().max(1.0) as u64;
-        let packet_bits = u64::from(self.packet_bytes(spec)) * 8;
+        let headers = headers_bytes(self.remote.is_ipv6());
+        let packet_bits = u64::from(spec.datagram_bytes + headers) * 8;
         let (rate_bps, connections_per_s) = match spec.direction {
             Some(_) => (Some(whole.saturating_mul(packet_bits)), None),
             None => (None, Some(whole)),
@@ -187,45 +173,29 @@ impl Examination {
     /// then.
     fn run_step(
         &mut self,
-        plan: &LadderPlan,
+        ladder: &Ladder,
         spec: &PhaseSpec,
-        interrupts: &dyn Interrupts,
     ) -> Result<Option<(LadderStep, PhaseResult)>, NativeError> {
         let mut last = None;
         for _ in 0..2 {
-            let mut result = PhaseResult::of(spec.clone());
-            self.client
-                .run_phase(spec, &[], None, interrupts, &mut result)?;
-
+            let result = self.run_alone(spec)?;
             let Some(step) = step_of(&result) else {
                 if result.absent.is_empty() {
-                    self.absent.push((
-                        spec.kind.name().to_owned(),
-                        "a step has no result of both ends".to_owned(),
-                    ));
+                    self.lack(spec.kind.name(), "a step has no result of both ends");
                 }
 
-                self.phases.push(result);
+                self.input.phases.push(result);
                 return Ok(None);
             };
-            let is_over = is_clean(plan, &step);
+            let is_clean = ladder.is_clean(&step);
             last = Some((step, result));
-
-            if is_over {
+            if is_clean {
                 break;
             }
         }
 
         Ok(last)
     }
-}
-
-fn is_clean(plan: &LadderPlan, step: &LadderStep) -> bool {
-    let is_slow = step
-        .p99_ns
-        .zip(plan.p99_max_ns)
-        .is_some_and(|(p99_ns, max_ns)| p99_ns > max_ns);
-    step.failed_share <= plan.failed_share_max && !is_slow
 }
 
 /// Result of a step; `None` without results of both ends that fit together.

@@ -1,13 +1,13 @@
 //! Follows a load: the steering of the plan, the live line, and what the host does meanwhile.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::Rc;
 
+use linerate_doctor::observation::EndpointObservation;
 use linerate_doctor::run::TestObserver;
 use linerate_document::progress::style;
 use linerate_model::path::{
-    LoadControl, LoadDecision, LoadInterval, LoadOutcome, LoadSample, PathEvent, PhaseKind,
+    LoadControl, LoadDecision, LoadInterval, LoadOutcome, LoadSample, PathEvent,
 };
 use linerate_model::units;
 use linerate_model::{Event, EventSink, SinkError};
@@ -16,22 +16,11 @@ use super::observers::Observers;
 use crate::plan::{LoadPlan, Saturation};
 use crate::report::{PhaseProgress, announcement, live};
 
-/// Position of a phase in the test.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Position {
-    pub(super) kind: PhaseKind,
-    pub(super) number: u32,
-    pub(super) count: u32,
-    pub(super) planned_ns: u64,
-}
-
 /// Steers a load and shows it.
 pub(super) struct ShownLoad<'a> {
     saturation: Saturation,
-    position: Position,
+    progress: PhaseProgress,
     observers: Observers<'a>,
-    rates_bps: VecDeque<f64>,
-    rtts_ns: VecDeque<i64>,
     last: LoadSample,
     /// End of the last interval that was an event.
     reported: LoadSample,
@@ -62,16 +51,14 @@ const POINTS: usize = 40;
 impl<'a> ShownLoad<'a> {
     pub(super) fn new(
         plan: LoadPlan,
-        position: Position,
+        progress: PhaseProgress,
         observers: Observers<'a>,
         extent: Option<TestExtent>,
     ) -> Self {
         Self {
             saturation: Saturation::new(plan),
-            position,
+            progress,
             observers,
-            rates_bps: VecDeque::new(),
-            rtts_ns: VecDeque::new(),
             last: LoadSample::default(),
             reported: LoadSample::default(),
             extent,
@@ -121,11 +108,13 @@ impl<'a> ShownLoad<'a> {
             )
         };
 
-        let mut interval = LoadInterval::new(self.position.kind, last.at_ns, sample.at_ns);
-        interval.received_bps = rate(|sample| sample.down_bytes);
-        interval.sent_bps = rate(|sample| sample.up_bytes);
-        interval.streams = sample.streams;
-        interval.rtt_ns = rtt_ns;
+        let interval = LoadInterval {
+            received_bps: rate(|sample| sample.down_bytes),
+            sent_bps: rate(|sample| sample.up_bytes),
+            streams: sample.streams,
+            rtt_ns,
+            ..LoadInterval::new(self.progress.kind, last.at_ns, sample.at_ns)
+        };
         (self.observers.on_event)(&PathEvent::Interval(interval));
     }
 
@@ -139,28 +128,21 @@ impl<'a> ShownLoad<'a> {
 
         if seconds > 0.0 {
             push(
-                &mut self.rates_bps,
+                &mut self.progress.rates_bps,
                 bytes(sample).saturating_sub(bytes(&self.last)) as f64 * 8.0 / seconds,
             );
         }
 
         if let Some(rtt_ns) = newest_rtt_ns {
-            push(&mut self.rtts_ns, rtt_ns);
+            push(&mut self.progress.rtts_ns, rtt_ns);
         }
 
-        let now = PhaseProgress {
-            kind: self.position.kind,
-            number: self.position.number,
-            count: self.position.count,
-            elapsed_ns: sample.at_ns,
-            planned_ns: self.position.planned_ns,
-            rates_bps: self.rates_bps.iter().copied().collect(),
-            rtts_ns: self.rtts_ns.iter().copied().collect(),
-            rpm: self.saturation.newest_rpm(),
-            streams: sample.streams,
-            left_ns: None,
-        };
-        self.observers.progress.update(&live(&now, style()));
+        self.progress.elapsed_ns = sample.at_ns;
+        self.progress.rpm = self.saturation.newest_rpm();
+        self.progress.streams = sample.streams;
+        self.observers
+            .progress
+            .update(&live(&self.progress, style()));
     }
 }
 
@@ -178,20 +160,20 @@ impl LoadControl for ShownLoad<'_> {
     }
 }
 
-fn push<T>(points: &mut VecDeque<T>, point: T) {
+fn push<T>(points: &mut Vec<T>, point: T) {
     if points.len() == POINTS {
-        points.pop_front();
+        points.remove(0);
     }
-    points.push_back(point);
+    points.push(point);
 }
 
 /// An observer that the engine and the caller share.
-#[derive(Clone)]
-pub(super) struct SharedObserver(pub(super) Rc<RefCell<TestObserver>>);
+#[derive(Clone, Default)]
+pub(super) struct SharedObserver(Rc<RefCell<TestObserver>>);
 
 impl SharedObserver {
-    pub(super) fn new() -> Self {
-        Self(Rc::new(RefCell::new(TestObserver::new())))
+    pub(super) fn observation(&self) -> Option<EndpointObservation> {
+        self.0.borrow_mut().observation()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A sweep whose numbers are known, in every form.
 
 use linerate_document::expected::assert_expected_in;
-use linerate_document::record::{Stretch, anonymized, html as record_html};
+use linerate_document::record::{TimeRange, anonymized, html as record_html};
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{Detail, Measure, RunId, RunKind, RunState, TestDetail, Trial, Way};
 use linerate_model::stats::Interval;
@@ -476,7 +476,7 @@ fn page_of_a_record_has_its_answer_and_its_reports() {
     record.state = RunState::Complete;
     record.trials = (0..2).map(of).collect();
 
-    let page = record_html(std::slice::from_ref(&record), Stretch::default(), RECORDS);
+    let page = record_html(std::slice::from_ref(&record), TimeRange::default(), RECORDS);
     assert!(
         page.contains("Use 10 streams: received 288 Gbit/s"),
         "{page}"
@@ -487,7 +487,7 @@ fn page_of_a_record_has_its_answer_and_its_reports() {
     );
     assert!(!page.contains("best of 2 settings"), "{page}");
 
-    let anonymous = record_html(&[anonymized(&record)], Stretch::default(), RECORDS);
+    let anonymous = record_html(&[anonymized(&record)], TimeRange::default(), RECORDS);
     assert!(
         !anonymous.contains("192.0.2.7") && anonymous.contains("Use 10 streams"),
         "{anonymous}"

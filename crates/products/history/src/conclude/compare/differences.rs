@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use linerate_doctor::Observed;
 use linerate_model::finding::Difference;
 use linerate_model::http::Study;
 use linerate_model::record::{Body, Detail, RunRecord, Trial};
@@ -9,9 +10,6 @@ use linerate_model::snapshot::Snapshot;
 use linerate_model::stored_name;
 use serde::Serialize;
 use serde_json::Value;
-
-/// Differences between two snapshots of a host, strongest effect first.
-pub type HostRules = fn(&Snapshot, &Snapshot) -> Vec<Difference>;
 
 /// Reasons that make two experiments of the HTTP lab hard to compare, one sentence each.
 pub type ExperimentNotes = fn(&Study, &Study) -> Vec<String>;
@@ -41,20 +39,14 @@ const WITHOUT_EFFECT: [&str; 2] = ["title", "extra_data"];
 
 /// Differences of two runs by their first trials, strongest effect first.
 #[must_use]
-pub fn configuration(a: &RunRecord, b: &RunRecord, host_rules: HostRules) -> Vec<Change> {
-    let mut changes = changes(a, b, [a.trials.first(), b.trials.first()], host_rules);
+pub fn configuration(a: &RunRecord, b: &RunRecord) -> Vec<Change> {
+    let mut changes = changes(a, b, [a.trials.first(), b.trials.first()]);
     changes.sort_by_key(|change| std::cmp::Reverse(change.difference.impact));
     changes
 }
 
-/// Differences of two runs: of the test, of the programs, and of the hosts as `host_rules` has
-/// them.
-pub(super) fn changes(
-    a: &RunRecord,
-    b: &RunRecord,
-    trials: [Option<&Trial>; 2],
-    host_rules: HostRules,
-) -> Vec<Change> {
+/// Differences of two runs: of the test, of the programs, and of the hosts.
+pub(super) fn changes(a: &RunRecord, b: &RunRecord, trials: [Option<&Trial>; 2]) -> Vec<Change> {
     let [spec_a, spec_b] = trials.map(specification);
     let mut changes = differing("test", &spec_a, &spec_b, (3, "another test"));
     changes.extend(differing("path", &path(a), &path(b), (3, "another path")));
@@ -71,8 +63,7 @@ pub(super) fn changes(
         .filter_map(|host| Some((host, b.hosts.iter().find(|b| b.role == host.role)?)))
     {
         if let (Some(before), Some(after)) = (&host.snapshot, &other.snapshot) {
-            let found = host_rules(before, after).into_iter();
-            changes.extend(found.map(|difference| Change {
+            changes.extend(settings(before, after).map(|difference| Change {
                 of: host.role.clone(),
                 difference,
             }));
@@ -80,6 +71,22 @@ pub(super) fn changes(
     }
 
     changes
+}
+
+/// Differences of the settings of a host, strongest effect first. Counters that grew are none.
+fn settings(a: &Snapshot, b: &Snapshot) -> impl Iterator<Item = Difference> {
+    let [a, b] = [a, b].map(|snapshot| Observed::once(snapshot.clone()));
+    let comparison = linerate_doctor::compare(&a, &b, &[]).comparison;
+    comparison
+        .unwrap_or_default()
+        .changed
+        .into_iter()
+        .filter(|difference| difference.a.is_some())
+}
+
+/// Both values of a difference.
+pub(crate) fn values(difference: &Difference) -> [&str; 2] {
+    [&difference.a, &difference.b].map(|value| value.as_deref().unwrap_or("not set"))
 }
 
 /// Differences between two experiments of the HTTP lab.
@@ -96,13 +103,11 @@ pub(super) fn obstacles(changes: &[Change]) -> Vec<String> {
     let essential = changes
         .iter()
         .filter(|change| change.of == "test" && is_essential(&change.difference.key));
-    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
-    let sentence = |Difference { key, a, b, .. }: &Difference| {
-        format!("{key}: {}, now {}", value(a), value(b))
-    };
-
     essential
-        .map(|change| sentence(&change.difference))
+        .map(|Change { difference, .. }| {
+            let [a, b] = values(difference);
+            format!("{}: {a}, now {b}", difference.key)
+        })
         .collect()
 }
 
@@ -198,11 +203,10 @@ fn differing(of: &str, a: &Members, b: &Members, (impact, why): (u8, &str)) -> V
     let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let differing = keys.into_iter().filter(|key| a.get(*key) != b.get(*key));
 
-    let difference = |key: &String| {
-        let mut change = Difference::new(key, impact, why);
-        change.a = a.get(key).cloned();
-        change.b = b.get(key).cloned();
-        change
+    let difference = |key: &String| Difference {
+        a: a.get(key).cloned(),
+        b: b.get(key).cloned(),
+        ..Difference::new(key, impact, why)
     };
     differing
         .map(|key| Change {

@@ -134,17 +134,7 @@ fn changes(rows: &[&Row]) -> Option<Chart> {
         .filter(|end| end.is_finite())
         .fold(0.0, f64::max);
     let names: Vec<String> = rows.iter().map(|row| name(row)).collect();
-    let count = names.len() as u32;
-
-    let label = move |at: f64| {
-        names
-            .get((at as usize).saturating_sub(1))
-            .cloned()
-            .unwrap_or_default()
-    };
-    let x = Axis::linear("measure", label)
-        .at((1..=count).map(f64::from))
-        .between(0.5, f64::from(count) + 0.5);
+    let x = Axis::of_names("measure", names);
     let y = Axis::linear("B against A", |percent| format!("{percent:+.1} %"))
         .between(-widest * 1.2, widest * 1.2);
 

@@ -1,7 +1,8 @@
 //! Measures and series as comma-separated values (RFC 4180), one value a line.
 
+use linerate_document::table::csv_line;
 use linerate_model::printable::printable;
-use linerate_model::record::{RunRecord, Series, SeriesOf, Times, Trial};
+use linerate_model::record::{RunRecord, SeriesOf, Trial};
 use linerate_model::stored_name;
 
 use super::unit_symbol;
@@ -9,12 +10,11 @@ use super::unit_symbol;
 /// One line per measure of each trial.
 #[must_use]
 pub fn measures(runs: &[RunRecord]) -> String {
-    let mut text =
-        line(["run", "trial", "factors", "measure", "way", "value", "unit"].map(str::to_owned));
+    let mut text = csv_line(["run", "trial", "factors", "measure", "way", "value", "unit"]);
     for (run, trial) in trials(runs) {
         for measure in &trial.measures {
             let info = measure.name.info();
-            text += &line([
+            text += &csv_line([
                 run.run_id.to_string(),
                 trial.no.to_string(),
                 factors(trial),
@@ -33,16 +33,16 @@ pub fn measures(runs: &[RunRecord]) -> String {
 /// start of the trial.
 #[must_use]
 pub fn series(runs: &[RunRecord]) -> String {
-    let mut text = line(
-        [
-            "run", "trial", "series", "of", "way", "start_ns", "end_ns", "value",
-        ]
-        .map(str::to_owned),
-    );
+    let mut text = csv_line([
+        "run", "trial", "series", "of", "way", "start_ns", "end_ns", "value",
+    ]);
     for (run, trial) in trials(runs) {
         for series in &trial.series {
-            for ((start_ns, end_ns), value) in intervals(series).zip(&series.values) {
-                text += &line([
+            for (at, value) in series.values.iter().enumerate() {
+                let Some((start_ns, end_ns)) = series.times.interval(at) else {
+                    break;
+                };
+                text += &csv_line([
                     run.run_id.to_string(),
                     trial.no.to_string(),
                     quotable(&series.name),
@@ -81,18 +81,6 @@ fn of(of: &SeriesOf) -> String {
     }
 }
 
-fn intervals(series: &Series) -> Box<dyn Iterator<Item = (u64, u64)> + '_> {
-    match &series.times {
-        Times::Grid { t0_ns, step_ns } => {
-            Box::new((0..).map(move |i| (t0_ns + i * step_ns, t0_ns + (i + 1) * step_ns)))
-        }
-        Times::Ends { t0_ns, ends_ns } => {
-            let starts = std::iter::once(t0_ns).chain(ends_ns);
-            Box::new(starts.copied().zip(ends_ns.iter().copied()))
-        }
-    }
-}
-
 /// Text that a spreadsheet does not take for a formula, nor a terminal for a control sequence.
 pub(crate) fn quotable(text: &str) -> String {
     let text = printable(text);
@@ -101,12 +89,4 @@ pub(crate) fn quotable(text: &str) -> String {
     } else {
         text
     }
-}
-
-fn line<const N: usize>(fields: [String; N]) -> String {
-    let quoted = fields.map(|field| match field.contains([',', '"', '\r', '\n']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field,
-    });
-    quoted.join(",") + "\r\n"
 }

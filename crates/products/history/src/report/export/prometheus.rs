@@ -2,8 +2,8 @@
 //! collector of text files refuses them.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
+use linerate_document::exposition::Exposition;
 use linerate_model::measure::MeasureName::{
     self, LatencyP50Ns, LatencyP90Ns, LatencyP99Ns, LatencyP999Ns, LostShare, PayloadBytesPerS,
     ReceivedBps, Retransmits, RttMeanNs,
@@ -72,15 +72,12 @@ const FAMILIES: [Family; 5] = [
 pub fn exposition(runs: &[RunRecord]) -> String {
     let mut last = last_runs(runs);
     let older = last.split_off(last.len().min(LABEL_SETS_MAX));
-    let mut text = String::new();
+    let mut page = Exposition::default();
 
     for family in &FAMILIES {
         let own = last.iter().flat_map(|run| samples(family, run));
-        write_family(
-            &mut text,
-            (family.0, family.1, family.2),
-            own.chain(sums(family, &older)),
-        );
+        let (name, kind, help, _) = family;
+        page.family_if_any(name, kind, help, own.chain(sums(family, &older)));
     }
 
     let of_runs = |value: fn(&RunRecord) -> f64| {
@@ -104,28 +101,22 @@ pub fn exposition(runs: &[RunRecord]) -> String {
             |run| run.elapsed_ns as f64 / 1e9,
         ),
     ] {
-        write_family(&mut text, (name, "gauge", help), of_runs(value));
+        page.family_if_any(name, "gauge", help, of_runs(value));
     }
 
-    write_family(
-        &mut text,
-        (
-            "linerate_change",
-            "gauge",
-            "Last change of the primary measure in the runs.",
-        ),
+    page.family_if_any(
+        "linerate_change",
+        "gauge",
+        "Last change of the primary measure in the runs.",
         last.iter().flat_map(change),
     );
-    write_family(
-        &mut text,
-        (
-            "linerate_findings",
-            "gauge",
-            "Findings of the diagnosis of the last run.",
-        ),
+    page.family_if_any(
+        "linerate_findings",
+        "gauge",
+        "Findings of the diagnosis of the last run.",
         last.iter().flat_map(findings),
     );
-    text
+    page.0
 }
 
 struct LastRun<'a> {
@@ -287,22 +278,6 @@ fn findings(last: &LastRun<'_>) -> Vec<(String, f64)> {
     }
 
     counts.into_iter().collect()
-}
-
-/// A family without samples is left out.
-fn write_family(
-    text: &mut String,
-    (name, kind, help): (&str, &str, &str),
-    samples: impl Iterator<Item = (String, f64)>,
-) {
-    let mut samples = samples.peekable();
-    if samples.peek().is_some() {
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    for (labels, value) in samples {
-        let _ = writeln!(text, "{name}{{{labels}}} {value}");
-    }
 }
 
 fn escaped(value: &str) -> String {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use linerate_document::Output;
-use linerate_document::record::Stretch;
+use linerate_document::record::TimeRange;
 use linerate_iperf3::report::{self, Options, Style};
 use linerate_store::Filter;
 use tempfile::TempDir;
@@ -202,7 +202,7 @@ fn a_page_of_a_run_imports_the_run() {
         .into_owned();
     let page = linerate_document::record::html(
         std::slice::from_ref(&record),
-        Stretch::default(),
+        TimeRange::default(),
         linerate_document::record::ProductReport::NONE,
     );
     fs::write(&file, page).expect("written");

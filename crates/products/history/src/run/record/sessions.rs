@@ -105,16 +105,18 @@ impl SessionRecords {
                 (trial.state.max(RunState::Partial), Some(reason.clone()))
             }
         };
-        let mut body = Session::new(
-            facts.peer,
-            facts.transport,
-            facts.direction,
-            test.outcome.clone(),
-        );
-        body.number = facts.number;
-        body.user = facts.user.clone();
-        body.streams = facts.streams;
-        body.ran_beside_max = test.ran_beside_max;
+        let body = Session {
+            number: facts.number,
+            user: facts.user.clone(),
+            streams: facts.streams,
+            ran_beside_max: test.ran_beside_max,
+            ..Session::new(
+                facts.peer,
+                facts.transport,
+                facts.direction,
+                test.outcome.clone(),
+            )
+        };
 
         let mut record = head(
             RunKind::Session,

@@ -12,9 +12,9 @@ use linerate_store::{Filter, Place, Recorder, Store};
 use linerate_sys::error::io_text;
 use linerate_sys::random;
 
+use super::unix_ms;
 use crate::conclude::change_point::change_points;
-use crate::run::record::Labels;
-use crate::run::record::head;
+use crate::run::record::{Labels, head, started_at};
 
 /// Runs that decide over the state: detection of a change takes 25, and it lasts for as many.
 const RUNS_KEPT: usize = 50;
@@ -117,13 +117,13 @@ impl History {
 
     /// The record of a run without a result.
     pub(super) fn failed(&self, started: Timestamp, reason: &str) -> RunRecord {
-        let started_unix_ms = u64::try_from(started.as_millisecond()).unwrap_or(0);
+        let started_unix_ms = unix_ms(started);
         let elapsed = Timestamp::now().duration_since(started).unsigned_abs();
         let mut run = head(RunKind::Test, Body::Test, None, Labels::new());
         run.run_id = RunId::new(started_unix_ms, random::bytes());
         run.state = RunState::Failed;
         run.reason = Some(reason.to_owned());
-        run.started_at = format!("{started:.3}");
+        run.started_at = started_at(started_unix_ms);
         run.started_unix_ms = started_unix_ms;
         run.elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(0);
         run.links.watch = Some(self.watch.clone());

@@ -18,11 +18,13 @@ use linerate_model::{Direction, EndCondition, FailureKind, TestSpec, Transport};
 use linerate_sys::clock;
 use linerate_sys::poll::{self, Interest};
 
+use super::Iperf3Peer;
 use super::result::{self, Collected};
 use super::side_probe::{Method, SideProber};
-use crate::plan::LoadPlan;
-use crate::run::observers::Observers;
-use crate::run::steering::{Position, SharedObserver, ShownLoad};
+use crate::plan::{LoadPlan, headers_bytes};
+use crate::report::PhaseProgress;
+use crate::run::examination::Examination;
+use crate::run::steering::{SharedObserver, ShownLoad};
 use crate::spec::PathTest;
 
 /// Why a phase did not reach its end.
@@ -31,46 +33,11 @@ pub(super) enum Ended {
     Failed(String),
 }
 
-/// The connection of the first test, until it begins.
-pub(super) struct Connection {
-    first: Option<Established>,
-}
-
-impl Connection {
-    pub(super) fn new(established: Established) -> Self {
-        Self {
-            first: Some(established),
-        }
-    }
-
-    /// Handshake of the first connection; it ended some moments ago.
-    pub(super) fn handshake(&self) -> Option<ProbeSample> {
-        let length_ns = clock::as_ns(self.first.as_ref()?.connect_time);
-        let now_ns = clock::monotonic_ns();
-        Some(sample(now_ns.saturating_sub(length_ns), now_ns))
-    }
-
-    fn take(&mut self) -> Option<client::Established> {
-        let Established {
-            fd,
-            cookie,
-            received,
-            ..
-        } = self.first.take()?;
-        Some(client::Established {
-            fd,
-            cookie: Cookie::parse(&cookie),
-            received,
-        })
-    }
-}
-
-/// Parameters that all tests have in common.
-pub(super) struct Context<'a> {
-    pub(super) test: &'a PathTest,
-    pub(super) remote: SocketAddr,
-    pub(super) method: Method,
-    pub(super) interrupts: &'a dyn Interrupts,
+/// Handshake of the first connection; it ended some moments ago.
+pub(super) fn first_handshake(first: &Established) -> ProbeSample {
+    let now_ns = clock::monotonic_ns();
+    let sent_ns = now_ns.saturating_sub(clock::as_ns(first.connect_time));
+    sample(sent_ns, now_ns)
 }
 
 /// Result of a test.
@@ -94,21 +61,21 @@ const RESERVE: Duration = Duration::from_secs(1);
 /// Samples of a load that are kept: ten minutes.
 const SAMPLES_MAX: usize = 6_000;
 
-impl Context<'_> {
+impl Examination<'_, Iperf3Peer> {
     /// A load with the probe beside it.
-    pub(super) fn load(
-        &self,
-        connection: &mut Connection,
+    pub(super) fn run_load(
+        &mut self,
         spec: &PhaseSpec,
         plan: LoadPlan,
-        position: Position,
+        progress: PhaseProgress,
         mut observer: SharedObserver,
-        observers: &mut Observers<'_>,
     ) -> Finished {
         let client = self.client(self.load_test(spec, plan));
         let mut load = Load {
-            shown: ShownLoad::new(plan, position, observers.reborrow(), None),
-            context: self,
+            shown: ShownLoad::new(plan, progress, self.observers.reborrow(), None),
+            test: self.test,
+            remote: self.remote,
+            method: self.peer.method,
             until: plan.duration_max,
             prober: None,
             has_started: false,
@@ -116,9 +83,10 @@ impl Context<'_> {
         };
 
         let mut collected = Collected::default();
-        let ran = self.run(
-            connection,
-            &client,
+        let ran = repeated(
+            self.peer.first.take(),
+            self.test.wait_max,
+            self.interrupts,
             &mut collected,
             &mut |established, collected| {
                 let options = RunOptions {
@@ -130,14 +98,16 @@ impl Context<'_> {
             },
         );
 
-        let mut result = PhaseResult::of(spec.clone());
-        result.started_ns = collected.started_ns;
-        result.load = Some(load.shown.outcome());
-        result.udp = load
-            .prober
-            .take()
-            .map(SideProber::finish)
-            .unwrap_or_default();
+        let mut result = PhaseResult {
+            started_ns: collected.started_ns,
+            load: Some(load.shown.outcome()),
+            udp: load
+                .prober
+                .take()
+                .map(SideProber::finish)
+                .unwrap_or_default(),
+            ..PhaseResult::of(spec.clone())
+        };
         result::streams(
             &mut result,
             &ran,
@@ -149,23 +119,20 @@ impl Context<'_> {
     }
 
     /// Datagrams of one direction.
-    pub(super) fn datagrams(&self, connection: &mut Connection, spec: &PhaseSpec) -> Finished {
+    pub(super) fn run_datagrams(&mut self, spec: &PhaseSpec) -> Finished {
         let client = self.client(self.datagram_test(spec));
         let mut collected = Collected::default();
-        let ran = self.run(
-            connection,
-            &client,
+        let ran = repeated(
+            self.peer.first.take(),
+            self.test.wait_max,
+            self.interrupts,
             &mut collected,
             &mut |established, collected| {
-                client::run_with(
-                    RunOptions {
-                        established,
-                        steering: None,
-                    },
-                    &client,
-                    collected,
-                    self.interrupts,
-                )
+                let options = RunOptions {
+                    established,
+                    steering: None,
+                };
+                client::run_with(options, &client, collected, self.interrupts)
             },
         );
 
@@ -173,31 +140,6 @@ impl Context<'_> {
         result.started_ns = collected.started_ns;
         result::datagrams(&mut result, &ran);
         finished(result, ran)
-    }
-
-    /// Runs a test. One that the server did not accept, because it still ends the one before or
-    /// runs another, is repeated.
-    fn run(
-        &self,
-        connection: &mut Connection,
-        client: &ClientSpec,
-        collected: &mut Collected,
-        run: &mut dyn FnMut(Option<client::Established>, &mut Collected) -> ClientResult,
-    ) -> ClientResult {
-        let end = Instant::now() + REOPEN.max(self.test.wait_max);
-        loop {
-            let ran = run(connection.take(), collected);
-            let kind = ran.outcome.as_ref().err().map(|failure| &failure.kind);
-            let is_final = kind.is_none_or(|kind| *kind == FailureKind::Interrupted);
-
-            tracing::debug!(host = client.host, outcome = ?ran.outcome, "test ended");
-            if is_final || collected.is_accepted || Instant::now() >= end {
-                return ran;
-            }
-            if wait(REOPEN_PAUSE, self.interrupts).is_err() {
-                return ran;
-            }
-        }
     }
 
     fn client(&self, test: TestSpec) -> ClientSpec {
@@ -242,7 +184,7 @@ impl Context<'_> {
 
     fn datagram_test(&self, spec: &PhaseSpec) -> TestSpec {
         let packet_bytes =
-            u64::from(spec.datagram_bytes + result::headers_bytes(self.remote)).max(1);
+            u64::from(spec.datagram_bytes + headers_bytes(self.remote.is_ipv6())).max(1);
         let payload_bps =
             |bps: u64| u128::from(bps) * u128::from(spec.datagram_bytes) / u128::from(packet_bytes);
         let mut test = TestSpec {
@@ -264,6 +206,37 @@ impl Context<'_> {
         test.socket.tos = spec.dscp << 2;
 
         test
+    }
+}
+
+/// Runs a test, the first time on the connection that is `established`. One that the server did not
+/// accept, because it still ends the one before or runs another, is repeated.
+fn repeated(
+    established: Option<Established>,
+    wait_max: Duration,
+    interrupts: &dyn Interrupts,
+    collected: &mut Collected,
+    run: &mut dyn FnMut(Option<client::Established>, &mut Collected) -> ClientResult,
+) -> ClientResult {
+    let end = Instant::now() + REOPEN.max(wait_max);
+    let mut first = established.map(|first| client::Established {
+        fd: first.fd,
+        cookie: Cookie::parse(&first.cookie),
+        received: first.received,
+    });
+
+    loop {
+        let ran = run(first.take(), collected);
+        let kind = ran.outcome.as_ref().err().map(|failure| &failure.kind);
+        let is_final = kind.is_none_or(|kind| *kind == FailureKind::Interrupted);
+
+        tracing::debug!(outcome = ?ran.outcome, "test ended");
+        if is_final || collected.is_accepted || Instant::now() >= end {
+            return ran;
+        }
+        if wait(REOPEN_PAUSE, interrupts).is_err() {
+            return ran;
+        }
     }
 }
 
@@ -316,7 +289,9 @@ pub(super) fn wait(time: Duration, interrupts: &dyn Interrupts) -> Result<(), En
 /// Steers a load, keeps its samples and runs the probe beside it.
 struct Load<'a> {
     shown: ShownLoad<'a>,
-    context: &'a Context<'a>,
+    test: &'a PathTest,
+    remote: SocketAddr,
+    method: Method,
     until: Duration,
     prober: Option<SideProber>,
     has_started: bool,
@@ -336,14 +311,8 @@ impl LoadControl for Load<'_> {
             let end_ns =
                 clock::monotonic_ns() + clock::as_ns(self.until).saturating_sub(sample.at_ns);
 
-            let Context {
-                test,
-                remote,
-                method,
-                ..
-            } = *self.context;
             // Without a thread or a socket the delay under load is absent.
-            self.prober = SideProber::start(method, test, remote, Some(end_ns)).ok();
+            self.prober = SideProber::start(self.method, self.test, self.remote, Some(end_ns)).ok();
         }
 
         if self.samples.len() < SAMPLES_MAX {

@@ -1,7 +1,5 @@
 //! Counts of a test of iperf3, as the result of a phase.
 
-use std::net::SocketAddr;
-
 use linerate_engine::dialect::iperf3::client::ClientResult;
 use linerate_model::interval::{StreamInterval, TcpInterval};
 use linerate_model::path::{EndpointPhase, LoadSample, PathDirection, PhaseResult, StreamTotals};
@@ -60,11 +58,6 @@ fn joined(before: TcpInterval, newest: TcpInterval) -> TcpInterval {
         .map(|(one, other)| one.saturating_add(other));
 
     tcp
-}
-
-/// Headers of IP and UDP in bytes.
-pub(super) fn headers_bytes(remote: SocketAddr) -> u32 {
-    if remote.is_ipv6() { 48 } else { 28 }
 }
 
 /// Fills the result of a load.
