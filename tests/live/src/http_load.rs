@@ -117,7 +117,7 @@ impl HttpLoad {
         self
     }
 
-    /// Checks that all of so many connections were open when the load began and when it ended, and
+    /// Checks that this number of connections were open when the load began and when it ended, and
     /// none was lost.
     #[track_caller]
     pub fn expect_all_open(&self, connections: u64) -> &Self {

@@ -94,7 +94,7 @@ impl Nginx {
         log.lines().count() as u64
     }
 
-    /// Waits until the log has so many requests, and fails when it has others.
+    /// Waits until the log has this number of requests, and fails when it has others.
     #[track_caller]
     pub fn expect_logged(&self, requests: u64) {
         let equal = wait_for(TIMEOUT, || {

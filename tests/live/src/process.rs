@@ -33,7 +33,7 @@ pub enum Signal {
     HangUp,
     /// Freezes the process.
     Stop,
-    /// Lets it go on.
+    /// Lets it continue.
     Continue,
     /// Ends the process without giving it a chance to say so.
     Kill,

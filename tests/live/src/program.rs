@@ -54,7 +54,7 @@ impl Program {
     }
 }
 
-/// Our program; where the original stands in for it, the test ends with the reason.
+/// Our program; where it is the original, the test ends with the reason.
 #[macro_export]
 macro_rules! ours_only {
     ($reason:literal) => {{

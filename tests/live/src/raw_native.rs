@@ -128,7 +128,7 @@ impl RawNative {
             self.poured = 0;
 
             for piece in pieces {
-                // A session that is over keeps nothing.
+                // A session that has ended keeps nothing.
                 let _ = self.tls.send(piece);
                 self.unsent.extend(self.tls.take_outgoing());
             }

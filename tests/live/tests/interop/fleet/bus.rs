@@ -21,7 +21,7 @@ const SITE: &str = "lab";
 const OUTAGE: Duration = Duration::from_secs(1);
 
 /// From the end of a coordinator to the begin of the next one: a lease of 10 s, and the broker's
-/// look at its age.
+/// check of its age.
 const LEASE_MAX: Duration = Duration::from_secs(11);
 
 /// Agents of a site.
@@ -473,7 +473,7 @@ fn three_thousand_agents_are_done_and_no_result_is_lost() {
     memory.expect_within_bounds();
 }
 
-/// Memory of a coordinator and its broker while a run goes on, in KiB.
+/// Memory of a coordinator and its broker while a run continues, in KiB.
 #[derive(Default)]
 struct MemorySamples {
     coordinator: Vec<usize>,

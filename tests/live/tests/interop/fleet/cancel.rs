@@ -9,7 +9,7 @@ use linerate_interop::{Process, Shells, TIMEOUT, wait_until};
 /// Until the shells of the hosts begin: longer than the test.
 const NEVER_S: u32 = 60;
 
-/// Prints the process of the run that is going on, and replaces its number and start time by those
+/// Prints the process of the present run, and replaces its number and start time by those
 /// of another one.
 const EXCHANGE: &str = r#"
 import sqlite3, sys

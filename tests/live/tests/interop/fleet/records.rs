@@ -1,5 +1,5 @@
 //! Goal: a run that breaks off leaves nothing on the hosts, and is resumed from its record: only
-//! tests without a result are run, of the same plan. A run that goes on is ended by another
+//! tests without a result are run, of the same plan. A present run is ended by another
 //! command, which names the hosts that did not confirm it.
 
 use std::collections::BTreeSet;

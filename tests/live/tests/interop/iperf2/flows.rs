@@ -166,9 +166,7 @@ fn a_report_that_may_be_lost_is_sent_again() {
 
     let mut last_ones = 0;
     while last_ones < 50 {
-        let (_, _) = deaf
-            .recv_from(&mut report)
-            .expect("the client goes on asking");
+        let (_, _) = deaf.recv_from(&mut report).expect("the client asks again");
         last_ones += u32::from(report[0] == 0xff);
     }
 
@@ -194,7 +192,7 @@ fn timed_multicast_group_reaches_its_members() {
         client.expect_clean();
         assert!(
             !client.stdout.contains("Server Report"),
-            "nobody answers for a group: {client:?}"
+            "a group has no answer: {client:?}"
         );
 
         // The client cannot know when the server has read the last datagram.

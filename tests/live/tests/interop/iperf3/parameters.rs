@@ -89,7 +89,7 @@ fn the_parameters_are_the_originals() {
             .collect();
         assert!(
             added.is_empty(),
-            "keys nobody sends for these options: {added:?}"
+            "keys that are not sent for these options: {added:?}"
         );
     });
 }

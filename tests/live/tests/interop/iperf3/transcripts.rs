@@ -108,7 +108,7 @@ fn transcript(program: &Program, host: &str, client: &str, server: &str) -> (Str
     )
 }
 
-/// The layout of what the original printed, brought up to date.
+/// The layout of what the original printed, updated.
 fn modern(text: &str) -> String {
     let line = |line: &str| {
         let known = KNOWN_DIFFERENCES.iter().find(|known| (known.applies)(line));

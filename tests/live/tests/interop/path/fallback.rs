@@ -42,7 +42,7 @@ fn entries<'a>(report: &'a Value, name: &str) -> &'a [Value] {
         .unwrap_or_default()
 }
 
-/// The log of a server that served so many tests, and the next client after them.
+/// The log of a server that served this number of tests, and the next client after them.
 fn log_after(server: Server) -> String {
     server.run(original(), &["-t", "1"]).expect_code(0);
     let log = server.process.stdout() + &server.process.stderr();

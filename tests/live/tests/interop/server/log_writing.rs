@@ -1,4 +1,4 @@
-//! Logs and reports of a server that cannot be written, or that nothing reads. Each test looks at
+//! Logs and reports of a server that cannot be written, or that nothing reads. Each test reads
 //! the clients and at the process: both must not notice.
 
 use std::fs::File;

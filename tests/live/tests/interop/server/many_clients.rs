@@ -62,7 +62,7 @@ fn agree_with_the_record(kinds: &[&str]) {
         );
     }
 
-    // A busy host starts the last ones when the first are through.
+    // A busy host starts the last ones when the first have finished.
     let company = records
         .values()
         .filter_map(|record| record["ran_beside_max"].as_u64());
@@ -335,7 +335,7 @@ fn datagrams_of_other_sources_get_no_reply_and_no_state() {
     // What comes behind them is handled behind them.
     let own = udp_socket("127.0.0.1", server.port, Duration::from_millis(200));
 
-    // The kernel may have dropped some of so many datagrams before the server saw them.
+    // The kernel may have dropped some of these datagrams before the server saw them.
     let reply = wait_for(TIMEOUT, || {
         own.send(HELLO).expect("sent");
         let mut buffer = [0; 64];

@@ -28,7 +28,7 @@ fn a_test_beyond_its_time_ends_while_its_worker_is_blocked() {
     assert_eq!(
         client.control.take(4),
         160_u32.to_be_bytes(),
-        "the time of the test is over"
+        "the time of the test has passed"
     );
     drop((client, data));
     expect_service(&mut server);

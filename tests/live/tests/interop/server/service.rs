@@ -205,7 +205,7 @@ fn the_unit_file_is_valid() {
 fn idle_connections_do_not_delay_metrics() {
     let metrics = format!("127.0.0.1:{}", free_port());
     let _service = Service::start(&["--metrics", &metrics]);
-    let connect = || TcpStream::connect(&metrics).expect("the figures are offered");
+    let connect = || TcpStream::connect(&metrics).expect("the metrics are offered");
     let _idle: Vec<TcpStream> = (0..60).map(|_| connect()).collect();
     let mut requesting = connect();
     requesting.set_read_timeout(Some(TIMEOUT)).expect("a time");

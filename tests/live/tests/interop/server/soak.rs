@@ -115,7 +115,7 @@ fn idle(service: &Service, started: &Status) -> Status {
     let status =
         status.unwrap_or_else(|| panic!("still busy: {:?}", Status::of(service.process.id())));
 
-    // Connections that are through are closed some seconds later.
+    // Connections that have finished are closed some seconds later.
     let quiet = wait_for(Duration::from_secs(15), || {
         let descriptors = Status::of(service.process.id()).descriptors;
         (descriptors <= started.descriptors + LATER_DESCRIPTORS).then_some(descriptors)
