@@ -167,7 +167,7 @@ impl HttpClient {
         })
     }
 
-    /// Whether the server closed the connection without another byte.
+    /// True if the server closed the connection without another byte.
     pub fn is_closed(&mut self) -> bool {
         self.received.is_empty() && !self.receive()
     }

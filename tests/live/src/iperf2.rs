@@ -197,7 +197,7 @@ pub struct Line {
     pub amount: f64,
     /// Bits or bytes per second, in the unit of the line.
     pub rate: f64,
-    /// What follows the rate's unit.
+    /// Text behind the rate's unit.
     pub rest: String,
 }
 

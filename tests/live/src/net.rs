@@ -83,12 +83,12 @@ fn ports_in_use() -> BTreeSet<u16> {
     .collect()
 }
 
-/// Whether this host has an IPv6 loopback address.
+/// True if this host has an IPv6 loopback address.
 pub fn has_ipv6() -> bool {
     UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()
 }
 
-/// Whether some TCP socket of this network namespace listens on the port.
+/// True if some TCP socket of this network namespace listens on the port.
 pub fn listens(port: u16) -> bool {
     listens_beside(process::id(), port)
 }
@@ -101,7 +101,7 @@ pub fn listens_beside(process: u32, port: u16) -> bool {
     })
 }
 
-/// Whether some UDP socket of this network namespace is bound to the port.
+/// True if some UDP socket of this network namespace is bound to the port.
 pub fn is_bound_udp(port: u16) -> bool {
     is_bound_udp_beside(process::id(), port)
 }

@@ -48,7 +48,7 @@ impl Program {
             .expect("its version is one of iperf3")
     }
 
-    /// Whether this is the original, so that options it does not have cannot be asked of it.
+    /// True if this is the original, so that options it does not have cannot be asked of it.
     pub fn is_original(&self) -> bool {
         self == original()
     }

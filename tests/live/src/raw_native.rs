@@ -16,7 +16,7 @@ pub struct RawNative {
     stream: TcpStream,
     tls: ClientSession,
     received: Vec<u8>,
-    /// What [`Self::pour`] has encrypted, and how much of it the server has taken.
+    /// Bytes that [`Self::pour`] has encrypted, and how much of it the server has taken.
     unsent: Vec<u8>,
     poured: usize,
     /// Numbers of the last message of each direction.

@@ -1,4 +1,4 @@
-//! What the kernel knows about a process.
+//! State of a process, as the kernel shows it.
 
 use std::fs;
 use std::time::Duration;
@@ -28,7 +28,8 @@ impl Status {
         Self::while_it_runs(process_id).expect("the process runs")
     }
 
-    /// Reads the status of a process; `None` once it has ended, waited for or not: it has no memory then.
+    /// Reads the status of a process; `None` once it has ended, waited for or not: it has no memory
+    /// then.
     #[must_use]
     pub fn while_it_runs(process_id: u32) -> Option<Self> {
         let folder = format!("/proc/{process_id}");

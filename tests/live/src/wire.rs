@@ -75,7 +75,7 @@ pub struct Control {
     stream: TcpStream,
 }
 
-/// What a peer did.
+/// Event of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
     /// It sent this byte.

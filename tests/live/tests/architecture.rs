@@ -145,7 +145,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
 /// A dialect has writers, and options that read files and the terminal.
 const DIALECT: &[&str] = &["linerate-model", "linerate-document", "linerate-sys"];
 
-/// What a library for programs in C may use.
+/// Crates that a library for programs in C may use.
 const C_LIBRARY: &[&str] = &[
     "linerate",
     "linerate-boundary",
@@ -161,7 +161,7 @@ const UNSAFE_CRATES: [&str; 2] = ["linerate-sys", "linerate-boundary"];
 /// Crates that export symbols, whose attributes are unsafe.
 const EXPORTING_CRATES: [&str; 2] = ["linerate-capi", "linerate-libiperf"];
 
-/// What they may contain of it: attributes of functions, and the names of functions in C that a
+/// Their unsafe code: attributes of functions, and the names of functions in C that a
 /// jump leads to.
 const EXPORTS: [&str; 4] = [
     "#[unsafe(no_mangle)]",
@@ -376,7 +376,7 @@ fn only_the_runner_of_a_product_has_files_sockets_threads_and_clocks() {
     assert!(found.is_empty() && read > 50, "{read} files: {found:#?}");
 }
 
-/// Whether a file belongs to a module of a product that computes only.
+/// True if a file belongs to a module of a product that computes only.
 fn is_pure(file: &Path) -> bool {
     let inside = |product: &&str| {
         let source = Path::new("crates/products").join(product).join("src");
@@ -547,7 +547,7 @@ fn comments_messages_and_pages_use_no_private_phrases() {
     assert!(found.is_empty(), "write the term instead: {found:#?}");
 }
 
-/// Whether the words of a file are ours: sources, with the messages and help texts in them, pages,
+/// True if the words of a file are ours: sources, with the messages and help texts in them, pages,
 /// settings and scripts of this repository. This file has the lists.
 fn is_plain(file: &Path) -> bool {
     let kind = file.extension().and_then(|kind| kind.to_str());

@@ -259,7 +259,7 @@ fn in_mounts(folder: &Path, port: u16, script: &str) -> Option<Finished> {
     Some(Process::start(command).finish())
 }
 
-/// What the runs of a script print: the report of this number of tests, and lines on stderr.
+/// Output of the runs of a script: the report of this number of tests, and lines on stderr.
 fn expect_reports(folder: &Path, tests: usize, lines: &[&str]) {
     let (out, err) = (
         fs::read_to_string(folder.join("out")),

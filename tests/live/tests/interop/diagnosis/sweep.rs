@@ -26,7 +26,7 @@ pub(super) fn runs(record: &Value) -> &Vec<Value> {
     record["trials"].as_array().expect("trials")
 }
 
-/// What the sweep found.
+/// Result of the sweep.
 pub(super) fn found(record: &Value) -> &Value {
     &record["body"]["sweep"]
 }

@@ -17,7 +17,7 @@ use linerate_interop::{
 use serde_json::{Value, json};
 
 const SITE: &str = "lab";
-/// How long the broker is away.
+/// Time without the broker.
 const OUTAGE: Duration = Duration::from_secs(1);
 
 /// From the end of a coordinator to the begin of the next one: a lease of 10 s, and the broker's

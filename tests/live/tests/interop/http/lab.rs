@@ -1,7 +1,7 @@
 //! Goal: an experiment over HTTP says what limits a server, keeps what it found whatever ends it,
-//! and continues from there. Method: experiments of few and short cells against `linerate http serve`
-//! and nginx on loopback. Loads that only have to run are slowed by the server, so that they do not
-//! disturb those whose rates are judged; these run one after the other.
+//! and continues from there. Method: experiments of few and short cells against `linerate http
+//! serve` and nginx on loopback. Loads that only have to run are slowed by the server, so that they
+//! do not disturb those whose rates are judged; these run one after the other.
 
 use std::fs;
 use std::time::SystemTime;
@@ -436,7 +436,7 @@ fn server_that_dies_ends_the_experiment_and_resume_makes_the_missing_runs() {
     );
 }
 
-/// What `check` says of the descriptors of this host.
+/// Result of `check` for the descriptors of this host.
 #[track_caller]
 fn descriptors_predicted(lab: &HttpLab, plan: &str, code: i32) -> Value {
     let check = lab.run(&["lab", "--check", &lab.url, plan, "--phases", "2", "--json"]);

@@ -43,7 +43,7 @@ fn route(namespace: &str, address: &str, words: &str) {
     ));
 }
 
-/// What is changed at the client and at the server, whether there is an agent, and what follows:
+/// Changes at the client and at the server, whether there is an agent, and what follows:
 /// segments of an answer, and what each end knows of them.
 struct Row {
     name: &'static str,

@@ -15,8 +15,8 @@ fn ok(fields: &str, body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{fields}\r\n{body}")
 }
 
-/// What a raw server says after each request and does then, how it is asked, and the bytes of head
-/// and body that are counted for each answer.
+/// Answer of a raw server to each request, its next step, the options of the load, and the bytes of
+/// head and body that are counted for each answer.
 #[derive(Debug)]
 struct Form {
     #[expect(dead_code, reason = "shown for a case that fails")]

@@ -20,10 +20,10 @@ const ATTEMPTS: u64 = 16;
 
 const WELL: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
 
-/// What a server does when it was asked, given the number of the request.
+/// Action of a server after a request, given the number of the request.
 type Behaviour = fn(u64, &mut TcpStream) -> Then;
 
-/// How a server fails, and what that is called.
+/// A failure of a server, and its name.
 #[derive(Debug)]
 struct Fault {
     #[expect(dead_code, reason = "shown for a case that fails")]

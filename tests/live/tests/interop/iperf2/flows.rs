@@ -7,7 +7,7 @@ use linerate_interop::iperf2::{Iperf2, Iperf2Server, PAIRINGS, amounts, near, ru
 use linerate_interop::namespaces::{DEVICE, Net, run};
 use linerate_interop::{Finished, Process, iperf2_modes, udp_socket};
 
-/// What `-n 29400` moves: as many datagrams as hold it, and the one that ends the flow.
+/// Datagrams of `-n 29400`: as many datagrams as hold it, and the one that ends the flow.
 const AMOUNT: f64 = 21.0 * 1470.0;
 
 iperf2_modes! {
@@ -227,7 +227,7 @@ fn report_agrees(client: &Finished, server: &Finished) {
     assert!(reported.rest.contains(" 0/"), "nothing is lost: {server:?}");
 }
 
-/// What the only flow moved, see [`report_agrees`].
+/// Bytes of the only flow, see [`report_agrees`].
 fn arrived(report: &Finished) -> f64 {
     let amounts = amounts(&report.stdout);
     assert!(!amounts.is_empty(), "no amount: {report:?}");

@@ -9,7 +9,7 @@ use linerate_interop::{Finished, Process, Server, original, ours, words};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What a test of a path needs beside its server: a state directory of its own.
+/// Needs of a test of a path beside its server: a state directory of its own.
 struct Tester(TempDir);
 
 impl Tester {

@@ -35,7 +35,7 @@ const ATTACKS: [Attack; 6] = [
     trickling_tests,
 ];
 
-/// What an attacker keeps open; the oldest goes first.
+/// Connections that an attacker keeps open; the oldest goes first.
 #[derive(Default)]
 struct Held {
     connections: Vec<TcpStream>,

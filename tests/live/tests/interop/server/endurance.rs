@@ -20,8 +20,8 @@ const MIXTURE: [&str; 8] = [
 /// Tests after which every pool and cache of the server has its size.
 const WARM_UP: usize = 20;
 
-/// What an allocator may keep without a leak: fragments, and one stack more or less. 250 leaked
-/// results of a test (some KiB each) would be more.
+/// Memory that an allocator may keep without a leak: fragments, and one stack more or less. 250
+/// leaked results of a test (some KiB each) would be more.
 const RESIDENT_TOLERANCE_KIB: usize = 1024;
 
 #[test]

@@ -15,7 +15,7 @@ use linerate_interop::{
 };
 use serde_json::Value;
 
-/// What a server's output can be that takes nothing.
+/// Outputs of a server that take nothing.
 #[derive(Debug, Clone, Copy)]
 enum Refusing {
     FullDisk,

@@ -76,7 +76,7 @@ fn bytes(value: &Value) -> u64 {
     value.as_u64().expect("a number of bytes")
 }
 
-/// What the client says of the server: bytes it received, bytes it sent.
+/// Values of the server in the report of the client: bytes it received, bytes it sent.
 fn moved(report: &Report) -> [u64; 2] {
     let test = "/start/test_start";
     let is = |key: &str| report.get(&format!("{test}/{key}")).and_then(Value::as_u64) == Some(1);

@@ -16,7 +16,7 @@ use serde_json::Value;
 const LIVENESS: Duration = Duration::from_secs(3);
 /// Timeout of a client in any other step.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// What a busy machine may add.
+/// Time that a busy machine may add.
 const MARGIN: Duration = Duration::from_secs(2);
 const HEALTHY: usize = 10;
 

@@ -1,5 +1,5 @@
-//! What ends, blocks or fills servers of iperf3 before 3.22: the inputs of what was published in
-//! 2026. Each is refused or has no effect, and the next client is served.
+//! Inputs that end, block or fill servers of iperf3 before 3.22: the inputs of what was published
+//! in 2026. Each is refused or has no effect, and the next client is served.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};

@@ -173,7 +173,7 @@ fn what_the_tests_of_one_address_need_is_bounded() {
     expect_service(&service, port2);
 }
 
-/// Whether something listens in the server's namespace.
+/// True if something listens in the server's namespace.
 fn listens_beside_in(net: &Net, port: u16) -> bool {
     let listening = inside(
         &net.b,

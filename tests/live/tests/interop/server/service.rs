@@ -349,7 +349,7 @@ fn control_connections_are_kept_alive_by_default() {
 
 // Logins
 
-/// What the peer sees of a refused login: everything it is sent, and when.
+/// Answer to a refused login: all bytes, and their time.
 fn refused_login(port: u16, token: Option<&str>) -> (Vec<u8>, Duration) {
     let mut control = RawClient::named(port).control;
     let member = token.map_or(String::new(), |t| format!(",\"authtoken\":\"{t}\""));
