@@ -71,7 +71,7 @@ impl HttpLab {
     /// nginx, which serves one path (1 KiB), and an agent beside it. `words` are those of its
     /// `listen` line, such as `ssl http2`; the client is started by `client`.
     pub fn beside_nginx(words: &str, client: &[&str]) -> Self {
-        let nginx = Nginx::with_protocol(words, KEPT_OPEN);
+        let nginx = Nginx::start(words, KEPT_OPEN);
         let lab = Self::beside(nginx.address, nginx.url("/1k"), client);
         Self {
             nginx: Some(nginx),

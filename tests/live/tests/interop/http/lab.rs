@@ -626,7 +626,7 @@ fn plan_is_shown_written_and_read() {
 
 #[test]
 fn more_connections_than_a_foreign_server_bears_are_refused() {
-    let nginx = Nginx::start("");
+    let nginx = Nginx::start("", "");
     let lab = HttpLab::start(&["--no-control"]);
     let url = nginx.url("/1k");
     let plan = lab.plan_of_one_cell("many.toml", "1025");

@@ -183,7 +183,7 @@ fn protocol_of_the_plan_is_used_and_the_control_channel_is_found() {
 
 #[test]
 fn foreign_server_has_no_stats() {
-    let nginx = Nginx::with_protocol("ssl http2", "ssl_protocols TLSv1.2;");
+    let nginx = Nginx::start("ssl http2", "ssl_protocols TLSv1.2;");
     let (cert, url) = (nginx.certificate().path("cert.pem"), nginx.url("/1k"));
     let lab = HttpLab::start(&["--no-control"]);
     let plan = lab.plan_of_one_cell("foreign.toml", "2");

@@ -348,7 +348,7 @@ fn too_few_connections_are_distinguished_from_a_slow_server() {
 
 #[test]
 fn the_verdict_on_a_foreign_server_rests_on_the_client_alone() {
-    let nginx = Nginx::start("");
+    let nginx = Nginx::start("", "");
     let lab = HttpLab::start(&["--no-control"]);
     let plan = lab.plan_of_one_cell("foreign.toml", "2");
     judge(
