@@ -40,13 +40,23 @@ fn record(outcome: Outcome) -> TestRecord {
 }
 
 fn progress() -> Progress {
-    let mut progress = Progress::default();
-    progress.tests = 2;
-    progress.streams = 5;
-    progress.elapsed = Duration::from_secs(1);
-    progress.clients = vec![ClientProgress::new(3, peer(), 0, 125_000_000)];
-    progress.totals = vec![TransportTotal::new(Transport::Udp, 7, 125_000_000)];
-    progress
+    Progress {
+        tests: 2,
+        streams: 5,
+        elapsed: Duration::from_secs(1),
+        clients: vec![ClientProgress {
+            number: 3,
+            peer: peer(),
+            received_bytes: 0,
+            sent_bytes: 125_000_000,
+        }],
+        totals: vec![TransportTotal {
+            transport: Transport::Udp,
+            received_bytes: 7,
+            sent_bytes: 125_000_000,
+        }],
+        ..Progress::default()
+    }
 }
 
 fn events() -> Vec<ServerEvent> {

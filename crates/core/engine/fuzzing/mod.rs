@@ -400,9 +400,11 @@ fn policy(rules: u8) -> ServerPolicy {
         },
         _ => policy::Admission::Exclusive,
     };
-    let mut policy = ServerPolicy::default();
-    policy.admission = admission;
-    policy.allow_split_address = rules & 0x10 != 0;
+    let mut policy = ServerPolicy {
+        admission,
+        allow_split_address: rules & 0x10 != 0,
+        ..ServerPolicy::default()
+    };
 
     if rules & 0x20 != 0 {
         let limits = &mut policy.limits.address;

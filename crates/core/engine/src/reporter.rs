@@ -75,14 +75,14 @@ pub(crate) fn test_header(
     spec: &TestSpec,
     local: &LocalOptions,
 ) -> TestHeader {
-    let mut header = TestHeader::default();
-    header.endpoint = endpoint;
-    header.peer_host = peer_host;
-    header.peer_port = peer_port;
-    header.started_at_unix_ms = clock::unix_ms();
-    header.spec = spec.clone();
-    header.interval = local.interval;
-    header.file_name = local.file.as_ref().map(|path| path.display().to_string());
-
-    header
+    TestHeader {
+        endpoint,
+        peer_host,
+        peer_port,
+        started_at_unix_ms: clock::unix_ms(),
+        spec: spec.clone(),
+        interval: local.interval,
+        file_name: local.file.as_ref().map(|path| path.display().to_string()),
+        ..TestHeader::default()
+    }
 }

@@ -24,14 +24,14 @@ pub fn drops(peer: IpAddr) -> HostDrops {
     let index = device_index(peer);
     let total = |key: &str| snapshot.counters.get(key).map(|counter| counter.v);
     let tracking = ["insert_failed", "drop"].map(|name| total(&format!("conntrack.{name}")));
-    let mut counters = HostDrops::default();
-    counters.qdisc = index.and_then(qdisc_drops);
-    counters.nic = nic_drops(index, total("softnet.dropped"));
-    counters.accept_queue = total("net.netstat.TcpExt.ListenOverflows");
-    counters.syn_queue = total("net.netstat.TcpExt.TCPReqQFullDrop");
-    counters.conntrack = tracking.into_iter().flatten().reduce(u64::saturating_add);
 
-    counters
+    HostDrops {
+        qdisc: index.and_then(qdisc_drops),
+        nic: nic_drops(index, total("softnet.dropped")),
+        accept_queue: total("net.netstat.TcpExt.ListenOverflows"),
+        syn_queue: total("net.netstat.TcpExt.TCPReqQFullDrop"),
+        conntrack: tracking.into_iter().flatten().reduce(u64::saturating_add),
+    }
 }
 
 /// Drops of the root discipline, which include those of the ones below it. An interface without one

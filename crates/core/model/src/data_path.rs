@@ -8,7 +8,6 @@ use crate::stream::StreamRole;
 /// starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct DataPath {
     /// Which end of the streams this is.
     pub role: StreamRole,
@@ -37,7 +36,6 @@ impl DataPath {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Method {
     /// Copied between the memory of the program and the kernel, as an application does.
     Copy,
@@ -64,7 +62,6 @@ pub enum Method {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum PerCall {
     /// Bytes.
     Bytes(usize),

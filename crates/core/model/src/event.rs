@@ -20,7 +20,6 @@ use crate::summary::Summary;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Event {
     /// Client: the control connection is established and the block length is known.
     ControlConnected(ControlConnected),
@@ -78,7 +77,6 @@ pub enum Event {
 /// The control connection of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct ControlConnected {
     /// Local address.
     pub local: SocketAddr,
@@ -118,7 +116,6 @@ pub enum Endpoint {
 /// Who tests what with whom.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct TestHeader {
     /// Which end this is.
     pub endpoint: Endpoint,
@@ -151,7 +148,6 @@ pub struct TestHeader {
 /// Data of a server's response about the two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct ClockCheck {
     /// Number of the stream in reports.
     pub number: u32,
@@ -176,7 +172,6 @@ impl ClockCheck {
 /// A start that the user set for a later time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct DelayedStart {
     /// Number of the stream in reports.
     pub number: u32,

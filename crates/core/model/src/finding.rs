@@ -44,7 +44,6 @@ pub enum Confidence {
 /// A fact that made a rule fire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Evidence {
     /// Key of the fact or counter, or what was measured in words.
     pub fact: String,
@@ -131,7 +130,6 @@ pub(crate) mod evidence_texts {
 /// One explained observation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Finding {
     /// Stable name of the rule: `NIC-01`.
     pub id: String,
@@ -202,7 +200,6 @@ impl Finding {
 /// A rule that was checked and is not the explanation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct RuledOut {
     /// Stable name of the rule.
     pub id: String,
@@ -236,7 +233,6 @@ impl RuledOut {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Inapplicable {
     /// An interface without a link.
     VirtualInterface,
@@ -251,7 +247,6 @@ pub enum Inapplicable {
 /// A rule that could not be checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct NotEvaluated {
     /// Stable name of the rule.
     pub id: String,
@@ -289,7 +284,6 @@ impl NotEvaluated {
 /// One thing that differs between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Difference {
     /// Key of the fact, the interface written as its role.
     pub key: String,
@@ -320,7 +314,6 @@ impl Difference {
 /// Differences between two hosts or two moments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Comparison {
     /// Rules that fire on the first only.
     pub rules_only_a: Vec<String>,
@@ -372,7 +365,6 @@ pub fn areas() -> impl Iterator<Item = (&'static [&'static str], &'static str)> 
 /// The one sentence at the top.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Verdict {
     /// Name of the verdict: the limit that was found, `unknown`, or `no-load`.
     pub verdict: String,
@@ -398,7 +390,6 @@ pub struct Verdict {
 /// Consecutive intervals with the same limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct LimitPeriod {
     /// Load of an examined path: `down`, `up` or `both`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -425,7 +416,6 @@ impl LimitPeriod {
 /// were not read, so its part, if there is one, is in `network`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct LossSplit {
     /// Which test and direction.
     pub label: String,
@@ -451,7 +441,6 @@ pub struct LossSplit {
 /// A test that a pasted text or a report of another program has, in one direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct ReadTest {
     /// The host that reported it, and its command.
     pub subject: String,
@@ -473,7 +462,6 @@ impl ReadTest {
 /// A whole diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Diagnosis {
     /// Always [`DOCTOR_SCHEMA`].
     pub schema: String,

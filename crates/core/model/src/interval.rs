@@ -11,7 +11,6 @@ use crate::stream::{Flow, Stream, StreamId, StreamRole};
 /// read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct IntervalReport {
     /// The interval belongs to the warm-up.
     pub omitted: bool,
@@ -24,7 +23,6 @@ pub struct IntervalReport {
 /// One interval of one stream.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct StreamInterval {
     /// The stream.
     pub id: StreamId,
@@ -79,7 +77,6 @@ impl StreamInterval {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-#[non_exhaustive]
 pub struct UdpInterval {
     /// Sender: datagrams sent. Receiver: growth of the highest sequence number seen.
     pub packets: u64,
@@ -106,7 +103,6 @@ impl UdpInterval {
 
 /// The rows of one direction added up.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct IntervalSum {
     /// Role of this end on these streams.
     pub role: StreamRole,

@@ -9,7 +9,6 @@ use crate::tcp_interval::TcpInterval;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-#[non_exhaustive]
 pub struct StreamMetrics {
     /// Calls that wrote.
     pub writes: Option<WriteCounts>,
@@ -53,7 +52,6 @@ pub struct StreamMetrics {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-#[non_exhaustive]
 pub struct WriteCounts {
     /// Calls that wrote something.
     pub calls: u64,
@@ -67,7 +65,6 @@ pub struct WriteCounts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-#[non_exhaustive]
 pub struct ReadCounts {
     /// Calls that read something.
     pub calls: u64,
@@ -83,7 +80,6 @@ pub struct ReadCounts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-#[non_exhaustive]
 pub struct Distribution {
     /// Their number.
     pub count: u64,
@@ -101,7 +97,6 @@ pub struct Distribution {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-#[non_exhaustive]
 pub struct RoundTrips {
     /// Round-trip times in s.
     pub round_trip: Distribution,
@@ -121,7 +116,6 @@ pub struct RoundTrips {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-#[non_exhaustive]
 pub struct FrameCounts {
     /// Sent, or received.
     pub done: u64,
@@ -155,7 +149,6 @@ pub enum HistogramKind {
 /// A distribution as counts in bins of equal width. Bin k covers k−1 to k times the width.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Histogram {
     /// Its subject.
     pub kind: HistogramKind,
@@ -195,18 +188,9 @@ impl Histogram {
 /// Attempts to connect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct ConnectTimes {
     /// Those that succeeded, in s.
     pub times: Distribution,
     /// Those that did not.
     pub errors: u64,
-}
-
-impl ConnectTimes {
-    /// Times of the attempts that succeeded, and the number of the others.
-    #[must_use]
-    pub const fn new(times: Distribution, errors: u64) -> Self {
-        Self { times, errors }
-    }
 }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 /// The CPUs of one end of a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Placement {
     /// Name of the host in the diagnosis.
     pub host: String,
@@ -30,7 +29,6 @@ pub struct Placement {
 /// Distribution of work over CPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct CpuShares {
     /// CPUs with their part of the work, the largest first; CPUs below 1 % are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -43,7 +41,6 @@ pub struct CpuShares {
 /// Part of the work that one CPU did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct CpuShare {
     /// Number of the CPU.
     pub cpu: u32,
@@ -51,18 +48,9 @@ pub struct CpuShare {
     pub percent: u32,
 }
 
-impl CpuShare {
-    /// `percent` of the work on the CPU `cpu`.
-    #[must_use]
-    pub const fn new(cpu: u32, percent: u32) -> Self {
-        Self { cpu, percent }
-    }
-}
-
 /// CPUs with a resource in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct SharedCpus {
     /// `core`, `l2`, `l3` or `node`.
     pub resource: String,

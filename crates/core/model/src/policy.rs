@@ -7,7 +7,6 @@ use crate::network::Network;
 
 /// Who may start which tests.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct ServerPolicy {
     /// Who may start a test while others run.
     pub admission: Admission,
@@ -35,7 +34,6 @@ pub struct ServerPolicy {
 
 /// Longest times without progress of a running test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Liveness {
     /// While another client waits for a place.
     pub while_wanted: Duration,
@@ -76,7 +74,6 @@ impl Default for Liveness {
 
 /// Identity of a server towards clients of the native dialect, and which clients it accepts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct NativePolicy {
     /// File of the host key, made where it does not exist; `None` for a key that lasts as long as
     /// the server.
@@ -88,7 +85,6 @@ pub struct NativePolicy {
 
 /// Clients that get facts about a server's host: interfaces, counters, kernel settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum FactsAccess {
     /// Those that have logged in, and all clients of a server with a list of allowed addresses.
     #[default]
@@ -101,7 +97,6 @@ pub enum FactsAccess {
 
 /// Where a server accepts iperf 2 tests, which begin with a header on each connection and flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Iperf2Listener {
     /// Nowhere.
     #[default]
@@ -114,7 +109,6 @@ pub enum Iperf2Listener {
 
 /// Admission of a client while tests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Admission {
     /// Its test runs beside the others; beyond `tests_max` at once it is refused as busy.
     Parallel {
@@ -152,7 +146,6 @@ impl Default for Admission {
 /// Which addresses may connect. A denied address may not, whatever else applies; with a list of
 /// allowed addresses all others are denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct AccessRules {
     /// Addresses that may connect; empty for all.
     pub allow: Vec<AccessSource>,
@@ -187,7 +180,6 @@ pub enum AccessSource {
 /// Limits of the whole server, of one client address (a single IPv4 address, a /64 of IPv6) and of
 /// one user that has logged in. The strictest that applies decides.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct ServerLimits {
     /// All clients together.
     pub server: Limits,
@@ -199,7 +191,6 @@ pub struct ServerLimits {
 
 /// Limits of one scope; `None` for none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Limits {
     /// Tests at once.
     pub tests: Option<u32>,

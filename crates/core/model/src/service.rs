@@ -10,7 +10,6 @@ use crate::spec::{Direction, Transport};
 
 /// One thing that happened to a server.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum ServerEvent {
     /// Clients may come.
     Listening {
@@ -65,7 +64,6 @@ pub enum ServerEvent {
 
 /// A test as it was agreed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct TestFacts {
     /// Number of the test since the server started, from 1.
     pub number: u64,
@@ -106,7 +104,6 @@ impl TestFacts {
 
 /// A test that has ended.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct TestRecord {
     /// Agreed parameters.
     pub facts: TestFacts,
@@ -156,7 +153,6 @@ pub enum Outcome {
 
 /// State of the running tests.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Progress {
     /// Tests that run.
     pub tests: u32,
@@ -176,7 +172,6 @@ pub struct Progress {
 
 /// One running test.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ClientProgress {
     /// Number of the test.
     pub number: u64,
@@ -188,22 +183,8 @@ pub struct ClientProgress {
     pub sent_bytes: u64,
 }
 
-impl ClientProgress {
-    /// The test `number` of the client `peer`.
-    #[must_use]
-    pub const fn new(number: u64, peer: SocketAddr, received_bytes: u64, sent_bytes: u64) -> Self {
-        Self {
-            number,
-            peer,
-            received_bytes,
-            sent_bytes,
-        }
-    }
-}
-
 /// Bytes of all tests over one transport, warm-ups included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct TransportTotal {
     /// The transport.
     pub transport: Transport,
@@ -213,23 +194,10 @@ pub struct TransportTotal {
     pub sent_bytes: u64,
 }
 
-impl TransportTotal {
-    /// Payload bytes of all tests over `transport`.
-    #[must_use]
-    pub const fn new(transport: Transport, received_bytes: u64, sent_bytes: u64) -> Self {
-        Self {
-            transport,
-            received_bytes,
-            sent_bytes,
-        }
-    }
-}
-
 /// Why a client is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum RefusalReason {
     /// As many tests run as may.
     Busy,
@@ -289,7 +257,6 @@ impl fmt::Display for RefusalReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum HandshakeCause {
     /// It sent no cookie in time.
     Cookie,

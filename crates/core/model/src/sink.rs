@@ -10,7 +10,6 @@ use crate::stream::ListenerFacts;
 
 /// A writer could not write.
 #[derive(Debug, Error)]
-#[non_exhaustive]
 pub enum SinkError {
     /// The operating system refused.
     #[error("unable to write the report: {0}")]
@@ -74,7 +73,6 @@ pub type CollectorFactory<T> = Rc<dyn Fn() -> Box<dyn Collector<T>>>;
 /// Data that a server can send to a client besides the results of the test. Absent values are never
 /// sent.
 #[derive(Clone, Default)]
-#[non_exhaustive]
 pub struct PeerRequests {
     /// The server's report (`--get-server-output`).
     pub report: Option<CollectorFactory<ServerOutput>>,

@@ -17,7 +17,6 @@ pub const SNAPSHOT_SCHEMA: &str = "linerate.snapshot/1";
 /// A host at an instant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Snapshot {
     /// Always [`SNAPSHOT_SCHEMA`].
     pub schema: String,
@@ -93,7 +92,6 @@ pub enum Fact {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum Quality {
     /// A number the kernel makes up for a device that has none, as the 10 Gbit/s of a veth pair.
     Nominal,
@@ -107,7 +105,6 @@ pub enum Quality {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Absence {
     /// The driver has no such operation.
     UnsupportedByDriver,
@@ -228,7 +225,6 @@ impl From<String> for Value {
 /// One reading of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Counter {
     /// The reading.
     pub v: u64,

@@ -72,7 +72,6 @@ impl EndCondition {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-#[non_exhaustive]
 pub struct TestSpec {
     /// Transport of the data streams.
     pub transport: Transport,
@@ -216,7 +215,6 @@ pub fn working_load(test: &TestSpec) -> Option<TestSpec> {
 /// Rate limits of one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Pacing {
     /// Target payload rate of each stream in bit/s, `None` for as fast as possible.
     pub rate_bps: Option<u64>,
@@ -231,7 +229,6 @@ pub struct Pacing {
 /// Options set on every data socket. `None` leaves the kernel's default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct SocketTuning {
     /// Send and receive buffer in bytes (`SO_SNDBUF`, `SO_RCVBUF`).
     pub window_bytes: Option<u32>,
@@ -257,7 +254,6 @@ pub struct SocketTuning {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum SendPath {
     /// Fastest known way among those that copy, as an application would.
     #[default]
@@ -303,7 +299,6 @@ impl SendPath {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum SequenceCheck {
     /// The header of every datagram is read; loss and order are exact.
     #[default]
@@ -317,7 +312,6 @@ pub enum SequenceCheck {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Payload {
     /// Random bytes, the same for every block.
     Random,
@@ -328,7 +322,6 @@ pub enum Payload {
 /// UDP specifics.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct UdpOptions {
     /// Sequence numbers are 64 bits wide.
     pub counters_64bit: bool,
@@ -343,7 +336,6 @@ pub struct UdpOptions {
 /// Sizes of a segmented or coalesced UDP buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Segmentation {
     /// Bytes per datagram.
     pub datagram_bytes: u32,
@@ -356,15 +348,6 @@ impl Segmentation {
     pub const DATAGRAMS_MAX: u32 = 128;
     /// Largest UDP payload over IPv4 in bytes.
     pub const BUFFER_MAX_BYTES: u32 = 65_507;
-
-    /// Datagrams of `datagram_bytes` in buffers of `buffer_bytes`.
-    #[must_use]
-    pub const fn new(datagram_bytes: u32, buffer_bytes: u32) -> Self {
-        Self {
-            datagram_bytes,
-            buffer_bytes,
-        }
-    }
 
     /// As many datagrams of this length as fit one system call, at least one.
     #[must_use]

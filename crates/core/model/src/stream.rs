@@ -38,7 +38,6 @@ pub enum Flow {
 /// One data connection or UDP flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Stream {
     /// Its position in the test.
     pub id: StreamId,
@@ -81,7 +80,6 @@ impl Stream {
 /// Socket options as the kernel reports them after set-up.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct EffectiveOptions {
     /// `SO_SNDBUF` in bytes.
     pub send_buffer_bytes: Option<u32>,
@@ -94,7 +92,6 @@ pub struct EffectiveOptions {
 /// A socket before it is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct SocketFacts {
     /// Options as the kernel reports them.
     pub effective: EffectiveOptions,
@@ -105,7 +102,6 @@ pub struct SocketFacts {
 /// A listening socket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct ListenerFacts {
     /// First port.
     pub port: u16,
@@ -136,7 +132,6 @@ impl ListenerFacts {
 /// A stream that was opened.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct StreamFacts {
     /// Number in reports, from 1. Both directions of a shared connection have the same.
     pub number: u32,

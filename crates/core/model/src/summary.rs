@@ -10,7 +10,6 @@ use crate::units::{ns_to_s, rate_bps};
 /// Result of a test, or of the part of it that happened.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Summary {
     /// Per stream, in stream order.
     pub streams: Vec<StreamSummary>,
@@ -31,21 +30,9 @@ pub struct Summary {
     pub overflows_remote: Option<u64>,
 }
 
-impl Summary {
-    /// Streams, in stream order, of ends of which nothing else is known.
-    #[must_use]
-    pub fn new(streams: Vec<StreamSummary>) -> Self {
-        Self {
-            streams,
-            ..Self::default()
-        }
-    }
-}
-
 /// CPU use in percent of one core over the test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct CpuUsage {
     /// User and system.
     pub total_percent: f64,
@@ -55,22 +42,9 @@ pub struct CpuUsage {
     pub system_percent: f64,
 }
 
-impl CpuUsage {
-    /// Percent of one core.
-    #[must_use]
-    pub const fn new(total_percent: f64, user_percent: f64, system_percent: f64) -> Self {
-        Self {
-            total_percent,
-            user_percent,
-            system_percent,
-        }
-    }
-}
-
 /// One stream over the whole measured part.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct StreamSummary {
     /// The stream.
     pub id: StreamId,
@@ -98,17 +72,6 @@ pub struct StreamSummary {
 }
 
 impl StreamSummary {
-    /// A stream of which neither end has reported.
-    #[must_use]
-    pub fn new(id: StreamId, role: StreamRole, flow: Flow) -> Self {
-        Self {
-            id,
-            role,
-            flow,
-            ..Self::default()
-        }
-    }
-
     /// The half this end measured itself.
     #[must_use]
     pub fn local(&self) -> Option<&EndpointTotals> {
@@ -122,7 +85,6 @@ impl StreamSummary {
 /// One end's view of one stream, or of the sum of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct EndpointTotals {
     /// Payload bytes of the measured part.
     pub bytes: u64,
@@ -160,7 +122,6 @@ impl EndpointTotals {
 /// its share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct UdpTotals {
     /// Sender: datagrams sent. Receiver: highest sequence number seen.
     pub packets: u64,
@@ -195,7 +156,6 @@ impl UdpTotals {
 /// TCP facts of a sending end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct TcpSummary {
     /// Segments retransmitted in the measured part.
     pub retransmits: Option<u64>,
@@ -226,7 +186,6 @@ pub struct TcpSummary {
 /// A file that was sent or received.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct FileSummary {
     /// Its name as given.
     pub name: String,

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-#[non_exhaustive]
 pub struct TcpInterval {
     /// Segments retransmitted in this interval.
     pub retransmits: u64,
@@ -37,7 +36,6 @@ pub struct TcpInterval {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-#[non_exhaustive]
 pub struct TcpLimits {
     /// With data to send or to be acknowledged.
     pub busy_us: u64,
@@ -48,16 +46,6 @@ pub struct TcpLimits {
 }
 
 impl TcpLimits {
-    /// Times in µs.
-    #[must_use]
-    pub const fn new(busy_us: u64, rwnd_limited_us: u64, sndbuf_limited_us: u64) -> Self {
-        Self {
-            busy_us,
-            rwnd_limited_us,
-            sndbuf_limited_us,
-        }
-    }
-
     /// Both times of each kind together.
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 /// The part of a test specification that only some dialects can express.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Workload {
     /// Pairing of the two directions.
     pub pairing: Pairing,
@@ -66,7 +65,6 @@ pub struct Workload {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Release {
     /// 2.1.8.
     #[default]
@@ -95,7 +93,6 @@ pub enum Pairing {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Shape {
     /// Block after block, as pacing allows.
     #[default]
@@ -128,7 +125,6 @@ pub enum Shape {
 /// Frames on a fixed grid.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Isochronous {
     /// Frames per second.
     pub frames_per_s: f64,
@@ -159,7 +155,6 @@ impl Isochronous {
 /// Requests and replies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct BounceBack {
     /// Bytes of a request.
     pub request_bytes: u32,
@@ -201,7 +196,6 @@ impl BounceBack {
 /// Streams that load the path while something else is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct WorkingLoad {
     /// Client to server.
     pub up: bool,
@@ -226,7 +220,6 @@ impl WorkingLoad {
 /// A distribution of delays.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct HistogramSpec {
     /// Width of a bin in µs, at least 1.
     pub bin_width_us: u32,
@@ -277,7 +270,6 @@ pub enum Start {
 /// Which parts of an address count up from stream to stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct FanOut {
     /// The destination address.
     pub destination_address: bool,

@@ -13,7 +13,6 @@ use crate::{Store, StoreError};
 
 /// Which runs are listed. Everything set must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Filter {
     /// Kind of the run.
     pub kind: Option<RunKind>,
@@ -43,7 +42,6 @@ pub struct Filter {
 
 /// Order of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Sort {
     /// Latest start first.
     #[default]

@@ -78,16 +78,20 @@ impl Scenario {
         let mut connected = ControlConnected::new(address, address);
         connected.mss_bytes = Some(1448);
 
-        let mut spec = TestSpec::default();
-        spec.transport = self.transport;
-        spec.direction = self.direction;
-        spec.streams = self.streams;
-        spec.omit = Duration::from_secs(self.omit_s);
+        let spec = TestSpec {
+            transport: self.transport,
+            direction: self.direction,
+            streams: self.streams,
+            omit: Duration::from_secs(self.omit_s),
+            ..TestSpec::default()
+        };
 
-        let mut header = TestHeader::default();
-        header.peer_host = "host".into();
-        header.control_mss_bytes = Some(1448);
-        header.spec = spec;
+        let header = TestHeader {
+            peer_host: "host".into(),
+            control_mss_bytes: Some(1448),
+            spec,
+            ..TestHeader::default()
+        };
 
         let mut events = vec![
             Event::ControlConnected(connected),
@@ -147,42 +151,48 @@ impl Scenario {
         let streams = self.streams().map(|(id, flow)| {
             let bytes = self.bytes[(k as usize + id.0 as usize) % self.bytes.len()];
             let is_tcp_sender = self.transport == Transport::Tcp && flow == Flow::Forward;
-            let mut interval = StreamInterval::default();
-            interval.id = id;
-            interval.role = role(flow);
-            interval.flow = flow;
-            interval.start_ns = at(k);
-            interval.end_ns = at(k + 1);
-            interval.bytes = bytes;
-            interval.tcp = is_tcp_sender.then(|| {
-                let mut tcp = TcpInterval::default();
-                tcp.retransmits = k;
-                tcp.snd_cwnd_bytes = bytes / 2;
-                tcp.rtt_us = 300;
-                tcp.min_rtt_us = (k > 0).then_some(200);
-                tcp
-            });
-            interval.udp = (self.transport == Transport::Udp)
-                .then(|| UdpInterval::new(bytes / 1448, k as i64 - 2, k, 0.000_012_3));
-            interval.metrics = self.has_metrics.then(|| {
-                let mut metrics = StreamMetrics::default();
-                let mut reads = ReadCounts::default();
-                reads.calls = k;
-                reads.bins = [1, 2, 3, 4, 5, 6, 7, k];
-                metrics.reads = Some(reads);
 
-                let mut distribution = Distribution::default();
-                distribution.count = k;
-                distribution.mean = 0.5;
-                distribution.min = 0.25;
-                distribution.max = 0.75;
-                distribution.deviation = 0.1;
-                metrics.one_way = Some(distribution);
+            StreamInterval {
+                id,
+                role: role(flow),
+                flow,
+                start_ns: at(k),
+                end_ns: at(k + 1),
+                bytes,
+                tcp: is_tcp_sender.then(|| {
+                    let tcp = TcpInterval {
+                        retransmits: k,
+                        snd_cwnd_bytes: bytes / 2,
+                        rtt_us: 300,
+                        min_rtt_us: (k > 0).then_some(200),
+                        ..TcpInterval::default()
+                    };
+                    tcp
+                }),
+                udp: (self.transport == Transport::Udp)
+                    .then(|| UdpInterval::new(bytes / 1448, k as i64 - 2, k, 0.000_012_3)),
+                metrics: self.has_metrics.then(|| {
+                    let mut metrics = StreamMetrics::default();
+                    let reads = ReadCounts {
+                        calls: k,
+                        bins: [1, 2, 3, 4, 5, 6, 7, k],
+                        ..ReadCounts::default()
+                    };
+                    metrics.reads = Some(reads);
 
-                Box::new(metrics)
-            });
+                    let distribution = Distribution {
+                        count: k,
+                        mean: 0.5,
+                        min: 0.25,
+                        max: 0.75,
+                        deviation: 0.1,
+                        ..Distribution::default()
+                    };
+                    metrics.one_way = Some(distribution);
 
-            interval
+                    Box::new(metrics)
+                }),
+            }
         });
         let mut report = IntervalReport::new(streams.collect());
         report.omitted = omitted;
@@ -194,26 +204,35 @@ impl Scenario {
     fn summary(&self) -> Summary {
         let udp = (self.transport == Transport::Udp).then(|| UdpTotals::new(1000, 10, 0, 0.0));
         let end = Some(EndpointTotals::new(125_000_000, self.seconds * S, udp));
-        let streams = self.streams().map(|(id, flow)| {
-            let mut stream = StreamSummary::new(id, role(flow), flow);
-            stream.sender = end;
-            stream.receiver = end;
-            stream.tcp = (udp.is_none()).then(|| {
-                let mut tcp = TcpSummary::default();
-                tcp.retransmits = Some(3);
-                tcp.min_rtt_us = Some(100);
+        let streams = self.streams().map(|(id, flow)| StreamSummary {
+            id,
+            role: role(flow),
+            flow,
+            sender: end,
+            receiver: end,
+            tcp: (udp.is_none()).then(|| {
+                let tcp = TcpSummary {
+                    retransmits: Some(3),
+                    min_rtt_us: Some(100),
+                    ..TcpSummary::default()
+                };
                 tcp
-            });
-
-            stream
+            }),
+            ..StreamSummary::default()
         });
 
-        let cpu = Some(CpuUsage::new(50.0, 0.0, 0.0));
-        let mut summary = Summary::new(streams.collect());
-        summary.cpu_local = cpu;
-        summary.cpu_remote = cpu;
+        let cpu = Some(CpuUsage {
+            total_percent: 50.0,
+            user_percent: 0.0,
+            system_percent: 0.0,
+        });
 
-        summary
+        Summary {
+            streams: streams.collect(),
+            cpu_local: cpu,
+            cpu_remote: cpu,
+            ..Summary::default()
+        }
     }
 }
 
@@ -314,8 +333,10 @@ fn measures_are_those_of_all_streams() {
 #[test]
 fn a_test_without_a_connection_has_a_reason_and_no_values() {
     let failure = Failure::error(103, "unable to connect to server");
-    let mut planned = TestHeader::default();
-    planned.peer_host = "192.0.2.9".into();
+    let planned = TestHeader {
+        peer_host: "192.0.2.9".into(),
+        ..TestHeader::default()
+    };
 
     let trial = trial_of(&[Event::Failed(failure.clone())], Builder::new(planned));
     assert_eq!(

@@ -12,7 +12,6 @@ use crate::random::random_digits;
 
 /// Why a file of secrets cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum FileError {
     /// The operating system refuses.
     #[error("{operation} {}: {source}", .path.display())]

@@ -31,7 +31,6 @@ pub struct HostKey {
 
 /// Why there is no host key.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum KeyError {
     /// The file cannot be used.
     #[error("host key {0}")]

@@ -35,7 +35,6 @@ pub struct KnownHostsWarning {
 
 /// Why a server is not remembered or forgotten.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum KnownHostsError {
     /// The file cannot be read or written, or others may change it.
     #[error("known hosts {0}")]

@@ -37,7 +37,6 @@ pub struct Tokens {
 
 /// Why text is no token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum BadToken {
     /// The secret.
     #[error(
@@ -58,7 +57,6 @@ pub enum BadToken {
 
 /// Why a file of tokens cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum TokenError {
     /// The file cannot be read or written.
     #[error("token file {0}")]

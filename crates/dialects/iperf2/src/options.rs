@@ -30,7 +30,6 @@ pub use table::{option_groups, options_without_effect, variables};
 
 /// The request of a command line, and the messages before it.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Parsed {
     /// Messages for the user, in order.
     pub messages: Vec<Message>,

@@ -180,11 +180,12 @@ impl Settings {
 
     fn pacing(&self) -> Result<Pacing> {
         let burst = bounded(self.burst, 0..=1000, ErrorCode::Burst)?;
-        let mut pacing = Pacing::default();
-        pacing.rate_bps = (self.rate_bps > 0).then_some(self.rate_bps.min(AMOUNT_MAX));
-        pacing.burst_blocks = (burst > 0).then_some(burst);
-        pacing.fq_rate_bps = (self.fq_rate_bps > 0).then_some(self.fq_rate_bps.min(AMOUNT_MAX));
-        pacing.timer_us = u32::try_from(self.pacing_timer_us).unwrap_or(0);
+        let pacing = Pacing {
+            rate_bps: (self.rate_bps > 0).then_some(self.rate_bps.min(AMOUNT_MAX)),
+            burst_blocks: (burst > 0).then_some(burst),
+            fq_rate_bps: (self.fq_rate_bps > 0).then_some(self.fq_rate_bps.min(AMOUNT_MAX)),
+            timer_us: u32::try_from(self.pacing_timer_us).unwrap_or(0),
+        };
         Ok(pacing)
     }
 

@@ -28,8 +28,10 @@ pub(crate) fn test_loopback() -> Result<(), Box<dyn Error>> {
 }
 
 fn test(host: &str, port: u16) -> Result<(), Box<dyn Error>> {
-    let mut spec = TestSpec::default();
-    spec.end = EndCondition::Duration(Duration::from_secs(1));
+    let spec = TestSpec {
+        end: EndCondition::Duration(Duration::from_secs(1)),
+        ..TestSpec::default()
+    };
     let client = Client::to(host, port, spec);
 
     // Another thread may call `stop` to end the test early.

@@ -20,11 +20,13 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::start(Some("127.0.0.1".to_owned()), 0, access)?;
     println!("serving on port {}", server.port());
 
-    let mut spec = TestSpec::default();
-    spec.transport = Transport::Udp;
-    spec.direction = Direction::Reverse;
-    spec.end = EndCondition::Duration(Duration::from_secs(1));
-    spec.block_len_bytes = 1448;
+    let spec = TestSpec {
+        transport: Transport::Udp,
+        direction: Direction::Reverse,
+        end: EndCondition::Duration(Duration::from_secs(1)),
+        block_len_bytes: 1448,
+        ..TestSpec::default()
+    };
 
     let result = Client::to("127.0.0.1", server.port(), spec).run(&StopHandle::new()?);
     result.outcome?;

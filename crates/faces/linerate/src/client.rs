@@ -42,8 +42,10 @@ impl Client {
     /// this end.
     #[must_use]
     pub fn to(host: &str, port: u16, test: TestSpec) -> Self {
-        let mut local = LocalOptions::default();
-        local.port = port;
+        let local = LocalOptions {
+            port,
+            ..LocalOptions::default()
+        };
         let mut spec = ClientSpec::new(host, local, test);
         spec.connect_timeout = Some(CONNECT_TIMEOUT);
         Self::new(spec)

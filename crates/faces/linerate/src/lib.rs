@@ -93,23 +93,20 @@
 //!
 //! # Versions
 //!
-//! Inputs, results and events that may get fields or variants are `#[non_exhaustive]`. Inputs come
-//! from `Default` or from a constructor that takes what they cannot be without; the rest is
-//! assigned:
+//! Inputs implement `Default`, so that struct update syntax works when they get fields:
 //!
 //! ```
 //! use linerate::model::TestSpec;
 //!
-//! let mut test = TestSpec::default();
-//! test.streams = 4;
+//! let mut test = TestSpec {
+//!     streams: 4,
+//!     ..TestSpec::default()
+//! };
 //! test.socket.no_delay = true;
 //! ```
 //!
-//! Exhaustive are closed sets such as [`Direction`](model::Direction), small fixed values such as
-//! [`Interval`](model::numbers::Interval), what the protocol of a path test exchanges
-//! ([`PhaseResult`](model::path::PhaseResult) and its parts), and when a load of HTTP requests
-//! sends ([`Mode`](model::http::Mode) and [`Arrivals`](model::http::Arrivals)). `make semver`
-//! compares the interface with the last commit.
+//! Results of this library that may get fields are `#[non_exhaustive]`. `make semver` compares the
+//! interface with the last commit.
 //!
 //! # Features
 //!

@@ -122,10 +122,12 @@ fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
 }
 
 fn test_spec(transport: Transport, direction: Direction) -> TestSpec {
-    let mut test = TestSpec::default();
-    test.transport = transport;
-    test.direction = direction;
-    test.end = EndCondition::Duration(Duration::from_secs(SECONDS));
+    let mut test = TestSpec {
+        transport,
+        direction,
+        end: EndCondition::Duration(Duration::from_secs(SECONDS)),
+        ..TestSpec::default()
+    };
 
     if transport == Transport::Udp {
         test.block_len_bytes = UDP_BLOCK_LEN_BYTES;
@@ -145,10 +147,15 @@ mod tests {
 
     fn summary(sent: u64, received: u64, udp: Option<UdpTotals>) -> Summary {
         let half = |bytes, udp| Some(EndpointTotals::new(bytes, 1_000_000_000, udp));
-        let mut stream = StreamSummary::default();
-        stream.sender = half(sent, None);
-        stream.receiver = half(received, udp);
-        Summary::new(vec![stream])
+        let stream = StreamSummary {
+            sender: half(sent, None),
+            receiver: half(received, udp),
+            ..StreamSummary::default()
+        };
+        Summary {
+            streams: vec![stream],
+            ..Summary::default()
+        }
     }
 
     #[test]

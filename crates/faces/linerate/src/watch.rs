@@ -16,7 +16,6 @@ use crate::{Error, Outcome, Progress, otlp};
 
 /// Where the results of a watch go besides the history.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct Outlets {
     /// Where the results are for Prometheus.
     pub metrics: Option<MetricsTarget>,

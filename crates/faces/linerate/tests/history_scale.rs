@@ -85,8 +85,10 @@ fn timed_list_and_trend_of_a_hundred_thousand_runs() {
     forget_peak();
     let begin = Instant::now();
     let history = History::find(Some(&path)).expect("a place");
-    let mut filter = Filter::default();
-    filter.limit = Some(20);
+    let filter = Filter {
+        limit: Some(20),
+        ..Filter::default()
+    };
 
     let list = history
         .list(&filter, ListForm::Text, Style::PLAIN)

@@ -78,8 +78,10 @@ fn stopped_while_it_runs(server: &Server) {
     }
 
     let interrupts = stop();
-    let mut unlimited = TestSpec::default();
-    unlimited.end = EndCondition::Unlimited;
+    let unlimited = TestSpec {
+        end: EndCondition::Unlimited,
+        ..TestSpec::default()
+    };
 
     let mut sink = StopAtFirst(interrupts.clone());
     let result = Client::to("127.0.0.1", server.port(), unlimited).observe(&mut sink, &interrupts);
@@ -87,13 +89,14 @@ fn stopped_while_it_runs(server: &Server) {
 }
 
 fn test(transport: Transport, direction: Direction) -> TestSpec {
-    let mut test = TestSpec::default();
-    test.transport = transport;
-    test.direction = direction;
-    test.streams = 2;
-    test.end = EndCondition::Duration(Duration::from_millis(200));
-    test.block_len_bytes = 1400;
-    test
+    TestSpec {
+        transport,
+        direction,
+        streams: 2,
+        end: EndCondition::Duration(Duration::from_millis(200)),
+        block_len_bytes: 1400,
+        ..TestSpec::default()
+    }
 }
 
 fn stop() -> StopHandle {

@@ -110,19 +110,19 @@ fn server(sessions: u16) -> LiveState {
     }
 
     for step in 1..=4_u64 {
-        let client = |number: u16| {
-            ClientProgress::new(
-                number.into(),
-                peer(number),
-                100_000_000 * step + u64::from(number),
-                0,
-            )
+        let client = |number: u16| ClientProgress {
+            number: number.into(),
+            peer: peer(number),
+            received_bytes: 100_000_000 * step + u64::from(number),
+            sent_bytes: 0,
         };
-        let mut progress = Progress::default();
-        progress.tests = sessions.into();
-        progress.streams = 1;
-        progress.elapsed = Duration::from_secs(1);
-        progress.clients = (1..=sessions).map(client).collect();
+        let progress = Progress {
+            tests: sessions.into(),
+            streams: 1,
+            elapsed: Duration::from_secs(1),
+            clients: (1..=sessions).map(client).collect(),
+            ..Progress::default()
+        };
         state.server_event(
             &ServerEvent::Progress(progress),
             (11_520 + step) * SECOND_NS,
@@ -140,9 +140,11 @@ fn server(sessions: u16) -> LiveState {
 
 fn test() -> LiveState {
     let mut state = LiveState::default();
-    let mut header = TestHeader::default();
-    header.peer_host = "192.0.2.7".to_owned();
-    header.peer_port = 5201;
+    let mut header = TestHeader {
+        peer_host: "192.0.2.7".to_owned(),
+        peer_port: 5201,
+        ..TestHeader::default()
+    };
     header.spec.end = EndCondition::Duration(Duration::from_secs(10));
     state.event(&Event::TestAccepted(Box::new(header)), 0);
 
@@ -161,14 +163,15 @@ fn test() -> LiveState {
         let row = |id: u32| {
             let mut tcp = TcpInterval::default();
             (tcp.retransmits, tcp.rtt_us, tcp.snd_cwnd_bytes) = (3, 1234, 1 << 20);
-            let mut row = StreamInterval::default();
-            row.id = StreamId(id);
-            row.start_ns = u64::from(step - 1) * SECOND_NS;
-            row.end_ns = u64::from(step) * SECOND_NS;
-            row.bytes = u64::from(step * (id + 1)) * 50_000_000;
-            row.tcp = Some(tcp);
 
-            row
+            StreamInterval {
+                id: StreamId(id),
+                start_ns: u64::from(step - 1) * SECOND_NS,
+                end_ns: u64::from(step) * SECOND_NS,
+                bytes: u64::from(step * (id + 1)) * 50_000_000,
+                tcp: Some(tcp),
+                ..StreamInterval::default()
+            }
         };
         let interval = IntervalReport::new(vec![row(0), row(1)]);
         state.event(&Event::Interval(interval), 0);

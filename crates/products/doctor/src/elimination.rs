@@ -410,13 +410,37 @@ mod tests {
 
         for (cpu, busy) in busy_percent.into_iter().enumerate() {
             for state in ["nice", "system", "iowait", "irq", "softirq", "steal"] {
-                period.set(format!("cpu.{cpu}.{state}"), Delta::of(0));
+                period.set(
+                    format!("cpu.{cpu}.{state}"),
+                    Delta {
+                        value: 0,
+                        ..Delta::default()
+                    },
+                );
             }
-            period.set(format!("cpu.{cpu}.user"), Delta::of(busy));
-            period.set(format!("cpu.{cpu}.idle"), Delta::of(100 - busy));
+            period.set(
+                format!("cpu.{cpu}.user"),
+                Delta {
+                    value: busy,
+                    ..Delta::default()
+                },
+            );
+            period.set(
+                format!("cpu.{cpu}.idle"),
+                Delta {
+                    value: 100 - busy,
+                    ..Delta::default()
+                },
+            );
         }
 
-        period.set("self.ticks", Delta::of(40));
+        period.set(
+            "self.ticks",
+            Delta {
+                value: 40,
+                ..Delta::default()
+            },
+        );
         let scope = scope(&snapshots, &vec![Some(&period); snapshots.len()]);
         let run = scope.runs().next().expect("a run");
         limit_of(&scope, &run)

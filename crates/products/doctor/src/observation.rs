@@ -350,17 +350,19 @@ fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(usize, Loss
             (server, client)
         };
 
-        let mut loss = LossSplit::default();
-        loss.label = run
-            .get("label")
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        loss.lost = whole(lost);
-        loss.sender = sender.and_then(|host| sender_drops(host, number("sent_packets")));
-        loss.nic = receiver.and_then(nic_drops);
-        loss.backlog = receiver.and_then(|host| growth(host, &["softnet.dropped"]));
-        loss.firewall = receiver.and_then(|host| firewall_drops(host, number("block_len_bytes")));
-        loss.socket = receiver.and_then(socket_drops);
+        let loss = LossSplit {
+            label: run
+                .get("label")
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+            lost: whole(lost),
+            sender: sender.and_then(|host| sender_drops(host, number("sent_packets"))),
+            nic: receiver.and_then(nic_drops),
+            backlog: receiver.and_then(|host| growth(host, &["softnet.dropped"])),
+            firewall: receiver.and_then(|host| firewall_drops(host, number("block_len_bytes"))),
+            socket: receiver.and_then(socket_drops),
+            ..LossSplit::default()
+        };
 
         let split = split_loss(loss);
         splits.push((index, split));
@@ -479,7 +481,13 @@ mod tests {
 
         for (key, grown) in counters {
             snapshot.count(*key, *grown, None);
-            period.set(*key, Delta::of(*grown));
+            period.set(
+                *key,
+                Delta {
+                    value: *grown,
+                    ..Delta::default()
+                },
+            );
         }
 
         let facts = run
@@ -634,11 +642,13 @@ mod tests {
 
         let alone = diagnose_test(client.clone(), None);
         assert_eq!((alone.loss[0].socket, alone.loss[0].network), (None, 900));
-        filtered
-            .period
-            .as_mut()
-            .expect("watched")
-            .set("firewall.drops", Delta::of(40));
+        filtered.period.as_mut().expect("watched").set(
+            "firewall.drops",
+            Delta {
+                value: 40,
+                ..Delta::default()
+            },
+        );
 
         let firewall = diagnose_test(client.clone(), Some(filtered.clone()))
             .loss
@@ -647,8 +657,20 @@ mod tests {
 
         // Two packets of 23 datagrams each.
         let period = filtered.period.as_mut().expect("watched");
-        period.set("firewall.drops", Delta::of(2));
-        period.set("firewall.drop_bytes", Delta::of(2 * 28 + 46 * 1000));
+        period.set(
+            "firewall.drops",
+            Delta {
+                value: 2,
+                ..Delta::default()
+            },
+        );
+        period.set(
+            "firewall.drop_bytes",
+            Delta {
+                value: 2 * 28 + 46 * 1000,
+                ..Delta::default()
+            },
+        );
 
         let joined = diagnose_test(client, Some(filtered)).loss.remove(0);
         assert_eq!((joined.firewall, joined.network), (Some(46), 4));
@@ -742,11 +764,13 @@ mod tests {
     #[test]
     fn every_lost_datagram_is_counted_once() {
         let parts = |lost, sender, nic, socket| {
-            let mut loss = LossSplit::default();
-            loss.lost = lost;
-            loss.sender = sender;
-            loss.nic = nic;
-            loss.socket = socket;
+            let loss = LossSplit {
+                lost,
+                sender,
+                nic,
+                socket,
+                ..LossSplit::default()
+            };
 
             let split = split_loss(loss);
             (split.sender, split.nic, split.socket, split.network)

@@ -184,15 +184,6 @@ impl Level {
 }
 
 impl Delta {
-    /// Growth that was read once.
-    #[must_use]
-    pub fn of(value: u64) -> Self {
-        Self {
-            value,
-            ..Self::default()
-        }
-    }
-
     fn add(&mut self, from: Counter, to: Counter) {
         let grown = match to.v.checked_sub(from.v) {
             Some(grown) => grown,

@@ -31,15 +31,17 @@ pub(crate) fn placements(scope: &Scope<'_>) -> Vec<Placement> {
 fn placement(host: &Host<'_>) -> Option<Placement> {
     let run = host.runs().next()?;
     let nic = run.nic();
-    let mut placement = Placement::default();
-    placement.host = host.name().to_owned();
-    placement.end = run.part().map(str::to_owned);
-    placement.device = nic.map(|nic| nic.name.to_owned());
-    placement.worker = in_percent(worker_shares(host));
-    placement.interrupts = nic
-        .filter(|nic| nic.wired().is_ok())
-        .map(|nic| in_percent(irq_shares(&nic)));
-    placement.softirq = in_percent(softirq_shares(host));
+    let mut placement = Placement {
+        host: host.name().to_owned(),
+        end: run.part().map(str::to_owned),
+        device: nic.map(|nic| nic.name.to_owned()),
+        worker: in_percent(worker_shares(host)),
+        interrupts: nic
+            .filter(|nic| nic.wired().is_ok())
+            .map(|nic| in_percent(irq_shares(&nic))),
+        softirq: in_percent(softirq_shares(host)),
+        ..Placement::default()
+    };
 
     let own = [&placement.worker, &placement.softirq]
         .into_iter()
@@ -65,8 +67,10 @@ fn in_percent(shares: Result<Shares, NoMatch>) -> CpuShares {
     match shares {
         Ok(shares) => {
             // A share is at most 1.
-            let percent =
-                |(cpu, share): (u32, f64)| CpuShare::new(cpu, (share * 100.0).round() as u32);
+            let percent = |(cpu, share): (u32, f64)| CpuShare {
+                cpu,
+                percent: (share * 100.0).round() as u32,
+            };
             found.cpus = shares
                 .into_iter()
                 .map(percent)

@@ -332,16 +332,24 @@ mod tests {
     }
 
     fn second(number: u64, bytes: u64, omitted: bool) -> Event {
-        let mut interval = StreamInterval::default();
-        interval.start_ns = number * 1_000_000_000;
-        interval.end_ns = (number + 1) * 1_000_000_000;
-        interval.bytes = bytes;
+        let mut interval = StreamInterval {
+            start_ns: number * 1_000_000_000,
+            end_ns: (number + 1) * 1_000_000_000,
+            bytes,
+            ..StreamInterval::default()
+        };
 
-        let mut tcp = TcpInterval::default();
-        tcp.mss_bytes = 1000;
-        tcp.snd_wnd_bytes = Some(64_000);
-        tcp.min_rtt_us = Some(100);
-        tcp.limits = Some(TcpLimits::new(800_000, 400_000, 0));
+        let tcp = TcpInterval {
+            mss_bytes: 1000,
+            snd_wnd_bytes: Some(64_000),
+            min_rtt_us: Some(100),
+            limits: Some(TcpLimits {
+                busy_us: 800_000,
+                rwnd_limited_us: 400_000,
+                sndbuf_limited_us: 0,
+            }),
+            ..TcpInterval::default()
+        };
         interval.tcp = Some(tcp);
 
         let mut report = IntervalReport::new(vec![interval]);
@@ -351,25 +359,40 @@ mod tests {
 
     fn summary(cpu_remote_percent: f64) -> Event {
         let half = EndpointTotals::new(3_000_000, 3_000_000_000, None);
-        let percent = |total_percent| Some(CpuUsage::new(total_percent, 0.0, 0.0));
-        let mut stream = StreamSummary::default();
-        stream.sender = Some(half);
-        stream.receiver = Some(half);
+        let percent = |total_percent| {
+            Some(CpuUsage {
+                total_percent,
+                user_percent: 0.0,
+                system_percent: 0.0,
+            })
+        };
+        let mut stream = StreamSummary {
+            sender: Some(half),
+            receiver: Some(half),
+            ..StreamSummary::default()
+        };
 
-        let mut tcp = TcpSummary::default();
-        tcp.retransmits = Some(30);
-        tcp.mean_rtt_us = Some(300);
+        let tcp = TcpSummary {
+            retransmits: Some(30),
+            mean_rtt_us: Some(300),
+            ..TcpSummary::default()
+        };
         stream.tcp = Some(tcp);
 
-        let mut summary = Summary::new(vec![stream]);
-        summary.cpu_local = percent(80.0);
-        summary.cpu_remote = percent(cpu_remote_percent);
+        let summary = Summary {
+            streams: vec![stream],
+            cpu_local: percent(80.0),
+            cpu_remote: percent(cpu_remote_percent),
+            ..Summary::default()
+        };
         Event::Summary(Box::new(summary))
     }
 
     fn header() -> Event {
-        let mut header = TestHeader::default();
-        header.peer_host = "server".into();
+        let header = TestHeader {
+            peer_host: "server".into(),
+            ..TestHeader::default()
+        };
         Event::TestAccepted(Box::new(header))
     }
 

@@ -25,9 +25,11 @@ pub(crate) fn verdict(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdi
     // A path that drops every large packet leaves the interfaces idle, and its cause is known all
     // the same.
     if let Some(refusal) = refusal(scope).filter(|_| !is_blocked(scope, findings)) {
-        let mut verdict = Verdict::default();
-        verdict.verdict = NO_LOAD.to_owned();
-        verdict.sentence = summary(findings, &refusal);
+        let verdict = Verdict {
+            verdict: NO_LOAD.to_owned(),
+            sentence: summary(findings, &refusal),
+            ..Verdict::default()
+        };
         return verdict;
     }
     cause(scope, findings)
@@ -164,11 +166,10 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let Some((limit, finding)) = found.next() else {
         return starting(scope)
             .or_else(|| unplaced_loss(findings))
-            .unwrap_or_else(|| {
-                let mut verdict = Verdict::default();
-                verdict.verdict = UNKNOWN.to_owned();
-                verdict.sentence = "no limit found among what could be checked".to_owned();
-                verdict
+            .unwrap_or_else(|| Verdict {
+                verdict: UNKNOWN.to_owned(),
+                sentence: "no limit found among what could be checked".to_owned(),
+                ..Verdict::default()
             });
     };
     if !limit.holds_in_slow_start
@@ -178,20 +179,20 @@ fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     }
 
     let runner_up = found.next();
-    let mut decided = Verdict::default();
-    decided.verdict = limit.name.to_owned();
-    decided.sentence = format!(
-        "{} ({} on {})",
-        limit.sentence(),
-        finding.id,
-        finding.subject
-    );
-    decided.confidence = confidence(scope, limit, finding);
-    decided.runner_up =
-        runner_up.map(|(limit, finding)| format!("{} ({})", limit.name, finding.id));
-    decided.what_if = runner_up.map(|(limit, _)| format!("without it: {}", limit.sentence()));
 
-    decided
+    Verdict {
+        verdict: limit.name.to_owned(),
+        sentence: format!(
+            "{} ({} on {})",
+            limit.sentence(),
+            finding.id,
+            finding.subject
+        ),
+        confidence: confidence(scope, limit, finding),
+        runner_up: runner_up.map(|(limit, finding)| format!("{} ({})", limit.name, finding.id)),
+        what_if: runner_up.map(|(limit, _)| format!("without it: {}", limit.sentence())),
+        ..Verdict::default()
+    }
 }
 
 /// Datagrams that a report lost, on the path or in the receiver.
@@ -340,11 +341,12 @@ fn concluded(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Option<Verdict
 }
 
 fn limited(name: &str, sentence: &str, confidence: Confidence, subject: &str) -> Verdict {
-    let mut verdict = Verdict::default();
-    verdict.verdict = name.to_owned();
-    verdict.sentence = format!("{sentence} ({subject})");
-    verdict.confidence = confidence;
-    verdict
+    Verdict {
+        verdict: name.to_owned(),
+        sentence: format!("{sentence} ({subject})"),
+        confidence,
+        ..Verdict::default()
+    }
 }
 
 fn strongest<'a>(findings: &'a [(Layer, Finding)], id: &str) -> Option<&'a Finding> {

@@ -130,15 +130,15 @@ fn steady(votes: &[(f64, Verdict)]) -> Vec<(f64, Verdict)> {
 
 /// Verdict that the totals suggest and no single interval shows.
 fn unproven(whole: &Verdict) -> Verdict {
-    let mut decided = Verdict::default();
-    decided.verdict = UNKNOWN.to_owned();
-    decided.sentence = format!(
-        "no interval shows a limit; the totals suggest that {}",
-        whole.sentence
-    );
-    decided.runner_up = Some(whole.verdict.clone());
-
-    decided
+    Verdict {
+        verdict: UNKNOWN.to_owned(),
+        sentence: format!(
+            "no interval shows a limit; the totals suggest that {}",
+            whole.sentence
+        ),
+        runner_up: Some(whole.verdict.clone()),
+        ..Verdict::default()
+    }
 }
 
 /// Time per name, the longest first; of equals, the one that came first. Each with the surest
@@ -195,11 +195,12 @@ mod tests {
     use super::*;
 
     fn verdict(name: &str) -> Verdict {
-        let mut verdict = Verdict::default();
-        verdict.verdict = name.to_owned();
-        verdict.sentence = format!("about {name}");
-        verdict.confidence = Confidence::High;
-        verdict
+        Verdict {
+            verdict: name.to_owned(),
+            sentence: format!("about {name}"),
+            confidence: Confidence::High,
+            ..Verdict::default()
+        }
     }
 
     fn votes(names: &[(f64, &str)]) -> Vec<(f64, Verdict)> {

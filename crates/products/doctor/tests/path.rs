@@ -117,11 +117,13 @@ impl<'a> ScenarioWords<'a> {
     fn delay(&self, key: &str, lost: Option<f64>) -> Option<Delay> {
         let ns = (self.number(key)? * 1e6) as i64;
         let lost = (lost.unwrap_or(0.0) * 10.0) as u64;
-        let mut delay = Delay::default();
-        delay.n = 1000 - lost;
-        delay.lost = lost;
-        delay.min_ns = Some(ns / 2);
-        delay.p50_ns = Some(ns);
+        let delay = Delay {
+            n: 1000 - lost,
+            lost,
+            min_ns: Some(ns / 2),
+            p50_ns: Some(ns),
+            ..Delay::default()
+        };
 
         Some(delay)
     }
@@ -153,7 +155,10 @@ fn report(words: &[String]) -> PathReport {
             "black_hole" => SizeSignal::BlackHole,
             _ => SizeSignal::Unlimited,
         };
-        Some(SizeResult::new(mtu.parse().ok()?, how))
+        Some(SizeResult {
+            mtu: mtu.parse().ok()?,
+            how,
+        })
     };
     (report.size.up, report.size.down) = (size("mtu.up"), size("mtu.down"));
     let ways = [("up", PathDirection::Up), ("down", PathDirection::Down)];
@@ -169,9 +174,10 @@ fn report(words: &[String]) -> PathReport {
         let (sent, received) = given.pair(&format!("dscp.{name}"))?;
         Some((*way, sent.parse().ok()?, received.parse().ok()?))
     });
-    let mut marks = Marks::default();
-    marks.dscp = dscp.collect();
-    marks.ecn = ecn.collect();
+    let marks = Marks {
+        dscp: dscp.collect(),
+        ecn: ecn.collect(),
+    };
     report.marks = Some(marks).filter(|marks| *marks != Marks::default());
     report.phases = [PhaseKind::Down, PhaseKind::Up, PhaseKind::Both]
         .into_iter()
@@ -227,26 +233,25 @@ fn stream(given: &ScenarioWords<'_>, kind: PhaseKind, direction: PathDirection) 
 
     let tcp = number("retransmits")
         .zip(number("rwnd"))
-        .map(|(retransmits, rwnd)| {
-            let mut segments = TcpInterval::default();
-            segments.retransmits = retransmits as u64;
-            segments.mss_bytes = 1448;
-            segments.pmtu_bytes = 1500;
-            segments.limits = Some(TcpLimits::new(
+        .map(|(retransmits, rwnd)| TcpInterval {
+            retransmits: retransmits as u64,
+            mss_bytes: 1448,
+            pmtu_bytes: 1500,
+            limits: Some(TcpLimits {
                 busy_us,
-                (rwnd / 100.0 * busy_us as f64) as u64,
-                0,
-            ));
-
-            segments
+                rwnd_limited_us: (rwnd / 100.0 * busy_us as f64) as u64,
+                sndbuf_limited_us: 0,
+            }),
+            ..TcpInterval::default()
         });
-    let mut totals = StreamTotals::default();
-    totals.direction = Some(direction);
-    totals.bytes = (rate_bps / 8.0) as u64 * SECONDS;
-    totals.tcp = tcp;
-    totals.notsent_bytes = number("notsent").map(|bytes| bytes as u64);
 
-    totals
+    StreamTotals {
+        direction: Some(direction),
+        bytes: (rate_bps / 8.0) as u64 * SECONDS,
+        tcp,
+        notsent_bytes: number("notsent").map(|bytes| bytes as u64),
+        ..StreamTotals::default()
+    }
 }
 
 /// The host that these words describe.
@@ -638,24 +643,34 @@ fn report_without_phases_has_no_verdict_and_impossible_numbers_have_no_effect() 
             streams: u32::MAX,
         };
         phase.series = [0, u64::MAX, 3, u64::MAX, 0].map(sample).to_vec();
-        let mut delay = Delay::default();
-        delay.n = u64::MAX;
-        delay.lost = u64::MAX;
-        delay.p50_ns = Some(i64::MIN);
+        let delay = Delay {
+            n: u64::MAX,
+            lost: u64::MAX,
+            p50_ns: Some(i64::MIN),
+            ..Delay::default()
+        };
         phase.rtt = Some(delay);
         (phase.up_bps, phase.down_bps) = (Some(f64::NAN), Some(f64::INFINITY));
         phase.cpu_cores = Some((f64::NAN, Some(-1.0)));
 
-        let mut most = TcpInterval::default();
-        most.retransmits = u64::MAX;
-        most.limits = Some(TcpLimits::new(u64::MAX, u64::MAX, u64::MAX));
+        let most = TcpInterval {
+            retransmits: u64::MAX,
+            limits: Some(TcpLimits {
+                busy_us: u64::MAX,
+                rwnd_limited_us: u64::MAX,
+                sndbuf_limited_us: u64::MAX,
+            }),
+            ..TcpInterval::default()
+        };
 
         let direction = Some(PathDirection::Up);
-        let mut stream = StreamTotals::default();
-        stream.direction = direction;
-        stream.tcp = Some(most);
-        stream.notsent_bytes = Some(u64::MAX);
-        stream.bytes = u64::MAX;
+        let stream = StreamTotals {
+            direction,
+            tcp: Some(most),
+            notsent_bytes: Some(u64::MAX),
+            bytes: u64::MAX,
+            ..StreamTotals::default()
+        };
         phase.stream_info = vec![stream.clone(), stream];
     }
 

@@ -63,8 +63,10 @@ pub(crate) fn racked(count: usize, size: usize, crossing: u32) -> FleetPlan {
 /// A cell of one path with a rate, without a nominal rate.
 pub(crate) fn cell(source: &str, sink: &str, goodput_bps: f64) -> Cell {
     let task = Task::new(host(source), host(sink), "phys");
-    let mut measurement = Measurement::default();
-    measurement.goodput_bps = goodput_bps;
+    let measurement = Measurement {
+        goodput_bps,
+        ..Measurement::default()
+    };
     Cell::new(task, FleetMode::Rounds, CellOutcome::Measured(measurement))
 }
 
@@ -215,11 +217,13 @@ impl RoundRunner for FakeNetwork {
         for (task, queue) in run.into_iter().zip(&queues) {
             let sharers = queues.iter().filter(|other| *other == queue).count() as u32;
             let on_queue = if self.queues.is_some() { sharers } else { 1 };
-            let mut measurement = Measurement::default();
-            measurement.goodput_bps = self.rate(&task, round, on_queue);
-            measurement.nominal_bps = Some(1e9);
-            measurement.source_cpu = Some(self.cpu);
-            measurement.sink_cpu = Some(self.cpu);
+            let measurement = Measurement {
+                goodput_bps: self.rate(&task, round, on_queue),
+                nominal_bps: Some(1e9),
+                source_cpu: Some(self.cpu),
+                sink_cpu: Some(self.cpu),
+                ..Measurement::default()
+            };
             cells.push(Cell::new(
                 task,
                 round.mode,

@@ -475,12 +475,13 @@ impl<'a> Reader<'a> {
         import.notes = notes;
 
         let imported = Some(import);
-        let mut origin = Origin::default();
-        origin.tool = tool.to_owned();
-        origin.version = version;
-        origin.imported = imported;
 
-        origin
+        Origin {
+            tool: tool.to_owned(),
+            version,
+            imported,
+            ..Origin::default()
+        }
     }
 
     /// Keeps one report of each test: the longest, and a whole one before one that is cut off.

@@ -34,7 +34,6 @@ pub use server_side::ControlPath;
 
 /// Text for standard output and standard error.
 #[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
 pub struct Output {
     /// Write one JSON object instead of text
     pub json: bool,

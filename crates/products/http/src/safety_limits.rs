@@ -67,7 +67,6 @@ pub type BytesMax = Option<u64>;
 
 /// A load exceeds a limit; the text names the option that lifts it.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[non_exhaustive]
 pub enum LimitExceeded {
     /// Connections of a public server.
     #[error("{0} connections are more than the {PUBLIC_CONNECTIONS_MAX} allowed; {PUBLIC_LIFT}")]

@@ -216,10 +216,10 @@ fn size(input: &ConcludeInput) -> PathMtu {
             .next_back()
     };
 
-    let mut largest = PathMtu::default();
-    largest.up = of(PathDirection::Up);
-    largest.down = of(PathDirection::Down);
-    largest
+    PathMtu {
+        up: of(PathDirection::Up),
+        down: of(PathDirection::Down),
+    }
 }
 
 fn path_marks(input: &ConcludeInput) -> Option<Marks> {
@@ -256,9 +256,10 @@ fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<Voice> {
         .filter(|phase| !has_silent_direction(phase));
     let loaded_mos = loaded
         .filter_map(|phase| idle::mos_of(context, load::in_window(phase, &phase.udp).as_slice()));
-    let mut voice = Voice::default();
-    voice.idle_mos = idle_mos;
-    voice.loaded_mos = loaded_mos.reduce(f64::min);
+    let voice = Voice {
+        idle_mos,
+        loaded_mos: loaded_mos.reduce(f64::min),
+    };
 
     (voice != Voice::default()).then_some(voice)
 }

@@ -13,7 +13,6 @@ pub const LOSS_PERCENT_MAX: f64 = 0.1;
 
 /// A sweep, resolved. [`Self::to`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SweepSpec {
     /// The server as the user named it.
     pub host: String,
@@ -78,7 +77,6 @@ impl SweepSpec {
 
 /// Settings of a test; `None` for the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct TestSettings {
     /// Streams.
     pub streams: Option<u32>,

@@ -105,14 +105,16 @@ fn short(diagnosis: &Diagnosis) -> String {
 #[test]
 fn lost_datagrams_are_reported_by_place() {
     let mut diagnosis = diagnosis();
-    let mut split = LossSplit::default();
-    split.label = "test".to_owned();
-    split.lost = 12;
-    split.sender = Some(0);
-    split.backlog = Some(0);
-    split.firewall = Some(0);
-    split.socket = Some(9);
-    split.network = 3;
+    let split = LossSplit {
+        label: "test".to_owned(),
+        lost: 12,
+        sender: Some(0),
+        backlog: Some(0),
+        firewall: Some(0),
+        socket: Some(9),
+        network: 3,
+        ..LossSplit::default()
+    };
     diagnosis.loss = vec![split];
 
     let line = "\n            test: 12 datagrams lost: sender 0, network 3, NIC not known, backlog \

@@ -41,20 +41,11 @@ impl ProductReport {
 
 /// A part of the time of each trial, in ns since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Stretch {
     /// From here.
     pub from_ns: u64,
     /// To here.
     pub to_ns: u64,
-}
-
-impl Stretch {
-    /// From `from_ns` to `to_ns`.
-    #[must_use]
-    pub const fn new(from_ns: u64, to_ns: u64) -> Self {
-        Self { from_ns, to_ns }
-    }
 }
 
 impl Default for Stretch {

@@ -63,16 +63,22 @@ fn trial(no: u32, mbps: f64, streams: u32, seconds: usize) -> Trial {
         ]
     });
     let measure = Measure::new;
-    let mut spec = TestSpec::default();
-    spec.streams = streams;
-    spec.omit = Duration::from_secs(1);
+    let spec = TestSpec {
+        streams,
+        omit: Duration::from_secs(1),
+        ..TestSpec::default()
+    };
 
-    let mut header = TestHeader::default();
-    header.peer_host = "10.1.2.3".to_owned();
-    header.spec = spec;
+    let header = TestHeader {
+        peer_host: "10.1.2.3".to_owned(),
+        spec,
+        ..TestHeader::default()
+    };
 
-    let mut detail = TestDetail::default();
-    detail.header = header;
+    let detail = TestDetail {
+        header,
+        ..TestDetail::default()
+    };
     let mut trial = Trial::complete(seconds as u64 * 1_000_000_000);
     trial.no = no;
     trial.repeat = no;

@@ -330,7 +330,6 @@ fn line_of(event: &ServerEvent) -> Line {
             )
         }
         E::Progress(_) => line(Level::Debug, "progress", String::new(), json!({})),
-        _ => line(Level::Debug, "event", format!("{event:?}"), json!({})),
     }
 }
 

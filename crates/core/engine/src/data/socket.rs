@@ -214,13 +214,13 @@ pub(crate) fn describe(
 
 /// Options that the kernel has granted.
 pub(crate) fn effective(fd: BorrowedFd<'_>, transport: Transport) -> EffectiveOptions {
-    let mut effective = EffectiveOptions::default();
-    effective.send_buffer_bytes = sockopt::SO_SNDBUF.get(fd).ok();
-    effective.receive_buffer_bytes = sockopt::SO_RCVBUF.get(fd).ok();
-    effective.congestion = (transport == Transport::Tcp)
-        .then(|| sockopt::congestion(fd).ok())
-        .flatten();
-    effective
+    EffectiveOptions {
+        send_buffer_bytes: sockopt::SO_SNDBUF.get(fd).ok(),
+        receive_buffer_bytes: sockopt::SO_RCVBUF.get(fd).ok(),
+        congestion: (transport == Transport::Tcp)
+            .then(|| sockopt::congestion(fd).ok())
+            .flatten(),
+    }
 }
 
 /// Breaks a connection whose peer acknowledges nothing for this long (`TCP_USER_TIMEOUT`, tcp(7)).

@@ -39,10 +39,10 @@ impl CpuMeter {
         let system_percent =
             now.system.saturating_sub(self.before.system).as_secs_f64() / wall_s * 100.0;
 
-        Some(CpuUsage::new(
-            user_percent + system_percent,
+        Some(CpuUsage {
+            total_percent: user_percent + system_percent,
             user_percent,
             system_percent,
-        ))
+        })
     }
 }

@@ -340,10 +340,9 @@ impl SampledStream {
     /// Adds `TCP_INFO` and the counters to what the worker measured.
     fn complete(&self, measured: &mut StreamMetrics, blocks: u64) {
         if self.stream.role == StreamRole::Sender {
-            measured.writes.get_or_insert_with(|| {
-                let mut writes = WriteCounts::default();
-                writes.calls = blocks;
-                writes
+            measured.writes.get_or_insert_with(|| WriteCounts {
+                calls: blocks,
+                ..WriteCounts::default()
             });
         }
 
@@ -400,17 +399,18 @@ impl SampledStream {
     fn tcp_summary(&self) -> Option<TcpSummary> {
         let info = self.tcp.as_ref()?;
         let repeated = self.last.repeated.since(self.base.repeated);
-        let mut tcp = TcpSummary::default();
-        tcp.retransmits = Some(repeated.retransmits);
-        tcp.dsack_segments = repeated.dsack_segments;
-        tcp.reordering_segments = Some(info.reordering_segments);
-        tcp.reorder_events = info.reorder_seen.map(u64::from);
-        tcp.max_snd_cwnd_bytes = Some(self.max_cwnd_bytes);
-        tcp.max_snd_wnd_bytes = self.max_wnd_bytes;
-        tcp.max_rtt_us = self.rtt.known(self.rtt.max_us);
-        tcp.min_rtt_us = self.rtt.known(self.rtt.min_us);
-        tcp.mean_rtt_us = self.rtt.mean_us();
-        tcp.limits = limits(info).map(|now| now.saturating_sub(self.limits_before));
+        let tcp = TcpSummary {
+            retransmits: Some(repeated.retransmits),
+            dsack_segments: repeated.dsack_segments,
+            reordering_segments: Some(info.reordering_segments),
+            reorder_events: info.reorder_seen.map(u64::from),
+            max_snd_cwnd_bytes: Some(self.max_cwnd_bytes),
+            max_snd_wnd_bytes: self.max_wnd_bytes,
+            max_rtt_us: self.rtt.known(self.rtt.max_us),
+            min_rtt_us: self.rtt.known(self.rtt.min_us),
+            mean_rtt_us: self.rtt.mean_us(),
+            limits: limits(info).map(|now| now.saturating_sub(self.limits_before)),
+        };
 
         Some(tcp)
     }
@@ -429,20 +429,19 @@ pub(crate) fn tcp_since_connect(fd: impl AsFd) -> Option<TcpInterval> {
 }
 
 fn tcp_interval(info: &TcpInfo, repeated: Repeated, held_before: TcpLimits) -> TcpInterval {
-    let mut tcp = TcpInterval::default();
-    tcp.retransmits = repeated.retransmits;
-    tcp.snd_cwnd_bytes = info.cwnd_bytes();
-    tcp.snd_wnd_bytes = info.snd_wnd_bytes.map(u64::from);
-    tcp.rtt_us = info.rtt_us;
-    tcp.rttvar_us = info.rttvar_us;
-    tcp.pmtu_bytes = info.pmtu_bytes;
-    tcp.dsack_segments = repeated.dsack_segments;
-    tcp.reorder_events = info.reorder_seen.map(u64::from);
-    tcp.mss_bytes = info.snd_mss_bytes;
-    tcp.min_rtt_us = info.min_rtt_us;
-    tcp.limits = limits(info).map(|now| now.saturating_sub(held_before));
-
-    tcp
+    TcpInterval {
+        retransmits: repeated.retransmits,
+        snd_cwnd_bytes: info.cwnd_bytes(),
+        snd_wnd_bytes: info.snd_wnd_bytes.map(u64::from),
+        rtt_us: info.rtt_us,
+        rttvar_us: info.rttvar_us,
+        pmtu_bytes: info.pmtu_bytes,
+        dsack_segments: repeated.dsack_segments,
+        reorder_events: info.reorder_seen.map(u64::from),
+        mss_bytes: info.snd_mss_bytes,
+        min_rtt_us: info.min_rtt_us,
+        limits: limits(info).map(|now| now.saturating_sub(held_before)),
+    }
 }
 
 /// Segments sent again, and how many of them the peer reported as received twice.
@@ -473,11 +472,11 @@ impl Repeated {
 
 /// Times that a connection was limited by the receiver or the buffer since it began.
 fn limits(info: &TcpInfo) -> Option<TcpLimits> {
-    Some(TcpLimits::new(
-        info.busy_us?,
-        info.rwnd_limited_us?,
-        info.sndbuf_limited_us?,
-    ))
+    Some(TcpLimits {
+        busy_us: info.busy_us?,
+        rwnd_limited_us: info.rwnd_limited_us?,
+        sndbuf_limited_us: info.sndbuf_limited_us?,
+    })
 }
 
 impl RttRange {

@@ -190,39 +190,36 @@ impl Samples {
         let burst_mean_bytes = self
             .burst_bytes
             .checked_div(self.one_way.count.max(self.burst_transfer.count));
-        let round_trips = (self.round_trips.count > 0 || self.sent_bytes > 0).then(|| {
-            let mut trips = RoundTrips::default();
-            trips.round_trip = distribution(&self.round_trips);
-            trips.out = known(&self.out);
-            trips.back = known(&self.back);
-            trips.asymmetry = known(&self.asymmetry);
-            trips.sent_bytes = self.sent_bytes;
-            trips.received_bytes = self.received_bytes;
-
-            trips
+        let round_trips = (self.round_trips.count > 0 || self.sent_bytes > 0).then(|| RoundTrips {
+            round_trip: distribution(&self.round_trips),
+            out: known(&self.out),
+            back: known(&self.back),
+            asymmetry: known(&self.asymmetry),
+            sent_bytes: self.sent_bytes,
+            received_bytes: self.received_bytes,
         });
 
-        let mut metrics = StreamMetrics::default();
-        metrics.writes = self.writes;
-        metrics.reads = self.reads;
-        metrics.datagrams_received = self.datagrams_received;
-        metrics.one_way = known(&self.one_way);
-        metrics.burst_mean_bytes = burst_mean_bytes;
-        metrics.burst_transfer = known(&self.burst_transfer);
-        metrics.burst_duty_cycle =
-            (self.burst_periods_s > 0.0).then(|| self.burst_transfer.sum() / self.burst_periods_s);
-        metrics.write_times = known(&self.write_times);
-        metrics.round_trips = round_trips;
-        metrics.frames = self.frames;
-        metrics.frame_delay = known(&self.frame_delay);
-        metrics.histograms = self
-            .bins
-            .into_iter()
-            .filter(|bins| is_total || !bins.counts.is_empty())
-            .map(HistogramBins::histogram)
-            .collect();
-
-        metrics
+        StreamMetrics {
+            writes: self.writes,
+            reads: self.reads,
+            datagrams_received: self.datagrams_received,
+            one_way: known(&self.one_way),
+            burst_mean_bytes,
+            burst_transfer: known(&self.burst_transfer),
+            burst_duty_cycle: (self.burst_periods_s > 0.0)
+                .then(|| self.burst_transfer.sum() / self.burst_periods_s),
+            write_times: known(&self.write_times),
+            round_trips,
+            frames: self.frames,
+            frame_delay: known(&self.frame_delay),
+            histograms: self
+                .bins
+                .into_iter()
+                .filter(|bins| is_total || !bins.counts.is_empty())
+                .map(HistogramBins::histogram)
+                .collect(),
+            ..StreamMetrics::default()
+        }
     }
 }
 
@@ -232,13 +229,13 @@ fn known(spread: &Spread) -> Option<Distribution> {
 
 /// A series as reports show it.
 pub(crate) fn distribution(spread: &Spread) -> Distribution {
-    let mut distribution = Distribution::default();
-    distribution.count = spread.count;
-    distribution.mean = spread.mean;
-    distribution.min = spread.min;
-    distribution.max = spread.max;
-    distribution.deviation = spread.deviation();
-    distribution
+    Distribution {
+        count: spread.count,
+        mean: spread.mean,
+        min: spread.min,
+        max: spread.max,
+        deviation: spread.deviation(),
+    }
 }
 
 /// Percentage in the middle that is always named.

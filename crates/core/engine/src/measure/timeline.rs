@@ -159,10 +159,11 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     fn spec(omit_s: u64, end: EndCondition) -> TestSpec {
-        let mut test = TestSpec::default();
-        test.omit = Duration::from_secs(omit_s);
-        test.end = end;
-        test
+        TestSpec {
+            omit: Duration::from_secs(omit_s),
+            end,
+            ..TestSpec::default()
+        }
     }
 
     fn seconds(s: u64) -> EndCondition {

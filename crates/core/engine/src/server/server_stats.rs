@@ -134,26 +134,29 @@ impl ServerStats {
         for entry in self.running.values_mut() {
             let moved = std::mem::take(&mut entry.since_last);
             streams = streams.saturating_add(entry.facts.streams);
-            clients.push(ClientProgress::new(
-                entry.facts.number,
-                entry.facts.peer,
-                moved.received_bytes,
-                moved.sent_bytes,
-            ));
+            clients.push(ClientProgress {
+                number: entry.facts.number,
+                peer: entry.facts.peer,
+                received_bytes: moved.received_bytes,
+                sent_bytes: moved.sent_bytes,
+            });
         }
 
         clients.sort_by_key(|c| c.number);
-        let total = |(transport, moved): (&Transport, &ByteTotals)| {
-            TransportTotal::new(*transport, moved.received_bytes, moved.sent_bytes)
+        let total = |(transport, moved): (&Transport, &ByteTotals)| TransportTotal {
+            transport: *transport,
+            received_bytes: moved.received_bytes,
+            sent_bytes: moved.sent_bytes,
         };
-        let mut progress = Progress::default();
-        progress.tests = u32::try_from(clients.len()).unwrap_or(u32::MAX);
-        progress.streams = streams;
-        progress.elapsed = elapsed;
-        progress.clients = clients;
-        progress.totals = TRANSPORTS.iter().zip(&self.totals).map(total).collect();
 
-        progress
+        Progress {
+            tests: u32::try_from(clients.len()).unwrap_or(u32::MAX),
+            streams,
+            elapsed,
+            clients,
+            totals: TRANSPORTS.iter().zip(&self.totals).map(total).collect(),
+            ..Progress::default()
+        }
     }
 }
 

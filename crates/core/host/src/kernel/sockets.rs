@@ -217,7 +217,10 @@ impl Sockets {
                 backlog + u64::from(socket.send_queue),
             ));
         })?;
-        Ok(found.map(|(peak, backlog)| Peak::new(peak, Some(backlog))))
+        Ok(found.map(|(peak, backlog)| Peak {
+            peak,
+            limit: Some(backlog),
+        }))
     }
 
     /// Every listener on a port; on all ports for port 0.

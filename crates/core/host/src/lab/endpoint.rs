@@ -131,29 +131,29 @@ fn values(sample: &Snapshot, value: impl Fn(&str) -> Option<u64>) -> EndpointSta
         value("process.rss_bytes"),
         value("process.rss_high_water_bytes"),
     );
-    let mut values = EndpointStats::default();
-    values.processes = value("process.count").and_then(|count| u32::try_from(count).ok());
-    values.rss_bytes = rss;
 
-    // The kernel keeps it per CPU and lags behind.
-    values.rss_high_water_bytes = high_water.max(rss.filter(|_| high_water.is_some()));
-    values.socket_memory_bytes =
-        value("sock.tcp.mem_pages").map(|pages| pages.saturating_mul(page_bytes()));
-    values.slab_unreclaimable_bytes = value("mem.slab_unreclaimable_bytes");
-    values.fds = limited("process.fds", "process.fds_max");
-    values.connections = established.filter(|_| !is_client);
-    values.sockets_in_use =
-        value("sock.tcp.inuse").map(|ipv4| ipv4 + value("sock.tcp6.inuse").unwrap_or(0));
-    values.sockets_orphaned = value("sock.tcp.orphan");
-    values.sockets_allocated = value("sock.tcp.alloc");
-    values.time_wait = limited("sock.tcp.tw", "sysctl.net.ipv4.tcp_max_tw_buckets");
-    values.accept_queue = limited("test.accept_queue", "test.backlog");
-    values.conntrack = limited("limits.conntrack.count", "limits.conntrack.max");
-    values.ports = limited("test.sockets.total", "test.ports_max").filter(|_| is_client);
-    values.group_memory = limited("cgroup.memory.current", "cgroup.memory.max");
-    values.group_tasks = limited("cgroup.pids.current", "cgroup.pids.max");
-
-    values
+    EndpointStats {
+        processes: value("process.count").and_then(|count| u32::try_from(count).ok()),
+        rss_bytes: rss,
+        // The kernel keeps it per CPU and lags behind.
+        rss_high_water_bytes: high_water.max(rss.filter(|_| high_water.is_some())),
+        socket_memory_bytes: value("sock.tcp.mem_pages")
+            .map(|pages| pages.saturating_mul(page_bytes())),
+        slab_unreclaimable_bytes: value("mem.slab_unreclaimable_bytes"),
+        fds: limited("process.fds", "process.fds_max"),
+        connections: established.filter(|_| !is_client),
+        sockets_in_use: value("sock.tcp.inuse")
+            .map(|ipv4| ipv4 + value("sock.tcp6.inuse").unwrap_or(0)),
+        sockets_orphaned: value("sock.tcp.orphan"),
+        sockets_allocated: value("sock.tcp.alloc"),
+        time_wait: limited("sock.tcp.tw", "sysctl.net.ipv4.tcp_max_tw_buckets"),
+        accept_queue: limited("test.accept_queue", "test.backlog"),
+        conntrack: limited("limits.conntrack.count", "limits.conntrack.max"),
+        ports: limited("test.sockets.total", "test.ports_max").filter(|_| is_client),
+        group_memory: limited("cgroup.memory.current", "cgroup.memory.max"),
+        group_tasks: limited("cgroup.pids.current", "cgroup.pids.max"),
+        ..EndpointStats::default()
+    }
 }
 
 /// The difference of a sample to the one before it.
@@ -162,23 +162,23 @@ pub fn reading(sequence: u64, before: &Snapshot, now: &Snapshot) -> Reading {
     let change = Change::between(before, now);
     let (all, nic) = (change.all, change.nic());
     let values = values(now, |key| now.whole(key));
-    let mut reading = Reading::default();
-    reading.sequence = sequence;
-    reading.at_ns = now.monotonic_ns.unwrap_or(0);
-    reading.window_ns = change.window_ns;
-    reading.cpu_busy = all.share(all.busy());
-    reading.busiest_cpu_busy = change.busiest_cpu_busy();
-    reading.busiest_thread_busy = change.busiest_thread();
-    reading.process_cpus = change.share_of_time("process.cpu_ns");
-    reading.rss_bytes = values.rss_bytes;
-    reading.fds = values.fds;
-    reading.connections = values.connections;
-    reading.time_wait = values.time_wait;
-    reading.accept_queue = values.accept_queue;
-    reading.rx_bytes = nic.as_ref().map(|nic| nic.rx_bytes);
-    reading.tx_bytes = nic.as_ref().map(|nic| nic.tx_bytes);
 
-    reading
+    Reading {
+        sequence,
+        at_ns: now.monotonic_ns.unwrap_or(0),
+        window_ns: change.window_ns,
+        cpu_busy: all.share(all.busy()),
+        busiest_cpu_busy: change.busiest_cpu_busy(),
+        busiest_thread_busy: change.busiest_thread(),
+        process_cpus: change.share_of_time("process.cpu_ns"),
+        rss_bytes: values.rss_bytes,
+        fds: values.fds,
+        connections: values.connections,
+        time_wait: values.time_wait,
+        accept_queue: values.accept_queue,
+        rx_bytes: nic.as_ref().map(|nic| nic.rx_bytes),
+        tx_bytes: nic.as_ref().map(|nic| nic.tx_bytes),
+    }
 }
 
 /// Name of an absent fact and the reason; `None` where nothing of that kind exists.
@@ -197,7 +197,7 @@ pub(crate) fn missing(key: &str, fact: &Fact) -> Option<String> {
 }
 
 pub(crate) fn peak(peak: Option<u64>, limit: Option<u64>) -> Option<Peak> {
-    peak.map(|peak| Peak::new(peak, limit))
+    peak.map(|peak| Peak { peak, limit })
 }
 
 /// Ticks of 10 ms one CPU spent (`/proc/stat`, proc_stat(5)).
@@ -371,21 +371,21 @@ impl<'a> Change<'a> {
     fn counters(&self) -> Counters {
         let ext = |name: &str| self.growth(&format!("net.netstat.TcpExt.{name}"));
         let tcp = |name: &str| self.growth(&format!("net.snmp.Tcp.{name}"));
-        let mut counters = Counters::default();
-        counters.listen_overflows = ext("ListenOverflows");
-        counters.listen_drops = ext("ListenDrops");
-        counters.tcp_req_q_full_drop = ext("TCPReqQFullDrop");
-        counters.syncookies_sent = ext("SyncookiesSent");
-        counters.tcp_time_wait_overflow = ext("TCPTimeWaitOverflow");
-        counters.tcp_memory_pressures = ext("TCPMemoryPressures");
-        counters.tcp_abort_on_memory = ext("TCPAbortOnMemory");
-        counters.retrans_segs = tcp("RetransSegs");
-        counters.out_segs = tcp("OutSegs");
-        counters.attempt_fails = tcp("AttemptFails");
-        counters.estab_resets = tcp("EstabResets");
-        counters.out_rsts = tcp("OutRsts");
 
-        counters
+        Counters {
+            listen_overflows: ext("ListenOverflows"),
+            listen_drops: ext("ListenDrops"),
+            tcp_req_q_full_drop: ext("TCPReqQFullDrop"),
+            syncookies_sent: ext("SyncookiesSent"),
+            tcp_time_wait_overflow: ext("TCPTimeWaitOverflow"),
+            tcp_memory_pressures: ext("TCPMemoryPressures"),
+            tcp_abort_on_memory: ext("TCPAbortOnMemory"),
+            retrans_segs: tcp("RetransSegs"),
+            out_segs: tcp("OutSegs"),
+            attempt_fails: tcp("AttemptFails"),
+            estab_resets: tcp("EstabResets"),
+            out_rsts: tcp("OutRsts"),
+        }
     }
 }
 

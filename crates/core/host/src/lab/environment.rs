@@ -105,44 +105,46 @@ fn settings(facts: &Snapshot, has_peer: bool) -> Environment {
             .map(ToString::to_string)
     };
     let relevant = |key: &str| RELEVANT.contains(&key) || has_peer && key.starts_with("route.");
-    let mut found = Environment::default();
-    found.kernel = facts.kernel.clone();
-    found.boot_id = facts.boot_id.clone();
-    found.governor = facts.text("cpu.freq.governor").map(str::to_owned);
-    found.device = facts.text("route.peer.dev").map(str::to_owned);
-    found.is_loopback = kind == "loopback";
-    found.is_wireless_or_tunnel =
-        TUNNELS.split(' ').any(|tunnel| tunnel == kind) || flag("net.wireless") == Some(true);
-    found.is_vlan = flag("net.vlan_tagged");
-    found.link_bps = nic.as_ref().and_then(|nic| link_bps(facts, nic));
-    found.mtu_bytes = nic.as_ref().and_then(|nic| mtu_bytes(facts, nic));
-    found.is_full_duplex = of_nic("link.duplex").and_then(|key| Some(facts.text(&key)? == "full"));
-    found.nic_errors = errors("rx")
-        .zip(errors("tx"))
-        .map(|(rx, tx)| rx.saturating_add(tx));
-    found.nofile_soft = facts.whole("limits.nofile.soft");
-    found.nofile_hard = facts.whole("limits.nofile.hard");
-    found.nr_open = sysctl("fs.nr_open");
-    found.file_max = sysctl("fs.file-max");
-    found.port_range = words("net.ipv4.ip_local_port_range")
-        .and_then(|text| numbers(&text).map(|[low, high]| (low, high)));
-    found.reserved_ports = words("net.ipv4.ip_local_reserved_ports");
-    found.tw_reuse = small("net.ipv4.tcp_tw_reuse");
-    found.timestamps = small("net.ipv4.tcp_timestamps");
-    found.somaxconn = sysctl("net.core.somaxconn");
-    found.max_syn_backlog = sysctl("net.ipv4.tcp_max_syn_backlog");
-    found.tcp_mem_pages = words("net.ipv4.tcp_mem").and_then(|text| numbers(&text));
-    found.conntrack = peak(
-        facts.whole("limits.conntrack.count"),
-        facts.whole("limits.conntrack.max"),
-    );
-    found.memory_available_bytes = facts.whole("mem.available_bytes");
-    found.missing = facts
-        .facts
-        .iter()
-        .filter(|(key, _)| relevant(key))
-        .filter_map(|(key, fact)| missing(key, fact))
-        .collect();
+    let found = Environment {
+        kernel: facts.kernel.clone(),
+        boot_id: facts.boot_id.clone(),
+        governor: facts.text("cpu.freq.governor").map(str::to_owned),
+        device: facts.text("route.peer.dev").map(str::to_owned),
+        is_loopback: kind == "loopback",
+        is_wireless_or_tunnel: TUNNELS.split(' ').any(|tunnel| tunnel == kind)
+            || flag("net.wireless") == Some(true),
+        is_vlan: flag("net.vlan_tagged"),
+        link_bps: nic.as_ref().and_then(|nic| link_bps(facts, nic)),
+        mtu_bytes: nic.as_ref().and_then(|nic| mtu_bytes(facts, nic)),
+        is_full_duplex: of_nic("link.duplex").and_then(|key| Some(facts.text(&key)? == "full")),
+        nic_errors: errors("rx")
+            .zip(errors("tx"))
+            .map(|(rx, tx)| rx.saturating_add(tx)),
+        nofile_soft: facts.whole("limits.nofile.soft"),
+        nofile_hard: facts.whole("limits.nofile.hard"),
+        nr_open: sysctl("fs.nr_open"),
+        file_max: sysctl("fs.file-max"),
+        port_range: words("net.ipv4.ip_local_port_range")
+            .and_then(|text| numbers(&text).map(|[low, high]| (low, high))),
+        reserved_ports: words("net.ipv4.ip_local_reserved_ports"),
+        tw_reuse: small("net.ipv4.tcp_tw_reuse"),
+        timestamps: small("net.ipv4.tcp_timestamps"),
+        somaxconn: sysctl("net.core.somaxconn"),
+        max_syn_backlog: sysctl("net.ipv4.tcp_max_syn_backlog"),
+        tcp_mem_pages: words("net.ipv4.tcp_mem").and_then(|text| numbers(&text)),
+        conntrack: peak(
+            facts.whole("limits.conntrack.count"),
+            facts.whole("limits.conntrack.max"),
+        ),
+        memory_available_bytes: facts.whole("mem.available_bytes"),
+        missing: facts
+            .facts
+            .iter()
+            .filter(|(key, _)| relevant(key))
+            .filter_map(|(key, fact)| missing(key, fact))
+            .collect(),
+        ..Environment::default()
+    };
 
     found
 }

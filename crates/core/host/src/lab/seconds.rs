@@ -58,8 +58,10 @@ impl Seconds {
 
 fn second(before: &Snapshot, now: &Snapshot) -> EndpointSecond {
     let change = Change::between(before, now);
-    let mut second = EndpointSecond::default();
-    second.busiest_cpu_busy = change.busiest_cpu_busy();
+    let mut second = EndpointSecond {
+        busiest_cpu_busy: change.busiest_cpu_busy(),
+        ..EndpointSecond::default()
+    };
 
     // What goes to the host itself has no wire.
     let wired = change

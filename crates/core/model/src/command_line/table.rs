@@ -20,7 +20,6 @@ pub struct OptionHelp {
 
 /// Options under one heading.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct OptionGroup {
     /// The heading.
     pub title: &'static str,

@@ -7,7 +7,6 @@ use super::{FleetMode, Task};
 /// A task with its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Cell {
     /// The planned measurement.
     pub task: Task,
@@ -64,7 +63,6 @@ pub enum CellOutcome {
 /// Result of one test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Measurement {
     /// Payload that the sink received, in bit/s.
     pub goodput_bps: f64,
@@ -95,7 +93,6 @@ pub struct Measurement {
 /// Start of a test in ns of the coordinator's monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct StartTimes {
     /// Planned.
     pub planned_ns: u64,
@@ -103,22 +100,10 @@ pub struct StartTimes {
     pub actual_ns: u64,
 }
 
-impl StartTimes {
-    /// Times in ns of the coordinator's monotonic clock.
-    #[must_use]
-    pub const fn new(planned_ns: u64, actual_ns: u64) -> Self {
-        Self {
-            planned_ns,
-            actual_ns,
-        }
-    }
-}
-
 /// Why a value needs care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum CellFlag {
     /// More than the path can carry or the time allows; in no statistic.
     Implausible,
@@ -135,7 +120,6 @@ pub enum CellFlag {
 /// A task without a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct NotRun {
     /// Why, as a word.
     pub reason: NotRunReason,
@@ -159,7 +143,6 @@ impl NotRun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum NotRunReason {
     /// One of its hosts has no control connection.
     Unreachable,

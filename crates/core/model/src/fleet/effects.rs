@@ -8,7 +8,6 @@ use super::HostId;
 /// reference rate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct FleetEffects {
     /// Name of the path.
     pub path: String,
@@ -31,7 +30,6 @@ pub struct FleetEffects {
 /// Effect of a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct HostEffect {
     /// The host.
     pub host: HostId,
@@ -41,22 +39,9 @@ pub struct HostEffect {
     pub receives: EndEffect,
 }
 
-impl HostEffect {
-    /// Effects of both directions of `host`.
-    #[must_use]
-    pub const fn new(host: HostId, sends: EndEffect, receives: EndEffect) -> Self {
-        Self {
-            host,
-            sends,
-            receives,
-        }
-    }
-}
-
 /// Effect of one direction of a host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct EndEffect {
     /// Its best cell shows that it is as good as the reference.
     pub is_cleared: bool,
@@ -75,7 +60,6 @@ pub struct EndEffect {
 /// A pair that is slower than both ends explain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct PairEffect {
     /// The source.
     pub source: HostId,
@@ -87,24 +71,10 @@ pub struct PairEffect {
     pub suspect: PairSuspect,
 }
 
-impl PairEffect {
-    /// A pair with its rate against what both ends allow.
-    #[must_use]
-    pub const fn new(source: HostId, sink: HostId, effect: f64, suspect: PairSuspect) -> Self {
-        Self {
-            source,
-            sink,
-            effect,
-            suspect,
-        }
-    }
-}
-
 /// Explanation of a slow pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum PairSuspect {
     /// Both ends are cleared: the way between them.
     Pair,

@@ -21,7 +21,6 @@ pub enum LadderDirection {
 /// Steps of one level with a result, over all repetitions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct LadderRow {
     /// Who sends.
     #[serde(default)]
@@ -75,7 +74,6 @@ impl LadderRow {
 /// Rates of the others with and without a suspect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Poisoning {
     /// Median sum of the others with the suspect, in bit/s.
     pub with_bps: f64,

@@ -14,7 +14,6 @@ pub const FLEET_SCHEMA: &str = "linerate.fleet/1";
 /// A run of a fleet with its findings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct FleetReport {
     /// Always [`FLEET_SCHEMA`].
     pub schema: String,
@@ -54,7 +53,6 @@ impl FleetReport {
 /// Description of a fleet run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct FleetHeader {
     /// Id of the run; absent of a run that is not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +104,6 @@ impl FleetHeader {
 /// A host of a fleet run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct FleetHost {
     /// Its id.
     pub id: HostId,
@@ -138,7 +135,6 @@ impl FleetHost {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum FleetTopology {
     /// Each with each other.
     Mesh,
@@ -155,7 +151,6 @@ pub enum FleetTopology {
 /// Effect of a host on the others of a ladder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct HostPoisoning {
     /// Who sends.
     #[serde(default)]
@@ -164,16 +159,4 @@ pub struct HostPoisoning {
     pub suspect: HostId,
     /// Rates of the others with and without it.
     pub rates: Poisoning,
-}
-
-impl HostPoisoning {
-    /// Rates of the others with and without `suspect`.
-    #[must_use]
-    pub const fn new(direction: LadderDirection, suspect: HostId, rates: Poisoning) -> Self {
-        Self {
-            direction,
-            suspect,
-            rates,
-        }
-    }
 }

@@ -8,7 +8,6 @@ use super::{FleetReport, HostId, PlanHash};
 /// Data of a fleet run only. Its cells with a result are trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct FleetRun {
     /// Identity of the plan.
     pub plan: PlanHash,

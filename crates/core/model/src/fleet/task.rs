@@ -16,7 +16,6 @@ const HASH_DIGITS: usize = 32;
 /// shares the texts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Task {
     /// The host that sends.
     pub source: HostId,
@@ -49,7 +48,6 @@ impl Task {
 /// Tests that start at the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Round {
     /// Its tests.
     pub tasks: Vec<Task>,
@@ -71,7 +69,6 @@ impl Round {
 )]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum FleetMode {
     /// One pair at a time.
     Isolated,

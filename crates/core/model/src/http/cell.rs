@@ -10,7 +10,6 @@ use crate::stored_name;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Phase {
     /// Payloads at one number of connections.
     Payload,
@@ -27,7 +26,6 @@ pub enum Phase {
 /// Identity of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct CellKey {
     /// Part of the experiment.
     pub phase: Phase,
@@ -79,7 +77,6 @@ pub enum RunState {
 /// One run of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct CellRun {
     /// The cell.
     pub key: CellKey,
@@ -122,7 +119,6 @@ impl CellRun {
 /// The middle of the finished runs of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Medians {
     /// Runs it is made of.
     pub runs: u32,
@@ -163,7 +159,6 @@ pub struct Medians {
 /// A cell with all that is known of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Cell {
     /// Which one.
     pub key: CellKey,

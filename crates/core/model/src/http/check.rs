@@ -33,7 +33,6 @@ pub enum CheckStatus {
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Check {
     /// Stable name, for instance `nofile.hard`.
     pub id: String,

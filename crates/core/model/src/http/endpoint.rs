@@ -10,7 +10,6 @@ pub type Share = f64;
 /// A value that has a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Peak {
     /// Largest value seen.
     pub peak: u64,
@@ -18,18 +17,9 @@ pub struct Peak {
     pub limit: Option<u64>,
 }
 
-impl Peak {
-    /// The largest value, and what it may reach.
-    #[must_use]
-    pub const fn new(peak: u64, limit: Option<u64>) -> Self {
-        Self { peak, limit }
-    }
-}
-
 /// Growth of one NIC's counters over the window, and what it can carry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct NicStats {
     /// Name of the device the traffic takes.
     pub device: String,
@@ -77,7 +67,6 @@ impl NicStats {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[allow(missing_docs)] // The kernel's own names, in its own words.
-#[non_exhaustive]
 pub struct Counters {
     pub listen_overflows: Option<u64>,
     pub listen_drops: Option<u64>,
@@ -96,7 +85,6 @@ pub struct Counters {
 /// One second of one end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct EndpointSecond {
     /// Share of the busiest CPU that was busy.
     pub busiest_cpu_busy: Option<Share>,
@@ -107,7 +95,6 @@ pub struct EndpointSecond {
 /// One end of a run, from the beginning of its window to the end. What could not be read is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct EndpointStats {
     /// Length of the period.
     pub window_ns: u64,
@@ -203,7 +190,6 @@ pub struct EndpointStats {
 /// is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Reading {
     /// Number of it, from 1 without gaps.
     pub sequence: u64,

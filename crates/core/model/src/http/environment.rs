@@ -8,7 +8,6 @@ use super::Peak;
 /// One host as it is before an experiment. What could not be read is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Environment {
     /// Version of linerate there.
     pub version: String,
@@ -87,7 +86,6 @@ pub struct Environment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum Ports {
     /// By the kernel as long as its range suffices, then explicit.
     #[default]

@@ -10,7 +10,6 @@ use super::{CellKey, ErrorClass, ErrorCounts, Flag, Medians, Mode, Peak, Share};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Network {
     /// None: both endpoints are on one host.
     Loopback,
@@ -29,7 +28,6 @@ pub enum Network {
 /// Where a cell lies among those of its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Position {
     /// Past the knee: no faster, and with a longer latency.
     pub is_queueing: bool,
@@ -47,7 +45,6 @@ pub struct Position {
 /// sum of its counters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct EndpointFacts {
     /// CPUs of the host.
     pub cpus: Option<u32>,
@@ -92,7 +89,6 @@ pub struct EndpointFacts {
 /// Facts of a cell; absent where they could not be measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct CellFacts {
     /// The cell.
     pub key: CellKey,

@@ -57,7 +57,6 @@ pub enum Arrivals {
 /// Outcome of the connections of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Connections {
     /// Asked for.
     pub wanted: u64,
@@ -79,7 +78,6 @@ pub struct Connections {
 /// A quantile, which may be known from below only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Quantile {
     /// Nanoseconds.
     pub ns: u64,
@@ -103,7 +101,6 @@ impl Quantile {
 /// above it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Latency {
     /// Values.
     pub n: u64,
@@ -127,7 +124,6 @@ pub struct Latency {
 /// One second of a run, warm-up included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Second {
     /// Complete 2xx responses.
     pub ok: u64,
@@ -141,7 +137,6 @@ pub struct Second {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Flag {
     /// The generator itself sent late although a connection was free: at the 99th percentile by
     /// more than 1 ms, a tenth of the latency, and the interval between two requests.
@@ -167,7 +162,6 @@ pub enum Flag {
 /// Result of the load generator in one run, all threads and processes together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct LoadResult {
     /// Negotiated protocol; absent where no connection was established.
     #[serde(default = "plain_http1")]

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 /// The protocol of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct NegotiatedProtocol {
     /// Version of HTTP.
     pub http: HttpVersion,
@@ -21,7 +20,6 @@ pub struct NegotiatedProtocol {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Trust {
     /// Those of an authority in the store of the client's host.
     #[default]
@@ -37,7 +35,6 @@ pub enum Trust {
 /// A version of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub enum HttpVersion {
     /// HTTP/1.1 (RFC 9112).
     #[default]
@@ -62,7 +59,6 @@ impl HttpVersion {
 /// TLS as it was negotiated.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct NegotiatedTls {
     /// Its version, such as `1.3`.
     pub version: String,

@@ -10,7 +10,6 @@ pub const HTTP_SCHEMA: &str = "linerate.http/1";
 /// One TCP test without HTTP.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Baseline {
     /// The server sends.
     pub is_reverse: bool,
@@ -37,7 +36,6 @@ pub struct Baseline {
 /// Segments that the server sent while the path was nearly idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct LossWithoutLoad {
     /// Segments sent.
     pub segments: u64,
@@ -50,15 +48,6 @@ impl LossWithoutLoad {
     const RETRANSMITS_MIN: u64 = 5;
     /// Segments may be sent again for this share of all.
     pub const SHARE_MAX: f64 = 0.001;
-
-    /// `retransmits` of `segments` were sent again.
-    #[must_use]
-    pub const fn new(segments: u64, retransmits: u64) -> Self {
-        Self {
-            segments,
-            retransmits,
-        }
-    }
 
     /// Retransmitted segments as a share of all.
     #[must_use]
@@ -76,7 +65,6 @@ impl LossWithoutLoad {
 /// One payload over numbers of connections.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Row {
     /// Bytes of a body.
     pub payload_bytes: u64,
@@ -104,7 +92,6 @@ pub struct Row {
 /// Memory against connections, fitted by least squares.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct MemoryLine {
     /// Bytes for each connection.
     pub bytes_per_connection: f64,
@@ -115,17 +102,6 @@ pub struct MemoryLine {
 }
 
 impl MemoryLine {
-    /// Memory of `base_bytes` and `bytes_per_connection`, with the coefficient of determination of
-    /// the fit.
-    #[must_use]
-    pub const fn new(bytes_per_connection: f64, base_bytes: f64, r2: f64) -> Self {
-        Self {
-            bytes_per_connection,
-            base_bytes,
-            r2,
-        }
-    }
-
     /// Memory grows with the connections. Otherwise they took what the program had free before, and
     /// what each takes was not measured.
     #[must_use]
@@ -137,7 +113,6 @@ impl MemoryLine {
 /// One number of idle connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct IdleStep {
     /// Connections wanted.
     pub wanted: u32,
@@ -177,7 +152,6 @@ impl IdleStep {
 /// The idle steps and what they cost.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Idle {
     /// From few to many.
     pub steps: Vec<IdleStep>,
@@ -192,7 +166,6 @@ pub struct Idle {
 /// Bound of the network for a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct CeilingPoint {
     /// Bytes of a body.
     pub payload_bytes: u64,
@@ -200,21 +173,9 @@ pub struct CeilingPoint {
     pub responses_per_s: f64,
 }
 
-impl CeilingPoint {
-    /// `responses_per_s` at most with bodies of `payload_bytes`.
-    #[must_use]
-    pub const fn new(payload_bytes: u64, responses_per_s: f64) -> Self {
-        Self {
-            payload_bytes,
-            responses_per_s,
-        }
-    }
-}
-
 /// Something that is met or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Pass {
     /// What, in words.
     pub what: String,
@@ -239,7 +200,6 @@ impl Pass {
 /// A whole experiment, judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Study {
     /// `linerate.http/1`.
     pub schema: String,

@@ -14,7 +14,6 @@ const MIB: u64 = 1 << 20;
 
 /// A text that is no size or time.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum UnitError {
     /// No size of a body, or one above [`PAYLOAD_BYTES_MAX`].
     #[error("`{0}` is no payload: expected 0 to 64m, for instance 512, 10k or 1m")]

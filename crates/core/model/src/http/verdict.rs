@@ -8,7 +8,6 @@ use crate::finding::{Confidence, Evidence, evidence_texts};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum VerdictClass {
     /// The run is not valid.
     Invalid,
@@ -41,7 +40,6 @@ pub enum VerdictClass {
 /// One class that fits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Judgement {
     /// The class.
     pub class: VerdictClass,
@@ -68,7 +66,6 @@ impl Judgement {
 /// Limit of a cell: the first class that fits, and the later ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct CellVerdict {
     /// The first that fits.
     pub primary: Judgement,

@@ -7,7 +7,6 @@ use crate::http::{CellKey, Reading};
 
 /// The current run and the cells so far.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct LiveHttp {
     /// The server.
     pub target: String,

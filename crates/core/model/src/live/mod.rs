@@ -20,7 +20,6 @@ pub const POINTS_MAX: usize = 300;
 
 /// Everything a view shows.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct LiveState {
     /// Grows with every change.
     pub version: u64,
@@ -38,7 +37,6 @@ pub struct LiveState {
 
 /// The last points of a line, one per interval.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct LiveLine {
     values: VecDeque<f64>,
 }
@@ -66,7 +64,6 @@ impl LiveLine {
 
 /// A sweep: its runs so far.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct LiveSweep {
     /// The server.
     pub host: String,
@@ -84,7 +81,6 @@ pub struct LiveSweep {
 
 /// One setting of a sweep, or one cell of an HTTP experiment.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct LiveLevel {
     /// The setting in words.
     pub setting: String,
@@ -114,7 +110,6 @@ impl LiveLevel {
 
 /// This host over the last second.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct LiveHost {
     /// Share of its time that each CPU was busy, 0..=1, in the order of their numbers.
     pub cpus_busy: Vec<f64>,

@@ -13,7 +13,6 @@ const ANNOUNCED_MAX: usize = 64;
 
 /// A server and its running tests.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct LiveServer {
     /// Where it listens.
     pub addresses: Vec<SocketAddr>,
@@ -41,7 +40,6 @@ pub struct LiveServer {
 
 /// A running test of a server.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct LiveSession {
     /// Agreed parameters.
     pub facts: TestFacts,

@@ -12,7 +12,6 @@ const STREAMS_MAX: usize = 256;
 
 /// A test and its streams.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct LiveTest {
     /// Its progress.
     pub phase: LivePhase,
@@ -66,7 +65,6 @@ pub enum LivePhase {
 
 /// One stream.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct LiveStream {
     /// Its position in the test.
     pub id: StreamId,

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum ClockMethod {
     /// Both ends read the clock of one kernel.
     OneClock,
@@ -19,7 +18,6 @@ pub enum ClockMethod {
 /// Relation of the other end's clock to this one's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct ClockEstimate {
     /// How it is known.
     pub method: ClockMethod,

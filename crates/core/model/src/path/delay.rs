@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// infinite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Delay {
     /// Samples that arrived.
     pub n: u64,

@@ -6,7 +6,6 @@ use std::rc::Rc;
 /// Counters of a host since its boot, for all traffic. One that the kernel does not report is
 /// absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct HostDrops {
     /// Packets dropped by the queueing discipline of the interface towards the other end (tc(8)).
     pub qdisc: Option<u64>,

@@ -14,7 +14,6 @@ pub const EVENT_SCHEMA: &str = "linerate.event/1";
 /// An event of an examination.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum PathEvent<'a> {
     /// The server is reached and the phases are planned.
     Started {
@@ -54,7 +53,6 @@ pub enum PathEvent<'a> {
 
 /// About a second of a load, measured at the client.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[non_exhaustive]
 pub struct LoadInterval {
     /// The phase.
     pub phase: PhaseKind,

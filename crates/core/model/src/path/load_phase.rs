@@ -21,7 +21,6 @@ pub enum Confidence {
 /// What the rate cannot exceed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct RateCeiling {
     /// Payload in bit/s.
     pub rate_bps: f64,
@@ -43,7 +42,6 @@ impl RateCeiling {
 /// Load in one or both directions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct LoadPhase {
     /// `down`, `up` or `both`.
     pub kind: PhaseKind,
@@ -171,7 +169,6 @@ impl LoadPhase {
 /// One subflow of a Multipath TCP connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct SubflowRow {
     /// Number of the stream.
     pub stream: u32,

@@ -8,7 +8,6 @@ use super::phase::{LossByPlace, PathDirection, PhaseKind};
 /// Paced datagrams of one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Datagrams {
     /// `datagrams`, `pps` or `pace`.
     pub kind: PhaseKind,
@@ -75,7 +74,6 @@ impl Datagrams {
 /// Requests and responses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Transactions {
     /// `rr` or `crr`.
     pub kind: PhaseKind,
@@ -111,7 +109,6 @@ impl Transactions {
 /// A search for the highest rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct RateLadder {
     /// `cps`, `pps` or `capacity`.
     pub kind: PhaseKind,

@@ -7,7 +7,6 @@ use super::phase::{PathDirection, SizeResult};
 /// Largest packets by direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct PathMtu {
     /// From client to server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -20,7 +19,6 @@ pub struct PathMtu {
 /// What becomes of marks in the IP header.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Marks {
     /// Per direction and DSCP sent: what arrived.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

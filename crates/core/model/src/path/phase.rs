@@ -225,7 +225,6 @@ pub struct LoadSample {
 /// Bytes of one stream.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct StreamTotals {
     /// Number of the stream in its phase.
     pub stream: u32,
@@ -255,7 +254,6 @@ pub struct StreamTotals {
 /// missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct LossByPlace {
     /// Datagrams that the program handed to its kernel.
     pub sent: u64,
@@ -376,20 +374,11 @@ pub enum SizeSignal {
 /// Largest IP packet of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct SizeResult {
     /// In bytes with the IP header.
     pub mtu: u32,
     /// Evidence of the limit.
     pub how: SizeSignal,
-}
-
-impl SizeResult {
-    /// `mtu` bytes with the IP header.
-    #[must_use]
-    pub const fn new(mtu: u32, how: SizeSignal) -> Self {
-        Self { mtu, how }
-    }
 }
 
 /// Result of a phase, both ends together, before it is judged.

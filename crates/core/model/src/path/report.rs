@@ -18,7 +18,6 @@ pub const PATH_SCHEMA: &str = "linerate.path/1";
 /// How good a path is, and between whom. Absent values have a reason in [`PathReport::absent`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct PathReport {
     /// Always [`PATH_SCHEMA`].
     pub schema: String,
@@ -119,7 +118,6 @@ pub enum PathState {
 /// Delays without load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct IdleDelays {
     /// Round trip of UDP probes, or of what [`PathReport::grade`] names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,7 +163,6 @@ pub enum ProbeKind {
 /// By how much load delays others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Grade {
     /// `A+`, `A`, `B`, `C`, `D` or `F`.
     pub letter: String,
@@ -200,7 +197,6 @@ impl Grade {
 /// 4.5.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Voice {
     /// Without load.
     #[serde(default, skip_serializing_if = "Option::is_none")]

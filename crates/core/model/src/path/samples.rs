@@ -7,7 +7,6 @@ use super::PhaseKind;
 /// Kind of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum SampleKind {
     /// The datagram or connection that [`super::ProbeKind`] of the report names.
     Probe,
@@ -26,7 +25,6 @@ pub enum SampleKind {
 /// All probes of one kind in one phase: columns of the same length, in the order in which the
 /// probes left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct SampleSeries {
     /// The phase.
     pub phase: PhaseKind,

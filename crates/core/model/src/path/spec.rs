@@ -26,7 +26,6 @@ pub enum Profile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-#[non_exhaustive]
 pub struct PathSpec {
     /// Time and data.
     pub profile: Profile,

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// The other end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct PathTarget {
     /// As the user named it.
     pub host: String,
@@ -67,7 +66,6 @@ pub enum Dialect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Identity {
     /// Its key is the one of earlier tests.
     Known,

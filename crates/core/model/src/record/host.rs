@@ -7,7 +7,6 @@ use crate::snapshot::Snapshot;
 /// Which program made a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Origin {
     /// Its name: `linerate`, `iperf3`, `iperf`, `pscheduler`.
     pub tool: String,
@@ -25,7 +24,6 @@ pub struct Origin {
 /// The document a run was imported from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Import {
     /// Its form: `iperf3-json`, `iperf3-json-stream`, `iperf2-csv`, `pscheduler-throughput`.
     pub format: String,
@@ -59,7 +57,6 @@ impl Import {
 /// Between which hosts a run was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct RunPath {
     /// Hash of both hosts and the interfaces between them; equal for all runs of one path.
     pub key: String,
@@ -80,7 +77,6 @@ pub struct RunPath {
 /// One host of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct HostPart {
     /// `client`, `server` or `here`; of a fleet the id of the host.
     pub role: String,

@@ -34,7 +34,6 @@ pub const RUN_SCHEMA: &str = "linerate.run/1";
 /// Results of one command line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct RunRecord {
     /// Always [`RUN_SCHEMA`].
     pub schema: String,
@@ -167,7 +166,6 @@ impl RunRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum RunKind {
     /// A throughput test of a client.
     Test,
@@ -258,7 +256,6 @@ impl RunState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Body {
     /// All data of a test are in its trials.
     Test,
@@ -281,7 +278,6 @@ pub enum Body {
 /// Load on a server, and its limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct HttpLoad {
     /// The URL without secrets.
     pub target: String,
@@ -304,7 +300,6 @@ impl HttpLoad {
 /// Facts of a test that a server has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Session {
     /// Number of the test since the server started.
     pub number: u64,
@@ -350,7 +345,6 @@ impl Session {
 /// Other runs a run belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Links {
     /// Name of the watch that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

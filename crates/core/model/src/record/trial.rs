@@ -18,7 +18,6 @@ use crate::summary::Summary;
 /// One repetition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Trial {
     /// Its number in the run, from 0.
     pub no: u32,
@@ -91,7 +90,6 @@ impl Trial {
 /// One figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Measure {
     /// Which.
     pub name: MeasureName,
@@ -146,7 +144,6 @@ impl From<Flow> for Way {
 /// A figure over time.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "StoredSeries<'static>")]
-#[non_exhaustive]
 pub struct Series {
     /// Its name with its unit: `bytes`, `retransmits`, `snd_cwnd_bytes`, `rtt_us`. Of a series
     /// `NAME` that is thinned, `min.NAME` and `max.NAME` are the extremes of the merged neighbours.
@@ -301,7 +298,6 @@ pub enum Times {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Detail {
     /// A throughput test.
     Test(Box<TestDetail>),
@@ -316,7 +312,6 @@ pub enum Detail {
 /// Everything of a throughput test but its intervals, which are series.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct TestDetail {
     /// Who tested what with whom; of a test that failed before it was agreed, what was planned.
     pub header: TestHeader,
@@ -338,7 +333,6 @@ pub struct TestDetail {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum TestStep {
     /// The test was agreed: the header.
     Header,

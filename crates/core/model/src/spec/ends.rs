@@ -21,7 +21,6 @@ pub enum AddressFamily {
 
 /// Where local sockets are bound. `None` leaves the choice to the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct BindSpec {
     /// Local address or host name.
     pub host: Option<String>,
@@ -36,7 +35,6 @@ pub struct BindSpec {
 /// Keepalive of the control connection (tcp(7)). Zero leaves the kernel's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Keepalive {
     /// Idle seconds before the first probe (`TCP_KEEPIDLE`).
     pub idle_s: u32,
@@ -46,21 +44,8 @@ pub struct Keepalive {
     pub count: u32,
 }
 
-impl Keepalive {
-    /// `count` probes, the first after `idle_s` seconds, the others `interval_s` seconds apart.
-    #[must_use]
-    pub const fn new(idle_s: u32, interval_s: u32, count: u32) -> Self {
-        Self {
-            idle_s,
-            interval_s,
-            count,
-        }
-    }
-}
-
 /// Options that concern one end alone and never travel; the same for client and server.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct LocalOptions {
     /// Port of the server, control connection and data.
     pub port: u16,
@@ -146,7 +131,6 @@ impl IoStrategy {
 
 /// Options of one end that only some dialects have and that never travel.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct EndOptions {
     /// Request the real-time scheduler.
     pub realtime: bool,
@@ -170,7 +154,6 @@ pub struct EndOptions {
 
 /// Retries of a client's connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ConnectRetry {
     /// Further attempts, `None` for as many as fit the time.
     pub attempts: Option<u32>,
@@ -194,7 +177,6 @@ impl ConnectRetry {
 
 /// Settings that a server of a dialect without negotiation applies to every test.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Iperf2Defaults {
     /// Transport, block length, socket options and measurements.
     pub test: TestSpec,
@@ -218,7 +200,6 @@ pub struct Iperf2Defaults {
 
 /// Everything a client needs to run one test.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct ClientSpec {
     /// The server as the user named it: host name or address.
     pub host: String,
@@ -249,7 +230,6 @@ impl ClientSpec {
 
 /// Credentials of a client.
 #[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Credentials {
     /// User name.
     pub username: String,
@@ -288,7 +268,6 @@ impl std::fmt::Debug for Credentials {
 
 /// Everything a server needs.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct ServerSpec {
     /// Options of this end.
     pub local: LocalOptions,
@@ -310,7 +289,6 @@ pub struct ServerSpec {
 
 /// Highest average rate a server tolerates.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
 pub struct BitrateLimit {
     /// Sum of all streams in both directions, bit/s.
     pub rate_bps: u64,
@@ -318,17 +296,8 @@ pub struct BitrateLimit {
     pub window: Duration,
 }
 
-impl BitrateLimit {
-    /// `rate_bps` bit/s on an average over `window`.
-    #[must_use]
-    pub const fn new(rate_bps: u64, window: Duration) -> Self {
-        Self { rate_bps, window }
-    }
-}
-
 /// Key and users by which a server checks clients.
 #[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ServerAuth {
     /// The server's RSA private key, PEM.
     pub private_key_pem: String,

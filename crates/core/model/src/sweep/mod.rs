@@ -13,7 +13,6 @@ pub use result::{
 /// Medians of the runs at one setting. `None` was not reported.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct SettingFacts {
     /// Streams.
     pub streams: u32,
@@ -49,7 +48,6 @@ pub struct SettingFacts {
 /// The hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Hosts {
     /// Cores the client may use.
     pub client_cores: Option<u32>,
@@ -62,7 +60,6 @@ pub struct Hosts {
 /// Why a setting is worse than the best one, or what limits the best one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Reason {
     /// Its name for programs: `window-below-bdp`.
     #[serde(rename = "reason")]
@@ -90,7 +87,6 @@ impl Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum ReasonName {
     /// The sender reached the rate it was given.
     SenderLimited,
@@ -117,7 +113,6 @@ pub enum ReasonName {
 /// A window below the bandwidth-delay product.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct WindowDeficit {
     /// The window in bytes.
     pub window_bytes: u64,

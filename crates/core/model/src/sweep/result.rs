@@ -16,7 +16,6 @@ pub type SettingLevels = BTreeMap<String, String>;
 /// A sweep and what it found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Sweep {
     /// The plan.
     pub plan: SweepPlan,
@@ -82,7 +81,6 @@ impl Sweep {
 /// The plan and the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct SweepPlan {
     /// The server as the user named it.
     pub host: String,
@@ -143,7 +141,6 @@ impl SweepPlan {
 /// A factor and its levels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct PlannedFactor {
     /// Its name.
     pub name: String,
@@ -166,7 +163,6 @@ impl PlannedFactor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Objective {
     /// Most received bits per second.
     Throughput,
@@ -203,7 +199,6 @@ impl Objective {
 /// When it was run, and between which hosts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Provenance {
     /// Start in UTC, as RFC 3339 writes it.
     pub started_at: String,
@@ -216,7 +211,6 @@ pub struct Provenance {
 /// A host and its software. `None` was not reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct HostIdentity {
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,7 +248,6 @@ impl fmt::Display for HostIdentity {
 /// Runs and time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Cost {
     /// Runs.
     pub runs: u64,
@@ -274,7 +267,6 @@ impl Cost {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Recommendation {
     /// Use this.
     Use {
@@ -301,7 +293,6 @@ pub enum Recommendation {
 /// A setting that is ahead of the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Leader {
     /// Its levels.
     pub setting: SettingLevels,
@@ -330,7 +321,6 @@ impl Leader {
 /// Result of one factor, with the others constant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct FactorResult {
     /// Its name.
     pub name: String,
@@ -403,7 +393,6 @@ impl FactorResult {
 /// A level at which every run failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct FailedLevel {
     /// As on a command line.
     pub level: String,
@@ -428,7 +417,6 @@ impl FailedLevel {
 /// One level and the medians of its runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Level {
     /// As on a command line, `auto` for what the system chooses.
     pub label: String,
@@ -451,7 +439,6 @@ pub struct Level {
 /// Metrics of a run, or medians of several. `None` was not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct RunMetrics {
     /// Received payload in bit/s.
     pub received_bps: f64,
@@ -508,7 +495,6 @@ pub enum PlateauSide {
 /// Where it is worse, and why.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Degradation {
     /// On which side.
     pub side: PlateauSide,

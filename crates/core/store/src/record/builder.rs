@@ -45,8 +45,10 @@ impl Builder {
     /// For a test that was planned like this; the header of the test replaces it.
     #[must_use]
     pub fn new(planned: TestHeader) -> Self {
-        let mut detail = TestDetail::default();
-        detail.header = without_secrets(planned);
+        let detail = TestDetail {
+            header: without_secrets(planned),
+            ..TestDetail::default()
+        };
         Self {
             detail,
             columns: Columns::default(),

@@ -136,12 +136,16 @@ mod tests {
     #[test]
     fn titles_do_not_change_the_key_of_a_specification_and_lengths_do() {
         let plain = TestSpec::default();
-        let mut titled = TestSpec::default();
-        titled.title = Some("night".into());
-        titled.extra_data = Some("x".into());
+        let titled = TestSpec {
+            title: Some("night".into()),
+            extra_data: Some("x".into()),
+            ..TestSpec::default()
+        };
 
-        let mut longer = TestSpec::default();
-        longer.end = EndCondition::Duration(Duration::from_secs(20));
+        let longer = TestSpec {
+            end: EndCondition::Duration(Duration::from_secs(20)),
+            ..TestSpec::default()
+        };
         assert_eq!(spec_key("test", &plain), spec_key("test", &titled));
         assert_ne!(spec_key("test", &plain), spec_key("test", &longer));
         assert_ne!(spec_key("test", &plain), spec_key("session", &plain));

@@ -143,17 +143,18 @@ impl Lane<'_> {
         }
 
         let mut group = |group| groups.remove(&group).map(fields::with_arrays);
-        let mut row = StreamInterval::default();
-        row.id = StreamId(self.id);
-        row.role = role_of(endpoint, self.flow);
-        row.flow = self.flow;
-        row.start_ns = start_ns.saturating_sub(offset_ns);
-        row.end_ns = end_ns.saturating_sub(offset_ns);
-        row.bytes = value(bytes)? as u64;
-        row.tcp = group(Group::Tcp).and_then(|tcp| serde_json::from_value(tcp).ok());
-        row.udp = group(Group::Udp).and_then(|udp| serde_json::from_value(udp).ok());
-        row.metrics =
-            group(Group::Metrics).and_then(|metrics| serde_json::from_value(metrics).ok());
+        let row = StreamInterval {
+            id: StreamId(self.id),
+            role: role_of(endpoint, self.flow),
+            flow: self.flow,
+            start_ns: start_ns.saturating_sub(offset_ns),
+            end_ns: end_ns.saturating_sub(offset_ns),
+            bytes: value(bytes)? as u64,
+            tcp: group(Group::Tcp).and_then(|tcp| serde_json::from_value(tcp).ok()),
+            udp: group(Group::Udp).and_then(|udp| serde_json::from_value(udp).ok()),
+            metrics: group(Group::Metrics).and_then(|metrics| serde_json::from_value(metrics).ok()),
+            ..StreamInterval::default()
+        };
 
         Some(row)
     }

@@ -9,7 +9,6 @@ use super::bounds::{self, TEXT_MAX_BYTES};
 
 /// Text that is no record, or none of this version.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum TextError {
     /// The text ends in the middle.
     #[error("the record is truncated: it ends inside {0}")]

@@ -5,7 +5,6 @@ use crate::{Store, StoreError};
 
 /// Time for which series and runs are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Keep {
     /// The series of a run, in days.
     pub points_days: u64,

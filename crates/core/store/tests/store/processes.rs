@@ -121,8 +121,10 @@ fn a_killed_writer_loses_at_most_the_trial_in_progress() {
                 record.elapsed_ns,
                 record.trials.len() as u64 * 10_000_000_000
             );
-            let mut newest = Filter::default();
-            newest.limit = Some(1);
+            let newest = Filter {
+                limit: Some(1),
+                ..Filter::default()
+            };
 
             let row = &store.list(&newest).expect("a list")[0];
             assert!(

@@ -209,8 +209,10 @@ fn a_document_imported_twice_is_one_run() {
     );
     assert_eq!(store.save(&imported(3, "bb")).expect("saved"), Saved::New);
 
-    let mut measured = Filter::default();
-    measured.measured_here = true;
+    let measured = Filter {
+        measured_here: true,
+        ..Filter::default()
+    };
     assert_eq!(ids(&store, &measured), []);
 }
 

@@ -58,8 +58,10 @@ pub(crate) fn fill_and_list(place: &Place, limit: Duration, before_each: impl Fn
     eprintln!("{bytes} bytes, {} a run", bytes / RUNS);
     assert!(bytes < 400_000_000, "{bytes}");
 
-    let mut all = Filter::default();
-    all.limit = Some(20);
+    let all = Filter {
+        limit: Some(20),
+        ..Filter::default()
+    };
 
     let label = |value: &str| {
         vec![Label {

@@ -7,7 +7,6 @@ use super::limits::{HANDSHAKE_BYTES_MAX, PLAINTEXT_BYTES_MAX};
 /// Reason why a TLS session cannot continue. The peer is at fault, but for [`TlsError::SendLimit`]
 /// and [`TlsError::Closed`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum TlsError {
     /// The first bytes are no TLS.
     #[error("the peer does not use TLS on this connection")]

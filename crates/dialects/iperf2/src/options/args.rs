@@ -201,7 +201,6 @@ pub(crate) struct Misplaced {
 
 /// Format and destination of reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct OutputOptions {
     /// Release whose layout is used.
     pub layout: Layout,

@@ -16,12 +16,16 @@ use crate::report::Layout;
 impl Args {
     /// The defaults; `--lr-format` counts at any position.
     pub(crate) fn new(argv: &[OsString], checks: ValueChecks) -> Self {
-        let mut local = LocalOptions::default();
-        local.port = 5001;
-        local.interval = None;
+        let local = LocalOptions {
+            port: 5001,
+            interval: None,
+            ..LocalOptions::default()
+        };
 
-        let mut test = TestSpec::default();
-        test.payload = Payload::Repeating;
+        let test = TestSpec {
+            payload: Payload::Repeating,
+            ..TestSpec::default()
+        };
         let output = OutputOptions {
             layout: layout(argv),
             ..OutputOptions::default()

@@ -18,7 +18,6 @@ use crate::report::Layout;
 #[derive(Debug)]
 pub enum Command {
     /// Run one test against a server.
-    #[non_exhaustive]
     Client {
         /// The test.
         spec: Box<ClientSpec>,
@@ -26,7 +25,6 @@ pub enum Command {
         output: OutputOptions,
     },
     /// Wait for clients.
-    #[non_exhaustive]
     Server {
         /// The server.
         spec: Box<ServerSpec>,
@@ -151,23 +149,26 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
 
     let has_key = test.workload.permit_key.is_some();
     let key_s = args.server.permit_key_s.unwrap_or(PERMIT_KEY_S);
-    let mut defaults = Iperf2Defaults::default();
-    defaults.test = test;
-    defaults.lifetime = args.time_s.filter(|time_s| *time_s > 0.0).and_then(seconds);
-    defaults.connections_max = args.parallel.filter(|count| *count > 0);
-    defaults.one_at_a_time = args.server.one_at_a_time;
-    defaults.dual_stack = args.local.bind.family == Some(AddressFamily::V6);
-    defaults.reply_tos = args.server.reply_tos;
-    defaults.permit_key_lifetime = if has_key { seconds(key_s) } else { None };
-    defaults.handshake_timeout = args
-        .server
-        .handshake_s
-        .filter(|time_s| *time_s > 0.0)
-        .and_then(seconds);
-    defaults.reports_delays = args.output.enhanced;
+    let defaults = Iperf2Defaults {
+        test,
+        lifetime: args.time_s.filter(|time_s| *time_s > 0.0).and_then(seconds),
+        connections_max: args.parallel.filter(|count| *count > 0),
+        one_at_a_time: args.server.one_at_a_time,
+        dual_stack: args.local.bind.family == Some(AddressFamily::V6),
+        reply_tos: args.server.reply_tos,
+        permit_key_lifetime: if has_key { seconds(key_s) } else { None },
+        handshake_timeout: args
+            .server
+            .handshake_s
+            .filter(|time_s| *time_s > 0.0)
+            .and_then(seconds),
+        reports_delays: args.output.enhanced,
+    };
 
-    let mut spec = ServerSpec::default();
-    spec.local = args.local.clone();
+    let mut spec = ServerSpec {
+        local: args.local.clone(),
+        ..ServerSpec::default()
+    };
     spec.local.end.defaults = Some(Box::new(defaults));
     Ok(Command::Server {
         spec: Box::new(spec),

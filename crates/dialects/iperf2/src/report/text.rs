@@ -189,11 +189,14 @@ impl TextWriter {
     }
 
     fn stream_opened(&mut self, stream: &Stream) {
-        let facts = stream.facts.as_deref().cloned().unwrap_or_else(|| {
-            let mut facts = StreamFacts::default();
-            facts.number = stream.id.0.saturating_add(1);
-            facts
-        });
+        let facts = stream
+            .facts
+            .as_deref()
+            .cloned()
+            .unwrap_or_else(|| StreamFacts {
+                number: stream.id.0.saturating_add(1),
+                ..StreamFacts::default()
+            });
         // Both directions of a connection are announced by one line.
         let is_known = self
             .streams

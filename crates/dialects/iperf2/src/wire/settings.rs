@@ -105,20 +105,22 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
         None if header.isochronous => isochronous(&DEFAULT_FRAMES),
         None => Shape::Continuous,
     };
-    let mut test = TestSpec::default();
-    test.transport = transport;
-    test.direction = match header.mode {
-        Mode::Forward => Direction::Forward,
-        Mode::Reverse => Direction::Reverse,
-        Mode::FullDuplex | Mode::Dual | Mode::TradeOff => Direction::Bidirectional,
+    let mut test = TestSpec {
+        transport,
+        direction: match header.mode {
+            Mode::Forward => Direction::Forward,
+            Mode::Reverse => Direction::Reverse,
+            Mode::FullDuplex | Mode::Dual | Mode::TradeOff => Direction::Bidirectional,
+        },
+        end: header.end(),
+        block_len_bytes: header
+            .block_len_bytes
+            .unwrap_or(default_len)
+            // The length is the size of an allocation, so the peer's value is bounded.
+            .clamp(1, len_max),
+        block_len_explicit: header.block_len_bytes.is_some(),
+        ..TestSpec::default()
     };
-    test.end = header.end();
-    test.block_len_bytes = header
-        .block_len_bytes
-        .unwrap_or(default_len)
-        // The length is the size of an allocation, so the peer's value is bounded.
-        .clamp(1, len_max);
-    test.block_len_explicit = header.block_len_bytes.is_some();
     test.socket.tos = header.tos;
     test.socket.congestion = header.congestion.clone();
     test.payload = Payload::Repeating;
@@ -173,10 +175,12 @@ pub fn bounce_spec(head: &BounceHead) -> TestSpec {
     bounce.hold = head.hold;
     bounce.quick_ack = head.quick_ack;
 
-    let mut test = TestSpec::default();
-    test.end = EndCondition::Unlimited;
-    test.block_len_bytes = head.request_bytes;
-    test.payload = Payload::Repeating;
+    let mut test = TestSpec {
+        end: EndCondition::Unlimited,
+        block_len_bytes: head.request_bytes,
+        payload: Payload::Repeating,
+        ..TestSpec::default()
+    };
     // A reply must not wait for the acknowledgement of the one before (Nagle).
     test.socket.no_delay = true;
     test.socket.tos = head.tos.unwrap_or(0);

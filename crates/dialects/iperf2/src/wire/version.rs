@@ -38,18 +38,19 @@ pub enum Stage {
 
 impl Version {
     /// The release whose layout and words are the default here.
-    pub const V2_1_8: Self = Self::new(2, 1, 8, Stage::Release);
+    pub const V2_1_8: Self = Self {
+        major: 2,
+        minor: 1,
+        patch: 8,
+        stage: Stage::Release,
+    };
     /// As 2.2.1 announces itself.
-    pub const V2_2_1: Self = Self::new(2, 2, 1, Stage::Candidate);
-
-    const fn new(major: u16, minor: u16, patch: u16, stage: Stage) -> Self {
-        Self {
-            major,
-            minor,
-            patch,
-            stage,
-        }
-    }
+    pub const V2_2_1: Self = Self {
+        major: 2,
+        minor: 2,
+        patch: 1,
+        stage: Stage::Candidate,
+    };
 
     /// Name and version in messages.
     #[must_use]
@@ -66,7 +67,12 @@ impl Version {
         let (major, minor) = ((upper >> 16) as u16, upper as u16);
         let patch = (lower >> 16) as u16;
         let credible = major == 2 && minor <= MINOR_MAX && lower & UNUSED_BITS == 0;
-        credible.then(|| Self::new(major, minor, patch, Stage::from_bits(lower as u8 & 0xf)))
+        credible.then(|| Self {
+            major,
+            minor,
+            patch,
+            stage: Stage::from_bits(lower as u8 & 0xf),
+        })
     }
 
     /// The two words.

@@ -118,8 +118,10 @@ fn recorded_udp_headers_survive_byte_for_byte() {
 
 /// A client specification that does what the recorded one was started with.
 fn spec(capture: &Capture) -> Option<ClientSpec> {
-    let mut test = TestSpec::default();
-    test.end = EndCondition::Duration(Duration::from_millis(300));
+    let mut test = TestSpec {
+        end: EndCondition::Duration(Duration::from_millis(300)),
+        ..TestSpec::default()
+    };
     let workload = &mut test.workload;
 
     match capture.mode() {
@@ -192,8 +194,10 @@ fn spec(capture: &Capture) -> Option<ClientSpec> {
         _ => return None,
     }
 
-    let mut local = LocalOptions::default();
-    local.port = 5001;
+    let local = LocalOptions {
+        port: 5001,
+        ..LocalOptions::default()
+    };
     Some(ClientSpec::new("10.77.0.2", local, test))
 }
 

@@ -125,7 +125,6 @@ pub(crate) struct AuthArgs {
 
 /// Actions of the process besides testing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ProcessOptions {
     /// Go to the background; servers only.
     pub daemon: bool,
@@ -143,7 +142,6 @@ pub struct ProcessOptions {
 
 /// Format and destination of reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct OutputOptions {
     /// One JSON document per test; also set by `json_stream`.
     pub json: bool,

@@ -231,7 +231,11 @@ pub(crate) fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outco
         let number = atoi(parts.next().unwrap_or_default());
         u32::try_from(number).map_err(|_| ParameterError::Keepalive)
     };
-    let keepalive = Keepalive::new(part()?, part()?, part()?);
+    let keepalive = Keepalive {
+        idle_s: part()?,
+        interval_s: part()?,
+        count: part()?,
+    };
     let retries_s = u64::from(keepalive.interval_s) * u64::from(keepalive.count);
     // The idle time must exceed all retries together, as in the original.
     if keepalive.idle_s > 0 && retries_s > 0 && u64::from(keepalive.idle_s) <= retries_s {
@@ -272,7 +276,7 @@ pub(crate) fn server_bitrate_limit(args: &mut Args, value: &OsStr) -> Outcome {
         None => AVERAGING_WINDOW,
     };
     let rate_bps = whole(OsStr::from_bytes(rate), Base::Decimal, AMOUNT_MAX)?;
-    args.server.bitrate_limit = (rate_bps > 0).then_some(BitrateLimit::new(rate_bps, window));
+    args.server.bitrate_limit = (rate_bps > 0).then_some(BitrateLimit { rate_bps, window });
 
     Ok(())
 }

@@ -18,7 +18,6 @@ use crate::wire::auth::{AuthError, is_encrypted};
 #[derive(Debug)]
 pub enum Command {
     /// Run one test against a server.
-    #[non_exhaustive]
     Client {
         /// The test.
         spec: Box<ClientSpec>,
@@ -28,7 +27,6 @@ pub enum Command {
         output: OutputOptions,
     },
     /// Wait for clients.
-    #[non_exhaustive]
     Server {
         /// The server.
         spec: Box<ServerSpec>,
@@ -327,15 +325,16 @@ fn server(args: Args, auth: Option<ServerAuth>) -> Command {
         policy.liveness = policy.liveness.at_least(args.local.rcv_timeout);
     }
 
-    let mut spec = ServerSpec::default();
-    spec.local = args.local;
-    spec.one_off = args.server.one_off;
-    spec.idle_timeout = args.server.idle_timeout;
-    spec.bitrate_limit = args.server.bitrate_limit;
-    spec.max_duration = args.server.max_duration;
-    spec.auth = auth;
-    spec.mptcp = args.test.mptcp;
-    spec.policy = policy;
+    let spec = ServerSpec {
+        local: args.local,
+        one_off: args.server.one_off,
+        idle_timeout: args.server.idle_timeout,
+        bitrate_limit: args.server.bitrate_limit,
+        max_duration: args.server.max_duration,
+        auth,
+        mptcp: args.test.mptcp,
+        policy,
+    };
 
     Command::Server {
         spec: Box::new(spec),

@@ -25,7 +25,6 @@ use accepted_tokens::AcceptedTokens;
 
 /// Key or credentials that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum AuthError {
     /// The text holds no key of the wanted kind.
     #[error("not an unencrypted RSA {0} key in PEM form")]
@@ -61,7 +60,6 @@ pub enum AuthError {
 
 /// Why a client was refused. For the operator only; the client learns nothing but the refusal.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum Refusal {
     /// The client sent no token.
     #[error("the client sent no credentials")]

@@ -47,8 +47,10 @@ fn a_whole_test_follows_the_table() {
 /// first bytes.
 #[test]
 fn an_introduced_client_sends_its_parameters_first() {
-    let mut spec = ClientSpec::default();
-    spec.test = test();
+    let spec = ClientSpec {
+        test: test(),
+        ..ClientSpec::default()
+    };
     let params = Params::from_client(&spec, spec.test.block_len_bytes, None);
     let now = std::time::Instant::now();
 

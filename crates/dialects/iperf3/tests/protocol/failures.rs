@@ -194,7 +194,12 @@ fn a_test_without_time_limit_may_run_for_ever() {
 
 #[test]
 fn the_server_keeps_its_limits() {
-    let limit = |rate_bps| Some(BitrateLimit::new(rate_bps, Duration::from_secs(5)));
+    let limit = |rate_bps| {
+        Some(BitrateLimit {
+            rate_bps,
+            window: Duration::from_secs(5),
+        })
+    };
     let second = Duration::from_secs(1);
     let timed = |seconds: u32, omit: u32| {
         let mut test = test();
@@ -208,12 +213,16 @@ fn the_server_keeps_its_limits() {
     let mut kernel_paced = test();
     kernel_paced.pacing.fq_rate_bps = Some(30_000_000);
 
-    let mut udp = TestSpec::default();
-    udp.transport = Transport::Udp;
-    udp.block_len_bytes = 1000;
+    let udp = TestSpec {
+        transport: Transport::Udp,
+        block_len_bytes: 1000,
+        ..TestSpec::default()
+    };
 
-    let mut sctp = TestSpec::default();
-    sctp.transport = Transport::Sctp;
+    let sctp = TestSpec {
+        transport: Transport::Sctp,
+        ..TestSpec::default()
+    };
 
     let rows: Vec<(&str, TestSpec, Policy, Option<i32>)> = vec![
         (

@@ -248,10 +248,11 @@ impl Pair {
 
 /// Two streams.
 pub(crate) fn test() -> TestSpec {
-    let mut test = TestSpec::default();
-    test.streams = 2;
-    test.direction = Direction::Bidirectional;
-    test
+    TestSpec {
+        streams: 2,
+        direction: Direction::Bidirectional,
+        ..TestSpec::default()
+    }
 }
 
 pub(crate) fn client_spec(test: TestSpec) -> ClientSpec {

@@ -227,8 +227,10 @@ fn invalid_utf8_and_trailing_bytes_do_not_matter() {
 
 #[test]
 fn a_tcp_client_sends_what_the_original_sends() {
-    let mut test = TestSpec::default();
-    test.end = EndCondition::Duration(Duration::from_secs(1));
+    let mut test = TestSpec {
+        end: EndCondition::Duration(Duration::from_secs(1)),
+        ..TestSpec::default()
+    };
     test.pacing.rate_bps = Some(20_000_000);
     test.pacing.timer_us = 1000;
     assert_eq!(
@@ -240,12 +242,17 @@ fn a_tcp_client_sends_what_the_original_sends() {
 
 #[test]
 fn a_udp_client_with_offload_sends_what_the_original_sends() {
-    let mut test = TestSpec::default();
-    test.transport = Transport::Udp;
-    test.direction = Direction::Reverse;
-    test.end = EndCondition::Bytes(5000);
+    let mut test = TestSpec {
+        transport: Transport::Udp,
+        direction: Direction::Reverse,
+        end: EndCondition::Bytes(5000),
+        ..TestSpec::default()
+    };
 
-    let as_fits = Segmentation::new(0, 0);
+    let as_fits = Segmentation {
+        datagram_bytes: 0,
+        buffer_bytes: 0,
+    };
     test.udp.gso = Some(as_fits);
     test.udp.gro = Some(as_fits);
     test.udp.counters_64bit = true;
@@ -261,24 +268,38 @@ fn a_udp_client_with_offload_sends_what_the_original_sends() {
 fn offload_sizes_of_a_hostile_client_are_bounded() {
     let text = r#"{"udp":true,"len":1000,"gso":7,"gso_dg_size":3,"gso_bf_size":1000000,"gro":1,"gro_bf_size":0}"#;
     let udp = parse(text).expect("the original accepts it").to_spec().udp;
-    assert_eq!(udp.gso, Some(Segmentation::new(1000, 65507)));
-    assert_eq!(udp.gro, Some(Segmentation::new(1000, 1000)));
+    assert_eq!(
+        udp.gso,
+        Some(Segmentation {
+            datagram_bytes: 1000,
+            buffer_bytes: 65507,
+        })
+    );
+    assert_eq!(
+        udp.gro,
+        Some(Segmentation {
+            datagram_bytes: 1000,
+            buffer_bytes: 1000,
+        })
+    );
 }
 
 #[test]
 fn the_server_sees_the_test_the_client_described() {
-    let mut test = TestSpec::default();
-    test.direction = Direction::Bidirectional;
-    test.streams = 3;
-    test.end = EndCondition::Blocks(77);
-    test.omit = Duration::from_secs(2);
-    test.block_len_bytes = 4096;
-    test.block_len_explicit = true;
-    test.send_path = SendPath::ZeroCopy;
-    test.coalesce = true;
-    test.title = Some("t\u{1b}[2J".to_owned());
-    test.extra_data = Some("{\"a\":1}".to_owned());
-    test.want_server_output = true;
+    let mut test = TestSpec {
+        direction: Direction::Bidirectional,
+        streams: 3,
+        end: EndCondition::Blocks(77),
+        omit: Duration::from_secs(2),
+        block_len_bytes: 4096,
+        block_len_explicit: true,
+        send_path: SendPath::ZeroCopy,
+        coalesce: true,
+        title: Some("t\u{1b}[2J".to_owned()),
+        extra_data: Some("{\"a\":1}".to_owned()),
+        want_server_output: true,
+        ..TestSpec::default()
+    };
     test.pacing.timer_us = 1000;
     test.pacing.burst_blocks = Some(10);
     test.socket.mss_bytes = Some(1400);
@@ -312,8 +333,10 @@ fn the_oldest_name_of_a_path_and_the_newest_are_understood() {
         SendPath::Auto
     );
     let sent = |send_path| {
-        let mut test = TestSpec::default();
-        test.send_path = send_path;
+        let test = TestSpec {
+            send_path,
+            ..TestSpec::default()
+        };
         String::from_utf8(Params::from_client(&client(test), 131_072, None).to_json())
             .expect("JSON is text")
     };
@@ -326,10 +349,12 @@ fn the_oldest_name_of_a_path_and_the_newest_are_understood() {
 
 #[test]
 fn what_datagrams_are_checked_travels() {
-    let mut test = TestSpec::default();
-    test.transport = Transport::Udp;
-    test.block_len_bytes = 1000;
-    test.block_len_explicit = true;
+    let mut test = TestSpec {
+        transport: Transport::Udp,
+        block_len_bytes: 1000,
+        block_len_explicit: true,
+        ..TestSpec::default()
+    };
     test.udp.check = SequenceCheck::FirstOfBurst;
 
     let params = Params::from_client(&client(test), 1000, None);

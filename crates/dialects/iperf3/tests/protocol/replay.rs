@@ -221,7 +221,6 @@ fn outcome_of_client(outcome: &Result<(), Failure>) -> (&'static str, Option<i32
                 FailureKind::Interrupted => "interrupted",
                 FailureKind::PeerTerminated => "terminated",
                 FailureKind::PeerClosed => "closed",
-                _ => "another one",
             };
             (word, failure.code)
         }
@@ -303,7 +302,10 @@ fn policy(name: &str) -> Policy {
 
     if name.contains("bitrate-limit-refused") {
         let window = Duration::from_secs(5);
-        policy.bitrate_limit = Some(BitrateLimit::new(100_000_000, window));
+        policy.bitrate_limit = Some(BitrateLimit {
+            rate_bps: 100_000_000,
+            window,
+        });
     }
 
     policy

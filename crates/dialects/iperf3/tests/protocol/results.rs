@@ -21,7 +21,12 @@ fn parse(text: &str) -> Result<Results, ErrorCode> {
 }
 
 fn stream(id: u32, role: StreamRole, half: EndpointTotals) -> StreamSummary {
-    let mut summary = StreamSummary::new(StreamId(id), role, Flow::Forward);
+    let mut summary = StreamSummary {
+        id: StreamId(id),
+        role,
+        flow: Flow::Forward,
+        ..StreamSummary::default()
+    };
     match role {
         StreamRole::Sender => summary.sender = Some(half),
         StreamRole::Receiver => summary.receiver = Some(half),
@@ -34,10 +39,11 @@ fn half(bytes: u64, udp: Option<UdpTotals>) -> EndpointTotals {
 }
 
 fn udp_spec(omit_s: u64) -> TestSpec {
-    let mut test = TestSpec::default();
-    test.transport = Transport::Udp;
-    test.omit = Duration::from_secs(omit_s);
-    test
+    TestSpec {
+        transport: Transport::Udp,
+        omit: Duration::from_secs(omit_s),
+        ..TestSpec::default()
+    }
 }
 
 #[test]
@@ -114,15 +120,20 @@ fn nonsense_numbers_become_sane_ones() {
 
 #[test]
 fn our_text_has_the_keys_of_the_original_in_its_order() {
-    let mut summary = Summary::new(vec![
-        stream(0, StreamRole::Sender, half(1000, None)),
-        stream(1, StreamRole::Sender, half(7, None)),
-    ]);
-    summary.sender_congestion = Some("bbr".to_owned());
+    let mut summary = Summary {
+        streams: vec![
+            stream(0, StreamRole::Sender, half(1000, None)),
+            stream(1, StreamRole::Sender, half(7, None)),
+        ],
+        sender_congestion: Some("bbr".to_owned()),
+        ..Summary::default()
+    };
 
     for stream in &mut summary.streams {
-        let mut tcp = TcpSummary::default();
-        tcp.retransmits = Some(5);
+        let tcp = TcpSummary {
+            retransmits: Some(5),
+            ..TcpSummary::default()
+        };
         stream.tcp = Some(tcp);
     }
 
@@ -146,8 +157,11 @@ fn our_text_has_the_keys_of_the_original_in_its_order() {
 
 #[test]
 fn receiver_sends_its_role() {
-    let mut summary = Summary::new(vec![stream(0, StreamRole::Receiver, half(9, None))]);
-    summary.receiver_congestion = Some("cubic".to_owned());
+    let summary = Summary {
+        streams: vec![stream(0, StreamRole::Receiver, half(9, None))],
+        receiver_congestion: Some("cubic".to_owned()),
+        ..Summary::default()
+    };
     let results = Results::from_summary(&summary, &TestSpec::default(), Endpoint::Server);
     assert_eq!(results.sender_has_retransmits, -1);
     assert_eq!(results.streams[0].retransmits, None);
@@ -170,8 +184,11 @@ fn the_servers_report_is_carried_as_text_or_as_json() {
 
 #[test]
 fn the_peer_completes_the_summary_of_a_tcp_sender() {
-    let mut summary = Summary::new(vec![stream(0, StreamRole::Sender, half(2_700_000, None))]);
-    summary.sender_congestion = Some("cubic".to_owned());
+    let mut summary = Summary {
+        streams: vec![stream(0, StreamRole::Sender, half(2_700_000, None))],
+        sender_congestion: Some("cubic".to_owned()),
+        ..Summary::default()
+    };
     let peer = parse(OLD_TCP_RECEIVER).expect("a real capture");
     merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer)
         .expect("a known stream");
@@ -188,11 +205,16 @@ fn the_peer_completes_the_summary_of_a_tcp_sender() {
 
 #[test]
 fn peer_reports_retransmits_to_a_receiver_if_it_counts_them() {
-    let mut spec = TestSpec::default();
-    spec.direction = Direction::Reverse;
+    let spec = TestSpec {
+        direction: Direction::Reverse,
+        ..TestSpec::default()
+    };
 
     for (has_retransmits, expected) in [(1, Some(Some(4))), (0, None), (-1, None)] {
-        let mut summary = Summary::new(vec![stream(0, StreamRole::Receiver, half(1, None))]);
+        let mut summary = Summary {
+            streams: vec![stream(0, StreamRole::Receiver, half(1, None))],
+            ..Summary::default()
+        };
         let mut peer = sample_results();
         peer.sender_has_retransmits = has_retransmits;
         peer.streams[0].retransmits = Some(4);
@@ -207,11 +229,16 @@ fn peer_reports_retransmits_to_a_receiver_if_it_counts_them() {
 fn losses_of_the_warm_up_are_unknown_when_an_old_peer_lost_something() {
     let rows = [(0, 3, Some(0)), (1, 0, Some(0)), (1, 3, None)];
     for (omit_s, errors, expected) in rows {
-        let mut udp = UdpTotals::default();
-        udp.packets = 80;
-        udp.omitted_packets = Some(40);
+        let udp = UdpTotals {
+            packets: 80,
+            omitted_packets: Some(40),
+            ..UdpTotals::default()
+        };
 
-        let mut summary = Summary::new(vec![stream(0, StreamRole::Sender, half(1, Some(udp)))]);
+        let mut summary = Summary {
+            streams: vec![stream(0, StreamRole::Sender, half(1, Some(udp)))],
+            ..Summary::default()
+        };
         let mut peer = sample_results();
         peer.streams[0].errors = errors;
         peer.streams[0].omitted_errors = None;
@@ -233,11 +260,14 @@ fn losses_of_the_warm_up_are_unknown_when_an_old_peer_lost_something() {
 
 #[test]
 fn a_sending_peers_echo_of_our_losses_is_not_its_own() {
-    let mut summary = Summary::new(vec![stream(
-        0,
-        StreamRole::Receiver,
-        half(1, Some(UdpTotals::default())),
-    )]);
+    let mut summary = Summary {
+        streams: vec![stream(
+            0,
+            StreamRole::Receiver,
+            half(1, Some(UdpTotals::default())),
+        )],
+        ..Summary::default()
+    };
     let mut peer = sample_results();
     peer.streams[0].errors = 9;
     peer.streams[0].jitter_s = 0.5;
@@ -253,10 +283,13 @@ fn a_sending_peers_echo_of_our_losses_is_not_its_own() {
 
 #[test]
 fn unknown_streams_are_fatal_and_missing_ones_are_not() {
-    let mut summary = Summary::new(vec![
-        stream(0, StreamRole::Sender, half(1, None)),
-        stream(1, StreamRole::Sender, half(1, None)),
-    ]);
+    let mut summary = Summary {
+        streams: vec![
+            stream(0, StreamRole::Sender, half(1, None)),
+            stream(1, StreamRole::Sender, half(1, None)),
+        ],
+        ..Summary::default()
+    };
     let mut peer = sample_results();
     merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer)
         .expect("a known stream");
@@ -327,7 +360,11 @@ fn any_results() -> impl Strategy<Value = Results> {
     )
         .prop_map(
             |(streams, sender_has_retransmits, congestion_used, output, linerate, cpu)| Results {
-                cpu: CpuUsage::new(cpu, cpu / 2.0, cpu / 3.0),
+                cpu: CpuUsage {
+                    total_percent: cpu,
+                    user_percent: cpu / 2.0,
+                    system_percent: cpu / 3.0,
+                },
                 sender_has_retransmits,
                 congestion_used,
                 server_output: output.map(ServerOutput::Text),

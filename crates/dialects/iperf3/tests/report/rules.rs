@@ -220,8 +220,10 @@ fn what_ends_a_test_is_in_the_starting_line_of_a_verbose_run() {
         (EndCondition::Bytes(4096), ", 4096 bytes to send, tos 0"),
         (EndCondition::Blocks(12), ", 12 blocks to send, tos 0"),
     ] {
-        let mut spec = TestSpec::default();
-        spec.end = end;
+        let spec = TestSpec {
+            end,
+            ..TestSpec::default()
+        };
         let mut events = accepted(&spec);
         events.push(Event::TestStarted {
             at_monotonic_ns: None,
@@ -348,21 +350,30 @@ fn a_server_keeps_a_bounded_number_of_intervals_for_its_documents() {
 #[test]
 fn a_sum_knows_retransmits_only_if_every_stream_does() {
     let stream = |id, retransmits| {
-        let mut totals = StreamSummary::default();
-        totals.id = StreamId(id);
-        totals.sender = Some(half(1000, None));
-        totals.receiver = Some(half(900, None));
+        let mut totals = StreamSummary {
+            id: StreamId(id),
+            sender: Some(half(1000, None)),
+            receiver: Some(half(900, None)),
+            ..StreamSummary::default()
+        };
 
-        let mut tcp = TcpSummary::default();
-        tcp.retransmits = retransmits;
+        let tcp = TcpSummary {
+            retransmits,
+            ..TcpSummary::default()
+        };
         totals.tcp = Some(tcp);
         totals
     };
     let document = |second| {
-        let mut spec = TestSpec::default();
-        spec.streams = 2;
+        let spec = TestSpec {
+            streams: 2,
+            ..TestSpec::default()
+        };
         let mut events = accepted(&spec);
-        let summary = Summary::new(vec![stream(0, Some(3)), stream(1, second)]);
+        let summary = Summary {
+            streams: vec![stream(0, Some(3)), stream(1, second)],
+            ..Summary::default()
+        };
         events.extend([Event::Summary(Box::new(summary)), Event::Finished]);
         parse(&client(&events, Style::Json).0)
     };
@@ -488,32 +499,43 @@ fn stored_header_without_an_interval_has_none() {
 }
 
 fn accepted(spec: &TestSpec) -> Vec<Event> {
-    let mut header = TestHeader::default();
-    header.spec = spec.clone();
-    header.interval = Some(Duration::from_secs(1));
+    let header = TestHeader {
+        spec: spec.clone(),
+        interval: Some(Duration::from_secs(1)),
+        ..TestHeader::default()
+    };
     vec![Event::TestAccepted(Box::new(header))]
 }
 
 fn interval(start_ns: u64, end_ns: u64, bytes: u64) -> IntervalReport {
-    let mut interval = StreamInterval::default();
-    interval.start_ns = start_ns;
-    interval.end_ns = end_ns;
-    interval.bytes = bytes;
+    let interval = StreamInterval {
+        start_ns,
+        end_ns,
+        bytes,
+        ..StreamInterval::default()
+    };
     IntervalReport::new(vec![interval])
 }
 
 /// Two seconds of UDP on one stream.
 fn udp_test(omit: Duration, sender: UdpTotals, receiver: UdpTotals) -> Vec<Event> {
-    let mut spec = TestSpec::default();
-    spec.transport = Transport::Udp;
-    spec.omit = omit;
+    let spec = TestSpec {
+        transport: Transport::Udp,
+        omit,
+        ..TestSpec::default()
+    };
 
     let mut events = accepted(&spec);
-    let mut stream = StreamSummary::default();
-    stream.sender = Some(half(1000, Some(sender)));
-    stream.receiver = Some(half(900, Some(receiver)));
+    let stream = StreamSummary {
+        sender: Some(half(1000, Some(sender))),
+        receiver: Some(half(900, Some(receiver))),
+        ..StreamSummary::default()
+    };
 
-    let summary = Summary::new(vec![stream]);
+    let summary = Summary {
+        streams: vec![stream],
+        ..Summary::default()
+    };
     events.extend([Event::Summary(Box::new(summary)), Event::Finished]);
     events
 }
@@ -523,11 +545,12 @@ fn half(bytes: u64, udp: Option<UdpTotals>) -> EndpointTotals {
 }
 
 fn udp(packets: u64, lost: u64) -> UdpTotals {
-    let mut udp = UdpTotals::default();
-    udp.packets = packets;
-    udp.lost = lost;
-    udp.jitter_s = 0.002;
-    udp.omitted_packets = Some(0);
-    udp.omitted_lost = Some(0);
-    udp
+    UdpTotals {
+        packets,
+        lost,
+        jitter_s: 0.002,
+        omitted_packets: Some(0),
+        omitted_lost: Some(0),
+        ..UdpTotals::default()
+    }
 }

@@ -147,7 +147,6 @@ pub enum Action {
 
 /// Why a session failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum ProtocolFailure {
     /// A message of the server is wrong.
     #[error("wrong message of the server: {0}")]

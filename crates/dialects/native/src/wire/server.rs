@@ -181,7 +181,6 @@ pub enum Action {
 
 /// Reason of the end of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum CloseReason {
     /// The client ended it.
     Bye,
@@ -215,7 +214,6 @@ pub enum CloseReason {
 
 /// Why a resumption is refused. The session is as before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum ResumeError {
     /// There is no session that could continue.
     #[error("the session has not begun or has ended")]

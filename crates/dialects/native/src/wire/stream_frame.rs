@@ -99,7 +99,6 @@ impl FrameHead {
 
 /// Why the bytes of a stream are no frames. The stream is useless from there on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum FrameError {
     /// Unknown type.
     #[error("frame of unknown type {0}")]

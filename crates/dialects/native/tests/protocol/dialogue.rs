@@ -372,8 +372,10 @@ fn a_result_that_is_too_long_loses_its_lists_and_has_a_note() {
     pair.client_does(client::Input::OpenPhase(Box::new(spec())));
     pair.run(usize::MAX);
 
-    let mut totals = StreamTotals::default();
-    totals.congestion = Some("cubic".repeat(20));
+    let totals = StreamTotals {
+        congestion: Some("cubic".repeat(20)),
+        ..StreamTotals::default()
+    };
     let streams = vec![totals; 10_000];
     let result = EndpointPhase {
         load: vec![sample(1); 6001],

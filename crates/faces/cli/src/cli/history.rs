@@ -523,23 +523,23 @@ fn print(text: &str) -> Result<Outcome, Error> {
 
 impl ListArgs {
     fn filter(self) -> Filter {
-        let mut filter = Filter::default();
-        filter.kind = self.kind;
-        filter.state = self.state;
-        filter.client = self.host;
-        filter.server = self.peer;
-        filter.watch = self.watch;
-        filter.labels = self.label;
-        filter.since_ms = self.since;
-        filter.sort = match self.sort {
-            None | Some(SortArg::Newest) => Sort::Newest,
-            Some(SortArg::Oldest) => Sort::Oldest,
-            Some(SortArg::Highest) => Sort::Highest,
-            Some(SortArg::Lowest) => Sort::Lowest,
-        };
-        filter.limit = (!self.all).then_some(self.limit.unwrap_or(20));
-
-        filter
+        Filter {
+            kind: self.kind,
+            state: self.state,
+            client: self.host,
+            server: self.peer,
+            watch: self.watch,
+            labels: self.label,
+            since_ms: self.since,
+            sort: match self.sort {
+                None | Some(SortArg::Newest) => Sort::Newest,
+                Some(SortArg::Oldest) => Sort::Oldest,
+                Some(SortArg::Highest) => Sort::Highest,
+                Some(SortArg::Lowest) => Sort::Lowest,
+            },
+            limit: (!self.all).then_some(self.limit.unwrap_or(20)),
+            ..Filter::default()
+        }
     }
 }
 

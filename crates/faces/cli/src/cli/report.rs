@@ -112,7 +112,10 @@ impl ReportArgs {
 
     fn spec(&self, form: FormName) -> Result<ReportSpec, &'static str> {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let stretch = Stretch::new(self.from.map_or(0, ns), self.to.map_or(u64::MAX, ns));
+        let stretch = Stretch {
+            from_ns: self.from.map_or(0, ns),
+            to_ns: self.to.map_or(u64::MAX, ns),
+        };
         if stretch.from_ns >= stretch.to_ns {
             return Err("--from must be before --to");
         }

@@ -260,8 +260,10 @@ impl ServeArgs {
         self.limit.iter().for_each(|limit| limit.apply(&mut limits));
 
         let iperf2 = self.iperf2_listener();
-        let mut local = LocalOptions::default();
-        local.port = self.one_port.map_or(self.port, |address| address.port());
+        let mut local = LocalOptions {
+            port: self.one_port.map_or(self.port, |address| address.port()),
+            ..LocalOptions::default()
+        };
         local.bind.host = self
             .one_port
             .map(|address| address.ip())
@@ -271,9 +273,11 @@ impl ServeArgs {
 
         let native = self.native(&mut warnings);
         let serves_iperf3 = self.serves_iperf3();
-        let mut spec = ServerSpec::default();
-        spec.local = local;
-        spec.auth = auth;
+        let mut spec = ServerSpec {
+            local,
+            auth,
+            ..ServerSpec::default()
+        };
         spec.policy.admission = self.admit;
         spec.policy.liveness = self.liveness.map(Liveness::always).unwrap_or_default();
         spec.policy.access = AccessRules::new(self.allow, self.deny);
@@ -327,9 +331,10 @@ impl ServeArgs {
             }
         };
         let host_key = self.host_key.clone().or_else(&mut default);
-        let mut native = NativePolicy::default();
-        native.host_key = host_key;
-        native.tokens = self.tokens.clone();
+        let native = NativePolicy {
+            host_key,
+            tokens: self.tokens.clone(),
+        };
 
         Some(native)
     }

@@ -223,12 +223,14 @@ impl SweepArgs {
     fn resolve(self) -> Result<(SweepSpec, RecordOptions, OutputArgs), String> {
         let over =
             grammar::factors(&self.over, self.udp).map_err(|error| format!("--over {error}"))?;
-        let mut held = TestSettings::default();
-        held.streams = self.streams;
-        held.length_bytes = self.length;
-        held.window_bytes = self.window;
-        held.rate_bps = self.rate;
-        held.congestion = self.congestion;
+        let held = TestSettings {
+            streams: self.streams,
+            length_bytes: self.length,
+            window_bytes: self.window,
+            rate_bps: self.rate,
+            congestion: self.congestion,
+            ..TestSettings::default()
+        };
         check_held(&over, &held)?;
 
         if self.udp {

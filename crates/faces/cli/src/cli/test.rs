@@ -372,32 +372,31 @@ impl TestArgs {
     }
 
     fn spec(self) -> PathSpec {
-        let mut spec = PathSpec::default();
-        spec.profile = match self.profile {
-            ProfileArg::Quick => Profile::Quick,
-            ProfileArg::Default => Profile::Default,
-            ProfileArg::Thorough => Profile::Thorough,
-            ProfileArg::Draft09 => Profile::Draft09,
-        };
-        spec.only = self.only;
-        spec.skip = self.skip;
-        spec.load = self.time.map(Duration::from_secs);
-        spec.bytes_max = self.max_bytes;
-        spec.streams = self.streams;
-        spec.rate_bps = self.rate.filter(|rate| *rate > 0);
-        spec.congestion = self.congestion;
-        spec.dscp = self.dscp;
-        spec.probe_dscps = self.probe_dscp;
-        spec.transport = match self.transport {
-            TransportArg::Tcp => PhaseTransport::Tcp,
-            TransportArg::Mptcp => PhaseTransport::Mptcp,
-            TransportArg::Tls => PhaseTransport::Tls,
-        };
-        spec.raw = self.raw;
-        spec.request_bytes = self.request;
-        spec.response_bytes = self.response;
-
-        spec
+        PathSpec {
+            profile: match self.profile {
+                ProfileArg::Quick => Profile::Quick,
+                ProfileArg::Default => Profile::Default,
+                ProfileArg::Thorough => Profile::Thorough,
+                ProfileArg::Draft09 => Profile::Draft09,
+            },
+            only: self.only,
+            skip: self.skip,
+            load: self.time.map(Duration::from_secs),
+            bytes_max: self.max_bytes,
+            streams: self.streams,
+            rate_bps: self.rate.filter(|rate| *rate > 0),
+            congestion: self.congestion,
+            dscp: self.dscp,
+            probe_dscps: self.probe_dscp,
+            transport: match self.transport {
+                TransportArg::Tcp => PhaseTransport::Tcp,
+                TransportArg::Mptcp => PhaseTransport::Mptcp,
+                TransportArg::Tls => PhaseTransport::Tls,
+            },
+            raw: self.raw,
+            request_bytes: self.request,
+            response_bytes: self.response,
+        }
     }
 
     fn bind_spec(&self) -> BindSpec {
@@ -418,12 +417,12 @@ impl TestArgs {
             None => (None, None),
         };
 
-        let mut bind = BindSpec::default();
-        bind.host = host.map(str::to_owned);
-        bind.device = device.map(str::to_owned);
-        bind.family = family;
-
-        bind
+        BindSpec {
+            host: host.map(str::to_owned),
+            device: device.map(str::to_owned),
+            family,
+            ..BindSpec::default()
+        }
     }
 }
 

@@ -120,9 +120,10 @@ impl WatchArgs {
         spec.alert = repeat.alert;
         spec.store = repeat.store;
 
-        let mut outlets = Outlets::default();
-        outlets.metrics = repeat.metrics.map(metrics_target);
-        outlets.otlp = otlp;
+        let outlets = Outlets {
+            metrics: repeat.metrics.map(metrics_target),
+            otlp,
+        };
 
         Ok((spec, outlets))
     }

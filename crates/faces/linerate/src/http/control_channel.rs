@@ -99,9 +99,10 @@ impl OpenChannel {
             .map(AccessSource::Network)
             .collect();
         let mut spec = server::spec(host, address.port(), AccessRules::new(allow, Vec::new()));
-        let mut native_policy = NativePolicy::default();
-        native_policy.host_key = host_key;
-        native_policy.tokens = channel.token_file.clone();
+        let native_policy = NativePolicy {
+            host_key,
+            tokens: channel.token_file.clone(),
+        };
         spec.policy.native = Some(native_policy);
 
         let server = Server::spawn("lr-control", move |reporter, interrupts| {

@@ -65,11 +65,11 @@ pub fn serve_iperf3(
 
 /// Sends clients that ask for them the server's report and facts about this host.
 fn peer_requests(options: report::Options) -> PeerRequests {
-    let mut requests = PeerRequests::default();
-    requests.report = Some(report::peer_report(options));
-    requests.facts = facts_for_clients();
-    requests.drops = drops_for_clients();
-    requests
+    PeerRequests {
+        report: Some(report::peer_report(options)),
+        facts: facts_for_clients(),
+        drops: drops_for_clients(),
+    }
 }
 
 /// Gives the reader of a server's output time to take the rest. After a signal the server ends

@@ -72,8 +72,10 @@ impl<'a> Network<'a> {
         let cores = affinity
             .as_ref()
             .and_then(|affinity| u32::try_from(affinity.count()).ok());
-        let mut hosts = Hosts::default();
-        hosts.client_cores = cores;
+        let hosts = Hosts {
+            client_cores: cores,
+            ..Hosts::default()
+        };
 
         Self {
             spec,
@@ -389,10 +391,12 @@ fn is_between(failure: &Failure, result: &ClientResult) -> bool {
 /// Now, and this host; the server is known after the first run.
 fn provenance() -> Provenance {
     let system = process::uname();
-    let mut provenance = Provenance::default();
-    provenance.started_at = jiff::Timestamp::now()
-        .strftime("%Y-%m-%dT%H:%M:%SZ")
-        .to_string();
+    let mut provenance = Provenance {
+        started_at: jiff::Timestamp::now()
+            .strftime("%Y-%m-%dT%H:%M:%SZ")
+            .to_string(),
+        ..Provenance::default()
+    };
     provenance.client.name = Some(system.node);
     provenance.client.program = Some(concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned());
     provenance.client.kernel = Some(system.release);

@@ -51,8 +51,10 @@ type Ticks = [u64; 3];
 
 fn between(before: &Snapshot, now: &Snapshot, drops: Option<u64>) -> Option<LiveHost> {
     let (before, now) = (ticks(before), ticks(now));
-    let mut host = LiveHost::default();
-    host.drops = drops;
+    let mut host = LiveHost {
+        drops,
+        ..LiveHost::default()
+    };
 
     let (mut all, mut softirq) = (0, 0);
     for (cpu, after) in &now {

@@ -31,9 +31,11 @@ pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) ->
         ranked.split_first().map(|(first, others)| (*first, others))
     else {
         let sentence = "no load was measured: only settings and totals were checked".to_owned();
-        let mut without = Verdict::default();
-        without.verdict = NO_LOAD.to_owned();
-        without.sentence = sentence;
+        let without = Verdict {
+            verdict: NO_LOAD.to_owned(),
+            sentence,
+            ..Verdict::default()
+        };
         return without;
     };
     let mut verdict = first.clone();
@@ -162,12 +164,13 @@ mod tests {
     use super::*;
 
     fn verdict(name: &str, confidence: Confidence, length_ms: u64) -> Verdict {
-        let mut verdict = Verdict::default();
-        verdict.verdict = name.to_owned();
-        verdict.sentence = format!("about {name} (X-01 on x)");
-        verdict.confidence = confidence;
-        verdict.timeline = vec![LimitPeriod::new(name, length_ms)];
-        verdict
+        Verdict {
+            verdict: name.to_owned(),
+            sentence: format!("about {name} (X-01 on x)"),
+            confidence,
+            timeline: vec![LimitPeriod::new(name, length_ms)],
+            ..Verdict::default()
+        }
     }
 
     fn concluded(phases: &[(PhaseKind, &str)]) -> (String, String, Option<String>, Option<u32>) {

@@ -565,20 +565,26 @@ mod tests {
     #[test]
     fn senders_of_one_direction_are_added_up() {
         let stream = |direction, notsent_bytes, busy_us, rwnd_limited_us| {
-            let mut tcp = TcpInterval::default();
-            tcp.retransmits = 5;
-            tcp.mss_bytes = 1448;
-            tcp.rtt_us = 30_000;
-            tcp.min_rtt_us = Some(10_000);
-            tcp.limits = Some(TcpLimits::new(busy_us, rwnd_limited_us, 0));
+            let tcp = TcpInterval {
+                retransmits: 5,
+                mss_bytes: 1448,
+                rtt_us: 30_000,
+                min_rtt_us: Some(10_000),
+                limits: Some(TcpLimits {
+                    busy_us,
+                    rwnd_limited_us,
+                    sndbuf_limited_us: 0,
+                }),
+                ..TcpInterval::default()
+            };
 
-            let mut totals = StreamTotals::default();
-            totals.direction = Some(direction);
-            totals.bytes = 1_448_000;
-            totals.notsent_bytes = notsent_bytes;
-            totals.tcp = Some(tcp);
-
-            totals
+            StreamTotals {
+                direction: Some(direction),
+                bytes: 1_448_000,
+                notsent_bytes,
+                tcp: Some(tcp),
+                ..StreamTotals::default()
+            }
         };
         let (up, down) = (PathDirection::Up, PathDirection::Down);
         let streams = [

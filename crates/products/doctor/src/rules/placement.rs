@@ -245,10 +245,28 @@ mod tests {
 
         for (cpu, busy) in busy_percent.into_iter().enumerate() {
             for state in ["nice", "system", "iowait", "irq", "softirq", "steal"] {
-                period.set(format!("cpu.{cpu}.{state}"), Delta::of(0));
+                period.set(
+                    format!("cpu.{cpu}.{state}"),
+                    Delta {
+                        value: 0,
+                        ..Delta::default()
+                    },
+                );
             }
-            period.set(format!("cpu.{cpu}.user"), Delta::of(busy * 10));
-            period.set(format!("cpu.{cpu}.idle"), Delta::of(1000 - busy * 10));
+            period.set(
+                format!("cpu.{cpu}.user"),
+                Delta {
+                    value: busy * 10,
+                    ..Delta::default()
+                },
+            );
+            period.set(
+                format!("cpu.{cpu}.idle"),
+                Delta {
+                    value: 1000 - busy * 10,
+                    ..Delta::default()
+                },
+            );
         }
 
         let run = [("tool", "linerate".into()), ("transport", "tcp".into())]

@@ -31,7 +31,6 @@ use journal::{Journal, Record};
 
 /// A fix to prove.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct ProofSpec {
     /// Rule of the finding.
     pub id: String,

@@ -24,7 +24,6 @@ const FILES_MAX: usize = 1000;
 
 /// Where the facts come from.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum Source {
     /// This host.
     Host {
@@ -43,7 +42,6 @@ pub enum Source {
 
 /// Object of a diagnosis. [`Self::of`] makes one.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Query {
     /// Where the facts come from.
     pub source: Source,

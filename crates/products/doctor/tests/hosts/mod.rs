@@ -56,7 +56,13 @@ pub(crate) fn host(words: &[&str]) -> Observed {
 
 fn grow(snapshot: &mut Snapshot, period: &mut Period, key: &str, value: u64) {
     snapshot.count(key, value, None);
-    period.set(key, Delta::of(value));
+    period.set(
+        key,
+        Delta {
+            value,
+            ..Delta::default()
+        },
+    );
 }
 
 fn typed(key: &str, text: &str) -> Value {

@@ -45,14 +45,15 @@ pub fn analyse(cells: &[&Cell], racks: &BTreeMap<HostId, String>) -> Option<Anal
     let gates = Gates { scale };
     let (hosts, pairs) = fit.judged(&gates);
     let uplinks = slow_uplinks(&matrix, &clearance, &racks, reference.rate, &gates);
-    let mut effects = FleetEffects::default();
-    effects.path = first.task.path.to_string();
-    effects.variant = first.task.variant.to_string();
-    effects.reference = reference.rate.exp();
-    effects.is_relative = matrix.is_relative;
-    effects.scale = scale;
-    effects.hosts = hosts;
-    effects.pairs = pairs;
+    let effects = FleetEffects {
+        path: first.task.path.to_string(),
+        variant: first.task.variant.to_string(),
+        reference: reference.rate.exp(),
+        is_relative: matrix.is_relative,
+        scale,
+        hosts,
+        pairs,
+    };
 
     Some(Analysis { effects, uplinks })
 }
@@ -196,14 +197,14 @@ impl<'a> Fit<'a> {
             let (p, is_slow) = verdict(at);
             let effect = end.effect.map(f64::exp_m1);
             let cells = u32::try_from(end.cells).unwrap_or(u32::MAX);
-            let mut found = EndEffect::default();
-            found.is_cleared = end.is_cleared;
-            found.effect = effect;
-            found.cells = cells;
-            found.p = effect.map(|_| p);
-            found.is_slow = is_slow;
 
-            found
+            EndEffect {
+                is_cleared: end.is_cleared,
+                effect,
+                cells,
+                p: effect.map(|_| p),
+                is_slow,
+            }
         };
 
         let ends = self
@@ -212,9 +213,12 @@ impl<'a> Fit<'a> {
             .iter()
             .zip(self.sends.iter().zip(&self.receives))
             .enumerate();
-        let of_host = |(at, (host, (sends, receives))): (usize, (&HostId, (&End, &End)))| {
-            HostEffect::new(host.clone(), end(sends, at), end(receives, hosts + at))
-        };
+        let of_host =
+            |(at, (host, (sends, receives))): (usize, (&HostId, (&End, &End)))| HostEffect {
+                host: host.clone(),
+                sends: end(sends, at),
+                receives: end(receives, hosts + at),
+            };
         let effects = ends.map(of_host).collect();
         let is_slow = |(at, _): &(usize, &(&Entry, PairSuspect, f64))| verdict(2 * hosts + at).1;
         let slow = pairs
@@ -241,7 +245,12 @@ impl<'a> Fit<'a> {
         let host = |at: usize| self.matrix.hosts.get(at).cloned();
         let named = pairs.into_iter().filter_map(|(entry, suspect, effect)| {
             let (source, sink) = (host(entry.source)?, host(entry.sink)?);
-            Some(PairEffect::new(source, sink, effect.exp_m1(), suspect))
+            Some(PairEffect {
+                source,
+                sink,
+                effect: effect.exp_m1(),
+                suspect,
+            })
         });
         named.collect()
     }

@@ -52,7 +52,6 @@ pub trait RoundRunner {
 
 /// Why no more rounds can be run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum RoundError {
     /// The user cancelled the run.
     #[error("cancelled")]
@@ -98,7 +97,6 @@ pub struct FleetOutcome {
 
 /// Why a run ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum FleetEnd {
     /// Its time had passed.
     Budget,
@@ -254,7 +252,11 @@ fn explore_ladder<R: RoundRunner>(
             else {
                 continue;
             };
-            poisonings.push(HostPoisoning::new(direction, suspect.clone(), rates));
+            poisonings.push(HostPoisoning {
+                direction,
+                suspect: suspect.clone(),
+                rates,
+            });
             findings.extend(finding);
         }
     }

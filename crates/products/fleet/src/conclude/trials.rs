@@ -114,10 +114,12 @@ mod tests {
     }
 
     fn measured(goodput_bps: f64, flags: &[CellFlag]) -> CellOutcome {
-        let mut measurement = Measurement::default();
-        measurement.goodput_bps = goodput_bps;
-        measurement.rtt_us = Some(250);
-        measurement.flags = flags.to_vec();
+        let measurement = Measurement {
+            goodput_bps,
+            rtt_us: Some(250),
+            flags: flags.to_vec(),
+            ..Measurement::default()
+        };
         CellOutcome::Measured(measurement)
     }
 

@@ -11,7 +11,6 @@ const DIGITS_MAX: usize = 9;
 
 /// Why a pattern cannot be expanded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum RangeError {
     /// The pattern is too long.
     #[error("a pattern of more than {PATTERN_MAX_BYTES} bytes")]

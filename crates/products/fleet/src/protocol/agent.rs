@@ -194,7 +194,6 @@ pub enum Action {
 
 /// Why something ends before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum StopReason {
     /// The coordinator cancelled it.
     Cancel,
@@ -227,7 +226,6 @@ impl StopReason {
 
 /// Why an agent leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum LeaveReason {
     /// No PLAN arrived in time.
     NoPlan,

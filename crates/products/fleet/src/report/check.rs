@@ -50,7 +50,6 @@ pub struct CheckRow {
 
 /// State of a host: it can take part or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum CheckState {
     /// It can.
     Ready,

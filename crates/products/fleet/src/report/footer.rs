@@ -42,7 +42,6 @@ pub(super) fn kind(header: &FleetHeader) -> Vec<String> {
         FleetTopology::IncastAndFanout(hub) => {
             return vec![format!("incast into {hub} and fanout from it")];
         }
-        _ => "another topology".to_owned(),
     };
     let direction = match header.direction {
         PairDirection::Both => "both ways",

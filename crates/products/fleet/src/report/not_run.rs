@@ -35,7 +35,6 @@ const fn word(reason: NotRunReason) -> &'static str {
         NotRunReason::Failed => "failed",
         NotRunReason::Cancelled => "cancelled",
         NotRunReason::Budget => "the time of the run was over",
-        _ => "no result",
     }
 }
 

@@ -20,7 +20,6 @@ const END_MAX: Duration = Duration::from_secs(15);
 
 /// A run that was ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Cancelled {
     /// The run.
     pub run: RunId,
@@ -101,9 +100,11 @@ pub(super) fn opened(store: Option<&str>) -> Result<Store, Error> {
 }
 
 fn only_running(store: &Store) -> Result<RunId, Error> {
-    let mut filter = Filter::default();
-    filter.kind = Some(RunKind::Fleet);
-    filter.state = Some(RunState::Running);
+    let filter = Filter {
+        kind: Some(RunKind::Fleet),
+        state: Some(RunState::Running),
+        ..Filter::default()
+    };
 
     let rows = store.list(&filter)?;
     match rows.as_slice() {

@@ -26,7 +26,6 @@ const NO_AGENT: &str = "a server without an agent: no facts, no clock";
 
 /// Result of a check.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct CheckResult {
     /// The report.
     pub report: CheckReport,

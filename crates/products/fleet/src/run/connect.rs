@@ -40,7 +40,6 @@ pub const SITE_DEFAULT: &str = "fleet";
 
 /// Hosts and the way to them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct FleetHosts {
     /// The hosts.
     pub inventory: Inventory,

@@ -31,7 +31,6 @@ pub use resume::resume;
 
 /// Specification of a run. A record has it as the inputs of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct RunSpec {
     /// The hosts.
     pub hosts: FleetHosts,
@@ -79,7 +78,6 @@ impl RunSpec {
 
 /// Options of each test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct TestOptions {
     /// Measured time.
     pub time: Duration,
@@ -95,7 +93,6 @@ pub struct TestOptions {
 
 /// A run and how it ended.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct RunResult {
     /// The report.
     pub report: FleetReport,

@@ -271,18 +271,20 @@ fn header(document: &Value, endpoint: Endpoint) -> Option<TestHeader> {
     let interval_s = start["test_start"]["interval"]
         .as_f64()
         .filter(|seconds| *seconds > 0.0);
-    let mut header = TestHeader::default();
-    header.endpoint = endpoint;
-    header.peer_host = peer["host"].as_str().unwrap_or_default().to_owned();
-    header.peer_port = peer["port"]
-        .as_u64()
-        .and_then(|port| u16::try_from(port).ok())
-        .unwrap_or(0);
-    header.cookie = start["cookie"].as_str().unwrap_or_default().to_owned();
-    header.started_at_unix_ms = started_ms;
-    header.control_mss_bytes = u32_of(&start["tcp_mss_default"]).filter(|mss| *mss > 0);
-    header.spec = spec(document);
-    header.interval = interval_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let header = TestHeader {
+        endpoint,
+        peer_host: peer["host"].as_str().unwrap_or_default().to_owned(),
+        peer_port: peer["port"]
+            .as_u64()
+            .and_then(|port| u16::try_from(port).ok())
+            .unwrap_or(0),
+        cookie: start["cookie"].as_str().unwrap_or_default().to_owned(),
+        started_at_unix_ms: started_ms,
+        control_mss_bytes: u32_of(&start["tcp_mss_default"]).filter(|mss| *mss > 0),
+        spec: spec(document),
+        interval: interval_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        ..TestHeader::default()
+    };
 
     Some(header)
 }
@@ -297,30 +299,32 @@ fn spec(document: &Value) -> TestSpec {
     let sizes = |name: &str| {
         (is_on(name) && block_len_bytes > 0).then(|| Segmentation::of_datagrams(block_len_bytes))
     };
-    let mut spec = TestSpec::default();
-    spec.transport = match test["protocol"].as_str() {
-        Some("UDP") => Transport::Udp,
-        Some("SCTP") => Transport::Sctp,
-        _ => Transport::Tcp,
+    let mut spec = TestSpec {
+        transport: match test["protocol"].as_str() {
+            Some("UDP") => Transport::Udp,
+            Some("SCTP") => Transport::Sctp,
+            _ => Transport::Tcp,
+        },
+        direction: match (is_on("bidir"), is_on("reverse")) {
+            (true, _) => Direction::Bidirectional,
+            (_, true) => Direction::Reverse,
+            _ => Direction::Forward,
+        },
+        streams: u32_of(&test["num_streams"]).unwrap_or(1),
+        end: match (
+            set(&test["duration"]),
+            set(&test["bytes"]),
+            set(&test["blocks"]),
+        ) {
+            (Some(seconds), ..) => EndCondition::Duration(Duration::from_secs(seconds)),
+            (_, Some(bytes), _) => EndCondition::Bytes(bytes),
+            (_, _, Some(blocks)) => EndCondition::Blocks(blocks),
+            _ => EndCondition::Unlimited,
+        },
+        omit: Duration::from_secs(set(&test["omit"]).unwrap_or(0)),
+        block_len_bytes,
+        ..TestSpec::default()
     };
-    spec.direction = match (is_on("bidir"), is_on("reverse")) {
-        (true, _) => Direction::Bidirectional,
-        (_, true) => Direction::Reverse,
-        _ => Direction::Forward,
-    };
-    spec.streams = u32_of(&test["num_streams"]).unwrap_or(1);
-    spec.end = match (
-        set(&test["duration"]),
-        set(&test["bytes"]),
-        set(&test["blocks"]),
-    ) {
-        (Some(seconds), ..) => EndCondition::Duration(Duration::from_secs(seconds)),
-        (_, Some(bytes), _) => EndCondition::Bytes(bytes),
-        (_, _, Some(blocks)) => EndCondition::Blocks(blocks),
-        _ => EndCondition::Unlimited,
-    };
-    spec.omit = Duration::from_secs(set(&test["omit"]).unwrap_or(0));
-    spec.block_len_bytes = block_len_bytes;
     spec.pacing.rate_bps = set(&start["target_bitrate"]).or_else(|| set(&test["target_bitrate"]));
     spec.pacing.fq_rate_bps = set(&start["fq_rate"]).or_else(|| set(&test["fqrate"]));
     spec.socket.window_bytes = u32_of(&start["sock_bufsize"]).filter(|bytes| *bytes > 0);
@@ -386,15 +390,17 @@ fn interval(test: &Test<'_>, row: &Value) -> Option<StreamInterval> {
 }
 
 fn tcp(test: &Test<'_>, row: &Value) -> Option<TcpInterval> {
-    let mut tcp = TcpInterval::default();
-    tcp.retransmits = u64_of(&row["retransmits"])?;
-    tcp.snd_cwnd_bytes = u64_of(&row["snd_cwnd"])?;
-    tcp.snd_wnd_bytes = u64_of(&row["snd_wnd"]).filter(|bytes| *bytes > 0);
-    tcp.rtt_us = u32_of(&row["rtt"])?;
-    tcp.rttvar_us = u32_of(&row["rttvar"]).unwrap_or(0);
-    tcp.pmtu_bytes = u32_of(&row["pmtu"]).unwrap_or(0);
-    tcp.reorder_events = u64_of(&row["reorder"]);
-    tcp.mss_bytes = test.mss_bytes;
+    let tcp = TcpInterval {
+        retransmits: u64_of(&row["retransmits"])?,
+        snd_cwnd_bytes: u64_of(&row["snd_cwnd"])?,
+        snd_wnd_bytes: u64_of(&row["snd_wnd"]).filter(|bytes| *bytes > 0),
+        rtt_us: u32_of(&row["rtt"])?,
+        rttvar_us: u32_of(&row["rttvar"]).unwrap_or(0),
+        pmtu_bytes: u32_of(&row["pmtu"]).unwrap_or(0),
+        reorder_events: u64_of(&row["reorder"]),
+        mss_bytes: test.mss_bytes,
+        ..TcpInterval::default()
+    };
 
     Some(tcp)
 }

@@ -48,21 +48,25 @@ pub(super) fn events(result: &Value) -> Vec<Event> {
         .filter(|rows| !rows.is_empty());
     let totals = rows.map_or(std::slice::from_ref(total), Vec::as_slice);
     let totals = &totals[..totals.len().min(STREAMS_MAX)];
-    let mut spec = TestSpec::default();
-    spec.transport = if is_udp {
-        Transport::Udp
-    } else {
-        Transport::Tcp
+    let spec = TestSpec {
+        transport: if is_udp {
+            Transport::Udp
+        } else {
+            Transport::Tcp
+        },
+        streams: totals.len() as u32,
+        end: ns_of(&total["end"]).map_or(EndCondition::Unlimited, |ns| {
+            EndCondition::Duration(Duration::from_secs((ns + 500_000_000) / 1_000_000_000))
+        }),
+        ..TestSpec::default()
     };
-    spec.streams = totals.len() as u32;
-    spec.end = ns_of(&total["end"]).map_or(EndCondition::Unlimited, |ns| {
-        EndCondition::Duration(Duration::from_secs((ns + 500_000_000) / 1_000_000_000))
-    });
 
     let mss = u32_of(&result["mss"]).filter(|mss| *mss > 0);
-    let mut header = TestHeader::default();
-    header.spec = spec;
-    header.control_mss_bytes = mss;
+    let header = TestHeader {
+        spec,
+        control_mss_bytes: mss,
+        ..TestHeader::default()
+    };
 
     let mut events = vec![Event::TestAccepted(Box::new(header))];
     let ids = (0..totals.len() as u32).map(StreamId);
@@ -106,7 +110,10 @@ pub(super) fn events(result: &Value) -> Vec<Event> {
         .iter()
         .zip(ids)
         .filter_map(|(row, id)| stream_summary(row, id, is_udp, units_known));
-    events.push(Event::Summary(Box::new(Summary::new(streams.collect()))));
+    events.push(Event::Summary(Box::new(Summary {
+        streams: streams.collect(),
+        ..Summary::default()
+    })));
     events.push(Event::Finished);
 
     events
@@ -138,19 +145,23 @@ fn interval_of(
     units_known: bool,
 ) -> Option<StreamInterval> {
     let tcp = || {
-        let mut segments = TcpInterval::default();
-        segments.retransmits = u64_of(&row["retransmits"])?;
-        segments.snd_cwnd_bytes = u64_of(&row["tcp-window-size"])?;
-        segments.rtt_us = u32_of(&row["rtt"]).filter(|_| units_known)?;
-        segments.mss_bytes = mss.unwrap_or(0);
+        let segments = TcpInterval {
+            retransmits: u64_of(&row["retransmits"])?,
+            snd_cwnd_bytes: u64_of(&row["tcp-window-size"])?,
+            rtt_us: u32_of(&row["rtt"]).filter(|_| units_known)?,
+            mss_bytes: mss.unwrap_or(0),
+            ..TcpInterval::default()
+        };
         Some(segments)
     };
-    let mut interval = StreamInterval::default();
-    interval.id = id;
-    interval.start_ns = ns_of(&row["start"])?;
-    interval.end_ns = ns_of(&row["end"])?;
-    interval.bytes = bytes(row, "throughput-bits")?;
-    interval.tcp = tcp();
+    let interval = StreamInterval {
+        id,
+        start_ns: ns_of(&row["start"])?,
+        end_ns: ns_of(&row["end"])?,
+        bytes: bytes(row, "throughput-bits")?,
+        tcp: tcp(),
+        ..StreamInterval::default()
+    };
 
     Some(interval)
 }
@@ -176,30 +187,36 @@ fn stream_summary(
         .filter(|_| units_known)
         .map(|ms| ms / 1e3);
     let udp = || {
-        let mut datagrams = UdpTotals::default();
-        datagrams.packets = u64_of(&row["sent"])?;
-        datagrams.lost = u64_of(&row["lost"])?;
-        datagrams.jitter_s = jitter_s?;
-        datagrams.omitted_packets = Some(0);
-        datagrams.omitted_lost = Some(0);
+        let datagrams = UdpTotals {
+            packets: u64_of(&row["sent"])?,
+            lost: u64_of(&row["lost"])?,
+            jitter_s: jitter_s?,
+            omitted_packets: Some(0),
+            omitted_lost: Some(0),
+            ..UdpTotals::default()
+        };
         Some(datagrams)
     };
 
     let retransmits = u64_of(&row["retransmits"]);
     let mean_rtt_us = u32_of(&row["rtt"]).filter(|rtt| units_known && *rtt > 0);
-    let mut stream = StreamSummary::default();
-    stream.id = id;
-    stream.sender = half("throughput-bits");
-    stream.receiver = receiver.map(|mut end| {
-        end.udp = udp();
-        end
-    });
-    stream.tcp = (!is_udp).then(|| {
-        let mut tcp = TcpSummary::default();
-        tcp.retransmits = retransmits;
-        tcp.mean_rtt_us = mean_rtt_us;
-        tcp
-    });
+    let stream = StreamSummary {
+        id,
+        sender: half("throughput-bits"),
+        receiver: receiver.map(|mut end| {
+            end.udp = udp();
+            end
+        }),
+        tcp: (!is_udp).then(|| {
+            let tcp = TcpSummary {
+                retransmits,
+                mean_rtt_us,
+                ..TcpSummary::default()
+            };
+            tcp
+        }),
+        ..StreamSummary::default()
+    };
 
     Some(stream)
 }

@@ -206,16 +206,20 @@ fn load(
 }
 
 fn idle(rtt_ms: Option<f64>, jitter_ms: Option<f64>) -> Option<IdleDelays> {
-    let mut idle = IdleDelays::default();
-    idle.rtt = Some(delay(rtt_ms)?);
-    idle.jitter_ns = ns(jitter_ms).and_then(|ns| u64::try_from(ns).ok());
+    let idle = IdleDelays {
+        rtt: Some(delay(rtt_ms)?),
+        jitter_ns: ns(jitter_ms).and_then(|ns| u64::try_from(ns).ok()),
+        ..IdleDelays::default()
+    };
     Some(idle)
 }
 
 /// A figure in the middle of the delays, of a number of probes that is not known.
 fn delay(middle_ms: Option<f64>) -> Option<Delay> {
-    let mut delay = Delay::default();
-    delay.p50_ns = Some(ns(middle_ms)?);
+    let delay = Delay {
+        p50_ns: Some(ns(middle_ms)?),
+        ..Delay::default()
+    };
     Some(delay)
 }
 

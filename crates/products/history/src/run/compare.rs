@@ -17,7 +17,6 @@ const EARLIER_RUNS_MAX: u32 = 20;
 
 /// Specification of a comparison.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct CompareSpec {
     /// Name or file of the side that is compared with.
     pub a: String,
@@ -56,7 +55,6 @@ impl CompareSpec {
 
 /// A comparison, and the limits that B missed.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Compared {
     /// The comparison.
     pub comparison: Comparison,
@@ -127,12 +125,14 @@ fn earlier(place: &Place, a: &[RunRecord]) -> Vec<RunRecord> {
     let Some(first) = a.first().filter(|run| !run.path.key.is_empty()) else {
         return Vec::new();
     };
-    let mut filter = Filter::default();
-    filter.kind = Some(first.kind);
-    filter.keys = Some((first.path.key.clone(), first.path.spec_key.clone()));
-    filter.before_ms = Some(first.started_unix_ms);
-    filter.measured_here = true;
-    filter.limit = Some(EARLIER_RUNS_MAX);
+    let filter = Filter {
+        kind: Some(first.kind),
+        keys: Some((first.path.key.clone(), first.path.spec_key.clone())),
+        before_ms: Some(first.started_unix_ms),
+        measured_here: true,
+        limit: Some(EARLIER_RUNS_MAX),
+        ..Filter::default()
+    };
 
     let load = || -> Result<Vec<RunRecord>, StoreError> {
         let store = Store::open_existing(place)?;

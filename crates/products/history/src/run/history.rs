@@ -28,7 +28,6 @@ pub struct History {
 
 /// Form of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum ListForm {
     /// A table for people.
     Text,
@@ -42,7 +41,6 @@ pub enum ListForm {
 
 /// Form of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum RunForm {
     /// The report for people.
     Text,

@@ -24,7 +24,6 @@ use crate::readers::{Contents, Imported, ImportedPath, TEXT_BYTES_MAX, decode, i
 
 /// Outcome of the import of the reports of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct FileImport {
     /// Whole runs that are added.
     pub new: usize,
@@ -272,8 +271,10 @@ fn path_run(path: &ImportedPath, written_ms: u64) -> RunRecord {
     }
 
     let (report, target) = (&test.report, &test.report.target);
-    let mut spec = PathSpec::default();
-    spec.profile = report.profile;
+    let spec = PathSpec {
+        profile: report.profile,
+        ..PathSpec::default()
+    };
     record.path.server = Some(target.host.clone());
     record.path.key = keys::path_key("", &target.host, &target.family, "");
     record.path.spec_key = keys::spec_key("path", &spec);
@@ -387,18 +388,18 @@ fn path(test: &Imported, kind: RunKind, trial: &Trial) -> RunPath {
     } else {
         "test"
     };
-    let mut path = RunPath::default();
-    path.key = keys::path_key(&name(&client), &name(&server), family, "");
-    path.spec_key = keys::spec_key(kind, &header.spec);
-    path.client = client;
-    path.server = server;
-    path.addresses = addresses
-        .into_iter()
-        .flatten()
-        .map(|address| address.to_string())
-        .collect();
 
-    path
+    RunPath {
+        key: keys::path_key(&name(&client), &name(&server), family, ""),
+        spec_key: keys::spec_key(kind, &header.spec),
+        client,
+        server,
+        addresses: addresses
+            .into_iter()
+            .flatten()
+            .map(|address| address.to_string())
+            .collect(),
+    }
 }
 
 #[cfg(test)]

@@ -33,7 +33,6 @@ pub type Labels = BTreeMap<String, String>;
 /// Where a record goes, and what the user adds to it. The default is a record that is only
 /// returned.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct RecordOptions {
     /// The history; `None` for a record that is only printed.
     pub place: Option<Place>,
@@ -126,7 +125,6 @@ pub struct Recording {
 
 /// The record of a run that ended.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Recorded {
     /// The record.
     pub record: RunRecord,
@@ -310,11 +308,13 @@ impl TestRecording {
             peer: None,
         };
         let recording = Recording::begin(options, run);
-        let mut planned = TestHeader::default();
-        planned.peer_host = spec.host.clone();
-        planned.peer_port = spec.local.port;
-        planned.started_at_unix_ms = recording.record.started_unix_ms;
-        planned.spec = spec.test.clone();
+        let planned = TestHeader {
+            peer_host: spec.host.clone(),
+            peer_port: spec.local.port,
+            started_at_unix_ms: recording.record.started_unix_ms,
+            spec: spec.test.clone(),
+            ..TestHeader::default()
+        };
 
         Self {
             recording,

@@ -35,10 +35,12 @@ pub fn trend(
     let measure = measure.or_else(|| Some(last.primary()?.0));
     let measure = measure
         .ok_or_else(|| Error::failed(format!("run {} has no result", last.run_id.short())))?;
-    let mut filter = Filter::default();
-    filter.kind = Some(last.kind);
-    filter.keys = Some((last.path.key.clone(), last.path.spec_key.clone()));
-    filter.sort = Sort::Oldest;
+    let filter = Filter {
+        kind: Some(last.kind),
+        keys: Some((last.path.key.clone(), last.path.spec_key.clone())),
+        sort: Sort::Oldest,
+        ..Filter::default()
+    };
 
     let rows = store.list(&filter)?;
     let of_ways = |ways: &[Way]| -> Result<Trend, Error> {

@@ -32,7 +32,6 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Specification of a watch: the repeated command, its times, and the destination of the results.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct WatchSpec {
     /// Name of the watch; the grid follows from it.
     pub name: String,

@@ -74,8 +74,10 @@ impl Client {
     /// # Errors
     /// Why it failed.
     pub(crate) async fn handshake(&self, stream: TcpStream) -> Result<Established, Refusal> {
-        let mut protocol = NegotiatedProtocol::default();
-        protocol.http = self.version();
+        let mut protocol = NegotiatedProtocol {
+            http: self.version(),
+            ..NegotiatedProtocol::default()
+        };
 
         let stream: Box<dyn Stream> = match &self.tls {
             None => Box::new(stream),

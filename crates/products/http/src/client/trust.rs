@@ -50,7 +50,6 @@ pub(super) fn verifier(
             Trust::System => TrustAnchors::SignedBy(system_store()?, Vec::new()),
             Trust::File(path) => of_file(path)?,
             // No authority: what is not known here trusts no certificate.
-            _ => TrustAnchors::SignedBy(RootCertStore::empty(), Vec::new()),
         },
         algorithms: provider.signature_verification_algorithms,
     }))

@@ -29,11 +29,12 @@ pub(crate) fn idle(runs: &[CellRun]) -> Option<Idle> {
     let mut steps: Vec<IdleStep> = idle_runs(runs).filter_map(step).collect();
     steps.sort_by_key(|step| step.wanted);
     let line = |bytes| line_of(&steps, bytes);
-    let mut idle = Idle::default();
-    idle.server_user = line(|step| step.server_rss_bytes);
-    idle.server_kernel = line(|step| step.server_kernel_bytes);
-    idle.client_user = line(|step| step.client_rss_bytes);
-    idle.steps = steps;
+    let idle = Idle {
+        server_user: line(|step| step.server_rss_bytes),
+        server_kernel: line(|step| step.server_kernel_bytes),
+        client_user: line(|step| step.client_rss_bytes),
+        steps,
+    };
 
     (!idle.steps.is_empty()).then_some(idle)
 }
@@ -109,7 +110,11 @@ pub(crate) fn memory_line(points: &[(f64, f64)]) -> Option<MemoryLine> {
 
     // Points on a level line are all on it.
     let r2 = if yy > 0.0 { xy * xy / (xx * yy) } else { 1.0 };
-    Some(MemoryLine::new(slope, mean_y - slope * mean_x, r2))
+    Some(MemoryLine {
+        bytes_per_connection: slope,
+        base_bytes: mean_y - slope * mean_x,
+        r2,
+    })
 }
 
 /// Demands on the idle steps.
@@ -356,7 +361,10 @@ mod tests {
         busy.load.as_mut().expect("done").connections.dropped = 3;
         let server = busy.server.as_mut().expect("agent");
         server.process_cpu_ns = Some(200_000_000);
-        server.fds = Some(Peak::new(10_100, Some(10_240)));
+        server.fds = Some(Peak {
+            peak: 10_100,
+            limit: Some(10_240),
+        });
 
         let runs = [busy];
         let passes = idle_passes(&idle(&runs).expect("a step"), &runs);
@@ -442,10 +450,12 @@ mod tests {
     #[test]
     fn retained_throughput_of_busy_connections_is_a_share_of_the_best() {
         let active = cell(run(load_of(KIB, 10_000, 75_000.0)));
-        let mut row = Row::default();
-        row.payload_bytes = KIB;
-        row.best_per_s = Some(100_000.0);
-        row.best_stable_connections = Some(64);
+        let row = Row {
+            payload_bytes: KIB,
+            best_per_s: Some(100_000.0),
+            best_stable_connections: Some(64),
+            ..Row::default()
+        };
 
         let best = medians(&[run(load_of(KIB, 64, 100_000.0))], None, None);
         let text = retained(&active, &row, &best).expect("both are known");

@@ -363,10 +363,9 @@ mod tests {
 
     #[test]
     fn the_segments_of_a_run_are_the_smaller_ones_of_its_two_ends() {
-        let end = |mss_bytes| {
-            let mut end = EndpointStats::default();
-            end.mss_bytes = mss_bytes;
-            end
+        let end = |mss_bytes| EndpointStats {
+            mss_bytes,
+            ..EndpointStats::default()
         };
         let runs = |client, server| {
             let mut run = crate::conclude::fixture::done(1, 100.0);
@@ -402,12 +401,11 @@ mod tests {
         let link = Link::of_speed(1e9);
         let theory = link.goodput_bps().expect("fits");
 
-        let test = |is_reverse, share: f64| {
-            let mut test = Baseline::default();
-            test.is_reverse = is_reverse;
-            test.streams = 1;
-            test.goodput_bps = theory * share;
-            test
+        let test = |is_reverse, share: f64| Baseline {
+            is_reverse,
+            streams: 1,
+            goodput_bps: theory * share,
+            ..Baseline::default()
         };
         assert!(
             (reached_share(

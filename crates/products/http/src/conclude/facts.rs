@@ -86,28 +86,28 @@ fn endpoint(runs: &[&CellRun], side: impl Fn(&CellRun) -> Option<&EndpointStats>
         let grown = sides.iter().filter_map(|side| counter(&side.counters));
         grown.reduce(u64::saturating_add)
     };
-    let mut facts = EndpointFacts::default();
-    facts.cpus = sides.iter().find_map(|side| side.cpus);
-    facts.cpu_busy = share(|side| side.cpu_busy);
-    facts.cpu_softirq = share(|side| side.cpu_softirq);
-    facts.program_cpus = share(medians::cpus);
-    facts.core = busiest.and_then(|side| side.busiest_cpu);
-    facts.core_busy = share(|side| side.busiest_cpu_busy);
-    facts.core_softirq = share(|side| side.busiest_cpu_softirq);
-    facts.core_own = share(|side| side.busiest_cpu_own);
-    facts.thread_busy = share(|side| side.busiest_thread_busy);
-    facts.threads = sides.iter().find_map(|side| side.threads);
-    facts.imbalance = share(|side| side.thread_imbalance);
-    facts.steal = share(|side| side.cpu_steal);
-    facts.throttled = share(|side| side.throttled);
-    facts.retransmit_share = share(retransmit_share);
-    facts.fds = fullest(|side| side.fds);
-    facts.conntrack = fullest(|side| side.conntrack);
-    facts.listen_overflows = growth(|counters| counters.listen_overflows);
-    facts.listen_drops = growth(|counters| counters.listen_drops);
-    facts.tcp_memory_pressures = growth(|counters| counters.tcp_memory_pressures);
 
-    facts
+    EndpointFacts {
+        cpus: sides.iter().find_map(|side| side.cpus),
+        cpu_busy: share(|side| side.cpu_busy),
+        cpu_softirq: share(|side| side.cpu_softirq),
+        program_cpus: share(medians::cpus),
+        core: busiest.and_then(|side| side.busiest_cpu),
+        core_busy: share(|side| side.busiest_cpu_busy),
+        core_softirq: share(|side| side.busiest_cpu_softirq),
+        core_own: share(|side| side.busiest_cpu_own),
+        thread_busy: share(|side| side.busiest_thread_busy),
+        threads: sides.iter().find_map(|side| side.threads),
+        imbalance: share(|side| side.thread_imbalance),
+        steal: share(|side| side.cpu_steal),
+        throttled: share(|side| side.throttled),
+        retransmit_share: share(retransmit_share),
+        fds: fullest(|side| side.fds),
+        conntrack: fullest(|side| side.conntrack),
+        listen_overflows: growth(|counters| counters.listen_overflows),
+        listen_drops: growth(|counters| counters.listen_drops),
+        tcp_memory_pressures: growth(|counters| counters.tcp_memory_pressures),
+    }
 }
 
 fn retransmit_share(side: &EndpointStats) -> Option<f64> {
@@ -132,7 +132,10 @@ mod tests {
                 run.client.busiest_cpu = Some(repeat);
                 run.client.busiest_cpu_busy = Some(busy);
                 run.client.counters.listen_drops = (repeat != 1).then_some(2);
-                run.client.fds = Some(Peak::new(u64::from(repeat), Some(10)));
+                run.client.fds = Some(Peak {
+                    peak: u64::from(repeat),
+                    limit: Some(10),
+                });
                 run.flags.extend((repeat == 2).then_some(Flag::Unsteady));
 
                 let load = run.load.as_mut().expect("done");

@@ -13,16 +13,17 @@ const CONNECTIONS: u32 = 64;
 /// A distribution with this median; the mean is the same, the 99th percentile twice as much.
 pub(crate) fn latency(p50_ns: u64) -> Latency {
     let quantile = |ns| Some(Quantile::new(ns));
-    let mut latency = Latency::default();
-    latency.n = 100_000;
-    latency.p50 = quantile(p50_ns);
-    latency.p90 = quantile(p50_ns + p50_ns / 2);
-    latency.p99 = quantile(2 * p50_ns);
-    latency.p999 = quantile(3 * p50_ns);
-    latency.max = quantile(4 * p50_ns);
-    latency.mean_ns = p50_ns as f64;
 
-    latency
+    Latency {
+        n: 100_000,
+        p50: quantile(p50_ns),
+        p90: quantile(p50_ns + p50_ns / 2),
+        p99: quantile(2 * p50_ns),
+        p999: quantile(3 * p50_ns),
+        max: quantile(4 * p50_ns),
+        mean_ns: p50_ns as f64,
+        ..Latency::default()
+    }
 }
 
 /// A closed loop of 64 connections with this many answers of 1 KiB per second and the latency that
@@ -77,25 +78,30 @@ pub(crate) fn done(repeat: u32, ok_per_s: f64) -> CellRun {
 /// An end of which everything is known and that has room everywhere: a tenth of each of its four
 /// CPUs.
 pub(crate) fn resting() -> EndpointStats {
-    let mut stats = EndpointStats::default();
-    stats.window_ns = WINDOW_S * 1_000_000_000;
-    stats.samples = 50;
-    stats.cpus = Some(4);
-    stats.cpu_busy = Some(0.1);
-    stats.cpu_steal = Some(0.0);
-    stats.busiest_cpu = Some(2);
-    stats.busiest_cpu_busy = Some(0.1);
-    stats.busiest_cpu_softirq = Some(0.02);
-    stats.process_cpu_ns = Some(WINDOW_S * 400_000_000);
-    stats.busiest_thread_busy = Some(0.1);
-    stats.threads = Some(4);
-    stats.thread_imbalance = Some(1.0);
-    stats.rss_bytes = Some(10 << 20);
-    stats.socket_memory_bytes = Some(1 << 20);
-    stats.slab_unreclaimable_bytes = Some(50 << 20);
-    stats.fds = Some(Peak::new(100, Some(200_000)));
-    stats.throttled = Some(0.0);
-    stats.nic = Some(idle_nic());
+    let mut stats = EndpointStats {
+        window_ns: WINDOW_S * 1_000_000_000,
+        samples: 50,
+        cpus: Some(4),
+        cpu_busy: Some(0.1),
+        cpu_steal: Some(0.0),
+        busiest_cpu: Some(2),
+        busiest_cpu_busy: Some(0.1),
+        busiest_cpu_softirq: Some(0.02),
+        process_cpu_ns: Some(WINDOW_S * 400_000_000),
+        busiest_thread_busy: Some(0.1),
+        threads: Some(4),
+        thread_imbalance: Some(1.0),
+        rss_bytes: Some(10 << 20),
+        socket_memory_bytes: Some(1 << 20),
+        slab_unreclaimable_bytes: Some(50 << 20),
+        fds: Some(Peak {
+            peak: 100,
+            limit: Some(200_000),
+        }),
+        throttled: Some(0.0),
+        nic: Some(idle_nic()),
+        ..EndpointStats::default()
+    };
     stats.counters.listen_overflows = Some(0);
     stats.counters.listen_drops = Some(0);
     stats.counters.tcp_memory_pressures = Some(0);

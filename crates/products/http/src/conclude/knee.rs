@@ -108,15 +108,15 @@ impl Shape {
         };
         let knee =
             knee(&self.valid, self.row.tolerance).filter(|_| point.medians.ok_per_s.is_some());
-        let mut position = Position::default();
-        position.is_queueing =
-            knee.is_some_and(|(_, knee)| is_queueing(point, &knee, self.row.tolerance));
-        position.best_larger_per_s = best(&|connections| connections > point.connections);
-        position.best_smaller_per_s = best(&|connections| connections < point.connections);
-        position.predicted_connections = self.row.predicted_connections;
-        position.best_stable_connections = self.row.best_stable_connections;
 
-        position
+        Position {
+            is_queueing: knee
+                .is_some_and(|(_, knee)| is_queueing(point, &knee, self.row.tolerance)),
+            best_larger_per_s: best(&|connections| connections > point.connections),
+            best_smaller_per_s: best(&|connections| connections < point.connections),
+            predicted_connections: self.row.predicted_connections,
+            best_stable_connections: self.row.best_stable_connections,
+        }
     }
 
     /// The number of connections that narrows the knee most: a smaller one where the first cell is
@@ -287,12 +287,14 @@ mod tests {
             let c = f64::from(*connections);
             let ok_per_s = (c / latency_ns * 1e9).min(best_per_s);
             let p50_ns = (c / ok_per_s * 1e9) as u64;
-            let mut medians = Medians::default();
-            medians.ok_per_s = Some(ok_per_s);
-            medians.p50_ns = Some(p50_ns);
-            medians.p99_ns = Some(2 * p50_ns);
-            medians.spread = Some(0.01);
-            medians.error_share = Some(0.0);
+            let medians = Medians {
+                ok_per_s: Some(ok_per_s),
+                p50_ns: Some(p50_ns),
+                p99_ns: Some(2 * p50_ns),
+                spread: Some(0.01),
+                error_share: Some(0.0),
+                ..Medians::default()
+            };
 
             Point {
                 connections: *connections,
@@ -454,10 +456,12 @@ mod tests {
             (Some(100_000.0), None)
         );
 
-        let mut medians = Medians::default();
-        medians.ok_per_s = Some(80_000.0);
-        medians.p50_ns = Some(125_000_000);
-        medians.p99_ns = Some(250_000_000);
+        let medians = Medians {
+            ok_per_s: Some(80_000.0),
+            p50_ns: Some(125_000_000),
+            p99_ns: Some(250_000_000),
+            ..Medians::default()
+        };
 
         let beyond = shape.position(&Point {
             connections: 10_000,

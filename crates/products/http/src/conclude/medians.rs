@@ -64,29 +64,31 @@ pub(super) fn medians(
         .filter_map(|run| run.load.as_ref()?.ok_per_s())
         .collect();
     let wire_bps = median_of(&runs, |run| wire_bps(run, link));
-    let mut medians = Medians::default();
-    medians.runs = u32::try_from(runs.len()).unwrap_or(u32::MAX);
-    medians.ok_per_s = ok_per_s;
-    medians.spread = relative_spread(&rates);
-    medians.payload_bytes_per_s = of_load(LoadResult::payload_bytes_per_s);
-    medians.http_bytes_per_s = of_load(LoadResult::http_bytes_per_s);
-    medians.wire_bps = wire_bps;
-    medians.nic_util = median_of(&runs, |run| nic_util(run, link));
-    medians.of_ceiling = ok_per_s
-        .zip(ceiling_per_s)
-        .filter(|(_, ceiling)| *ceiling > 0.0)
-        .map(|(ok, ceiling)| ok / ceiling);
-    medians.p50_ns = quantile(|load| load.latency.p50);
-    medians.p99_ns = quantile(|load| load.latency.p99);
-    medians.p999_ns = quantile(|load| load.latency.p999);
-    medians.mean_ns = of_load(|load| (load.latency.n > 0).then_some(load.latency.mean_ns));
-    medians.error_share = of_load(LoadResult::error_share);
-    medians.server_cpus = median_of(&runs, |run| cpus(run.server.as_ref()?));
-    medians.client_cpus = median_of(&runs, |run| cpus(&run.client));
-    medians.server_cpu_ns_per_request =
-        median_of(&runs, |run| cpu_ns_per_request(run, run.server.as_ref()?));
-    medians.client_cpu_ns_per_request =
-        median_of(&runs, |run| cpu_ns_per_request(run, &run.client));
+    let medians = Medians {
+        runs: u32::try_from(runs.len()).unwrap_or(u32::MAX),
+        ok_per_s,
+        spread: relative_spread(&rates),
+        payload_bytes_per_s: of_load(LoadResult::payload_bytes_per_s),
+        http_bytes_per_s: of_load(LoadResult::http_bytes_per_s),
+        wire_bps,
+        nic_util: median_of(&runs, |run| nic_util(run, link)),
+        of_ceiling: ok_per_s
+            .zip(ceiling_per_s)
+            .filter(|(_, ceiling)| *ceiling > 0.0)
+            .map(|(ok, ceiling)| ok / ceiling),
+        p50_ns: quantile(|load| load.latency.p50),
+        p99_ns: quantile(|load| load.latency.p99),
+        p999_ns: quantile(|load| load.latency.p999),
+        mean_ns: of_load(|load| (load.latency.n > 0).then_some(load.latency.mean_ns)),
+        error_share: of_load(LoadResult::error_share),
+        server_cpus: median_of(&runs, |run| cpus(run.server.as_ref()?)),
+        client_cpus: median_of(&runs, |run| cpus(&run.client)),
+        server_cpu_ns_per_request: median_of(&runs, |run| {
+            cpu_ns_per_request(run, run.server.as_ref()?)
+        }),
+        client_cpu_ns_per_request: median_of(&runs, |run| cpu_ns_per_request(run, &run.client)),
+        ..Medians::default()
+    };
 
     medians
 }

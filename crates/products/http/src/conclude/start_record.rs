@@ -80,10 +80,12 @@ mod tests {
 
     #[test]
     fn changes_are_named_and_what_was_not_read_is_none() {
-        let mut before = Environment::default();
-        before.kernel = Some("6.1".to_owned());
-        before.cpus = Some(4);
-        before.link_bps = Some(1_000_000_000);
+        let before = Environment {
+            kernel: Some("6.1".to_owned()),
+            cpus: Some(4),
+            link_bps: Some(1_000_000_000),
+            ..Environment::default()
+        };
         assert!(changes(&before, &before).is_empty());
 
         let mut after = before.clone();

@@ -65,17 +65,16 @@ impl<const DIGITS: u8> Distribution<DIGITS> {
 
     /// Values for reports, and the encoded histogram.
     pub(crate) fn summary(&self) -> Latency {
-        let mut latency = Latency::default();
-        latency.n = self.len();
-        latency.p50 = self.quantile(0.5);
-        latency.p90 = self.quantile(0.9);
-        latency.p99 = self.quantile(0.99);
-        latency.p999 = self.quantile(0.999);
-        latency.max = (!self.is_empty()).then(|| self.at(self.histogram.max()));
-        latency.mean_ns = self.mean_ns();
-        latency.hdr = self.encode();
-
-        latency
+        Latency {
+            n: self.len(),
+            p50: self.quantile(0.5),
+            p90: self.quantile(0.9),
+            p99: self.quantile(0.99),
+            p999: self.quantile(0.999),
+            max: (!self.is_empty()).then(|| self.at(self.histogram.max())),
+            mean_ns: self.mean_ns(),
+            hdr: self.encode(),
+        }
     }
 
     /// HdrHistogram's V2 compressed form, base64.

@@ -91,11 +91,11 @@ impl SecondPart {
     /// Part kept in the record.
     #[must_use]
     pub fn summary(&self) -> Second {
-        let mut second = Second::default();
-        second.ok = self.ok;
-        second.p99_ns = self.quantile_ns(0.99);
-        second.errors = self.errors;
-        second
+        Second {
+            ok: self.ok,
+            p99_ns: self.quantile_ns(0.99),
+            errors: self.errors,
+        }
     }
 }
 

@@ -73,7 +73,6 @@ pub(super) fn belongs_to(class: ErrorClass) -> &'static str {
         ErrorClass::Status4xx | ErrorClass::Status5xx => "application",
         ErrorClass::Protocol => "broken server or generator",
         ErrorClass::Tls => "TLS",
-        _ => "unknown",
     }
 }
 
@@ -97,7 +96,6 @@ pub(super) fn flag(flag: Flag) -> String {
         Flag::ControlLost => "the control channel broke, so the server's figures are incomplete",
         Flag::Interrupted => "the user ended it",
         Flag::ServerGone => "the server did not answer until the end",
-        _ => return stored_name(flag),
     };
     format!("{}: {meaning}", stored_name(flag))
 }

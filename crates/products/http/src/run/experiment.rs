@@ -406,11 +406,13 @@ mod tests {
                 return Err("Connection refused".to_owned());
             }
 
-            let mut baseline = Baseline::default();
-            baseline.is_reverse = test.direction == linerate_model::Flow::Reverse;
-            baseline.streams = test.streams;
-            baseline.goodput_bps = self.goodput_bps;
-            baseline.of_theory = Some(self.goodput_bps / 941.4e6);
+            let baseline = Baseline {
+                is_reverse: test.direction == linerate_model::Flow::Reverse,
+                streams: test.streams,
+                goodput_bps: self.goodput_bps,
+                of_theory: Some(self.goodput_bps / 941.4e6),
+                ..Baseline::default()
+            };
 
             Ok(Some(baseline))
         }
@@ -565,7 +567,10 @@ mod tests {
     fn path_that_is_not_clean_ends_the_experiment_unless_forced() {
         let setup = matrix(TWO_CELLS);
         let mut lossy = hosts();
-        lossy.loss = Some(LossWithoutLoad::new(1_000, 20));
+        lossy.loss = Some(LossWithoutLoad {
+            segments: 1_000,
+            retransmits: 20,
+        });
 
         let refused = run(&setup, false, Kept::default(), &mut lossy);
         assert!(refused.is_err_and(|defects| !defects.is_empty()));

@@ -20,7 +20,6 @@ use crate::target::Target;
 
 /// Settings that the command line leaves to this host.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct Opening {
     /// Threads; `None` for the CPUs this process may use.
     pub threads: Option<u32>,
@@ -38,7 +37,6 @@ pub struct Opening {
 
 /// A given address of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Resolved {
     /// The name.
     pub host: String,

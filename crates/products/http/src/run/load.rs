@@ -27,7 +27,6 @@ use report::Reporting;
 
 /// A load as far as the command line determines it.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct LoadPlan {
     /// The server and the path.
     pub target: Target,
@@ -77,7 +76,6 @@ impl LoadPlan {
 
 /// End of a load.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct LoadEnd {
     /// The exit code.
     pub outcome: Outcome,

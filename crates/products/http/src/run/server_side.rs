@@ -25,7 +25,6 @@ use crate::safety_limits::TargetOwnership;
 
 /// A way to a control channel.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct ControlPath {
     /// The channel, `HOST` or `HOST:PORT`; absent for the default.
     pub server: Option<String>,

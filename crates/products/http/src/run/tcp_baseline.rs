@@ -99,10 +99,12 @@ pub(super) fn measure(
         return Err("nothing was received".to_owned());
     }
 
-    let mut baseline = Baseline::default();
-    baseline.is_reverse = true;
-    baseline.streams = CONNECTIONS;
-    baseline.goodput_bps = goodput_bps;
+    let baseline = Baseline {
+        is_reverse: true,
+        streams: CONNECTIONS,
+        goodput_bps,
+        ..Baseline::default()
+    };
 
     Ok(Some(baseline))
 }
@@ -147,8 +149,10 @@ pub(super) fn iperf3_test(
     test: TestSpec,
     interrupts: &dyn Interrupts,
 ) -> ClientResult {
-    let mut local = LocalOptions::default();
-    local.port = port;
+    let local = LocalOptions {
+        port,
+        ..LocalOptions::default()
+    };
     let mut spec = ClientSpec::new(host, local, test);
     spec.connect_timeout = Some(CONNECT_TIMEOUT);
 

@@ -41,7 +41,6 @@ pub use stats::{ServerStats, ThreadStats};
 
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum StartError {
     /// A listener could not be opened, or descriptors are exhausted.
     #[error("{0}")]

@@ -8,7 +8,6 @@ use linerate_sys::interfaces;
 
 /// A server of fixed payloads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ServerSpec {
     /// Listening addresses.
     pub listen: Listen,

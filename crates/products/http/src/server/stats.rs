@@ -12,7 +12,6 @@ impl ThreadStats {
 
 /// Statistics of a server since its start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct ServerStats {
     /// Per thread, in the order of their start.
     pub threads: Vec<ThreadStats>,
@@ -23,7 +22,6 @@ macro_rules! stats {
     ($($(#[$doc:meta])+ $name:ident,)+) => {
         /// Statistics of one thread since the start of the server.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-        #[non_exhaustive]
         pub struct ThreadStats {
             $($(#[$doc])+ pub $name: u64,)+
         }

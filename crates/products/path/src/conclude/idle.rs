@@ -30,15 +30,16 @@ pub(super) fn idle(context: &Context<'_>, absent: &mut Absent) -> Option<IdleDel
         );
     }
 
-    let mut delays = IdleDelays::default();
-    delays.rtt = context.idle_rtt;
-    delays.one_way_up = one_way.map(|(up, _)| up);
-    delays.one_way_down = one_way.map(|(_, down)| down);
-    delays.tcp = round_trips_if_any(&phase.foreign.tcp);
-    delays.tls = round_trips_if_any(&phase.foreign.tls);
-    delays.echo = round_trips_if_any(&phase.foreign.echo);
-    delays.jitter_ns = probe_jitter_ns(&phase.udp);
-    delays.rpm = rpm;
+    let delays = IdleDelays {
+        rtt: context.idle_rtt,
+        one_way_up: one_way.map(|(up, _)| up),
+        one_way_down: one_way.map(|(_, down)| down),
+        tcp: round_trips_if_any(&phase.foreign.tcp),
+        tls: round_trips_if_any(&phase.foreign.tls),
+        echo: round_trips_if_any(&phase.foreign.echo),
+        jitter_ns: probe_jitter_ns(&phase.udp),
+        rpm,
+    };
 
     Some(delays)
 }

@@ -56,18 +56,19 @@ pub fn loss_by_place(
         ("socket", is_socket_exact),
     ];
 
-    let mut loss = LossByPlace::default();
-    loss.sent = sent;
-    loss.received = received;
-    loss.sender = refused + qdisc;
-    loss.network = rest;
-    loss.nic = nic;
-    loss.socket = socket;
-    loss.exact = places
-        .iter()
-        .filter(|(_, is_exact)| *is_exact)
-        .map(|(name, _)| (*name).to_owned())
-        .collect();
+    let loss = LossByPlace {
+        sent,
+        received,
+        sender: refused + qdisc,
+        network: rest,
+        nic,
+        socket,
+        exact: places
+            .iter()
+            .filter(|(_, is_exact)| *is_exact)
+            .map(|(name, _)| (*name).to_owned())
+            .collect(),
+    };
 
     Ok(loss)
 }

@@ -45,11 +45,9 @@ pub(super) fn marks(tos: &[(PathDirection, u8, u8)]) -> Option<Marks> {
         .iter()
         .map(|(direction, found)| (*direction, worst(found)));
 
-    (!tos.is_empty()).then(|| {
-        let mut marks = Marks::default();
-        marks.dscp = dscp.collect();
-        marks.ecn = ecn.collect();
-        marks
+    (!tos.is_empty()).then(|| Marks {
+        dscp: dscp.collect(),
+        ecn: ecn.collect(),
     })
 }
 

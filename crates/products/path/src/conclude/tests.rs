@@ -322,9 +322,11 @@ fn clocks_are_compared_over_all_phases() {
 fn counts_of_the_server_above_what_was_sent_are_no_figure() {
     let mut input = usual();
     let up = &mut input.phases[2];
-    let mut moved = StreamTotals::default();
-    moved.direction = Some(PathDirection::Up);
-    moved.bytes = 13_000_000;
+    let moved = StreamTotals {
+        direction: Some(PathDirection::Up),
+        bytes: 13_000_000,
+        ..StreamTotals::default()
+    };
     up.local.streams = vec![moved];
 
     let remote = up.remote.as_mut().expect("the other end");
@@ -351,11 +353,10 @@ fn subflows_are_those_of_the_senders_and_their_retransmissions_count() {
     let both = &mut input.phases[2];
     both.spec.kind = PhaseKind::Both;
 
-    let stream = |stream, direction| {
-        let mut totals = StreamTotals::default();
-        totals.stream = stream;
-        totals.direction = Some(direction);
-        totals
+    let stream = |stream, direction| StreamTotals {
+        stream,
+        direction: Some(direction),
+        ..StreamTotals::default()
     };
     let streams = vec![stream(0, PathDirection::Down), stream(1, PathDirection::Up)];
     (both.local.streams, both.local.subflows) =
@@ -541,7 +542,10 @@ fn datagrams_have_their_rate_with_headers_and_their_losses_by_place() {
 #[test]
 fn sizes_marks_and_transactions_are_taken_over() {
     let mut size = phase(PhaseKind::Size, S);
-    let mtu = |mtu| SizeResult::new(mtu, SizeSignal::BlackHole);
+    let mtu = |mtu| SizeResult {
+        mtu,
+        how: SizeSignal::BlackHole,
+    };
     size.size = vec![
         (PathDirection::Up, mtu(1400)),
         (PathDirection::Down, mtu(1500)),

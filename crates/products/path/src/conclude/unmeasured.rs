@@ -264,7 +264,10 @@ mod tests {
         assert!(unmeasured(&size).is_some());
         size.size = vec![(
             PathDirection::Up,
-            SizeResult::new(1500, SizeSignal::Unlimited),
+            SizeResult {
+                mtu: 1500,
+                how: SizeSignal::Unlimited,
+            },
         )];
         assert_eq!(unmeasured(&size), None);
     }

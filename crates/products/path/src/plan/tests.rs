@@ -7,9 +7,10 @@ fn kinds(plan: &PlannedTest) -> Vec<PhaseKind> {
 }
 
 fn spec(profile: Profile) -> PathSpec {
-    let mut spec = PathSpec::default();
-    spec.profile = profile;
-    spec
+    PathSpec {
+        profile,
+        ..PathSpec::default()
+    }
 }
 
 #[test]
@@ -96,8 +97,10 @@ fn the_draft_starts_with_one_stream_and_adds_one() {
 
 #[test]
 fn a_length_scales_all_loads() {
-    let mut wanted = PathSpec::default();
-    wanted.load = Some(Duration::from_secs(16));
+    let wanted = PathSpec {
+        load: Some(Duration::from_secs(16)),
+        ..PathSpec::default()
+    };
     let plan = plan(&wanted, &Offer::native());
     let seconds: Vec<u64> = plan
         .phases
@@ -111,9 +114,11 @@ fn a_length_scales_all_loads() {
 fn phases_are_chosen_by_name() {
     use PhaseKind as K;
 
-    let mut wanted = PathSpec::default();
-    wanted.only = vec![K::Rr, K::Idle];
-    wanted.request_bytes = 64;
+    let wanted = PathSpec {
+        only: vec![K::Rr, K::Idle],
+        request_bytes: 64,
+        ..PathSpec::default()
+    };
 
     let chosen = plan(&wanted, &Offer::native());
     assert_eq!(kinds(&chosen), [K::Idle, K::Rr]);
@@ -129,8 +134,10 @@ fn phases_are_chosen_by_name() {
             .and_then(|phase| phase.spec.transaction),
         Some(transaction)
     );
-    let mut wanted = PathSpec::default();
-    wanted.skip = vec![K::Both, K::Size];
+    let wanted = PathSpec {
+        skip: vec![K::Both, K::Size],
+        ..PathSpec::default()
+    };
     assert_eq!(
         kinds(&plan(&wanted, &Offer::native())),
         [K::Idle, K::Down, K::Up, K::Datagrams, K::Datagrams]
@@ -198,11 +205,10 @@ fn limits_of_the_server_are_kept() {
 
 #[test]
 fn datagrams_have_half_the_rate_found_or_the_one_asked_for() {
-    let only = |rate_bps| {
-        let mut spec = PathSpec::default();
-        spec.only = vec![PhaseKind::Datagrams];
-        spec.rate_bps = rate_bps;
-        spec
+    let only = |rate_bps| PathSpec {
+        only: vec![PhaseKind::Datagrams],
+        rate_bps,
+        ..PathSpec::default()
     };
     let half = plan(&only(None), &Offer::native());
     let rates = half
@@ -231,8 +237,10 @@ fn datagrams_have_half_the_rate_found_or_the_one_asked_for() {
 fn the_budget_is_shared_by_direction_and_time() {
     // 8 s down, 8 s up, 5 s both ways, 1 s each way at half the rate: 16, 16, 20, 1 and 1 of 54
     // parts.
-    let mut spec = PathSpec::default();
-    spec.bytes_max = Some(54_000_000);
+    let spec = PathSpec {
+        bytes_max: Some(54_000_000),
+        ..PathSpec::default()
+    };
     let plan = plan(&spec, &Offer::native());
     let parts: Vec<Option<u64>> = plan
         .phases

@@ -375,8 +375,10 @@ fn text_of_a_server_acts_neither_on_a_terminal_nor_on_a_page() {
     phase.deviations = vec![evil.to_owned()];
     phase.ceiling.as_mut().expect("known").by = evil.to_owned();
 
-    let mut stream = linerate_model::path::StreamTotals::default();
-    stream.congestion = Some(evil.to_owned());
+    let stream = linerate_model::path::StreamTotals {
+        congestion: Some(evil.to_owned()),
+        ..linerate_model::path::StreamTotals::default()
+    };
     phase.stream_info = vec![stream];
 
     let coloured = Style {

@@ -6,7 +6,6 @@ use linerate_model::path::{FinishedPhase, PathEvent};
 use crate::report::finished_line;
 
 /// Text for people on standard error, and events for programs.
-#[non_exhaustive]
 pub struct Observers<'a> {
     /// The text.
     pub progress: &'a mut Progress,

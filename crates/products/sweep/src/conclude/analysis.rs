@@ -294,16 +294,16 @@ impl View<'_> {
     fn level(&self, stage: &Stage, at: usize) -> Level {
         let point = &self.outcome.points[at];
         let level = point.setting.level(stage.factor);
-        let mut found = Level::default();
-        found.label = label(&self.space.planned[stage.factor], level);
-        found.level = level;
-        found.median = point.median().unwrap_or(0.0);
-        found.range = stats::range(&point.values());
-        found.runs = point.runs.len();
-        found.failures = point.failures.clone();
-        found.metrics = medians(point);
 
-        found
+        Level {
+            label: label(&self.space.planned[stage.factor], level),
+            level,
+            median: point.median().unwrap_or(0.0),
+            range: stats::range(&point.values()),
+            runs: point.runs.len(),
+            failures: point.failures.clone(),
+            metrics: medians(point),
+        }
     }
 
     /// The worst level on each side of the plateau, where it is clearly worse.
@@ -370,22 +370,22 @@ impl View<'_> {
         let point = &self.outcome.points[stage.points[place]];
         let choice = self.space.test_settings(&point.setting);
         let metrics = medians(point);
-        let mut facts = SettingFacts::default();
-        facts.streams = choice.streams.unwrap_or(1);
-        facts.window_bytes = choice.window_bytes;
-        facts.stream_rate_bps = choice.rate_bps;
-        facts.received_bps = metrics.received_bps;
-        facts.sent_bps = metrics.sent_bps;
-        facts.cpu_client_percent = metrics.cpu_client_percent;
-        facts.cpu_server_percent = metrics.cpu_server_percent;
-        facts.announced_window_bytes = metrics.window_bytes;
-        facts.window_limited_share = metrics.window_limited_share;
-        facts.buffer_limited_share = metrics.buffer_limited_share;
-        facts.retransmits_per_s = metrics.retransmits_per_s;
-        facts.rtt_us = metrics.rtt_us;
-        facts.lost_percent = metrics.lost_percent;
 
-        facts
+        SettingFacts {
+            streams: choice.streams.unwrap_or(1),
+            window_bytes: choice.window_bytes,
+            stream_rate_bps: choice.rate_bps,
+            received_bps: metrics.received_bps,
+            sent_bps: metrics.sent_bps,
+            cpu_client_percent: metrics.cpu_client_percent,
+            cpu_server_percent: metrics.cpu_server_percent,
+            announced_window_bytes: metrics.window_bytes,
+            window_limited_share: metrics.window_limited_share,
+            buffer_limited_share: metrics.buffer_limited_share,
+            retransmits_per_s: metrics.retransmits_per_s,
+            rtt_us: metrics.rtt_us,
+            lost_percent: metrics.lost_percent,
+        }
     }
 }
 
@@ -398,21 +398,21 @@ fn medians(point: &Point<RunMetrics>) -> RunMetrics {
             .collect();
         stats::median(&values)
     };
-    let mut medians = RunMetrics::default();
-    medians.received_bps = median(|metrics| Some(metrics.received_bps)).unwrap_or(0.0);
-    medians.sent_bps = median(|metrics| metrics.sent_bps);
-    medians.cpu_client_percent = median(|metrics| metrics.cpu_client_percent);
-    medians.cpu_server_percent = median(|metrics| metrics.cpu_server_percent);
-    medians.retransmits = median(|metrics| metrics.retransmits);
-    medians.retransmits_per_s = median(|metrics| metrics.retransmits_per_s);
-    medians.rtt_us = median(|metrics| metrics.rtt_us);
-    medians.in_flight_share = median(|metrics| metrics.in_flight_share);
-    medians.window_bytes = median(|metrics| metrics.window_bytes);
-    medians.window_limited_share = median(|metrics| metrics.window_limited_share);
-    medians.buffer_limited_share = median(|metrics| metrics.buffer_limited_share);
-    medians.lost_percent = median(|metrics| metrics.lost_percent);
 
-    medians
+    RunMetrics {
+        received_bps: median(|metrics| Some(metrics.received_bps)).unwrap_or(0.0),
+        sent_bps: median(|metrics| metrics.sent_bps),
+        cpu_client_percent: median(|metrics| metrics.cpu_client_percent),
+        cpu_server_percent: median(|metrics| metrics.cpu_server_percent),
+        retransmits: median(|metrics| metrics.retransmits),
+        retransmits_per_s: median(|metrics| metrics.retransmits_per_s),
+        rtt_us: median(|metrics| metrics.rtt_us),
+        in_flight_share: median(|metrics| metrics.in_flight_share),
+        window_bytes: median(|metrics| metrics.window_bytes),
+        window_limited_share: median(|metrics| metrics.window_limited_share),
+        buffer_limited_share: median(|metrics| metrics.buffer_limited_share),
+        lost_percent: median(|metrics| metrics.lost_percent),
+    }
 }
 
 #[cfg(test)]
@@ -435,13 +435,15 @@ mod tests {
         fn run(&mut self, setting: &Setting) -> Result<Observation<RunMetrics>, RunError> {
             self.runs += 1;
             let value = (self.rate_bps)(setting.level(0)) * (1.0 + f64::from(self.runs % 3) * 1e-4);
-            let mut metrics = RunMetrics::default();
-            metrics.received_bps = value;
-            metrics.sent_bps = Some(value);
-            metrics.cpu_client_percent = Some(30.0);
-            metrics.cpu_server_percent = Some(30.0);
-            metrics.retransmits = Some(0.0);
-            metrics.rtt_us = Some(1000.0);
+            let metrics = RunMetrics {
+                received_bps: value,
+                sent_bps: Some(value),
+                cpu_client_percent: Some(30.0),
+                cpu_server_percent: Some(30.0),
+                retransmits: Some(0.0),
+                rtt_us: Some(1000.0),
+                ..RunMetrics::default()
+            };
 
             Ok(Observation::new(value, metrics))
         }

@@ -40,7 +40,6 @@ pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static
             )
             .ok_or("nothing was received")
         }
-        _ => Err("what the sweep looks for is not known"),
     }
 }
 
@@ -90,12 +89,14 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
             .map(f64::from)
     });
 
-    let mut metrics = RunMetrics::default();
-    metrics.received_bps = received.bits_per_second();
-    metrics.sent_bps = measure::sent(summary, flow).map(|sent| sent.bits_per_second());
-    metrics.cpu_client_percent = summary.cpu_local.map(|cpu| cpu.total_percent);
-    metrics.cpu_server_percent = summary.cpu_remote.map(|cpu| cpu.total_percent);
-    metrics.retransmits = measure::retransmits(summary, flow).map(|count| count as f64);
+    let mut metrics = RunMetrics {
+        received_bps: received.bits_per_second(),
+        sent_bps: measure::sent(summary, flow).map(|sent| sent.bits_per_second()),
+        cpu_client_percent: summary.cpu_local.map(|cpu| cpu.total_percent),
+        cpu_server_percent: summary.cpu_remote.map(|cpu| cpu.total_percent),
+        retransmits: measure::retransmits(summary, flow).map(|count| count as f64),
+        ..RunMetrics::default()
+    };
     metrics.retransmits_per_s = metrics
         .retransmits
         .filter(|_| seconds > 0.0)
@@ -158,10 +159,11 @@ mod tests {
     use super::*;
 
     fn stream(receiver: Option<EndpointTotals>, tcp: Option<TcpSummary>) -> StreamSummary {
-        let mut stream = StreamSummary::default();
-        stream.receiver = receiver;
-        stream.tcp = tcp;
-        stream
+        StreamSummary {
+            receiver,
+            tcp,
+            ..StreamSummary::default()
+        }
     }
 
     fn second(bytes: u64) -> Option<EndpointTotals> {
@@ -175,11 +177,18 @@ mod tests {
             (tcp.retransmits, tcp.mean_rtt_us) = (Some(3), Some(rtt_us));
             Some(tcp)
         };
-        let mut summary = Summary::new(vec![
-            stream(second(1000), tcp(100)),
-            stream(second(500), tcp(300)),
-        ]);
-        summary.cpu_local = Some(CpuUsage::new(50.0, 0.0, 0.0));
+        let mut summary = Summary {
+            streams: vec![
+                stream(second(1000), tcp(100)),
+                stream(second(500), tcp(300)),
+            ],
+            cpu_local: Some(CpuUsage {
+                total_percent: 50.0,
+                user_percent: 0.0,
+                system_percent: 0.0,
+            }),
+            ..Summary::default()
+        };
 
         let seen = run_metrics(&summary).expect("both arrived");
         assert_eq!(seen.received_bps.to_bits(), 12_000_f64.to_bits());
@@ -209,10 +218,18 @@ mod tests {
         one.delivered = Some(EndpointTotals::new(14_325_000, 3_000_000_000, None));
         let mut tcp = TcpSummary::default();
         (tcp.mean_rtt_us, tcp.retransmits) = (Some(150_000), Some(300));
-        tcp.limits = Some(TcpLimits::new(3_000_000, 2_400_000, 0));
+        tcp.limits = Some(TcpLimits {
+            busy_us: 3_000_000,
+            rwnd_limited_us: 2_400_000,
+            sndbuf_limited_us: 0,
+        });
         one.tcp = Some(tcp);
 
-        let seen = run_metrics(&Summary::new(vec![one.clone()])).expect("a result");
+        let seen = run_metrics(&Summary {
+            streams: vec![one.clone()],
+            ..Summary::default()
+        })
+        .expect("a result");
         assert_eq!(seen.received_bps.to_bits(), 38.2e6_f64.to_bits());
         assert!(
             seen.in_flight_share
@@ -239,7 +256,11 @@ mod tests {
         );
 
         one.delivered = None;
-        let seen = run_metrics(&Summary::new(vec![one])).expect("a result");
+        let seen = run_metrics(&Summary {
+            streams: vec![one],
+            ..Summary::default()
+        })
+        .expect("a result");
         assert!(
             (seen.received_bps / 1e6 - 38.9).abs() < 0.1,
             "an older record has what the server counted"
@@ -252,20 +273,22 @@ mod tests {
         let mut blocked = stream(Some(EndpointTotals::new(0, 1_000_000_000, udp(0))), None);
         blocked.sender = Some(EndpointTotals::new(140_000, 1_000_000_000, udp(100)));
         assert_eq!(
-            run_metrics(&Summary::new(vec![blocked]))
-                .expect("a result")
-                .lost_percent,
+            run_metrics(&Summary {
+                streams: vec![blocked],
+                ..Summary::default()
+            })
+            .expect("a result")
+            .lost_percent,
             Some(100.0)
         );
     }
 
     #[test]
     fn runs_that_lose_too_much_are_worth_nothing() {
-        let metrics = |lost_percent| {
-            let mut metrics = RunMetrics::default();
-            metrics.received_bps = 9e7;
-            metrics.lost_percent = lost_percent;
-            metrics
+        let metrics = |lost_percent| RunMetrics {
+            received_bps: 9e7,
+            lost_percent,
+            ..RunMetrics::default()
         };
         assert_eq!(value(Objective::LowLoss, &metrics(Some(0.09))), Ok(9e7));
         assert_eq!(value(Objective::LowLoss, &metrics(Some(0.1))), Ok(0.0));

@@ -103,8 +103,10 @@ mod tests {
                 ..example(Vec::new())
             };
             let mut length = RunLength::growing(&spec);
-            let mut metrics = RunMetrics::default();
-            metrics.rtt_us = Some(rtt_ms * 1000.0);
+            let metrics = RunMetrics {
+                rtt_us: Some(rtt_ms * 1000.0),
+                ..RunMetrics::default()
+            };
 
             let has_grown = length.grow(&metrics);
             assert_eq!(

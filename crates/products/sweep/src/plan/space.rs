@@ -51,7 +51,11 @@ const CONTROL_SILENCE: Duration = Duration::from_millis(4500);
 /// Probes of a control connection without traffic. On a full queue they are lost like other
 /// segments, so that several fit into [`CONTROL_SILENCE`], which ends the connection instead of the
 /// count.
-const KEEPALIVE: Keepalive = Keepalive::new(2, 1, 1);
+const KEEPALIVE: Keepalive = Keepalive {
+    idle_s: 2,
+    interval_s: 1,
+    count: 1,
+};
 /// Time between two samples of the round-trip time.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 /// Block of a TCP test that names none.
@@ -258,28 +262,32 @@ impl TestSettings {
     pub fn client_spec(&self, spec: &SweepSpec) -> ClientSpec {
         let narrow = |amount: Option<u64>| amount.and_then(|amount| u32::try_from(amount).ok());
         let default_block_len_bytes = if spec.is_udp { 0 } else { TCP_BLOCK_LEN_BYTES };
-        let mut test = TestSpec::default();
-        test.transport = if spec.is_udp {
-            Transport::Udp
-        } else {
-            Transport::Tcp
+        let mut test = TestSpec {
+            transport: if spec.is_udp {
+                Transport::Udp
+            } else {
+                Transport::Tcp
+            },
+            direction: if spec.is_reverse {
+                Direction::Reverse
+            } else {
+                Direction::Forward
+            },
+            streams: self.streams.unwrap_or(1).max(1),
+            end: EndCondition::Duration(Duration::from_secs(spec.time_s.into())),
+            omit: Duration::from_secs(spec.omit_s.into()),
+            block_len_bytes: narrow(self.length_bytes).unwrap_or(default_block_len_bytes),
+            block_len_explicit: self.length_bytes.is_some(),
+            ..TestSpec::default()
         };
-        test.direction = if spec.is_reverse {
-            Direction::Reverse
-        } else {
-            Direction::Forward
-        };
-        test.streams = self.streams.unwrap_or(1).max(1);
-        test.end = EndCondition::Duration(Duration::from_secs(spec.time_s.into()));
-        test.omit = Duration::from_secs(spec.omit_s.into());
-        test.block_len_bytes = narrow(self.length_bytes).unwrap_or(default_block_len_bytes);
-        test.block_len_explicit = self.length_bytes.is_some();
         test.pacing.rate_bps = self.rate_bps;
         test.socket.window_bytes = narrow(self.window_bytes);
         test.socket.congestion.clone_from(&self.congestion);
 
-        let mut local = LocalOptions::default();
-        local.port = spec.port;
+        let mut local = LocalOptions {
+            port: spec.port,
+            ..LocalOptions::default()
+        };
         local.bind.family = match spec.family {
             Some(4) => Some(AddressFamily::V4),
             Some(_) => Some(AddressFamily::V6),

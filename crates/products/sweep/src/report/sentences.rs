@@ -34,7 +34,6 @@ pub(crate) fn verdict(sweep: &Sweep) -> String {
             });
             format!("Inconclusive: {reason}{ahead}")
         }
-        _ => "The sweep has an answer that this report does not know".to_owned(),
     }
 }
 

@@ -16,15 +16,17 @@ use super::*;
 use crate::{Run, RunError};
 
 fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
-    let mut level = Level::default();
-    level.label = label.to_owned();
-    level.level = amount;
-    level.median = median;
-    level.range = Some(Interval {
-        low: median * 0.98,
-        high: median * 1.01,
-    });
-    level.runs = runs;
+    let mut level = Level {
+        label: label.to_owned(),
+        level: amount,
+        median,
+        range: Some(Interval {
+            low: median * 0.98,
+            high: median * 1.01,
+        }),
+        runs,
+        ..Level::default()
+    };
     level.metrics.received_bps = median;
     level.metrics.sent_bps = Some(median);
     level.metrics.cpu_client_percent = Some(40.0);
@@ -36,9 +38,11 @@ fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
 }
 
 fn run(level: &str, value: f64) -> Run {
-    let mut metrics = RunMetrics::default();
-    metrics.received_bps = value;
-    metrics.cpu_client_percent = Some(40.0);
+    let metrics = RunMetrics {
+        received_bps: value,
+        cpu_client_percent: Some(40.0),
+        ..RunMetrics::default()
+    };
     Run {
         levels: vec![level.to_owned()],
         started_s: 1.5,
@@ -403,11 +407,16 @@ fn picture_has_loss_and_round_trip_and_thirty_amounts_by_their_ratios() {
 /// A trial with the summary of one stream.
 fn trial(no: u32, streams: &str, reason: Option<&str>) -> Trial {
     let received = EndpointTotals::new(4_000_000_000, 1_000_000_000, None);
-    let mut stream = StreamSummary::default();
-    stream.sender = Some(received);
-    stream.receiver = Some(received);
+    let stream = StreamSummary {
+        sender: Some(received),
+        receiver: Some(received),
+        ..StreamSummary::default()
+    };
 
-    let summary = Some(Summary::new(vec![stream]));
+    let summary = Some(Summary {
+        streams: vec![stream],
+        ..Summary::default()
+    });
     let mut trial = Trial::complete(1_000_000_000);
     trial.no = no;
     trial.factors = [("streams".to_owned(), streams.to_owned())].into();
@@ -415,8 +424,10 @@ fn trial(no: u32, streams: &str, reason: Option<&str>) -> Trial {
     trial.reason = reason.map(str::to_owned);
     trial.started_ns = 1_500_000_000;
 
-    let mut detail = TestDetail::default();
-    detail.summary = summary;
+    let detail = TestDetail {
+        summary,
+        ..TestDetail::default()
+    };
     trial.detail = Some(Detail::Test(Box::new(detail)));
     trial
 }

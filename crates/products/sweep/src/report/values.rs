@@ -11,7 +11,6 @@ pub(super) fn title(objective: Objective) -> &'static str {
         Objective::LowLoss => "received with less than 0.1 % lost",
         Objective::CpuPerByte => "CPU time",
         Objective::Latency => "round trip",
-        _ => objective.key(),
     }
 }
 
@@ -23,7 +22,6 @@ pub fn value(objective: Objective, value: f64) -> String {
         Objective::Throughput | Objective::LowLoss => rate(value),
         Objective::CpuPerByte => format!("{} s/GiB", digits(value)),
         Objective::Latency => delay(value),
-        _ => digits(value),
     }
 }
 

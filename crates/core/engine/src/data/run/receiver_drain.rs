@@ -81,9 +81,10 @@ mod tests {
     use std::time::Duration;
 
     fn spec(end: EndCondition) -> TestSpec {
-        let mut test = TestSpec::default();
-        test.end = end;
-        test
+        TestSpec {
+            end,
+            ..TestSpec::default()
+        }
     }
 
     #[test]

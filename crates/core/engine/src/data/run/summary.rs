@@ -33,25 +33,32 @@ impl TestRun {
 
         data_path::remarks(&self.streams).for_each(|line| reporter.emit(&Event::Addition(line)));
         let file_name = self.settings.local.file.as_deref();
-        let mut summary = Summary::default();
-        summary.cpu_local = cpu;
-        summary.overflows_local = self.overflows();
+        let mut summary = Summary {
+            cpu_local: cpu,
+            overflows_local: self.overflows(),
+            ..Summary::default()
+        };
 
         for totals in self.sampler.totals() {
             let (stream, counted) = (totals.stream, totals.counted);
             let sends = stream.role == StreamRole::Sender;
-            let mut row = StreamSummary::new(stream.id, stream.role, stream.flow);
-            row.sender = sends.then_some(counted);
-            row.receiver = (!sends).then_some(counted);
-            row.delivered = totals.delivered;
-            row.tcp = totals.tcp;
-            row.file = file_name.map(|path| {
-                FileSummary::new(
-                    path.display().to_string(),
-                    std::fs::metadata(path).map_or(0, |m| m.len()),
-                )
-            });
-            row.local_metrics = totals.metrics.map(Box::new);
+            let row = StreamSummary {
+                id: stream.id,
+                role: stream.role,
+                flow: stream.flow,
+                sender: sends.then_some(counted),
+                receiver: (!sends).then_some(counted),
+                delivered: totals.delivered,
+                tcp: totals.tcp,
+                file: file_name.map(|path| {
+                    FileSummary::new(
+                        path.display().to_string(),
+                        std::fs::metadata(path).map_or(0, |m| m.len()),
+                    )
+                }),
+                local_metrics: totals.metrics.map(Box::new),
+                ..StreamSummary::default()
+            };
             summary.streams.push(row);
         }
 

@@ -74,10 +74,10 @@ pub(super) fn run(
         }
     }
 
-    reporter.emit(&Event::ConnectTimes(ConnectTimes::new(
-        distribution(&times),
+    reporter.emit(&Event::ConnectTimes(ConnectTimes {
+        times: distribution(&times),
         errors,
-    )));
+    }));
     if times.count > 0 { Ok(()) } else { last }
 }
 

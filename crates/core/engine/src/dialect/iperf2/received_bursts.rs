@@ -42,11 +42,13 @@ impl ReceivedBurst {
         let mut transfer = Spread::default();
         transfer.add(transfer_s);
 
-        let mut measured = StreamMetrics::default();
-        measured.reads = Some(self.reads);
-        measured.burst_mean_bytes = Some(self.bytes);
-        measured.burst_transfer = Some(distribution(&transfer));
-        measured.burst_duty_cycle = (self.period_s > 0.0).then(|| transfer_s / self.period_s);
+        let mut measured = StreamMetrics {
+            reads: Some(self.reads),
+            burst_mean_bytes: Some(self.bytes),
+            burst_transfer: Some(distribution(&transfer)),
+            burst_duty_cycle: (self.period_s > 0.0).then(|| transfer_s / self.period_s),
+            ..StreamMetrics::default()
+        };
 
         if let Some(frame) = &self.frame {
             frame.complete(&mut measured, transfer_s);
@@ -64,8 +66,10 @@ impl UdpFrame {
         measured.datagrams_received = Some(self.delays.count);
         measured.frame_delay = Some(distribution(&delay));
 
-        let mut frames = FrameCounts::default();
-        frames.done = u64::from(self.is_complete);
+        let frames = FrameCounts {
+            done: u64::from(self.is_complete),
+            ..FrameCounts::default()
+        };
         measured.frames = Some(frames);
     }
 }

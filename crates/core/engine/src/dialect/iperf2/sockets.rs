@@ -135,10 +135,11 @@ pub(super) fn tune(fd: BorrowedFd<'_>, spec: &TestSpec, role: StreamRole) {
 /// A socket before it is used.
 pub(super) fn facts(fd: BorrowedFd<'_>, transport: Transport) -> SocketFacts {
     let is_tcp = transport == Transport::Tcp;
-    let mut facts = SocketFacts::default();
-    facts.effective = effective(fd, transport);
-    facts.mss_bytes = is_tcp.then(|| sockopt::TCP_MAXSEG.get(fd).ok()).flatten();
-    facts
+
+    SocketFacts {
+        effective: effective(fd, transport),
+        mss_bytes: is_tcp.then(|| sockopt::TCP_MAXSEG.get(fd).ok()).flatten(),
+    }
 }
 
 /// A connected socket.
@@ -148,15 +149,16 @@ pub(super) fn stream_facts(fd: BorrowedFd<'_>, number: u32, transport: Transport
     let info = (transport == Transport::Tcp)
         .then(|| tcp_info::tcp_info(fd.as_fd()).ok())
         .flatten();
-    let mut facts = StreamFacts::default();
-    facts.number = number;
-    facts.descriptor = u32::try_from(fd.as_raw_fd()).ok();
-    facts.opened_at_unix_us = Some(clock::unix_ns() / 1000);
-    facts.initial_cwnd_bytes = info.map(|info| info.cwnd_bytes());
-    facts.mss_bytes = info.map(|info| info.snd_mss_bytes);
-    facts.initial_rtt_us = info.map(|info| info.rtt_us);
 
-    facts
+    StreamFacts {
+        number,
+        descriptor: u32::try_from(fd.as_raw_fd()).ok(),
+        opened_at_unix_us: Some(clock::unix_ns() / 1000),
+        initial_cwnd_bytes: info.map(|info| info.cwnd_bytes()),
+        mss_bytes: info.map(|info| info.snd_mss_bytes),
+        initial_rtt_us: info.map(|info| info.rtt_us),
+        ..StreamFacts::default()
+    }
 }
 
 /// The device of the address that was looked up last: a lookup takes longer than a connection on

@@ -46,7 +46,6 @@ pub struct IdentityDemand {
 
 /// User and password for a server that demands them.
 #[derive(Clone)]
-#[non_exhaustive]
 pub struct Login {
     /// Name of the user.
     pub user: String,
@@ -91,7 +90,6 @@ pub struct Peer {
 
 /// Why an examination could not begin, or ended.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum NativeError {
     /// No address of the server answers.
     #[error("unable to connect: {0}")]

@@ -78,8 +78,10 @@ impl DatagramRun {
     ) -> Result<Self, EngineError> {
         let header_bytes = header_bytes(&fd);
         let test = test_spec(spec, header_bytes);
-        let mut local = LocalOptions::default();
-        local.interval = None;
+        let local = LocalOptions {
+            interval: None,
+            ..LocalOptions::default()
+        };
 
         let settings = run_settings(test.clone(), local);
         let mut run = TestRun::new(settings).map_err(Operation::Init.failed())?;
@@ -288,15 +290,20 @@ fn test_spec(spec: &PhaseSpec, header_bytes: u64) -> TestSpec {
         u64::try_from(bits).unwrap_or(u64::MAX).max(1)
     };
 
-    let mut test = TestSpec::default();
-    test.transport = Transport::Udp;
-    test.end = EndCondition::Unlimited;
-    test.block_len_bytes = block_len_bytes;
+    let mut test = TestSpec {
+        transport: Transport::Udp,
+        end: EndCondition::Unlimited,
+        block_len_bytes,
+        ..TestSpec::default()
+    };
     test.pacing.rate_bps = spec.rate_bps.map(payload);
 
     if matches!(spec.kind, PhaseKind::Pace | PhaseKind::Pps) {
         let bytes = test.block_len_bytes;
-        test.udp.gso = Some(Segmentation::new(bytes, bytes));
+        test.udp.gso = Some(Segmentation {
+            datagram_bytes: bytes,
+            buffer_bytes: bytes,
+        });
     }
 
     test

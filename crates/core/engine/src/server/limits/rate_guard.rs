@@ -69,7 +69,10 @@ mod tests {
 
     #[test]
     fn a_short_burst_is_averaged_over_the_window() {
-        let limit = BitrateLimit::new(800, Duration::from_secs(2));
+        let limit = BitrateLimit {
+            rate_bps: 800,
+            window: Duration::from_secs(2),
+        };
         let mut guard = RateGuard::new(&limit, Some(Duration::from_secs(1)), 0);
         assert_eq!(
             guard.exceeded_bps(S, 190),

@@ -150,9 +150,11 @@ mod tests {
 
     #[test]
     fn needs_grow_with_streams_and_with_blocks_that_are_not_shared() {
-        let mut spec = TestSpec::default();
-        spec.direction = Direction::Reverse;
-        spec.block_len_bytes = 4 << 20;
+        let mut spec = TestSpec {
+            direction: Direction::Reverse,
+            block_len_bytes: 4 << 20,
+            ..TestSpec::default()
+        };
 
         let one = Requirements::of(&spec, 1);
         assert_eq!(one.descriptors, 6);

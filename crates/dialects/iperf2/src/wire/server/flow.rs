@@ -381,11 +381,12 @@ fn bound(spec: &mut TestSpec, bounds: &UdpReverse) -> Result<(), FlowRefusal> {
 
 /// The test of a flow without a header, as far as a server can tell.
 fn headerless_spec() -> TestSpec {
-    let mut test = TestSpec::default();
-    test.transport = Transport::Udp;
-    test.end = EndCondition::Unlimited;
-    test.block_len_bytes = UDP_BLOCK_LEN_BYTES;
-    test
+    TestSpec {
+        transport: Transport::Udp,
+        end: EndCondition::Unlimited,
+        block_len_bytes: UDP_BLOCK_LEN_BYTES,
+        ..TestSpec::default()
+    }
 }
 
 fn accepted(opening: FlowOpening, policy: &Policy, clock: Timestamp) -> AcceptedTest {

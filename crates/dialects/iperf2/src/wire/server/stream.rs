@@ -283,9 +283,11 @@ impl StreamServer {
             return self.refuse(NO_PERMIT.to_owned());
         }
 
-        let mut spec = TestSpec::default();
-        // Nothing names an amount: the client ends the test by closing.
-        spec.end = EndCondition::Unlimited;
+        let mut spec = TestSpec {
+            // Nothing names an amount: the client ends the test by closing.
+            end: EndCondition::Unlimited,
+            ..TestSpec::default()
+        };
         spec.workload.without_header = true;
 
         let test = AcceptedTest {

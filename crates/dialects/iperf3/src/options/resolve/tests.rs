@@ -177,7 +177,10 @@ fn udp_has_its_own_defaults() {
     assert_eq!(client("-u -b 0").0.test.pacing.rate_bps, None);
 
     let (spec, _) = client("-u -l 1400 --gsro --udp-counters-64bit --dont-fragment");
-    let sizes = Segmentation::new(1400, 46 * 1400);
+    let sizes = Segmentation {
+        datagram_bytes: 1400,
+        buffer_bytes: 46 * 1400,
+    };
     assert_eq!(
         (spec.test.udp.gso, spec.test.udp.gro),
         (Some(sizes), Some(sizes))
@@ -255,7 +258,11 @@ fn local_options_reach_both_ends() {
     );
     assert_eq!(local.snd_timeout, Some(Duration::from_millis(700)));
 
-    let keepalive = Keepalive::new(30, 5, 2);
+    let keepalive = Keepalive {
+        idle_s: 30,
+        interval_s: 5,
+        count: 2,
+    };
     assert_eq!(
         (local.control_keepalive, local.file),
         (Some(keepalive), Some("data".into()))
@@ -308,7 +315,10 @@ fn server_options_reach_the_server() {
     assert_eq!(spec.idle_timeout, Some(Duration::from_secs(9)));
     assert_eq!(spec.max_duration, Some(Duration::from_secs(60)));
 
-    let limit = BitrateLimit::new(1_000_000, Duration::from_secs(2));
+    let limit = BitrateLimit {
+        rate_bps: 1_000_000,
+        window: Duration::from_secs(2),
+    };
     assert_eq!(spec.bitrate_limit, Some(limit));
     assert_eq!(server("--server-bitrate-limit 0").0.bitrate_limit, None);
 }

@@ -77,18 +77,19 @@ impl Params {
     /// The test these parameters describe, as a server runs it.
     #[must_use]
     pub fn to_spec(&self) -> TestSpec {
-        let mut test = TestSpec::default();
-        test.transport = self.transport;
-        test.mptcp = self.mptcp;
-        test.direction = self.direction();
-        test.streams = self.parallel;
-        test.end = self.end();
-        test.omit = Duration::from_secs(u64::from(self.omit_s));
-        test.block_len_bytes = self.len_bytes;
-
-        // Clients always send a length, so only another one than the default is a request.
-        test.block_len_explicit =
-            self.transport == Transport::Udp || self.len_bytes != DEFAULT_BLOCK_LEN_BYTES;
+        let mut test = TestSpec {
+            transport: self.transport,
+            mptcp: self.mptcp,
+            direction: self.direction(),
+            streams: self.parallel,
+            end: self.end(),
+            omit: Duration::from_secs(u64::from(self.omit_s)),
+            block_len_bytes: self.len_bytes,
+            // Clients always send a length, so only another one than the default is a request.
+            block_len_explicit: self.transport == Transport::Udp
+                || self.len_bytes != DEFAULT_BLOCK_LEN_BYTES,
+            ..TestSpec::default()
+        };
         test.pacing.rate_bps = non_zero(self.bandwidth_bps);
         test.pacing.burst_blocks = self.burst;
         test.pacing.fq_rate_bps = non_zero(self.fq_rate_bps);
@@ -143,23 +144,20 @@ impl Params {
         }
 
         let offload = self.offload;
-        let bounded = |datagram_bytes: u32, buffer_bytes: u32| {
-            Segmentation::new(
-                datagram_bytes,
-                buffer_bytes
-                    .max(datagram_bytes)
-                    .min(MAX_UDP_BLOCK_LEN_BYTES),
-            )
+        let bounded = |datagram_bytes: u32, buffer_bytes: u32| Segmentation {
+            datagram_bytes,
+            buffer_bytes: buffer_bytes
+                .max(datagram_bytes)
+                .min(MAX_UDP_BLOCK_LEN_BYTES),
         };
 
-        let mut udp = UdpOptions::default();
-        udp.counters_64bit = self.udp_counters_64bit;
-        // Whatever the client asks for, a datagram is one block: receivers count on it.
-        udp.gso = (offload.gso != 0).then(|| bounded(self.len_bytes, offload.gso_buffer_bytes));
-        udp.gro = (offload.gro != 0).then(|| bounded(self.len_bytes, offload.gro_buffer_bytes));
-        udp.check = self.udp_check;
-
-        udp
+        UdpOptions {
+            counters_64bit: self.udp_counters_64bit,
+            // Whatever the client asks for, a datagram is one block: receivers count on it.
+            gso: (offload.gso != 0).then(|| bounded(self.len_bytes, offload.gso_buffer_bytes)),
+            gro: (offload.gro != 0).then(|| bounded(self.len_bytes, offload.gro_buffer_bytes)),
+            check: self.udp_check,
+        }
     }
 }
 

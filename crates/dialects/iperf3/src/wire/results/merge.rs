@@ -145,8 +145,10 @@ fn merge_stream(
         StreamRole::Receiver => {
             stream.sender = Some(half);
             if spec.transport == Transport::Tcp && retransmits_known {
-                let mut tcp = TcpSummary::default();
-                tcp.retransmits = peer.retransmits;
+                let tcp = TcpSummary {
+                    retransmits: peer.retransmits,
+                    ..TcpSummary::default()
+                };
                 stream.tcp = Some(tcp);
             }
         }

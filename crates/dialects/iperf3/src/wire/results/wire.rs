@@ -33,11 +33,11 @@ impl Results {
         let addition = |key| additions.as_ref().and_then(|added| added.integer(key));
 
         Ok(Self {
-            cpu: CpuUsage::new(
-                measured(&json, "cpu_util_total")?,
-                measured(&json, "cpu_util_user")?,
-                measured(&json, "cpu_util_system")?,
-            ),
+            cpu: CpuUsage {
+                total_percent: measured(&json, "cpu_util_total")?,
+                user_percent: measured(&json, "cpu_util_user")?,
+                system_percent: measured(&json, "cpu_util_system")?,
+            },
             sender_has_retransmits: json
                 .integer_or_minus_one("sender_has_retransmits")
                 .ok_or(malformed)?,

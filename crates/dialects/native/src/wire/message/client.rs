@@ -10,7 +10,6 @@ use super::{CLIENT_MESSAGE_MAX_BYTES, Fault, JsonText, Message, bounds};
 /// A message of the client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum ClientMessage {
     /// First message: who is there and what is wanted.
     Hello(Box<Hello>),

@@ -12,7 +12,6 @@ use super::{Fault, Message, NESTING_MAX, SERVER_MESSAGE_MAX_BYTES, TOKENS_MAX, b
 /// A message of the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum ServerMessage {
     /// Proof of the token that the client has proved.
     Prove {

@@ -401,30 +401,31 @@ impl LoadArgs {
 
 impl OpeningArgs {
     fn resolve(&self) -> Result<Opening, String> {
-        let mut opening = Opening::default();
-        opening.threads = self.threads;
-        opening.processes = match self.procs.as_str() {
-            "auto" => None,
-            number => match number.parse() {
-                Ok(count) if (1..=PROCESSES_MAX).contains(&count) => Some(count),
-                _ => {
-                    return Err(format!(
-                        "--procs takes auto or a number from 1 to {PROCESSES_MAX}"
-                    ));
-                }
+        let opening = Opening {
+            threads: self.threads,
+            processes: match self.procs.as_str() {
+                "auto" => None,
+                number => match number.parse() {
+                    Ok(count) if (1..=PROCESSES_MAX).contains(&count) => Some(count),
+                    _ => {
+                        return Err(format!(
+                            "--procs takes auto or a number from 1 to {PROCESSES_MAX}"
+                        ));
+                    }
+                },
             },
-        };
-        opening.source_device = self.src_dev.clone();
-        opening.resets_at_end = match self.close {
-            CloseArg::Auto => None,
-            CloseArg::Rst => Some(true),
-            CloseArg::Fin => Some(false),
-        };
-        opening.resolved = self.resolve.clone();
-        opening.only_v6 = match (self.v4, self.v6) {
-            (true, _) => Some(false),
-            (_, true) => Some(true),
-            _ => None,
+            source_device: self.src_dev.clone(),
+            resets_at_end: match self.close {
+                CloseArg::Auto => None,
+                CloseArg::Rst => Some(true),
+                CloseArg::Fin => Some(false),
+            },
+            resolved: self.resolve.clone(),
+            only_v6: match (self.v4, self.v6) {
+                (true, _) => Some(false),
+                (_, true) => Some(true),
+                _ => None,
+            },
         };
 
         Ok(opening)

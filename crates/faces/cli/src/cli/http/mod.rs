@@ -99,12 +99,12 @@ struct OutputArgs {
 
 impl OutputArgs {
     fn resolve(self) -> http::Output {
-        let mut output = http::Output::default();
-        output.json = self.json;
-        output.json_stream = self.json_stream;
-        output.quiet = self.quiet;
-        output.tui = self.tui;
-        output
+        http::Output {
+            json: self.json,
+            json_stream: self.json_stream,
+            quiet: self.quiet,
+            tui: self.tui,
+        }
     }
 }
 

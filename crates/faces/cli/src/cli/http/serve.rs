@@ -148,34 +148,33 @@ impl ServeArgs {
     }
 
     fn spec(&self) -> ServerSpec {
-        let mut spec = ServerSpec::default();
-        spec.listen = if self.bind.is_empty() {
-            Listen::Everywhere(PORT)
-        } else {
-            Listen::At(self.bind.clone())
-        };
-        spec.threads = self.threads.map(usize::from);
-        spec.backlog = self.backlog;
-        spec.connections_max = self.max_conns.and_then(|count| usize::try_from(count).ok());
-        spec.idle_timeout = self.idle_timeout;
-        spec.body_bytes_max = self.max_body;
-        spec.allow_tiny_chunks = self.allow_tiny_chunks;
-        spec.access = if self.allow.is_empty() {
-            Access::LocalNetworks
-        } else {
-            Access::Networks(self.allow.clone())
-        };
-        spec.server_header = self
-            .server_header
-            .then(|| concat!("linerate/", env!("CARGO_PKG_VERSION")).to_owned());
-        spec.without_date = self.no_date;
-        spec.socket = SocketSpec {
-            send_buffer_bytes: self.sndbuf,
-            receive_buffer_bytes: self.rcvbuf,
-            congestion: self.congestion.clone(),
-        };
-
-        spec
+        ServerSpec {
+            listen: if self.bind.is_empty() {
+                Listen::Everywhere(PORT)
+            } else {
+                Listen::At(self.bind.clone())
+            },
+            threads: self.threads.map(usize::from),
+            backlog: self.backlog,
+            connections_max: self.max_conns.and_then(|count| usize::try_from(count).ok()),
+            idle_timeout: self.idle_timeout,
+            body_bytes_max: self.max_body,
+            allow_tiny_chunks: self.allow_tiny_chunks,
+            access: if self.allow.is_empty() {
+                Access::LocalNetworks
+            } else {
+                Access::Networks(self.allow.clone())
+            },
+            server_header: self
+                .server_header
+                .then(|| concat!("linerate/", env!("CARGO_PKG_VERSION")).to_owned()),
+            without_date: self.no_date,
+            socket: SocketSpec {
+                send_buffer_bytes: self.sndbuf,
+                receive_buffer_bytes: self.rcvbuf,
+                congestion: self.congestion.clone(),
+            },
+        }
     }
 }
 

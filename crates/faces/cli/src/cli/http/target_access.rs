@@ -31,9 +31,10 @@ impl ControlAccess {
             ));
         }
 
-        let mut path = ControlPath::default();
-        path.server = self.control.clone();
-        path.token_file = self.token_file.clone();
+        let path = ControlPath {
+            server: self.control.clone(),
+            token_file: self.token_file.clone(),
+        };
         Ok(path)
     }
 }

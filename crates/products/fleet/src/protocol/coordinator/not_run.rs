@@ -7,7 +7,6 @@ use crate::protocol::message::FailCode;
 
 /// Why a host takes part no longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum DropReason {
     /// Its connection is lost.
     Lost,
@@ -35,7 +34,6 @@ pub enum DropReason {
 
 /// Why a task has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum NotRun {
     /// One of its hosts took part no longer when the round began.
     HostOut,

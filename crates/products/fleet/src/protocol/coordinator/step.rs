@@ -10,7 +10,6 @@ use crate::protocol::message::{CoordinatorMessage, FailCode, Heartbeat, Plan, Pr
 
 /// A step of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Step {
     /// HELLO of all hosts.
     Hello,

@@ -9,7 +9,6 @@ use crate::protocol::message::{ELEMENTS_MAX, LINE_MAX_BYTES, NESTING_MAX, STRING
 
 /// A bound of a text that is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum Excess {
     /// The whole text.
     #[error("a line of more than {LINE_MAX_BYTES} bytes")]

@@ -21,7 +21,6 @@ pub enum Opening {
 
 /// The output is not that of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum OpeningError {
     /// Too many bytes before the first line.
     #[error("more than {NOISE_MAX_BYTES} bytes before the agent's first line")]

@@ -20,7 +20,6 @@ pub struct Fail {
 /// Kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum FailCode {
     /// The line is no JSON object with the members of a message.
     Json,

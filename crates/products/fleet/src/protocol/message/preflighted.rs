@@ -55,7 +55,6 @@ pub struct BridgePort {
 /// Outcome of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum ProbeOutcome {
     /// The port is open.
     Ok,

@@ -149,12 +149,17 @@ impl RoundRunner for Fleet {
         let planned_ns = self.rounds as u64 * 1_000_000_000;
 
         let cell = |(at, task): (u64, &Task)| {
-            let mut measurement = Measurement::default();
-            measurement.goodput_bps = self.rate(task, round);
-            measurement.nominal_bps = self.nominal_bps;
-            measurement.retransmits = Some(0);
-            measurement.rtt_us = Some(210);
-            measurement.start = Some(StartTimes::new(planned_ns, planned_ns + 100_000 * (at + 1)));
+            let measurement = Measurement {
+                goodput_bps: self.rate(task, round),
+                nominal_bps: self.nominal_bps,
+                retransmits: Some(0),
+                rtt_us: Some(210),
+                start: Some(StartTimes {
+                    planned_ns,
+                    actual_ns: planned_ns + 100_000 * (at + 1),
+                }),
+                ..Measurement::default()
+            };
             Cell::new(task.clone(), round.mode, CellOutcome::Measured(measurement))
         };
         Ok((0..).zip(&round.tasks).map(cell).collect())

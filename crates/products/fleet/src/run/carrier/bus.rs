@@ -25,7 +25,6 @@ pub use options::BusOptions;
 
 /// Why a bus cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum BusError {
     /// The options contradict each other or the rules of a bus. The user's.
     #[error("{0}")]

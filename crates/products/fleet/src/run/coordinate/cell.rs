@@ -124,16 +124,16 @@ impl TaskReport {
             flags.push(CellFlag::NoCommonPeriod);
         }
 
-        let mut measurement = Measurement::default();
-        // Outside of the common period a test runs beside fewer others.
-        measurement.goodput_bps = in_common.unwrap_or(total_bps);
-        measurement.nominal_bps = planned.nominal_bps;
-        measurement.retransmits = client.retransmits;
-        measurement.rtt_us = client.rtt_us;
-
-        // A client without an agent reports no start; its server does.
-        measurement.start = client.start().or_else(|| self.server.as_ref()?.start());
-        measurement.flags = flags;
+        let measurement = Measurement {
+            goodput_bps: in_common.unwrap_or(total_bps),
+            nominal_bps: planned.nominal_bps,
+            retransmits: client.retransmits,
+            rtt_us: client.rtt_us,
+            // A client without an agent reports no start; its server does.
+            start: client.start().or_else(|| self.server.as_ref()?.start()),
+            flags,
+            ..Measurement::default()
+        };
         CellOutcome::Measured(measurement)
     }
 
@@ -222,10 +222,10 @@ impl Received {
     fn start(&self) -> Option<StartTimes> {
         let here = |agent_ns: u64| agent_ns.checked_add_signed(self.offset_ns.checked_neg()?);
         let end = &self.end;
-        Some(StartTimes::new(
-            here(end.planned_ns?)?,
-            here(end.started_ns?)?,
-        ))
+        Some(StartTimes {
+            planned_ns: here(end.planned_ns?)?,
+            actual_ns: here(end.started_ns?)?,
+        })
     }
 }
 

@@ -15,7 +15,6 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// A worker of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Leftover {
     /// Its process id.
     pub pid: u32,

@@ -53,8 +53,10 @@ fn begin(input: &WorkerInput) -> Option<u64> {
 /// The test of a task.
 pub(super) fn client_spec(task: &ClientTask) -> ClientSpec {
     let ClientTask { task, local } = task;
-    let mut options = LocalOptions::default();
-    options.port = task.port;
+    let mut options = LocalOptions {
+        port: task.port,
+        ..LocalOptions::default()
+    };
     // The server admits the partners of a round by address.
     options.bind.host = Some(local.to_string());
     options.interval = Some(interval(task));

@@ -143,14 +143,16 @@ impl Row {
     /// Times in ms as seconds: columns `avg`, `min`, `max`, and those given here.
     pub(super) fn distribution(&self, prefix: &str, deviation: &str) -> Option<Distribution> {
         let time_s = |name: &str| self.value(&format!("{prefix}{name}")).map(|ms| ms / 1e3);
-        let mut distribution = Distribution::default();
-        distribution.count = self
-            .count_of(&format!("{prefix}cnt"))
-            .filter(|count| *count > 0)?;
-        distribution.mean = time_s("avg")?;
-        distribution.min = time_s("min")?;
-        distribution.max = time_s("max")?;
-        distribution.deviation = time_s(deviation)?;
+        let distribution = Distribution {
+            count: self
+                .count_of(&format!("{prefix}cnt"))
+                .filter(|count| *count > 0)?,
+            mean: time_s("avg")?,
+            min: time_s("min")?,
+            max: time_s("max")?,
+            deviation: time_s(deviation)?,
+            ..Distribution::default()
+        };
 
         Some(distribution)
     }

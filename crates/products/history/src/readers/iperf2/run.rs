@@ -299,7 +299,10 @@ impl CsvRun {
             let streams = all
                 .map(|((stream, part), row)| self.summary(stream, part, row))
                 .collect();
-            events.push(Event::Summary(Box::new(Summary::new(streams))));
+            events.push(Event::Summary(Box::new(Summary {
+                streams,
+                ..Summary::default()
+            })));
             events.push(Event::Finished);
         }
 
@@ -329,11 +332,13 @@ impl CsvRun {
         let count = |flow: Flow| parts.iter().filter(|part| part.flow == flow).count();
         let (forward, reverse) = (count(Flow::Forward), count(Flow::Reverse));
 
-        let mut header = TestHeader::default();
-        header.endpoint = endpoint;
-        header.peer_host = host(peer).unwrap_or_default().to_owned();
-        header.peer_port = peer.as_ref().map_or(0, |(_, port)| *port);
-        header.started_at_unix_ms = self.started_unix_ms().unwrap_or(0);
+        let mut header = TestHeader {
+            endpoint,
+            peer_host: host(peer).unwrap_or_default().to_owned(),
+            peer_port: peer.as_ref().map_or(0, |(_, port)| *port),
+            started_at_unix_ms: self.started_unix_ms().unwrap_or(0),
+            ..TestHeader::default()
+        };
         header.spec.transport = if is_udp {
             Transport::Udp
         } else {
@@ -374,8 +379,10 @@ impl CsvRun {
             address(&ends[local]),
             address(&ends[remote]),
         );
-        let mut facts = StreamFacts::default();
-        facts.number = u32::try_from(part.connection.id).unwrap_or(0);
+        let facts = StreamFacts {
+            number: u32::try_from(part.connection.id).unwrap_or(0),
+            ..StreamFacts::default()
+        };
         stream.facts = Some(Box::new(facts));
 
         stream
@@ -396,19 +403,21 @@ impl CsvRun {
         let reported = reported
             .map(|row| EndpointTotals::new(row.bytes, row.duration_ns(), udp(row).map(udp_totals)));
 
-        let tcp = row.count_of("tcpretry").map(|count| {
-            let mut tcp_summary = TcpSummary::default();
-            tcp_summary.retransmits = Some(count);
-            tcp_summary
+        let tcp = row.count_of("tcpretry").map(|count| TcpSummary {
+            retransmits: Some(count),
+            ..TcpSummary::default()
         });
 
-        let mut summary = StreamSummary::new(stream.id, stream.role, stream.flow);
-        summary.sender = is_sender.then_some(totals);
-        summary.receiver = if is_sender { reported } else { Some(totals) };
-        summary.tcp = tcp;
-        summary.local_metrics = metrics(row);
-
-        summary
+        StreamSummary {
+            id: stream.id,
+            role: stream.role,
+            flow: stream.flow,
+            sender: is_sender.then_some(totals),
+            receiver: if is_sender { reported } else { Some(totals) },
+            tcp,
+            local_metrics: metrics(row),
+            ..StreamSummary::default()
+        }
     }
 }
 
@@ -437,11 +446,13 @@ fn interval(stream: &Stream, row: &Row) -> StreamInterval {
 /// TCP values of an interval; 0 where the kernel did not report one.
 fn tcp(row: &Row) -> Option<TcpInterval> {
     let time_us = |name: &str| row.count_of(name).and_then(|us| u32::try_from(us).ok());
-    let mut tcp = TcpInterval::default();
-    tcp.retransmits = row.count_of("tcpretry")?;
-    tcp.snd_cwnd_bytes = row.count_of("tcpcwnd")? * 1024;
-    tcp.rtt_us = time_us("tcprtt")?;
-    tcp.rttvar_us = time_us("tcprttvar")?;
+    let tcp = TcpInterval {
+        retransmits: row.count_of("tcpretry")?,
+        snd_cwnd_bytes: row.count_of("tcpcwnd")? * 1024,
+        rtt_us: time_us("tcprtt")?,
+        rttvar_us: time_us("tcprttvar")?,
+        ..TcpInterval::default()
+    };
     (tcp.snd_cwnd_bytes > 0).then_some(tcp)
 }
 
@@ -469,43 +480,42 @@ fn udp_totals(udp: UdpInterval) -> UdpTotals {
 
 fn metrics(row: &Row) -> Option<Box<StreamMetrics>> {
     let count = |name: &str| row.count_of(name).unwrap_or(0);
-    let writes = row.count_of("writecnt").map(|calls| {
-        let mut counts = WriteCounts::default();
-        counts.calls = calls;
-        counts.errors = count("writeerr");
-        counts.timeouts = count("writetimeo");
-        counts
+    let writes = row.count_of("writecnt").map(|calls| WriteCounts {
+        calls,
+        errors: count("writeerr"),
+        timeouts: count("writetimeo"),
     });
 
-    let reads = row.count_of("readcnt").map(|calls| {
-        let mut counts = ReadCounts::default();
-        counts.calls = calls;
-        counts.bins = [0, 1, 2, 3, 4, 5, 6, 7].map(|bin| count(&format!("bin{bin}")));
-        counts.timeouts = count("readtimeo");
-        counts.truncated = count("readerrlen");
-        counts
+    let reads = row.count_of("readcnt").map(|calls| ReadCounts {
+        calls,
+        bins: [0, 1, 2, 3, 4, 5, 6, 7].map(|bin| count(&format!("bin{bin}"))),
+        timeouts: count("readtimeo"),
+        truncated: count("readerrlen"),
     });
-    let round_trips = row.distribution("bb", "stdev").map(|round_trip| {
-        let mut trips = RoundTrips::default();
-        trips.round_trip = round_trip;
-        trips.sent_bytes = count("txbytes");
-        trips.received_bytes = count("rxbytes");
-        trips
-    });
+    let round_trips = row
+        .distribution("bb", "stdev")
+        .map(|round_trip| RoundTrips {
+            round_trip,
+            sent_bytes: count("txbytes"),
+            received_bytes: count("rxbytes"),
+            ..RoundTrips::default()
+        });
 
-    let mut metrics = StreamMetrics::default();
-    metrics.writes = writes;
-    metrics.reads = reads;
-    metrics.cwnd_segments = row
-        .count_of("tcppcwnd")
-        .filter(|count| *count > 0)
-        .and_then(|count| u32::try_from(count).ok());
-    metrics.datagrams_per_s = row.value("pps");
-    metrics.one_way = row.distribution("tt", "sdev");
-    metrics.burst_mean_bytes = row
-        .count_of("ttsize")
-        .filter(|_| row.distribution("tt", "sdev").is_some());
-    metrics.round_trips = round_trips;
+    let metrics = StreamMetrics {
+        writes,
+        reads,
+        cwnd_segments: row
+            .count_of("tcppcwnd")
+            .filter(|count| *count > 0)
+            .and_then(|count| u32::try_from(count).ok()),
+        datagrams_per_s: row.value("pps"),
+        one_way: row.distribution("tt", "sdev"),
+        burst_mean_bytes: row
+            .count_of("ttsize")
+            .filter(|_| row.distribution("tt", "sdev").is_some()),
+        round_trips,
+        ..StreamMetrics::default()
+    };
 
     (metrics != StreamMetrics::default()).then(|| Box::new(metrics))
 }

@@ -18,9 +18,11 @@ pub(super) fn read(
         return (of_intervals(test, intervals), Vec::new());
     };
     let cpu = |end_name: &str| cpu(&end["cpu_utilization_percent"], end_name);
-    let mut summary = Summary::default();
-    summary.cpu_local = cpu("host");
-    summary.cpu_remote = cpu("remote");
+    let mut summary = Summary {
+        cpu_local: cpu("host"),
+        cpu_remote: cpu("remote"),
+        ..Summary::default()
+    };
 
     let congestion = |name: &str| end[name].as_str().map(str::to_owned);
     summary.sender_congestion = congestion("sender_tcp_congestion");
@@ -55,10 +57,15 @@ fn tcp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummar
         stream.role == role || peer_reported || totals.bytes > 0
     };
     let totals = |half: &Value, role| totals(half).filter(|totals| is_known(role, totals));
-    let mut summary = StreamSummary::new(stream.id, stream.role, stream.flow);
-    summary.sender = totals(sender, StreamRole::Sender);
-    summary.receiver = totals(receiver, StreamRole::Receiver);
-    summary.tcp = tcp_summary(sender);
+    let summary = StreamSummary {
+        id: stream.id,
+        role: stream.role,
+        flow: stream.flow,
+        sender: totals(sender, StreamRole::Sender),
+        receiver: totals(receiver, StreamRole::Receiver),
+        tcp: tcp_summary(sender),
+        ..StreamSummary::default()
+    };
 
     Some(summary)
 }
@@ -77,14 +84,16 @@ fn tcp_summary(sender: &Value) -> Option<TcpSummary> {
     let time_us = |name: &str| u32_of(&sender[name]).filter(|time| *time > 0);
     let bytes = |name: &str| u64_of(&sender[name]).filter(|bytes| *bytes > 0);
     let max_rtt_us = time_us("max_rtt");
-    let mut tcp = TcpSummary::default();
-    tcp.retransmits = Some(retransmits);
-    tcp.reorder_events = u64_of(&sender["reorder"]).filter(|_| max_rtt_us.is_some());
-    tcp.max_snd_cwnd_bytes = bytes("max_snd_cwnd");
-    tcp.max_snd_wnd_bytes = bytes("max_snd_wnd");
-    tcp.max_rtt_us = max_rtt_us;
-    tcp.min_rtt_us = time_us("min_rtt");
-    tcp.mean_rtt_us = time_us("mean_rtt");
+    let tcp = TcpSummary {
+        retransmits: Some(retransmits),
+        reorder_events: u64_of(&sender["reorder"]).filter(|_| max_rtt_us.is_some()),
+        max_snd_cwnd_bytes: bytes("max_snd_cwnd"),
+        max_snd_wnd_bytes: bytes("max_snd_wnd"),
+        max_rtt_us,
+        min_rtt_us: time_us("min_rtt"),
+        mean_rtt_us: time_us("mean_rtt"),
+        ..TcpSummary::default()
+    };
 
     Some(tcp)
 }
@@ -112,9 +121,14 @@ fn udp(test: &Test<'_>, row: &Value, peer_reported: bool) -> Option<StreamSummar
 
     let receiver = u64_of(&row["lost_packets"])
         .map(|_| EndpointTotals::new(0, 0, Some(udp_totals(packets, row))));
-    let mut summary = StreamSummary::new(stream.id, stream.role, stream.flow);
-    summary.sender = sender;
-    summary.receiver = receiver;
+    let summary = StreamSummary {
+        id: stream.id,
+        role: stream.role,
+        flow: stream.flow,
+        sender,
+        receiver,
+        ..StreamSummary::default()
+    };
 
     Some(summary)
 }
@@ -219,7 +233,11 @@ fn cpu(usage: &Value, end: &str) -> Option<CpuUsage> {
         percent("user").unwrap_or(0.0),
         percent("system").unwrap_or(0.0),
     );
-    let usage = CpuUsage::new(percent("total")?, user, system);
+    let usage = CpuUsage {
+        total_percent: percent("total")?,
+        user_percent: user,
+        system_percent: system,
+    };
     (usage != CpuUsage::default()).then_some(usage)
 }
 
@@ -248,19 +266,29 @@ fn of_intervals(test: &Test<'_>, intervals: &[Event]) -> Option<Summary> {
     let streams = test.streams.iter().zip(ends).filter_map(|(stream, end)| {
         let (totals, retransmits) = end?;
         let is_sender = stream.role == StreamRole::Sender;
-        let mut summary = StreamSummary::new(stream.id, stream.role, stream.flow);
-        summary.sender = is_sender.then_some(totals);
-        summary.receiver = (!is_sender).then_some(totals);
-        summary.tcp = retransmits.map(|count| {
-            let mut tcp_summary = TcpSummary::default();
-            tcp_summary.retransmits = Some(count);
-            tcp_summary
-        });
+        let summary = StreamSummary {
+            id: stream.id,
+            role: stream.role,
+            flow: stream.flow,
+            sender: is_sender.then_some(totals),
+            receiver: (!is_sender).then_some(totals),
+            tcp: retransmits.map(|count| {
+                let tcp_summary = TcpSummary {
+                    retransmits: Some(count),
+                    ..TcpSummary::default()
+                };
+                tcp_summary
+            }),
+            ..StreamSummary::default()
+        };
 
         Some(summary)
     });
     let streams: Vec<StreamSummary> = streams.collect();
-    (!streams.is_empty()).then(|| Summary::new(streams))
+    (!streams.is_empty()).then(|| Summary {
+        streams,
+        ..Summary::default()
+    })
 }
 
 /// Sums of the report that are not those of its streams. The sums of a test in two directions are

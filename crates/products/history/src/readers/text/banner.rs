@@ -115,8 +115,10 @@ pub(super) struct Opening {
 
 impl Default for Opening {
     fn default() -> Self {
-        let mut spec = TestSpec::default();
-        spec.block_len_bytes = 0;
+        let spec = TestSpec {
+            block_len_bytes: 0,
+            ..TestSpec::default()
+        };
         Self {
             tool: None,
             version: None,
@@ -448,11 +450,11 @@ fn cpu(text: &str) -> Option<(CpuUsage, CpuUsage)> {
         let mut numbers = text
             .split(|c: char| !(c.is_ascii_digit() || c == '.'))
             .filter_map(|word| word.parse::<f64>().ok());
-        Some(CpuUsage::new(
-            numbers.next()?,
-            numbers.next()?,
-            numbers.next()?,
-        ))
+        Some(CpuUsage {
+            total_percent: numbers.next()?,
+            user_percent: numbers.next()?,
+            system_percent: numbers.next()?,
+        })
     };
 
     let usages = usage(local)?;

@@ -322,16 +322,18 @@ impl TextTest {
             .iter()
             .find_map(|(_, stream)| stream.intervals.first());
 
-        let mut header = TestHeader::default();
-        header.endpoint = self.endpoint();
-        header.peer_host = opening.peer_host.clone();
-        header.peer_port = opening.server_port.unwrap_or(0);
-        header.cookie = opening.cookie.clone().unwrap_or_default();
-        header.started_at_unix_ms = self.started_unix_ms(utc_offset_s).unwrap_or(0);
-        header.control_mss_bytes = self.mss_bytes();
-        header.interval =
-            first.and_then(|row| Duration::try_from_secs_f64(row.end_s - row.start_s).ok());
-        header.spec = opening.spec.clone();
+        let mut header = TestHeader {
+            endpoint: self.endpoint(),
+            peer_host: opening.peer_host.clone(),
+            peer_port: opening.server_port.unwrap_or(0),
+            cookie: opening.cookie.clone().unwrap_or_default(),
+            started_at_unix_ms: self.started_unix_ms(utc_offset_s).unwrap_or(0),
+            control_mss_bytes: self.mss_bytes(),
+            interval: first
+                .and_then(|row| Duration::try_from_secs_f64(row.end_s - row.start_s).ok()),
+            spec: opening.spec.clone(),
+            ..TestHeader::default()
+        };
         header.spec.transport = opening.transport();
 
         // A sum is that of more streams than there are rows.
@@ -471,14 +473,13 @@ impl TextTest {
             return interval;
         }
 
-        interval.tcp = row.count.map(|retransmits| {
-            let mut tcp = TcpInterval::default();
-            tcp.retransmits = retransmits;
-            tcp.snd_cwnd_bytes = row.cwnd_bytes.unwrap_or(0);
-            tcp.rtt_us = row.rtt_us.unwrap_or(0);
-            tcp.mss_bytes = self.mss_bytes().unwrap_or(0);
-            tcp.min_rtt_us = stream.initial_rtt_us;
-            tcp
+        interval.tcp = row.count.map(|retransmits| TcpInterval {
+            retransmits,
+            snd_cwnd_bytes: row.cwnd_bytes.unwrap_or(0),
+            rtt_us: row.rtt_us.unwrap_or(0),
+            mss_bytes: self.mss_bytes().unwrap_or(0),
+            min_rtt_us: stream.initial_rtt_us,
+            ..TcpInterval::default()
         });
         interval
     }
@@ -500,7 +501,10 @@ impl TextTest {
                 .or_else(|| self.of_intervals(opened, stream))
         };
         let totals: Option<Vec<StreamSummary>> = streams.iter().map(of_stream).collect();
-        let mut summary = Summary::new(totals.filter(|totals| !totals.is_empty())?);
+        let mut summary = Summary {
+            streams: totals.filter(|totals| !totals.is_empty())?,
+            ..Summary::default()
+        };
         self.use_sums(&mut summary);
 
         (summary.cpu_local, summary.cpu_remote) = self.opening.cpu.unzip();
@@ -536,15 +540,20 @@ impl TextTest {
             return None;
         }
 
-        let mut summary = StreamSummary::new(opened.id, opened.role, opened.flow);
-        summary.sender = sender.map(|row| self.end(row, self.sent(stream, row)));
-        summary.receiver = receiver.map(|row| {
-            self.end(
-                row,
-                row.udp.map(|udp| (udp.packets, udp.lost, udp.jitter_s)),
-            )
-        });
-        summary.tcp = self.tcp(stream, sender);
+        let summary = StreamSummary {
+            id: opened.id,
+            role: opened.role,
+            flow: opened.flow,
+            sender: sender.map(|row| self.end(row, self.sent(stream, row))),
+            receiver: receiver.map(|row| {
+                self.end(
+                    row,
+                    row.udp.map(|udp| (udp.packets, udp.lost, udp.jitter_s)),
+                )
+            }),
+            tcp: self.tcp(stream, sender),
+            ..StreamSummary::default()
+        };
 
         Some(summary)
     }
@@ -577,7 +586,12 @@ impl TextTest {
             ..(*last).clone()
         };
 
-        let mut summary = StreamSummary::new(opened.id, opened.role, opened.flow);
+        let mut summary = StreamSummary {
+            id: opened.id,
+            role: opened.role,
+            flow: opened.flow,
+            ..StreamSummary::default()
+        };
         if opened.role == StreamRole::Sender {
             let count = measured.iter().map(|row| row.count).sum::<Option<u64>>();
             summary.sender = Some(self.end(&total, self.sent(stream, &total)));
@@ -635,16 +649,18 @@ impl TextTest {
         let mean = sum
             .checked_div(rtts.len() as u64)
             .and_then(|us| u32::try_from(us).ok());
-        let mut tcp = TcpSummary::default();
-        tcp.retransmits = sender.and_then(|row| row.count);
-        tcp.max_snd_cwnd_bytes = stream
-            .intervals
-            .iter()
-            .filter_map(|row| row.cwnd_bytes)
-            .max();
-        tcp.min_rtt_us = rtts.iter().copied().chain(stream.initial_rtt_us).min();
-        tcp.mean_rtt_us = mean.filter(|us| *us > 0);
-        tcp.max_rtt_us = rtts.iter().copied().max();
+        let tcp = TcpSummary {
+            retransmits: sender.and_then(|row| row.count),
+            max_snd_cwnd_bytes: stream
+                .intervals
+                .iter()
+                .filter_map(|row| row.cwnd_bytes)
+                .max(),
+            min_rtt_us: rtts.iter().copied().chain(stream.initial_rtt_us).min(),
+            mean_rtt_us: mean.filter(|us| *us > 0),
+            max_rtt_us: rtts.iter().copied().max(),
+            ..TcpSummary::default()
+        };
 
         Some(tcp)
     }

@@ -178,9 +178,11 @@ pub(super) fn change(runs: &[RunRecord]) -> Option<String> {
 
 fn last_runs(place: &Place, watch: &str) -> Option<Vec<RunRecord>> {
     let store = Store::open_existing(place).ok()?;
-    let mut filter = Filter::default();
-    filter.watch = Some(watch.to_owned());
-    filter.limit = Some(RUNS_KEPT as u32);
+    let filter = Filter {
+        watch: Some(watch.to_owned()),
+        limit: Some(RUNS_KEPT as u32),
+        ..Filter::default()
+    };
 
     let rows = store.list(&filter).ok()?;
     let is_run = |row: &&linerate_store::RunRow| row.reason.as_deref() != Some(SKIPPED);

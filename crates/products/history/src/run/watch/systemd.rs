@@ -7,7 +7,6 @@ use linerate_store::scrubbed;
 
 /// Texts of both units and the name of their files without its ending.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Units {
     /// `linerate-watch-NAME`.
     pub name: String,

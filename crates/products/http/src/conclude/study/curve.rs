@@ -54,7 +54,10 @@ pub(super) fn ceiling_curve(input: &StudyInput<'_>, judged: &JudgedCells) -> Vec
     all.into_iter()
         .map(|payload_bytes| {
             let responses_per_s = ceiling.responses_per_s(head_of(payload_bytes), payload_bytes);
-            CeilingPoint::new(payload_bytes, responses_per_s)
+            CeilingPoint {
+                payload_bytes,
+                responses_per_s,
+            }
         })
         .collect()
 }

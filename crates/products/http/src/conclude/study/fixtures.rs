@@ -67,11 +67,13 @@ const SEED: [SeedRow; 3] = [
 ];
 
 pub(crate) fn seed_input() -> OwnedInput {
-    let mut host = Environment::default();
-    host.device = Some("enp1s0".to_owned());
-    host.link_bps = Some(1_000_000_000);
-    host.mtu_bytes = Some(1500);
-    host.timestamps = Some(1);
+    let host = Environment {
+        device: Some("enp1s0".to_owned()),
+        link_bps: Some(1_000_000_000),
+        mtu_bytes: Some(1500),
+        timestamps: Some(1),
+        ..Environment::default()
+    };
 
     let mut runs = Vec::new();
     for row in &SEED {
@@ -110,12 +112,13 @@ pub(crate) fn seed_input() -> OwnedInput {
 }
 
 fn tcp(is_reverse: bool) -> Baseline {
-    let mut baseline = Baseline::default();
-    baseline.is_reverse = is_reverse;
-    baseline.streams = 1;
-    baseline.goodput_bps = 941.4e6;
-    baseline.of_theory = Some(0.9999);
-    baseline
+    Baseline {
+        is_reverse,
+        streams: 1,
+        goodput_bps: 941.4e6,
+        of_theory: Some(0.9999),
+        ..Baseline::default()
+    }
 }
 
 fn seed_run(row: &SeedRow, connections: u32, repeat: u32, share_of_best: f64) -> CellRun {

@@ -257,7 +257,10 @@ fn a_path_that_loses_or_is_slow_is_not_clean() {
         slow[0].starts_with("client to server, 1 stream: 941.4 Mbit/s, 80 % of"),
         "{slow:?}"
     );
-    owned.kept.baseline[1].without_load = Some(LossWithoutLoad::new(2_000, 5));
+    owned.kept.baseline[1].without_load = Some(LossWithoutLoad {
+        segments: 2_000,
+        retransmits: 5,
+    });
 
     let defects = path_defects(&owned.kept.baseline);
     assert_eq!(
@@ -277,7 +280,10 @@ fn retransmits_of_a_full_path_are_no_defect() {
     let mut owned = seed_input();
     owned.kept.baseline[1].retransmit_share = Some(0.00145);
     assert!(path_defects(&owned.kept.baseline).is_empty());
-    owned.kept.baseline[1].without_load = Some(LossWithoutLoad::new(2_000, 0));
+    owned.kept.baseline[1].without_load = Some(LossWithoutLoad {
+        segments: 2_000,
+        retransmits: 0,
+    });
     assert!(path_defects(&owned.kept.baseline).is_empty());
 
     let sentence = study_of(&owned).sentences[0].clone().expect("tested");
@@ -287,7 +293,10 @@ fn retransmits_of_a_full_path_are_no_defect() {
     );
 
     // A few are chance, and no share.
-    owned.kept.baseline[1].without_load = Some(LossWithoutLoad::new(500, 2));
+    owned.kept.baseline[1].without_load = Some(LossWithoutLoad {
+        segments: 500,
+        retransmits: 2,
+    });
     assert!(path_defects(&owned.kept.baseline).is_empty());
 }
 

@@ -39,8 +39,10 @@ fn checks_come_in_order_of_urgency_with_commands_to_copy() {
 fn progress() -> Progress {
     let mut client = Reading::default();
     (client.cpu_busy, client.busiest_cpu_busy) = (Some(0.41), Some(0.63));
-    let mut server = Reading::default();
-    server.window_ns = 200_000_000;
+    let mut server = Reading {
+        window_ns: 200_000_000,
+        ..Reading::default()
+    };
     (server.cpu_busy, server.busiest_cpu_busy) = (Some(0.95), Some(1.0));
     server.connections = Some(64);
     (server.rx_bytes, server.tx_bytes) = (Some(300_000), Some(23_525_000));

@@ -158,7 +158,10 @@ fn what_the_network_allows_is_a_curve_and_the_table_has_the_payloads_that_were_r
     study.ceiling = (40..=68)
         .map(|quarter| {
             let payload_bytes = 2_f64.powf(f64::from(quarter) / 4.0) as u64;
-            CeilingPoint::new(payload_bytes, 1.1e8 / payload_bytes as f64)
+            CeilingPoint {
+                payload_bytes,
+                responses_per_s: 1.1e8 / payload_bytes as f64,
+            }
         })
         .collect();
     let curved = third(&study);

@@ -297,10 +297,10 @@ impl CellRunner for Runner<'_> {
         // The server sends the bodies, so it counts the segments that are sent again.
         let counters = stats.server?.counters;
 
-        Some(LossWithoutLoad::new(
-            counters.out_segs?,
-            counters.retrans_segs?,
-        ))
+        Some(LossWithoutLoad {
+            segments: counters.out_segs?,
+            retransmits: counters.retrans_segs?,
+        })
     }
 
     fn rest(&mut self, least: Duration) -> bool {
@@ -373,10 +373,12 @@ impl Runner<'_> {
     /// A test against the iperf3 server beside the one under test.
     fn baseline(&self, planned: &PlannedTest, port: u16) -> Result<Baseline, Failure> {
         let flow = planned.direction;
-        let mut spec = TestSpec::default();
-        spec.direction = match flow {
-            Flow::Forward => Direction::Forward,
-            Flow::Reverse => Direction::Reverse,
+        let mut spec = TestSpec {
+            direction: match flow {
+                Flow::Forward => Direction::Forward,
+                Flow::Reverse => Direction::Reverse,
+            },
+            ..TestSpec::default()
         };
         spec.end = EndCondition::Duration(self.spec.plan.tcp.duration);
         spec.streams = planned.streams;
@@ -394,17 +396,19 @@ impl Runner<'_> {
             let sent = measure::sent(&summary, flow)?;
             measure::retransmit_share(retransmits?, sent.bytes, self.mss_bytes?)
         };
-        let mut baseline = Baseline::default();
-        baseline.is_reverse = flow == Flow::Reverse;
-        baseline.streams = planned.streams;
-        baseline.goodput_bps = goodput_bps;
-        baseline.of_theory = link
-            .and_then(Link::goodput_bps)
-            .map(|most| goodput_bps / most);
-        baseline.retransmits = retransmits;
-        baseline.retransmit_share = retransmit_share();
-        baseline.client_cpus = summary.cpu_local.map(measure::cpus);
-        baseline.server_cpus = summary.cpu_remote.map(measure::cpus);
+        let baseline = Baseline {
+            is_reverse: flow == Flow::Reverse,
+            streams: planned.streams,
+            goodput_bps,
+            of_theory: link
+                .and_then(Link::goodput_bps)
+                .map(|most| goodput_bps / most),
+            retransmits,
+            retransmit_share: retransmit_share(),
+            client_cpus: summary.cpu_local.map(measure::cpus),
+            server_cpus: summary.cpu_remote.map(measure::cpus),
+            ..Baseline::default()
+        };
 
         Ok(baseline)
     }

@@ -17,7 +17,6 @@ pub const PLAN_FILE: &str = "plan.toml";
 
 /// An experiment, resolved.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct LabSpec {
     /// The server and the path.
     pub target: Target,
@@ -78,7 +77,6 @@ impl LabSpec {
 
 /// Stages at which an experiment can end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Stage {
     /// The plan is written as a file.
     PrintPlan,
@@ -92,7 +90,6 @@ pub enum Stage {
 
 /// Where runs are kept.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum Directory {
     /// In a new one; absent for a name with the date.
     New(Option<PathBuf>),

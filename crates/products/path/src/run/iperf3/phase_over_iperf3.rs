@@ -202,12 +202,14 @@ impl Context<'_> {
 
     fn client(&self, test: TestSpec) -> ClientSpec {
         let target = &self.test.target;
-        let mut local = LocalOptions::default();
-        local.port = target.port;
-        local.bind = target.bind.clone();
-        local.interval = Some(INTERVAL);
-        // Where UDP is blocked no answer comes, and the other phases still have to run.
-        local.udp_answer_timeout = Some(UDP_ANSWER_TIMEOUT);
+        let local = LocalOptions {
+            port: target.port,
+            bind: target.bind.clone(),
+            interval: Some(INTERVAL),
+            // Where UDP is blocked no answer comes, and the other phases still have to run.
+            udp_answer_timeout: Some(UDP_ANSWER_TIMEOUT),
+            ..LocalOptions::default()
+        };
 
         // The address that was reached, so that all tests take one path.
         let mut spec = ClientSpec::new(self.remote.ip().to_string(), local, test);
@@ -216,15 +218,17 @@ impl Context<'_> {
     }
 
     fn load_test(&self, spec: &PhaseSpec, plan: LoadPlan) -> TestSpec {
-        let mut test = TestSpec::default();
-        test.mptcp = spec.transport == PhaseTransport::Mptcp;
-        test.direction = match spec.kind {
-            PhaseKind::Down => Direction::Reverse,
-            PhaseKind::Up => Direction::Forward,
-            _ => Direction::Bidirectional,
+        let mut test = TestSpec {
+            mptcp: spec.transport == PhaseTransport::Mptcp,
+            direction: match spec.kind {
+                PhaseKind::Down => Direction::Reverse,
+                PhaseKind::Up => Direction::Forward,
+                _ => Direction::Bidirectional,
+            },
+            streams: plan.streams_max,
+            end: EndCondition::Duration(whole_seconds(plan.duration_max + RESERVE)),
+            ..TestSpec::default()
         };
-        test.streams = plan.streams_max;
-        test.end = EndCondition::Duration(whole_seconds(plan.duration_max + RESERVE));
         // iperf3(1): a rate limits each stream by itself.
         test.pacing.rate_bps = spec
             .rate_bps
@@ -241,17 +245,19 @@ impl Context<'_> {
             u64::from(spec.datagram_bytes + result::headers_bytes(self.remote)).max(1);
         let payload_bps =
             |bps: u64| u128::from(bps) * u128::from(spec.datagram_bytes) / u128::from(packet_bytes);
-        let mut test = TestSpec::default();
-        test.transport = Transport::Udp;
-        test.direction = if spec.direction == Some(PathDirection::Down) {
-            Direction::Reverse
-        } else {
-            Direction::Forward
+        let mut test = TestSpec {
+            transport: Transport::Udp,
+            direction: if spec.direction == Some(PathDirection::Down) {
+                Direction::Reverse
+            } else {
+                Direction::Forward
+            },
+            streams: 1,
+            end: EndCondition::Duration(whole_seconds(spec.duration_max)),
+            block_len_bytes: spec.datagram_bytes,
+            block_len_explicit: true,
+            ..TestSpec::default()
         };
-        test.streams = 1;
-        test.end = EndCondition::Duration(whole_seconds(spec.duration_max));
-        test.block_len_bytes = spec.datagram_bytes;
-        test.block_len_explicit = true;
         test.pacing.rate_bps = spec
             .rate_bps
             .map(|bps| u64::try_from(payload_bps(bps)).unwrap_or(u64::MAX).max(1));

@@ -110,16 +110,17 @@ fn own_totals(stream: &StreamSummary, collected: &Collected) -> StreamTotals {
         .streams
         .iter()
         .find(|(opened, _)| opened.id == stream.id);
-    let mut moved = StreamTotals::default();
-    moved.stream = stream.id.0;
-    moved.direction = Some(direction(stream.flow));
-    moved.bytes = stream.local().map_or(0, |totals| totals.bytes);
-    moved.local = opened.map(|(opened, _)| opened.local);
-    moved.remote = opened.map(|(opened, _)| opened.remote);
-    moved.tcp = opened.and_then(|(_, tcp)| *tcp);
-    moved.congestion = opened.and_then(|(opened, _)| opened.effective.congestion.clone());
 
-    moved
+    StreamTotals {
+        stream: stream.id.0,
+        direction: Some(direction(stream.flow)),
+        bytes: stream.local().map_or(0, |totals| totals.bytes),
+        local: opened.map(|(opened, _)| opened.local),
+        remote: opened.map(|(opened, _)| opened.remote),
+        tcp: opened.and_then(|(_, tcp)| *tcp),
+        congestion: opened.and_then(|(opened, _)| opened.effective.congestion.clone()),
+        ..StreamTotals::default()
+    }
 }
 
 /// A sender at the server: iperf3 reports what it sent again, and no other state of its TCP.
@@ -128,15 +129,19 @@ fn far_totals(stream: &StreamSummary) -> Option<StreamTotals> {
         .sender
         .filter(|_| stream.role == StreamRole::Receiver)?;
     let retransmits = stream.tcp.and_then(|tcp| tcp.retransmits);
-    let mut totals = StreamTotals::default();
-    totals.stream = stream.id.0;
-    totals.direction = Some(direction(stream.flow));
-    totals.bytes = sender.bytes;
-    totals.tcp = retransmits.map(|retransmits| {
-        let mut segments = TcpInterval::default();
-        segments.retransmits = retransmits;
-        segments
-    });
+    let totals = StreamTotals {
+        stream: stream.id.0,
+        direction: Some(direction(stream.flow)),
+        bytes: sender.bytes,
+        tcp: retransmits.map(|retransmits| {
+            let segments = TcpInterval {
+                retransmits,
+                ..TcpInterval::default()
+            };
+            segments
+        }),
+        ..StreamTotals::default()
+    };
 
     Some(totals)
 }
@@ -218,13 +223,16 @@ mod tests {
 
     #[test]
     fn counts_of_intervals_add_up_and_states_are_the_last() {
-        let interval = |retransmits, rtt_us, busy_us, dsack_segments| {
-            let mut tcp = TcpInterval::default();
-            tcp.retransmits = retransmits;
-            tcp.rtt_us = rtt_us;
-            tcp.dsack_segments = dsack_segments;
-            tcp.limits = Some(TcpLimits::new(busy_us, 0, 0));
-            tcp
+        let interval = |retransmits, rtt_us, busy_us, dsack_segments| TcpInterval {
+            retransmits,
+            rtt_us,
+            dsack_segments,
+            limits: Some(TcpLimits {
+                busy_us,
+                rwnd_limited_us: 0,
+                sndbuf_limited_us: 0,
+            }),
+            ..TcpInterval::default()
         };
         let whole = joined(interval(3, 100, 10, Some(1)), interval(4, 90, 20, None));
         assert_eq!(

@@ -226,9 +226,11 @@ mod tests {
     const BLOCK: u64 = 131_072;
 
     fn spec(rate_bps: u64, seconds: u64) -> TestSpec {
-        let mut spec = TestSpec::default();
-        spec.end = EndCondition::Duration(Duration::from_secs(seconds));
-        spec.block_len_bytes = BLOCK as u32;
+        let mut spec = TestSpec {
+            end: EndCondition::Duration(Duration::from_secs(seconds)),
+            block_len_bytes: BLOCK as u32,
+            ..TestSpec::default()
+        };
         spec.pacing.rate_bps = Some(rate_bps);
         spec
     }

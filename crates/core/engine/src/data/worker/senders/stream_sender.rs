@@ -355,8 +355,10 @@ mod tests {
     /// The socket is one of datagrams, so that each arrives as it was written. Time is virtual.
     #[test]
     fn a_portion_is_one_write_even_across_the_end_of_a_block() {
-        let mut spec = TestSpec::default();
-        spec.block_len_bytes = BLOCK;
+        let mut spec = TestSpec {
+            block_len_bytes: BLOCK,
+            ..TestSpec::default()
+        };
         spec.pacing.rate_bps = Some(10_000_000);
 
         let (sender, receiver) = connected();

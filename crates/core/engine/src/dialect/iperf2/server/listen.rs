@@ -50,8 +50,10 @@ impl Iperf2Server {
 
     /// Opens both transports on one port, without a report.
     pub(super) fn open_both(spec: &ServerSpec, port: u16) -> Result<Self, Failure> {
-        let mut defaults = Iperf2Defaults::default();
-        defaults.dual_stack = true;
+        let defaults = Iperf2Defaults {
+            dual_stack: true,
+            ..Iperf2Defaults::default()
+        };
         let mut server = Self::closed(spec, defaults)?;
         server.policy = for_anonymous_clients(spec, server.policy);
 

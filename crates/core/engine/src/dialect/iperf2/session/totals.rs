@@ -33,10 +33,12 @@ impl Session {
                 };
                 row.receiver = Some(half_of(&report));
                 row.peer_metrics = report.transit_s.map(|transit| {
-                    let mut metrics = StreamMetrics::default();
-                    metrics.one_way = Some(distribution(&transit));
-                    metrics.datagrams_per_s = Some(f64::from(report.datagrams_per_s));
-                    metrics.datagrams_received = Some(report.datagrams.saturating_sub(report.lost));
+                    let metrics = StreamMetrics {
+                        one_way: Some(distribution(&transit)),
+                        datagrams_per_s: Some(f64::from(report.datagrams_per_s)),
+                        datagrams_received: Some(report.datagrams.saturating_sub(report.lost)),
+                        ..StreamMetrics::default()
+                    };
                     Box::new(metrics)
                 });
             }

@@ -34,15 +34,17 @@ fn setup(n: u8) -> ServerSetup {
 }
 
 fn with_split_addresses() -> ServerPolicy {
-    let mut policy = ServerPolicy::default();
-    policy.allow_split_address = true;
-    policy
+    ServerPolicy {
+        allow_split_address: true,
+        ..ServerPolicy::default()
+    }
 }
 
 fn admitting(admission: policy::Admission) -> ServerPolicy {
-    let mut policy = ServerPolicy::default();
-    policy.admission = admission;
-    policy
+    ServerPolicy {
+        admission,
+        ..ServerPolicy::default()
+    }
 }
 
 const ONE_AT_A_TIME: policy::Admission = policy::Admission::Queue {
@@ -451,10 +453,12 @@ fn queued_client_is_refused_after_the_timeout() {
 
 #[test]
 fn limits_refuse_with_errors_of_stock_servers() {
-    let mut limits = Limits::default();
-    limits.streams = Some(2);
-    limits.duration = Some(Duration::from_secs(20));
-    limits.rate_bps = Some(1_000_000);
+    let limits = Limits {
+        streams: Some(2),
+        duration: Some(Duration::from_secs(20)),
+        rate_bps: Some(1_000_000),
+        ..Limits::default()
+    };
 
     let mut policy = ServerPolicy::default();
     policy.limits.address = limits;

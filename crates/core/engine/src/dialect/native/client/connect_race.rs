@@ -18,7 +18,6 @@ use crate::wait::family;
 
 /// Where to connect to, and from where.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Target {
     /// Name or address.
     pub host: String,

@@ -127,7 +127,10 @@ impl SizeTest<'_> {
                             ProbeOutcome::Arrived { .. }
                         )
                     {
-                        return Some(SizeResult::new(limit, signal));
+                        return Some(SizeResult {
+                            mtu: limit,
+                            how: signal,
+                        });
                     }
 
                     fails = Some(mtu);
@@ -142,7 +145,7 @@ impl SizeTest<'_> {
         }
 
         let (mut passes, Some(mut fails)) = (passes?, fails) else {
-            return passes.map(|mtu| SizeResult::new(mtu, signal));
+            return passes.map(|mtu| SizeResult { mtu, how: signal });
         };
         while fails - passes > RESOLUTION_BYTES {
             let middle = passes.midpoint(fails);
@@ -153,7 +156,10 @@ impl SizeTest<'_> {
             }
         }
 
-        Some(SizeResult::new(passes, signal))
+        Some(SizeResult {
+            mtu: passes,
+            how: signal,
+        })
     }
 
     fn try_size(&mut self, direction: PathDirection, mtu: u32) -> ProbeOutcome {

@@ -85,16 +85,20 @@ impl LoadRun {
         peer: SocketAddr,
         mut reporter: Reporter<'static>,
     ) -> Result<Self, EngineError> {
-        let mut test = TestSpec::default();
-        test.mptcp = spec.transport == PhaseTransport::Mptcp;
-        test.direction = direction(spec.kind);
-        test.streams = spec.streams_max;
-        test.end = EndCondition::Unlimited;
+        let test = TestSpec {
+            mptcp: spec.transport == PhaseTransport::Mptcp,
+            direction: direction(spec.kind),
+            streams: spec.streams_max,
+            end: EndCondition::Unlimited,
+            ..TestSpec::default()
+        };
 
         // Pauses between reads would delay echoes.
         let io_strategy = Some(IoStrategy::PLAIN).filter(|_| !spec.raw);
-        let mut local = LocalOptions::default();
-        local.io_strategy = io_strategy;
+        let local = LocalOptions {
+            io_strategy,
+            ..LocalOptions::default()
+        };
 
         let header = test_header(endpoint, peer.ip().to_string(), peer.port(), &test, &local);
         reporter.emit(&Event::TestAccepted(Box::new(header)));
@@ -144,8 +148,10 @@ impl LoadRun {
         } else {
             Flow::Reverse
         };
-        let mut test = TestSpec::default();
-        test.transport = Transport::Tcp;
+        let test = TestSpec {
+            transport: Transport::Tcp,
+            ..TestSpec::default()
+        };
 
         let described = data_socket::describe(&fd, id, &test, role, flow)
             .map_err(Operation::InitStream.failed())?;
@@ -447,22 +453,21 @@ impl LoadRun {
     }
 
     fn stream_totals(&self, stream: &OpenStream) -> StreamTotals {
-        let mut totals = StreamTotals::default();
-        totals.stream = stream.number.into();
-        totals.direction = Some(stream.direction);
-        totals.bytes = self.run.counts(stream.id).bytes;
-        totals.local = socket::local_addr(&stream.fd).ok().map(socket::unmap);
-        totals.remote = socket::peer_addr(&stream.fd).ok().map(socket::unmap);
-        totals.tcp =
-            tcp_since_connect(&stream.fd).filter(|_| self.spec.transport != PhaseTransport::Mptcp);
-        totals.notsent_bytes = median(&stream.notsent_bytes);
-
-        // That of an end which sends nothing has no effect.
-        totals.congestion = stream
-            .is_sender
-            .then(|| sockopt::congestion(&stream.fd).ok())
-            .flatten();
-        totals
+        StreamTotals {
+            stream: stream.number.into(),
+            direction: Some(stream.direction),
+            bytes: self.run.counts(stream.id).bytes,
+            local: socket::local_addr(&stream.fd).ok().map(socket::unmap),
+            remote: socket::peer_addr(&stream.fd).ok().map(socket::unmap),
+            tcp: tcp_since_connect(&stream.fd)
+                .filter(|_| self.spec.transport != PhaseTransport::Mptcp),
+            notsent_bytes: median(&stream.notsent_bytes),
+            // That of an end which sends nothing has no effect.
+            congestion: stream
+                .is_sender
+                .then(|| sockopt::congestion(&stream.fd).ok())
+                .flatten(),
+        }
     }
 }
 

@@ -178,8 +178,10 @@ impl Session {
         let mut reporter = Reporter::new(());
         let wants = self.hello.as_ref().is_some_and(|hello| hello.wants_facts);
         let want_peer_facts = wants && self.gives_facts(context);
-        let mut spec = linerate_model::TestSpec::default();
-        spec.want_peer_facts = want_peer_facts;
+        let spec = linerate_model::TestSpec {
+            want_peer_facts,
+            ..linerate_model::TestSpec::default()
+        };
         reporter.add_collectors(&spec, &context.requests);
         reporter
     }

@@ -526,14 +526,24 @@ impl Session {
     fn summary(&self, moved: ByteTotals) -> Summary {
         let duration_ns = linerate_sys::clock::as_ns(self.opened.elapsed());
         let totals = |bytes| Some(EndpointTotals::new(bytes, duration_ns, None));
-        let mut forward = StreamSummary::default();
-        forward.role = StreamRole::Receiver;
-        forward.flow = Flow::Forward;
-        forward.receiver = totals(moved.received_bytes);
+        let forward = StreamSummary {
+            role: StreamRole::Receiver,
+            flow: Flow::Forward,
+            receiver: totals(moved.received_bytes),
+            ..StreamSummary::default()
+        };
 
-        let mut reverse = StreamSummary::new(StreamId(1), StreamRole::Sender, Flow::Reverse);
-        reverse.sender = totals(moved.sent_bytes);
-        Summary::new(vec![forward, reverse])
+        let reverse = StreamSummary {
+            id: StreamId(1),
+            role: StreamRole::Sender,
+            flow: Flow::Reverse,
+            sender: totals(moved.sent_bytes),
+            ..StreamSummary::default()
+        };
+        Summary {
+            streams: vec![forward, reverse],
+            ..Summary::default()
+        }
     }
 
     fn outcome(&self) -> Result<(), Failure> {
@@ -587,11 +597,12 @@ impl dialect::Session for Session {
 /// The test as statistics and quotas see it: both directions, for the longest time that the client
 /// announces.
 pub(super) fn announced(hello: &Hello) -> TestSpec {
-    let mut test = TestSpec::default();
-    test.direction = linerate_model::Direction::Bidirectional;
-    test.streams = hello.streams_max;
-    test.end = EndCondition::Duration(Duration::from_nanos(hello.duration_max_ns));
-    test
+    TestSpec {
+        direction: linerate_model::Direction::Bidirectional,
+        streams: hello.streams_max,
+        end: EndCondition::Duration(Duration::from_nanos(hello.duration_max_ns)),
+        ..TestSpec::default()
+    }
 }
 
 /// Another descriptor of a connection that its acceptor gives up.

@@ -13,7 +13,6 @@ const CREDENTIALS_MAX_BYTES: u64 = 64 << 10;
 
 /// A broker and the credentials for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct BusOptions {
     /// `nats://HOST:PORT` or `tls://HOST:PORT`.
     pub url: String,
