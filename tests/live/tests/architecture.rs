@@ -510,11 +510,15 @@ fn names_comments_messages_and_pages_use_no_private_words() {
         };
         check(&name, 0);
 
-        for (index, line) in text_of(&root, file).lines().enumerate() {
-            let own = INTERFACES
-                .iter()
-                .fold(line.to_owned(), |line, text| line.replace(text, ""));
-            check(&own, index + 1);
+        let text = INTERFACES
+            .iter()
+            .fold(text_of(&root, file), |text, own| text.replace(own, ""));
+        for (index, line) in text.lines().enumerate() {
+            // Most lines contain none of the words, not even as a part of another one.
+            let lower = line.to_ascii_lowercase();
+            if PRIVATE_WORDS.split(' ').any(|word| lower.contains(word)) {
+                check(line, index + 1);
+            }
         }
     }
 
