@@ -38,7 +38,6 @@ check: ## formatting, lints, documentation, dependency rules
 	@.ci/deny $(TOOLS) local
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked -p linerate-cli $(FULL_FEATURES) -- -D warnings
 	$(CARGO) clippy --locked -p linerate-cli $(IPERF_FEATURES) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 	$(CARGO) test --locked --workspace --test architecture

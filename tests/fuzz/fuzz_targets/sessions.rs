@@ -1,6 +1,7 @@
+//! Sessions of several clients of iperf3's dialect, together and one alone.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let _ = linerate_engine::fuzzing::sessions(data);
-    linerate_engine::fuzzing::independence(data);
-});
+use linerate_engine::fuzzing::{independence, sessions};
+use linerate_fuzz::one_of;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| one_of(data, &[&sessions, &independence,]));

@@ -1,4 +1,4 @@
-//! What fuzz targets and property tests of `linerate-fleet` check: functions over arbitrary bytes
+//! Checks of fuzz targets and property tests of `linerate-fleet`: functions over arbitrary bytes
 //! that panic when a promise is broken.
 
 use std::fmt::Debug;
@@ -17,6 +17,8 @@ use linerate_fleet::protocol::message::{
     JsonText, Message, Plan, Preflight, Preflighted, Sample, TaskEnd, Versions, decode, encode,
 };
 use linerate_fleet::spec::inventory;
+
+use super::segments::pieces;
 
 const MS_NS: u64 = 1_000_000;
 const RUN: &str = "0199aaaa-0000-7000-8000-000000000001";
@@ -127,7 +129,7 @@ pub fn agent(script: &[u8]) {
                 5 => agent.handle_local(now_ns, agent_input(*argument)),
                 6 if *argument > 250 => agent.handle_lost(now_ns),
                 6 => agent.handle_too_long(),
-                // The owner does its part, and the coordinator goes on.
+                // The owner does its part, and the coordinator continues.
                 7 if *argument < 128 => {
                     [0, 5, 3, 255]
                         .into_iter()
@@ -466,7 +468,7 @@ fn drain(coordinator: &mut Coordinator) -> Vec<Action> {
     std::iter::from_fn(|| coordinator.poll_action()).collect()
 }
 
-/// Lines that are no message change nothing in any state of an agent: it goes on as one that did
+/// Lines that are no message change nothing in any state of an agent: it continues as one that did
 /// not receive them.
 pub fn garbage_at_the_agent(lines: &[Vec<u8>], steps: usize) {
     let play = |garbage: &[Vec<u8>]| {
@@ -792,18 +794,4 @@ fn round_task(id: TaskId, client: usize, server: usize) -> RoundTask {
         }),
         nominal_bps: Some(1_000_000_000),
     }
-}
-
-/// The input in segments, whose lengths are the bytes of `cuts`; what they leave over is the last
-/// one.
-fn pieces<'a>(cuts: &'a [u8], input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-    let mut rest = input;
-    let cut = cuts.iter().map(move |len| {
-        let (piece, behind) = rest.split_at(usize::from(*len).min(rest.len()));
-        rest = behind;
-        piece
-    });
-
-    let total: usize = cuts.iter().map(|len| usize::from(*len)).sum();
-    cut.chain(std::iter::once(input.get(total..).unwrap_or_default()))
 }

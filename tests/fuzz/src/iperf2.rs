@@ -1,4 +1,4 @@
-//! What fuzz targets and property tests of `linerate-iperf2` check: functions over arbitrary bytes
+//! Checks of fuzz targets and property tests of `linerate-iperf2`: functions over arbitrary bytes
 //! that panic when a promise is broken.
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What fuzz targets and property tests of `linerate-iperf3` check: functions over arbitrary bytes
+//! Checks of fuzz targets and property tests of `linerate-iperf3`: functions over arbitrary bytes
 //! that panic when a promise is broken.
 
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub fn params_json(text: &[u8]) {
     assert!(params.parallel <= 128 || params.peer_is_linerate());
 
     let mut again = Params::parse(&params.to_json()).expect("our own text is valid");
-    // Two fields have an absent form that stands for another value, and one travels with UDP only.
+    // Two fields have an absent form that means another value, and one travels with UDP only.
     again.pacing_timer_us = params.pacing_timer_us;
     again.offload = params.offload;
     assert_eq!(again, params);

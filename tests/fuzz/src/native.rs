@@ -1,4 +1,4 @@
-//! What fuzz targets and property tests of `linerate-native` check: functions over arbitrary bytes
+//! Checks of fuzz targets and property tests of `linerate-native`: functions over arbitrary bytes
 //! that panic when a promise is broken.
 
 use std::fmt::Debug;
@@ -19,6 +19,7 @@ use linerate_native::wire::stream_head::{ANSWER_LEN, LEN, StreamAnswer, StreamHe
 use linerate_native::wire::{client, server, stream_frame};
 
 use super::script::{Op, drive, start};
+use super::segments::pieces;
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -480,18 +481,4 @@ fn server_input(kind: u8) -> server::Input {
         249..=253 => server::Input::RequestRefused { clause, text },
         _ => server::Input::Stopping("stop".to_owned()),
     }
-}
-
-/// The input in segments, whose lengths are the bytes of `cuts`; what they leave over is the last
-/// one.
-fn pieces<'a>(cuts: &'a [u8], input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-    let mut rest = input;
-    let cut = cuts.iter().map(move |len| {
-        let (piece, behind) = rest.split_at(usize::from(*len).min(rest.len()));
-        rest = behind;
-        piece
-    });
-
-    let total: usize = cuts.iter().map(|len| usize::from(*len)).sum();
-    cut.chain(std::iter::once(input.get(total..).unwrap_or_default()))
 }

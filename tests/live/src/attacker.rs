@@ -73,7 +73,7 @@ impl<'a> Attacker<'a> {
         self.goes_on() && began.elapsed() < PART_MAX
     }
 
-    /// Waits, at most until the attack is over.
+    /// Waits, at most until the attack has ended.
     pub fn pause(&self, time: Duration) {
         let began = Instant::now();
         while self.goes_on() && began.elapsed() < time {
@@ -95,7 +95,7 @@ impl<'a> Attacker<'a> {
         RawNative::over(RawNative::recognise(self.connect()?)?)
     }
 
-    /// A native session of an hour with so many streams; at a rate where the server demands one.
+    /// A native session of an hour with this number of streams; at a rate where the server demands one.
     pub fn session(&self, streams_max: u32) -> Option<RawNative> {
         self.session_at(streams_max, None)
             .or_else(|| self.session_at(streams_max, Some(ANNOUNCED_BPS)))

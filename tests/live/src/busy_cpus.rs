@@ -1,4 +1,4 @@
-//! How busy the CPUs of this machine are, by the kernel's own counters: what a verdict about them is
+//! Load of the CPUs of this machine, by the kernel's own counters: what a verdict about them is
 //! held against.
 
 use std::fs;
@@ -40,7 +40,7 @@ impl BusyCpus {
         Self { is_ended, thread }
     }
 
-    /// Whether all CPUs were full in one of the samples.
+    /// True if all CPUs were full in one of the samples.
     pub fn were_full(self) -> bool {
         self.is_ended.store(true, Ordering::Relaxed);
         self.thread.join().expect("the sampler does not panic")

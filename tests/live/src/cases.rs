@@ -42,7 +42,7 @@ impl Drop for NamedCase {
 /// Prints a figure that a test measured, beside its outcome.
 #[allow(
     clippy::print_stderr,
-    reason = "the reader of the test log compares figures of several runs"
+    reason = "the reader of the test log compares values of several runs"
 )]
 pub fn report(figure: &str) {
     eprintln!("{figure}");

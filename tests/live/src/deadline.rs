@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a test waits before it calls a program hung. Generous, because a busy machine is not a
+/// Time that a test waits before it calls a program hung. Generous, because a busy machine is not a
 /// defect.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -348,7 +348,7 @@ impl FleetLab {
         self.wait_for_sshds();
     }
 
-    /// What the sshd of a host has logged.
+    /// Log of the sshd of a host.
     #[must_use]
     pub fn sshd_log(&self, number: usize) -> String {
         self.sshds[number].stderr()

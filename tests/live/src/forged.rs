@@ -1,6 +1,6 @@
 //! Forged datagrams of iperf 2: a header and nothing else.
 
-/// What the header asks for.
+/// Mode that the header asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowMode {
     /// The client sends (the default).

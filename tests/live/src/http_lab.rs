@@ -25,7 +25,7 @@ pub struct HttpLab {
     pub url: String,
     /// Its control channel.
     pub control: Option<HttpControl>,
-    /// What the client is started by: nothing, or a program that starts others.
+    /// Command that starts the client: nothing, or a program that starts others.
     client: Vec<String>,
     folder: TempDir,
     /// The server under test where it is not [`Self::server`], which watches it then.
@@ -71,7 +71,7 @@ impl HttpLab {
     /// nginx, which serves one path (1 KiB), and an agent beside it. `words` are those of its
     /// `listen` line, such as `ssl http2`; the client is started by `client`.
     pub fn beside_nginx(words: &str, client: &[&str]) -> Self {
-        let nginx = Nginx::with_protocol(words, KEPT_OPEN);
+        let nginx = Nginx::start(words, KEPT_OPEN);
         let lab = Self::beside(nginx.address, nginx.url("/1k"), client);
         Self {
             nginx: Some(nginx),
@@ -263,9 +263,9 @@ fn command(prefix: &[&str], state: &TempDir) -> Command {
     command
 }
 
-/// What an experiment found.
+/// Result of an experiment.
 pub struct HttpStudy {
-    /// How the program ended.
+    /// End of the program.
     pub finished: Finished,
     /// The whole of it.
     pub json: Value,
@@ -309,7 +309,7 @@ impl HttpStudy {
             .unwrap_or_default()
     }
 
-    /// What the main verdict on a cell rests on.
+    /// Evidence of the main verdict on a cell.
     pub fn evidence(cell: &Value) -> String {
         let texts = cell["verdict"]["primary"]["evidence"]
             .as_array()
@@ -357,7 +357,7 @@ impl fmt::Debug for HttpStudy {
 const KEPT_OPEN: &str = "keepalive_requests 10000000;";
 /// Longer than any experiment of a test takes on a busy machine.
 const LAB_TIMEOUT: Duration = Duration::from_secs(900);
-/// What tests want of every plan: as little time as an answer needs.
+/// Defaults of every plan: as little time as an answer needs.
 const SHORT: &str = "version = 1\n[defaults]\nwarmup = \"200ms\"\nduration = \"1s\"\ncooldown = \
                      \"0s\"\nrepeats = 1\n\
                      ramp = \"max\"\n";

@@ -12,7 +12,7 @@ use crate::program::ours;
 
 /// A load that has ended, with what it found.
 pub struct HttpLoad {
-    /// How the program ended.
+    /// End of the program.
     pub finished: Finished,
     result: Value,
 }
@@ -79,7 +79,7 @@ impl HttpLoad {
         (text("/protocol/http"), text("/protocol/tls/version"))
     }
 
-    /// Whether the result has something at a path, and not `null`.
+    /// True if the result has something at a path, and not `null`.
     pub fn has(&self, path: &str) -> bool {
         self.result
             .pointer(&format!("/{path}"))
@@ -101,7 +101,7 @@ impl HttpLoad {
             .collect()
     }
 
-    /// Whether the result says this of itself.
+    /// True if the result says this of itself.
     pub fn has_flag(&self, flag: &str) -> bool {
         let flags = self.result.get("flags").and_then(Value::as_array);
         flags.is_some_and(|flags| flags.iter().any(|known| known == flag))
@@ -117,7 +117,7 @@ impl HttpLoad {
         self
     }
 
-    /// Checks that all of so many connections were open when the load began and when it ended, and
+    /// Checks that this number of connections were open when the load began and when it ended, and
     /// none was lost.
     #[track_caller]
     pub fn expect_all_open(&self, connections: u64) -> &Self {

@@ -23,25 +23,22 @@ pub struct HttpServer {
 impl HttpServer {
     /// Starts the server and waits until it listens.
     pub fn start(arguments: &[&str]) -> Self {
-        Self::start_by(Command::new(ours().path()), arguments)
-    }
-
-    /// The same with a command that ends in the program's name.
-    pub fn start_by(command: Command, arguments: &[&str]) -> Self {
-        Self::start_at(
-            command,
-            SocketAddr::from(([127, 0, 0, 1], free_http_port())),
-            arguments,
-        )
+        let address = SocketAddr::from(([127, 0, 0, 1], free_http_port()));
+        Self::start_by(Command::new(ours().path()), address, arguments)
     }
 
     /// In the server's namespace, at this address.
     pub fn in_net(net: &Net, address: &str, arguments: &[&str]) -> Self {
-        let address = address.parse().expect("an address and a port");
-        Self::start_at(inside(&net.b, ours().path(), &[]), address, arguments)
+        let command = inside(&net.b, ours().path(), &[]);
+        Self::start_by(
+            command,
+            address.parse().expect("an address and a port"),
+            arguments,
+        )
     }
 
-    fn start_at(mut command: Command, address: SocketAddr, arguments: &[&str]) -> Self {
+    /// At this address, by a command that ends in the program's name.
+    pub fn start_by(mut command: Command, address: SocketAddr, arguments: &[&str]) -> Self {
         command
             .args([
                 "http",
@@ -167,7 +164,7 @@ impl HttpClient {
         })
     }
 
-    /// Whether the server closed the connection without another byte.
+    /// True if the server closed the connection without another byte.
     pub fn is_closed(&mut self) -> bool {
         self.received.is_empty() && !self.receive()
     }

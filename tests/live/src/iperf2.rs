@@ -166,7 +166,7 @@ pub fn each_pairing(client: &str, server: &str, check: impl Fn(&Finished, &Finis
 }
 
 /// A test for each mode: in every pairing a client with these words runs against a server with
-/// these words, and the check looks at the output of both.
+/// these words, and the check reads the output of both.
 #[macro_export]
 macro_rules! iperf2_modes {
     ($($name:ident: $client:literal, $server:literal => $check:expr;)*) => {$(
@@ -197,7 +197,7 @@ pub struct Line {
     pub amount: f64,
     /// Bits or bytes per second, in the unit of the line.
     pub rate: f64,
-    /// What follows the rate's unit.
+    /// Text behind the rate's unit.
     pub rest: String,
 }
 

@@ -1,10 +1,10 @@
-//! Helpers for live tests: start the linerate program and the original iperf3 on loopback, and look
-//! at what they say.
+//! Helpers for live tests: start the linerate program and the original iperf3 on loopback, and read
+//! their output.
 //!
 //! Two environment variables choose the programs: `LINERATE_BIN` (default: the program of this
 //! build) and `IPERF3_BIN` (default `/usr/bin/iperf3`, the Debian package, 3.12).
 //!
-//! What does not happen as a function's documentation states, or not in time, is a panic: the
+//! An outcome other than a function's documentation states, or a late one, is a panic: the
 //! failure of a test.
 
 #![forbid(unsafe_code)]

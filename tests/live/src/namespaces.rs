@@ -214,7 +214,7 @@ pub fn inside(namespace: &str, program: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// Whether a command ends well.
+/// True if a command ends well.
 pub fn try_run(line: &str) -> bool {
     let words = words(line);
     let output = Command::new(words[0]).args(&words[1..]).output();

@@ -68,63 +68,55 @@ fn wrapped(number: u32, end: u16) -> u16 {
     u16::try_from(number % u32::from(end)).unwrap_or(0)
 }
 
-/// Local ports of all sockets, as procfs lists them (`/proc/net/tcp`, `/proc/net/udp`). To bind a
-/// port and close it again would not do: a process that another thread forks meanwhile holds the
-/// socket until it executes its program.
+/// Local ports of all sockets. To bind a port and close it again would not do: a process that
+/// another thread forks meanwhile holds the socket until it executes its program.
 fn ports_in_use() -> BTreeSet<u16> {
-    let lists =
-        ["tcp", "tcp6", "udp", "udp6"].map(|list| fs::read_to_string(format!("/proc/net/{list}")));
-    let lists: Vec<String> = lists.into_iter().flatten().collect();
-    let rows = lists.iter().flat_map(|list| list.lines().skip(1));
-
-    rows.filter_map(|row| {
-        u16::from_str_radix(row.split_whitespace().nth(1)?.rsplit(':').next()?, 16).ok()
-    })
-    .collect()
+    let sockets = sockets(process::id(), &["tcp", "tcp6", "udp", "udp6"]);
+    sockets.into_iter().map(|(port, _)| port).collect()
 }
 
-/// Whether this host has an IPv6 loopback address.
+/// Local port of each socket in these tables of procfs, and whether it listens, in the network
+/// namespace of a process.
+fn sockets(process: u32, tables: &[&str]) -> Vec<(u16, bool)> {
+    let read = |table| fs::read_to_string(format!("/proc/{process}/net/{table}"));
+    let tables: Vec<String> = tables.iter().filter_map(|table| read(table).ok()).collect();
+    let rows = tables.iter().flat_map(|table| table.lines());
+    rows.filter_map(socket).collect()
+}
+
+/// Reads one line of `/proc/net/tcp` (proc_net_tcp of the kernel documentation):
+/// `sl local remote state …`. The line of titles is none.
+fn socket(line: &str) -> Option<(u16, bool)> {
+    let mut words = line.split_whitespace();
+    let (_, port) = words.nth(1)?.rsplit_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    Some((port, words.nth(1) == Some("0A")))
+}
+
+/// True if this host has an IPv6 loopback address.
 pub fn has_ipv6() -> bool {
     UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()
 }
 
-/// Whether some TCP socket of this network namespace listens on the port.
+/// True if some TCP socket of this network namespace listens on the port.
 pub fn listens(port: u16) -> bool {
     listens_beside(process::id(), port)
 }
 
 /// The same of the network namespace this process is in.
 pub fn listens_beside(process: u32, port: u16) -> bool {
-    ["tcp", "tcp6"].iter().any(|table| {
-        let table = fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default();
-        table.lines().any(|line| is_listener(line, port))
-    })
+    sockets(process, &["tcp", "tcp6"]).contains(&(port, true))
 }
 
-/// Whether some UDP socket of this network namespace is bound to the port.
+/// True if some UDP socket of this network namespace is bound to the port.
 pub fn is_bound_udp(port: u16) -> bool {
     is_bound_udp_beside(process::id(), port)
 }
 
 /// The same of the network namespace this process is in.
 pub fn is_bound_udp_beside(process: u32, port: u16) -> bool {
-    ["udp", "udp6"].iter().any(|table| {
-        let table = fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default();
-        let local = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
-        let ports = table.lines().filter_map(local);
-        ports
-            .filter_map(|address| u16::from_str_radix(address.rsplit_once(':')?.1, 16).ok())
-            .any(|bound| bound == port)
-    })
-}
-
-/// Reads one line of `/proc/net/tcp` (proc_net_tcp of the kernel documentation):
-/// `sl local remote state …`.
-fn is_listener(line: &str, port: u16) -> bool {
-    let mut words = line.split_whitespace();
-    let local = words.nth(1).and_then(|address| address.rsplit_once(':'));
-    let local_port = local.and_then(|(_, port)| u16::from_str_radix(port, 16).ok());
-    local_port == Some(port) && words.nth(1) == Some("0A")
+    let mut sockets = sockets(process, &["udp", "udp6"]).into_iter();
+    sockets.any(|(bound, _)| bound == port)
 }
 
 /// A UDP socket of this address that sends to a port of this host, and waits this long for what
@@ -139,7 +131,7 @@ pub fn udp_socket(address: &str, port: u16, timeout: Duration) -> UdpSocket {
 
 #[cfg(test)]
 mod tests {
-    use super::{free_port, is_listener, listens};
+    use super::{free_port, listens, socket};
     use std::net::TcpListener;
 
     #[test]
@@ -159,8 +151,7 @@ mod tests {
             "   0: 00000000:1451 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0";
         let connection =
             "   1: 0100007F:1451 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0";
-        assert!(is_listener(listener, 5201));
-        assert!(!is_listener(listener, 5202));
-        assert!(!is_listener(connection, 5201));
+        assert_eq!(socket(listener), Some((5201, true)));
+        assert_eq!(socket(connection), Some((5201, false)));
     }
 }

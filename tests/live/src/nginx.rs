@@ -25,15 +25,10 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts it with files of 1, 10 and 100 KiB (`/1k`, `/10k`, `/100k`) and what `server` adds to
-    /// its `server` block; `ROOT` in that text becomes the folder of the files.
-    pub fn start(server: &str) -> Self {
-        Self::with_protocol("", server)
-    }
-
-    /// The same with words for its `listen` line, such as `ssl http2`; `ssl` comes with a
-    /// certificate of its own.
-    pub fn with_protocol(words: &str, server: &str) -> Self {
+    /// Starts it with files of 1, 10 and 100 KiB (`/1k`, `/10k`, `/100k`), words for its `listen`
+    /// line, such as `ssl http2`, and what `server` adds to its `server` block; `ROOT` in that text
+    /// becomes the folder of the files. `ssl` comes with a certificate of its own.
+    pub fn start(words: &str, server: &str) -> Self {
         let certificate = words.contains("ssl").then(Certificate::make);
         let tls = certificate
             .as_ref()
@@ -94,7 +89,7 @@ impl Nginx {
         log.lines().count() as u64
     }
 
-    /// Waits until the log has so many requests, and fails when it has others.
+    /// Waits until the log has this number of requests, and fails when it has others.
     #[track_caller]
     pub fn expect_logged(&self, requests: u64) {
         let equal = wait_for(TIMEOUT, || {

@@ -25,15 +25,15 @@ pub struct Process {
 /// Signals tests send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// What Ctrl-C sends.
+    /// The signal of Ctrl-C.
     Interrupt,
-    /// What `kill` sends.
+    /// The signal of `kill`.
     Terminate,
-    /// What the end of a terminal sends.
+    /// The signal of a terminal that ends.
     HangUp,
     /// Freezes the process.
     Stop,
-    /// Lets it go on.
+    /// Lets it continue.
     Continue,
     /// Ends the process without giving it a chance to say so.
     Kill,
@@ -114,7 +114,7 @@ impl Process {
         self.stderr.text()
     }
 
-    /// Whether the process has ended.
+    /// True if the process has ended.
     pub fn has_ended(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)))
     }
@@ -305,7 +305,7 @@ impl fmt::Debug for Finished {
     }
 }
 
-/// What came out of one pipe so far.
+/// Output of one pipe so far.
 #[derive(Default)]
 struct Capture {
     bytes: Arc<Mutex<Vec<u8>>>,

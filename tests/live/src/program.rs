@@ -48,13 +48,13 @@ impl Program {
             .expect("its version is one of iperf3")
     }
 
-    /// Whether this is the original, so that options it does not have cannot be asked of it.
+    /// True if this is the original, so that options it does not have cannot be asked of it.
     pub fn is_original(&self) -> bool {
         self == original()
     }
 }
 
-/// Our program; where the original stands in for it, the test ends with the reason.
+/// Our program; where it is the original, the test ends with the reason.
 #[macro_export]
 macro_rules! ours_only {
     ($reason:literal) => {{

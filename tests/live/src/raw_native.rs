@@ -16,7 +16,7 @@ pub struct RawNative {
     stream: TcpStream,
     tls: ClientSession,
     received: Vec<u8>,
-    /// What [`Self::pour`] has encrypted, and how much of it the server has taken.
+    /// Bytes that [`Self::pour`] has encrypted, and how much of it the server has taken.
     unsent: Vec<u8>,
     poured: usize,
     /// Numbers of the last message of each direction.
@@ -128,7 +128,7 @@ impl RawNative {
             self.poured = 0;
 
             for piece in pieces {
-                // A session that is over keeps nothing.
+                // A session that has ended keeps nothing.
                 let _ = self.tls.send(piece);
                 self.unsent.extend(self.tls.take_outgoing());
             }

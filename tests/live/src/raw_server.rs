@@ -17,7 +17,7 @@ pub struct RawServer {
     requested: Arc<AtomicU64>,
 }
 
-/// What becomes of a connection after an answer, or after what was sent instead of one.
+/// State of a connection after an answer, or after what was sent instead of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// The next request is read.

@@ -88,7 +88,7 @@ impl Service {
         lines.filter(|line: &Value| line["event"] == kind).collect()
     }
 
-    /// Waits until there are at least so many log lines of one kind, and returns them.
+    /// Waits until there are at least this number of log lines of one kind, and returns them.
     #[track_caller]
     pub fn wait_for_events(&self, kind: &str, count: usize, limit: Duration) -> Vec<Value> {
         let events = wait_for(limit, || {

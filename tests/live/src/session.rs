@@ -46,7 +46,7 @@ impl Server {
         self.client(program, "127.0.0.1", arguments).finish()
     }
 
-    /// Starts a server and looks at what it holds before its first client.
+    /// Starts a server and reads what it holds before its first client.
     #[track_caller]
     pub fn start_idle(program: &Program) -> (Self, Status) {
         let server = Self::start(program, &[]);

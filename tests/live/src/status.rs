@@ -1,4 +1,4 @@
-//! What the kernel knows about a process.
+//! State of a process, as the kernel shows it.
 
 use std::fs;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Looks at a process (proc_pid_status(5), proc_pid_fd(5)).
+    /// Reads the status of a process (proc_pid_status(5), proc_pid_fd(5)).
     ///
     /// # Panics
     /// If it has ended.
@@ -28,7 +28,8 @@ impl Status {
         Self::while_it_runs(process_id).expect("the process runs")
     }
 
-    /// Looks at a process; `None` once it has ended, waited for or not: it has no memory then.
+    /// Reads the status of a process; `None` once it has ended, waited for or not: it has no memory
+    /// then.
     #[must_use]
     pub fn while_it_runs(process_id: u32) -> Option<Self> {
         let folder = format!("/proc/{process_id}");

@@ -16,7 +16,7 @@ pub struct TunLink {
     pub net: Net,
 }
 
-/// What the link did.
+/// Counts of the link.
 #[derive(Debug)]
 pub struct LinkReport {
     /// To packets of the client.

@@ -15,7 +15,7 @@ pub mod state {
     pub const TEST_START: u8 = 1;
     /// Move data.
     pub const TEST_RUNNING: u8 = 2;
-    /// The client decided that the test is over.
+    /// The client decided that the test has ended.
     pub const TEST_END: u8 = 4;
     /// Send the parameters.
     pub const PARAM_EXCHANGE: u8 = 9;
@@ -75,7 +75,7 @@ pub struct Control {
     stream: TcpStream,
 }
 
-/// What a peer did.
+/// Event of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
     /// It sent this byte.

@@ -1,4 +1,4 @@
-//! What fuzz targets and property tests check: functions over arbitrary bytes that panic when a
+//! Checks of fuzz targets and property tests: functions over arbitrary bytes that panic when a
 //! promise is broken. Not part of the interface.
 
 mod bounds;
@@ -17,6 +17,7 @@ use linerate_model::{CpuUsage, Transport};
 use crate::dialect::iperf3::server::registry::{AdmissionDecision, SessionRegistry, Stage};
 use crate::server::admission::Admission;
 
+pub use crate::dialect::native::fuzzing::{tls_stream, transactions};
 pub use bounds::{half_open_flows, quotas};
 
 /// Any events on several sessions at once leave every session with exactly one end, and the

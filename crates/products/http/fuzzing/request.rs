@@ -1,6 +1,6 @@
 //! Requests and bodies from arbitrary bytes.
 
-use super::pieces;
+use super::segments::pieces;
 use crate::message::chunked::{ChunkedError, Decoder};
 use crate::server::loopback_harness::LoopbackHarness;
 

@@ -1,6 +1,6 @@
 //! Responses of any server, segmented in any way.
 
-use super::pieces;
+use super::segments::pieces;
 use crate::load::response::{ReadProgress, ReaderContext, ReceivedResponse, ResponseReader};
 
 /// Parsing any bytes ends, consumes no more than there is, and gives the same result at once, in

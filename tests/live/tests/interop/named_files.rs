@@ -5,22 +5,15 @@
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 
-use linerate_interop::{Finished, Process, each_case, ours};
+use linerate_interop::{Finished, Process, each_case, limited};
 
 /// More than any file may need, less than a device without an end fills in a second. In KiB.
 const ADDRESS_SPACE_KIB: u32 = 1 << 20;
 
 /// `FILE` in these words is the file.
 fn run(words: &str, file: &str, state: &Path) -> Finished {
-    let mut command = Command::new("sh");
-    command
-        .args([
-            "-c",
-            &format!("ulimit -v {ADDRESS_SPACE_KIB} && exec \"$0\" \"$@\""),
-        ])
-        .arg(ours().path());
+    let mut command = limited(&format!("ulimit -v {ADDRESS_SPACE_KIB}"));
     command.args(
         words
             .split(' ')

@@ -118,7 +118,7 @@ fn inert(directory: &Path, page: &Path) -> String {
     assert_eq!(charts, document.matches("role=\"img\"").count(), "{name}");
     assert_eq!(
         charts,
-        document.matches("<summary>Figures: ").count(),
+        document.matches("</summary><div class=\"wide\">").count(),
         "{name}"
     );
     assert!(!document.contains("<script"), "{name}");

@@ -46,7 +46,7 @@ fn normalised(text: &str) -> String {
         }
     }
 
-    // The report of a minute that is over; a cookie; units and padding that follow the value.
+    // The report of a minute that has passed; a cookie; units and padding that follow the value.
     let lines = normal.lines().filter(|line| {
         !["cookie", "\"time\"", "timestr"]
             .iter()
@@ -259,7 +259,7 @@ fn in_mounts(folder: &Path, port: u16, script: &str) -> Option<Finished> {
     Some(Process::start(command).finish())
 }
 
-/// What the runs of a script print: the report of so many tests, and lines on stderr.
+/// Output of the runs of a script: the report of this number of tests, and lines on stderr.
 fn expect_reports(folder: &Path, tests: usize, lines: &[&str]) {
     let (out, err) = (
         fs::read_to_string(folder.join("out")),

@@ -218,7 +218,7 @@ fn a_stopped_view_gives_the_terminal_back_and_takes_it_again() {
     );
     terminal.tmux(&["send-keys", "C-z"]);
 
-    // The shell goes on, with the code of a process that was stopped.
+    // The shell continues, with the code of a process that was stopped.
     terminal.expect_end("147");
     assert_eq!(terminal.modes(), before);
     terminal.keys("clear\n");

@@ -1,6 +1,6 @@
 //! Goal: a watch keeps its grid and leaves one record per slot, whatever happens to its server and
-//! to the path. Method: two hosts in namespaces; the server is started anew, later the path is cut
-//! off, and the watch itself goes on in a second process.
+//! to the path. Method: two hosts in namespaces; the server is restarted, later the path is cut
+//! off, and the watch itself continues in a second process.
 //!
 //! `LINERATE_WATCH_RUNS` is the number of runs, one every five seconds; `make live SUITE=history`
 //! sets it to 60.
@@ -25,7 +25,7 @@ fn size() -> (usize, Duration) {
     })
 }
 
-/// A watch of so many runs.
+/// A watch of this number of runs.
 fn watch(net: &Net, folder: &Path, runs: usize) -> Process {
     let [store, alerts, metrics] = ["history.db", "alerts", "results.prom"]
         .map(|name| folder.join(name).display().to_string());

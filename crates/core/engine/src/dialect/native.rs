@@ -15,9 +15,8 @@ mod probe_budget;
 pub mod server;
 mod tls_stream;
 
-/// Bounds of connections, for fuzz targets.
 #[cfg(any(test, fuzzing))]
-pub mod fuzzing {
+pub(crate) mod fuzzing {
     pub use super::server::responder::transactions::fuzzing::transactions;
     pub use super::tls_stream::fuzzing::tls_stream;
 }

@@ -12,3 +12,5 @@ mod resume;
 #[allow(dead_code)]
 #[path = "../../../../../tests/fuzz/src/script.rs"]
 mod script;
+#[path = "../../../../../tests/fuzz/src/segments.rs"]
+mod segments;

@@ -11,3 +11,5 @@ pub mod fuzzing;
 mod garbage;
 mod many_hosts;
 mod player;
+#[path = "../../../../../tests/fuzz/src/segments.rs"]
+mod segments;

@@ -26,7 +26,7 @@ pub(super) struct AttackedServer {
     _group: Option<ControlGroup>,
 }
 
-/// What is demanded.
+/// Demands on a server under attack.
 struct Demands {
     /// Time of the attacks.
     length: Duration,
@@ -44,7 +44,7 @@ struct Demands {
 
 /// Memory of the server's control group and of its data.
 const MEMORY_BYTES: u64 = 512 << 20;
-/// What the server may have of it.
+/// Share that the server may have of it.
 const MEMORY_KIB_MAX: usize = 128 << 10;
 /// Addresses of the attackers, and that of the client that is to be served.
 const ATTACKERS: [Ipv4Addr; 3] = [

@@ -93,8 +93,8 @@ fn timed_floods_of_requests_leave_others_their_time() {
     AttackedServer::start(&["--limit", "address:rate=200M"]).withstands(&[attack]);
 }
 
-/// What the flood moves within this time, and what the limit allows in it; buffers of the kernel
-/// fill at once.
+/// Bytes that the flood moves within this time, and those that the limit allows; buffers of the
+/// kernel fill at once.
 const FLOOD: Duration = Duration::from_secs(4);
 const ALLOWED_BYTES: u64 = 4 * 50_000_000 / 8;
 const BUFFERED_BYTES: u64 = 32 << 20;

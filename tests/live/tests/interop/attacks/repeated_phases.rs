@@ -20,7 +20,7 @@ fn idle() -> Value {
     })
 }
 
-/// Opens the flows of a phase and ends the phase; `None` once the session is over.
+/// Opens the flows of a phase and ends the phase; `None` once the session has ended.
 fn phase(
     attacker: &Attacker<'_>,
     session: &mut RawNative,

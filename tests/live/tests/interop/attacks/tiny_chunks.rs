@@ -17,10 +17,18 @@ const OTHERS: usize = 40;
 /// Time of one request on a busy machine.
 const SERVED_WITHIN: Duration = Duration::from_secs(2);
 
+/// Time without a byte after which an attacker opens another connection.
+const SILENCE: Duration = Duration::from_millis(500);
+
 /// Reads one body after the other; a server may refuse the request.
 fn read_chunks(server: &HttpServer, path: &str, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
         let mut client = server.connect();
+        // A refused request leaves a connection on which nothing follows.
+        client
+            .stream
+            .set_read_timeout(Some(SILENCE))
+            .expect("the time is not zero");
         client.ask(path);
         let mut buffer = vec![0; 64 << 10];
 

@@ -83,7 +83,7 @@ fn timed_lost_datagrams_are_split_by_place() {
 #[test]
 fn timed_a_small_window_is_found() {
     let Some(net) = Net::new() else { return };
-    // A shaper far above what the window permits tells the doctor what the path could carry.
+    // A shaper far above what the window permits shows the doctor what the path could carry.
     let shaper = "root tbf rate 10gbit burst 4mb latency 50ms";
     run(&format!("tc -n {} qdisc add dev {DEVICE} {shaper}", net.a));
 

@@ -32,7 +32,7 @@ struct Fault {
     verdict: &'static str,
     /// Its finding.
     rule: &'static str,
-    /// What the finding contains: a cause, a command, the former value.
+    /// Texts that the finding contains: a cause, a command, the former value.
     contains: &'static [&'static str],
 }
 
@@ -151,7 +151,7 @@ fn explained(
     })
 }
 
-/// How often each fault is tested; `None` when only the first one of a kind is, once.
+/// Number of tests of each fault; `None` when only the first one of a kind is, once.
 fn runs() -> Option<usize> {
     env::var("LINERATE_FAULT_RUNS")
         .ok()

@@ -1,4 +1,4 @@
-//! What a new user meets first: the trial, logins made by hand, ports that are taken.
+//! First steps of a new user: the trial, logins made by hand, ports that are taken.
 
 use std::fs::{self, File};
 use std::io::{Seek, Write};

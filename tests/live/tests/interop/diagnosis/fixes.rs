@@ -16,7 +16,7 @@ struct Fault {
     at_client: bool,
     /// Commands that make it, in a shell.
     made_by: &'static str,
-    /// What the other end needs for it.
+    /// Command for the other end.
     beside: &'static str,
     /// Options of the test.
     words: &'static str,

@@ -26,7 +26,7 @@ pub(super) fn runs(record: &Value) -> &Vec<Value> {
     record["trials"].as_array().expect("trials")
 }
 
-/// What the sweep found.
+/// Result of the sweep.
 pub(super) fn found(record: &Value) -> &Value {
     &record["body"]["sweep"]
 }
@@ -269,7 +269,7 @@ fn a_host_that_refuses_ends_it_at_once() {
     assert_eq!(
         runs(&report).len(),
         1,
-        "nobody asks a closed port again: {report:#}"
+        "a closed port is not tried again: {report:#}"
     );
 
     let unwritable = sweep(port, "-q --html /proc/nosuch/sweep.html").finish();

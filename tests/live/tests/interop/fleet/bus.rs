@@ -17,11 +17,11 @@ use linerate_interop::{
 use serde_json::{Value, json};
 
 const SITE: &str = "lab";
-/// How long the broker is away.
+/// Time without the broker.
 const OUTAGE: Duration = Duration::from_secs(1);
 
 /// From the end of a coordinator to the begin of the next one: a lease of 10 s, and the broker's
-/// look at its age.
+/// check of its age.
 const LEASE_MAX: Duration = Duration::from_secs(11);
 
 /// Agents of a site.

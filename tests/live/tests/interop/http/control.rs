@@ -409,7 +409,7 @@ fn statistics_of_a_cell_agree_with_proc() {
     assert_eq!(refusal["clause"], "workers");
 }
 
-/// What this process and the loopback device have done so far.
+/// Counters of this process and the loopback device so far.
 struct Usage {
     at: Instant,
     cpu_ns: f64,

@@ -15,7 +15,7 @@ const OTHERS: usize = 40;
 /// Until all of them have a response. The server needs milliseconds, a starved one would wait for
 /// seconds or for ever.
 const SERVED: Duration = Duration::from_secs(5);
-/// What a greedy client has moved before the others request something.
+/// Bytes that a greedy client has moved before the others request something.
 const BEGUN_BYTES: u64 = 4 << 20;
 
 /// A client that keeps its connection busy until it is dropped.
@@ -93,7 +93,7 @@ fn upload() -> &'static [u8] {
     ))
 }
 
-/// Whether the response to a request for a kilobyte has arrived in time.
+/// True if the response to a request for a kilobyte has arrived in time.
 fn has_kilobyte(client: &mut HttpClient, until: Instant) -> bool {
     let mut received = Vec::new();
     let mut buffer = [0; 4096];

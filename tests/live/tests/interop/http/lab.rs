@@ -1,7 +1,7 @@
 //! Goal: an experiment over HTTP says what limits a server, keeps what it found whatever ends it,
-//! and goes on from there. Method: experiments of few and short cells against `linerate http serve`
-//! and nginx on loopback. Loads that only have to run are slowed by the server, so that they do not
-//! disturb those whose rates are judged; these run one after the other.
+//! and continues from there. Method: experiments of few and short cells against `linerate http
+//! serve` and nginx on loopback. Loads that only have to run are slowed by the server, so that they
+//! do not disturb those whose rates are judged; these run one after the other.
 
 use std::fs;
 use std::time::SystemTime;
@@ -223,7 +223,7 @@ const SLOW_NAMES: [&str; 4] = [
     "matrix-1k-c4-r2",
 ];
 
-/// Waits until so many runs are kept.
+/// Waits until this number of runs is kept.
 fn wait_for_runs(lab: &HttpLab, directory: &str, count: usize, client: &Process) {
     let kept = wait_for(TIMEOUT, || {
         (lab.runs(directory).len() >= count).then_some(())
@@ -436,7 +436,7 @@ fn server_that_dies_ends_the_experiment_and_resume_makes_the_missing_runs() {
     );
 }
 
-/// What `check` says of the descriptors of this host.
+/// Result of `check` for the descriptors of this host.
 #[track_caller]
 fn descriptors_predicted(lab: &HttpLab, plan: &str, code: i32) -> Value {
     let check = lab.run(&["lab", "--check", &lab.url, plan, "--phases", "2", "--json"]);
@@ -444,7 +444,7 @@ fn descriptors_predicted(lab: &HttpLab, plan: &str, code: i32) -> Value {
     let checks = check.json();
     let mut checks = checks.as_array().into_iter().flatten();
     let hard = checks.find(|check| check["id"] == "nofile.hard" && check["side"] == "client");
-    hard.unwrap_or_else(|| panic!("not looked at: {check:?}"))
+    hard.unwrap_or_else(|| panic!("not checked: {check:?}"))
         .clone()
 }
 
@@ -626,7 +626,7 @@ fn plan_is_shown_written_and_read() {
 
 #[test]
 fn more_connections_than_a_foreign_server_bears_are_refused() {
-    let nginx = Nginx::start("");
+    let nginx = Nginx::start("", "");
     let lab = HttpLab::start(&["--no-control"]);
     let url = nginx.url("/1k");
     let plan = lab.plan_of_one_cell("many.toml", "1025");

@@ -13,7 +13,7 @@ const LINE_RATE_BPS: f64 = 10e9;
 /// Frame, IP, TCP and timestamps around a segment.
 const HEADERS_BYTES: f64 = 90.0;
 
-/// Most answers per second when each takes so many segments of so much overhead.
+/// Most answers per second when each takes this number of segments of this overhead.
 fn ceiling(study: &HttpStudy, segments: f64, overhead_bytes: f64) -> f64 {
     assert_eq!(
         study.json["client"]["link_bps"],
@@ -43,7 +43,7 @@ fn route(namespace: &str, address: &str, words: &str) {
     ));
 }
 
-/// What is changed at the client and at the server, whether there is an agent, and what follows:
+/// Changes at the client and at the server, whether there is an agent, and what follows:
 /// segments of an answer, and what each end knows of them.
 struct Row {
     name: &'static str,
@@ -76,7 +76,7 @@ fn segments_smaller_than_the_mtu_lower_the_ceiling() {
             ..usual
         },
         Row {
-            name: "the client announces less, and nobody asks the server",
+            name: "the client announces less, and the server is not asked",
             client: "advmss 1000",
             has_agent: false,
             segments: 2.0,

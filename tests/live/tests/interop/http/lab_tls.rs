@@ -1,5 +1,5 @@
 //! Goal: an experiment inside TLS and in HTTP/2 is one like any other: kept, gone on with, watched
-//! at both ends and refused where it cannot be; what only plaintext HTTP/1.1 tells is absent with
+//! at both ends and refused where it cannot be; what only plaintext HTTP/1.1 shows is absent with
 //! its reason. Method: experiments of few and short cells against nginx on loopback, watched by an
 //! agent.
 
@@ -183,7 +183,7 @@ fn protocol_of_the_plan_is_used_and_the_control_channel_is_found() {
 
 #[test]
 fn foreign_server_has_no_stats() {
-    let nginx = Nginx::with_protocol("ssl http2", "ssl_protocols TLSv1.2;");
+    let nginx = Nginx::start("ssl http2", "ssl_protocols TLSv1.2;");
     let (cert, url) = (nginx.certificate().path("cert.pem"), nginx.url("/1k"));
     let lab = HttpLab::start(&["--no-control"]);
     let plan = lab.plan_of_one_cell("foreign.toml", "2");
@@ -253,7 +253,7 @@ fn cells_beyond_the_connection_limit_are_predicted_and_skipped() {
     let mut checks = checks.as_array().into_iter().flatten();
     let found = checks
         .find(|check| check["id"] == "protocol")
-        .expect("looked at");
+        .expect("checked");
     assert_eq!(found["status"], "fail", "{found:#}");
     assert_eq!(found["cells"], json!(["matrix-1k-c10001"]), "{found:#}");
 

@@ -56,33 +56,46 @@ const GIGABIT_MODEL: [(u64, f64); 3] = [
     (100 << 10, 1_148.0),
 ];
 
-/// Whether a row reaches the model; where the CPUs of this machine were full (`is_slow`), its
-/// verdict may be that they are.
-fn fills_a_gigabit(study: &HttpStudy, payload_bytes: u64, model_per_s: f64, is_slow: bool) -> bool {
+/// Result of a row of cells.
+#[derive(Clone, Copy, PartialEq)]
+enum Row {
+    /// The link carries what the model says.
+    Full,
+    /// The CPUs of this machine were full, and the verdict is in line with that.
+    Disturbed,
+    Wrong,
+}
+
+/// Judges the cells of a payload; `is_slow` where the CPUs of this machine were full.
+fn judge_row(study: &HttpStudy, payload_bytes: u64, model_per_s: f64, is_slow: bool) -> Row {
     let cells = study.list("cells").iter().filter(|cell| {
         let key = &cell["key"];
         key["phase"] == "matrix"
             && key["payload_bytes"] == payload_bytes
             && key["connections"].as_u64() <= Some(64)
     });
-    let mut is_filled = false;
+    let mut row = Row::Wrong;
 
     for cell in cells {
         let share = cell["median"]["ok_per_s"].as_f64().unwrap_or_default() / model_per_s;
         let verdict = HttpStudy::verdict(cell);
         assert!(share < 1.01, "more than a gigabit carries: {cell:#}");
 
-        // Both ends share the CPUs, and full ones held TCP alone back as well.
-        is_filled |= verdict == "network-bound" && (share >= 0.97 || is_slow);
-        is_filled |= is_slow && (verdict.starts_with("cpu-bound") || verdict == "client-limit");
+        if verdict == "network-bound" && share >= 0.97 {
+            return Row::Full;
+        }
 
-        // A shaper drops what a slow machine does not come to.
-        is_filled |= is_slow
-            && verdict == "network-loss"
-            && cell["verdict"].to_string().contains("cpu-bound-total");
+        // Both ends share the CPUs, and full ones held TCP alone back as well. A shaper drops what
+        // a slow machine does not come to.
+        let is_in_line = matches!(verdict, "network-bound" | "client-limit")
+            || verdict.starts_with("cpu-bound")
+            || verdict == "network-loss" && cell["verdict"].to_string().contains("cpu-bound-total");
+        if is_slow && is_in_line {
+            row = Row::Disturbed;
+        }
     }
 
-    is_filled
+    row
 }
 
 fn gigabit_lab(phases: &str, plan: &str) {
@@ -102,9 +115,11 @@ fn gigabit_lab(phases: &str, plan: &str) {
         },
         |study| {
             assert_eq!(study.json["is_complete"], true, "{study:?}");
-            GIGABIT_MODEL.iter().all(|(payload_bytes, model_per_s)| {
-                fills_a_gigabit(study, *payload_bytes, *model_per_s, is_slow.get())
-            })
+            let rows = GIGABIT_MODEL.map(|(payload_bytes, model_per_s)| {
+                judge_row(study, payload_bytes, model_per_s, is_slow.get())
+            });
+            // A machine that fills no row shows nothing about the verdicts on a full link.
+            !rows.contains(&Row::Wrong) && rows.contains(&Row::Full)
         },
     );
 }
@@ -240,7 +255,7 @@ fn path_that_loses_without_load_ends_the_experiment() {
     finished
         .expect_code(3)
         .expect_stderr("without load")
-        .expect_stderr("--force goes on");
+        .expect_stderr("--force");
 }
 
 /// The same for a single load: neither device names a rate, the download before the load finds it.
@@ -333,7 +348,7 @@ fn too_few_connections_are_distinguished_from_a_slow_server() {
 
 #[test]
 fn the_verdict_on_a_foreign_server_rests_on_the_client_alone() {
-    let nginx = Nginx::start("");
+    let nginx = Nginx::start("", "");
     let lab = HttpLab::start(&["--no-control"]);
     let plan = lab.plan_of_one_cell("foreign.toml", "2");
     judge(

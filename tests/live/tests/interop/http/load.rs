@@ -15,8 +15,8 @@ fn ok(fields: &str, body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{fields}\r\n{body}")
 }
 
-/// What a raw server says after each request and does then, how it is asked, and the bytes of head
-/// and body that are counted for each answer.
+/// Answer of a raw server to each request, its next step, the options of the load, and the bytes of
+/// head and body that are counted for each answer.
 #[derive(Debug)]
 struct Form {
     #[expect(dead_code, reason = "shown for a case that fails")]
@@ -197,7 +197,7 @@ fn nginx_logs_as_many_requests_as_are_reported() {
         ),
     ];
     each_case(&rows, |(path, server, options)| {
-        let nginx = Nginx::start(server);
+        let nginx = Nginx::start("", server);
         let load = HttpLoad::run(&nginx.url(path), &[options, &SHORT[2..]].concat());
         load.expect_all_well();
         nginx.expect_logged(load.number("requests") + FIRST_CONTACT);
@@ -216,7 +216,7 @@ fn nginx_logs_as_many_requests_as_are_reported() {
 /// Requests that were sent behind the one whose response closes the connection get no response.
 #[test]
 fn a_keepalive_limit_shows_only_where_requests_were_sent_ahead() {
-    let nginx = Nginx::start("keepalive_requests 5;");
+    let nginx = Nginx::start("", "keepalive_requests 5;");
     let load = HttpLoad::run(
         &nginx.url("/1k"),
         &[&SHORT[..], &["--pipeline", "4"]].concat(),

@@ -20,10 +20,10 @@ const ATTEMPTS: u64 = 16;
 
 const WELL: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
 
-/// What a server does when it was asked, given the number of the request.
+/// Action of a server after a request, given the number of the request.
 type Behaviour = fn(u64, &mut TcpStream) -> Then;
 
-/// How a server fails, and what that is called.
+/// A failure of a server, and its name.
 #[derive(Debug)]
 struct Fault {
     #[expect(dead_code, reason = "shown for a case that fails")]
@@ -247,7 +247,7 @@ fn peer_without_http_gets_no_load() {
     });
 }
 
-/// Connections that are lost again and again are not opened for ever; the others go on.
+/// Connections that are lost again and again are not opened for ever; the others continue.
 #[test]
 fn server_failing_on_some_connections_serves_the_others() {
     let server = RawServer::start(|number, stream| {
@@ -299,7 +299,7 @@ fn a_server_that_is_gone_when_the_load_begins_refuses_it() {
 fn connect_to_a_server_that_never_accepts_times_out() {
     let (done, is_done) = channel::<()>();
     let url = server_for_one(move |listener| {
-        // Until the load is over, which is when the other end of the channel goes.
+        // Until the load has ended, which is when the other end of the channel goes.
         let _ = is_done.recv();
         drop(listener);
     });

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use linerate_interop::{HttpLoad, HttpServer, Process, Signal, TIMEOUT, wait_for, words};
 
-/// How long the server is stopped.
+/// Time for which the server is stopped.
 const STALL: Duration = Duration::from_millis(600);
 
 /// A rate is offered for six seconds, in which the server stands still once. Requests due meanwhile

@@ -1,4 +1,4 @@
-//! What the load generator refuses to do to servers that are not known to be ours, and where it
+//! Loads that the generator refuses to make for servers that are not known to be ours, and where it
 //! ends by itself.
 
 use std::time::Duration;

@@ -2,12 +2,11 @@
 //! of them costs.
 
 use std::fs;
-use std::process::Command;
 use std::time::Duration;
 
 use linerate_interop::namespaces::{Net, SERVER, inside};
 use linerate_interop::{
-    HttpLab, HttpLoad, HttpServer, Process, Status, TIMEOUT, free_port_run, linerate, ours,
+    HttpLab, HttpLoad, HttpServer, Process, Status, TIMEOUT, free_port_run, limited, linerate,
     unsupported, wait_for, words,
 };
 
@@ -135,13 +134,8 @@ fn quiet_server(port: u16) -> Process {
 #[test]
 fn worker_processes_get_past_a_limit_of_descriptors() {
     let server = HttpServer::start(&[]);
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""])
-        .arg(ours().path());
-
     let arguments = words("-c 600 --idle -d 2s --warmup 0 --ramp max --procs auto");
-    let load = HttpLoad::start_by(command, &server.url("/0"), &arguments);
+    let load = HttpLoad::start_by(limited("ulimit -n 256"), &server.url("/0"), &arguments);
     let workers = wait_for(TIMEOUT, || {
         let is_open = Status::of(server.process.id()).descriptors >= 600;
         is_open.then(|| child_ids(load.id()).len())

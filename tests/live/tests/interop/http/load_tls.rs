@@ -27,7 +27,7 @@ fn expect_refusal(url: &str, arguments: &[&str], code: i32, text: &str) {
 
 /// nginx with TLS and HTTP/2 that closes no connection after a number of requests.
 fn nginx() -> Nginx {
-    Nginx::with_protocol("ssl http2", KEPT_OPEN)
+    Nginx::start("ssl http2", KEPT_OPEN)
 }
 
 const KEPT_OPEN: &str = "keepalive_requests 10000000;";
@@ -74,7 +74,7 @@ fn timed_the_server_counts_what_the_generator_counts() {
         ),
     ];
     each_case(&rows, |(words, options, path, (http, tls))| {
-        let server = Nginx::with_protocol(words, KEPT_OPEN);
+        let server = Nginx::start(words, KEPT_OPEN);
         let load = HttpLoad::run(&server.url(path), &[&SHORT, *options].concat());
         load.expect_all_well();
         assert_eq!(
@@ -111,7 +111,7 @@ fn bodies_are_sent_in_both_versions() {
         "location / {{ proxy_pass {}; }} {KEPT_OPEN}",
         counting.url("")
     );
-    let server = Nginx::with_protocol("ssl http2", &pass);
+    let server = Nginx::start("ssl http2", &pass);
     let folder = tempfile::tempdir().expect("a folder");
     let body = folder.path().join("body");
     std::fs::write(&body, vec![b'x'; 5000]).expect("write");
@@ -148,7 +148,7 @@ fn bodies_are_sent_in_both_versions() {
 
 #[test]
 fn timed_nginx_counts_the_same_although_it_closes_connections_now_and_then() {
-    let server = Nginx::with_protocol("ssl http2", "");
+    let server = Nginx::start("ssl http2", "");
     let (cacert, url) = (server.certificate().path("cert.pem"), server.url("/1k"));
     let mut logged = 0;
 
@@ -248,7 +248,7 @@ fn a_self_made_certificate_is_pinned_by_what_the_server_printed() {
         "does not respond in HTTP/2",
     );
 
-    let old = Nginx::with_protocol("ssl", "");
+    let old = Nginx::start("ssl", "");
     expect_refusal(
         &old.url("/1k"),
         &["-k", "--h2"],
@@ -284,7 +284,7 @@ fn handshakes_that_fail_are_a_class_of_their_own() {
 #[test]
 fn what_fails_on_a_stream_has_its_class_and_leaves_the_connection_alone() {
     let busy = format!("location /busy {{ return 503; }} {KEPT_OPEN}");
-    let server = Nginx::with_protocol("ssl http2", &busy);
+    let server = Nginx::start("ssl http2", &busy);
 
     for (path, options, class) in [
         ("/busy", &[][..], "status_5xx"),

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use linerate_interop::namespaces::{self, CLIENT, DEVICE, Net, SERVER, inside};
 use linerate_interop::{
-    Finished, HttpServer, Process, Signal, Status, cpu_time, each_case, linerate, ours,
-    wait_for_status,
+    Finished, HttpServer, Process, Signal, Status, cpu_time, each_case, free_port, limited,
+    linerate, ours, wait_for_status,
 };
 
 fn run(program: &str, arguments: &[&str]) -> Finished {
@@ -270,11 +270,11 @@ fn connections_beyond_the_limit_get_503() {
 
 #[test]
 fn a_server_without_descriptors_waits_for_some_and_does_not_spin() {
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", "ulimit -n 40 && exec \"$0\" \"$@\""])
-        .arg(ours().path());
-    let server = HttpServer::start_by(command, &["--max-conns", "1000", "--threads", "1"]);
+    let server = HttpServer::start_by(
+        limited("ulimit -n 40"),
+        ([127, 0, 0, 1], free_port()).into(),
+        &["--max-conns", "1000", "--threads", "1"],
+    );
     let started = Instant::now();
     let mut clients: Vec<_> = (0..60).map(|_| server.connect()).collect();
     clients.iter_mut().for_each(|client| client.ask("/0"));

@@ -7,7 +7,7 @@ use linerate_interop::iperf2::{Iperf2, Iperf2Server, PAIRINGS, amounts, near, ru
 use linerate_interop::namespaces::{DEVICE, Net, run};
 use linerate_interop::{Finished, Process, iperf2_modes, udp_socket};
 
-/// What `-n 29400` moves: as many datagrams as hold it, and the one that ends the flow.
+/// Datagrams of `-n 29400`: as many datagrams as hold it, and the one that ends the flow.
 const AMOUNT: f64 = 21.0 * 1470.0;
 
 iperf2_modes! {
@@ -166,9 +166,7 @@ fn a_report_that_may_be_lost_is_sent_again() {
 
     let mut last_ones = 0;
     while last_ones < 50 {
-        let (_, _) = deaf
-            .recv_from(&mut report)
-            .expect("the client goes on asking");
+        let (_, _) = deaf.recv_from(&mut report).expect("the client asks again");
         last_ones += u32::from(report[0] == 0xff);
     }
 
@@ -194,7 +192,7 @@ fn timed_multicast_group_reaches_its_members() {
         client.expect_clean();
         assert!(
             !client.stdout.contains("Server Report"),
-            "nobody answers for a group: {client:?}"
+            "a group has no answer: {client:?}"
         );
 
         // The client cannot know when the server has read the last datagram.
@@ -229,7 +227,7 @@ fn report_agrees(client: &Finished, server: &Finished) {
     assert!(reported.rest.contains(" 0/"), "nothing is lost: {server:?}");
 }
 
-/// What the only flow moved, see [`report_agrees`].
+/// Bytes of the only flow, see [`report_agrees`].
 fn arrived(report: &Finished) -> f64 {
     let amounts = amounts(&report.stdout);
     assert!(!amounts.is_empty(), "no amount: {report:?}");

@@ -3,7 +3,7 @@
 use linerate_interop::iperf2::{Iperf2, Line, run_iperf2, totals};
 use linerate_interop::{Finished, each_case};
 
-/// What is run, the note of the load's connect lines, and the labels of its lines of numbers.
+/// Options of a run, the note of the load's connect lines, and the labels of its lines of numbers.
 #[derive(Debug)]
 struct Case {
     client: &'static str,

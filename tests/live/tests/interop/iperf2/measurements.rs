@@ -1,4 +1,4 @@
-//! What iperf 2 reports measure is the path, not the program: delays, jitter and sizes of reads
+//! Reports of iperf 2 measure the path, not the program: delays, jitter and sizes of reads
 //! beside the original's.
 
 use linerate_interop::iperf2::{Iperf2, Iperf2Server, run_iperf2, totals};

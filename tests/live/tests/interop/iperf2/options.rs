@@ -161,7 +161,7 @@ fn announced_release_follows_the_report_format() {
     );
     server.expect_stdout("(peer 2.2.1-rc)");
 
-    // Only ours tells the release of the server it asked.
+    // Only ours prints the release of the server it asked.
     let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Original), "-X -n 1M", "");
     client.expect_stdout("(peer 2.1.8)");
     let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Ours), "-X -n 1M", "--lr-format 2.2");

@@ -47,7 +47,7 @@ iperf2_modes! {
     };
     tcp_without_a_header_is_counted: "-n 1M -C -f B", "-f B" => |c, s| {
         assert_eq!(amounts(&c.stdout), [MIB], "{c:?}");
-        // The original does not count the four bytes it looks at.
+        // The original does not count the four bytes it reads first.
         let arrived = amounts(&s.stdout);
         assert!(arrived == [MIB] || arrived == [MIB - 4.0], "{s:?}");
     };
@@ -104,7 +104,7 @@ iperf2_modes! {
         assert_eq!(s.stdout.matches("[SUM]").count(), 1, "{s:?}");
     };
     timed_tcp_bounceback_counts_round_trips: "-t 1 --bounceback", "-f B" => |c, s| {
-        // The original looks at the time when it likes, so that it may make a burst more or less.
+        // The original reads the time when it likes, so that it may make a burst more or less.
         let counted = |l: &Line| {
             let trips = l.rest.split_once('=').and_then(|(count, _)| count.parse::<u32>().ok());
             trips.is_some_and(|trips| (5..=20).contains(&trips))

@@ -13,8 +13,8 @@ fn padding(pairing: Pairing, program: &Program) -> Option<&'static str> {
         .then_some("--use-pkcs1-padding")
 }
 
-/// What a client says of a refused login. A server of 3.21 and later closes the connection without
-/// a message.
+/// Message of a client about a refused login. A server of 3.21 and later closes the connection
+/// without a message.
 fn refusal(pairing: Pairing) -> &'static str {
     if pairing.server().is_original() && pairing.server().release() >= 21 {
         "control socket has closed unexpectedly"

@@ -209,7 +209,7 @@ fn unknown_paths_are_refused_with_the_names_of_the_known() {
         .expect_stderr("expected one of auto, copy, sendfile, zerocopy");
 }
 
-/// What a full receive buffer dropped is not blamed on the network.
+/// Datagrams that a full receive buffer dropped are not blamed on the network.
 #[test]
 fn datagrams_lost_in_the_receive_buffer_are_reported_separately() {
     ours_only!("the original counts all loss alike");

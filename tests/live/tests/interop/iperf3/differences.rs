@@ -8,7 +8,7 @@ use linerate_interop::{
     ours_only, run_pair, wait_until, words,
 };
 
-/// From 3.16 on the original looks at the amount only when an interval ends.
+/// From 3.16 on the original checks the amount only when an interval ends.
 #[test]
 fn timed_an_amount_ends_the_test_at_once_and_to_the_block() {
     let program = ours_only!("it has what 3.12 lacks");
@@ -67,7 +67,7 @@ fn settings_of_one_client_do_not_reach_the_next() {
             .stdout
             .contains("server_output_text")
     );
-    ours_only!("3.12 keeps the first client's wishes");
+    ours_only!("3.12 keeps the first client's parameters");
 
     let second = server.run(original(), &["-J", "-n", "64K"]);
     assert!(
@@ -105,7 +105,7 @@ fn nstreams_does_not_set_the_rate() {
     client.finish().expect_code(1);
 }
 
-/// The original prints raw lines on standard output in front of the document.
+/// The original prints raw lines on standard output before the document.
 #[test]
 fn verbose_json_is_still_json() {
     let program = ours_only!("it has what 3.12 lacks");

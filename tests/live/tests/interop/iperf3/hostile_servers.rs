@@ -165,7 +165,7 @@ fn the_client_ends_with_a_reason() {
 
 #[test]
 fn the_json_report_holds_the_reason() {
-    ours_only!("3.12 writes warnings in front of its JSON and forgets the exit code");
+    ours_only!("3.12 writes warnings before its JSON and forgets the exit code");
     each_case(&scripts(), |(_, reason, stage, bytes, ends)| {
         let client = play(&["-J"], *stage, bytes, *ends);
         client.expect_code(1);

@@ -185,8 +185,9 @@ fn received(report: &Report) -> f64 {
     report.number("/end/sum_received/bytes")
 }
 
-/// What was sent must be counted as received. The original's server stops reading when the client
-/// says that it is done and loses what is still under way, on a busy host all of it; ours must not.
+/// Bytes that were sent must be counted as received. The original's server stops reading when the
+/// client says that it is done and loses what is still under way, on a busy host all of it; ours
+/// must not.
 #[track_caller]
 fn arrived(client: &Report, server: &Report, pairing: Pairing) {
     if pairing.server().is_original() {

@@ -114,7 +114,7 @@ fn congestion_control_is_chosen_before_the_connection_is_made() {
     );
 }
 
-/// What a full window leaves unsent in a socket the kernel sends on the CPU of a peer on this
+/// Data that a full window leaves unsent in a socket the kernel sends on the CPU of a peer on this
 /// machine; what BBR paces leaves it by timers, more often the less it may hold.
 #[test]
 fn senders_hold_little_unsent_unless_bbr_paces_or_options_decide_how_they_write() {

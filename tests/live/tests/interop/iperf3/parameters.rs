@@ -1,4 +1,4 @@
-//! What a client asks of a server, option by option: our parameters must be the original's, in the
+//! Parameters that a client sends, option by option: our parameters must be the original's, in the
 //! same order.
 //!
 //! A scripted server takes the parameters of both clients and hangs up.
@@ -89,7 +89,7 @@ fn the_parameters_are_the_originals() {
             .collect();
         assert!(
             added.is_empty(),
-            "keys nobody sends for these options: {added:?}"
+            "keys that are not sent for these options: {added:?}"
         );
     });
 }

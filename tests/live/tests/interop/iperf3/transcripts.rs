@@ -34,7 +34,7 @@ const COMMANDS: [(&str, &str); 25] = [
     ("-t 2 -b 20M -V -R -C reno", "-V"),
 ];
 
-/// What 3.12 prints differently from 3.22, after normalisation. We print what 3.21 prints.
+/// Lines that 3.12 prints differently from 3.22, after normalisation. We print what 3.21 prints.
 const KNOWN_DIFFERENCES: [KnownDifference; 1] = [KnownDifference {
     reason: "since 3.18 the retransmission column of a stream's summary is one blank narrower",
     applies: |line| line.contains("[###]") && line.ends_with("#             sender"),
@@ -97,7 +97,7 @@ fn without_intervals(text: &str) -> String {
         .join("\n")
 }
 
-/// What client and server print when both are the same program.
+/// Output of client and server when both are the same program.
 fn transcript(program: &Program, host: &str, client: &str, server: &str) -> (String, String) {
     let client: Vec<_> = client.split_whitespace().collect();
     let server: Vec<_> = server.split_whitespace().collect();
@@ -108,7 +108,7 @@ fn transcript(program: &Program, host: &str, client: &str, server: &str) -> (Str
     )
 }
 
-/// The layout of what the original printed, brought up to date.
+/// The layout of what the original printed, updated.
 fn modern(text: &str) -> String {
     let line = |line: &str| {
         let known = KNOWN_DIFFERENCES.iter().find(|known| (known.applies)(line));
@@ -125,7 +125,7 @@ fn layout(text: &str) -> String {
     normalise(&without_partial_intervals(text))
 }
 
-/// Whether a test ends with a last short interval depends on microseconds, so those rows go, and so
+/// A last short interval of a test depends on microseconds, so those rows go, and so
 /// does the second of two rules that then meet. The original prints a row of its own for the moment
 /// in which the end travels; ours is part of the last interval.
 fn without_partial_intervals(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! What is sent arrives and is counted on both ends, to the block where a rate is kept.
+//! All that is sent arrives and is counted on both ends, to the block where a rate is kept.
 
 use linerate_interop::{Program, Report, each_case, original, ours, ours_only, run_pair};
 

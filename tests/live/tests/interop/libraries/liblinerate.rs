@@ -33,7 +33,7 @@ fn run(program: &Compiled, what: &str) -> Finished {
     finished
 }
 
-/// What the program prints about one end: result, number, events, intervals, ends; error; report.
+/// Output of the program about one end: result, number, events, intervals, ends; error; report.
 #[derive(Debug)]
 struct End {
     numbers: Vec<i64>,

@@ -9,7 +9,7 @@ use linerate_interop::{Finished, Process, Server, original, ours, words};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What a test of a path needs beside its server: a state directory of its own.
+/// Needs of a test of a path beside its server: a state directory of its own.
 struct Tester(TempDir);
 
 impl Tester {
@@ -42,7 +42,7 @@ fn entries<'a>(report: &'a Value, name: &str) -> &'a [Value] {
         .unwrap_or_default()
 }
 
-/// The log of a server that served so many tests, and the next client after them.
+/// The log of a server that served this number of tests, and the next client after them.
 fn log_after(server: Server) -> String {
     server.run(original(), &["-t", "1"]).expect_code(0);
     let log = server.process.stdout() + &server.process.stderr();

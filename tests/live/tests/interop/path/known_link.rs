@@ -90,7 +90,7 @@ fn late_ms(did: &Value) -> f64 {
     ms(did, "error_p50_ns")
 }
 
-/// What a path of 5 ms up and 45 ms down looks like, whatever is known of the clocks.
+/// Checks the values of a path of 5 ms up and 45 ms down, whatever is known of the clocks.
 #[track_caller]
 fn check_delays(report: &Value, link: &LinkReport) {
     let idle = &report["idle"];

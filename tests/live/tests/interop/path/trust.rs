@@ -231,7 +231,7 @@ fn control_connection_over_another_address_needs_the_consent_of_the_server() {
     assert_eq!(report["datagrams"][0]["direction"], "down", "{report}");
 }
 
-/// What the server sends to a head: bytes, and how the connection ends.
+/// Answer of the server to a head: bytes, and how the connection ends.
 fn answer_to_head(port: u16, head: &[u8]) -> (usize, Option<ErrorKind>) {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the server listens");
     stream

@@ -23,7 +23,7 @@ struct Target {
     iperf2: u16,
 }
 
-/// One way to want too much, repeated until the test is over.
+/// One way to want too much, repeated until the test has ended.
 type Attack = fn(Target, &mut Held);
 
 const ATTACKS: [Attack; 6] = [
@@ -35,7 +35,7 @@ const ATTACKS: [Attack; 6] = [
     trickling_tests,
 ];
 
-/// What an attacker keeps open; the oldest goes first.
+/// Connections that an attacker keeps open; the oldest goes first.
 #[derive(Default)]
 struct Held {
     connections: Vec<TcpStream>,

@@ -20,8 +20,8 @@ const MIXTURE: [&str; 8] = [
 /// Tests after which every pool and cache of the server has its size.
 const WARM_UP: usize = 20;
 
-/// What an allocator may keep without a leak: fragments, and one stack more or less. 500 leaked
-/// results of a test (some KiB each) would be more.
+/// Memory that an allocator may keep without a leak: fragments, and one stack more or less. 250
+/// leaked results of a test (some KiB each) would be more.
 const RESIDENT_TOLERANCE_KIB: usize = 1024;
 
 #[test]
@@ -29,7 +29,7 @@ fn a_server_after_many_tests_is_as_it_was_after_a_few() {
     let tests: usize = env::var("SOAK_TESTS")
         .ok()
         .and_then(|number| number.parse().ok())
-        .unwrap_or(500);
+        .unwrap_or(250);
     ours_only!("what the original keeps is its own affair");
     let (server, idle) = Server::start_idle(ours());
     run(&server, WARM_UP);

@@ -1,4 +1,4 @@
-//! What has happened to iperf3 and must not happen here: the tests that docs/security-tests.md names
+//! Defects of iperf3 that must not happen here: the tests that docs/security-tests.md names
 //! and that have no other home.
 
 use std::fs;

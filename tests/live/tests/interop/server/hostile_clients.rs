@@ -185,7 +185,7 @@ fn wrong_types_in_the_parameters_do_not_stop_the_server() {
     server.run(original(), &["-n", "64K"]).expect_clean();
 }
 
-/// A stranger on the data port is turned away and the test goes on.
+/// A stranger on the data port is turned away and the test continues.
 #[test]
 fn a_data_connection_with_a_foreign_cookie_is_refused() {
     let server = Server::start(ours(), &["-1"]);
@@ -223,7 +223,7 @@ fn running(port: u16) -> RawClient {
     client
 }
 
-/// A test that is over; the server waits for results.
+/// A test that has ended; the server waits for results.
 fn ended(port: u16) -> Control {
     let mut client = running(port);
     client.data = None;

@@ -1,4 +1,4 @@
-//! What a server lets its clients use, and whom it lets in.
+//! Limits of a server on its clients, and the clients that it admits.
 
 use std::fs;
 use std::time::Duration;
@@ -253,7 +253,7 @@ fn address_lists_are_enforced_and_reloaded() {
     assert_eq!([code("127.0.0.1"), code("127.0.0.7")], [Some(1), Some(0)]);
 }
 
-/// What a list beyond its bounds denies at its end would be admitted.
+/// An address at the end of a list beyond its bounds would be admitted.
 #[test]
 fn a_list_beyond_its_bounds_stops_the_start_and_not_a_running_server() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -1,4 +1,4 @@
-//! Logs and reports of a server that cannot be written, or that nothing reads. Each test looks at
+//! Logs and reports of a server that cannot be written, or that nothing reads. Each test reads
 //! the clients and at the process: both must not notice.
 
 use std::fs::File;
@@ -15,7 +15,7 @@ use linerate_interop::{
 };
 use serde_json::Value;
 
-/// What a server's output can be that takes nothing.
+/// Outputs of a server that take nothing.
 #[derive(Debug, Clone, Copy)]
 enum Refusing {
     FullDisk,

@@ -62,7 +62,7 @@ fn agree_with_the_record(kinds: &[&str]) {
         );
     }
 
-    // A busy host starts the last ones when the first are through.
+    // A busy host starts the last ones when the first have finished.
     let company = records
         .values()
         .filter_map(|record| record["ran_beside_max"].as_u64());
@@ -76,7 +76,7 @@ fn bytes(value: &Value) -> u64 {
     value.as_u64().expect("a number of bytes")
 }
 
-/// What the client says of the server: bytes it received, bytes it sent.
+/// Values of the server in the report of the client: bytes it received, bytes it sent.
 fn moved(report: &Report) -> [u64; 2] {
     let test = "/start/test_start";
     let is = |key: &str| report.get(&format!("{test}/{key}")).and_then(Value::as_u64) == Some(1);
@@ -335,7 +335,7 @@ fn datagrams_of_other_sources_get_no_reply_and_no_state() {
     // What comes behind them is handled behind them.
     let own = udp_socket("127.0.0.1", server.port, Duration::from_millis(200));
 
-    // The kernel may have dropped some of so many datagrams before the server saw them.
+    // The kernel may have dropped some of these datagrams before the server saw them.
     let reply = wait_for(TIMEOUT, || {
         own.send(HELLO).expect("sent");
         let mut buffer = [0; 64];

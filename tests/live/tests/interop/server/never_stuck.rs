@@ -16,7 +16,7 @@ use serde_json::Value;
 const LIVENESS: Duration = Duration::from_secs(3);
 /// Timeout of a client in any other step.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// What a busy machine may add.
+/// Time that a busy machine may add.
 const MARGIN: Duration = Duration::from_secs(2);
 const HEALTHY: usize = 10;
 
@@ -56,7 +56,7 @@ fn expect_unaffected(clients: Vec<Process>) {
     }
 }
 
-/// Brings a client of a server on this port up to a step of the dialogue.
+/// Leads a client of a server on this port up to a step of the dialogue.
 type Step = fn(u16) -> RawClient;
 
 /// Steps of the dialogue at which a client may stop.
@@ -216,7 +216,7 @@ fn the_report_of_a_frozen_client_is_complete_and_says_that_it_is_partial() {
     );
 }
 
-/// The link goes down while tests run: no packet tells the server, in either direction.
+/// The link goes down while tests run: no packet reaches the server, in either direction.
 #[test]
 fn timed_clients_that_are_cut_off_free_their_slots_and_delay_no_other() {
     let Some(net) = Net::new() else { return };

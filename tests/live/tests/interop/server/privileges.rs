@@ -141,7 +141,7 @@ fn serve(mut command: Command, options: &[&str]) -> Finished {
     Process::start(command).finish()
 }
 
-/// Looks at all threads of a process (proc_pid_status(5)) and returns how many there are.
+/// Reads the status of all threads of a process (proc_pid_status(5)) and returns how many there are.
 #[track_caller]
 fn expect_no_privileges(process_id: u32) -> usize {
     let id = |option: &str| text_of(Command::new("id").args([option, USER]));

@@ -1,5 +1,5 @@
-//! What ends, blocks or fills servers of iperf3 before 3.22: the inputs of what was published in
-//! 2026. Each is refused or has no effect, and the next client is served.
+//! Inputs that end, block or fill servers of iperf3 before 3.22: the inputs of what was published
+//! in 2026. Each is refused or has no effect, and the next client is served.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ fn a_test_beyond_its_time_ends_while_its_worker_is_blocked() {
     assert_eq!(
         client.control.take(4),
         160_u32.to_be_bytes(),
-        "the time of the test is over"
+        "the time of the test has passed"
     );
     drop((client, data));
     expect_service(&mut server);

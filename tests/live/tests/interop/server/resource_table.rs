@@ -1,4 +1,4 @@
-//! What the server counts of its tests when it admits them, compared with what they have:
+//! Resources that the server counts when it admits tests, compared with those that they have:
 //! descriptors and memory, for every kind of connection of every dialect.
 
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ struct Bench {
 /// A kind of test, and how a client begins it.
 type Kind = (&'static str, fn(&Bench) -> Process);
 
-/// What the server has counted of the tests that run, and what it has.
+/// Resources that the server has counted for the present tests, and those that it has.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     counted_descriptors: u64,
@@ -33,7 +33,7 @@ struct Sample {
 
 /// Connections that are pending, and the one of the metrics.
 const UNCOUNTED_DESCRIPTORS: u64 = 4;
-/// What an allocator keeps of what was freed.
+/// Freed memory that an allocator keeps.
 const UNCOUNTED_KIB: u64 = 2 << 10;
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -76,7 +76,7 @@ fn a_forged_first_datagram_takes_no_place_no_socket_and_no_thread() {
             .expect("loopback");
     }
 
-    // The server reads what arrives in order: when this flow is over it has seen all of them.
+    // The server reads what arrives in order: when this flow has ended it has seen all of them.
     let client = Iperf2::Original.client(port2, "-u -n 20000 -f B").finish();
     client.expect_stdout("Server Report:");
     let started = service.wait_for_events("test_started", 3, TIMEOUT);
@@ -173,7 +173,7 @@ fn what_the_tests_of_one_address_need_is_bounded() {
     expect_service(&service, port2);
 }
 
-/// Whether something listens in the server's namespace.
+/// True if something listens in the server's namespace.
 fn listens_beside_in(net: &Net, port: u16) -> bool {
     let listening = inside(
         &net.b,
@@ -207,7 +207,7 @@ fn trickling_client_does_not_keep_its_slot() {
     let mut client = RawClient::running(service.port, ENDLESS);
     let ended = wait_for(TIMEOUT, || {
         client.data.as_mut().expect("a stream").send(&[0]);
-        // It tells the server nothing; the answer is that the test is over.
+        // The server learns nothing from it; the answer is that the test has ended.
         let _ = client.control.response_within(Duration::from_millis(100));
         service.events("test_ended").pop()
     });

@@ -205,7 +205,7 @@ fn the_unit_file_is_valid() {
 fn idle_connections_do_not_delay_metrics() {
     let metrics = format!("127.0.0.1:{}", free_port());
     let _service = Service::start(&["--metrics", &metrics]);
-    let connect = || TcpStream::connect(&metrics).expect("the figures are offered");
+    let connect = || TcpStream::connect(&metrics).expect("the metrics are offered");
     let _idle: Vec<TcpStream> = (0..60).map(|_| connect()).collect();
     let mut requesting = connect();
     requesting.set_read_timeout(Some(TIMEOUT)).expect("a time");
@@ -349,7 +349,7 @@ fn control_connections_are_kept_alive_by_default() {
 
 // Logins
 
-/// What the peer sees of a refused login: everything it is sent, and when.
+/// Answer to a refused login: all bytes, and their time.
 fn refused_login(port: u16, token: Option<&str>) -> (Vec<u8>, Duration) {
     let mut control = RawClient::named(port).control;
     let member = token.map_or(String::new(), |t| format!(",\"authtoken\":\"{t}\""));

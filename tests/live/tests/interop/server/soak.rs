@@ -17,7 +17,7 @@ const CLIENTS: u64 = 8;
 const LATER_DESCRIPTORS: usize = 1;
 /// Time after which every pool and cache of the server has its size.
 const WARM_UP: Duration = Duration::from_secs(30);
-/// What an allocator may keep without a leak.
+/// Memory that an allocator may keep without a leak.
 const RESIDENT_TOLERANCE_KIB: usize = 8 * 1024;
 
 const KINDS: [&str; 12] = [
@@ -35,7 +35,7 @@ const KINDS: [&str; 12] = [
     "-b 100M -w 64K",
 ];
 
-/// What became of one client.
+/// Result of one client.
 struct Fate {
     options: String,
     killed: bool,
@@ -115,7 +115,7 @@ fn idle(service: &Service, started: &Status) -> Status {
     let status =
         status.unwrap_or_else(|| panic!("still busy: {:?}", Status::of(service.process.id())));
 
-    // Connections that are through are closed some seconds later.
+    // Connections that have finished are closed some seconds later.
     let quiet = wait_for(Duration::from_secs(15), || {
         let descriptors = Status::of(service.process.id()).descriptors;
         (descriptors <= started.descriptors + LATER_DESCRIPTORS).then_some(descriptors)
