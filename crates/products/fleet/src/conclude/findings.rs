@@ -175,12 +175,23 @@ impl Template {
         confidence: Confidence,
         next: impl Into<String>,
     ) -> Finding {
-        let mut finding = Finding::new(self.id, self.severity, confidence, subject);
-        finding.title = self.title.to_owned();
-        finding.explanation = self.explanation.to_owned();
-        finding.advice = Some(next.into());
-        finding.reference = self.reference.to_owned();
-        finding
+        Finding {
+            id: self.id.to_owned(),
+            severity: self.severity,
+            confidence,
+            subject: subject.into(),
+            title: self.title.to_owned(),
+            evidence: Vec::new(),
+            explanation: self.explanation.to_owned(),
+            remedy: Vec::new(),
+            advice: Some(next.into()),
+            undo: Vec::new(),
+            remedy_host: None,
+            persist: None,
+            needs: Vec::new(),
+            reference: self.reference.to_owned(),
+            retest_after: None,
+        }
     }
 }
 

@@ -7,8 +7,8 @@ use linerate_model::stored_name;
 
 use super::missing::Missing;
 use super::{Depth, ladder, not_run};
-use linerate_document::blocks::Block;
 use linerate_doctor::report::{graded, steps, wrapped};
+use linerate_document::blocks::Block;
 use linerate_document::number::counted;
 
 /// Findings that a short report shows in full.
