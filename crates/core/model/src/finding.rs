@@ -168,35 +168,6 @@ pub struct Finding {
     pub retest_after: Option<String>,
 }
 
-impl Finding {
-    /// A finding of the rule `id` about `subject`, without texts and remedy.
-    #[must_use]
-    pub fn new(
-        id: impl Into<String>,
-        severity: Severity,
-        confidence: Confidence,
-        subject: impl Into<String>,
-    ) -> Self {
-        Self {
-            id: id.into(),
-            severity,
-            confidence,
-            subject: subject.into(),
-            title: String::new(),
-            evidence: Vec::new(),
-            explanation: String::new(),
-            remedy: Vec::new(),
-            advice: None,
-            undo: Vec::new(),
-            remedy_host: None,
-            persist: None,
-            needs: Vec::new(),
-            reference: String::new(),
-            retest_after: None,
-        }
-    }
-}
-
 /// A rule that was checked and is not the explanation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -210,23 +181,6 @@ pub struct RuledOut {
     /// Scope that the rule does not apply to; `None` for a rule that applies and was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inapplicable: Option<Inapplicable>,
-}
-
-impl RuledOut {
-    /// The rule `id` applies to `subject` and was checked.
-    #[must_use]
-    pub fn new(
-        id: impl Into<String>,
-        subject: impl Into<String>,
-        reason: impl Into<String>,
-    ) -> Self {
-        Self {
-            id: id.into(),
-            subject: subject.into(),
-            reason: reason.into(),
-            inapplicable: None,
-        }
-    }
 }
 
 /// Scope that a rule does not apply to.
@@ -259,26 +213,6 @@ pub struct NotEvaluated {
     /// Indications of the known facts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspicion: Option<String>,
-}
-
-impl NotEvaluated {
-    /// The rule `id` needs the facts `missing` of `subject`, each of which has one of the
-    /// `reasons`.
-    #[must_use]
-    pub fn new(
-        id: impl Into<String>,
-        subject: impl Into<String>,
-        missing: Vec<String>,
-        reasons: Vec<String>,
-    ) -> Self {
-        Self {
-            id: id.into(),
-            subject: subject.into(),
-            missing,
-            reasons,
-            suspicion: None,
-        }
-    }
 }
 
 /// One thing that differs between two snapshots.
@@ -400,18 +334,6 @@ pub struct LimitPeriod {
     pub length_ms: u64,
 }
 
-impl LimitPeriod {
-    /// Intervals with the limit `verdict`.
-    #[must_use]
-    pub fn new(verdict: impl Into<String>, length_ms: u64) -> Self {
-        Self {
-            load: None,
-            verdict: verdict.into(),
-            length_ms,
-        }
-    }
-}
-
 /// The lost datagrams of one direction of a test, by the place that lost them. `None`: its counters
 /// were not read, so its part, if there is one, is in `network`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -446,17 +368,6 @@ pub struct ReadTest {
     pub subject: String,
     /// Its values: rates, length, loss.
     pub values: Vec<Evidence>,
-}
-
-impl ReadTest {
-    /// A test with these values.
-    #[must_use]
-    pub fn new(subject: impl Into<String>, values: Vec<Evidence>) -> Self {
-        Self {
-            subject: subject.into(),
-            values,
-        }
-    }
 }
 
 /// A whole diagnosis.

@@ -160,6 +160,21 @@ pub const COMMON_SPEEDS_MBPS: [f64; 9] = [
     10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 100_000.0,
 ];
 
+/// A share as whole per cent: `95 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// A rate: `941.4 Mbit/s`.
+pub(crate) fn mbits(rate_bps: f64) -> String {
+    format!("{:.1} Mbit/s", rate_bps / 1e6)
+}
+
+/// A rate: `9.4 Gbit/s`.
+pub(crate) fn gbits(rate_bps: f64) -> String {
+    format!("{:.1} Gbit/s", rate_bps / 1e9)
+}
+
 /// Counters stay far below 2^53 over a period; a total that does not is rounded.
 #[expect(clippy::cast_precision_loss, reason = "rounding is harmless here")]
 pub(crate) const fn to_f64(value: u64) -> f64 {

@@ -65,22 +65,22 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
     };
     // A test that moved nothing has no intervals to vote, and more of them would show no more.
     let watched = observed.iter().any(is_watched) && !is_silent;
-    let mut diagnosis = Diagnosis::new(vote::decide(verdict, &votes, watched));
-    diagnosis.hosts = observed
-        .iter()
-        .map(|one| one.snapshot.host.clone())
-        .collect();
-    diagnosis.findings = outcomes
-        .findings
-        .into_iter()
-        .map(|(_, finding)| finding)
-        .collect();
-    diagnosis.ruled_out = outcomes.ruled_out;
-    diagnosis.not_evaluated = outcomes.not_evaluated;
-    diagnosis.placement = placement;
-    diagnosis.tests = tests;
-
-    diagnosis
+    Diagnosis {
+        hosts: observed
+            .iter()
+            .map(|one| one.snapshot.host.clone())
+            .collect(),
+        findings: outcomes
+            .findings
+            .into_iter()
+            .map(|(_, finding)| finding)
+            .collect(),
+        ruled_out: outcomes.ruled_out,
+        not_evaluated: outcomes.not_evaluated,
+        placement,
+        tests,
+        ..Diagnosis::new(vote::decide(verdict, &votes, watched))
+    }
 }
 
 /// Gives all slices that the path limited the name that the whole load shows.
@@ -228,19 +228,36 @@ impl Outcomes {
         let id = rule.id.to_owned();
         match ruling {
             Ok(matched) => self.findings.push((layer, finding(rule, subject, matched))),
-            Err(NoMatch::Clear(reason)) => self.ruled_out.push(RuledOut::new(id, subject, reason)),
+            Err(NoMatch::Clear(reason)) => self.rule_out(id, subject, reason, None),
             Err(NoMatch::NotApplicable(to, reason)) => {
-                let mut ruled_out = RuledOut::new(id, subject, reason);
-                ruled_out.inapplicable = Some(to);
-                self.ruled_out.push(ruled_out);
+                self.rule_out(id, subject, reason, Some(to));
             }
             Err(NoMatch::Unknown(unknown)) => {
                 let (missing, reasons) = unknown.missing.into_iter().unzip();
-                let mut not_evaluated = NotEvaluated::new(id, subject, missing, reasons);
-                not_evaluated.suspicion = unknown.suspicion;
-                self.not_evaluated.push(not_evaluated);
+                self.not_evaluated.push(NotEvaluated {
+                    id,
+                    subject,
+                    missing,
+                    reasons,
+                    suspicion: unknown.suspicion,
+                });
             }
         }
+    }
+
+    fn rule_out(
+        &mut self,
+        id: String,
+        subject: String,
+        reason: String,
+        inapplicable: Option<Inapplicable>,
+    ) {
+        self.ruled_out.push(RuledOut {
+            id,
+            subject,
+            reason,
+            inapplicable,
+        });
     }
 
     fn resolve(&mut self, scope: &Scope<'_>) {
@@ -275,12 +292,10 @@ impl Outcomes {
             let findings = std::mem::take(&mut self.findings);
             let (gone, kept): (Vec<_>, Vec<_>) = findings.into_iter().partition(is_explained);
             self.findings = kept;
-            self.ruled_out.extend(gone.into_iter().map(|(_, finding)| {
-                let mut ruled_out =
-                    RuledOut::new(finding.id, finding.subject, format!("explained by {cause}"));
-                ruled_out.inapplicable = Some(Inapplicable::Explained);
-                ruled_out
-            }));
+            for (_, Finding { id, subject, .. }) in gone {
+                let reason = format!("explained by {cause}");
+                self.rule_out(id, subject, reason, Some(Inapplicable::Explained));
+            }
         }
     }
 
@@ -341,32 +356,29 @@ impl Outcomes {
 
 fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
     let has_commands = !matched.remedy.is_empty();
-    let needs = if has_commands {
-        matched.needs
-    } else {
-        Vec::new()
-    };
-
-    let mut found = Finding::new(
-        rule.id,
-        matched.severity.unwrap_or(rule.severity),
-        matched
+    Finding {
+        id: rule.id.to_owned(),
+        severity: matched.severity.unwrap_or(rule.severity),
+        confidence: matched
             .cap
             .map_or(rule.confidence, |cap| cap.min(rule.confidence)),
         subject,
-    );
-    found.title = rule.title.to_owned();
-    found.evidence = matched.evidence;
-    found.explanation = rule.explanation.to_owned();
-    found.remedy = matched.remedy;
-    found.advice = matched.advice;
-    found.undo = matched.undo;
-    found.remedy_host = matched.remedy_host.filter(|_| has_commands);
-    found.persist = matched.persist;
-    found.needs = needs;
-    found.reference = rule.reference.to_owned();
-
-    found
+        title: rule.title.to_owned(),
+        evidence: matched.evidence,
+        explanation: rule.explanation.to_owned(),
+        remedy: matched.remedy,
+        advice: matched.advice,
+        undo: matched.undo,
+        remedy_host: matched.remedy_host.filter(|_| has_commands),
+        persist: matched.persist,
+        needs: if has_commands {
+            matched.needs
+        } else {
+            Vec::new()
+        },
+        reference: rule.reference.to_owned(),
+        retest_after: None,
+    }
 }
 
 /// Adds one more outcome to a finished diagnosis.

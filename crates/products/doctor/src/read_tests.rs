@@ -10,8 +10,11 @@ pub(crate) fn read_tests(scope: &Scope<'_>) -> Vec<ReadTest> {
     let runs = scope
         .runs()
         .filter(|run| run.host.snapshot.source == Source::Import);
-    runs.map(|run| ReadTest::new(run.subject(), values(&run)))
-        .collect()
+    runs.map(|run| ReadTest {
+        subject: run.subject(),
+        values: values(&run),
+    })
+    .collect()
 }
 
 fn values(run: &Run<'_>) -> Vec<Evidence> {

@@ -300,6 +300,7 @@ mod tests {
     use super::*;
     use linerate_model::StreamId;
     use linerate_model::interval::{TcpInterval, TcpLimits};
+    use linerate_model::snapshot::Value;
 
     use linerate_model::summary::{CpuUsage, TcpSummary};
 

@@ -1,9 +1,8 @@
 //! The verdict over time: every slice votes with its length.
 
-use crate::limit::limit_name;
 use linerate_model::finding::{Confidence, LimitPeriod, Verdict};
 
-use crate::limit::{LONGER, Limit};
+use crate::limit::{LONGER, Limit, limit_name};
 use crate::verdict::{NO_LOAD, SLOW_START, UNKNOWN};
 
 /// A limit that held for less than this is likely, and for less than [`HALF`] a guess.
@@ -178,7 +177,11 @@ fn limit_periods(votes: &[(f64, Verdict)]) -> Vec<LimitPeriod> {
             .filter(|period| period.verdict == vote.verdict)
         {
             Some(period) => period.length_ms = period.length_ms.saturating_add(length_ms),
-            None => limit_periods.push(LimitPeriod::new(vote.verdict.clone(), length_ms)),
+            None => limit_periods.push(LimitPeriod {
+                load: None,
+                verdict: vote.verdict.clone(),
+                length_ms,
+            }),
         }
     }
 

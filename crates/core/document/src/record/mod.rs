@@ -11,7 +11,6 @@ mod product;
 #[cfg(test)]
 mod tests;
 
-use linerate_model::finding::Diagnosis;
 use linerate_model::record::RunRecord;
 
 pub use anonymous::anonymized;

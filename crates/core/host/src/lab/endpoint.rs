@@ -71,40 +71,39 @@ impl Period {
         let at_ends = |key: &str| self.last.whole(key).or_else(|| self.first.whole(key));
         let share_of_busiest =
             |ticks: fn(&Ticks) -> u64| busiest.as_ref().and_then(|(_, cpu)| cpu.share(ticks(cpu)));
-        let mut stats = values(&self.last, |key| self.peaks.get(key).copied());
-        stats.window_ns = change.window_ns;
-        stats.samples = self.samples;
-        stats.cpus = u32::try_from(cpus(&self.last).len())
-            .ok()
-            .filter(|cpus| *cpus > 0);
-        stats.cpu_busy = all.share(all.busy());
-        stats.cpu_user = all.share(all.user);
-        stats.cpu_system = all.share(all.system);
-        stats.cpu_softirq = all.share(all.softirq);
-        stats.cpu_steal = all.share(all.steal);
-        stats.busiest_cpu = busiest.as_ref().map(|(cpu, _)| *cpu);
-        // A mean over many CPUs hides one that is saturated by a single thread or by the interrupts
-        // of a NIC.
-        stats.busiest_cpu_busy = share_of_busiest(Ticks::busy);
-        stats.busiest_cpu_softirq = share_of_busiest(|ticks| ticks.softirq);
-        stats.busiest_cpu_own = busiest
-            .as_ref()
-            .and_then(|(cpu, _)| change.own_share_of(*cpu));
-        stats.process_cpu_ns = change.of("process.cpu_ns");
-        stats.busiest_thread_busy = change.busiest_thread();
-
-        // Over several CPUs a group waits for longer than the period.
-        stats.throttled = change
-            .share_of_time("cgroup.throttled_ns")
-            .map(|share| share.min(1.0));
-        stats.nic = change.nic();
-        stats.counters = change.counters();
-        stats.missing = self.missing.values().cloned().collect();
-        stats.sockets_by_state = self.states();
-        stats.pss_bytes = at_ends("process.pss_bytes");
-        stats.mss_bytes = at_ends("test.mss_bytes").and_then(|bytes| u32::try_from(bytes).ok());
-
-        stats
+        EndpointStats {
+            window_ns: change.window_ns,
+            samples: self.samples,
+            cpus: u32::try_from(cpus(&self.last).len())
+                .ok()
+                .filter(|cpus| *cpus > 0),
+            cpu_busy: all.share(all.busy()),
+            cpu_user: all.share(all.user),
+            cpu_system: all.share(all.system),
+            cpu_softirq: all.share(all.softirq),
+            cpu_steal: all.share(all.steal),
+            busiest_cpu: busiest.as_ref().map(|(cpu, _)| *cpu),
+            // A mean over many CPUs hides one that is saturated by a single thread or by the
+            // interrupts of a NIC.
+            busiest_cpu_busy: share_of_busiest(Ticks::busy),
+            busiest_cpu_softirq: share_of_busiest(|ticks| ticks.softirq),
+            busiest_cpu_own: busiest
+                .as_ref()
+                .and_then(|(cpu, _)| change.own_share_of(*cpu)),
+            process_cpu_ns: change.of("process.cpu_ns"),
+            busiest_thread_busy: change.busiest_thread(),
+            // Over several CPUs a group waits for longer than the period.
+            throttled: change
+                .share_of_time("cgroup.throttled_ns")
+                .map(|share| share.min(1.0)),
+            nic: change.nic(),
+            counters: change.counters(),
+            missing: self.missing.values().cloned().collect(),
+            sockets_by_state: self.states(),
+            pss_bytes: at_ends("process.pss_bytes"),
+            mss_bytes: at_ends("test.mss_bytes").and_then(|bytes| u32::try_from(bytes).ok()),
+            ..values(&self.last, |key| self.peaks.get(key).copied())
+        }
     }
 
     /// Largest number of sockets of the test in each state.
@@ -243,18 +242,18 @@ impl Growth<'_> {
         let both = |name: &str| {
             Some(growth(&format!("rx_{name}"))?.saturating_add(growth(&format!("tx_{name}"))?))
         };
-        let mut stats = NicStats::new(device);
-        stats.is_loopback = self.after.text(&format!("{nic}.net.kind")) == Some("loopback");
-        stats.link_bps = link_bps(self.after, &nic);
-        stats.mtu_bytes = mtu_bytes(self.after, &nic);
-        stats.rx_bytes = growth("rx_bytes")?;
-        stats.tx_bytes = growth("tx_bytes")?;
-        stats.rx_packets = growth("rx_packets")?;
-        stats.tx_packets = growth("tx_packets")?;
-        stats.drops = both("dropped")?;
-        stats.errors = both("errors")?;
-
-        Some(stats)
+        Some(NicStats {
+            device: device.to_owned(),
+            is_loopback: self.after.text(&format!("{nic}.net.kind")) == Some("loopback"),
+            link_bps: link_bps(self.after, &nic),
+            mtu_bytes: mtu_bytes(self.after, &nic),
+            rx_bytes: growth("rx_bytes")?,
+            tx_bytes: growth("tx_bytes")?,
+            rx_packets: growth("rx_packets")?,
+            tx_packets: growth("tx_packets")?,
+            drops: both("dropped")?,
+            errors: both("errors")?,
+        })
     }
 
     fn counters(&self) -> Counters {

@@ -105,7 +105,7 @@ fn settings(facts: &Snapshot, has_peer: bool) -> Environment {
             .map(ToString::to_string)
     };
     let relevant = |key: &str| RELEVANT.contains(&key) || has_peer && key.starts_with("route.");
-    let found = Environment {
+    Environment {
         kernel: facts.kernel.clone(),
         boot_id: facts.boot_id.clone(),
         governor: facts.text("cpu.freq.governor").map(str::to_owned),
@@ -144,9 +144,7 @@ fn settings(facts: &Snapshot, has_peer: bool) -> Environment {
             .filter_map(|(key, fact)| missing(key, fact))
             .collect(),
         ..Environment::default()
-    };
-
-    found
+    }
 }
 
 /// Facts whose absence is reported.

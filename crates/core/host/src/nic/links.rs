@@ -82,7 +82,7 @@ impl Link {
             (32, "net.numrx", "queues"),
         ];
         for (kind, fact, unit) in facts {
-            nic.known_in(format!("{fact}"), number(kind), unit);
+            nic.known_in(fact, number(kind), unit);
         }
 
         nic.known("net.kind", self.kind());

@@ -168,7 +168,11 @@ mod tests {
             verdict: name.to_owned(),
             sentence: format!("about {name} (X-01 on x)"),
             confidence,
-            timeline: vec![LimitPeriod::new(name, length_ms)],
+            timeline: vec![LimitPeriod {
+                load: None,
+                verdict: name.to_owned(),
+                length_ms,
+            }],
             ..Verdict::default()
         }
     }

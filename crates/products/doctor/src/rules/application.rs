@@ -86,9 +86,8 @@ pub(super) fn line_rate(run: &Run<'_>) -> Ruling {
 
     let bare = goodput_ceiling(speed * 1e6, mtu, Network::V4, Transport::Tcp).unwrap_or(0.0);
     let is_above = goodput > 1.001 * ceiling && !run.is_udp();
-    let matched = matched().because(
-        goodput.key,
-        format!("{:.1} Mbit/s", goodput.value / 1e6),
+    let matched = matched().read_rate(
+        &goodput,
         format!(
             "ceiling of {speed} Mbit/s at MTU {mtu}: {:.1} with timestamps, {:.1} without",
             ceiling / 1e6,

@@ -2,7 +2,7 @@
 
 use linerate_model::finding::Confidence;
 
-use crate::arithmetic::{pcie_generation, pcie_usable_bps};
+use crate::arithmetic::{gbits, pcie_generation, pcie_usable_bps};
 use crate::rule::{Judge, RuleRow};
 use crate::ruling::{NoMatch, Ruling, Suspect, matched, require, unknown};
 use crate::scope::{Facts, Host, Nic, Reading, Scope};
@@ -160,17 +160,17 @@ fn shared_card_noted(host: &Host<'_>) -> Ruling {
     Ok(matched()
         .because(
             same.key,
-            format!("{:.1} Gbit/s", same.value / 1e9),
+            gbits(same.value),
             "at least 0.9 of the rate over two cards",
         )
         .because(
             apart.key,
-            format!("{:.1} Gbit/s", apart.value / 1e9),
+            gbits(apart.value),
             "the same path over two cards",
         )
         .because(
             "cards.pci",
-            format!("{:.1} Gbit/s", usable / 1e9),
+            gbits(usable),
             format!("{:.1} Gbit/s cross the link in and out", crossing / 1e9),
         )
         .advice("put the two ports on two cards in two slots"))
@@ -202,7 +202,7 @@ fn shared_card(nic: &Nic<'_>) -> Ruling {
         .because(slot.key, slot.value, "shared by several ports")
         .because(
             "traffic of these ports",
-            format!("{:.1} Gbit/s", rate / 1e9),
+            gbits(rate),
             format!("at most 0.85 of {:.1} Gbit/s", usable / 1e9),
         )
         .advice("put the two ports on two cards in two slots"))
@@ -231,7 +231,7 @@ fn pci_04(nic: &Nic<'_>) -> Ruling {
         .read(&supported, "supported by the card")
         .because(
             "traffic",
-            format!("{:.1} Gbit/s", rate / 1e9),
+            gbits(rate),
             format!("above 0.8 of {:.1} Gbit/s", usable / 1e9),
         )
         .advice("boot with pci=pcie_bus_perf; remove it to undo"))

@@ -3,7 +3,7 @@
 use linerate_model::finding::{Confidence, Severity};
 use linerate_model::placement::cpu_list;
 
-use crate::arithmetic::to_f64;
+use crate::arithmetic::{percent, to_f64};
 use crate::command::{Command, command};
 use crate::limit;
 use crate::placement::worker_shares;
@@ -74,7 +74,7 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
         Some(load) if load.softirq >= 0.85 => Ok(matched()
             .because(
                 format!("cpu.{}.softirq", load.cpu),
-                format!("{:.0} %", load.softirq * 100.0),
+                percent(load.softirq),
                 "below 85 %: the kernel's receive work is the limit",
             )
             .advice(
@@ -158,7 +158,7 @@ fn cpu_04(host: &Host<'_>) -> Ruling {
         found = found
             .because(
                 "throttled periods",
-                format!("{:.0} %", share * 100.0),
+                percent(share),
                 format!("of {periods} periods"),
             )
             .cap(Confidence::Medium);
@@ -227,11 +227,7 @@ fn stolen_in_text(host: &Host<'_>) -> Ruling {
         } else {
             Severity::Low
         })
-        .because(
-            "stolen since boot",
-            format!("{:.0} %", share * 100.0),
-            "at most 5 %",
-        )
+        .because("stolen since boot", percent(share), "at most 5 %")
         .advice("request a less loaded host or reserved CPUs"))
 }
 
@@ -266,7 +262,7 @@ fn cpu_09(host: &Host<'_>) -> Ruling {
         })
         .because(
             format!("cpu.{}.steal", worst.cpu),
-            format!("{:.0} %", worst.steal * 100.0),
+            percent(worst.steal),
             "at most 5 % on the busiest CPU",
         )
         .advice("request a less loaded host or reserved CPUs"))
@@ -338,7 +334,7 @@ fn cpu_08(run: &Run<'_>) -> Ruling {
         let key = format!("cpu.{} busy", load.cpu);
         matched = matched.because(
             key,
-            format!("{:.0} %", load.busy * 100.0),
+            percent(load.busy),
             "both ends together, and interrupts",
         );
     }
@@ -373,7 +369,7 @@ fn cpu_05(run: &Run<'_>) -> Ruling {
     Ok(matched()
         .because(
             "worker threads on other nodes",
-            format!("{:.0} %", far * 100.0),
+            percent(far),
             format!("CPUs of the NIC's node: {near:?}"),
         )
         .advice("bind the application to the NIC's node: numactl --cpunodebind=N --membind=N"))

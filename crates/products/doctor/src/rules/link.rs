@@ -2,7 +2,7 @@
 
 use linerate_model::finding::Confidence;
 
-use crate::arithmetic::to_f64;
+use crate::arithmetic::{percent, to_f64};
 use crate::classes::Class;
 use crate::command::{Change, command};
 use crate::rule::{Judge, RuleRow};
@@ -370,11 +370,7 @@ fn lnk_09(nic: &Nic<'_>) -> Ruling {
     if let (Ok(sent), Ok(repeated)) = (frames("tx_packets"), frames("tx_retries")) {
         let share = to_f64(repeated.value) / to_f64(sent.value.max(1));
         is_slow |= share >= REPEATED_MANY;
-        found = found.because(
-            "frames sent again",
-            format!("{:.0} %", share * 100.0),
-            "below 30 %",
-        );
+        found = found.because("frames sent again", percent(share), "below 30 %");
     }
 
     if let Some((rate, goodput)) = air_rate(nic) {

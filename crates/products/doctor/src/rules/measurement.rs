@@ -4,7 +4,7 @@ use linerate_model::finding::Inapplicable;
 use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::{Quality, Value};
 
-use crate::arithmetic::to_f64;
+use crate::arithmetic::{gbits, to_f64};
 use crate::rule::{Judge, RuleRow};
 use crate::ruling::{Ruling, Suspect, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Facts, Host, Nic, Reading, Run};
@@ -56,7 +56,7 @@ fn tool_01(run: &Run<'_>) -> Ruling {
     match faster_tool(run)? {
         Some((key, rate)) => Ok(matched.because(
             key,
-            format!("{:.1} Gbit/s", rate / 1e9),
+            gbits(rate),
             "another tool on the same path is more than 1.3 times as fast",
         )),
         None => unknown(run.key("thread_cpu"), run.reason("thread_cpu")),
@@ -158,10 +158,6 @@ fn sweep(host: &Host<'_>) -> Vec<(f64, f64)> {
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
 
     points
-}
-
-fn gbits(rate_bps: f64) -> String {
-    format!("{:.1} Gbit/s", rate_bps / 1e9)
 }
 
 fn tool_03(run: &Run<'_>) -> Ruling {
@@ -379,11 +375,7 @@ fn meta_03(run: &Run<'_>) -> Ruling {
     )?;
 
     Ok(matched()
-        .because(
-            rate.key,
-            format!("{:.1} Mbit/s", rate.value / 1e6),
-            "more than the link could carry",
-        )
+        .read_rate(&rate, "more than the link could carry")
         .read(&speed, "what the driver reports, Mbit/s")
         .advice(
             "give the speed that the provider or the host grants: `linerate doctor --line-rate \

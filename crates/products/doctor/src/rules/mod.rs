@@ -1,6 +1,6 @@
 //! The catalogue, in the order of its layers. One file per subject; a rule is a function and a line
-//! of `rules.txt`. Rules of the HTTP lab are applied to a cell ([`cell`]) or to a plan ([`preflight`]),
-//! those of a sweep to a setting ([`sweep`]), not to a snapshot.
+//! of `rules.txt`. Rules of the HTTP lab are applied to a cell ([`cell`]) or to a plan
+//! ([`preflight`]), those of a sweep to a setting ([`sweep`]), not to a snapshot.
 
 mod application;
 mod bus;

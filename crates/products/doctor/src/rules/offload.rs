@@ -4,6 +4,7 @@ use linerate_model::finding::Confidence;
 use linerate_model::snapshot::Source;
 
 use super::cpu::thread_or_cpu_load;
+use crate::arithmetic::percent;
 use crate::command::{Change, command};
 use crate::limit;
 use crate::rule::{Judge, RuleRow};
@@ -91,11 +92,7 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
         format!("the sender is {:.0} % busy", busy * 100.0),
     )?;
     Ok(matched
-        .because(
-            "load of the sender",
-            format!("{:.0} %", busy * 100.0),
-            "below 50 %",
-        )
+        .because("load of the sender", percent(busy), "below 50 %")
         .fix_of_tokens(change))
 }
 
@@ -192,11 +189,7 @@ fn off_02(nic: &Nic<'_>) -> Ruling {
 
     let matched = matched()
         .because(gro.key, "off", "on")
-        .because(
-            "load of the receiver",
-            format!("{:.0} %", busy * 100.0),
-            "below 70 %",
-        )
+        .because("load of the receiver", percent(busy), "below 70 %")
         .fix_of_tokens(feature(nic, "gro", ["on", "off"]));
     Ok(match nic.text("net.kind") {
         Ok(kind) if kind == "veth" => matched.advice("veth pairs have GRO off by default"),

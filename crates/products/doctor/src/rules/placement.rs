@@ -3,6 +3,7 @@
 use linerate_model::finding::Severity;
 use linerate_model::placement::cpu_list;
 
+use crate::arithmetic::percent;
 use crate::placement::{other_end, share, softirq_shares, worker_shares};
 use crate::rule::{Judge, RuleRow};
 use crate::ruling::{NoMatch, Ruling, clear, matched, require, unknown};
@@ -79,10 +80,6 @@ fn cpu_10(host: &Host<'_>) -> Ruling {
             "below 70 %",
         )
         .advice(advice(host, cpu, idle.cpu)))
-}
-
-fn percent(part: f64) -> String {
-    format!("{:.0} %", part * 100.0)
 }
 
 /// The CPU that did most of the work, and its part.

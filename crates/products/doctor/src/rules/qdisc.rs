@@ -3,7 +3,7 @@
 use linerate_model::finding::Severity;
 
 use super::measurement::version_number;
-use crate::arithmetic::{shaper_payload, to_f64};
+use crate::arithmetic::{mbits, shaper_payload, to_f64};
 use crate::command::{Change, command};
 use crate::limit::CONFIGURED_RATE;
 use crate::rule::{Judge, RuleRow};
@@ -76,7 +76,7 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
         )
         .because(
             "goodput",
-            format!("{:.1} Mbit/s", goodput / 1e6),
+            mbits(goodput),
             "within 5 % of what the shaper lets through, most of the time",
         ))
 }

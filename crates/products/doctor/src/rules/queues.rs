@@ -5,7 +5,8 @@ use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::{Absence, Source};
 
 use crate::arithmetic::{
-    COMMON_SPEEDS_MBPS, Network, Transport, expected_queues, goodput_ceiling, tcp_ceiling, to_f64,
+    COMMON_SPEEDS_MBPS, Network, Transport, expected_queues, goodput_ceiling, percent, tcp_ceiling,
+    to_f64,
 };
 use crate::classes::Class;
 use crate::command::command;
@@ -93,7 +94,7 @@ fn crowded(nic: &Nic<'_>, queues: &Reading<f64>) -> Result<Match, NoMatch> {
     match busiest.filter(|load| load.softirq >= SATURATED) {
         Some(load) => Ok(matched().because(
             format!("cpu.{}.softirq", load.cpu),
-            format!("{:.0} %", load.softirq * 100.0),
+            percent(load.softirq),
             "below 85 % of the CPU in interrupts",
         )),
         None => clear("no CPU is busy with interrupts"),
@@ -250,7 +251,7 @@ fn irq_01(nic: &Nic<'_>) -> Ruling {
         )
         .because(
             format!("cpu.{cpu}.softirq"),
-            format!("{:.0} %", load.softirq * 100.0),
+            percent(load.softirq),
             "below 85 %",
         )
         .advice(
@@ -293,7 +294,7 @@ fn irq_02(nic: &Nic<'_>) -> Ruling {
     Ok(matched()
         .because(
             format!("cpu.{cpu}.softirq"),
-            format!("{:.0} %", load.softirq * 100.0),
+            percent(load.softirq),
             "below 85 %",
         )
         .change_or(
@@ -344,7 +345,7 @@ fn irq_03(nic: &Nic<'_>) -> Ruling {
         .read(&node, "the NIC's node")
         .because(
             nic.key("irq.remote_share"),
-            format!("{:.0} %", remote * 100.0),
+            percent(remote),
             "at most 50 % on other nodes",
         )
         .advice(format!(

@@ -79,12 +79,11 @@ pub fn sweep_reasons(
     for (name, rule) in RULES {
         match rule(&case) {
             Ok(found) => reasons.extend(found.evidence.iter().map(|evidence| {
-                let mut reason = Reason::new(name, evidence.to_string());
-                reason.window = case
-                    .window_deficit()
-                    .ok()
-                    .filter(|_| name == ReasonName::WindowBelowBdp);
-                reason
+                let window = case.window_deficit().ok();
+                Reason {
+                    window: window.filter(|_| name == ReasonName::WindowBelowBdp),
+                    ..Reason::new(name, evidence.to_string())
+                }
             })),
             Err(NoMatch::Unknown(unknown)) => missing.extend(unknown.missing),
             Err(NoMatch::Clear(_) | NoMatch::NotApplicable(..)) => {}

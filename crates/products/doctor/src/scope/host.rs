@@ -126,7 +126,7 @@ pub(crate) trait Facts<'a> {
 }
 
 impl<'a> Facts<'a> for Host<'a> {
-    fn host(&self) -> &Host<'a> {
+    fn host(&self) -> &Self {
         self
     }
 

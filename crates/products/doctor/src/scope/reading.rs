@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter};
 use linerate_model::finding::{Confidence, Evidence};
 use linerate_model::snapshot::Value;
 
-use crate::arithmetic::to_f64;
+use crate::arithmetic::{mbits, to_f64};
 use crate::period::{Delta, Period};
 use crate::ruling::{Match, NoMatch, Suspect, require, unknown};
 
@@ -61,6 +61,11 @@ impl Match {
         } else {
             matched
         }
+    }
+
+    /// Quotes a rate that was read.
+    pub(crate) fn read_rate(self, reading: &Reading<f64>, threshold: impl Into<String>) -> Self {
+        self.because(reading.key.clone(), mbits(reading.value), threshold)
     }
 
     /// Quotes a text that was read.

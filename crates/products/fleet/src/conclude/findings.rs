@@ -176,11 +176,21 @@ impl Template {
         next: impl Into<String>,
     ) -> Finding {
         Finding {
+            id: self.id.to_owned(),
+            severity: self.severity,
+            confidence,
+            subject: subject.into(),
             title: self.title.to_owned(),
+            evidence: Vec::new(),
             explanation: self.explanation.to_owned(),
+            remedy: Vec::new(),
             advice: Some(next.into()),
+            undo: Vec::new(),
+            remedy_host: None,
+            persist: None,
+            needs: Vec::new(),
             reference: self.reference.to_owned(),
-            ..Finding::new(self.id, self.severity, confidence, subject)
+            retest_after: None,
         }
     }
 }

@@ -8,8 +8,8 @@ use linerate_model::stored_name;
 use super::depth::Depth;
 use super::missing::Missing;
 use super::{ladder, not_run};
-use linerate_document::blocks::Block;
 use linerate_doctor::report::{graded, steps, wrapped};
+use linerate_document::blocks::Block;
 use linerate_document::number::counted;
 
 /// Findings that a short report shows in full.

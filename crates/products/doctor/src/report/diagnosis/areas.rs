@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use linerate_document::number::counted;
 use linerate_model::facts;
 use linerate_model::finding::{Diagnosis, Inapplicable, Severity, areas};
-
-use linerate_document::number::counted;
 
 /// `windows, CPUs, MTU (53 checks; -v lists them)`; `None` where nothing was ruled out.
 pub(super) fn fine(diagnosis: &Diagnosis) -> Option<String> {

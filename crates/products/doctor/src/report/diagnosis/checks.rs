@@ -1,9 +1,9 @@
 //! Checks that found nothing, and checks that lacked facts.
 
+use linerate_document::blocks::Block;
 use linerate_model::finding::Diagnosis;
 
 use super::{areas, verbatim, wrapped};
-use linerate_document::blocks::Block;
 
 /// A line for each area, or with `verbose` for each rule; lines of an import that were not
 /// understood.

@@ -1,7 +1,8 @@
 //! Limits of a test over time.
 
-use crate::limit::limit_name;
 use linerate_model::finding::LimitPeriod;
+
+use crate::limit::limit_name;
 
 /// A tenth of a second.
 const TENTH_MS: u64 = 100;
@@ -60,9 +61,11 @@ mod tests {
     use super::*;
 
     fn period(load: Option<&str>, verdict: &str, length_ms: u64) -> LimitPeriod {
-        let mut period = LimitPeriod::new(verdict, length_ms);
-        period.load = load.map(str::to_owned);
-        period
+        LimitPeriod {
+            load: load.map(str::to_owned),
+            verdict: verdict.to_owned(),
+            length_ms,
+        }
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! Facts as a network engineer writes them: `95.7 Mbit/s received`, `RTT 7.3 ms under load`.
 
+use linerate_document::number::general;
 use linerate_model::facts;
 use linerate_model::finding::Evidence;
-
-use linerate_document::number::general;
 use linerate_model::numbers::{digits, scaled};
 
 /// The metric that was read, in words; `None` for a fact that is no metric.

@@ -113,19 +113,20 @@ impl Outcomes {
             found.cap.unwrap_or(Confidence::High)
         };
         let rest = self.matches.into_iter();
-        let mut verdict = CellVerdict::new(judgement(primary, found), confidence);
-        verdict.contributing = rest
-            .map(|(class, found)| contributing(class, found, primary))
-            .collect();
-
-        verdict
+        CellVerdict {
+            contributing: rest
+                .map(|(class, found)| contributing(class, found, primary))
+                .collect(),
+            ..CellVerdict::new(judgement(primary, found), confidence)
+        }
     }
 }
 
 fn judgement(class: VerdictClass, found: Match) -> Judgement {
-    let mut judgement = Judgement::new(class, found.evidence);
-    judgement.advice = found.advice.unwrap_or_default();
-    judgement
+    Judgement {
+        advice: found.advice.unwrap_or_default(),
+        ..Judgement::new(class, found.evidence)
+    }
 }
 
 /// On a full link, more connections are no fault of the server: the advice is worded differently.

@@ -2,7 +2,9 @@
 
 use linerate_model::finding::Inapplicable;
 
-use crate::arithmetic::{COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
+use crate::arithmetic::{
+    COMMON_SPEEDS_MBPS, Network, Transport, goodput_ceiling, mbits, tcp_ceiling,
+};
 use crate::rules::qdisc::sets_rate_of;
 use crate::ruling::{Ruling, clear, inapplicable, matched, require, unknown};
 use crate::scope::{Facts, Host, Reading, Run, Scope};
@@ -85,11 +87,7 @@ pub(super) fn path_14(run: &Run<'_>) -> Ruling {
     )?;
 
     Ok(matched()
-        .because(
-            rate.key,
-            format!("{:.1} Mbit/s", rate.value / 1e6),
-            "received",
-        )
+        .read_rate(&rate, "received")
         .because("full link of", speed_text(speed), "carries this rate")
         .read(&link, "the link of this host, Mbit/s")
         .read(&spread, "at most 0.02: a steady rate")
@@ -182,16 +180,8 @@ fn one_direction(SlowerWay { slow, rate, other }: &SlowerWay<'_>) -> Ruling {
     )?;
 
     let found = matched()
-        .because(
-            &rate.key,
-            format!("{:.1} Mbit/s", rate.value / 1e6),
-            "received in this direction",
-        )
-        .because(
-            "other direction",
-            format!("{:.1} Mbit/s", other.value / 1e6),
-            "received there",
-        );
+        .read_rate(rate, "received in this direction")
+        .because("other direction", mbits(other.value), "received there");
     let found = match slow.number("retransmits") {
         Ok(count) => found.read(&count, "segments sent again in this direction"),
         Err(_) => found.read(&loss, "below 0.001"),

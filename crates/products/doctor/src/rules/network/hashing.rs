@@ -76,9 +76,8 @@ pub(super) fn path_12(run: &Run<'_>) -> Ruling {
     )?;
 
     Ok(matched()
-        .because(
-            rate.key,
-            format!("{:.1} Mbit/s", rate.value / 1e6),
+        .read_rate(
+            &rate,
             format!("a member carries {:.1} Mbit/s", ceiling / 1e6),
         )
         .read(&member, "speed of a member, Mbit/s")

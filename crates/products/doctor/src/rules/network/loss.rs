@@ -14,11 +14,7 @@ pub(super) fn path_10(run: &Run<'_>) -> Ruling {
     run.concluded(limit::PATH)?;
     let busy = run.number("busy_share")?;
     let rate = run.goodput_bps()?;
-    let mut matched = matched().because(
-        rate.key,
-        format!("{:.1} Mbit/s", rate.value / 1e6),
-        "received",
-    );
+    let mut matched = matched().read_rate(&rate, "received");
 
     for (fact, meaning) in [
         ("min_rtt_us", "lowest round trip, microseconds"),

@@ -45,11 +45,7 @@ pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
 
     require(line_rate(run).is_err(), "the link is full (TOP-01)")?;
     let matched = matched()
-        .because(
-            rate.key,
-            format!("{:.1} Mbit/s", rate.value / 1e6),
-            "received",
-        )
+        .read_rate(&rate, "received")
         .read(&spread, "at most 0.1: a steady rate")
         .because_all(rise.evidence);
 

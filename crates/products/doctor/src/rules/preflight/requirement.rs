@@ -48,16 +48,16 @@ impl<'a> Requirement<'a> {
 
     pub(super) fn check(self, rule: impl FnOnce(&Self) -> Ruling) -> Check {
         let ruling = rule(&self);
-        let check = |status, have: String, found: Match| {
-            let mut check = Check::new(self.id, self.side, status);
-            check.have = have;
-            check.need = self.need.clone();
-            check.fix = found.remedy;
-            check.undo = found.undo;
-            check.advice = found.advice.unwrap_or_default();
-            check.cells = found.subjects;
-
-            check
+        let check = |status, have: String, found: Match| Check {
+            id: self.id.to_owned(),
+            side: self.side,
+            status,
+            have,
+            need: self.need.clone(),
+            fix: found.remedy,
+            undo: found.undo,
+            advice: found.advice.unwrap_or_default(),
+            cells: found.subjects,
         };
 
         match ruling {
