@@ -10,8 +10,9 @@ use linerate_native::wire::datagram::{
     DatagramHead, Feedback, FlowOpen, HEAD_LEN, ReceivedSequence, ReplyBody, SizeAnswer,
 };
 use linerate_native::wire::message::{
-    CLIENT_MESSAGE_MAX_BYTES, ClientMessage, Envelope, FrameReader, Hello, JsonText, Message,
-    Ready, Resume, SERVER_MESSAGE_MAX_BYTES, ServerMessage, TokenProof, Welcome, decode, encode,
+    CLIENT_MESSAGE_MAX_BYTES, ClientMessage, ClockReply, Envelope, FrameReader, Hello, JsonText,
+    Message, Ready, Refusal, Resume, SERVER_MESSAGE_MAX_BYTES, ServerMessage, TokenProof, Turn,
+    Welcome, decode, encode,
 };
 use linerate_native::wire::opening::{self, Opening};
 use linerate_native::wire::stream_frame::{Frame, FrameError};
@@ -22,6 +23,15 @@ use super::script::{Op, drive, start};
 use super::segments::pieces;
 
 const TICK: Duration = Duration::from_millis(100);
+const TURN: Turn = Turn {
+    position: 1,
+    wait_ms: 1000,
+};
+const CLOCK: ClockReply = ClockReply {
+    sent_ns: 1,
+    received_ns: 2,
+    replied_ns: 3,
+};
 
 /// Frames are read alike in one piece and in segments, and nothing is kept beyond the bound.
 pub fn frame(cuts: &[u8], bytes: &[u8]) {
@@ -377,26 +387,15 @@ fn server_message(kind: u8) -> ServerMessage {
         2 => ServerMessage::Prove {
             proof: "07".repeat(32),
         },
-        3 => ServerMessage::Turn {
-            position: 1,
-            wait_ms: 1000,
-        },
-        4 if kind > 200 => ServerMessage::Refused {
-            clause: "busy".to_owned(),
-            text: "no place".to_owned(),
-            limit: None,
-        },
+        3 => ServerMessage::Turn(TURN),
+        4 if kind > 200 => ServerMessage::Refused(Refusal::new("busy", "no place")),
         4..=6 => ServerMessage::Ready(ready(phase)),
         7..=9 => ServerMessage::Started { phase, at_ns: 5 },
         10 | 11 => ServerMessage::PhaseResult {
             phase,
             result: Box::default(),
         },
-        12 => ServerMessage::Clock {
-            sent_ns: 1,
-            received_ns: 2,
-            replied_ns: 3,
-        },
+        12 => ServerMessage::Clock(CLOCK),
         13 => ServerMessage::Resumed {
             received: u64::from(kind / 16),
         },
@@ -439,46 +438,33 @@ fn client_input(kind: u8) -> client::Input {
             name: "a".to_owned(),
             body: JsonText::null(),
         },
-        241..=245 => client::Input::Bye,
-        _ => client::Input::Interrupted,
+        _ => client::Input::Bye,
     }
 }
 
 fn server_input(kind: u8) -> server::Input {
-    let (clause, text, limit) = ("busy".to_owned(), "no place".to_owned(), None);
+    let (clause, text) = ("busy", "no place");
     match kind {
         0..=40 => server::Input::ProofChecked((kind != 40).then_some([7; 32])),
         41..=60 => server::Input::LoginChecked(kind != 60),
         61..=100 => server::Input::Admitted(Box::new(welcome())),
-        101..=110 => server::Input::Queued {
-            position: 1,
-            wait_ms: 1000,
-        },
-        111 => server::Input::Refused {
-            clause,
-            text,
-            limit,
-        },
+        101..=110 => server::Input::Queued(TURN),
+        111 => server::Input::Refused(Refusal::new(clause, text)),
         112 => server::Input::HandedOver,
         113..=140 => server::Input::Ready(ready(0)),
-        141..=145 => server::Input::PhaseRefused {
-            clause,
-            text,
-            limit,
-        },
+        141..=145 => server::Input::PhaseRefused(Refusal::new(clause, text)),
         146..=200 => server::Input::Started { at_ns: 1 },
         201..=220 => server::Input::PhaseEnded(Box::new(EndpointPhase {
             load: vec![LoadSample::default(); usize::from(kind - 201) * 400],
             ..EndpointPhase::default()
         })),
-        221..=230 => server::Input::Clock {
-            sent_ns: 1,
-            received_ns: 2,
-            replied_ns: 3,
-        },
+        221..=230 => server::Input::Clock(CLOCK),
         231..=240 => server::Input::Facts("{}".to_owned()),
         241..=248 => server::Input::Response("{}".to_owned()),
-        249..=253 => server::Input::RequestRefused { clause, text },
+        249..=253 => server::Input::RequestRefused {
+            clause: clause.to_owned(),
+            text: text.to_owned(),
+        },
         _ => server::Input::Stopping("stop".to_owned()),
     }
 }

@@ -51,7 +51,7 @@ pub fn tls_stream(script: &[u8]) -> usize {
         }
     }
 
-    let Moved { received_bytes, .. } = stream.moved();
+    let Moved { received_bytes, .. } = stream.moved;
     let most = u64::from(OF_CLIENTS.burst_units) * 1024 + OF_CLIENTS.turn_bytes as u64;
     // The script takes no second, so hardly anything is added to the burst.
     assert!(received_bytes <= 2 * most, "{received_bytes} bytes");
@@ -63,9 +63,9 @@ pub fn tls_stream(script: &[u8]) -> usize {
 fn turns(stream: &mut TlsStream, socket: &UnixStream) -> Option<usize> {
     let mut sum = 0;
     loop {
-        let before = stream.moved().received_bytes;
+        let before = stream.moved.received_bytes;
         let plaintext = stream.receive(socket.as_fd()).ok()?;
-        let read = stream.moved().received_bytes - before;
+        let read = stream.moved.received_bytes - before;
         assert!(
             read <= OF_CLIENTS.turn_bytes as u64,
             "{read} bytes in a turn"

@@ -16,4 +16,5 @@ pub(crate) mod limits;
 pub(crate) mod listeners;
 pub(crate) mod liveness;
 pub(crate) mod server_stats;
+pub(crate) mod timers;
 mod tokens;

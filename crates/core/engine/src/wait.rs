@@ -33,6 +33,11 @@ pub(crate) fn family(wanted: AddressFamily) -> Family {
     }
 }
 
+/// The first address of a host; `None` where it has none.
+pub(crate) fn first_address(host: &str, port: u16, family: Option<Family>) -> Option<SocketAddr> {
+    socket::resolve(host, port, family).ok()?.into_iter().next()
+}
+
 /// Connects within the time limit, or until the user interrupts.
 pub(crate) fn connect(
     fd: impl AsFd,
@@ -45,6 +50,25 @@ pub(crate) fn connect(
         Connect::InProgress => {
             wait(&fd, Interest::WRITE, timeout, interrupts)?;
             socket::take_error(&fd).map_err(WaitError::Os)
+        }
+    }
+}
+
+/// Lets time pass.
+///
+/// # Errors
+/// The interrupt that ended the pause.
+pub(crate) fn pause(time: Duration, interrupts: &dyn Interrupts) -> Result<(), String> {
+    let end = Instant::now() + time;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+
+        let ready = poll::wait_fd(interrupts.fd(), Interest::READ, Some(left));
+        if let (Ok(true), Some(signal_text)) = (ready, interrupts.take()) {
+            return Err(signal_text);
         }
     }
 }

@@ -142,6 +142,14 @@ impl Epoll {
         Ok(())
     }
 
+    /// What is ready now; nothing when the system does not tell.
+    #[must_use]
+    pub fn ready(&self) -> Vec<Ready> {
+        let mut events = Vec::new();
+        let _ = self.wait(&mut events, Some(Duration::ZERO));
+        events
+    }
+
     fn wait_raw(
         &self,
         events: &mut [libc::epoll_event; EVENTS_MAX],

@@ -8,12 +8,11 @@ mod adjustable;
 mod adjusting;
 mod amount;
 mod data_path;
+mod drain;
 mod incoming_cpus;
 mod load_sample;
 mod open_stream;
 mod pump_factory;
-mod receiver_drain;
-mod sender_drain;
 mod settings;
 mod slot_pairs;
 mod stopping;
@@ -40,10 +39,9 @@ use crate::measure::timeline::{Due, Timeline};
 use crate::random::Sequence;
 use crate::reporter::Reporter;
 use amount::Amount;
+pub(crate) use drain::Drain;
 use open_stream::OpenStream;
 use pump_factory::PumpFactory;
-pub(crate) use receiver_drain::ReceiverDrain;
-pub(crate) use sender_drain::SenderDrain;
 pub(crate) use settings::{PumpBuilder, PumpInputs, RunSettings};
 use strategy_trials::StrategyTrials;
 
@@ -95,7 +93,7 @@ struct Started {
 enum End {
     NotReached,
     /// Everything is handed to the kernel; the peer has not acknowledged all of it.
-    Draining(SenderDrain),
+    Draining(Drain),
     Reached,
 }
 
@@ -103,7 +101,7 @@ enum End {
 enum Stop {
     NotAsked,
     /// Waits for bytes that the peer has sent and that have not arrived.
-    Draining(ReceiverDrain),
+    Draining(Drain),
     Waiting {
         missing: usize,
         deadline_ns: u64,
@@ -143,6 +141,16 @@ impl TestRun {
     /// Keeps the streams that follow within `quota`.
     pub(crate) fn limit(&mut self, quota: Quota) {
         self.quota = quota;
+    }
+
+    fn of_role(&self, role: StreamRole) -> impl Iterator<Item = &OpenStream> {
+        self.streams
+            .iter()
+            .filter(move |open| open.stream.role == role)
+    }
+
+    fn receives(&self) -> bool {
+        self.of_role(StreamRole::Receiver).next().is_some()
     }
 
     /// The kernel paces what a sender has written, so that a limited rate has no bursts.
@@ -264,11 +272,9 @@ impl TestRun {
     /// Ends the senders only. [`RunEvent::Stopped`] follows, and the test continues.
     pub(crate) fn stop_senders(&mut self) {
         // What is still on its way is part of the last interval.
+        let receives = self.receives();
         if let Some(started) = &mut self.started
-            && self
-                .streams
-                .iter()
-                .all(|s| s.stream.role == StreamRole::Sender)
+            && !receives
         {
             started.timeline.stop_ticks();
         }
@@ -315,10 +321,7 @@ impl TestRun {
             ..
         } = &self.settings;
         self.sampler.begin(now_ns);
-        let receives = self
-            .streams
-            .iter()
-            .any(|s| s.stream.role == StreamRole::Receiver);
+        let receives = self.receives();
         let timeline = Timeline::new(spec, local.interval, *decides_end, now_ns);
         self.started = Some(Started {
             start_ns: now_ns,
@@ -391,7 +394,7 @@ impl TestRun {
     /// When [`TestRun::poll`] has to be called even without a notice, monotonic ns.
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
         let stopping = match self.stop {
-            Stop::Draining(ref drain) => Some(drain.poll_ns()),
+            Stop::Draining(ref drain) => Some(drain.poll_ns),
             Stop::Waiting { deadline_ns, .. } => Some(deadline_ns),
             Stop::NotAsked | Stop::Done => None,
         };
@@ -402,7 +405,7 @@ impl TestRun {
         let timeline = started.and_then(|s| s.timeline.next_ns());
         let silence = started.and_then(|s| s.silence.next_ns());
         let flush = started.and_then(|s| match s.end {
-            End::Draining(ref drain) => Some(drain.poll_ns()),
+            End::Draining(ref drain) => Some(drain.poll_ns),
             End::NotReached | End::Reached => None,
         });
         let trial = started
@@ -494,18 +497,14 @@ impl TestRun {
 
     fn on_sender_end(&mut self, id: StreamId, now_ns: u64) {
         self.mark_ended(id);
-        let all_ended = self
-            .streams
-            .iter()
-            .filter(|s| s.stream.role == StreamRole::Sender)
-            .all(|s| s.ended);
+        let all_ended = self.of_role(StreamRole::Sender).all(|s| s.ended);
 
         if let Some(started) = &mut self.started
             && all_ended
             && self.settings.decides_end
             && matches!(started.end, End::NotReached)
         {
-            started.end = End::Draining(SenderDrain::new(now_ns));
+            started.end = End::Draining(Drain::of_senders(now_ns));
         }
     }
 

@@ -39,11 +39,8 @@ fn run_settings(spec: TestSpec, local: LocalOptions) -> RunSettings {
     RunSettings {
         spec,
         local,
-        decides_end: false,
-        cpu: None,
         independent: true,
-        keeps_grid: false,
         measures_cpu: true,
-        datagrams: None,
+        ..RunSettings::default()
     }
 }

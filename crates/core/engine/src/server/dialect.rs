@@ -13,7 +13,7 @@ use super::intake::Intake;
 use super::listeners::accepted::Accepted;
 use super::listeners::udp::FirstDatagram;
 use super::server_stats::ByteTotals;
-use crate::error::EngineError;
+use crate::error::{EngineError, failure};
 
 /// A protocol of a server. The first dialect of a server is that of connections none has
 /// recognised.
@@ -91,7 +91,9 @@ pub(crate) trait ServerDialect {
     fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped;
 
     /// States an error of the server.
-    fn failure(&self, error: EngineError) -> Failure;
+    fn failure(&self, error: EngineError) -> Failure {
+        failure(error)
+    }
 }
 
 /// The test of one client.

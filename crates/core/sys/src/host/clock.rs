@@ -13,13 +13,15 @@ pub use identity::{boot_id, realtime_error_max_ns, realtime_offset_ns};
 /// start, never back.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `now` is writable during the call, which cannot fail for this clock.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    ns(now)
+    read_ns(libc::CLOCK_MONOTONIC).unwrap_or_default()
+}
+
+/// Time of a clock (clock_gettime(2)); `None` where there is no such clock.
+pub(crate) fn read_ns(clock: libc::clockid_t) -> Option<u64> {
+    let mut now = timespec(0);
+    // SAFETY: `now` is writable during the call; an unknown clock is an error, no more.
+    let result = unsafe { libc::clock_gettime(clock, &raw mut now) };
+    (result == 0).then(|| ns(now))
 }
 
 pub(crate) fn ns(time: libc::timespec) -> u64 {
@@ -77,14 +79,7 @@ impl ThreadCpuClock {
     /// CPU time the thread has used, ns; `None` once it has ended.
     #[must_use]
     pub fn read_ns(self) -> Option<u64> {
-        let mut used = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: `used` is writable during the call; a clock of a thread that has ended is an
-        // error, no more.
-        let result = unsafe { libc::clock_gettime(self.0, &raw mut used) };
-        (result == 0).then(|| ns(used))
+        read_ns(self.0)
     }
 }
 

@@ -376,19 +376,12 @@ impl HiddenInput {
         }
 
         let terminal = input.try_clone_to_owned()?;
-        // SAFETY: all-zero bytes are a valid termios.
-        let mut before: libc::termios = unsafe { std::mem::zeroed() };
-
-        // SAFETY: `before` is writable during the call.
-        syscall(unsafe { libc::tcgetattr(terminal.as_raw_fd(), &raw mut before) })?;
+        let before = terminal::modes(&terminal)?;
         let mut hidden = before;
         hidden.c_lflag &= !(libc::ECHO | libc::ECHONL);
 
         // What was typed before the prompt was shown, and seen, is not the password.
-        // SAFETY: `hidden` outlives the call, which only reads it.
-        syscall(unsafe {
-            libc::tcsetattr(terminal.as_raw_fd(), libc::TCSAFLUSH, &raw const hidden)
-        })?;
+        terminal::set_modes(&terminal, libc::TCSAFLUSH, &hidden)?;
         Ok(Self {
             terminal: Some((terminal, before)),
         })
@@ -399,9 +392,7 @@ impl Drop for HiddenInput {
     fn drop(&mut self) {
         if let Some((terminal, before)) = &self.terminal {
             // A terminal that went away meanwhile needs no restoring.
-            // SAFETY: `before` outlives the call, which only reads it.
-            let _ =
-                syscall(unsafe { libc::tcsetattr(terminal.as_raw_fd(), libc::TCSANOW, before) });
+            let _ = terminal::set_modes(terminal, libc::TCSANOW, before);
         }
     }
 }

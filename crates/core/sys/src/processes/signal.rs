@@ -32,54 +32,35 @@ pub enum Signal {
 }
 
 impl Signal {
-    const ALL: [Self; 9] = [
-        Self::Hangup,
-        Self::Interrupt,
-        Self::Quit,
-        Self::Terminate,
-        Self::User1,
-        Self::User2,
-        Self::Stop,
-        Self::Continue,
-        Self::WindowChange,
+    /// Each with its number on this architecture and the name that strsignal(3) of glibc gives it.
+    const ALL: [(Self, c_int, &str); 9] = [
+        (Self::Hangup, libc::SIGHUP, "Hangup"),
+        (Self::Interrupt, libc::SIGINT, "Interrupt"),
+        (Self::Quit, libc::SIGQUIT, "Quit"),
+        (Self::Terminate, libc::SIGTERM, "Terminated"),
+        (Self::User1, libc::SIGUSR1, "User defined signal 1"),
+        (Self::User2, libc::SIGUSR2, "User defined signal 2"),
+        (Self::Stop, libc::SIGTSTP, "Stopped"),
+        (Self::Continue, libc::SIGCONT, "Continued"),
+        (Self::WindowChange, libc::SIGWINCH, "Window changed"),
     ];
 
     /// The signal's number on this architecture.
     #[must_use]
     pub fn number(self) -> i32 {
-        match self {
-            Self::Hangup => libc::SIGHUP,
-            Self::Interrupt => libc::SIGINT,
-            Self::Quit => libc::SIGQUIT,
-            Self::Terminate => libc::SIGTERM,
-            Self::User1 => libc::SIGUSR1,
-            Self::User2 => libc::SIGUSR2,
-            Self::Stop => libc::SIGTSTP,
-            Self::Continue => libc::SIGCONT,
-            Self::WindowChange => libc::SIGWINCH,
-        }
+        Self::ALL[self as usize].1
     }
 
     /// The signal as strsignal(3) of glibc names it: `Interrupt`, `Terminated`.
     #[must_use]
     pub fn description(self) -> &'static str {
-        match self {
-            Self::Hangup => "Hangup",
-            Self::Interrupt => "Interrupt",
-            Self::Quit => "Quit",
-            Self::Terminate => "Terminated",
-            Self::User1 => "User defined signal 1",
-            Self::User2 => "User defined signal 2",
-            Self::Stop => "Stopped",
-            Self::Continue => "Continued",
-            Self::WindowChange => "Window changed",
-        }
+        Self::ALL[self as usize].2
     }
 
     fn from_number(number: u32) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|signal| u32::try_from(signal.number()) == Ok(number))
+        let mut all = Self::ALL.into_iter();
+        all.find(|(_, known, _)| u32::try_from(*known) == Ok(number))
+            .map(|(signal, ..)| signal)
     }
 }
 
@@ -237,7 +218,7 @@ mod tests {
 
     #[test]
     fn descriptions_are_the_c_librarys() {
-        for signal in Signal::ALL {
+        for (signal, ..) in Signal::ALL {
             // SAFETY: strsignal returns a NUL-terminated string valid until the next call in this
             // thread.
             let text = unsafe { std::ffi::CStr::from_ptr(libc::strsignal(signal.number())) };

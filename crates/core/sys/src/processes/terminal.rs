@@ -88,11 +88,7 @@ impl Screen {
             return Ok(());
         }
 
-        // SAFETY: all-zero bytes are a valid termios.
-        let mut modes: libc::termios = unsafe { std::mem::zeroed() };
-        // SAFETY: `modes` is writable during the call.
-        syscall(unsafe { libc::tcgetattr(self.input.as_raw_fd(), &raw mut modes) })?;
-
+        let mut modes = modes(&self.input)?;
         let before = Before {
             output: self.output.try_clone()?,
             input: self.input.try_clone()?.into(),
@@ -102,7 +98,7 @@ impl Screen {
 
         // Ctrl-S would stop the thread that draws.
         modes.c_iflag &= !libc::IXON;
-        set_modes(self.input.as_fd(), &modes)?;
+        set_modes(&self.input, libc::TCSADRAIN, &modes)?;
         *active = Some(before);
 
         self.output.write_all(ENTER)
@@ -169,7 +165,7 @@ pub fn leave() {
     {
         // A terminal that went away needs no restoring.
         let _ = output.write_all(LEAVE);
-        let _ = set_modes(input.as_fd(), &modes);
+        let _ = set_modes(&input, libc::TCSADRAIN, &modes);
     }
 }
 
@@ -179,9 +175,23 @@ pub fn is_in_use() -> bool {
     active().is_some()
 }
 
-fn set_modes(terminal: BorrowedFd<'_>, modes: &libc::termios) -> io::Result<()> {
+/// Modes of a terminal (termios(3)).
+pub(super) fn modes(terminal: impl AsFd) -> io::Result<libc::termios> {
+    // SAFETY: all-zero bytes are a valid termios.
+    let mut modes: libc::termios = unsafe { std::mem::zeroed() };
+    // SAFETY: `modes` is writable during the call.
+    syscall(unsafe { libc::tcgetattr(terminal.as_fd().as_raw_fd(), &raw mut modes) })?;
+    Ok(modes)
+}
+
+/// Sets the modes of a terminal; `when` is that of tcsetattr(3).
+pub(super) fn set_modes(
+    terminal: impl AsFd,
+    when: libc::c_int,
+    modes: &libc::termios,
+) -> io::Result<()> {
     // SAFETY: `modes` outlives the call, which only reads it.
-    syscall(unsafe { libc::tcsetattr(terminal.as_raw_fd(), libc::TCSADRAIN, modes) }).map(drop)
+    syscall(unsafe { libc::tcsetattr(terminal.as_fd().as_raw_fd(), when, modes) }).map(drop)
 }
 
 #[cfg(test)]

@@ -18,7 +18,9 @@ use linerate_model::path::{EndpointPhase, PhaseSpec};
 
 use crate::wire::exchange::Exchange;
 pub use crate::wire::exchange::{KEEP_INTERVAL, RESUME_MAX, SILENCE_MAX};
-use crate::wire::message::{ClientMessage, Fault, Hello, JsonText, Ready, ServerMessage, Welcome};
+use crate::wire::message::{
+    ClientMessage, ClockReply, Fault, Hello, JsonText, Ready, Refusal, ServerMessage, Turn, Welcome,
+};
 
 /// Longest wait for an answer of the server.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -68,8 +70,6 @@ pub enum Input {
     },
     /// Ends the session.
     Bye,
-    /// The user ends the session.
-    Interrupted,
 }
 
 /// Action for the owner.
@@ -80,23 +80,11 @@ pub enum Action {
     /// The session begins.
     Welcome(Box<Welcome>),
     /// The client is in the server's queue.
-    Queued {
-        /// Clients before it in the queue.
-        position: u32,
-        /// Expected wait in ms.
-        wait_ms: u64,
-    },
+    Queued(Turn),
     /// The phase can be started.
     Ready(Ready),
     /// The server refuses the phase; the session continues.
-    PhaseRefused {
-        /// Short name of the reason.
-        clause: String,
-        /// Explanation.
-        text: String,
-        /// The limit that applies.
-        limit: Option<String>,
-    },
+    PhaseRefused(Refusal),
     /// The phase began.
     Started {
         /// Server's monotonic clock, ns.
@@ -105,14 +93,7 @@ pub enum Action {
     /// The phase ended; what the server measured.
     PhaseResult(Box<EndpointPhase>),
     /// The server's clock; t4 is now.
-    Clock {
-        /// That of the request (t1).
-        sent_ns: u64,
-        /// When the request arrived, server's clock, ns (t2).
-        received_ns: u64,
-        /// When the answer left (t3).
-        replied_ns: u64,
-    },
+    Clock(ClockReply),
     /// Facts of the server's host: JSON, `null` where there are none.
     Facts(String),
     /// Response to the request: JSON.
@@ -125,14 +106,7 @@ pub enum Action {
         text: String,
     },
     /// The server refuses the session; [`Action::Close`] follows.
-    Refused {
-        /// Short name of the reason.
-        clause: String,
-        /// Explanation.
-        text: String,
-        /// The limit that applies.
-        limit: Option<String>,
-    },
+    Refused(Refusal),
     /// The session failed; [`Action::Close`] follows.
     Failed(ProtocolFailure),
     /// The connection is lost, the session is not: close it, drop bytes that are not sent, dial,

@@ -7,7 +7,9 @@
 
 mod bounds;
 mod client;
+mod fault;
 mod frame;
+mod json_text;
 mod server;
 mod tagged;
 
@@ -16,17 +18,19 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use client::{ClientMessage, Hello, Resume, TokenProof};
+pub use fault::{
+    Fault, LOAD_SAMPLES_MAX, NESTING_MAX, REQUEST_BODY_MAX_BYTES, TEXT_MAX_CHARS, TOKENS_MAX,
+    TRANSACTION_STREAMS_MAX,
+};
+use fault::{member_at, or_message};
 pub use frame::FrameReader;
-pub use server::{FlowGrant, JsonText, Limits, Ready, ServerMessage, Welcome};
+pub use json_text::JsonText;
+pub use server::{ClockReply, FlowGrant, Limits, Ready, Refusal, ServerMessage, Turn, Welcome};
 
 /// Most bytes of a message from the client, without its length.
 pub const CLIENT_MESSAGE_MAX_BYTES: u32 = 16 << 10;
 /// Most bytes of a message from the server, without its length.
 pub const SERVER_MESSAGE_MAX_BYTES: u32 = 1 << 20;
-/// Most bytes of the body of a request; the message has room for the name beside it.
-pub const REQUEST_BODY_MAX_BYTES: usize = 8 << 10;
-/// Most objects and arrays inside each other, the message itself included.
-pub const NESTING_MAX: usize = 16;
 /// Minor version of this implementation.
 pub const MINOR: u32 = 0;
 /// Feature of a server that handles [`ClientMessage::Request`].
@@ -34,39 +38,8 @@ pub const REQUESTS: &str = "requests";
 /// Feature of a server whose streams and flows may come from another address than the control
 /// connection.
 pub const SPLIT_ADDRESS: &str = "split-address";
-/// Longest text of a peer in characters; longer explanations are cut, longer names are a fault.
-pub const TEXT_MAX_CHARS: usize = 256;
-/// Most tokens of one phase.
-pub const TOKENS_MAX: usize = 256;
-/// Most samples of load in one result.
-pub const LOAD_SAMPLES_MAX: usize = 6000;
-/// Most streams of a phase of transactions; [`STREAMS_MAX`] holds for the others.
-pub const TRANSACTION_STREAMS_MAX: u32 = 10_000;
 /// Most streams of a phase per direction.
 pub const STREAMS_MAX: u32 = 128;
-
-/// Error in a message of the peer. It ends the session.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{member}: {text}")]
-pub struct Fault {
-    /// Path of the wrong member, `spec.kind`; `length` for that of the frame, `message` for the
-    /// whole.
-    pub member: String,
-    /// The error.
-    pub text: String,
-}
-
-impl Fault {
-    pub(crate) fn new(member: &str, text: impl Into<String>) -> Self {
-        let mut fault = Self {
-            member: member.to_owned(),
-            text: text.into(),
-        };
-        bounds::cut(&mut fault.member);
-        bounds::cut(&mut fault.text);
-        fault
-    }
-}
 
 /// A message with its numbers.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,6 +65,12 @@ pub trait Message: Serialize + DeserializeOwned {
     /// # Errors
     /// The first member beyond its bound.
     fn check(&mut self) -> Result<(), Fault>;
+
+    /// The message does not fit the state of its receiver.
+    fn unexpected(&self) -> Fault {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        Fault::new("type", format!("{} is not expected here", split(&text).0))
+    }
 }
 
 /// The message as a frame.
@@ -177,16 +156,6 @@ pub fn decode<M: Message>(text: &[u8]) -> Result<Envelope<M>, Fault> {
         received: tag.received,
         message,
     })
-}
-
-/// Path of the member around the byte at `offset`.
-fn member_at(text: &[u8], offset: usize) -> String {
-    json_path::path_at(text, offset, NESTING_MAX)
-}
-
-/// The whole message where there is no member.
-fn or_message(path: &str) -> &str {
-    if path.is_empty() { "message" } else { path }
 }
 
 #[cfg(test)]

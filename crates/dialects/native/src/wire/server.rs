@@ -19,7 +19,9 @@ use linerate_model::path::{EndpointPhase, PhaseSpec};
 
 use crate::wire::exchange::{Exchange, MESSAGES_PER_SECOND};
 pub use crate::wire::exchange::{KEEP_INTERVAL, RESUME_MAX, SILENCE_MAX};
-use crate::wire::message::{ClientMessage, Fault, Hello, Ready, Resume, ServerMessage, Welcome};
+use crate::wire::message::{
+    ClientMessage, ClockReply, Fault, Hello, Ready, Refusal, Resume, ServerMessage, Turn, Welcome,
+};
 
 /// Longest wait for the hello.
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,36 +55,17 @@ pub enum Input {
     Admitted(Box<Welcome>),
     /// Answer to [`Action::Admit`]: place in the queue; may be repeated. One within
     /// [`TURN_SPACING`] of another is dropped.
-    Queued {
-        /// Clients before it in the queue.
-        position: u32,
-        /// Expected wait in ms.
-        wait_ms: u64,
-    },
+    Queued(Turn),
     /// The session is refused, before it begins; also the answer to [`Action::Resume`] for an
     /// unknown session or a wrong proof.
-    Refused {
-        /// Short name of the reason.
-        clause: String,
-        /// Explanation.
-        text: String,
-        /// The limit that applies.
-        limit: Option<String>,
-    },
+    Refused(Refusal),
     /// Answer to [`Action::Resume`]: the session's own machine has taken over the connection,
     /// [`Machine::resume`].
     HandedOver,
     /// Answer to [`Action::OpenPhase`].
     Ready(Ready),
     /// Answer to [`Action::OpenPhase`]: the phase is refused.
-    PhaseRefused {
-        /// Short name of the reason.
-        clause: String,
-        /// Explanation.
-        text: String,
-        /// The limit that applies.
-        limit: Option<String>,
-    },
+    PhaseRefused(Refusal),
     /// Answer to [`Action::Start`].
     Started {
         /// Server's monotonic clock, ns.
@@ -91,14 +74,7 @@ pub enum Input {
     /// The phase ended, by [`Action::Stop`] or by itself.
     PhaseEnded(Box<EndpointPhase>),
     /// Answer to [`Action::Clock`].
-    Clock {
-        /// That of the action (t1).
-        sent_ns: u64,
-        /// When the request arrived, server's monotonic clock, ns (t2).
-        received_ns: u64,
-        /// Now (t3).
-        replied_ns: u64,
-    },
+    Clock(ClockReply),
     /// Answer to [`Action::SendFacts`]: JSON. The client receives `null` for what is none, or is
     /// too long.
     Facts(String),

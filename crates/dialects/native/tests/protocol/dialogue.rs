@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_model::path::PhaseSpec;
-use linerate_native::wire::message::{Hello, JsonText, TokenProof};
+use linerate_native::wire::message::{Hello, JsonText, Refusal, TokenProof, Turn};
 use linerate_native::wire::server::{CloseReason, PHASES_MAX};
 use linerate_native::wire::{client, server};
 use proptest::prelude::*;
@@ -104,10 +104,10 @@ fn a_queue_shows_its_positions_and_ends_with_admission_or_refusal() {
 
     for (position, after_ms) in [(3, 0), (2, 999), (1, 1)] {
         pair.pass(Duration::from_millis(after_ms));
-        pair.server_does(server::Input::Queued {
+        pair.server_does(server::Input::Queued(Turn {
             position,
             wait_ms: 1000,
-        });
+        }));
         pair.run(usize::MAX);
     }
 
@@ -117,11 +117,8 @@ fn a_queue_shows_its_positions_and_ends_with_admission_or_refusal() {
         "one per second"
     );
     pair.pass(Duration::from_secs(120));
-    pair.server_does(server::Input::Refused {
-        clause: "stopping".to_owned(),
-        text: "the server stops".to_owned(),
-        limit: None,
-    });
+    let refusal = Refusal::new("stopping", "the server stops");
+    pair.server_does(server::Input::Refused(refusal));
     pair.run(usize::MAX);
     assert_eq!(pair.client_log[2..].join(", "), "Refused stopping, Close");
     assert_eq!(
@@ -137,12 +134,12 @@ fn a_client_leaves_the_queue() {
     let mut pair = Pair::new(hello());
     pair.server_obeys = false;
     pair.run(usize::MAX);
-    pair.server_does(server::Input::Queued {
+    pair.server_does(server::Input::Queued(Turn {
         position: 1,
         wait_ms: 1000,
-    });
+    }));
     pair.run(usize::MAX);
-    pair.client_does(client::Input::Interrupted);
+    pair.client_does(client::Input::Bye);
     pair.run(usize::MAX);
     assert_eq!(
         (pair.closed, pair.client_log.join(", ")),
@@ -260,12 +257,10 @@ fn the_owner_refuses_a_phase() {
     pair.server_obeys = false;
     pair.run(usize::MAX);
 
-    let (clause, text) = ("rate".to_owned(), "too fast".to_owned());
-    pair.server_does(server::Input::PhaseRefused {
-        clause,
-        text,
+    pair.server_does(server::Input::PhaseRefused(Refusal {
         limit: Some("1G".to_owned()),
-    });
+        ..Refusal::new("rate", "too fast")
+    }));
     pair.run(usize::MAX);
     assert_eq!(
         pair.client_log.last().map(String::as_str),

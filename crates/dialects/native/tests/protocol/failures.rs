@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_native::wire::message::{
-    ClientMessage, Envelope, Fault, JsonText, Message, ServerMessage, encode,
+    ClientMessage, ClockReply, Envelope, Fault, JsonText, Message, ServerMessage, Turn, encode,
 };
 use linerate_native::wire::server::CloseReason;
 use linerate_native::wire::{client, server};
@@ -494,10 +494,10 @@ fn a_welcome_before_the_proof_of_the_token_is_no_session() {
     let now = std::time::Instant::now();
     for message in [
         ServerMessage::Welcome(Box::new(welcome())),
-        ServerMessage::Turn {
+        ServerMessage::Turn(Turn {
             position: 1,
             wait_ms: 1,
-        },
+        }),
     ] {
         let mut client = client::Machine::new(now);
         client.handle_local(
@@ -530,11 +530,11 @@ fn endless_messages_fail_the_session_and_a_burst_behind_a_full_queue_does_not() 
     pair.run_until("Started");
     pair.now += SECOND * 5;
 
-    let clock = server::Input::Clock {
+    let clock = server::Input::Clock(ClockReply {
         sent_ns: 1,
         received_ns: 2,
         replied_ns: 3,
-    };
+    });
     (0..200).for_each(|_| pair.server_does(clock.clone()));
     pair.run(usize::MAX);
     assert_eq!(

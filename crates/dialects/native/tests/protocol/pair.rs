@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use linerate_model::path::{EndpointPhase, LoadSample};
-use linerate_native::wire::message::Hello;
+use linerate_native::wire::message::{ClockReply, Hello, Refusal};
 use linerate_native::wire::server::CloseReason;
 use linerate_native::wire::{client, server};
 
@@ -221,15 +221,15 @@ impl Pair {
                 self.client_log.push(log("ConnectAgain"));
                 return self.dial();
             }
-            A::Queued { position, .. } => (format!("Queued {position}"), None),
-            A::Refused { clause, .. } => (format!("Refused {clause}"), None),
-            A::PhaseRefused { clause, .. } => (format!("PhaseRefused {clause}"), None),
+            A::Queued(turn) => (format!("Queued {}", turn.position), None),
+            A::Refused(refusal) => (format!("Refused {}", refusal.clause), None),
+            A::PhaseRefused(refusal) => (format!("PhaseRefused {}", refusal.clause), None),
             A::Failed(failure) => (format!("Failed {failure}"), None),
-            A::Clock {
+            A::Clock(ClockReply {
                 sent_ns,
                 received_ns,
                 replied_ns,
-            } => (format!("Clock {sent_ns} {received_ns} {replied_ns}"), None),
+            }) => (format!("Clock {sent_ns} {received_ns} {replied_ns}"), None),
             A::ConnectAgain => (log("ConnectAgain"), None),
             A::Resumed => (log("Resumed"), None),
             A::Close => (log("Close"), None),
@@ -294,11 +294,11 @@ impl Pair {
             }
             A::Clock { sent_ns } => (
                 "Clock".to_owned(),
-                Some(I::Clock {
+                Some(I::Clock(ClockReply {
                     sent_ns,
                     received_ns: sent_ns + 1,
                     replied_ns: sent_ns + 2,
-                }),
+                })),
             ),
             A::SendFacts => (
                 "SendFacts".to_owned(),
@@ -331,15 +331,8 @@ impl Pair {
                 if is_proven && self.server.resume(self.now, &resume).is_ok() {
                     incoming.handle_local(self.now, server::Input::HandedOver);
                 } else {
-                    let (clause, text) = ("resume".to_owned(), "unknown session".to_owned());
-                    incoming.handle_local(
-                        self.now,
-                        server::Input::Refused {
-                            clause,
-                            text,
-                            limit: None,
-                        },
-                    );
+                    let refusal = Refusal::new("resume", "unknown session");
+                    incoming.handle_local(self.now, server::Input::Refused(refusal));
                 }
             }
             server::Action::Send(bytes) => self.to_client.extend(bytes),

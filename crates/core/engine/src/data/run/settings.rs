@@ -11,6 +11,7 @@ use crate::data::worker::{DatagramFormat, Pump};
 use crate::measure::counters::StreamCounters;
 
 /// Settings of a run, fixed before it starts.
+#[derive(Default)]
 pub(crate) struct RunSettings {
     pub(crate) spec: TestSpec,
     pub(crate) local: LocalOptions,

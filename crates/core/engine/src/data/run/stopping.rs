@@ -8,8 +8,7 @@ use linerate_model::{StreamRole, Transport};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::{clock, sockopt, stream_io};
 
-use super::open_stream::OpenStream;
-use super::{End, ReceiverDrain, RunEvent, STOP_TIMEOUT_NS, Stop, TestRun};
+use super::{Drain, End, RunEvent, STOP_TIMEOUT_NS, Stop, TestRun};
 use crate::data::worker::WorkerPool;
 use crate::reporter::Reporter;
 
@@ -20,13 +19,13 @@ impl TestRun {
         let Some(End::Draining(drain)) = self.started.as_ref().map(|s| &s.end) else {
             return;
         };
-        if now_ns < drain.poll_ns() {
+        if now_ns < drain.poll_ns {
             return;
         }
 
-        let left = self.outstanding_bytes();
+        let bytes = u64::MAX - self.outstanding_bytes();
         if let Some(End::Draining(drain)) = self.started.as_mut().map(|s| &mut s.end)
-            && drain.is_over(now_ns, left)
+            && drain.is_over(now_ns, bytes)
         {
             self.reach_end(events);
         }
@@ -38,11 +37,7 @@ impl TestRun {
             return 0;
         }
 
-        let senders = self
-            .streams
-            .iter()
-            .filter(|s| s.stream.role == StreamRole::Sender);
-        senders
+        self.of_role(StreamRole::Sender)
             .map(|s| sockopt::outq_bytes(&s.fd).map_or(0, u64::from))
             .sum()
     }
@@ -54,12 +49,10 @@ impl TestRun {
             return;
         }
 
-        let receives = self
-            .streams
-            .iter()
-            .any(|s| s.stream.role == StreamRole::Receiver);
-        match ReceiverDrain::of(&self.settings.spec, now_ns) {
-            Some(drain) if receives && self.pool.is_some() => self.stop = Stop::Draining(drain),
+        match Drain::of_amount(&self.settings.spec, now_ns) {
+            Some(drain) if self.receives() && self.pool.is_some() => {
+                self.stop = Stop::Draining(drain)
+            }
             _ => self.stop_workers(now_ns, true),
         }
     }
@@ -105,28 +98,22 @@ impl TestRun {
         self.stop_now(reporter);
         self.sampler.end_time();
 
-        for stream in self
-            .streams
-            .iter()
-            .filter(|s| s.stream.role == StreamRole::Sender)
-        {
-            self.sampler.end_stream(stream.stream.id);
+        for open in &self.streams {
+            if open.stream.role == StreamRole::Sender {
+                self.sampler.end_stream(open.stream.id);
+            }
         }
     }
 
     /// Every byte stream that is received here has been read to its end.
     pub(crate) fn has_read_all_streams(&self) -> bool {
-        let mut receivers = self
-            .streams
-            .iter()
-            .filter(|s| s.stream.role == StreamRole::Receiver);
-        receivers.all(|s| s.ended || has_nothing_left(&s.fd))
+        self.of_role(StreamRole::Receiver)
+            .all(|s| s.ended || has_nothing_left(&s.fd))
     }
 
     /// This end receives byte streams, whose end is seen.
     pub(crate) fn receives_byte_streams(&self) -> bool {
-        let receives = |s: &OpenStream| s.stream.role == StreamRole::Receiver;
-        self.settings.spec.transport != Transport::Udp && self.streams.iter().any(receives)
+        self.settings.spec.transport != Transport::Udp && self.receives()
     }
 
     /// Ends the workers.

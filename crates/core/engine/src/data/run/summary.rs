@@ -94,10 +94,7 @@ impl TestRun {
 
     fn overflows(&self) -> Option<u64> {
         let udp = self.settings.spec.transport == Transport::Udp;
-        let receivers = self
-            .streams
-            .iter()
-            .filter(|s| udp && s.stream.role == StreamRole::Receiver);
+        let receivers = self.of_role(StreamRole::Receiver).filter(|_| udp);
         overflow::count(receivers.map(|s| s.fd.as_fd()))
     }
 
@@ -134,11 +131,7 @@ impl TestRun {
     pub(crate) fn progress_bytes(&self) -> Option<u64> {
         let received_bytes = self.sampler.received_bytes();
         if self.settings.spec.transport == Transport::Udp {
-            let receives = self
-                .streams
-                .iter()
-                .any(|s| s.stream.role == StreamRole::Receiver);
-            return receives.then_some(received_bytes);
+            return self.receives().then_some(received_bytes);
         }
 
         let sent_bytes = self.sampler.total_bytes().saturating_sub(received_bytes);

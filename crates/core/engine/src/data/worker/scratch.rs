@@ -12,7 +12,9 @@ pub(crate) struct Scratch {
     bytes: Option<PageBuffer>,
     datagrams: Option<RecvBatch>,
     headers: Option<RecvBatch>,
-    room_bytes: usize,
+    /// Most bytes that one call of a pump moves; those that work in larger units move at least one.
+    /// `usize::MAX` for no such limit.
+    pub(crate) room_bytes: usize,
 }
 
 /// Room for one receive call. It stays in the second-level cache beside what is read; larger
@@ -39,12 +41,6 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// Most bytes that one call of a pump moves; those that work in larger units move at least one.
-    /// `usize::MAX` for no such limit.
-    pub(crate) fn room(&self) -> usize {
-        self.room_bytes
-    }
-
     pub(super) fn set_room(&mut self, bytes: usize) {
         self.room_bytes = bytes;
     }

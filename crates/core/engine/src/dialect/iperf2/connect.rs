@@ -14,7 +14,7 @@ use linerate_sys::{OsError, sockopt};
 use super::sockets;
 use crate::error::failure;
 use crate::interrupts::Interrupts;
-use crate::wait::{WaitError, family, wait};
+use crate::wait::{WaitError, family, first_address, pause, wait};
 
 /// A socket on its way to being connected.
 pub(super) struct Unconnected {
@@ -34,15 +34,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where the server is.
 pub(super) fn resolve(spec: &ClientSpec) -> Result<SocketAddr, Failure> {
-    let found = socket::resolve(
-        &spec.host,
-        spec.local.port,
-        spec.local.bind.family.map(family),
-    );
-    let first = found
-        .ok()
-        .and_then(|addresses| addresses.into_iter().next());
-    first.ok_or_else(|| {
+    let family = spec.local.bind.family.map(family);
+    first_address(&spec.host, spec.local.port, family).ok_or_else(|| {
         Failure::error(
             UNKNOWN_HOST,
             format!("{}: Host name lookup failure", spec.host),
@@ -97,13 +90,8 @@ fn bind(spec: &ClientSpec, fd: &OwnedFd, remote: &SocketAddr, index: u32) -> Res
         None => 0,
     };
     let address = match &wanted.host {
-        Some(host) => {
-            let found = socket::resolve(host, port, Some(Family::of(remote)));
-            let first = found
-                .ok()
-                .and_then(|addresses| addresses.into_iter().next());
-            first.ok_or_else(|| failure(format!("{host}: Host name lookup failure")))?
-        }
+        Some(host) => first_address(host, port, Some(Family::of(remote)))
+            .ok_or_else(|| failure(format!("{host}: Host name lookup failure")))?,
         None if port > 0 => socket::wildcard(Family::of(remote), port),
         None => return Ok(()),
     };
@@ -216,29 +204,8 @@ impl ConnectRetries {
             return Ok(false);
         }
 
-        match wait_unless_interrupted(retry.pause, interrupts) {
-            None => Ok(true),
-            Some(failure) => Err(failure),
-        }
-    }
-}
-
-/// Waits; the interruption that ended the wait early.
-pub(super) fn wait_unless_interrupted(
-    time: Duration,
-    interrupts: &dyn Interrupts,
-) -> Option<Failure> {
-    let until = Instant::now() + time;
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return None;
-        }
-
-        let ready = linerate_sys::poll::wait_fd(interrupts.fd(), Interest::READ, Some(left));
-        if let (Ok(true), Some(signal)) = (ready, interrupts.take()) {
-            return Some(interruption(&signal));
-        }
+        pause(retry.pause, interrupts).map_err(|signal| interruption(&signal))?;
+        Ok(true)
     }
 }
 

@@ -17,6 +17,7 @@ use super::sockets::{self, DeviceCache};
 use crate::interrupts::Interrupts;
 use crate::measure::stream_stats::distribution;
 use crate::reporter::Reporter;
+use crate::wait::pause;
 
 /// Opens `count` connections one after the other, or as many as fit the time.
 pub(super) fn run(
@@ -64,11 +65,7 @@ pub(super) fn run(
 
         let is_last = count.is_some_and(|count| attempts >= count);
         if let Some(due) = due.filter(|_| !is_last)
-            && connect::wait_unless_interrupted(
-                due.saturating_duration_since(Instant::now()),
-                interrupts,
-            )
-            .is_some()
+            && pause(due.saturating_duration_since(Instant::now()), interrupts).is_err()
         {
             break;
         }

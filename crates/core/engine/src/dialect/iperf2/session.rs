@@ -19,7 +19,7 @@ use linerate_model::{
     Direction, Event, Failure, FailureKind, StreamId, StreamRole, Summary, TestSpec, Transport,
 };
 use linerate_sys::error::io_text;
-use linerate_sys::poll::{Epoll, Interest, Ready};
+use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{OsError, clock, socket};
 
 use super::burst_reports;
@@ -78,11 +78,9 @@ impl Session {
             spec: spec.clone(),
             local: local.clone(),
             decides_end,
-            cpu: None,
             independent: true,
             keeps_grid: true,
-            measures_cpu: false,
-            datagrams: None,
+            ..RunSettings::default()
         })?;
         let epoll = Epoll::new()?;
         epoll.add(run.notice_fd(), NOTICE, Interest::READ)?;
@@ -187,10 +185,7 @@ impl Session {
         // An action may lead to an event of another connection of the session; bounded, so that
         // other sessions get their turn.
         for _ in 0..TURNS_MAX {
-            let mut events: Vec<Ready> = Vec::new();
-            // An interrupted wait is repeated by the owner.
-            let _ = self.epoll.wait(&mut events, Some(Duration::ZERO));
-
+            let events = self.epoll.ready();
             for event in &events {
                 if let Some(connection) = self
                     .connections

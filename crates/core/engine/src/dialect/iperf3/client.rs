@@ -21,7 +21,7 @@ use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, EventSink, Failure, FailureKind, Summary};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{self, Epoll, Interest};
-use linerate_sys::{clock, cpu, socket, sockopt};
+use linerate_sys::{clock, cpu, sockopt};
 
 use crate::data::run::{RunEvent, RunSettings, TestRun};
 use crate::dialect::iperf3::control_connection::{ControlConnection, Received};
@@ -214,11 +214,9 @@ impl<'a> Client<'a> {
             spec: spec.test.clone(),
             local: spec.local.clone(),
             decides_end: true,
-            cpu: None,
-            independent: false,
-            keeps_grid: false,
             measures_cpu: spec.test.want_peer_facts,
             datagrams: Some(udp_headers::FORMAT),
+            ..RunSettings::default()
         };
         Ok(Self {
             spec,
@@ -415,10 +413,10 @@ impl<'a> Client<'a> {
 
     fn follow_ending(&mut self, reporter: &mut Reporter<'_>) {
         match self.ending.take_if(|ending| ending.is_over(&self.run)) {
-            Some(Ending::Senders(_)) => self
+            Some(ending) if ending.is_of_receivers => self.send_results(reporter),
+            Some(_) => self
                 .machine
                 .handle_local(Instant::now(), ClientInput::EndReached),
-            Some(Ending::Receivers { .. }) => self.send_results(reporter),
             None => {}
         }
     }
@@ -428,28 +426,11 @@ impl<'a> Client<'a> {
             self.machine
                 .handle_control_error(Instant::now(), &io_text(&error));
         }
-        self.follow_unsent();
-    }
-
-    fn follow_unsent(&self) {
-        let interest = Interest {
-            read: true,
-            // Level-triggered, so only while bytes wait: a control connection is nearly always
-            // writable.
-            write: self.control.has_unsent(),
-            edge: false,
-        };
-        // Modifying a registered descriptor fails only when memory is short; the next send tries
-        // again.
-        let _ = self.epoll.modify(self.control.fd(), CONTROL, interest);
+        self.control.follow_unsent(&self.epoll, CONTROL);
     }
 
     fn on_control(&mut self) {
         let now = Instant::now();
-        if self.control.has_unsent() {
-            self.send(&[]);
-        }
-
         let mut buffer = [0; CONTROL_READ_BYTES];
         match self.control.receive(&mut buffer) {
             Received::Bytes(bytes) => self.machine.handle_control(now, bytes),
@@ -457,6 +438,7 @@ impl<'a> Client<'a> {
             Received::Eof => self.machine.handle_control_eof(now),
             Received::Failed(error) => self.machine.handle_control_error(now, &io_text(&error)),
         }
+        self.control.follow_unsent(&self.epoll, CONTROL);
     }
 
     fn on_interrupt(&mut self, reporter: &mut Reporter<'_>) {
@@ -565,8 +547,7 @@ impl<'a> Client<'a> {
     /// Sends what is left, closes this direction and reads until the server has closed its own, so
     /// that no reset destroys the tail. A server that keeps its side open does not hold anybody up.
     fn close(&mut self) {
-        let _ = self.control.flush();
-        let _ = socket::shutdown_write(self.control.fd());
+        self.control.end_sending();
         let deadline = Instant::now() + CLOSE_TIMEOUT;
         let mut buffer = [0; CONTROL_READ_BYTES];
 

@@ -4,7 +4,8 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linerate_model::spec::LocalOptions;
-use linerate_sys::{sockopt, stream_io};
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::{socket, sockopt, stream_io};
 
 use super::keepalive;
 use crate::data::socket::limit_idle_time;
@@ -16,6 +17,8 @@ pub(crate) struct ControlConnection {
     fd: OwnedFd,
     unsent: Vec<u8>,
     position: usize,
+    /// The event loop announces room for what is unsent.
+    unsent_watched: bool,
 }
 
 /// Result of a read of the control connection.
@@ -33,6 +36,7 @@ impl ControlConnection {
             fd,
             unsent: Vec::new(),
             position: 0,
+            unsent_watched: false,
         }
     }
 
@@ -66,12 +70,44 @@ impl ControlConnection {
         Ok(())
     }
 
-    pub(crate) fn has_unsent(&self) -> bool {
+    /// Sends what the socket takes, and nothing after that.
+    pub(crate) fn end_sending(&mut self) {
+        let _ = self.flush();
+        self.unsent.clear();
+        let _ = socket::shutdown_write(&self.fd);
+    }
+
+    fn has_unsent(&self) -> bool {
         self.position < self.unsent.len()
     }
 
-    /// Reads once.
-    pub(crate) fn receive<'a>(&self, buffer: &'a mut [u8]) -> Received<'a> {
+    /// Begins to be read, with this token.
+    pub(crate) fn watch(&mut self, epoll: &Epoll, token: u64) -> linerate_sys::Result<()> {
+        self.unsent_watched = false;
+        epoll.add(&self.fd, token, Interest::READ)
+    }
+
+    /// Waits for writability only while bytes are unsent: a control connection is nearly always
+    /// writable.
+    pub(crate) fn follow_unsent(&mut self, epoll: &Epoll, token: u64) {
+        let write = self.has_unsent();
+        let interest = Interest {
+            write,
+            ..Interest::READ
+        };
+        // Modifying a registered descriptor fails only when memory is short; the next send tries
+        // again.
+        if write != self.unsent_watched && epoll.modify(&self.fd, token, interest).is_ok() {
+            self.unsent_watched = write;
+        }
+    }
+
+    /// Sends what is unsent, because the peer may wait for it, and reads once.
+    pub(crate) fn receive<'a>(&mut self, buffer: &'a mut [u8]) -> Received<'a> {
+        if let Err(error) = self.flush() {
+            return Received::Failed(error);
+        }
+
         match stream_io::recv(&self.fd, buffer) {
             Ok(0) => Received::Eof,
             Ok(n) => Received::Bytes(&buffer[..n]),

@@ -14,10 +14,10 @@ mod stream_numbers;
 mod tokens;
 mod work;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linerate_iperf3::wire::server::{ServerAction, ServerInput};
 use linerate_iperf3::wire::{COOKIE_WIRE_LEN, ErrorCode, State, udp_header};
@@ -41,6 +41,7 @@ use crate::server::event_loop::Server;
 use crate::server::intake::Intake;
 use crate::server::listeners::accepted::Accepted;
 use crate::server::listeners::udp::FirstDatagram;
+use crate::server::timers::Timers;
 use context::Context;
 use registry::{SessionRegistry, Stage};
 use session::{Admitted, CONTROL_READ_BYTES, ServerSockets, Session};
@@ -95,6 +96,9 @@ struct Iperf3Server {
     registry: SessionRegistry,
     pool: BlockingPool<Work, ServerInput>,
     sessions: BTreeMap<u64, Session>,
+    timers: Timers,
+    /// Sessions that others have changed since the last turn.
+    changed: BTreeSet<u64>,
     test_number: u32,
     /// Sessions that ended since the last announcement.
     ended: u32,
@@ -126,6 +130,8 @@ impl Iperf3Server {
             epoll,
             pool,
             sessions: BTreeMap::new(),
+            timers: Timers::default(),
+            changed: BTreeSet::new(),
             test_number: 0,
             ended: 1,
             is_over: false,
@@ -169,7 +175,7 @@ impl Iperf3Server {
         let mut buffer = [0; CONTROL_READ_BYTES];
         let now = Instant::now();
 
-        match session.read_control(&mut buffer) {
+        match session.control.receive(&mut buffer) {
             Received::Bytes(bytes) => self.registry.handle_control(now, id, bytes),
             Received::Nothing => {}
             Received::Eof => self.registry.handle_control_eof(now, id),
@@ -205,7 +211,7 @@ impl Iperf3Server {
         }
     }
 
-    /// Forwards the inputs of a session to the registry.
+    /// Forwards the inputs of a session to the registry, and notes when it is due.
     fn forward_inputs(&mut self, id: u64, server: &ServerContext<'_>) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
@@ -216,10 +222,12 @@ impl Iperf3Server {
             }
             self.registry.handle_local(Instant::now(), id, input);
         }
+        self.timers.set(id, session.due);
     }
 
     /// Carries out what the registry decided, until nothing is left to do.
     fn advance_sessions(&mut self, server: &mut ServerContext<'_>) {
+        let before = self.sessions.len();
         loop {
             while let Some(id) = self.registry.next_ready() {
                 while let Some(action) = self.registry.poll_action(id) {
@@ -238,7 +246,9 @@ impl Iperf3Server {
             }
         }
 
-        self.close_unused_listeners(server);
+        if self.sessions.len() < before {
+            self.close_unused_listeners(server);
+        }
     }
 
     fn execute(&mut self, id: u64, action: ServerAction, server: &mut ServerContext<'_>) {
@@ -286,15 +296,13 @@ impl Iperf3Server {
         let is_place_wanted = server.admission.is_place_wanted(now);
         self.registry.handle_timeout(now);
 
-        let is_due = |s: &Session| s.due().is_some_and(|t| t <= now);
-        let due = |(&id, session): (&u64, &Session)| {
-            (is_due(session) || session.has_inputs()).then_some(id)
-        };
-        let ids: Vec<u64> = self.sessions.iter().filter_map(due).collect();
-        for id in ids {
-            if let Some(session) = self.sessions.get_mut(&id).filter(|session| is_due(session)) {
+        for id in self.timers.take_due(now) {
+            if let Some(session) = self.sessions.get_mut(&id) {
                 session.on_time(is_place_wanted);
             }
+            self.changed.insert(id);
+        }
+        for id in std::mem::take(&mut self.changed) {
             self.forward_inputs(id, server);
         }
     }
@@ -373,9 +381,14 @@ impl ServerDialect for Iperf3Server {
     }
 
     fn end_silent(&mut self) -> bool {
-        self.sessions
-            .values_mut()
-            .any(|session| session.check_liveness(true))
+        for (id, session) in &mut self.sessions {
+            if session.check_liveness(true) {
+                self.changed.insert(*id);
+                return true;
+            }
+        }
+
+        false
     }
 
     fn evict(&mut self, id: u64, reason: RefusalReason, _server: &mut ServerContext<'_>) {
@@ -387,16 +400,13 @@ impl ServerDialect for Iperf3Server {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let sessions = self.sessions.values().filter_map(Session::due);
-        sessions.chain(self.registry.next_timeout()).min()
+        let changed = (!self.changed.is_empty()).then(Instant::now);
+        let next = [changed, self.timers.next(), self.registry.next_timeout()];
+        next.into_iter().flatten().min()
     }
 
     fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
-        let mut events = Vec::new();
-        // An interrupted wait is repeated by the owner.
-        let _ = self.epoll.wait(&mut events, Some(Duration::ZERO));
-
-        for event in events {
+        for event in self.epoll.ready() {
             self.dispatch(event, server);
         }
 
@@ -416,7 +426,9 @@ impl ServerDialect for Iperf3Server {
     }
 
     fn session(&mut self, id: u64) -> Option<&mut dyn dialect::Session> {
-        Some(self.sessions.get_mut(&id)?)
+        let session = self.sessions.get_mut(&id)?;
+        self.changed.insert(id);
+        Some(session)
     }
 
     fn is_idle(&self) -> bool {
@@ -429,8 +441,9 @@ impl ServerDialect for Iperf3Server {
         } else {
             Stopped::Reported
         };
-        for session in self.sessions.values_mut() {
+        for (id, session) in &mut self.sessions {
             session.stop_early();
+            self.changed.insert(*id);
         }
 
         self.registry.terminate(Instant::now(), signal_text);

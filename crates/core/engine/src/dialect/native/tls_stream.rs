@@ -26,7 +26,8 @@ pub(super) struct TlsStream {
     sent: usize,
     /// Bytes of the peer that precede the session and have not arrived.
     skipped: usize,
-    moved: Moved,
+    /// Bytes of messages that have been received, and all bytes that have been sent.
+    pub(super) moved: Moved,
 }
 
 /// Bytes on the wire.
@@ -138,11 +139,6 @@ impl TlsStream {
     pub(super) fn send(&mut self, fd: impl AsFd, plaintext: &[u8]) -> io::Result<()> {
         self.session.send(plaintext).map_err(invalid)?;
         would_block_is_ok(self.flush(&fd))
-    }
-
-    /// Bytes of messages that have been received, and all bytes that have been sent.
-    pub(super) fn moved(&self) -> Moved {
-        self.moved
     }
 
     /// Something encrypted waits for room in the socket.

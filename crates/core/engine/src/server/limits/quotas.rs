@@ -150,7 +150,7 @@ impl Quotas {
     /// its address has.
     #[cfg(feature = "native")]
     pub(crate) fn connections_max(&self) -> u32 {
-        u32::try_from(self.resources.capacity().address_descriptors / 4).unwrap_or(u32::MAX)
+        u32::try_from(self.resources.capacity.address_descriptors / 4).unwrap_or(u32::MAX)
     }
 
     /// The reason of a refusal with what the test requests and what it may have, where these are

@@ -11,7 +11,7 @@
 //! | test of iperf3 or iperf 2 | [`DESCRIPTORS_PER_TEST`], its streams, two per worker | [`BYTES_PER_TEST`], [`BYTES_PER_WORKER`], its blocks | a worker per stream at most |
 //! | session of the native dialect | the same, and [`Requirements::allotted`] | [`BYTES_PER_SESSION`], [`BYTES_PER_WORKER`], those of its probes | its workers and a responder |
 //!
-//! A connection of strangers delivers at most [`TURN_BYTES`] in one turn of an event loop that
+//! A connection without a session delivers at most [`TURN_BYTES`] in one turn of an event loop that
 //! others share.
 
 use linerate_model::workload::Shape;
@@ -46,7 +46,7 @@ pub(crate) struct SessionNeeds {
     pub(crate) flows: u32,
 }
 
-/// Largest number of bytes that one connection of a stranger delivers in one turn. 178 TLS records
+/// Largest number of bytes that one connection without a session delivers in one turn. 178 TLS records
 /// of one byte fit in them, which take a quarter of a millisecond.
 #[cfg(feature = "native")]
 pub(crate) const TURN_BYTES: usize = 4096;

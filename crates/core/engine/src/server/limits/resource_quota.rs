@@ -27,7 +27,7 @@ pub(crate) struct Capacity {
 /// Resources in use.
 #[derive(Debug)]
 pub(crate) struct ResourceQuota {
-    capacity: Capacity,
+    pub(crate) capacity: Capacity,
     taken: BTreeMap<u64, (Network, Requirements)>,
 }
 
@@ -129,11 +129,6 @@ impl ResourceQuota {
 
         self.taken.insert(id, (address, requirements));
         Ok(())
-    }
-
-    #[cfg(feature = "native")]
-    pub(crate) fn capacity(&self) -> &Capacity {
-        &self.capacity
     }
 
     /// The sum of all tests.

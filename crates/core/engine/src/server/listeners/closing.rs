@@ -58,7 +58,7 @@ impl ClosingConnections {
         epoll: &Epoll,
         token: u64,
     ) {
-        // More than the bound are closed at once: strangers decide how many there are.
+        // More than the bound are closed at once: anyone decides how many there are.
         if self.closing.len() < self.closing_max && socket::shutdown_write(&fd).is_ok() {
             // Without the event it is noticed at the next poll.
             let _ = epoll.add(&fd, token, Interest::READ);

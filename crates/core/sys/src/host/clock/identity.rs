@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{monotonic_ns, unix_ns};
+use super::RealtimeOffset;
 use crate::error::{During, Result};
 use crate::syscall::syscall;
 
@@ -46,16 +46,13 @@ pub fn realtime_error_max_ns() -> Result<Option<u64>> {
 /// the wall clock is set.
 #[must_use]
 pub fn realtime_offset_ns() -> i64 {
-    let before_ns = monotonic_ns();
-    let realtime_ns = unix_ns();
-    let middle_ns = before_ns.midpoint(monotonic_ns());
-    let offset_ns = i128::from(realtime_ns) - i128::from(middle_ns);
-    i64::try_from(offset_ns).unwrap_or(i64::MAX)
+    RealtimeOffset::reading().offset_ns
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::{monotonic_ns, unix_ns};
 
     #[test]
     fn the_offset_turns_the_monotonic_clock_into_the_wall_clock() {

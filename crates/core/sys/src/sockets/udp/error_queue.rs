@@ -3,14 +3,11 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
-use libc::{c_int, c_uint, iovec, msghdr};
-
-use super::ADDRESS_LEN;
-use super::message::{Attached, for_each_control};
+use super::message::recv_attached;
 use crate::socket::unmap;
-use crate::syscall::{socket_addr, socket_addr_in, syscall_len};
+use crate::syscall::socket_addr_in;
 
 /// Where an error begins (`ee_origin`, `include/uapi/linux/errqueue.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,70 +71,19 @@ impl QueuedError<'_> {
 /// `WouldBlock` when the queue is empty; `InvalidData` for an entry without an extended error; else
 /// the operating system's.
 pub fn take_error(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<QueuedError<'_>> {
-    // SAFETY: all-zero bytes are a valid sockaddr_storage, and a valid msghdr.
-    let (mut destination, mut header): (libc::sockaddr_storage, msghdr) =
-        unsafe { std::mem::zeroed() };
-    let mut control = Control([0; CONTROL_WORDS]);
-    let mut slice = iovec {
-        iov_base: buffer.as_mut_ptr().cast(),
-        iov_len: buffer.len(),
-    };
-
-    header.msg_name = (&raw mut destination).cast();
-    header.msg_namelen = ADDRESS_LEN;
-    header.msg_iov = &raw mut slice;
-    header.msg_iovlen = 1;
-    header.msg_control = (&raw mut control).cast();
-    header.msg_controllen = size_of::<Control>() as _;
-
-    let fd = fd.as_fd().as_raw_fd();
-    let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    // SAFETY: the header names `destination`, the buffer and `control` with their true sizes; all
-    // are writable and outlive the call.
-    let len = syscall_len(unsafe { libc::recvmsg(fd, &raw mut header, flags) })?;
-    let (mut attached, mut extended) = (Attached::default(), None);
-
-    // SAFETY: the call succeeded, and `control` is still there.
-    unsafe {
-        for_each_control(&header, |level, kind, data| match (level, kind) {
-            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
-                extended = Extended::parse(data);
-            }
-            _ => attached.take(level, kind, data),
-        });
-    }
-
-    let extended = extended.ok_or(io::ErrorKind::InvalidData)?;
-    let to = (header.msg_namelen > 0)
-        .then(|| socket_addr(&destination))
-        .flatten();
+    let (len, attached) = recv_attached(fd, buffer, libc::MSG_ERRQUEUE)?;
+    let error = attached.error.as_deref().and_then(QueuedError::parse);
     Ok(QueuedError {
-        errno: extended.errno,
-        origin: extended.origin,
-        icmp_type: extended.icmp_type,
-        icmp_code: extended.icmp_code,
-        info: extended.info,
-        offender: extended.offender,
-        to: to.map(unmap),
+        to: attached.address,
         quoted: &buffer[..len.min(buffer.len())],
         stamped_unix_ns: attached.stamped_unix_ns,
         ttl: attached.ttl,
+        ..error.ok_or(io::ErrorKind::InvalidData)?
     })
 }
 
-/// `struct sock_extended_err` (`include/uapi/linux/errqueue.h`) and the address behind it.
-#[derive(Debug, PartialEq, Eq)]
-struct Extended {
-    errno: i32,
-    origin: ErrorOrigin,
-    icmp_type: u8,
-    icmp_code: u8,
-    info: u32,
-    offender: Option<IpAddr>,
-}
-
-impl Extended {
-    /// Errno 4, origin 1, type 1, code 1, padding 1, information 4, data 4; then the address of the
+impl QueuedError<'_> {
+    /// `struct sock_extended_err` (`include/uapi/linux/errqueue.h`): errno 4, origin 1, type 1, code 1, padding 1, information 4, data 4; then the address of the
     /// offender.
     fn parse(data: &[u8]) -> Option<Self> {
         let (fixed, address) = data.split_first_chunk::<16>()?;
@@ -170,6 +116,10 @@ impl Extended {
             icmp_code,
             info: u32::from_ne_bytes([i0, i1, i2, i3]),
             offender: socket_addr_in(address).map(|address| unmap(address).ip()),
+            to: None,
+            quoted: &[],
+            stamped_unix_ns: None,
+            ttl: None,
         })
     }
 }
@@ -180,23 +130,6 @@ const ORIGIN_LOCAL: u8 = 1;
 const ORIGIN_ICMP: u8 = 2;
 /// `SO_EE_ORIGIN_ICMP6`.
 const ORIGIN_ICMP6: u8 = 3;
-
-/// Room for an extended error with an address, a time, type of service and time to live, aligned as
-/// `cmsghdr` wants it.
-#[repr(C, align(8))]
-struct Control([u64; CONTROL_WORDS]);
-
-const CONTROL_WORDS: usize = 18;
-
-// SAFETY: CMSG_SPACE only computes.
-const NEEDED_BYTES: u32 = unsafe {
-    libc::CMSG_SPACE(
-        (size_of::<libc::sock_extended_err>() + size_of::<libc::sockaddr_in6>()) as c_uint,
-    ) + libc::CMSG_SPACE(size_of::<libc::timespec>() as c_uint)
-        + 2 * libc::CMSG_SPACE(size_of::<c_int>() as c_uint)
-};
-const _: () = assert!(NEEDED_BYTES as usize <= size_of::<Control>());
-const _: () = assert!(align_of::<Control>() >= align_of::<libc::cmsghdr>());
 
 #[cfg(test)]
 mod tests {
@@ -218,7 +151,7 @@ mod tests {
 
     #[test]
     fn an_extended_error_is_read_field_by_field() {
-        let error = Extended::parse(&packet_too_big()).expect("complete");
+        let error = QueuedError::parse(&packet_too_big()).expect("complete");
         assert_eq!(
             (error.errno, error.origin, error.icmp_type, error.icmp_code),
             (90, ErrorOrigin::Icmp6, 2, 0)
@@ -232,16 +165,18 @@ mod tests {
     #[test]
     fn a_cut_error_is_refused_and_a_cut_or_foreign_address_is_absent() {
         let whole = packet_too_big();
-        assert_eq!(Extended::parse(&whole[..15]), None);
+        assert_eq!(QueuedError::parse(&whole[..15]), None);
         assert_eq!(
-            Extended::parse(&whole[..16]).expect("fixed part").offender,
+            QueuedError::parse(&whole[..16])
+                .expect("fixed part")
+                .offender,
             None
         );
 
         let mut unspecified = whole.clone();
         unspecified[16..18].fill(0);
         assert_eq!(
-            Extended::parse(&unspecified).expect("complete").offender,
+            QueuedError::parse(&unspecified).expect("complete").offender,
             None
         );
 
@@ -253,23 +188,17 @@ mod tests {
         for (number, origin) in origins.into_iter().chain([(5, ErrorOrigin::Other(5))]) {
             let mut bytes = whole.clone();
             bytes[4] = number;
-            assert_eq!(Extended::parse(&bytes).expect("complete").origin, origin);
+            assert_eq!(QueuedError::parse(&bytes).expect("complete").origin, origin);
         }
     }
 
     #[test]
     fn only_a_size_error_with_a_value_has_an_mtu() {
+        let parsed = || QueuedError::parse(&packet_too_big()).expect("complete");
         let error = |errno, info| QueuedError {
             errno,
-            origin: ErrorOrigin::Icmp,
-            icmp_type: 3,
-            icmp_code: 4,
             info,
-            offender: None,
-            to: None,
-            quoted: &[],
-            stamped_unix_ns: None,
-            ttl: None,
+            ..parsed()
         };
         assert_eq!(error(libc::EMSGSIZE, 1400).mtu_bytes(), Some(1400));
         assert_eq!(error(libc::EMSGSIZE, 0).mtu_bytes(), None);

@@ -69,21 +69,21 @@ impl<'a> Message<'a> {
     /// As [`Attached::of`].
     pub(super) unsafe fn of(
         header: &msghdr,
-        source: &libc::sockaddr_storage,
+        address: &libc::sockaddr_storage,
         buffer: &'a [u8],
         full_len: usize,
     ) -> Self {
         // SAFETY: the caller guarantees the same.
-        let attached = unsafe { Attached::of(header) };
-        let from = (header.msg_namelen > 0)
-            .then(|| socket_addr(source))
-            .flatten();
+        Self::new(unsafe { Attached::of(header, address) }, buffer, full_len)
+    }
+
+    fn new(attached: Attached, buffer: &'a [u8], full_len: usize) -> Self {
         Self {
             data: &buffer[..full_len.min(buffer.len())],
             segment_len: attached
                 .segment_len
                 .map_or(full_len, |len| len.min(full_len)),
-            from: from.map(unmap),
+            from: attached.address,
             full_len,
             stamped_unix_ns: attached.stamped_unix_ns,
             tos: attached.tos,
@@ -98,47 +98,65 @@ impl<'a> Message<'a> {
 /// # Errors
 /// As [`super::recv`].
 pub fn recv_message(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<Message<'_>> {
+    // With MSG_TRUNC the kernel returns the full length of what it cut.
+    let (full_len, attached) = recv_attached(fd, buffer, libc::MSG_TRUNC)?;
+    Ok(Message::new(attached, buffer, full_len))
+}
+
+/// Length of the next message, which `buffer` receives, and what is attached to it.
+pub(super) fn recv_attached(
+    fd: impl AsFd,
+    buffer: &mut [u8],
+    flags: c_int,
+) -> io::Result<(usize, Attached)> {
     // SAFETY: all-zero bytes are a valid sockaddr_storage, and a valid msghdr.
-    let (mut source, mut header): (libc::sockaddr_storage, msghdr) = unsafe { std::mem::zeroed() };
+    let (mut address, mut header): (libc::sockaddr_storage, msghdr) = unsafe { std::mem::zeroed() };
     let mut control = Control::EMPTY;
     let mut slice = iovec {
         iov_base: buffer.as_mut_ptr().cast(),
         iov_len: buffer.len(),
     };
 
-    header.msg_name = (&raw mut source).cast();
+    header.msg_name = (&raw mut address).cast();
     header.msg_namelen = ADDRESS_LEN;
     header.msg_iov = &raw mut slice;
     header.msg_iovlen = 1;
     header.msg_control = (&raw mut control).cast();
     header.msg_controllen = size_of::<Control>() as _;
 
-    let fd = fd.as_fd().as_raw_fd();
-    // With MSG_TRUNC the kernel returns the full length of what it cut.
-    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-
-    // SAFETY: the header names `source`, the buffer and `control` with their true sizes; all are
+    let (fd, flags) = (fd.as_fd().as_raw_fd(), flags | libc::MSG_DONTWAIT);
+    // SAFETY: the header names `address`, the buffer and `control` with their true sizes; all are
     // writable and outlive the call.
-    let full_len = syscall_len(unsafe { libc::recvmsg(fd, &raw mut header, flags) })?;
+    let len = syscall_len(unsafe { libc::recvmsg(fd, &raw mut header, flags) })?;
     // SAFETY: the call succeeded, and `control` is still there.
-    Ok(unsafe { Message::of(&header, &source, buffer, full_len) })
+    Ok((len, unsafe { Attached::of(&header, &address) }))
 }
 
-/// Control data that the kernel attached to a message.
+/// What the kernel attached to a message.
 #[derive(Default)]
 pub(super) struct Attached {
+    /// The other end, unmapped.
+    pub(super) address: Option<SocketAddr>,
     /// Payload of one datagram of a joined train.
     pub(super) segment_len: Option<usize>,
     pub(super) stamped_unix_ns: Option<u64>,
     pub(super) tos: Option<u8>,
     pub(super) ttl: Option<u8>,
+    /// `struct sock_extended_err` and the address behind it.
+    pub(super) error: Option<Vec<u8>>,
 }
 
 impl Attached {
     /// # Safety
     /// As [`for_each_control`].
-    pub(super) unsafe fn of(header: &msghdr) -> Self {
-        let mut attached = Self::default();
+    pub(super) unsafe fn of(header: &msghdr, address: &libc::sockaddr_storage) -> Self {
+        let mut attached = Self {
+            address: (header.msg_namelen > 0)
+                .then(|| socket_addr(address))
+                .flatten()
+                .map(unmap),
+            ..Self::default()
+        };
         // SAFETY: the caller guarantees the same.
         unsafe { for_each_control(header, |level, kind, data| attached.take(level, kind, data)) };
         attached
@@ -146,7 +164,7 @@ impl Attached {
 
     /// Keeps what one control message holds. An IPv6 socket gets those of IPv4 for packets of
     /// mapped addresses.
-    pub(super) fn take(&mut self, level: c_int, kind: c_int, data: &[u8]) {
+    fn take(&mut self, level: c_int, kind: c_int, data: &[u8]) {
         match (level, kind) {
             (libc::SOL_UDP, UDP_GRO) => {
                 self.segment_len = int(data)
@@ -160,6 +178,9 @@ impl Attached {
             (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => {
                 self.ttl = header_field(data);
             }
+            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
+                self.error = Some(data.to_vec());
+            }
             _ => {}
         }
     }
@@ -170,7 +191,7 @@ impl Attached {
 /// # Safety
 /// A successful recvmsg(2) or recvmmsg(2) has filled in `header`, and its control buffer is still
 /// there.
-pub(super) unsafe fn for_each_control(header: &msghdr, mut each: impl FnMut(c_int, c_int, &[u8])) {
+unsafe fn for_each_control(header: &msghdr, mut each: impl FnMut(c_int, c_int, &[u8])) {
     // SAFETY: only computes.
     let head_len = unsafe { libc::CMSG_LEN(0) } as usize;
     // SAFETY: the kernel set the length of the control buffer to what it wrote, so that header and
@@ -219,8 +240,8 @@ fn nanoseconds(data: &[u8]) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(rest)
 }
 
-/// Room for the control messages of one message, aligned as `cmsghdr` wants it: length of a
-/// segment, time, type of service, time to live.
+/// Room for the control messages of one message, aligned as `cmsghdr` wants it: length of a segment
+/// or an extended error with an address, time, type of service, time to live.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub(super) struct Control([u64; CONTROL_WORDS]);
@@ -229,14 +250,16 @@ impl Control {
     pub(super) const EMPTY: Self = Self([0; CONTROL_WORDS]);
 }
 
-const CONTROL_WORDS: usize = 13;
+const CONTROL_WORDS: usize = 18;
 
 // SAFETY: CMSG_SPACE only computes.
-const INT_SPACE: usize = unsafe { libc::CMSG_SPACE(size_of::<c_int>() as c_uint) } as usize;
-// SAFETY: as above.
-const TIME_SPACE: usize =
-    unsafe { libc::CMSG_SPACE(size_of::<libc::timespec>() as c_uint) } as usize;
-const _: () = assert!(3 * INT_SPACE + TIME_SPACE <= size_of::<Control>());
+const NEEDED_BYTES: u32 = unsafe {
+    libc::CMSG_SPACE(
+        (size_of::<libc::sock_extended_err>() + size_of::<libc::sockaddr_in6>()) as c_uint,
+    ) + libc::CMSG_SPACE(size_of::<libc::timespec>() as c_uint)
+        + 2 * libc::CMSG_SPACE(size_of::<c_int>() as c_uint)
+};
+const _: () = assert!(NEEDED_BYTES as usize <= size_of::<Control>());
 const _: () = assert!(align_of::<Control>() >= align_of::<libc::cmsghdr>());
 
 #[cfg(test)]

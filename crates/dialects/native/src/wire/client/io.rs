@@ -194,13 +194,7 @@ impl Machine {
 
     /// A message of the server is wrong.
     pub(super) fn wrong(&mut self, now: Instant, fault: Fault) {
-        self.send_last(
-            now,
-            ClientMessage::Fault {
-                member: fault.member.clone(),
-                text: fault.text.clone(),
-            },
-        );
+        self.send_last(now, ClientMessage::Fault(fault.clone()));
         self.fail(ProtocolFailure::Wrong(fault));
     }
 

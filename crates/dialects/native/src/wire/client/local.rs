@@ -14,7 +14,7 @@ impl Machine {
     pub fn handle_local(&mut self, now: Instant, input: Input) {
         match (input, self.state) {
             (_, State::Closed) => {}
-            (Input::Bye | Input::Interrupted, _) => self.leave(now),
+            (Input::Bye, _) => self.leave(now),
             (
                 Input::Hello {
                     hello,

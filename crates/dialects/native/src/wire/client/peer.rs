@@ -2,16 +2,14 @@
 
 use std::time::Instant;
 
-use crate::wire::message::{ClientMessage, Fault, Ready, ServerMessage, Welcome};
+use crate::wire::message::{ClientMessage, Message, Ready, Refusal, ServerMessage, Welcome};
 
 use super::{ANSWER_TIMEOUT, Action, Link, Machine, Phase, ProtocolFailure, State};
 
 impl Machine {
     pub(super) fn handle_message(&mut self, now: Instant, message: ServerMessage) {
         match message {
-            ServerMessage::Fault { member, text } => {
-                self.fail(ProtocolFailure::PeerFault(Fault { member, text }));
-            }
+            ServerMessage::Fault(fault) => self.fail(ProtocolFailure::PeerFault(fault)),
             ServerMessage::Bye { reason } => self.fail(ProtocolFailure::Ended { reason }),
             // Until the server has answered, the numbers of both ends may differ.
             message if matches!(self.link, Link::Resuming { .. }) => {
@@ -29,26 +27,17 @@ impl Machine {
     fn handle_resuming(&mut self, now: Instant, message: ServerMessage) {
         match message {
             ServerMessage::Resumed { received } => self.resumed(now, received),
-            ServerMessage::Refused { text, .. } => self.fail(ProtocolFailure::NotResumed { text }),
-            message => self.out_of_state(now, &message),
+            ServerMessage::Refused(Refusal { text, .. }) => {
+                self.fail(ProtocolFailure::NotResumed { text });
+            }
+            message => self.wrong(now, message.unexpected()),
         }
     }
 
     fn handle_opening(&mut self, now: Instant, message: ServerMessage) {
         match (message, self.state) {
-            (
-                ServerMessage::Refused {
-                    clause,
-                    text,
-                    limit,
-                },
-                State::Greeting { .. } | State::Awaiting,
-            ) => {
-                self.actions.push_back(Action::Refused {
-                    clause,
-                    text,
-                    limit,
-                });
+            (ServerMessage::Refused(refusal), State::Greeting { .. } | State::Awaiting) => {
+                self.actions.push_back(Action::Refused(refusal));
                 self.close();
             }
             (
@@ -68,7 +57,7 @@ impl Machine {
             }
             // A server that does not prove the token first may be another one.
             (
-                ServerMessage::Welcome(_) | ServerMessage::Turn { .. },
+                ServerMessage::Welcome(_) | ServerMessage::Turn(_),
                 State::Greeting {
                     server_proof: Some(_),
                 },
@@ -78,16 +67,13 @@ impl Machine {
             (ServerMessage::Welcome(welcome), State::Greeting { .. } | State::Awaiting) => {
                 self.begin(welcome);
             }
-            (
-                ServerMessage::Turn { position, wait_ms },
-                State::Greeting { .. } | State::Awaiting,
-            ) => {
+            (ServerMessage::Turn(turn), State::Greeting { .. } | State::Awaiting) => {
                 self.state = State::Awaiting;
                 // The wait may be long; silence of the connection still ends it.
                 self.awaited = None;
-                self.actions.push_back(Action::Queued { position, wait_ms });
+                self.actions.push_back(Action::Queued(turn));
             }
-            (message, _) => self.out_of_state(now, &message),
+            (message, _) => self.wrong(now, message.unexpected()),
         }
     }
 
@@ -100,20 +86,7 @@ impl Machine {
 
     fn handle_session(&mut self, now: Instant, message: ServerMessage, present: Phase) {
         match (message, present) {
-            (
-                ServerMessage::Clock {
-                    sent_ns,
-                    received_ns,
-                    replied_ns,
-                },
-                _,
-            ) => {
-                self.actions.push_back(Action::Clock {
-                    sent_ns,
-                    received_ns,
-                    replied_ns,
-                });
-            }
+            (ServerMessage::Clock(reply), _) => self.actions.push_back(Action::Clock(reply)),
             (ServerMessage::Facts { facts }, _) => {
                 // Those that come too late were reported as absent.
                 if self.facts_until.take().is_some() {
@@ -131,19 +104,8 @@ impl Machine {
             {
                 self.ready(ready, present);
             }
-            (
-                ServerMessage::Refused {
-                    clause,
-                    text,
-                    limit,
-                },
-                Phase::Opening | Phase::Stopping,
-            ) => {
-                self.end_phase(Action::PhaseRefused {
-                    clause,
-                    text,
-                    limit,
-                });
+            (ServerMessage::Refused(refusal), Phase::Opening | Phase::Stopping) => {
+                self.end_phase(Action::PhaseRefused(refusal));
             }
             (ServerMessage::Started { phase, at_ns }, Phase::Starting | Phase::Stopping)
                 if phase == self.phase =>
@@ -159,7 +121,7 @@ impl Machine {
                 ServerMessage::PhaseResult { phase, result },
                 Phase::Ready | Phase::Starting | Phase::Running | Phase::Stopping,
             ) if phase == self.phase => self.end_phase(Action::PhaseResult(result)),
-            (message, _) => self.out_of_state(now, &message),
+            (message, _) => self.wrong(now, message.unexpected()),
         }
     }
 
@@ -181,29 +143,5 @@ impl Machine {
     fn end_request(&mut self, action: Action) {
         self.request_pending = false;
         self.actions.push_back(action);
-    }
-
-    fn out_of_state(&mut self, now: Instant, message: &ServerMessage) {
-        let kind = match message {
-            ServerMessage::Prove { .. } => "prove",
-            ServerMessage::Welcome(_) => "welcome",
-            ServerMessage::Turn { .. } => "turn",
-            ServerMessage::Refused { .. } => "refused",
-            ServerMessage::Ready(_) => "ready",
-            ServerMessage::Started { .. } => "started",
-            ServerMessage::PhaseResult { .. } => "phase_result",
-            ServerMessage::Clock { .. } => "clock",
-            ServerMessage::Facts { .. } => "facts",
-            ServerMessage::Response { .. } => "response",
-            ServerMessage::RequestRefused { .. } => "request_refused",
-            ServerMessage::Fault { .. } => "fault",
-            ServerMessage::Resumed { .. } => "resumed",
-            ServerMessage::Keep => "keep",
-            ServerMessage::Bye { .. } => "bye",
-        };
-        self.wrong(
-            now,
-            Fault::new("type", format!("{kind} is not expected here")),
-        );
     }
 }

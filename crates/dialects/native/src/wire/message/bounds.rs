@@ -1,12 +1,11 @@
 //! Bounds of texts and lists.
 
 use linerate_model::path::{EndpointPhase, PhaseSpec};
-use linerate_model::printable::printable;
 
-use super::{
-    Fault, JsonText, LOAD_SAMPLES_MAX, REQUEST_BODY_MAX_BYTES, TEXT_MAX_CHARS,
-    TRANSACTION_STREAMS_MAX,
+use super::fault::{
+    Fault, LOAD_SAMPLES_MAX, REQUEST_BODY_MAX_BYTES, TEXT_MAX_CHARS, TRANSACTION_STREAMS_MAX, cut,
 };
+use super::json_text::JsonText;
 
 /// Most features or notes.
 const LIST_MAX: usize = 64;
@@ -16,12 +15,6 @@ const SUBFLOWS_MAX: usize = 2_304;
 const PASSWORD_MAX_CHARS: usize = 1024;
 /// Largest code point, RFC 2474.
 const DSCP_MAX: u8 = 63;
-
-/// An explanation: one line, and cut.
-pub(super) fn cut(text: &mut String) {
-    let start: String = text.chars().take(TEXT_MAX_CHARS).collect();
-    *text = printable(&start);
-}
 
 /// A name: not cut, since it would be another one.
 pub(super) fn name(member: &str, text: &str) -> Result<(), Fault> {

@@ -49,12 +49,7 @@ pub enum ClientMessage {
     /// First message of a connection that replaces a lost one. Not repeated.
     Resume(Resume),
     /// The server's last message was wrong; the session ends.
-    Fault {
-        /// Wrong member.
-        member: String,
-        /// The error.
-        text: String,
-    },
+    Fault(Fault),
     /// The session ends.
     Bye,
 }
@@ -188,9 +183,8 @@ impl Message for ClientMessage {
                 bounds::name("session", &resume.session)?;
                 bounds::hex::<32>("proof", &resume.proof)
             }
-            Self::Fault { member, text } => {
-                bounds::cut(member);
-                bounds::cut(text);
+            Self::Fault(fault) => {
+                fault.cut();
                 Ok(())
             }
             Self::Start { .. }

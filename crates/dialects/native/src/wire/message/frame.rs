@@ -1,6 +1,6 @@
 //! Collects the text of one message after the other.
 
-use super::Fault;
+use super::fault::Fault;
 
 /// Collects frames. Memory grows with the bytes that arrived, never with the length that the peer
 /// announces.

@@ -2,12 +2,11 @@
 
 use std::fmt;
 
-use linerate_model::json_path;
 use linerate_model::path::EndpointPhase;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
 
-use super::{Fault, Message, NESTING_MAX, SERVER_MESSAGE_MAX_BYTES, TOKENS_MAX, bounds};
+use super::fault::cut;
+use super::{Fault, JsonText, Message, SERVER_MESSAGE_MAX_BYTES, TOKENS_MAX, bounds};
 
 /// A message of the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,22 +20,9 @@ pub enum ServerMessage {
     /// The session begins.
     Welcome(Box<Welcome>),
     /// The client is in the queue. At most once per second.
-    Turn {
-        /// Clients before it in the queue.
-        position: u32,
-        /// Expected wait in ms.
-        wait_ms: u64,
-    },
+    Turn(Turn),
     /// The session, or the phase that was to be opened, is refused.
-    Refused {
-        /// Short name of the reason.
-        clause: String,
-        /// Explanation.
-        text: String,
-        /// The limit that applies.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        limit: Option<String>,
-    },
+    Refused(Refusal),
     /// The phase can be started.
     Ready(Ready),
     /// The phase began.
@@ -54,14 +40,7 @@ pub enum ServerMessage {
         result: Box<EndpointPhase>,
     },
     /// Answer to the client's clock. Not repeated.
-    Clock {
-        /// That of the request (t1).
-        sent_ns: u64,
-        /// When the request arrived, server's monotonic clock, ns (t2).
-        received_ns: u64,
-        /// When the answer left (t3).
-        replied_ns: u64,
-    },
+    Clock(ClockReply),
     /// Facts of the server's host.
     Facts {
         /// JSON; `null` where there are none.
@@ -80,12 +59,7 @@ pub enum ServerMessage {
         text: String,
     },
     /// The client's last message was wrong; the session ends.
-    Fault {
-        /// Wrong member.
-        member: String,
-        /// The error.
-        text: String,
-    },
+    Fault(Fault),
     /// The session continues over this connection. Not repeated.
     Resumed {
         /// Number of the last message that arrived at the server.
@@ -98,6 +72,50 @@ pub enum ServerMessage {
         /// Why.
         reason: String,
     },
+}
+
+/// Place of a client in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Clients before it in the queue.
+    pub position: u32,
+    /// Expected wait in ms.
+    pub wait_ms: u64,
+}
+
+/// Why a session or a phase is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Short name of the reason.
+    pub clause: String,
+    /// Explanation.
+    pub text: String,
+    /// The limit that applies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal where no limit applies.
+    #[must_use]
+    pub fn new(clause: &str, text: impl Into<String>) -> Self {
+        Self {
+            clause: clause.to_owned(),
+            text: text.into(),
+            limit: None,
+        }
+    }
+}
+
+/// Times of a request for the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockReply {
+    /// Client's monotonic clock when it left, ns (t1).
+    pub sent_ns: u64,
+    /// When it arrived, server's monotonic clock, ns (t2).
+    pub received_ns: u64,
+    /// When the answer left (t3).
+    pub replied_ns: u64,
 }
 
 /// The session and its limits.
@@ -227,96 +245,41 @@ impl fmt::Debug for FlowGrant {
     }
 }
 
-/// JSON that is not examined here.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JsonText(String);
-
-impl JsonText {
-    /// A text that can be sent. `None` if it is no JSON, or nested deeper than a message may be
-    /// around it.
-    #[must_use]
-    pub fn new(text: String) -> Option<Self> {
-        let is_flat = json_path::nested_too_deep(text.as_bytes(), NESTING_MAX - 1).is_none();
-        is_flat
-            .then(|| RawValue::from_string(text).ok())
-            .flatten()
-            .map(|raw| Self(raw.get().to_owned()))
-    }
-
-    /// `null`.
-    #[must_use]
-    pub fn null() -> Self {
-        Self("null".to_owned())
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn into_string(self) -> String {
-        self.0
-    }
-}
-
-impl Serialize for JsonText {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        serde_json::from_str::<&RawValue>(&self.0)
-            .map_err(serde::ser::Error::custom)?
-            .serialize(to)
-    }
-}
-
-impl<'de> Deserialize<'de> for JsonText {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        <&RawValue>::deserialize(from).map(|raw| Self(raw.get().to_owned()))
-    }
-}
-
 impl Message for ServerMessage {
     const MAX_BYTES: u32 = SERVER_MESSAGE_MAX_BYTES;
 
     fn is_numbered(&self) -> bool {
-        !matches!(self, Self::Keep | Self::Clock { .. } | Self::Resumed { .. })
+        !matches!(self, Self::Keep | Self::Clock(_) | Self::Resumed { .. })
     }
 
     fn check(&mut self) -> Result<(), Fault> {
         match self {
             Self::Prove { proof } => bounds::hex::<32>("proof", proof),
             Self::Welcome(welcome) => welcome.check(),
-            Self::Refused {
-                clause,
-                text,
-                limit,
-            } => {
-                [Some(clause), Some(text), limit.as_mut()]
-                    .into_iter()
-                    .flatten()
-                    .for_each(bounds::cut);
+            Self::Refused(refusal) => {
+                cut(&mut refusal.clause);
+                cut(&mut refusal.text);
+                refusal.limit.iter_mut().for_each(cut);
                 Ok(())
             }
             Self::RequestRefused { clause, text } => {
-                bounds::cut(clause);
-                bounds::cut(text);
+                cut(clause);
+                cut(text);
                 Ok(())
             }
             Self::Ready(ready) => ready.check(),
             Self::PhaseResult { result, .. } => bounds::result(result),
-            Self::Fault { member, text } => {
-                bounds::cut(member);
-                bounds::cut(text);
+            Self::Fault(fault) => {
+                fault.cut();
                 Ok(())
             }
             Self::Bye { reason } => {
-                bounds::cut(reason);
+                cut(reason);
                 Ok(())
             }
-            Self::Turn { .. }
+            Self::Turn(_)
             | Self::Started { .. }
-            | Self::Clock { .. }
+            | Self::Clock(_)
             | Self::Facts { .. }
             | Self::Response { .. }
             | Self::Resumed { .. }

@@ -13,7 +13,7 @@ use serde::de::{
 };
 use serde_json::error::Category;
 
-use super::{Fault, member_at, or_message};
+use super::fault::{Fault, member_at, or_message};
 
 /// Members of all messages.
 #[derive(Deserialize)]

@@ -83,10 +83,10 @@ fn client_messages() -> Vec<ClientMessage> {
             received: 6,
             proof: "23".repeat(32),
         }),
-        ClientMessage::Fault {
+        ClientMessage::Fault(Fault {
             member: "spec.kind".to_owned(),
             text: "\"{}\"".to_owned(),
-        },
+        }),
         ClientMessage::Bye,
     ]
 }
@@ -103,15 +103,15 @@ fn server_messages() -> Vec<ServerMessage> {
             proof: "01".repeat(32),
         },
         ServerMessage::Welcome(Box::new(welcome())),
-        ServerMessage::Turn {
+        ServerMessage::Turn(Turn {
             position: 2,
             wait_ms: 30_000,
-        },
-        ServerMessage::Refused {
+        }),
+        ServerMessage::Refused(Refusal {
             clause: "streams".to_owned(),
             text: "too many".to_owned(),
             limit: Some("8".to_owned()),
-        },
+        }),
         ServerMessage::Ready(Ready {
             phase: 1,
             streams: vec!["01".repeat(16); 3],
@@ -131,11 +131,11 @@ fn server_messages() -> Vec<ServerMessage> {
                 ..EndpointPhase::default()
             }),
         },
-        ServerMessage::Clock {
+        ServerMessage::Clock(ClockReply {
             sent_ns: 1,
             received_ns: 2,
             replied_ns: 3,
-        },
+        }),
         ServerMessage::Facts {
             facts: json("{\"a\": [1, 2.5]}"),
         },
@@ -146,10 +146,10 @@ fn server_messages() -> Vec<ServerMessage> {
             clause: "request".to_owned(),
             text: "not known".to_owned(),
         },
-        ServerMessage::Fault {
+        ServerMessage::Fault(Fault {
             member: "n".to_owned(),
             text: "no number".to_owned(),
-        },
+        }),
         ServerMessage::Resumed { received: 4 },
         ServerMessage::Keep,
         ServerMessage::Bye {
@@ -458,11 +458,11 @@ fn lists_of_the_server_are_bounded() {
 #[test]
 fn explanations_are_cut_and_lose_characters_that_act_on_a_terminal() {
     let text = "\u{1b}[31m".to_owned() + &"é".repeat(400);
-    let message = ServerMessage::Refused {
+    let message = ServerMessage::Refused(Refusal {
         clause: "c".to_owned(),
         text,
         limit: None,
-    };
+    });
     let frame = encode(&Envelope {
         number: 1,
         received: 0,
@@ -470,7 +470,7 @@ fn explanations_are_cut_and_lose_characters_that_act_on_a_terminal() {
     })
     .expect("short enough");
     let Ok(Envelope {
-        message: ServerMessage::Refused { text, .. },
+        message: ServerMessage::Refused(Refusal { text, .. }),
         ..
     }) = decode(&frame[4..])
     else {
@@ -482,10 +482,10 @@ fn explanations_are_cut_and_lose_characters_that_act_on_a_terminal() {
 
 #[test]
 fn a_message_beyond_the_bound_is_not_written() {
-    let message = ClientMessage::Fault {
+    let message = ClientMessage::Fault(Fault {
         member: String::new(),
         text: "x".repeat(16 << 10),
-    };
+    });
     let fault = encode(&Envelope {
         number: 1,
         received: 0,
@@ -515,7 +515,7 @@ fn secrets_do_not_appear_in_debug_output() {
 proptest! {
     #[test]
     fn any_text_survives_in_a_member(member: String, text in "\\PC{0,200}") {
-        let message = ClientMessage::Fault { member, text };
+        let message = ClientMessage::Fault(Fault { member, text });
         let mut checked = message.clone();
         checked.check().expect("cut, not refused");
         let frame = encode(&Envelope { number: 1, received: 0, message }).expect("short enough");

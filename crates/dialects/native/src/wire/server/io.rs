@@ -139,11 +139,7 @@ impl Machine {
 
     /// A message of the client is wrong.
     pub(super) fn fault(&mut self, now: Instant, fault: Fault) {
-        let message = ServerMessage::Fault {
-            member: fault.member.clone(),
-            text: fault.text.clone(),
-        };
-        self.send_last(now, message);
+        self.send_last(now, ServerMessage::Fault(fault.clone()));
         self.close(CloseReason::Fault(fault));
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::path::EndpointPhase;
 
-use crate::wire::message::{JsonText, Ready, ServerMessage, Welcome};
+use crate::wire::message::{JsonText, Ready, Refusal, ServerMessage, Turn, Welcome};
 
 use super::{CloseReason, Input, Machine, OVERTIME, Phase, SESSION_OVERTIME, State, TURN_SPACING};
 
@@ -25,11 +25,7 @@ impl Machine {
             Input::Stopping(reason) if !matches!(self.state, State::Closed) => {
                 self.stop(now, &reason, CloseReason::Stopping);
             }
-            Input::Refused {
-                clause,
-                text,
-                limit,
-            } if !self.is_session() => self.refuse(now, clause, text, limit),
+            Input::Refused(refusal) if !self.is_session() => self.refuse(now, refusal),
             input if self.is_session() => self.handle_session_input(now, input),
             input => self.handle_opening_input(now, input),
         }
@@ -57,42 +53,42 @@ impl Machine {
             (State::Admitting { duration_max }, Input::Admitted(welcome)) => {
                 self.admit(now, duration_max, welcome);
             }
-            (State::Admitting { duration_max }, Input::Queued { position, wait_ms }) => {
+            (State::Admitting { duration_max }, Input::Queued(turn)) => {
                 self.state = State::Admitting { duration_max };
-                self.queue(now, position, wait_ms);
+                self.queue(now, turn);
             }
             (State::Resuming, Input::HandedOver) => self.close(CloseReason::HandedOver),
             (state, _) => self.state = state,
         }
     }
 
-    fn refuse(&mut self, now: Instant, clause: String, text: String, limit: Option<String>) {
+    fn refuse(&mut self, now: Instant, refusal: Refusal) {
         if matches!(self.state, State::Closed) {
             return;
         }
 
-        self.send(
-            now,
-            ServerMessage::Refused {
-                clause: clause.clone(),
-                text,
-                limit,
-            },
-        );
+        let clause = refusal.clause.clone();
+        self.send(now, ServerMessage::Refused(refusal));
         self.close(CloseReason::Refused { clause });
     }
 
     fn refuse_proof(&mut self, now: Instant, clause: &str, text: &str) {
-        let (clause, text) = (clause.to_owned(), text.to_owned());
-        self.send(
-            now,
-            ServerMessage::Refused {
-                clause,
-                text,
-                limit: None,
-            },
-        );
+        self.send_refusal(now, clause, text, None);
         self.close(CloseReason::Unproven);
+    }
+
+    pub(super) fn send_refusal(
+        &mut self,
+        now: Instant,
+        clause: &str,
+        text: &str,
+        limit: Option<u64>,
+    ) {
+        let refusal = Refusal {
+            limit: limit.map(|limit| limit.to_string()),
+            ..Refusal::new(clause, text)
+        };
+        self.send(now, ServerMessage::Refused(refusal));
     }
 
     fn admit(&mut self, now: Instant, duration_max: Duration, welcome: Box<Welcome>) {
@@ -102,12 +98,12 @@ impl Machine {
         self.send(now, ServerMessage::Welcome(welcome));
     }
 
-    fn queue(&mut self, now: Instant, position: u32, wait_ms: u64) {
+    fn queue(&mut self, now: Instant, turn: Turn) {
         let is_early = |at: Instant| now.saturating_duration_since(at) < TURN_SPACING;
         if !self.turn_at.is_some_and(is_early) {
             // Each change of a long queue would otherwise be a message to every client in it.
             self.turn_at = Some(now);
-            self.send(now, ServerMessage::Turn { position, wait_ms });
+            self.send(now, ServerMessage::Turn(turn));
         }
     }
 
@@ -129,23 +125,9 @@ impl Machine {
                 });
                 self.send(now, ServerMessage::Ready(Ready { phase, ..ready }));
             }
-            (
-                Input::PhaseRefused {
-                    clause,
-                    text,
-                    limit,
-                },
-                Phase::Opening { .. },
-            ) => {
+            (Input::PhaseRefused(refusal), Phase::Opening { .. }) => {
                 self.state = State::Session(Phase::Absent);
-                self.send(
-                    now,
-                    ServerMessage::Refused {
-                        clause,
-                        text,
-                        limit,
-                    },
-                );
+                self.send(now, ServerMessage::Refused(refusal));
             }
             (
                 Input::Started { at_ns },
@@ -165,23 +147,7 @@ impl Machine {
                 | Phase::Running { phase }
                 | Phase::Stopping { phase },
             ) => self.end_phase(now, phase, result),
-            (
-                Input::Clock {
-                    sent_ns,
-                    received_ns,
-                    replied_ns,
-                },
-                _,
-            ) => {
-                self.send(
-                    now,
-                    ServerMessage::Clock {
-                        sent_ns,
-                        received_ns,
-                        replied_ns,
-                    },
-                );
-            }
+            (Input::Clock(reply), _) => self.send(now, ServerMessage::Clock(reply)),
             (Input::Facts(text), _) if self.facts_requested => {
                 self.facts_requested = false;
                 // Facts that do not fit are absent rather than an error.

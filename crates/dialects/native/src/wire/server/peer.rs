@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use linerate_model::path::{PhaseKind, PhaseSpec};
 
 use crate::wire::message::{
-    ClientMessage, Fault, Hello, STREAMS_MAX, ServerMessage, TRANSACTION_STREAMS_MAX,
+    ClientMessage, Fault, Hello, Message, STREAMS_MAX, TRANSACTION_STREAMS_MAX,
 };
 
 use super::{
@@ -15,9 +15,7 @@ use super::{
 impl Machine {
     pub(super) fn handle_message(&mut self, now: Instant, message: ClientMessage) {
         match message {
-            ClientMessage::Fault { member, text } => {
-                self.close(CloseReason::PeerFault(Fault { member, text }));
-            }
+            ClientMessage::Fault(fault) => self.close(CloseReason::PeerFault(fault)),
             ClientMessage::Bye if self.is_session() => self.close(CloseReason::Bye),
             ClientMessage::Bye => self.close(CloseReason::Left),
             _ if self.is_session() => self.handle_session(now, message),
@@ -158,28 +156,13 @@ impl Machine {
         // Refused phases count, or a client could ask without end.
         self.phase_last = phase;
         if phase > PHASES_MAX {
-            let text = "the session has had as many phases as it may".to_owned();
-            let limit = Some(PHASES_MAX.to_string());
-            return self.send(
-                now,
-                ServerMessage::Refused {
-                    clause: "phases".to_owned(),
-                    text,
-                    limit,
-                },
-            );
+            let text = "the session has had as many phases as it may";
+            let limit = Some(PHASES_MAX.into());
+            return self.send_refusal(now, "phases", text, limit);
         }
 
         if let Some((clause, text, limit)) = impossible(&spec) {
-            let (clause, limit) = (clause.to_owned(), limit.map(|limit| limit.to_string()));
-            return self.send(
-                now,
-                ServerMessage::Refused {
-                    clause,
-                    text: text.to_owned(),
-                    limit,
-                },
-            );
+            return self.send_refusal(now, clause, text, limit);
         }
 
         self.state = State::Session(Phase::Opening {
@@ -220,24 +203,11 @@ impl Machine {
     }
 
     fn out_of_state(&mut self, now: Instant, message: &ClientMessage) {
-        let kind = match message {
-            ClientMessage::Hello(_) if self.is_session() => "second hello",
-            ClientMessage::Hello(_) => "hello",
-            ClientMessage::OpenPhase { .. } => "open_phase",
-            ClientMessage::Start { .. } => "start",
-            ClientMessage::Stop { .. } => "stop",
-            ClientMessage::Clock { .. } => "clock",
-            ClientMessage::WantFacts => "want_facts",
-            ClientMessage::Request { .. } => "request",
-            ClientMessage::Keep => "keep",
-            ClientMessage::Resume(_) => "resume",
-            ClientMessage::Fault { .. } => "fault",
-            ClientMessage::Bye => "bye",
-        };
-        self.fault(
-            now,
-            Fault::new("type", format!("{kind} is not expected here")),
-        );
+        let mut fault = message.unexpected();
+        if matches!(message, ClientMessage::Hello(_)) && self.is_session() {
+            fault.text.insert_str(0, "second ");
+        }
+        self.fault(now, fault);
     }
 }
 

@@ -149,7 +149,7 @@ impl Pump for DatagramReceiver {
             return Pumped::Ended(Ended::Eof);
         }
 
-        let mut room = scratch.room() as u64;
+        let mut room = scratch.room_bytes as u64;
         for _ in 0..CALLS_PER_PUMP {
             if room == 0 {
                 return Pumped::Again;

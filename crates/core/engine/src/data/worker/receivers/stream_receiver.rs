@@ -178,7 +178,7 @@ impl Pump for StreamReceiver {
                 timed_from = Some((clock::monotonic_ns(), taken));
             }
 
-            let len = self.capacity(call).min(scratch.room() - taken);
+            let len = self.capacity(call).min(scratch.room_bytes - taken);
             if len == 0 {
                 return Pumped::Again;
             }

@@ -244,7 +244,7 @@ pub(crate) fn datagrams_per_call(
 
 impl Pump for DatagramSender {
     fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
-        let mut room = scratch.room().div_ceil(self.datagram_len);
+        let mut room = scratch.room_bytes.div_ceil(self.datagram_len);
         for _ in 0..CALLS_PER_PUMP {
             if room == 0 {
                 return Pumped::Again;

@@ -234,7 +234,7 @@ impl Pump for StreamSender {
     }
 
     fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
-        let mut room = scratch.room();
+        let mut room = scratch.room_bytes;
         for _ in 0..CALLS_PER_PUMP {
             if room == 0 {
                 return Pumped::Again;

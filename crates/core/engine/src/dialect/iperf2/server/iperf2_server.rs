@@ -1,9 +1,9 @@
 //! The iperf 2 server: its sockets, pending connections and sessions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linerate_iperf2::wire::Header;
 use linerate_iperf2::wire::opening::{self, OPENING_LEN, Opening};
@@ -25,7 +25,7 @@ use crate::dialect::iperf2::connection::{Connection, with_own};
 use crate::dialect::iperf2::machine::{Action, Machine};
 use crate::dialect::iperf2::session::Session;
 use crate::dialect::iperf2::sockets;
-use crate::error::{EngineError, failure};
+use crate::error::failure;
 use crate::reporter::{Reporter, test_header};
 use crate::server::admission::Admission;
 use crate::server::context::ServerContext;
@@ -34,6 +34,7 @@ use crate::server::intake::Intake;
 use crate::server::limits::quotas::QuotaRequest;
 use crate::server::limits::requirements::Requirements;
 use crate::server::listeners::accepted::Accepted;
+use crate::server::timers::Timers;
 
 /// Sockets, pending connections and sessions.
 pub(crate) struct Iperf2Server {
@@ -47,6 +48,9 @@ pub(crate) struct Iperf2Server {
     pub(super) pending: BTreeMap<u64, PendingConnection>,
     pub(super) half_open: HalfOpenFlows,
     pub(super) sessions: BTreeMap<u64, ClientSession>,
+    pub(super) timers: Timers,
+    /// Sessions with something to do.
+    pub(super) ready: BTreeSet<u64>,
     /// Number of the next connection in reports.
     pub(super) next_number: u32,
     pub(super) accepted: u32,
@@ -171,6 +175,7 @@ impl Iperf2Server {
                 None => return,
             },
         };
+        self.ready.insert(id);
 
         if test.clocks_disagree {
             server.out.warning(
@@ -295,7 +300,11 @@ impl Iperf2Server {
         let waits = self.defaults.one_at_a_time && server.listeners.have_waiting();
         let is_place_wanted = waits || server.admission.is_place_wanted(Instant::now());
 
-        for (id, session) in &mut self.sessions {
+        self.ready.extend(self.timers.take_due(Instant::now()));
+        for id in std::mem::take(&mut self.ready) {
+            let Some(session) = self.sessions.get_mut(&id) else {
+                continue;
+            };
             let has_new_session = session.advance(&mut self.next_number, is_place_wanted);
             if has_new_session && let Some(back) = session.back.as_ref().map(Session::fd) {
                 let _ = self.epoll.add(back, id * KINDS + SESSION, Interest::READ);
@@ -305,8 +314,9 @@ impl Iperf2Server {
                 session.end_early(&error.to_string());
             }
 
+            self.timers.set(id, session.deadline());
             if session.is_over() {
-                over.push(*id);
+                over.push(id);
             }
         }
 
@@ -316,15 +326,17 @@ impl Iperf2Server {
     }
 
     fn end_sessions(&mut self, why: &str) {
-        self.sessions
-            .values_mut()
-            .for_each(|session| session.end_early(why));
+        for (id, session) in &mut self.sessions {
+            session.end_early(why);
+            self.ready.insert(*id);
+        }
     }
 
     fn end_session(&mut self, id: u64, server: &mut ServerContext<'_>) {
         let Some(mut session) = self.sessions.remove(&id) else {
             return;
         };
+        self.timers.set(id, None);
         let outcome = session.finish();
         server.admission.release(id, Instant::now());
 
@@ -394,9 +406,14 @@ impl ServerDialect for Iperf2Server {
     }
 
     fn end_silent(&mut self) -> bool {
-        self.sessions
-            .values_mut()
-            .any(|session| session.check_liveness(true))
+        for (id, session) in &mut self.sessions {
+            if session.check_liveness(true) {
+                self.ready.insert(*id);
+                return true;
+            }
+        }
+
+        false
     }
 
     fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {
@@ -414,23 +431,25 @@ impl ServerDialect for Iperf2Server {
             .pending
             .values()
             .filter_map(PendingConnection::deadline);
-        let sessions = self.sessions.values().filter_map(|e| e.deadline());
-        pending.chain(sessions).chain(self.ends).min()
+        let ready = (!self.ready.is_empty()).then(Instant::now);
+        pending
+            .chain(ready)
+            .chain(self.timers.next())
+            .chain(self.ends)
+            .min()
     }
 
     fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
-        let mut events = Vec::new();
-        // An interrupted wait is repeated by the owner.
-        let _ = self.epoll.wait(&mut events, Some(Duration::ZERO));
-
-        for event in &events {
+        for event in self.epoll.ready() {
             let index = event.token / KINDS;
             match event.token % KINDS {
                 UDP_LISTENER => {
                     self.on_datagrams(usize::try_from(index).unwrap_or(usize::MAX), server);
                 }
                 PENDING => self.on_pending(index, server),
-                _ => {}
+                _ => {
+                    self.ready.insert(index);
+                }
             }
         }
 
@@ -456,7 +475,9 @@ impl ServerDialect for Iperf2Server {
     }
 
     fn session(&mut self, id: u64) -> Option<&mut dyn dialect::Session> {
-        Some(self.sessions.get_mut(&id)?)
+        let session = self.sessions.get_mut(&id)?;
+        self.ready.insert(id);
+        Some(session)
     }
 
     fn is_idle(&self) -> bool {
@@ -480,10 +501,6 @@ impl ServerDialect for Iperf2Server {
         } else {
             Stopped::Ended
         }
-    }
-
-    fn failure(&self, error: EngineError) -> Failure {
-        failure(error)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Opens the listeners of a server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,8 @@ use crate::dialect::iperf2::connect::os;
 use crate::dialect::iperf2::sockets;
 use crate::error::failure;
 use crate::server::listeners::open_bound_with;
+use crate::server::timers::Timers;
+use crate::wait::first_address;
 
 /// Longest silence of a flow: nothing proves its address, so it keeps its place for a shorter time
 /// than a connection.
@@ -112,6 +114,8 @@ impl Iperf2Server {
             pending: BTreeMap::new(),
             half_open: HalfOpenFlows::default(),
             sessions: BTreeMap::new(),
+            timers: Timers::default(),
+            ready: BTreeSet::new(),
             next_number: 1,
             accepted: 0,
             is_closed: false,
@@ -161,11 +165,8 @@ impl Iperf2Server {
         let wants_v6 = bind.family == Some(AddressFamily::V6) || self.defaults.dual_stack;
 
         if let Some(host) = &bind.host {
-            let found = socket::resolve(host, port, None);
-            let first = found
-                .ok()
-                .and_then(|addresses| addresses.into_iter().next());
-            return first.ok_or_else(|| failure(format!("{host}: Host name lookup failure")));
+            return first_address(host, port, None)
+                .ok_or_else(|| failure(format!("{host}: Host name lookup failure")));
         }
 
         Ok(socket::wildcard(

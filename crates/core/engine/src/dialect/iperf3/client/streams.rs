@@ -356,16 +356,13 @@ impl Context<'_, '_> {
         }
     }
 
-    fn pause(&self, pause: Duration) -> Result<(), Failure> {
-        let nothing = Interest {
-            read: false,
-            write: false,
-            edge: false,
-        };
-        match wait::wait(self.control, nothing, Some(pause), self.interrupts) {
-            Ok(()) | Err(WaitError::Os(_)) => Ok(()),
-            Err(interrupted) => Err(connect::wait_failure(interrupted, ErrorCode::StreamConnect)),
-        }
+    fn pause(&self, time: Duration) -> Result<(), Failure> {
+        wait::pause(time, self.interrupts).map_err(|signal_text| {
+            connect::wait_failure(
+                WaitError::Interrupted(signal_text),
+                ErrorCode::StreamConnect,
+            )
+        })
     }
 }
 

@@ -71,6 +71,7 @@ impl Iperf3Server {
             .is_ok()
         {
             self.sessions.insert(id, session);
+            self.changed.insert(id);
         } else {
             self.registry
                 .remove(Instant::now(), id, &mut server.admission);

@@ -37,6 +37,7 @@ impl Iperf3Server {
         outcome: Result<(), Failure>,
         server: &mut ServerContext<'_>,
     ) {
+        self.timers.set(id, None);
         if let Some(mut session) = self.sessions.remove(&id) {
             let outcome = session.close(outcome);
             self.count_end(self.registry.fell_silent(id));

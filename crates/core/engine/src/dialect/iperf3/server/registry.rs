@@ -31,6 +31,7 @@ use crate::error::EngineError;
 use crate::server::admission::{Admission, Decision};
 use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
+use crate::server::timers::Timers;
 use client::Client;
 pub(crate) use client::Stage;
 use turn_times::TurnTimes;
@@ -48,6 +49,7 @@ pub(crate) struct SessionRegistry {
     udp_queue: VecDeque<u64>,
     turn_times: TurnTimes,
     ready: BTreeSet<u64>,
+    timers: Timers,
     work: AddressQueue<Work>,
 }
 
@@ -75,6 +77,7 @@ impl SessionRegistry {
             udp_queue: VecDeque::new(),
             turn_times: TurnTimes::default(),
             ready: BTreeSet::new(),
+            timers: Timers::default(),
             work: AddressQueue::default(),
         }
     }
@@ -115,9 +118,10 @@ impl SessionRegistry {
             ),
             Decision::Refused(reason) => return AdmissionDecision::Refused(reason),
         };
+        let client = Client::new(peer, cookie, stage, ends);
         self.by_cookie.insert(cookie, id);
-        self.clients
-            .insert(id, Client::new(peer, cookie, stage, ends));
+        self.timers.set(id, client.next_timeout());
+        self.clients.insert(id, client);
 
         decision
     }
@@ -150,6 +154,7 @@ impl SessionRegistry {
         admission.release(id, now);
         self.udp_queue.retain(|&other| other != id);
         self.ready.remove(&id);
+        self.timers.set(id, None);
         self.work.leave(id, client.network());
 
         if let Some(agreed) = client.agreed {
@@ -221,14 +226,7 @@ impl SessionRegistry {
 
     /// Takes the time, at or after [`SessionRegistry::next_timeout`].
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        let late = |g: &Client| g.next_timeout().is_some_and(|t| t <= now);
-        let ids: Vec<u64> = self
-            .clients
-            .iter()
-            .filter(|(_, g)| late(g))
-            .map(|(&id, _)| id)
-            .collect();
-        for id in ids {
+        for id in self.timers.take_due(now) {
             if let Some(client) = self.clients.get_mut(&id) {
                 if client.held_until.is_some_and(|t| t <= now) {
                     client.held_until = None;
@@ -259,8 +257,8 @@ impl SessionRegistry {
 
     /// When [`SessionRegistry::handle_timeout`] is due.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        let clients = self.clients.values().filter_map(Client::next_timeout);
-        clients.chain(self.udp_turns().map(|(_, end)| end)).min()
+        let turns = self.udp_turns().map(|(_, end)| end);
+        self.timers.next().into_iter().chain(turns).min()
     }
 
     /// Ends a client because of a rule.
@@ -405,6 +403,7 @@ impl SessionRegistry {
         if !client.actions.is_empty() && client.held_until.is_none() {
             self.ready.insert(id);
         }
+        self.timers.set(id, client.next_timeout());
 
         if streams_are_open {
             self.end_udp_turn(now, id);

@@ -14,16 +14,16 @@ use linerate_iperf3::wire::{Cookie, ErrorCode, Results, State, udp_header};
 use linerate_model::event::Endpoint;
 use linerate_model::service::RefusalReason;
 use linerate_model::{Event, EventSink, Failure, Summary, Transport};
-use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::poll::Epoll;
 use linerate_sys::{clock, error};
 
 use super::context::Context;
 use super::control_socket;
 use super::flows::Flows;
-use super::tokens::{CONTROL, KINDS, READ};
+use super::tokens::{CONTROL, KINDS};
 use crate::data::quota::Quota;
 use crate::data::run::{RunEvent, TestRun};
-use crate::dialect::iperf3::control_connection::{ControlConnection, Received};
+use crate::dialect::iperf3::control_connection::ControlConnection;
 use crate::dialect::iperf3::error::input;
 use crate::error::{EngineError, Operation};
 use crate::measure::overflow;
@@ -70,7 +70,7 @@ pub(super) struct Admitted {
 
 /// A client's control connection and its test.
 pub(super) struct Session {
-    control: ControlConnection,
+    pub(super) control: ControlConnection,
     pub(super) peer: SocketAddr,
     pub(super) cookie: Cookie,
     reporter: Reporter<'static>,
@@ -89,10 +89,10 @@ pub(super) struct Session {
     /// Streams of a test that ended early. A client that is still writing would take their end for
     /// the reason.
     leftover: Vec<Arc<OwnedFd>>,
-    unsent_watched: bool,
     /// The event loop does not know the control connection.
     is_paused: bool,
-    due: Option<Instant>,
+    /// When [`Session::on_time`] is due.
+    pub(super) due: Option<Instant>,
 }
 
 /// Room for one read of the control connection.
@@ -126,7 +126,6 @@ impl Session {
             summary: None,
             moved: ByteTotals::default(),
             leftover: Vec::new(),
-            unsent_watched: false,
             is_paused: false,
             due: None,
         }
@@ -146,31 +145,9 @@ impl Session {
         self.test.as_ref().map(|t| t.spec.transport)
     }
 
-    /// When [`Session::on_time`] is due.
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.due
-    }
-
-    pub(super) fn has_inputs(&self) -> bool {
-        !self.inputs.is_empty()
-    }
-
     /// Inputs for the registry.
     pub(super) fn take_inputs(&mut self) -> Vec<ServerInput> {
         std::mem::take(&mut self.inputs)
-    }
-
-    /// The control connection is readable or writable.
-    pub(super) fn read_control<'b>(&mut self, buffer: &'b mut [u8]) -> Received<'b> {
-        if self.control.has_unsent()
-            // Writability and readability share one token; output first, because the client may
-            // wait for it.
-            && let Err(error) = self.control.flush()
-        {
-            return Received::Failed(error);
-        }
-
-        self.control.receive(buffer)
     }
 
     /// Something this session needs could not be had.
@@ -370,38 +347,20 @@ impl Session {
             return;
         }
 
-        let (fd, token) = (self.control.fd(), sockets.token(CONTROL));
         if wanted {
-            self.is_paused = sockets.epoll.remove(fd).is_ok();
-        } else if let Err(error) = sockets.epoll.add(fd, token, READ) {
+            self.is_paused = sockets.epoll.remove(self.control.fd()).is_ok();
+        } else if let Err(error) = self.control.watch(sockets.epoll, sockets.token(CONTROL)) {
             self.fail(&Operation::Poll.failed()(error));
         } else {
-            (self.is_paused, self.unsent_watched) = (false, false);
+            self.is_paused = false;
             self.follow_unsent(sockets);
         }
     }
 
-    /// Waits for writability only while bytes are unsent.
     pub(super) fn follow_unsent(&mut self, sockets: &ServerSockets<'_>) {
-        if self.is_paused {
-            return;
-        }
-
-        let wanted = self.control.has_unsent();
-        if wanted != self.unsent_watched {
-            let interest = Interest {
-                write: wanted,
-                ..READ
-            };
-            let fd = self.control.fd();
-
-            if sockets
-                .epoll
-                .modify(fd, sockets.token(CONTROL), interest)
-                .is_ok()
-            {
-                self.unsent_watched = wanted;
-            }
+        if !self.is_paused {
+            let token = sockets.token(CONTROL);
+            self.control.follow_unsent(sockets.epoll, token);
         }
     }
 }

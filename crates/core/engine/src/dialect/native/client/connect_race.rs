@@ -15,7 +15,7 @@ use linerate_sys::{OsError, errno, sockopt};
 use super::NativeError;
 use super::event_loop::EventLoop;
 use crate::interrupts::Interrupts;
-use crate::wait::family;
+use crate::wait::{family, first_address};
 
 /// Where to connect to, and from where.
 #[derive(Debug, Clone)]
@@ -277,10 +277,7 @@ pub fn bind(fd: impl AsFd, wanted: &BindSpec, remote: &SocketAddr) -> Result<(),
     let Some(host) = &wanted.host else {
         return Ok(());
     };
-    let found = socket::resolve(host, 0, Some(Family::of(remote)))
-        .ok()
-        .and_then(|found| found.into_iter().next());
-
+    let found = first_address(host, 0, Some(Family::of(remote)));
     let absent = || {
         OsError::new(
             "bind",

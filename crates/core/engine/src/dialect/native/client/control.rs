@@ -10,11 +10,12 @@ use linerate_model::path::{EndpointPhase, HostDropsReader, PhaseSpec};
 use linerate_native::wire::client::{Action, Input, Machine, ProtocolFailure};
 use linerate_native::wire::datagram::FlowId;
 use linerate_native::wire::hex;
-use linerate_native::wire::message::{Hello, Ready, TokenProof, Welcome};
+use linerate_native::wire::message::{Hello, Ready, Refusal, TokenProof, Welcome};
+use linerate_sys::poll::Interest;
 use linerate_sys::{clock, sockopt};
 use linerate_trust::{ClientConfig, Role, Token, proof, resume_proof};
 
-use super::event_loop::EventLoop;
+use super::event_loop::{CONTROL, EventLoop};
 use super::handshake::{Connection, reconnect};
 use super::prober::ProbeTarget;
 use super::streams::StreamPlan;
@@ -23,6 +24,9 @@ use crate::dialect::native::boot_id;
 use crate::dialect::native::drops::DropMeter;
 use crate::dialect::native::load::EchoSamples;
 use crate::interrupts::Interrupts;
+
+/// Longest wait in one turn, so that deadlines of the machine are met.
+const STEP: Duration = Duration::from_millis(200);
 
 /// A session with a native server.
 pub struct NativeClient {
@@ -216,7 +220,7 @@ impl NativeClient {
 
         loop {
             let answer = self.await_action(timeout, events, |action| match action {
-                Action::Welcome(_) | Action::Queued { .. } => Some(action.clone()),
+                Action::Welcome(_) | Action::Queued(_) => Some(action.clone()),
                 _ => None,
             });
             let left = end.saturating_duration_since(Instant::now());
@@ -226,11 +230,11 @@ impl NativeClient {
                     self.welcome = *welcome;
                     return Ok(());
                 }
-                Ok(Action::Queued { position, wait_ms }) => {
-                    ahead = Some(position);
+                Ok(Action::Queued(turn)) => {
+                    ahead = Some(turn.position);
                     on_turn(Turn {
-                        ahead: position,
-                        wait: Duration::from_millis(wait_ms),
+                        ahead: turn.position,
+                        wait: Duration::from_millis(turn.wait_ms),
                     });
                 }
                 // It is silent between two positions in the queue.
@@ -496,6 +500,43 @@ impl NativeClient {
         Ok(())
     }
 
+    /// One turn of the loop: waits, serves the control connection, and lets time pass.
+    pub(super) fn turn(
+        &mut self,
+        events: &mut EventLoop<'_>,
+        timeout: Duration,
+    ) -> Result<(), NativeError> {
+        // A closed descriptor leaves the event loop by itself.
+        let number = self.resumed();
+        if events.watched != Some(number)
+            && let Some(fd) = self.control_fd()
+        {
+            events.epoll.add(fd, CONTROL, Interest::READ)?;
+            events.watched = Some(number);
+        }
+
+        events.wait(timeout.min(STEP))?;
+        if events.take_ready(CONTROL) {
+            self.on_control();
+        }
+
+        self.on_time(events.interrupts)
+    }
+
+    /// Lets a phase without events of its own pass.
+    pub(super) fn pause(
+        &mut self,
+        duration: Duration,
+        events: &mut EventLoop<'_>,
+    ) -> Result<(), NativeError> {
+        let end = Instant::now() + duration;
+        while Instant::now() < end {
+            self.turn(events, end.saturating_duration_since(Instant::now()))?;
+        }
+
+        Ok(())
+    }
+
     /// Waits for an action that `pick` takes.
     pub(super) fn await_action<T>(
         &mut self,
@@ -530,11 +571,12 @@ impl NativeClient {
         let place = self.arrived.iter().position(|action| {
             matches!(
                 action,
-                Action::Refused { .. } | Action::PhaseRefused { .. } | Action::Close
+                Action::Refused(_) | Action::PhaseRefused(_) | Action::Close
             )
         })?;
         match self.arrived.remove(place)? {
-            Action::Refused { clause, text, .. } | Action::PhaseRefused { clause, text, .. } => {
+            Action::Refused(Refusal { clause, text, .. })
+            | Action::PhaseRefused(Refusal { clause, text, .. }) => {
                 Some(NativeError::Refused { clause, text })
             }
             _ => Some(NativeError::Protocol(

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use linerate_sys::poll::{Epoll, Interest, Ready};
 
 use super::NativeError;
-use super::control::NativeClient;
 use crate::interrupts::Interrupts;
 
 /// Descriptors that a client waits for at the same time.
@@ -16,13 +15,11 @@ pub(super) struct EventLoop<'a> {
     /// Those of the phase that are ready after a wait.
     pub(super) ready: Vec<Ready>,
     /// Number of the control connection that is watched.
-    watched: Option<u32>,
+    pub(super) watched: Option<u32>,
 }
 
 const INTERRUPT: u64 = u64::MAX;
-const CONTROL: u64 = u64::MAX - 1;
-/// Longest wait in one turn, so that deadlines of the machine are met.
-const STEP: Duration = Duration::from_millis(200);
+pub(super) const CONTROL: u64 = u64::MAX - 1;
 
 impl<'a> EventLoop<'a> {
     pub(super) fn new(interrupts: &'a dyn Interrupts) -> Result<Self, NativeError> {
@@ -66,44 +63,5 @@ impl<'a> EventLoop<'a> {
     pub(super) fn take_ready(&mut self, token: u64) -> bool {
         let place = self.ready.iter().position(|event| event.token == token);
         place.map(|place| self.ready.swap_remove(place)).is_some()
-    }
-}
-
-impl NativeClient {
-    /// One turn of the loop: waits, serves the control connection, and lets time pass.
-    pub(super) fn turn(
-        &mut self,
-        events: &mut EventLoop<'_>,
-        timeout: Duration,
-    ) -> Result<(), NativeError> {
-        // A closed descriptor leaves the event loop by itself.
-        let number = self.resumed();
-        if events.watched != Some(number)
-            && let Some(fd) = self.control_fd()
-        {
-            events.epoll.add(fd, CONTROL, Interest::READ)?;
-            events.watched = Some(number);
-        }
-
-        events.wait(timeout.min(STEP))?;
-        if events.take_ready(CONTROL) {
-            self.on_control();
-        }
-
-        self.on_time(events.interrupts)
-    }
-
-    /// Lets a phase without events of its own pass.
-    pub(super) fn pause(
-        &mut self,
-        duration: Duration,
-        events: &mut EventLoop<'_>,
-    ) -> Result<(), NativeError> {
-        let end = Instant::now() + duration;
-        while Instant::now() < end {
-            self.turn(events, end.saturating_duration_since(Instant::now()))?;
-        }
-
-        Ok(())
     }
 }

@@ -12,12 +12,10 @@ use linerate_model::spec::BindSpec;
 use linerate_native::wire::datagram::{
     DatagramHead, DatagramType, FLOW_OPEN_LEN_MIN, FlowId, FlowOpen, HEAD_LEN,
 };
-use linerate_sys::poll::Interest;
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{clock, udp};
 
-use super::event_loop::EventLoop;
-use super::{NativeClient, NativeError, bind};
+use super::bind;
 use crate::error::{EngineError, Operation};
 
 /// A flow that the server granted.
@@ -39,47 +37,13 @@ pub(super) struct Opening {
     pub(super) fd: OwnedFd,
     pub(super) granted: Granted,
     requests_left: u32,
-    next_ns: u64,
+    pub(super) next_ns: u64,
 }
 
 /// Requests that stay unanswered before UDP counts as blocked.
 const REQUESTS: u32 = 3;
 /// Between two of them.
 const REQUEST_PERIOD: Duration = Duration::from_millis(333);
-/// The event loop's number of a flow that is opened.
-const FLOW: u64 = 0;
-
-impl NativeClient {
-    /// Opens a flow; `None` when no request is answered.
-    pub(super) fn open_flow(
-        &mut self,
-        granted: Granted,
-        events: &mut EventLoop<'_>,
-    ) -> Result<Option<OwnedFd>, NativeError> {
-        let mut opening = self.reserve(granted).open(clock::monotonic_ns())?;
-        events.epoll.add(&opening.fd, FLOW, Interest::READ)?;
-        while opening.is_awaited() {
-            if opening.advance(clock::monotonic_ns()) {
-                events.epoll.remove(&opening.fd)?;
-                return Ok(Some(opening.fd));
-            }
-
-            let wait_ns = opening.next_ns.saturating_sub(clock::monotonic_ns());
-            self.turn(events, Duration::from_nanos(wait_ns))?;
-        }
-
-        Ok(None)
-    }
-
-    pub(super) fn reserve(&self, granted: Granted) -> ReserveFlow {
-        let target = self.probe_target(0);
-        ReserveFlow {
-            remote: target.remote,
-            from: target.bind,
-            granted,
-        }
-    }
-}
 
 impl ReserveFlow {
     /// Begins to open it.
@@ -101,7 +65,7 @@ impl ReserveFlow {
 }
 
 impl Opening {
-    fn is_awaited(&self) -> bool {
+    pub(super) fn is_awaited(&self) -> bool {
         self.requests_left > 0 || clock::monotonic_ns() < self.next_ns
     }
 

@@ -93,7 +93,7 @@ pub(super) fn run(
 
     client.start_phase(events)?;
     load.start()?;
-    result.started_ns = load.start_ns().unwrap_or_default();
+    result.started_ns = load.start_ns.unwrap_or_default();
 
     events.epoll.add(load.notice_fd(), NOTICE, Interest::READ)?;
     let probes = prober.as_ref();

@@ -1,5 +1,6 @@
 //! Runs one phase: tokens, flows, probes, and what the kind of phase needs.
 
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use linerate_model::path::{
@@ -9,10 +10,11 @@ use linerate_model::units::ns_to_s;
 use linerate_native::wire::hex;
 use linerate_native::wire::message::Ready;
 use linerate_sys::clock;
+use linerate_sys::poll::Interest;
 
 use super::control::NativeClient;
 use super::event_loop::EventLoop;
-use super::flow::{self, Granted};
+use super::flow::{self, Granted, ReserveFlow};
 use super::load_phase::{self, LoadController};
 use super::prober::{ConnectionPlan, FlowPlan, ProbePlan, Prober, SILENCE_NS};
 use super::transactions::{self, TransactionPlan};
@@ -25,6 +27,8 @@ const PROBE_PERIOD_NS: u64 = 5_000_000;
 const CONNECTION_PERIOD_NS: u64 = 100_000_000;
 /// Most probe flows that a server grants.
 const FLOWS_MAX: u32 = 8;
+/// The event loop's number of a flow that is opened.
+const FLOW: u64 = 0;
 /// Round trip that is assumed before one is measured.
 const FIRST_RTT: Duration = Duration::from_millis(100);
 
@@ -173,6 +177,36 @@ impl NativeClient {
             })
         });
         granted.collect()
+    }
+
+    /// Opens a flow; `None` when no request is answered.
+    pub(super) fn open_flow(
+        &mut self,
+        granted: Granted,
+        events: &mut EventLoop<'_>,
+    ) -> Result<Option<OwnedFd>, NativeError> {
+        let mut opening = self.reserve(granted).open(clock::monotonic_ns())?;
+        events.epoll.add(&opening.fd, FLOW, Interest::READ)?;
+        while opening.is_awaited() {
+            if opening.advance(clock::monotonic_ns()) {
+                events.epoll.remove(&opening.fd)?;
+                return Ok(Some(opening.fd));
+            }
+
+            let wait_ns = opening.next_ns.saturating_sub(clock::monotonic_ns());
+            self.turn(events, Duration::from_nanos(wait_ns))?;
+        }
+
+        Ok(None)
+    }
+
+    pub(super) fn reserve(&self, granted: Granted) -> ReserveFlow {
+        let target = self.probe_target(0);
+        ReserveFlow {
+            remote: target.remote,
+            from: target.bind,
+            granted,
+        }
     }
 
     fn examine_sizes(

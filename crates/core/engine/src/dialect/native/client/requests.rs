@@ -65,7 +65,7 @@ impl NativeClient {
         self.push_input(Input::Clock { sent_ns });
         let mut events = EventLoop::new(interrupts)?;
         self.await_action(ANSWER_TIMEOUT, &mut events, |action| {
-            matches!(action, Action::Clock { sent_ns: of, .. } if *of == sent_ns).then_some(())
+            matches!(action, Action::Clock(reply) if reply.sent_ns == sent_ns).then_some(())
         })?;
 
         Ok(Duration::from_nanos(

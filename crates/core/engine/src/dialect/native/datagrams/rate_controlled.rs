@@ -181,7 +181,7 @@ impl Pump for RateControlledSender {
     fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
         self.read_reports(now_ns);
         let rate_bps = self.rate_bps(now_ns);
-        let room = scratch.room() / self.datagram_len.max(1);
+        let room = scratch.room_bytes / self.datagram_len.max(1);
         let mut due = self.budget.due(now_ns, rate_bps).min(room.max(1));
         while due > 0 {
             match self.send(due, now_ns) {

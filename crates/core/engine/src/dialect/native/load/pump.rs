@@ -143,7 +143,7 @@ impl LoadPump {
         // A sender receives echoes alone; a read for each write would be a system call for nothing.
         let skips_read = self.is_sender && now_ns < self.next_read_ns;
         let (mut may_read, mut may_write) = (!skips_read, true);
-        let (room, before) = (scratch.room(), self.moved_bytes());
+        let (room, before) = (scratch.room_bytes, self.moved_bytes());
 
         for _ in 0..CALLS_PER_PUMP {
             let left = room

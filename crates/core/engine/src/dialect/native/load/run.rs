@@ -35,7 +35,7 @@ pub(crate) struct LoadRun {
     is_server: bool,
     spec: PhaseSpec,
     streams: Vec<OpenStream>,
-    start_ns: Option<u64>,
+    pub(crate) start_ns: Option<u64>,
     next_sample_ns: u64,
     samples: Vec<LoadSample>,
     notes: Vec<String>,
@@ -252,10 +252,6 @@ impl LoadRun {
         });
 
         self.run.start_data()
-    }
-
-    pub(crate) fn start_ns(&self) -> Option<u64> {
-        self.start_ns
     }
 
     /// Readable when [`Self::advance`] has something to do before its deadline.

@@ -87,7 +87,7 @@ impl ActivePhase {
         let load = self
             .load
             .as_ref()
-            .filter(|load| load.start_ns().is_some())
+            .filter(|load| load.start_ns.is_some())
             .map(|load| {
                 let wait_ns = load.deadline_ns().saturating_sub(clock::monotonic_ns());
                 Instant::now() + Duration::from_nanos(wait_ns)

@@ -1,6 +1,6 @@
 //! Sessions, and the streams and flows that find them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ use super::event_tokens::{CONTROL, KINDS, NAME, POOL};
 use super::login_check::LoginCheck;
 use super::session::Session;
 use super::tokens::{StreamRefusal, Tokens};
-use crate::error::{EngineError, failure};
+use crate::error::failure;
 use crate::server::admission::Admission;
 use crate::server::blocking_pool::BlockingPool;
 use crate::server::context::ServerContext;
@@ -35,6 +35,7 @@ use crate::server::limits::address_queue::AddressQueue;
 use crate::server::limits::login_guard::LoginGuard;
 use crate::server::listeners::accepted::Accepted;
 use crate::server::listeners::udp::FirstDatagram;
+use crate::server::timers::Timers;
 
 /// The dialect in a server.
 pub(crate) struct NativeServer {
@@ -43,6 +44,9 @@ pub(crate) struct NativeServer {
     key_is_kept: bool,
     pub(super) epoll: Epoll,
     sessions: BTreeMap<u64, Session>,
+    timers: Timers,
+    /// Sessions with something to do.
+    ready: BTreeSet<u64>,
     pub(super) tokens: Tokens,
     logins: LoginGuard,
     /// Compares passwords.
@@ -85,6 +89,8 @@ impl NativeServer {
             key_is_kept,
             epoll,
             sessions: BTreeMap::new(),
+            timers: Timers::default(),
+            ready: BTreeSet::new(),
             tokens: Tokens::new(),
             handshakes: AddressCounts::new(HANDSHAKES_MAX, HANDSHAKE_PERIOD),
             logins: LoginGuard::default(),
@@ -121,6 +127,7 @@ impl NativeServer {
             .map(|fd| self.epoll.add(fd, id * KINDS + CONTROL, Interest::READ));
         if watched.is_some_and(|watched| watched.is_ok()) {
             self.sessions.insert(id, session);
+            self.ready.insert(id);
         } else {
             server.pending_limit.leave(id);
         }
@@ -152,6 +159,7 @@ impl NativeServer {
                 let session = self.sessions.get_mut(&owner);
                 if session.is_some_and(|session| session.add_stream(&fd, head, &self.context)) {
                     // The session has another descriptor of it.
+                    self.ready.insert(owner);
                     return;
                 }
 
@@ -171,16 +179,20 @@ impl NativeServer {
         });
     }
 
-    /// A knock with a token opens a flow. Nothing is answered to any other datagram.
-    fn on_knock(&mut self, datagram: &FirstDatagram, server: &mut ServerContext<'_>) -> Option<()> {
+    /// A request with a token opens a flow. Nothing is answered to any other datagram.
+    fn on_flow_open(
+        &mut self,
+        datagram: &FirstDatagram,
+        server: &mut ServerContext<'_>,
+    ) -> Option<()> {
         let head = DatagramHead::decode(&datagram.bytes)?;
-        let knock = FlowOpen::decode(&datagram.bytes)
+        let request = FlowOpen::decode(&datagram.bytes)
             .filter(|_| head.datagram_type == DatagramType::FlowOpen)?;
         let now = Instant::now();
 
         if let Some(session) =
             self.tokens
-                .owner_elsewhere(&knock.token, head.flow, datagram.from.ip(), now)
+                .owner_elsewhere(&request.token, head.flow, datagram.from.ip(), now)
         {
             let opener = FlowOpener {
                 session,
@@ -196,14 +208,14 @@ impl NativeServer {
 
         let owner = self
             .tokens
-            .take_flow(&knock.token, head.flow, datagram.from.ip(), now)?;
+            .take_flow(&request.token, head.flow, datagram.from.ip(), now)?;
         let session = self.sessions.get_mut(&owner)?;
         // After the token was taken: a second datagram with it finds none and opens no other
         // socket.
         let fd = server.udp.accept(datagram).ok()?;
         let id = FlowId {
             flow: head.flow,
-            tag: flow_tag(session.flow_secret(), head.flow),
+            tag: flow_tag(&session.flow_secret, head.flow),
         };
         let mut answer = [0; HEAD_LEN];
 
@@ -213,31 +225,32 @@ impl NativeServer {
             ..head
         }
         .encode_into(&mut answer);
-        // A client whose answer is lost knocks again.
+        // A client whose answer is lost asks again.
         let _ = udp::send(&fd, &answer);
         session.add_flow(fd, id);
+        self.ready.insert(owner);
 
         Some(())
     }
 
-    /// The sender of a knock from another address than that of its session is to show that it
+    /// The sender of a request from another address than that of its session is to show that it
     /// receives the answer.
     fn challenge(
         &self,
         owner: u64,
-        knock: &DatagramHead,
+        request: &DatagramHead,
         proof: u64,
         datagram: &FirstDatagram,
         server: &ServerContext<'_>,
     ) -> Option<()> {
-        let tag = flow_tag(self.sessions.get(&owner)?.flow_secret(), knock.flow);
+        let tag = flow_tag(&self.sessions.get(&owner)?.flow_secret, request.flow);
         let mut answer = [0; HEAD_LEN];
 
         let head = DatagramHead {
             datagram_type: DatagramType::Challenge,
             tag,
             stamp: proof,
-            ..*knock
+            ..*request
         };
         head.encode_into(&mut answer);
         server.udp.answer(datagram, &answer).ok()
@@ -248,6 +261,7 @@ impl NativeServer {
         let Some(mut later) = self.sessions.remove(&id) else {
             return Ok(());
         };
+        self.timers.set(id, None);
         // The token of the event loop names the session; the descriptor is watched again by its new
         // owner.
         if let Some(fd) = later.control_fd() {
@@ -256,10 +270,13 @@ impl NativeServer {
 
         let owner = self
             .sessions
-            .values_mut()
-            .find(|session| session.name() == resume.session);
+            .iter_mut()
+            .find(|(_, session)| session.name == resume.session);
         let handed_over = match owner {
-            Some(owner) => owner.take_over(&mut later, resume, &self.epoll),
+            Some((owner_id, owner)) => {
+                self.ready.insert(*owner_id);
+                owner.take_over(&mut later, resume, &self.epoll)
+            }
             None => Err("there is no such session".to_owned()),
         };
         later.on_handed_over(handed_over.clone());
@@ -272,10 +289,8 @@ impl NativeServer {
     }
 
     fn advance_sessions(&mut self, server: &mut ServerContext<'_>) {
-        // Ids and not references: a session that advances may end, or hand its connection to
-        // another one.
-        let ids: Vec<u64> = self.sessions.keys().copied().collect();
-        for id in ids {
+        self.ready.extend(self.timers.take_due(Instant::now()));
+        for id in std::mem::take(&mut self.ready) {
             self.advance_session(id, server);
         }
 
@@ -288,10 +303,11 @@ impl NativeServer {
             }
             self.advance_session(id, server);
         }
+    }
 
-        let has_sessions = self.sessions.values().any(Session::is_admitted);
-        if !has_sessions {
-            // The port is open only while a session may send to it.
+    /// A session has ended. The port is open only while one may send to it.
+    fn close_unused_port(&self, server: &mut ServerContext<'_>) {
+        if !self.sessions.values().any(Session::is_admitted) {
             server.udp.close(NAME);
         }
     }
@@ -318,6 +334,7 @@ impl NativeServer {
             login_queue,
         };
         session.advance(&mut shared, server);
+        self.timers.set(id, session.deadline());
 
         if let Some(resume) = session.take_resume() {
             if let Err(reason) = self.hand_over(id, &resume) {
@@ -340,6 +357,7 @@ impl NativeServer {
             };
             if self.logins.is_locked_out(session.peer.ip(), Instant::now()) {
                 session.on_login_checked(Err(Refusal::LockedOut), &mut self.logins, server);
+                self.ready.insert(id);
             } else {
                 self.pool.begin(id, check);
             }
@@ -350,6 +368,7 @@ impl NativeServer {
         for (id, checked) in self.pool.take_outcomes() {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.on_login_checked(checked, &mut self.logins, server);
+                self.ready.insert(id);
             }
         }
     }
@@ -358,6 +377,7 @@ impl NativeServer {
         let Some(session) = self.sessions.remove(&id) else {
             return;
         };
+        self.timers.set(id, None);
         // Before the place is released: a late stream must not join the next session.
         self.tokens.revoke(id);
         self.login_queue
@@ -365,6 +385,7 @@ impl NativeServer {
         server.pending_limit.leave(id);
         server.admission.release(id, Instant::now());
         session.end(server);
+        self.close_unused_port(server);
     }
 }
 
@@ -424,16 +445,18 @@ impl ServerDialect for NativeServer {
     }
 
     fn first_datagram(&mut self, datagram: &FirstDatagram, server: &mut ServerContext<'_>) {
-        if self.on_knock(datagram, server).is_none() {
+        if self.on_flow_open(datagram, server).is_none() {
             tracing::debug!(from = %datagram.from, "datagram dropped");
         }
     }
 
     fn evict(&mut self, id: u64, reason: RefusalReason, server: &mut ServerContext<'_>) {
+        self.timers.set(id, None);
         if let Some(session) = self.sessions.remove(&id) {
             self.login_queue
                 .leave(id, Network::of_client(session.peer.ip()));
             server.log_refusal(session.peer, reason);
+            self.close_unused_port(server);
         }
     }
 
@@ -442,19 +465,18 @@ impl ServerDialect for NativeServer {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.sessions.values().filter_map(Session::deadline).min()
+        let ready = (!self.ready.is_empty()).then(Instant::now);
+        ready.into_iter().chain(self.timers.next()).min()
     }
 
     fn advance(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
-        let mut events = Vec::new();
-        // An interrupted wait is repeated by the owner.
-        let _ = self.epoll.wait(&mut events, Some(Duration::ZERO));
-
-        for event in events {
-            if let Some(session) = self.sessions.get_mut(&(event.token / KINDS))
-                && event.token % KINDS == CONTROL
-            {
-                session.on_control();
+        for event in self.epoll.ready() {
+            let id = event.token / KINDS;
+            if let Some(session) = self.sessions.get_mut(&id) {
+                if event.token % KINDS == CONTROL {
+                    session.on_control();
+                }
+                self.ready.insert(id);
             }
         }
 
@@ -466,7 +488,9 @@ impl ServerDialect for NativeServer {
     }
 
     fn session(&mut self, id: u64) -> Option<&mut dyn dialect::Session> {
-        Some(self.sessions.get_mut(&id)?)
+        let session = self.sessions.get_mut(&id)?;
+        self.ready.insert(id);
+        Some(session)
     }
 
     fn is_idle(&self) -> bool {
@@ -475,15 +499,12 @@ impl ServerDialect for NativeServer {
 
     fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped {
         self.is_stopping = true;
-        for session in self.sessions.values_mut() {
+        for (id, session) in &mut self.sessions {
             session.stop_server(signal_text);
+            self.ready.insert(*id);
         }
 
         self.advance_sessions(server);
         Stopped::Ended
-    }
-
-    fn failure(&self, error: EngineError) -> Failure {
-        failure(error)
     }
 }

@@ -8,7 +8,7 @@ use linerate_model::policy::FactsAccess;
 use linerate_model::service::RefusalReason;
 use linerate_native::wire::hex;
 use linerate_native::wire::message::{
-    Hello, Limits, MINOR, REQUESTS, SPLIT_ADDRESS, TRANSACTION_STREAMS_MAX, Welcome,
+    Hello, Limits, MINOR, REQUESTS, Refusal, SPLIT_ADDRESS, TRANSACTION_STREAMS_MAX, Turn, Welcome,
 };
 use linerate_native::wire::server::{Input, TURN_SPACING};
 use linerate_sys::clock;
@@ -103,8 +103,8 @@ impl Session {
         if let Some(turn) = server.admission.turn(id, now) {
             let position = u32::try_from(turn.ahead).unwrap_or(u32::MAX);
             let wait_ms = u64::try_from(turn.wait.as_millis()).unwrap_or(u64::MAX);
-            self.machine
-                .handle_local(now, Input::Queued { position, wait_ms });
+            let turn = Turn { position, wait_ms };
+            self.machine.handle_local(now, Input::Queued(turn));
         }
     }
 
@@ -176,7 +176,7 @@ impl Session {
             minor: MINOR,
             features: features(context),
             program: concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned(),
-            session: self.name().to_owned(),
+            session: self.name.clone(),
             resume_secret: hex::encode(&self.resume_secret),
             flow_secret: hex::encode(&self.flow_secret),
             server_ns: clock::monotonic_ns(),
@@ -248,9 +248,5 @@ fn features(context: &Context) -> Vec<String> {
 }
 
 pub(super) fn refused(clause: &str, text: &str) -> Input {
-    Input::Refused {
-        clause: clause.to_owned(),
-        text: text.to_owned(),
-        limit: None,
-    }
+    Input::Refused(Refusal::new(clause, text))
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use linerate_model::path::{PhaseKind, PhaseSpec};
 use linerate_native::wire::hex;
-use linerate_native::wire::message::{FlowGrant, Ready};
+use linerate_native::wire::message::{ClockReply, FlowGrant, Ready, Refusal};
 use linerate_native::wire::server::{Action, Input};
 use linerate_native::wire::stream_head::StreamKind;
 use linerate_sys::clock;
@@ -47,14 +47,12 @@ impl Session {
             Action::Stop { .. } => self.end_phase(now, server),
             Action::Clock { sent_ns } => {
                 let now_ns = clock::monotonic_ns();
-                self.machine.handle_local(
-                    now,
-                    Input::Clock {
-                        sent_ns,
-                        received_ns: now_ns,
-                        replied_ns: now_ns,
-                    },
-                );
+                let reply = ClockReply {
+                    sent_ns,
+                    received_ns: now_ns,
+                    replied_ns: now_ns,
+                };
+                self.machine.handle_local(now, Input::Clock(reply));
             }
             Action::SendFacts => {
                 let facts = self.facts.take().unwrap_or_else(|| "null".to_owned());
@@ -162,14 +160,8 @@ impl Session {
     }
 
     fn refuse_phase(&mut self, now: Instant, clause: &str, text: String) {
-        self.machine.handle_local(
-            now,
-            Input::PhaseRefused {
-                clause: clause.to_owned(),
-                text,
-                limit: None,
-            },
-        );
+        let refusal = Refusal::new(clause, text);
+        self.machine.handle_local(now, Input::PhaseRefused(refusal));
     }
 
     /// Follows the load of a phase, with a collector of facts if the client requests them and may

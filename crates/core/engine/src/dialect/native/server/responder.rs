@@ -15,6 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use linerate_model::path::TransactionSpec;
+use linerate_native::wire::datagram::FlowId;
 use linerate_native::wire::stream_head::StreamHead;
 use linerate_sys::poll::{Epoll, EventFd, Interest};
 use linerate_sys::{clock, scheduling};
@@ -45,8 +46,7 @@ pub(super) enum Task {
     /// A flow whose first datagram had a valid token.
     Flow {
         fd: OwnedFd,
-        flow: u32,
-        tag: u64,
+        id: FlowId,
         allotted: Allotted,
     },
     /// A connection whose head had a valid token.
@@ -214,12 +214,7 @@ impl Worker {
                 Task::EndPhase => self
                     .connections
                     .retain(|_, connection| !connection.has_transactions()),
-                Task::Flow {
-                    fd,
-                    flow,
-                    tag,
-                    allotted,
-                } => self.add_flow(fd, flow, tag, allotted),
+                Task::Flow { fd, id, allotted } => self.add_flow(fd, id, allotted),
                 Task::Connection {
                     fd,
                     head,
@@ -240,11 +235,10 @@ impl Worker {
         true
     }
 
-    fn add_flow(&mut self, fd: OwnedFd, flow: u32, tag: u64, allotted: Allotted) {
+    fn add_flow(&mut self, fd: OwnedFd, id: FlowId, allotted: Allotted) {
         let token = self.new_token();
         if self.epoll.add(&fd, token, Interest::READ).is_ok() {
-            self.flows
-                .insert(token, ProbeFlow::new(fd, flow, tag, allotted));
+            self.flows.insert(token, ProbeFlow::new(fd, id, allotted));
             // At once: the first probe has usually arrived with the head.
             self.on_ready(token);
         }

@@ -12,7 +12,7 @@ use linerate_model::{
 };
 use linerate_native::wire::datagram::FlowId;
 use linerate_native::wire::hex;
-use linerate_native::wire::message::{Hello, Resume};
+use linerate_native::wire::message::{Hello, Refusal, Resume};
 use linerate_native::wire::opening::ACCEPTED;
 use linerate_native::wire::server::{CloseReason, Input, Machine};
 use linerate_native::wire::stream_head::{StreamHead, StreamKind};
@@ -41,7 +41,7 @@ pub(super) struct Session {
     pub(super) machine: Machine,
     opened: Instant,
     /// Name that a client resumes it by.
-    name: String,
+    pub(super) name: String,
     pub(super) resume_secret: [u8; 32],
     pub(super) flow_secret: [u8; 32],
     pub(super) responder: Option<Responder>,
@@ -167,14 +167,6 @@ impl Session {
 
     pub(super) fn id(&self) -> u64 {
         self.id
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn flow_secret(&self) -> &[u8; 32] {
-        &self.flow_secret
     }
 
     /// Absent between two connections.
@@ -425,11 +417,7 @@ impl Session {
     pub(super) fn on_handed_over(&mut self, outcome: Result<(), String>) {
         let input = match outcome {
             Ok(()) => Input::HandedOver,
-            Err(text) => Input::Refused {
-                clause: "resume".to_owned(),
-                text,
-                limit: None,
-            },
+            Err(text) => Input::Refused(Refusal::new("resume", text)),
         };
         self.machine.handle_local(Instant::now(), input);
     }
@@ -475,12 +463,7 @@ impl Session {
             _ => {
                 if let (Some(responder), Some(allotted)) = (&self.responder, self.allotment.take())
                 {
-                    responder.push_task(Task::Flow {
-                        fd,
-                        flow: id.flow,
-                        tag: id.tag,
-                        allotted,
-                    });
+                    responder.push_task(Task::Flow { fd, id, allotted });
                 }
             }
         }

@@ -99,6 +99,10 @@ impl SessionRegistry {
 
     /// Calls the tests whose turn has come.
     pub(super) fn advance_udp_queue(&mut self, now: Instant) {
+        if self.udp_queue.is_empty() {
+            return;
+        }
+
         let mut blocked: BTreeSet<Option<IpAddr>> = self
             .clients
             .values()

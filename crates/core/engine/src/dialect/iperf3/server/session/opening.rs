@@ -54,12 +54,10 @@ impl Session {
         let settings = RunSettings {
             spec: test.spec.clone(),
             local: local.clone(),
-            decides_end: false,
             cpu: checked_cpu(test.params.server_affinity)?,
-            independent: false,
-            keeps_grid: false,
             measures_cpu: test.spec.want_peer_facts,
             datagrams: Some(udp_headers::FORMAT),
+            ..RunSettings::default()
         };
         let mut run = TestRun::new(settings).map_err(&fail)?;
         // Before the first stream is added, since the pacing rate of a socket is set there.

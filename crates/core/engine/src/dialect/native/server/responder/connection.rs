@@ -130,13 +130,13 @@ fn echo(stream: &mut TlsStream, fd: impl AsFd, meter: &Meter) -> io::Result<Turn
         return Ok(Turn::NotBefore(at_ns));
     }
 
-    let before = stream.moved();
+    let before = stream.moved;
     let received = stream.receive(&fd)?;
     if !received.is_empty() {
         stream.send(&fd, &received)?;
     }
 
-    let after = stream.moved();
+    let after = stream.moved;
     meter.charge(
         Traffic::Probes,
         after.received_bytes - before.received_bytes,

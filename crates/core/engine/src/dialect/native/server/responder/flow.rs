@@ -4,8 +4,8 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linerate_native::wire::datagram::{
-    DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, HEAD_LEN,
-    ReceivedSequence, ReplyBody, SizeAnswer, TOS_UNKNOWN,
+    DatagramHead, DatagramType, FLAG_INTERFACE, FLAG_SIZE_REQUEST, FLAG_TOO_LARGE, FlowId,
+    HEAD_LEN, ReceivedSequence, ReplyBody, SizeAnswer, TOS_UNKNOWN,
 };
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::udp::{self, Message};
@@ -18,8 +18,7 @@ use crate::server::limits::allotment::Allotted;
 /// Answers the probes of one flow on its connected socket.
 pub(super) struct ProbeFlow {
     fd: OwnedFd,
-    flow: u32,
-    tag: u64,
+    id: FlowId,
     received: ReceivedSequence,
     offset: RealtimeOffset,
     /// Large datagrams that may still be sent to the client.
@@ -50,7 +49,7 @@ const SIZE_PROBES_MAX: u32 = 120;
 const SIZE_PROBE_BYTES_MAX: usize = 9_216;
 
 impl ProbeFlow {
-    pub(super) fn new(fd: OwnedFd, flow: u32, tag: u64, allotted: Allotted) -> Self {
+    pub(super) fn new(fd: OwnedFd, id: FlowId, allotted: Allotted) -> Self {
         // Without these a time is that of the read, and marks are unknown.
         let _ = sockopt::SO_TIMESTAMPNS.set(&fd, true);
         let _ = sockopt::set_receive_tos(&fd, true);
@@ -65,8 +64,7 @@ impl ProbeFlow {
 
         Self {
             fd,
-            flow,
-            tag,
+            id,
             received,
             offset,
             size_probes_left,
@@ -139,9 +137,9 @@ impl ProbeFlow {
 
     fn answer_one(&mut self, message: &Message<'_>, read: &mut FlowRead) {
         let received_ns = message.arrival_ns(self.offset, clock::monotonic_ns());
-        let known = DatagramHead::decode(message.data).filter(|head| head.flow == self.flow);
+        let known = DatagramHead::decode(message.data).filter(|head| head.flow == self.id.flow);
         let Some(head) = known
-            .filter(|head| head.tag == self.tag || head.datagram_type == DatagramType::FlowOpen)
+            .filter(|head| head.tag == self.id.tag || head.datagram_type == DatagramType::FlowOpen)
         else {
             read.foreign += 1;
             return;
@@ -162,7 +160,7 @@ impl ProbeFlow {
                 self.send(
                     &DatagramHead {
                         datagram_type: DatagramType::Open,
-                        tag: self.tag,
+                        tag: self.id.tag,
                         ..head
                     },
                     &[],
