@@ -7,6 +7,7 @@ mod datagrams;
 mod delays;
 mod grade;
 mod idle;
+mod input;
 mod jitter;
 mod load;
 mod loss;
@@ -19,87 +20,24 @@ mod series;
 mod unmeasured;
 
 use linerate_model::path::{
-    CallQuality, Delay, LoadPhase, Marks, PathDirection, PathMtu, PathReport, PathSpec, PathState,
-    PathTarget, PhaseKind, PhaseResult, ProbeKind, ProbeSample, RateLadder, absent as names,
+    CallQuality, LoadPhase, Marks, PathDirection, PathMtu, PathReport, PhaseKind, PhaseResult,
+    absent as names,
 };
 
 pub use ceiling::CeilingFacts;
-use clock::is_possible;
 pub use clock::{Clock, ClockFacts};
 pub use delays::round_trips;
 use grade::grade;
+pub use input::ConcludeInput;
+use input::{Context, clock, without_impossible};
 pub use load::goodput_bps;
 pub use loss::loss_by_place;
 use marks::marks;
 use missing::Absent;
 pub(crate) use responsiveness::responsiveness_class;
 pub use samples::samples;
-use series::arrived_bytes;
 use unmeasured::has_silent_direction;
 pub use unmeasured::{is_partial, unmeasured};
-
-/// Measurements, and facts beside them.
-#[derive(Debug, Clone)]
-pub struct ConcludeInput {
-    /// The other end.
-    pub target: PathTarget,
-    /// Requested examination.
-    pub spec: PathSpec,
-    /// Completeness: whether all phases reached their end.
-    pub state: PathState,
-    /// From start to end in ns.
-    pub elapsed_ns: u64,
-    /// Number of times the control connection was established again.
-    pub resumed: u32,
-    /// Most other tests of the server at the same time; absent where it does not report them.
-    pub concurrent_max: Option<u32>,
-    /// Kind of the samples in [`PhaseResult::udp`].
-    pub probe: ProbeKind,
-    /// In the order in which they ran.
-    pub phases: Vec<PhaseResult>,
-    /// Searches for the highest rate.
-    pub ladders: Vec<RateLadder>,
-    /// Facts about the clocks beside the probes.
-    pub clock: ClockFacts,
-    /// Limits of the rate from server to client, its streams not counted.
-    pub ceiling_down: CeilingFacts,
-    /// Limits of the rate from client to server, its streams not counted.
-    pub ceiling_up: CeilingFacts,
-    /// Each figure that is absent, and why: what the plan left out, what the server refused.
-    pub absent: Vec<(String, String)>,
-}
-
-impl ConcludeInput {
-    fn phases_of(&self, kind: PhaseKind) -> impl Iterator<Item = &PhaseResult> {
-        self.phases
-            .iter()
-            .filter(move |phase| phase.spec.kind == kind)
-    }
-
-    fn ceiling_facts(&self, direction: PathDirection) -> &CeilingFacts {
-        match direction {
-            PathDirection::Down => &self.ceiling_down,
-            PathDirection::Up => &self.ceiling_up,
-        }
-    }
-}
-
-/// Values that all parts of a report depend on.
-struct Context<'a> {
-    input: &'a ConcludeInput,
-    clock: Option<Clock>,
-    idle_rtt: Option<Delay>,
-}
-
-/// Relation of the two clocks by all probes.
-pub(super) fn clock(input: &ConcludeInput) -> Option<Clock> {
-    let probes: Vec<ProbeSample> = input
-        .phases
-        .iter()
-        .flat_map(|phase| phase.udp.iter().copied())
-        .collect();
-    Clock::from_probes(&probes, input.clock)
-}
 
 /// Makes a report. It depends on nothing but its input.
 #[must_use]
@@ -164,42 +102,6 @@ pub fn conclude(input: &ConcludeInput) -> PathReport {
     explain(&report, &context, &mut absent);
     report.absent = absent.into_reasons(&input.phases);
     report
-}
-
-/// The input without probes whose times are impossible, and their number; `None` where there are
-/// none.
-pub(super) fn without_impossible(input: &ConcludeInput) -> Option<(ConcludeInput, u64)> {
-    let wrong = |samples: &[ProbeSample]| {
-        samples.iter().filter(|sample| !is_possible(sample)).count() as u64
-    };
-    let flows = input.phases.iter().flat_map(|phase| {
-        phase
-            .udp_by_dscp
-            .iter()
-            .map(|(_, samples)| samples.as_slice())
-    });
-
-    let count: u64 = input
-        .phases
-        .iter()
-        .map(|phase| phase.udp.as_slice())
-        .chain(flows)
-        .map(wrong)
-        .sum();
-    if count == 0 {
-        return None;
-    }
-
-    let mut input = input.clone();
-    for phase in &mut input.phases {
-        phase.udp.retain(is_possible);
-        phase
-            .udp_by_dscp
-            .iter_mut()
-            .for_each(|(_, samples)| samples.retain(is_possible));
-    }
-
-    Some((input, count))
 }
 
 fn size(input: &ConcludeInput) -> PathMtu {

@@ -24,6 +24,8 @@ use linerate_model::printable::printable_json;
 use linerate_model::record::{Detail, RunRecord};
 use serde::Serialize;
 
+use wording::Depth;
+
 pub use progress::{PhaseProgress, announcement, finished_line, live};
 
 /// The report as text. `verbose` adds all percentiles, streams, the clock and how each rate was
@@ -75,17 +77,6 @@ struct Diagnosed<'a> {
     diagnosis: Option<&'a Diagnosis>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     samples: &'a [SampleSeries],
-}
-
-/// Level of detail of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Depth {
-    /// Content that most readers need.
-    Short,
-    /// All of it.
-    Long,
-    /// All of it, with charts.
-    Page,
 }
 
 fn document(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: Depth) -> Document {

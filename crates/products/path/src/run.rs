@@ -16,27 +16,14 @@ use linerate_engine::dialect::native::client::{
     self, Announcement, NativeError, Opened, Target, Turn,
 };
 use linerate_host::connect_advice::{TEST_SERVER, connect_failure};
-use linerate_model::finding::Diagnosis;
 use linerate_model::outcome::{Error, Outcome};
-use linerate_model::path::{PathReport, PhaseKind, SampleSeries};
+use linerate_model::path::PhaseKind;
 
 use crate::plan::PlannedTest;
 use crate::spec::PathTest;
+pub use examination::Examined;
 use examination::Start;
 pub use observers::Observers;
-
-/// Result of one examination.
-#[derive(Debug)]
-pub struct Examined {
-    /// The report.
-    pub report: PathReport,
-    /// Limit of the path; absent where no load was measured.
-    pub diagnosis: Option<Diagnosis>,
-    /// Single probes, where they are wanted.
-    pub samples: Vec<SampleSeries>,
-    /// [`Outcome::Done`], or why it did not reach its end.
-    pub outcome: Outcome,
-}
 
 /// Connections at the same time that a search for the highest rate of connections announces.
 const CONNECTIONS_MAX: u32 = 10_000;

@@ -93,6 +93,17 @@ pub struct Row {
     pub judged: Judged,
 }
 
+impl Row {
+    /// The measure, with its direction where it has one.
+    pub(crate) fn name(&self) -> String {
+        let name = self.measure.info().name;
+        match self.way {
+            Way::Sum => name.to_owned(),
+            way => format!("{name} {}", stored_name(way)),
+        }
+    }
+}
+
 type Factors = BTreeMap<String, String>;
 type Cells<'a> = BTreeMap<&'a Factors, Vec<&'a Trial>>;
 

@@ -8,8 +8,6 @@ use linerate_document::record::quoted;
 use linerate_document::style::Style;
 use linerate_document::table::{Cell, Table};
 use linerate_model::measure::Unit;
-use linerate_model::record::Way;
-use linerate_model::stored_name;
 use linerate_model::two_sample::{Judged, TRIALS_MIN, Verdict};
 
 use crate::conclude::compare::{Change, Comparison, Row, SideInfo, differing};
@@ -216,7 +214,7 @@ fn result(row: &Row) -> String {
         general(judged.p_adjusted, 2)
     );
     let change = change(judged, unit);
-    let of = name(row);
+    let of = row.name();
 
     let qualified = match judged.verdict {
         Verdict::Undecided { more_trials } => {
@@ -232,14 +230,6 @@ fn result(row: &Row) -> String {
         Verdict::Worse | Verdict::Better => String::new(),
     };
     format!("{of} {a} in A, {b} in B, {change} ({interval}{trials}){qualified}")
-}
-
-fn name(row: &Row) -> String {
-    let info = row.measure.info();
-    match row.way {
-        Way::Sum => info.name.to_owned(),
-        way => format!("{} {}", info.name, stored_name(way)),
-    }
 }
 
 fn middle(values: &[f64], unit: Unit) -> String {
@@ -360,7 +350,7 @@ fn measures(rows: &[Row]) -> Option<Table> {
         }
     };
     let table = table
-        .text("measure", name)
+        .text("measure", Row::name)
         .number("A", move |row| {
             format!("{}{}", middle(&row.judged.a, unit(row)), bound(row))
         })
@@ -387,7 +377,7 @@ mod tests {
     use crate::conclude::compare::{Settings, compare};
     use linerate_model::finding::Difference;
     use linerate_model::measure::MeasureName;
-    use linerate_model::record::{Body, Measure, RunId, RunKind, RunRecord, RunState, Trial};
+    use linerate_model::record::{Body, Measure, RunId, RunKind, RunRecord, RunState, Trial, Way};
 
     use super::*;
     use crate::report::assert_expected;

@@ -16,7 +16,7 @@ use linerate_store::{Place, Store, StoreError, playback, upkeep};
 use serde::de::value::{Error as NameError, StrDeserializer};
 
 use super::named::{load_named, one};
-use super::record::timestamp;
+use super::record::{timestamp, unix_ms};
 use crate::conclude::expect::{Expectations, Missed};
 use crate::conclude::limits::missed_by_run;
 use crate::report::{export, list};
@@ -290,7 +290,7 @@ impl History {
     /// # Errors
     /// A store that cannot be written.
     pub fn prune(&self, keep: &Keep, dry_run: bool) -> Result<String, Error> {
-        let now_ms = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0);
+        let now_ms = unix_ms(Timestamp::now());
         let pruned = self
             .open()
             .and_then(|store| store.prune(keep, now_ms, dry_run))?;
@@ -385,7 +385,7 @@ pub fn since(text: &str) -> Result<u64, String> {
     let time = time
         .ok_or_else(|| format!("{text:?}: write an age as 7d or 12h, or a date as 2026-11-30"))?;
 
-    Ok(u64::try_from(time.as_millisecond()).unwrap_or(0))
+    Ok(unix_ms(time))
 }
 
 /// A kind or a state by the name under which it is stored.

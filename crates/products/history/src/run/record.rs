@@ -354,6 +354,11 @@ pub(super) fn timestamp(unix_ms: u64) -> Timestamp {
         .unwrap_or_default()
 }
 
+/// A time as ms since 1970.
+pub(super) fn unix_ms(time: Timestamp) -> u64 {
+    u64::try_from(time.as_millisecond()).unwrap_or(0)
+}
+
 /// The start of a run as its record has it.
 pub(super) fn started_at(unix_ms: u64) -> String {
     format!("{:.3}", timestamp(unix_ms))

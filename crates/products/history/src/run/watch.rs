@@ -18,6 +18,7 @@ use linerate_sys::signal::{Signal, Signals};
 use serde_json::json;
 
 use super::history::local_time;
+use super::record::unix_ms;
 use crate::conclude::alarm::{Alarm, Transition};
 use crate::conclude::expect::Expectations;
 use crate::plan::quiet::Quiet;
@@ -346,8 +347,4 @@ impl Watch<'_> {
 
         Ok(())
     }
-}
-
-fn unix_ms(time: Timestamp) -> u64 {
-    u64::try_from(time.as_millisecond()).unwrap_or(0)
 }

@@ -5,10 +5,11 @@ use linerate_model::path::{
 };
 
 use super::delays::{round_trips, round_trips_if_any};
+use super::input::{ConcludeInput, Context};
 use super::jitter::probe_jitter_ns;
+use super::missing::Absent;
 use super::mos::{CallPath, mos};
 use super::responsiveness::{Responsiveness, responsiveness};
-use super::{Absent, ConcludeInput, Context};
 
 /// Round trips of the idle phase.
 pub(super) fn round_trip(input: &ConcludeInput) -> Option<Delay> {

@@ -3,7 +3,7 @@
 use linerate_model::path::{LoadSample, LoadWindow, PathDirection, PhaseResult};
 use linerate_model::units::{ns_to_s, rate_bps};
 
-use super::ConcludeInput;
+use super::input::ConcludeInput;
 
 /// Most points of a series in a report.
 const POINTS_MAX: usize = 6000;
@@ -26,7 +26,7 @@ pub(super) fn receiver(phase: &PhaseResult, direction: PathDirection) -> &[LoadS
 
 /// Bytes of a direction that arrived, by the samples of its receiver; without any, by the streams
 /// of this end.
-pub(in crate::conclude) fn arrived_bytes(phase: &PhaseResult, direction: PathDirection) -> u64 {
+pub(super) fn arrived_bytes(phase: &PhaseResult, direction: PathDirection) -> u64 {
     match receiver(phase, direction).last() {
         Some(last) => bytes_of(last, direction),
         None => stream_bytes(phase, direction),

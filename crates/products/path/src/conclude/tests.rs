@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use linerate_model::path::{
-    ClockMethod, ConcurrentProbes, Confidence, Dialect, EndpointPhase, Identity, LoadEnd,
-    LoadOutcome, LoadSample, LoadWindow, PhaseSpec, PhaseTransport, SizeResult, SizeSignal,
-    StreamTotals, SubflowRow,
+    ClockMethod, ConcurrentProbes, Confidence, Delay, Dialect, EndpointPhase, Identity, LoadEnd,
+    LoadOutcome, LoadSample, LoadWindow, PathSpec, PathState, PathTarget, PhaseSpec,
+    PhaseTransport, ProbeKind, ProbeSample, SizeResult, SizeSignal, StreamTotals, SubflowRow,
 };
 
 use super::*;

@@ -3,7 +3,7 @@
 
 use linerate_model::path::{EndpointPhase, PathDirection, PhaseKind, PhaseResult};
 
-use super::arrived_bytes;
+use super::series::arrived_bytes;
 
 /// Advice for streams that a server refuses.
 const REFUSED_HINT: &str = "its log has the reason. After wrong tokens from this address wait a \

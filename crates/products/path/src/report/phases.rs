@@ -4,7 +4,6 @@ use linerate_document::number::{counted, percent};
 use linerate_model::numbers::rate;
 use linerate_model::path::{Datagrams, Delay, LossByPlace, PhaseKind, RateLadder, Transactions};
 
-use super::rows::percentiles;
 use super::wording;
 
 /// Rate, loss and its place, reordering and jitter of one direction.
@@ -108,7 +107,7 @@ fn places(loss: &LossByPlace, lost: u64) -> Option<String> {
 /// `rr, 64 flows: 121000/s, p50 510 us, p99 900 us`
 pub(super) fn transactions(done: &Transactions) -> String {
     let mut parts = vec![wording::per_s(done.per_s)];
-    parts.extend(percentiles("latency", &done.latency));
+    parts.extend(wording::percentiles("latency", &done.latency));
     let cpu = |ns: Option<u64>, end: &str| ns.map(|ns| format!("{} {end}", wording::ns(ns)));
     let cpus = wording::joined([
         cpu(done.client_cpu_ns, "here"),

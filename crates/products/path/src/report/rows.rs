@@ -12,7 +12,8 @@ use linerate_model::path::{
 };
 use linerate_model::stored_name;
 
-use super::{Depth, phases, wording};
+use super::wording::Depth;
+use super::{phases, wording};
 
 /// Bits of a GiB.
 const GIB_BITS: f64 = 8_589_934_592.0;
@@ -94,7 +95,7 @@ fn idle(report: &PathReport) -> Vec<String> {
 
     if let Some(rtt) = &idle.rtt {
         let probes = rtt.n.saturating_add(rtt.lost);
-        let mut parts = percentiles("RTT", rtt);
+        let mut parts = wording::percentiles("RTT", rtt);
 
         if probes > 0 {
             parts.push(format!("{} of {probes} lost", rtt.lost));
@@ -141,29 +142,6 @@ fn lost_probes(report: &PathReport) -> Option<String> {
     let shares = wording::joined(report.phases.iter().map(share))?;
     let probes = wording::probes_of(report);
     Some(format!("{probes} under load: {shares}"))
-}
-
-/// `RTT p50 12.4 ms`, `p95 13.1 ms`, `p99 14.0 ms`
-pub(super) fn percentiles(name: &str, delay: &Delay) -> Vec<String> {
-    let known = [
-        ("p50", delay.p50_ns),
-        ("p95", delay.p95_ns),
-        ("p99", delay.p99_ns),
-    ];
-    let words = known
-        .into_iter()
-        .filter_map(|(name, ns)| Some(format!("{name} {}", wording::signed_ns(ns?))));
-    let mut words: Vec<String> = words.collect();
-    match words.first_mut() {
-        Some(first) => *first = format!("{name} {first}"),
-        None => words.extend(
-            delay
-                .min_ns
-                .map(|ns| format!("{name} at least {}", wording::signed_ns(ns))),
-        ),
-    }
-
-    words
 }
 
 fn call(report: &PathReport) -> Option<String> {

@@ -6,7 +6,7 @@ use linerate_model::finding::Severity;
 use linerate_model::path::{Delay, LoadPhase, PathReport};
 
 use super::goodput::worst_rpm;
-use super::{Depth, wording};
+use super::wording::{self, Depth};
 use crate::conclude::responsiveness_class;
 
 /// Scale of the grades.

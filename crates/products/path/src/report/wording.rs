@@ -5,6 +5,17 @@ use linerate_model::measure::Unit;
 use linerate_model::numbers::digits;
 use linerate_model::path::{Delay, Dialect, Identity, PathReport, ProbeKind};
 
+/// Level of detail of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Content that most readers need.
+    Short,
+    /// All of it.
+    Long,
+    /// All of it, with charts.
+    Page,
+}
+
 /// A time with its unit; a difference of clocks may be below 0.
 pub(super) fn signed_ns(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
@@ -45,6 +56,29 @@ pub(super) fn per_s(value: f64) -> String {
 /// `RTT 12.4 ms`: the median of a delay.
 pub(super) fn median(delay: Option<Delay>, name: &str) -> Option<String> {
     Some(format!("{name} {}", signed_ns(delay?.p50_ns?)))
+}
+
+/// `RTT p50 12.4 ms`, `p95 13.1 ms`, `p99 14.0 ms`
+pub(super) fn percentiles(name: &str, delay: &Delay) -> Vec<String> {
+    let known = [
+        ("p50", delay.p50_ns),
+        ("p95", delay.p95_ns),
+        ("p99", delay.p99_ns),
+    ];
+    let words = known
+        .into_iter()
+        .filter_map(|(name, ns)| Some(format!("{name} {}", signed_ns(ns?))));
+    let mut words: Vec<String> = words.collect();
+    match words.first_mut() {
+        Some(first) => *first = format!("{name} {first}"),
+        None => words.extend(
+            delay
+                .min_ns
+                .map(|ns| format!("{name} at least {}", signed_ns(ns))),
+        ),
+    }
+
+    words
 }
 
 /// Texts that there are, separated by commas; `None` without one.

@@ -6,21 +6,35 @@ use std::time::Instant;
 
 use linerate_doctor::path::{ObservedPhase, diagnose_path};
 use linerate_engine::Interrupts;
+use linerate_model::finding::Diagnosis;
 use linerate_model::outcome::Outcome;
 use linerate_model::path::{
     EVENT_SCHEMA, FinishedPhase, PathDirection, PathEvent, PathReport, PathState, PathTarget,
-    PhaseKind, PhaseResult, PhaseSpec, ProbeKind,
+    PhaseKind, PhaseResult, PhaseSpec, ProbeKind, SampleSeries,
 };
 use linerate_sys::clock;
 
+use super::ceilings;
 use super::observers::Observers;
-use super::{Examined, ceilings};
 use crate::conclude::{
     CeilingFacts, ClockFacts, ConcludeInput, conclude, goodput_bps, is_partial, samples,
 };
 use crate::plan::{PlannedPhase, PlannedTest, headers_bytes};
 use crate::report::PhaseProgress;
 use crate::spec::PathTest;
+
+/// Result of one examination.
+#[derive(Debug)]
+pub struct Examined {
+    /// The report.
+    pub report: PathReport,
+    /// Limit of the path; absent where no load was measured.
+    pub diagnosis: Option<Diagnosis>,
+    /// Single probes, where they are wanted.
+    pub samples: Vec<SampleSeries>,
+    /// [`Outcome::Done`], or why it did not reach its end.
+    pub outcome: Outcome,
+}
 
 /// A test that begins.
 pub(super) struct Start<'a> {

@@ -17,14 +17,13 @@ use linerate_model::path::{
 };
 use linerate_sys::clock;
 
-use super::examination::{Examination, Start};
-use super::native::NO_RATE;
+use super::examination::{Examination, Examined, Start};
+use super::identity;
 use super::steering::SharedObserver;
-use super::{Examined, identity};
 use crate::conclude::unmeasured;
 use crate::plan::{LoadPlan, PlannedPhase, plan};
 use crate::report::PhaseProgress;
-use phase_over_iperf3::{Ended, Finished};
+use phase_over_iperf3::{Ended, Finished, Iperf3Peer};
 use side_probe::{Method, SideProber};
 
 /// Streams per direction of a load, unless the user sets them: a test of iperf3 keeps the number of
@@ -44,16 +43,6 @@ const MISSING: [&str; 10] = [
     absent::UDP_TOKENS,
     absent::RESUME,
 ];
-
-/// A server of iperf3.
-struct Iperf3Peer {
-    /// The connection of the first test, until it begins.
-    first: Option<Established>,
-    method: Method,
-    /// TCP handshakes of all tests.
-    handshakes: Vec<ProbeSample>,
-    has_facts: bool,
-}
 
 /// Examines a path to a server of iperf3.
 pub(super) fn examine(start: Start<'_>, established: Established) -> Result<Examined, Error> {
@@ -185,7 +174,7 @@ impl Examination<'_, Iperf3Peer> {
     fn datagrams(&mut self, planned: &PlannedPhase) -> Result<(), Ended> {
         let spec = self.resolved(planned);
         if spec.rate_bps.is_none() {
-            return Err(Ended::Failed(NO_RATE.to_owned()));
+            return Err(Ended::Failed(absent::NO_RATE.to_owned()));
         }
 
         let Finished { result, ended, .. } = self.run_datagrams(&spec);

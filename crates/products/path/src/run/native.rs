@@ -9,10 +9,9 @@ use linerate_engine::dialect::native::client::{LoadController, NativeClient, Nat
 use linerate_model::outcome::Outcome;
 use linerate_model::path::{FinishedPhase, PhaseKind, PhaseResult, ProbeKind, absent};
 
-use super::examination::{Examination, Start};
-use super::searches::is_search;
+use super::examination::{Examination, Examined, Start};
+use super::identity;
 use super::steering::{SharedObserver, ShownLoad, TestExtent};
-use super::{Examined, identity};
 use crate::conclude::{ClockFacts, round_trips, unmeasured};
 use crate::plan::{LoadPlan, PlannedPhase, PlannedTest, load_within};
 use crate::report::PhaseProgress;
@@ -133,7 +132,7 @@ impl Examination<'_, NativePeer> {
     ) -> Result<(), NativeError> {
         let spec = self.resolved(planned);
         if spec.direction.is_some() && spec.rate_bps.is_none() {
-            self.lack(spec.kind.name(), NO_RATE);
+            self.lack(spec.kind.name(), absent::NO_RATE);
             return Ok(());
         }
 
@@ -270,15 +269,17 @@ impl Examination<'_, NativePeer> {
     }
 }
 
-/// Reason of datagrams whose rate depends on a load that found none.
-pub(super) const NO_RATE: &str = "no load found a rate for it";
-
 /// The phase has no result for a reason that leaves the rest of the test as it is.
 fn is_udp_blocked(result: &PhaseResult) -> bool {
     result
         .absent
         .iter()
         .any(|(_, reason)| reason == absent::UDP_BLOCKED)
+}
+
+/// A kind of phase that looks for a rate.
+fn is_search(kind: PhaseKind) -> bool {
+    matches!(kind, PhaseKind::Cps | PhaseKind::Pps | PhaseKind::Capacity)
 }
 
 /// Seconds of a load that a phase has at most, of both directions together.

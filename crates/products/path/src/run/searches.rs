@@ -22,11 +22,6 @@ const STEP_MAX: Duration = Duration::from_secs(2);
 const IDLE_PER_S: u64 = 300;
 const IDLE_TIME: Duration = Duration::from_millis(1100);
 
-/// A kind of phase that looks for a rate.
-pub(super) fn is_search(kind: PhaseKind) -> bool {
-    matches!(kind, PhaseKind::Cps | PhaseKind::Pps | PhaseKind::Capacity)
-}
-
 impl Examination<'_, NativePeer> {
     /// Runs the search of a phase.
     pub(super) fn run_search(

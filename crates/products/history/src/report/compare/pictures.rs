@@ -5,7 +5,6 @@ use linerate_document::plot::Plot;
 use linerate_model::stats::median;
 use linerate_model::two_sample::Judged;
 
-use super::name;
 use crate::conclude::compare::Row;
 
 /// Most measures or cells of a chart.
@@ -133,7 +132,7 @@ fn changes(rows: &[&Row]) -> Option<Chart> {
         .map(f64::abs)
         .filter(|end| end.is_finite())
         .fold(0.0, f64::max);
-    let names: Vec<String> = rows.iter().map(|row| name(row)).collect();
+    let names: Vec<String> = rows.iter().map(|row| row.name()).collect();
     let x = Axis::of_names("measure", names);
     let y = Axis::linear("B against A", |percent| format!("{percent:+.1} %"))
         .between(-widest * 1.2, widest * 1.2);

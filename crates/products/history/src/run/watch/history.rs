@@ -12,9 +12,8 @@ use linerate_store::{Filter, Place, Recorder, Store};
 use linerate_sys::error::io_text;
 use linerate_sys::random;
 
-use super::unix_ms;
 use crate::conclude::change_point::change_points;
-use crate::run::record::{Labels, head, started_at};
+use crate::run::record::{Labels, head, started_at, unix_ms};
 
 /// Runs that decide over the state: detection of a change takes 25, and it lasts for as many.
 const RUNS_KEPT: usize = 50;

@@ -18,7 +18,6 @@ use linerate_model::{Direction, EndCondition, FailureKind, TestSpec, Transport};
 use linerate_sys::clock;
 use linerate_sys::poll::{self, Interest};
 
-use super::Iperf3Peer;
 use super::result::{self, Collected};
 use super::side_probe::{Method, SideProber};
 use crate::plan::{LoadPlan, headers_bytes};
@@ -31,6 +30,16 @@ use crate::spec::PathTest;
 pub(super) enum Ended {
     Interrupted,
     Failed(String),
+}
+
+/// A server of iperf3.
+pub(super) struct Iperf3Peer {
+    /// The connection of the first test, until it begins.
+    pub(super) first: Option<Established>,
+    pub(super) method: Method,
+    /// TCP handshakes of all tests.
+    pub(super) handshakes: Vec<ProbeSample>,
+    pub(super) has_facts: bool,
 }
 
 /// Handshake of the first connection; it ended some moments ago.
