@@ -1,6 +1,6 @@
 //! A test of a client: its goodput, and a row for every stream.
 
-use linerate_document::sparkline;
+use linerate_document::{live, sparkline};
 use linerate_model::live::{LiveHost, LiveLine, LivePhase, LiveStream, LiveTest};
 use linerate_model::numbers::{MISSING, bytes, digits, rate};
 use linerate_model::spec::Direction;
