@@ -48,7 +48,7 @@ impl Alarm {
 
 #[cfg(test)]
 mod tests {
-    use Outcome::{Failed, Good, Missed, Worse};
+    use Outcome::{Done as Good, NotCompleted as Failed, ObjectiveMissed as Missed, Worse};
 
     use super::*;
 

@@ -13,7 +13,7 @@ use linerate_engine::dialect::native::client::Established;
 use linerate_model::outcome::{Error, Outcome};
 use linerate_model::path::absent::{self, IPERF3_ONLY};
 use linerate_model::path::{
-    ConcurrentProbes, Dialect, PathSpec, PhaseKind, PhaseResult, PhaseTransport, ProbeSample,
+    ConcurrentProbes, Dialect, PathSpec, PhaseKind, PhaseResult, PhaseTransport,
 };
 use linerate_sys::clock;
 
