@@ -175,7 +175,7 @@ struct OutputArgs {
 
 const NOTES: &str = "\
 Levels:
-  streams=1..64         first 1, 2, 4 ... until doubling twice brings nothing, then closer
+  streams=1..64         first 1, 2, 4 ... until doubling twice gains nothing, then closer
                         around the best
   streams=1,4,16        these and no others; so with length, window and rate
   length=4K..1M         bytes per write or datagram; K and M are 1024-based

@@ -147,7 +147,7 @@ fn not_accepted(load: &LoadResult) -> Option<&'static str> {
 
     (is_idle && has_silent).then_some(
         "connections without a response wait in the server's listen queue (`ss -lnt` there: \
-         Recv-Q) until it accepts them: look at its limit of descriptors (ulimit -n, LimitNOFILE=) \
+         Recv-Q) until it accepts them: check its limit of descriptors (ulimit -n, LimitNOFILE=) \
          and of connections, and at its log",
     )
 }

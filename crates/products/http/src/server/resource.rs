@@ -113,12 +113,17 @@ fn size_of_path(path: &str) -> Option<u64> {
         path.strip_prefix('/')
             .filter(|name| SHORT_NAMES.contains(name))
     };
-    payload_bytes(path.strip_prefix("/b/").or_else(short)?).ok()
+    size(path.strip_prefix("/b/").or_else(short)?)
+}
+
+/// Parses a size such as `0`, `1500`, `10k` or `64m`, whose unit is lower-case.
+fn size(text: &str) -> Option<u64> {
+    let is_lower = !text.contains(['K', 'M']);
+    payload_bytes(text).ok().filter(|_| is_lower)
 }
 
 fn chunk(value: &str, bytes_min: u64) -> Result<NonZeroU64, Resource> {
-    let bytes = payload_bytes(value)
-        .ok()
+    let bytes = size(value)
         .and_then(NonZeroU64::new)
         .ok_or(Resource::status(BAD_REQUEST))?;
     if bytes.get() < bytes_min {

@@ -255,7 +255,7 @@ fn path_that_loses_without_load_ends_the_experiment() {
     finished
         .expect_code(3)
         .expect_stderr("without load")
-        .expect_stderr("--force");
+        .expect_stderr("--force continues");
 }
 
 /// The same for a single load: neither device names a rate, the download before the load finds it.

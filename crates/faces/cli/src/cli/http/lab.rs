@@ -44,7 +44,7 @@ pub(crate) struct LabArgs {
     /// Only write the plan as a file with every key
     #[arg(long)]
     print_plan: bool,
-    /// Run what the checks advise against, and go on in a changed environment
+    /// Run what the checks advise against, and continue in a changed environment
     #[arg(long)]
     force: bool,
     /// Exit with 5 when the plan's slo table is missed

@@ -47,7 +47,7 @@ impl Record {
         let plan_file = record.path.join(PLAN_FILE);
         if plan_file.exists() {
             return Err(Error::usage(format!(
-                "{} holds an experiment already; go on with it by --resume, or choose another --out",
+                "{} holds an experiment already; continue it by --resume, or choose another --out",
                 record.path.display()
             )));
         }

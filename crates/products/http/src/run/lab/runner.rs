@@ -196,7 +196,7 @@ fn start(
     if !changed.is_empty() {
         if !spec.is_forced {
             return Err(Error::usage(format!(
-                "since the experiment began, this has changed: {changed}; --force goes on and \
+                "since the experiment began, this has changed: {changed}; --force continues and \
                  marks the report"
             )));
         }
@@ -233,7 +233,7 @@ impl CellRunner for Runner<'_> {
     fn path_not_clean(&self, defects: &[String]) -> Error {
         let defects = defects.join("; ");
         let text = format!(
-            "the path is not clean: {defects}; `linerate doctor` may say why, --force goes on"
+            "the path is not clean: {defects}; `linerate doctor` may say why, --force continues"
         );
         Error::new(Outcome::CheckFailed, text)
     }
