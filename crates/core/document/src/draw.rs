@@ -327,7 +327,7 @@ fn cut(name: &str) -> String {
 fn table(out: &mut String, chart: &Chart, name: &str) {
     let _ = write!(
         out,
-        "<details><summary>Figures: {name}</summary><div class=\"wide\"><table><thead><tr><th \
+        "<details><summary>Values: {name}</summary><div class=\"wide\"><table><thead><tr><th \
          scope=\"col\">{}</th>",
         escaped(&chart.x.label)
     );

@@ -16,7 +16,7 @@ const SCRIPT: &str = "\
 const live = document.getElementById('live'), state = document.getElementById('state');
 const source = new EventSource('/live');
 source.onmessage = event => { live.innerHTML = JSON.parse(event.data); state.textContent = ''; };
-source.onerror = () => { state.textContent = 'Not connected. These figures are old.'; };
+source.onerror = () => { state.textContent = 'Not connected. These values are old.'; };
 ";
 
 /// SHA-256 of the script, as a Content Security Policy names it.

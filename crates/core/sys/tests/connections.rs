@@ -77,7 +77,7 @@ fn an_ipv4_peer_of_a_dual_stack_listener_is_shown_as_ipv4() {
 
     let (accepted, peer) = socket::accept(&fd)
         .expect("accept")
-        .expect("somebody waits");
+        .expect("the test waits");
     assert_eq!(peer, socket::local_addr(&client).expect("local"));
     assert!(peer.is_ipv4());
     assert_eq!(socket::peer_addr(&accepted).expect("peer"), peer);

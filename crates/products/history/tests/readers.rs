@@ -384,7 +384,7 @@ fn a_report_formatted_anew_is_the_same() {
         .filter(|(name, _)| name.ends_with(".json") && !name.contains("log"))
     {
         let value: Value = serde_json::from_str(text).expect(name);
-        let anew = read(&serde_json::to_string(&value).expect("JSON"));
+        let rewritten = read(&serde_json::to_string(&value).expect("JSON"));
 
         let hash = |contents: &Contents| {
             contents.tests[0]
@@ -393,7 +393,7 @@ fn a_report_formatted_anew_is_the_same() {
                 .as_ref()
                 .map(|from| from.sha256.clone())
         };
-        assert_eq!(hash(&read(text)), hash(&anew), "{name}");
+        assert_eq!(hash(&read(text)), hash(&rewritten), "{name}");
     }
 }
 

@@ -16,7 +16,7 @@ const RUN_TIME: Duration = Duration::from_millis(4500);
 
 /// Result of a level on a path.
 #[derive(Clone, Copy, Default)]
-struct Brings {
+struct Response {
     mbps: f64,
     delay_ms: f64,
     retransmits_per_s: f64,
@@ -31,25 +31,25 @@ struct Path<S> {
     levels: Vec<u64>,
 }
 
-impl<S: Fn(u64) -> Brings> Runner for Path<S> {
+impl<S: Fn(u64) -> Response> Runner for Path<S> {
     type Metrics = ();
 
     fn run(&mut self, setting: &Setting) -> Result<Observation<()>, RunError> {
         let level = setting.level(0);
         self.levels.push(level);
-        let brings = (self.surface)(level);
+        let response = (self.surface)(level);
 
         // Nearly normal.
         let deviation = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
-        let value = brings.mbps * 1e6 * (1.0 + brings.noise * deviation).max(0.01);
+        let value = response.mbps * 1e6 * (1.0 + response.noise * deviation).max(0.01);
         let burden = Burden {
-            delay_us: Some(brings.delay_ms * 1000.0),
-            retransmits_per_s: Some(brings.retransmits_per_s),
+            delay_us: Some(response.delay_ms * 1000.0),
+            retransmits_per_s: Some(response.retransmits_per_s),
         };
 
         Ok(Observation {
             value,
-            in_flight_share: brings.in_flight_share,
+            in_flight_share: response.in_flight_share,
             burden,
             metrics: (),
         })
@@ -93,7 +93,7 @@ struct Explored {
 }
 
 impl Explored {
-    fn new(factor: Factor, seed: u64, surface: impl Fn(u64) -> Brings) -> Self {
+    fn new(factor: Factor, seed: u64, surface: impl Fn(u64) -> Response) -> Self {
         let plan = Plan {
             factors: vec![factor],
             better: Better::Higher,
@@ -146,7 +146,7 @@ const TWO_MINUTES: Duration = Duration::from_secs(120);
 
 /// 40 Mbit/s behind a queue of 200 ms: one stream of BBR fills it, more fill the queue. What a
 /// receiver counts grows by what was in flight, up to 7 %.
-fn deep_queue(streams: u64) -> Brings {
+fn deep_queue(streams: u64) -> Response {
     let delay_ms = (6.0 * streams as f64).min(192.0);
     let in_flight_share = delay_ms / 3000.0;
 
@@ -155,7 +155,7 @@ fn deep_queue(streams: u64) -> Brings {
     } else {
         0.0
     };
-    Brings {
+    Response {
         mbps: 38.2 * (1.0 + in_flight_share),
         delay_ms,
         retransmits_per_s,
@@ -181,7 +181,7 @@ fn deep_queue_is_left_to_one_stream_in_two_minutes() {
         );
         assert!(
             explored.levels.iter().all(|level| *level <= 4),
-            "two doublings brought nothing: {:?}",
+            "two doublings gained nothing: {:?}",
             explored.levels
         );
         assert_eq!(explored.ties(), [2, 4], "seed {seed}");
@@ -194,11 +194,11 @@ fn difference_that_was_in_flight_is_none() {
     // 2 streams and more show 12 % more, of which 15 % of the run was in flight.
     let short_runs = |streams: u64| {
         let in_flight_share = if streams > 1 { 0.15 } else { 0.01 };
-        Brings {
+        Response {
             mbps: if streams > 1 { 44.8 } else { 40.0 },
             in_flight_share,
             noise: 0.003,
-            ..Brings::default()
+            ..Response::default()
         }
     };
     for seed in 0..20 {
@@ -213,12 +213,12 @@ fn difference_that_was_in_flight_is_none() {
 #[test]
 fn window_limited_path_gets_the_least_number_of_streams_that_fills_it() {
     // 64 KiB at 40 ms are 13.1 Mbit/s per stream; the path carries 90 Mbit/s.
-    let windowed = |streams: u64| Brings {
+    let windowed = |streams: u64| Response {
         mbps: (13.1 * streams as f64).min(90.0),
         delay_ms: 40.0,
         in_flight_share: 0.0133,
         noise: 0.004,
-        ..Brings::default()
+        ..Response::default()
     };
     for seed in 0..50 {
         let explored = Explored::new(streams(), seed, windowed);
@@ -238,11 +238,11 @@ fn window_limited_path_gets_the_least_number_of_streams_that_fills_it() {
 #[test]
 fn path_with_loss_gets_the_start_of_its_plateau() {
     // Each stream is held back by 1 % loss; 16 are as good as the path allows.
-    let lossy = |streams: u64| Brings {
+    let lossy = |streams: u64| Response {
         mbps: 92.0 * (streams as f64 / 15.0).min(1.0),
         retransmits_per_s: 10.0 * streams as f64,
         noise: 0.015,
-        ..Brings::default()
+        ..Response::default()
     };
     let mut answers = 0;
 
@@ -266,10 +266,10 @@ fn path_with_loss_gets_the_start_of_its_plateau() {
 #[test]
 fn equal_congestion_controls_are_ties_of_the_one_in_use() {
     for seed in 0..100 {
-        let equal = |level: u64| Brings {
+        let equal = |level: u64| Response {
             mbps: 38.2 - 0.1 * level as f64,
             noise: 0.004,
-            ..Brings::default()
+            ..Response::default()
         };
         let explored = Explored::new(choices(3), seed, equal);
         assert_eq!(
@@ -291,10 +291,10 @@ fn equal_congestion_controls_are_ties_of_the_one_in_use() {
 fn noisy_equals_leave_the_default_and_do_not_take_long() {
     let (mut defaults, mut others) = (0, 0);
     for seed in 0..100 {
-        let noisy = |_: u64| Brings {
+        let noisy = |_: u64| Response {
             mbps: 38.0,
             noise: 0.06,
-            ..Brings::default()
+            ..Response::default()
         };
         let explored = Explored::new(choices(3), seed, noisy);
         match explored.used() {
@@ -317,24 +317,24 @@ fn noisy_equals_leave_the_default_and_do_not_take_long() {
 #[test]
 fn of_equal_choices_that_beat_the_default_the_one_with_the_shorter_queue_is_advised() {
     let surface = |level: u64| match level {
-        0 => Brings {
+        0 => Response {
             mbps: 90.0,
             delay_ms: 180.0,
             retransmits_per_s: 300.0,
             noise: 0.004,
-            ..Brings::default()
+            ..Response::default()
         },
-        1 => Brings {
+        1 => Response {
             mbps: 89.8,
             delay_ms: 22.0,
             noise: 0.004,
-            ..Brings::default()
+            ..Response::default()
         },
-        _ => Brings {
+        _ => Response {
             mbps: 30.0,
             delay_ms: 20.0,
             noise: 0.004,
-            ..Brings::default()
+            ..Response::default()
         },
     };
     for seed in 0..20 {
@@ -357,7 +357,7 @@ fn loss_at_every_rate_is_said_and_ends_the_ladder() {
         },
         start: 12_800,
     };
-    let explored = Explored::new(rates, 1, |_| Brings::default());
+    let explored = Explored::new(rates, 1, |_| Response::default());
     assert_eq!(explored.outcome.verdict, Verdict::Worthless);
     assert_eq!(
         explored.levels[1..].iter().max(),
@@ -385,11 +385,11 @@ fn window_of_the_system_that_is_too_small_is_beaten_by_the_least_that_suffices()
         } else {
             level
         };
-        Brings {
+        Response {
             mbps: (bytes as f64 * 8.0 / 20e3).min(500.0),
             delay_ms: 20.0,
             noise: 0.004,
-            ..Brings::default()
+            ..Response::default()
         }
     };
 
@@ -417,10 +417,10 @@ fn doubling_that_loses_and_then_gains_is_followed() {
             12..=22 => 90.0,
             _ => 200.0,
         };
-        Brings {
+        Response {
             mbps,
             noise: 0.004,
-            ..Brings::default()
+            ..Response::default()
         }
     };
     let explored = Explored::new(streams(), 1, dip);

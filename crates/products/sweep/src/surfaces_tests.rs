@@ -383,9 +383,9 @@ fn a_best_level_that_moved_with_another_factor_is_found() {
         let mut path = path_of_two(dependent, 0.003, seed);
         let outcome = explore(&plan, &mut path);
         let setting = used(&outcome);
-        let brings = dependent(setting.level(0), setting.level(1));
+        let value = dependent(setting.level(0), setting.level(1));
         assert!(
-            setting.level(0) == 8 && brings >= 0.95 * 940.0,
+            setting.level(0) == 8 && value >= 0.95 * 940.0,
             "seed {seed}: {setting:?}"
         );
 
@@ -502,7 +502,7 @@ fn a_second_look_that_is_cut_short_advises_nothing_that_was_beaten() {
             let used = dependent(setting.level(0), setting.level(1));
             assert!(
                 used >= 0.95 * best,
-                "{runs} runs: {setting:?} brings {used}, another {best}"
+                "{runs} runs: {setting:?} has {used}, another {best}"
             );
         }
     }

@@ -210,7 +210,7 @@ fn run(
             seconds(stretch.to_ns)
         };
         let text = format!(
-            "Charts: from {} to {end} of each trial. The figures are those of the whole run.",
+            "Charts: from {} to {end} of each trial. The values are those of the whole run.",
             seconds(stretch.from_ns)
         );
         blocks.push(Block::Remark(text));
@@ -246,7 +246,7 @@ fn run(
                 "All measures".to_owned(),
                 Box::new(Block::Table(table)),
             )],
-            None => vec![Block::Heading("Figures".to_owned()), Block::Table(table)],
+            None => vec![Block::Heading("Values".to_owned()), Block::Table(table)],
         });
     }
 

@@ -162,7 +162,7 @@ fn page_has_the_answer_first_and_the_record_last() {
          to 944 Mbit/s)",
         "<figcaption>Over time",
         "<figcaption>Trials",
-        "<h2>Figures</h2>",
+        "<h2>Values</h2>",
         "<h2>Hosts</h2>",
         "linerate test lab2 --title &#39;it&#39;\\&#39;&#39;s&#39;",
         "<a download=",
@@ -193,7 +193,7 @@ fn page_has_the_answer_first_and_the_record_last() {
     );
     assert_eq!(
         page.matches("role=\"img\"").count(),
-        page.matches("<summary>Figures: ").count()
+        page.matches("<summary>Values: ").count()
     );
 
     for foreign in ["<script", "src=", "http:", "https:", "url(", "NaN", "inf"] {
@@ -210,7 +210,7 @@ fn stretch_of_time_is_enlarged() {
     };
     let page = html(&[five()], stretch);
     let rows = page
-        .split("<summary>Figures: throughput")
+        .split("<summary>Values: throughput")
         .nth(1)
         .and_then(|rest| rest.split("</table>").next());
     assert_eq!(
@@ -242,7 +242,7 @@ fn streams_that_end_one_after_the_other_have_a_sum_in_the_last_interval() {
         "what the sender waited for",
     ] {
         let rows = page
-            .split(&format!("<summary>Figures: {panel}"))
+            .split(&format!("<summary>Values: {panel}"))
             .nth(1)
             .and_then(|rest| rest.split("</table>").next());
         let rows = rows.unwrap_or_else(|| panic!("no {panel} in {page}"));
@@ -253,7 +253,7 @@ fn streams_that_end_one_after_the_other_have_a_sum_in_the_last_interval() {
     }
 
     let over_time = page
-        .split("<summary>Figures: throughput")
+        .split("<summary>Values: throughput")
         .nth(1)
         .and_then(|rest| rest.split("</table>").next());
     assert!(
@@ -309,7 +309,7 @@ fn ten_hours_of_128_streams_stay_below_a_megabyte_with_their_peaks() {
     assert!(page.contains("128 streams, range"));
 
     let retransmitted = page
-        .split("<summary>Figures: retransmitted")
+        .split("<summary>Values: retransmitted")
         .nth(1)
         .expect("a table");
     assert!(
@@ -410,7 +410,7 @@ fn settings_have_a_chart_and_no_common_value() {
         page.contains("<figcaption>Settings") && page.matches("class=\"whisker").count() == 3,
         "{page}"
     );
-    assert!(!page.contains("<h2>Figures"));
+    assert!(!page.contains("<h2>Values"));
     assert!(
         page.contains("<td class=\"words\">streams 2</td>"),
         "all trials"

@@ -261,7 +261,7 @@ mod tests {
             std::hint::spin_loop();
         }
 
-        assert!(time_of_process_ns(1).is_ok(), "somebody else's");
+        assert!(time_of_process_ns(1).is_ok(), "a process of another user");
         for none in [u32::MAX, 0x3fff_fff0] {
             assert!(time_of_process_ns(none).is_err(), "{none}");
         }

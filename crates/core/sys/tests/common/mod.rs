@@ -45,7 +45,7 @@ pub(crate) fn accept_one(listener: impl AsFd) -> OwnedFd {
     await_readable(&listener);
     socket::accept(&listener)
         .expect("accept")
-        .expect("somebody waits")
+        .expect("the test waits")
         .0
 }
 

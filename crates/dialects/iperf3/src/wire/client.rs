@@ -19,8 +19,8 @@ use crate::wire::params::Params;
 use crate::wire::results::Results;
 use crate::wire::state::State;
 
-/// Longest wait for each of the bytes 9, 10, 1 and 2. Real servers need up to 10 s until they look
-/// at the next client.
+/// Longest wait for each of the bytes 9, 10, 1 and 2. Real servers need up to 10 s until they
+/// accept the next client.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest wait for byte 13, for the server's results and for byte 14, each.
 pub const RESULTS_TIMEOUT: Duration = Duration::from_secs(60);

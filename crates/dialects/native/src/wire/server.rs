@@ -171,8 +171,8 @@ pub enum Action {
         /// Its arguments: JSON.
         body: String,
     },
-    /// Nothing arrived for [`SILENCE_MAX`]: close the connection and keep the session, which goes
-    /// on.
+    /// Nothing arrived for [`SILENCE_MAX`]: close the connection and keep the session, which
+    /// continues.
     ControlLost,
     /// The session has ended; always the last action. Sent bytes should reach the client before the
     /// connection is closed.

@@ -70,7 +70,7 @@ struct MetricsSite<T>(T);
 impl<T: Fn() -> String + Send + Sync> Site for MetricsSite<T> {
     fn answer(&self, request: &Request<'_>) -> Answer {
         if request.path != "/metrics" {
-            return Answer::line("404 Not Found", "The figures are at /metrics.");
+            return Answer::line("404 Not Found", "The metrics are at /metrics.");
         }
 
         let fields = "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n".to_owned();

@@ -162,7 +162,7 @@ fn in_discipline(queue: &OwnQueue<'_>) -> Match {
         .change_or(shorter_queue(nic), || {
             format!(
                 "give {name} a discipline that keeps queues short, fq_codel or cake, in the place \
-                 of what `tc qdisc show dev {name}` prints; a shaper stays in front of it"
+                 of what `tc qdisc show dev {name}` prints; a shaper stays before it"
             )
         })
 }
@@ -293,7 +293,7 @@ fn lat_02(run: &Run<'_>) -> Ruling {
         0.95 * rate * FRAME_PER_PAYLOAD / 1e6,
         match queue.direction {
             "up" => "on the router of the client's side",
-            "down" => "on the hop in front of the client's link, or on its router for what arrives",
+            "down" => "on the hop before the client's link, or on its router for what arrives",
             _ => "at the narrowest hop",
         }
     )))

@@ -92,7 +92,7 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
         // load.
         Err(_) if nic.host.is_pasted() && nic.host.runs().next().is_some() => {
             return Ok(matched.cap(Confidence::Low).fix_of_tokens(change).advice(
-                "it matters where the sender's CPU is busy: look at `mpstat -P ALL 1` during a \
+                "it matters where the sender's CPU is busy: see `mpstat -P ALL 1` during a \
                  test",
             ));
         }

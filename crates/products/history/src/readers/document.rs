@@ -153,9 +153,10 @@ mod tests {
     #[test]
     fn a_document_formatted_anew_has_the_same_hash() {
         let as_written = r#"{"a": 0.99977797269821167, "b": [5242434, 1e9], "c": "x\u00e9"}"#;
-        let anew = "{\"c\":\"x\u{e9}\",\"b\":[5242434.0,1000000000],\n\"a\":0.9997779726982117}";
+        let rewritten =
+            "{\"c\":\"x\u{e9}\",\"b\":[5242434.0,1000000000],\n\"a\":0.9997779726982117}";
         let hash = |text| sha256(&serde_json::from_str(text).expect("JSON"));
-        assert_eq!(hash(as_written), hash(anew));
+        assert_eq!(hash(as_written), hash(rewritten));
         assert_ne!(
             hash(as_written),
             hash(r#"{"a": 0.9997, "b": [5242434, 1e9], "c": "x\u00e9"}"#)

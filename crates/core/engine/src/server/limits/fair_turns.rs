@@ -108,7 +108,7 @@ mod tests {
     fn who_has_had_the_place_goes_behind_those_who_found_it_taken() {
         let now = Instant::now();
         let mut turns = after_turns(&[1, 2], now);
-        assert!(turns.admits(address(1), now), "nobody else wants it");
+        assert!(turns.admits(address(1), now), "no other address wants it");
         turns.refuse(address(3), now);
         assert!(
             !turns.admits(address(1), now)

@@ -26,8 +26,8 @@ impl Machine {
         self.keep_alive(now);
     }
 
-    /// The control connection was closed or broke, or a new one could not be made. A session goes
-    /// on for [`RESUME_MAX`] from the first loss; anything else has failed.
+    /// The control connection was closed or broke, or a new one could not be made. A session
+    /// continues for [`RESUME_MAX`] from the first loss; anything else has failed.
     pub fn control_lost(&mut self, now: Instant) {
         let since = match (self.state, self.link) {
             (State::Closed, _) => return,
@@ -51,7 +51,7 @@ impl Machine {
         self.connect_again(now);
     }
 
-    /// A new connection has passed its TLS handshake; `proof` is over its exporter and
+    /// A new connection has passed its TLS handshake; `proof` covers its exporter and
     /// [`Machine::resume_point`]. Without effect if the session is not lost.
     pub fn resume(&mut self, now: Instant, proof: &[u8; 32]) {
         let (Link::Lost { since, .. }, Some(point)) = (self.link, self.resume_point()) else {

@@ -149,7 +149,7 @@ fn undecided(facts: &CellFacts, unknown: &[Unknown]) -> Match {
     }
 
     if reasons.is_empty() {
-        reasons.push(Evidence::statement("no rule fits the figures"));
+        reasons.push(Evidence::statement("no rule fits the values"));
     }
 
     let advice: Vec<&str> = unknown
@@ -163,7 +163,7 @@ fn undecided(facts: &CellFacts, unknown: &[Unknown]) -> Match {
          side"
             .to_owned()
     } else {
-        "try other numbers of connections, and look at the figures of both ends".to_owned()
+        "try other numbers of connections, and compare the values of both ends".to_owned()
     };
     matched()
         .because_all(reasons)

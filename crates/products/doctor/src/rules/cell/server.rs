@@ -72,12 +72,12 @@ fn refused(facts: &CellFacts) -> Vec<(Condition, String)> {
         (
             &LOST[..],
             "reset or closed by the server",
-            "look at its keep-alive limits, its crashes and its log",
+            "check its keep-alive limits, its crashes and its log",
         ),
         (
             &[ErrorClass::Status5xx][..],
             "answered with 5xx",
-            "look at the server's limits and its log",
+            "check the server's limits and its log",
         ),
     ];
     let kinds = kinds

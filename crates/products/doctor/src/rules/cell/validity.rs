@@ -54,7 +54,7 @@ pub(super) fn unusable(facts: &CellFacts) -> Ruling {
         Some(redirection) if redirection.starts_with('3') => {
             (status.as_deref(), "load the URL to which it redirects")
         }
-        status => (status, "look at the first answer with `curl -v`"),
+        status => (status, "read the first answer with `curl -v`"),
     };
     let text = format!(
         "every answer was {}: {advice}",
@@ -72,7 +72,7 @@ pub(super) fn disturbed(facts: &CellFacts) -> Ruling {
     let flags = [
         (
             Flag::ControlLost,
-            "runs without the server's figures, because the control channel was lost",
+            "runs without the server's values, because the control channel was lost",
         ),
         (
             Flag::Unsteady,
@@ -91,12 +91,9 @@ pub(super) fn disturbed(facts: &CellFacts) -> Ruling {
         "answers that were no HTTP or not the body announced",
         Some(facts.errors.count(ErrorClass::Protocol)),
     );
-    found.extend(broken.map(|condition| {
-        (
-            condition,
-            "look at the first answer with `curl -v`".to_owned(),
-        )
-    }));
+    found.extend(
+        broken.map(|condition| (condition, "read the first answer with `curl -v`".to_owned())),
+    );
 
     any(found)
 }

@@ -213,7 +213,7 @@ fn one_direction(SlowerWay { slow, rate, other }: &SlowerWay<'_>) -> Ruling {
         Err(_) => found.read(&loss, "below 0.001"),
     };
     Ok(found.advice(
-        "look at the sender of this direction first: speed, duplex and errors of its link \
+        "check the sender of this direction first: speed, duplex and errors of its link \
          (ethtool, ethtool -S), then the hops behind it",
     ))
 }

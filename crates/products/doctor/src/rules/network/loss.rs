@@ -43,7 +43,7 @@ pub(super) fn path_10(run: &Run<'_>) -> Ruling {
         (Some(grown), ..) => matched
             .read(
                 &grown.read,
-                "the round trip grows under load: a queue in front of a slower hop",
+                "the round trip grows under load: a queue before a slower hop",
             )
             .advice("look for a port speed or a shaper on the switch, router or bridge in between"),
         (None, Some(_), _) if run.has_growing_queue() => matched.advice(
@@ -236,7 +236,7 @@ pub(super) fn path_13(host: &Host<'_>) -> Ruling {
                 format!("hop {hop}, from which on probes are lost"),
             )
             .advice(format!(
-                "look at hop {hop} and at the link before it; measure the other direction from the \
+                "check hop {hop} and the link before it; measure the other direction from the \
                  peer as well"
             )),
         _ => found.advice("find the hop: mtr -rwc 100 PEER"),

@@ -214,7 +214,7 @@ fn failed_run_removes_the_values_of_the_one_before() {
     assert_eq!(
         of_udp(&prometheus::exposition(&runs)),
         8,
-        "and its figures and the states of a change"
+        "and its values and the states of a change"
     );
 }
 
