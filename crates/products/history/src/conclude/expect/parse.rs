@@ -25,8 +25,8 @@ pub struct ExpectError {
     /// The clause as typed.
     text: String,
     /// Character it fails at, from 0.
-    at: usize,
-    reason: String,
+    pub(super) at: usize,
+    pub(super) reason: String,
 }
 
 impl FromStr for Expectations {
