@@ -12,7 +12,7 @@ use linerate_model::{
 };
 use serde_json::Value;
 
-use super::iperf3::{ns_of, u32_of, u64_of};
+use linerate_iperf3::report::reader::{ns_of, u32_of, u64_of};
 
 /// Lines of the diagnostics at which a report of the tool is looked for.
 const LINES_MAX: usize = 64;
@@ -208,12 +208,11 @@ fn stream_summary(
             end
         }),
         tcp: (!is_udp).then(|| {
-            let tcp = TcpSummary {
+            TcpSummary {
                 retransmits,
                 mean_rtt_us,
                 ..TcpSummary::default()
-            };
-            tcp
+            }
         }),
         ..StreamSummary::default()
     };

@@ -5,7 +5,8 @@ use linerate_model::summary::{TcpSummary, UdpTotals};
 use linerate_model::{CpuUsage, EndpointTotals, Event, Flow, StreamRole, StreamSummary, Summary};
 use serde_json::Value;
 
-use super::{Test, ns_of, u32_of, u64_of};
+use super::number::{ns_of, u32_of, u64_of};
+use super::opening::Test;
 
 /// Reads the end of a report. Without one, this end's totals are those of the intervals. Returns
 /// remarks, too.
@@ -272,12 +273,9 @@ fn of_intervals(test: &Test<'_>, intervals: &[Event]) -> Option<Summary> {
             flow: stream.flow,
             sender: is_sender.then_some(totals),
             receiver: (!is_sender).then_some(totals),
-            tcp: retransmits.map(|count| {
-                let tcp_summary = TcpSummary {
-                    retransmits: Some(count),
-                    ..TcpSummary::default()
-                };
-                tcp_summary
+            tcp: retransmits.map(|count| TcpSummary {
+                retransmits: Some(count),
+                ..TcpSummary::default()
             }),
             ..StreamSummary::default()
         };

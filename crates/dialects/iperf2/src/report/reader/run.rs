@@ -28,7 +28,7 @@ const OVERLAPPING_MAX: usize = 64;
 const CONNECTIONS_MAX: usize = 1024;
 
 /// The connections of one test, in the order of their first rows.
-pub(in crate::readers) struct CsvRun {
+pub struct CsvRun {
     connections: Vec<Connection>,
     /// The program's own sum of all streams.
     sum: Option<Connection>,
@@ -196,11 +196,15 @@ impl CsvRun {
         }
     }
 
-    pub(in crate::readers) fn first_row(&self) -> &str {
+    /// Its first row as text.
+    #[must_use]
+    pub fn first_row(&self) -> &str {
         self.first().text.lines().next().unwrap_or_default()
     }
 
-    pub(in crate::readers) fn source(&self) -> String {
+    /// All of its rows as text.
+    #[must_use]
+    pub fn source(&self) -> String {
         self.connections
             .iter()
             .chain(&self.sum)
@@ -208,7 +212,9 @@ impl CsvRun {
             .collect()
     }
 
-    pub(in crate::readers) fn notes(&self) -> Vec<String> {
+    /// Remarks on what the rows leave open.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.writer().is_none() {
             notes.push(
@@ -226,7 +232,9 @@ impl CsvRun {
         notes
     }
 
-    pub(in crate::readers) fn endpoint(&self) -> Endpoint {
+    /// The end that wrote the rows.
+    #[must_use]
+    pub fn endpoint(&self) -> Endpoint {
         self.writer().unwrap_or(Endpoint::Client)
     }
 
@@ -255,11 +263,15 @@ impl CsvRun {
         })
     }
 
-    pub(in crate::readers) fn started_unix_ms(&self) -> Option<u64> {
+    /// Start of the test in ms since 1970.
+    #[must_use]
+    pub fn started_unix_ms(&self) -> Option<u64> {
         self.first().started_unix_ms()
     }
 
-    pub(in crate::readers) fn events(&self) -> Vec<Event> {
+    /// The test.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
         let parts = self.parts();
         let mut events = vec![Event::TestAccepted(Box::new(self.header(&parts)))];
         let streams: Vec<Stream> = (0..)

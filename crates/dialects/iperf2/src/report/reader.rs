@@ -10,13 +10,13 @@ mod run;
 
 use connection::Connection;
 use row::{Columns, Row};
-pub(super) use run::CsvRun;
+pub use run::CsvRun;
 
 /// Connections without a total to which a row can still belong.
 const OPEN_MAX: usize = 1024;
 
 /// Rows in the order of the text.
-pub(super) struct Rows<'a> {
+pub struct Rows<'a> {
     utc_offset_s: &'a dyn Fn(i64) -> i64,
     columns: Columns,
     /// Columns of the row that was read last.
@@ -37,7 +37,10 @@ struct Pool {
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn new(utc_offset_s: &'a dyn Fn(i64) -> i64) -> Self {
+    /// No rows. `utc_offset_s` is the offset of local time from UTC at a local time in seconds
+    /// since 1970, for times without one.
+    #[must_use]
+    pub fn new(utc_offset_s: &'a dyn Fn(i64) -> i64) -> Self {
         Self {
             utc_offset_s,
             columns: Columns::default(),
@@ -49,7 +52,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Reads a line; returns whether it is one of iperf 2. The last line of a text can be cut off.
-    pub(super) fn line(&mut self, line: &str, is_whole: bool) -> bool {
+    pub fn line(&mut self, line: &str, is_whole: bool) -> bool {
         if self.columns.header(line) {
             return true;
         }
@@ -74,7 +77,8 @@ impl<'a> Rows<'a> {
         true
     }
 
-    pub(super) fn take_runs(&mut self) -> Vec<CsvRun> {
+    /// The tests of the rows so far.
+    pub fn take_runs(&mut self) -> Vec<CsvRun> {
         let [streams, sums] = [&mut self.streams, &mut self.sums].map(std::mem::take);
         run::runs(streams.connections, sums.connections)
     }

@@ -1,8 +1,8 @@
 //! One row.
 
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use linerate_model::metrics::Distribution;
-
-use crate::readers::time::days_since_1970;
 
 /// Names of the columns after the rate, of the header line that was read last.
 #[derive(Default)]
@@ -151,7 +151,6 @@ impl Row {
             min: time_s("min")?,
             max: time_s("max")?,
             deviation: time_s(deviation)?,
-            ..Distribution::default()
         };
 
         Some(distribution)
@@ -226,9 +225,8 @@ fn stamp_ms(text: &str, utc_offset_s: &dyn Fn(i64) -> i64) -> Option<Option<u64>
         return None;
     }
 
-    let part = |from: usize, to: usize| time[from..to].parse::<i64>().unwrap_or(0);
-    let days = days_since_1970(part(0, 4), part(4, 6), part(6, 8));
-    let local_s = days * 86_400 + part(8, 10) * 3600 + part(10, 12) * 60 + part(12, 14);
+    let local = DateTime::strptime("%Y%m%d%H%M%S", time).ok()?;
+    let local_s = local.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second();
     // 2.1.8 stamps the rows of a test without `-i` with the start of 1970.
     if local_s <= 86_400 {
         return Some(None);
