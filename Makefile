@@ -15,10 +15,8 @@ TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl 
 	renice=bsdutils tmux=tmux strace=strace pg_createcluster=postgresql systemd-analyze=systemd \
 	ansible-playbook=ansible-core
 
-# The full program; what carries a fleet's control connections over NATS does not fit in its limit.
-FULL_FEATURES := --no-default-features --features auth,full,postgres,tls,tui
 # The drop-in build: iperf3, iperf 2, serve, try, links and generate.
-IPERF_FEATURES := --no-default-features --features auth
+IPERF_FEATURES := --no-default-features
 
 # Settings of scripts that run cargo.
 SETTINGS = CARGO="$(CARGO)" TARGET_DIR="$(TARGET_DIR)" TOOLS="$(TOOLS)"
@@ -38,7 +36,6 @@ check: ## formatting, lints, documentation, dependency rules
 	@.ci/deny $(TOOLS) local
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked -p linerate-cli $(FULL_FEATURES) -- -D warnings
 	$(CARGO) clippy --locked -p linerate-cli $(IPERF_FEATURES) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 	$(CARGO) test --locked --workspace --test architecture

@@ -1,0 +1,52 @@
+//! The command line of `linerate fleet agent`.
+
+use clap::Args;
+use linerate::Error;
+use linerate::fleet::{SITE_DEFAULT, agent};
+use linerate_sys::process;
+
+use super::bus::BusArgs;
+
+/// Where the coordinator is.
+#[derive(Debug, Args)]
+pub(super) struct AgentArgs {
+    /// The coordinator is at the other end of standard input and output
+    #[arg(long, required_unless_present = "bus", conflicts_with = "bus")]
+    stdio: bool,
+    #[command(flatten)]
+    bus: BusArgs,
+    /// Name of the site, as in the inventory of the coordinator
+    #[arg(long, value_name = "NAME", default_value = SITE_DEFAULT, requires = "bus")]
+    site: String,
+    /// Name of this host, as in the inventory of the coordinator [default: that of the system]
+    #[arg(long, value_name = "NAME", requires = "bus")]
+    host: Option<String>,
+    /// This many agents that test nothing, sim1, sim2 and so on, for measurements of a bus
+    #[arg(
+        long,
+        value_name = "N",
+        hide = true,
+        requires = "bus",
+        conflicts_with = "host"
+    )]
+    simulate: Option<u32>,
+}
+
+impl AgentArgs {
+    pub(super) fn run(self) -> Result<(), Error> {
+        let Some(bus) = self.bus.resolve() else {
+            return agent::run_stdio();
+        };
+        match self.simulate {
+            Some(count) => {
+                let names: Vec<String> = (1..=count).map(|number| format!("sim{number}")).collect();
+                agent::simulate(&bus, &self.site, &names)
+            }
+            None => agent::run_bus(
+                &bus,
+                &self.site,
+                self.host.unwrap_or_else(|| process::uname().node),
+            ),
+        }
+    }
+}

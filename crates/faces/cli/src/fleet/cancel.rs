@@ -1,0 +1,69 @@
+//! The command line of `linerate fleet cancel`.
+
+use clap::Args;
+use linerate::fleet::cancel::{Cancelled, cancel};
+use linerate::{Error, Outcome};
+
+use crate::output::{complain, print};
+
+const COMMAND: &str = "linerate fleet cancel";
+
+/// Which run is ended.
+#[derive(Debug, Args)]
+pub(super) struct CancelArgs {
+    /// The run: its id or the end of it [default: the only one that goes on]
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+    /// History that the run is in [default: $LINERATE_STORE, or history.db in the state directory]
+    #[arg(long, value_name = "PLACE")]
+    store: Option<String>,
+}
+
+impl CancelArgs {
+    pub(super) fn main(self) -> Outcome {
+        match self.carry_out() {
+            Ok(outcome) => outcome,
+            Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
+        }
+    }
+
+    fn carry_out(self) -> Result<Outcome, Error> {
+        let Cancelled {
+            run,
+            confirmed,
+            unconfirmed,
+            ..
+        } = cancel(self.run.as_deref(), self.store.as_deref())?;
+        let hosts = |hosts: &[String]| {
+            if hosts.is_empty() {
+                "none".to_owned()
+            } else {
+                hosts.join(" ")
+            }
+        };
+
+        let mut text = match confirmed.is_empty() && unconfirmed.is_empty() {
+            true => format!("run {} cancelled before its first round\n", run.short()),
+            false => format!(
+                "run {} cancelled; end confirmed by: {}\n",
+                run.short(),
+                hosts(&confirmed)
+            ),
+        };
+        if !unconfirmed.is_empty() {
+            text += &format!("not confirmed by: {}\n", hosts(&unconfirmed));
+        }
+
+        let is_sure = unconfirmed.is_empty() && !confirmed.is_empty();
+        if !is_sure {
+            text += &format!("next: linerate fleet leftovers {run} -i INVENTORY\n");
+        }
+
+        print(&text).map_err(Error::failed)?;
+        Ok(if is_sure {
+            Outcome::Done
+        } else {
+            Outcome::NotCompleted
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! The command line of `linerate fleet leftovers`.
+
+use clap::Args;
+use linerate::fleet::leftovers::{everywhere, here, report, run_named};
+use linerate::progress::style;
+use linerate::{Error, Outcome};
+use linerate_sys::signal::{Signal, Signals};
+
+use super::hosts::HostArgs;
+use crate::output::{complain, print};
+
+const COMMAND: &str = "linerate fleet leftovers";
+
+/// What is listed, and whether it is ended.
+#[derive(Debug, Args)]
+pub(super) struct LeftoverArgs {
+    /// The run: its id, or the end of the id of a run of this history [default: all runs]
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+    /// End what has no agent; with RUN all workers of that run and their agents
+    #[arg(long)]
+    end: bool,
+    /// History of the name RUN [default: $LINERATE_STORE, or history.db in the state directory]
+    #[arg(long, value_name = "PLACE")]
+    store: Option<String>,
+    /// Of this host, for the other end of standard output
+    #[arg(long, hide = true)]
+    stdio: bool,
+    #[command(flatten)]
+    hosts: HostArgs,
+}
+
+impl LeftoverArgs {
+    pub(super) fn main(self) -> Outcome {
+        match self.carry_out() {
+            Ok(outcome) => outcome,
+            Err(error) => complain(COMMAND, &error.to_string(), error.outcome),
+        }
+    }
+
+    fn carry_out(self) -> Result<Outcome, Error> {
+        let run = self
+            .run
+            .as_deref()
+            .map(|name| run_named(name, self.store.as_deref()))
+            .transpose()?;
+        if self.stdio {
+            return print(&here(run, self.end))
+                .map(|()| Outcome::Done)
+                .map_err(Error::failed);
+        }
+
+        let hosts = self.hosts.resolve()?;
+        let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
+        let signals = signals.map_err(|error| Error::failed(error.text()))?;
+        let (text, outcome) = report(&everywhere(&hosts, run, self.end, &signals)?, style());
+
+        print(&text).map(|()| outcome).map_err(Error::failed)
+    }
+}
