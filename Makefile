@@ -15,10 +15,8 @@ TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl 
 	renice=bsdutils tmux=tmux strace=strace pg_createcluster=postgresql systemd-analyze=systemd \
 	ansible-playbook=ansible-core
 
-# The full program; what carries a fleet's control connections over NATS does not fit in its limit.
-FULL_FEATURES := --no-default-features --features auth,full,postgres,tui
 # The drop-in build: iperf3, iperf 2, serve, try, links and generate.
-IPERF_FEATURES := --no-default-features --features auth
+IPERF_FEATURES := --no-default-features
 
 # Settings of scripts that run cargo.
 SETTINGS = CARGO="$(CARGO)" TARGET_DIR="$(TARGET_DIR)" TOOLS="$(TOOLS)"

@@ -4,11 +4,9 @@
 DIST_TARGET ?= x86_64-unknown-linux-musl
 # Their folder.
 DIST ?= $(if $(filter aarch64-%,$(DIST_TARGET)),dist/arm64,dist)
-# Features of the program of the packages.
-PACKAGED_FEATURES := $(FULL_FEATURES),bus
 DIST_TOOLS := musl-gcc=musl-tools
 CROSS_TOOLS := qemu-aarch64-static=qemu-user-static
-.PHONY: dist packaged dist-deps libs header
+.PHONY: dist dist-deps libs header
 
 # Programs of the other architecture: zig, which has a compiler and the headers of musl, compiles their C parts; the
 # linker of the toolchain links them; an emulator starts them.
@@ -60,13 +58,8 @@ define static_program
 endef
 
 dist: dist-deps ## the static programs dist/linerate and dist/linerate-iperf, and their sizes
-	$(call static_program,linerate,$(FULL_FEATURES),12582912)
+	$(call static_program,linerate,,15728640)
 	$(call static_program,linerate-iperf,$(IPERF_FEATURES),4194304)
-
-# The program of packages has the bus as well, which linerate-agent.service and the manifests need.
-packaged: dist-deps ## the static programs of packages and images, below dist/packaged
-	$(call static_program,packaged/linerate,$(PACKAGED_FEATURES),14680064)
-	$(call static_program,packaged/linerate-iperf,$(IPERF_FEATURES),4194304)
 
 # Libraries for programs in C: file names end in the version, links in the number of the soname.
 define library
@@ -99,8 +92,8 @@ dist-deps: ## install the programs that dist needs
 ARCHES ?= amd64 arm64
 TARGET_amd64 := x86_64-unknown-linux-musl
 TARGET_arm64 := aarch64-unknown-linux-musl
-PROGRAMS_amd64 := dist/packaged
-PROGRAMS_arm64 := dist/arm64/packaged
+PROGRAMS_amd64 := dist
+PROGRAMS_arm64 := dist/arm64
 RUN_arm64 := $(if $(filter-out aarch64,$(shell uname -m)),qemu-aarch64-static)
 # Revision of the packages: raised where the same version is packed again.
 REVISION ?= 1
@@ -117,8 +110,8 @@ RPMS := $(ARCHES:%=rpm-%)
 
 # The files of an installation, below dist/tree/ARCHITECTURE.
 $(TREES): tree-%:
-	$(MAKE) packaged DIST_TARGET=$(TARGET_$*)
-	packaging/licenses $(TARGET_$*) -p linerate-cli $(PACKAGED_FEATURES) >$(PROGRAMS_$*)/THIRD-PARTY-LICENSES
+	$(MAKE) dist DIST_TARGET=$(TARGET_$*)
+	packaging/licenses $(TARGET_$*) -p linerate-cli >$(PROGRAMS_$*)/THIRD-PARTY-LICENSES
 	rm -rf dist/tree/$*
 	RUN="$(RUN_$*)" packaging/tree $(PROGRAMS_$*) dist/tree/$*
 
@@ -162,7 +155,7 @@ sbom: ## bill of materials of the static program for each of ARCHES (CycloneDX)
 	@.ci/cargo-cyclonedx $(TOOLS)
 	mkdir -p dist
 	$(foreach arch,$(ARCHES),PATH="$(TOOLS)/bin:$$PATH" packaging/sbom dist/linerate-$(VERSION)-linux-$(arch).cdx.json \
-		$(TARGET_$(arch)) $(PACKAGED_FEATURES) &&) true
+		$(TARGET_$(arch)) &&) true
 
 # Of the architecture and the C library of this host.
 LIBS_ARCHIVE = linerate-libs-$(VERSION)-linux-$(patsubst x86_64,amd64,$(patsubst aarch64,arm64,$(shell uname -m)))

@@ -54,6 +54,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "linerate-store",
             "linerate-document",
             "linerate-doctor",
+            "linerate-iperf2",
             "linerate-iperf3",
         ],
     ),

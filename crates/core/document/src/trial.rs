@@ -13,9 +13,9 @@ pub struct Received {
 
 /// All tests passed: their numbers, forward and reverse for each transport, and the next command.
 #[must_use]
-pub fn sound(tcp: [Received; 2], udp: [Received; 2]) -> String {
+pub fn passed(tcp: [Received; 2], udp: [Received; 2]) -> String {
     format!(
-        "Sound: TCP {}, reverse {}; UDP {}, reverse {}. \
+        "Passed: TCP {}, reverse {}; UDP {}, reverse {}. \
          Next: `linerate serve` on one host, `linerate iperf3 -c HOST` on another.\n",
         figure(tcp[0]),
         figure(tcp[1]),
@@ -26,9 +26,9 @@ pub fn sound(tcp: [Received; 2], udp: [Received; 2]) -> String {
 
 /// The test of this title failed.
 #[must_use]
-pub fn not_sound(title: &str, reason: &str) -> String {
+pub fn failed(title: &str, reason: &str) -> String {
     format!(
-        "Not sound: {title}: {reason}. Next: `linerate doctor lo` looks for the cause on this \
+        "Failed: {title}: {reason}. Next: `linerate doctor lo` looks for the cause on this \
          host.\n"
     )
 }
@@ -58,21 +58,21 @@ mod tests {
         let tcp = [received(38.2e9, None), received(9.5e9, None)];
         let udp = [received(999.6e6, Some(0.0)), received(900e6, Some(9.96))];
         assert_eq!(
-            sound(tcp, udp),
-            "Sound: TCP 38.2 Gbit/s, reverse 9.50 Gbit/s; UDP 1.00 Gbit/s (0 % lost), reverse 900 \
+            passed(tcp, udp),
+            "Passed: TCP 38.2 Gbit/s, reverse 9.50 Gbit/s; UDP 1.00 Gbit/s (0 % lost), reverse 900 \
              Mbit/s (9.96 % lost). Next: `linerate serve` on one host, `linerate iperf3 -c HOST` \
              on another.\n"
         );
 
-        let few = sound(tcp, [received(1e9, Some(0.001)), udp[1]]);
+        let few = passed(tcp, [received(1e9, Some(0.001)), udp[1]]);
         assert!(few.contains("1.00 Gbit/s (less than 0.01 % lost)"), "{few}");
     }
 
     #[test]
     fn a_failure_names_the_test_and_the_reason() {
-        let line = not_sound("TCP, reverse", "nothing was received");
+        let line = failed("TCP, reverse", "nothing was received");
         assert!(
-            line.starts_with("Not sound: TCP, reverse: nothing was received. "),
+            line.starts_with("Failed: TCP, reverse: nothing was received. "),
             "{line}"
         );
         assert_eq!(line.lines().count(), 1);

@@ -7,4 +7,5 @@
 pub mod getopt;
 pub mod numbers;
 pub mod table;
+pub mod tos;
 pub mod values;

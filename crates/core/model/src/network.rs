@@ -1,19 +1,17 @@
 //! Address ranges in CIDR notation, and kinds of interfaces.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
+use ipnet::IpNet;
 use thiserror::Error;
 
 use crate::printable::printable_start;
 
 /// A range of addresses (RFC 4632, RFC 4291 section 2.3). Bits behind the prefix are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Network {
-    first: IpAddr,
-    prefix_len: u8,
-}
+pub struct Network(IpNet);
 
 /// A text that names no address range.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -38,10 +36,8 @@ impl Network {
         } else {
             prefix_len.checked_sub(MAPPED_PREFIX_LEN)?
         };
-        (prefix_len <= bits(canonical)).then(|| Self {
-            first: masked(canonical, prefix_len),
-            prefix_len,
-        })
+        let network = IpNet::new(canonical, prefix_len).ok()?;
+        Some(Self(network.trunc()))
     }
 
     /// The range that is taken for one client: a single IPv4 address, or the /64 of an IPv6
@@ -53,17 +49,13 @@ impl Network {
             IpAddr::V4(_) => 32,
             IpAddr::V6(_) => 64,
         };
-        Self {
-            first: masked(address, prefix_len),
-            prefix_len,
-        }
+        Self(IpNet::new_assert(address, prefix_len).trunc())
     }
 
     /// True if the address is in the range. IPv4-mapped IPv6 addresses count as IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        address.is_ipv4() == self.first.is_ipv4() && masked(address, self.prefix_len) == self.first
+        self.0.contains(&address.to_canonical())
     }
 }
 
@@ -95,7 +87,7 @@ impl FromStr for Network {
             None => text
                 .parse()
                 .ok()
-                .map(|address: IpAddr| (address, bits(address))),
+                .map(|address: IpAddr| (address, IpNet::from(address).prefix_len())),
             Some((address, prefix_len)) => address.parse().ok().zip(prefix_len.parse().ok()),
         };
         let network = parsed.and_then(|(address, prefix_len)| Self::new(address, prefix_len));
@@ -107,37 +99,16 @@ impl FromStr for Network {
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.prefix_len == bits(self.first) {
-            write!(f, "{}", self.first)
+        if self.0.prefix_len() == self.0.max_prefix_len() {
+            self.0.addr().fmt(f)
         } else {
-            write!(f, "{}/{}", self.first, self.prefix_len)
+            self.0.fmt(f)
         }
     }
 }
 
 /// Bits that all IPv4-mapped addresses share.
 const MAPPED_PREFIX_LEN: u8 = 96;
-
-fn bits(address: IpAddr) -> u8 {
-    if address.is_ipv4() { 32 } else { 128 }
-}
-
-fn masked(address: IpAddr, prefix_len: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(v4) => {
-            let mask = u32::MAX
-                .checked_shl(32 - u32::from(prefix_len))
-                .unwrap_or(0);
-            Ipv4Addr::from_bits(v4.to_bits() & mask).into()
-        }
-        IpAddr::V6(v6) => {
-            let mask = u128::MAX
-                .checked_shl(128 - u32::from(prefix_len))
-                .unwrap_or(0);
-            Ipv6Addr::from_bits(v6.to_bits() & mask).into()
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -125,15 +125,15 @@ pub trait ServerReporter {
 pub type WrapSink = fn(Box<dyn EventSink>) -> Box<dyn EventSink>;
 
 /// Forwards everything to a reporter; a function receives the events of the server first.
-pub struct Forward<F, W = WrapSink> {
-    inner: Box<dyn ServerReporter>,
+pub struct Forward<'a, F, W = WrapSink> {
+    inner: Box<dyn ServerReporter + 'a>,
     observe: F,
     wrap: W,
 }
 
-impl<F: FnMut(&ServerEvent)> Forward<F> {
+impl<'a, F: FnMut(&ServerEvent)> Forward<'a, F> {
     /// Observes the events for `inner`.
-    pub fn new(inner: Box<dyn ServerReporter>, observe: F) -> Self {
+    pub fn new(inner: Box<dyn ServerReporter + 'a>, observe: F) -> Self {
         Self {
             inner,
             observe,
@@ -145,7 +145,7 @@ impl<F: FnMut(&ServerEvent)> Forward<F> {
     pub fn wrapping<W: FnMut(Box<dyn EventSink>) -> Box<dyn EventSink>>(
         self,
         wrap: W,
-    ) -> Forward<F, W> {
+    ) -> Forward<'a, F, W> {
         Forward {
             inner: self.inner,
             observe: self.observe,
@@ -155,7 +155,7 @@ impl<F: FnMut(&ServerEvent)> Forward<F> {
 }
 
 impl<F: FnMut(&ServerEvent), W: FnMut(Box<dyn EventSink>) -> Box<dyn EventSink>> ServerReporter
-    for Forward<F, W>
+    for Forward<'_, F, W>
 {
     fn listening(&mut self, port: u16, test_number: u32) -> Result<(), SinkError> {
         self.inner.listening(port, test_number)

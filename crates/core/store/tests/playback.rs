@@ -159,15 +159,12 @@ impl Scenario {
                 start_ns: at(k),
                 end_ns: at(k + 1),
                 bytes,
-                tcp: is_tcp_sender.then(|| {
-                    let tcp = TcpInterval {
-                        retransmits: k,
-                        snd_cwnd_bytes: bytes / 2,
-                        rtt_us: 300,
-                        min_rtt_us: (k > 0).then_some(200),
-                        ..TcpInterval::default()
-                    };
-                    tcp
+                tcp: is_tcp_sender.then(|| TcpInterval {
+                    retransmits: k,
+                    snd_cwnd_bytes: bytes / 2,
+                    rtt_us: 300,
+                    min_rtt_us: (k > 0).then_some(200),
+                    ..TcpInterval::default()
                 }),
                 udp: (self.transport == Transport::Udp)
                     .then(|| UdpInterval::new(bytes / 1448, k as i64 - 2, k, 0.000_012_3)),
@@ -186,7 +183,6 @@ impl Scenario {
                         min: 0.25,
                         max: 0.75,
                         deviation: 0.1,
-                        ..Distribution::default()
                     };
                     metrics.one_way = Some(distribution);
 
@@ -210,13 +206,10 @@ impl Scenario {
             flow,
             sender: end,
             receiver: end,
-            tcp: (udp.is_none()).then(|| {
-                let tcp = TcpSummary {
-                    retransmits: Some(3),
-                    min_rtt_us: Some(100),
-                    ..TcpSummary::default()
-                };
-                tcp
+            tcp: (udp.is_none()).then(|| TcpSummary {
+                retransmits: Some(3),
+                min_rtt_us: Some(100),
+                ..TcpSummary::default()
             }),
             ..StreamSummary::default()
         });

@@ -10,6 +10,7 @@ mod connection;
 mod csv;
 mod histogram;
 mod options;
+pub mod reader;
 mod row;
 mod server;
 mod stream_columns;

@@ -8,4 +8,7 @@
 
 pub mod options;
 pub mod report;
+mod version;
 pub mod wire;
+
+pub use version::FOLLOWS;

@@ -29,7 +29,6 @@ use resolve::{Surroundings, resolve};
 pub use args::{OutputOptions, ProcessOptions};
 pub use resolve::Command;
 pub use table::option_groups;
-pub use version::{FOLLOWS, program_version, system_line};
 
 /// Longest key and list of users: that of a list at a login.
 const FILE_LEN_MAX: u64 = 16 << 20;

@@ -9,7 +9,9 @@ mod json;
 mod numbered;
 mod options;
 mod peer_report;
+pub mod reader;
 mod server;
+mod test_report;
 mod text;
 mod totals;
 mod wording;
@@ -17,47 +19,14 @@ mod wording;
 use std::sync::Arc;
 
 use linerate_document::Output;
-use linerate_model::sink::Tee;
-use linerate_model::{Event, EventSink, Failure, SinkError};
+use linerate_model::{Event, Failure, SinkError};
 
 use document::RowBudget;
 
 pub use options::{Options, Style};
 pub use peer_report::peer_report;
 pub use server::server_reporter;
-
-/// The report of one test.
-pub trait TestReport: EventSink {
-    /// Adds to the report; before the last event.
-    ///
-    /// # Errors
-    /// When the report cannot be written.
-    fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError>;
-}
-
-impl<T: TestReport + ?Sized> TestReport for &mut T {
-    fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError> {
-        (**self).append(appendix)
-    }
-}
-
-/// Additions are for the second sink alone.
-impl<A: EventSink, B: TestReport> TestReport for Tee<A, B> {
-    fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError> {
-        self.1.append(appendix)
-    }
-}
-
-/// An addition to a report.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Appendix {
-    /// Its name in structured reports.
-    pub name: &'static str,
-    /// The addition for people; lines without an end.
-    pub text: String,
-    /// The same for programs: one JSON value.
-    pub json: String,
-}
+pub use test_report::{Appendix, TestReport};
 
 /// A writer for the one test of a client.
 #[must_use]

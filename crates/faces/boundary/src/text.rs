@@ -20,16 +20,16 @@ impl Text {
     }
 }
 
-/// The words of a command line, as `main` of a program in C receives them.
+/// The arguments of a command line, as `main` of a program in C receives them.
 ///
 /// The caller promises that the array holds as many strings as the count beside it, each as
 /// [`Text`] describes, or null.
 #[repr(transparent)]
 #[derive(Debug)]
-pub struct Words(*const *const c_char);
+pub struct ArgVector(*const *const c_char);
 
-impl Words {
-    /// The words up to `count` or the first null pointer.
+impl ArgVector {
+    /// The arguments up to `count` or the first null pointer.
     #[must_use]
     pub fn read(&self, count: c_int) -> Vec<OsString> {
         let count = if self.0.is_null() {
@@ -38,10 +38,10 @@ impl Words {
             usize::try_from(count).unwrap_or(0)
         };
         // SAFETY: by the promise of the caller the array has `count` elements.
-        let word = |index: usize| bytes(unsafe { *self.0.add(index) });
+        let arg = |index: usize| bytes(unsafe { *self.0.add(index) });
         (0..count)
-            .map_while(word)
-            .map(|word| OsStr::from_bytes(word.to_bytes()).to_owned())
+            .map_while(arg)
+            .map(|arg| OsStr::from_bytes(arg.to_bytes()).to_owned())
             .collect()
     }
 }
@@ -84,10 +84,13 @@ mod tests {
     fn strings_are_read_up_to_their_end() {
         assert_eq!(Text(c"eth0".as_ptr()).read().as_deref(), Some("eth0"));
         assert_eq!(Text(ptr::null()).read(), None);
-        let words = [c"iperf3".as_ptr(), c"-s".as_ptr(), ptr::null()];
-        assert_eq!(Words(words.as_ptr()).read(2), ["iperf3", "-s"]);
-        assert_eq!(Words(words.as_ptr()).read(3), ["iperf3", "-s"]);
-        assert!(Words(words.as_ptr()).read(-1).is_empty() && Words(ptr::null()).read(2).is_empty());
+        let args = [c"iperf3".as_ptr(), c"-s".as_ptr(), ptr::null()];
+        assert_eq!(ArgVector(args.as_ptr()).read(2), ["iperf3", "-s"]);
+        assert_eq!(ArgVector(args.as_ptr()).read(3), ["iperf3", "-s"]);
+        assert!(
+            ArgVector(args.as_ptr()).read(-1).is_empty()
+                && ArgVector(ptr::null()).read(2).is_empty()
+        );
     }
 
     #[test]

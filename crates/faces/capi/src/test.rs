@@ -20,7 +20,7 @@ use crate::{LINERATE_DONE, LINERATE_FAILED, LINERATE_STOPPED};
 /// A test: options, and the result of its last run. Several threads may use it.
 #[derive(Default)]
 pub struct Test {
-    words: Mutex<Vec<OsString>>,
+    args: Mutex<Vec<OsString>>,
     callback: Mutex<Option<Callback>>,
     running: Mutex<Running>,
     last: Mutex<Last>,
@@ -47,8 +47,8 @@ impl Test {
         let Some(name) = option.filter(|name| !name.is_empty()) else {
             return LINERATE_FAILED;
         };
-        let word = value.map_or_else(|| format!("--{name}"), |value| format!("--{name}={value}"));
-        lock(&self.words).push(word.into());
+        let arg = value.map_or_else(|| format!("--{name}"), |value| format!("--{name}={value}"));
+        lock(&self.args).push(arg.into());
         LINERATE_DONE
     }
 
@@ -112,9 +112,9 @@ impl Test {
     }
 
     fn run_until(&self, report: &MemoryOutput, stop: &StopHandle) -> Result<(), Failure> {
-        let words = lock(&self.words).clone();
+        let args = lock(&self.args).clone();
         let events = Events::new(*lock(&self.callback));
-        let ended = run_apart(move || match read_args(&words)? {
+        let ended = run_apart(move || match read_args(&args)? {
             Request::Run(command, warnings) => {
                 for warning in warnings {
                     events.warning(warning);

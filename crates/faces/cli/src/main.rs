@@ -5,8 +5,46 @@
 #![forbid(unsafe_code)]
 
 mod argv0;
-mod cli;
+#[cfg(feature = "full")]
+mod compare;
+mod dialect_options;
+#[cfg(feature = "full")]
+mod doctor;
+#[cfg(feature = "full")]
+mod expect;
+#[cfg(feature = "full")]
+mod fleet;
+mod generate;
+#[cfg(feature = "full")]
+mod history;
+mod how_to;
+#[cfg(feature = "full")]
+mod http;
+mod iperf2;
+mod iperf3;
+mod links;
 mod log;
+mod man;
+mod manual_page;
+mod native;
+mod observers;
+mod output;
+#[cfg(feature = "full")]
+mod products;
+#[cfg(feature = "full")]
+mod record;
+#[cfg(feature = "full")]
+mod report;
+mod serve;
+#[cfg(feature = "full")]
+mod sweep;
+#[cfg(feature = "full")]
+mod systemd;
+#[cfg(feature = "full")]
+mod test;
+mod try_self;
+#[cfg(feature = "full")]
+mod watch;
 
 use std::ffi::{OsStr, OsString};
 
@@ -23,24 +61,21 @@ fn main() -> std::process::ExitCode {
     linerate_sys::process::return_large_blocks();
     log::start();
     let argv: Vec<OsString> = std::env::args_os().collect();
-    cli::exit_code(dispatch(&argv)).into()
+    output::exit_code(dispatch(&argv)).into()
 }
 
 fn dispatch(argv: &[OsString]) -> Outcome {
-    let (program, words) = match argv {
-        [program, words @ ..] => (program.as_os_str(), words),
+    let (program, args) = match argv {
+        [program, args @ ..] => (program.as_os_str(), args),
         [] => (OsStr::new("linerate"), argv),
     };
-    match (argv0::dialect(program), words) {
-        (Dialect::Iperf3, words) => cli::iperf3::main(program, words),
-        (Dialect::Iperf2, words) => cli::iperf2::main(program, words),
-        // Everything behind the word belongs to the dialect, so the native parser must not read it.
-        (Dialect::Native, [first, words @ ..]) if first == "iperf3" => {
-            cli::iperf3::main(first, words)
-        }
-        (Dialect::Native, [first, words @ ..]) if first == "iperf2" => {
-            cli::iperf2::main(first, words)
-        }
-        (Dialect::Native, words) => cli::native::main(words),
+    match (argv0::dialect(program), args) {
+        (Dialect::Iperf3, args) => iperf3::main(program, args),
+        (Dialect::Iperf2, args) => iperf2::main(program, args),
+        // Every argument behind the name belongs to the dialect, so the native parser must not
+        // read it.
+        (Dialect::Native, [first, args @ ..]) if first == "iperf3" => iperf3::main(first, args),
+        (Dialect::Native, [first, args @ ..]) if first == "iperf2" => iperf2::main(first, args),
+        (Dialect::Native, args) => native::main(args),
     }
 }

@@ -1,4 +1,4 @@
-//! Goal: command lines of iperf 2 are answered in the words of the original, on the same stream,
+//! Goal: command lines of iperf 2 are answered in the args of the original, on the same stream,
 //! with the same exit code. Method: recorded answers of 2.1.8 and 2.2.1, and a table of the
 //! peculiarities of their option parser.
 
@@ -14,10 +14,10 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Runs the program under another name, with a closed standard input and these variables only.
-fn call_as(name: &str, words: &[&str], variables: &[(&str, &str)]) -> Output {
+fn call_as(name: &str, args: &[&str], variables: &[(&str, &str)]) -> Output {
     let child = Command::new(env!("CARGO_BIN_EXE_linerate"))
         .arg0(name)
-        .args(words)
+        .args(args)
         .env_clear()
         .envs(variables.iter().copied())
         .stdin(Stdio::null())
@@ -43,7 +43,7 @@ fn stderr(output: &Output) -> String {
 
 /// Options of a recorded client, and its message.
 struct Recorded {
-    words: Vec<String>,
+    args: Vec<String>,
     exit_status: String,
     stderr: String,
 }
@@ -69,7 +69,7 @@ fn recorded(release: &str, case: &str) -> Recorded {
     let stderr = stderr.split("=== ").next().unwrap_or_default();
 
     Recorded {
-        words: command.split_whitespace().map(str::to_owned).collect(),
+        args: command.split_whitespace().map(str::to_owned).collect(),
         exit_status: line("# client exit status: ")
             .split(',')
             .next()
@@ -80,11 +80,11 @@ fn recorded(release: &str, case: &str) -> Recorded {
 }
 
 fn call_recorded(release: &str, recorded: &Recorded) -> Output {
-    let mut words: Vec<&str> = recorded.words.iter().map(String::as_str).collect();
+    let mut args: Vec<&str> = recorded.args.iter().map(String::as_str).collect();
     if release == "221" {
-        words.insert(0, "--lr-format=2.2");
+        args.insert(0, "--lr-format=2.2");
     }
-    call_as("iperf", &words, &[])
+    call_as("iperf", &args, &[])
 }
 
 /// Command lines that end before a test, in both releases.
@@ -380,8 +380,8 @@ fn options_are_read_as_the_original_reads_them() {
         ("-t 3", Ended(USAGE, 0)),
     ];
     for (line, expected) in rows {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let output = call_as("iperf", &words, &[]);
+        let args: Vec<&str> = line.split_whitespace().collect();
+        let output = call_as("iperf", &args, &[]);
         let stderr = stderr(&output);
 
         match expected {
@@ -402,7 +402,7 @@ fn options_are_read_as_the_original_reads_them() {
 
 #[test]
 fn reading_errors_quote_the_program_as_it_was_called() {
-    for (name, words, program) in [
+    for (name, args, program) in [
         (
             "/no/such/dir/iperf",
             &["--nosuch"][..],
@@ -415,7 +415,7 @@ fn reading_errors_quote_the_program_as_it_was_called() {
             "{program}: unrecognized option `--nosuch'\nUsage: {program} [-s|-c host] \
              [options]\nTry `{program} --help' for more information.\n"
         );
-        assert_eq!(stderr(&call_as(name, words, &[])), expected);
+        assert_eq!(stderr(&call_as(name, args, &[])), expected);
     }
 }
 

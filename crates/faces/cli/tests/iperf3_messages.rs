@@ -1,4 +1,4 @@
-//! Goal: wrong command lines are answered in the words of iperf3 3.22, on the same stream, with the
+//! Goal: wrong command lines are answered in the args of iperf3 3.22, on the same stream, with the
 //! same exit code. Method: recorded answers of the real program, and a table of the peculiarities
 //! of its option parser.
 
@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// Runs the program under another name and with a closed standard input.
-fn call_as(name: &str, words: &[&str]) -> Output {
+fn call_as(name: &str, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_linerate"))
         .arg0(name)
-        .args(words)
+        .args(args)
         .env_remove("IPERF3_PASSWORD")
         .stdin(Stdio::null())
         .output()
@@ -193,8 +193,8 @@ fn options_are_read_as_getopt_long_reads_them() {
         ),
     ];
     for (line, expected) in rows {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let output = call_as("iperf3", &words);
+        let args: Vec<&str> = line.split_whitespace().collect();
+        let output = call_as("iperf3", &args);
         let stderr = stderr(&output);
 
         match expected {

@@ -5,13 +5,13 @@
 use std::path::Path;
 use std::process::Command;
 
-fn stdout_of(words: &[&str]) -> String {
+fn stdout_of(args: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
-        .args(words)
+        .args(args)
         .env("COLUMNS", "100")
         .output()
         .expect("the program was just built");
-    assert!(output.status.success(), "{words:?}");
+    assert!(output.status.success(), "{args:?}");
     String::from_utf8(output.stdout).expect("our own texts are UTF-8")
 }
 
@@ -35,8 +35,8 @@ fn texts_are_as_reviewed() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots");
     let update = std::env::var_os("UPDATE_SNAPSHOTS").is_some();
 
-    for (name, words) in rows {
-        let actual = stdout_of(words).replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    for (name, args) in rows {
+        let actual = stdout_of(args).replace(env!("CARGO_PKG_VERSION"), "VERSION");
         let path = directory.join(name);
 
         if update {
@@ -50,7 +50,7 @@ fn texts_are_as_reviewed() {
 
 #[test]
 fn replaced_commands_name_the_one_to_use() {
-    for (words, command) in [
+    for (args, command) in [
         (
             &["http", "matrix", "http://h/", "--quick"][..],
             "http lab --phases 2",
@@ -60,11 +60,11 @@ fn replaced_commands_name_the_one_to_use() {
         (&["http", "compare", "before", "after"], "compare"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
-            .args(words)
+            .args(args)
             .output()
             .expect("the program was just built");
         let text = String::from_utf8(output.stderr).expect("our own texts are UTF-8");
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
         assert!(
             text.contains(&format!("use: linerate {command}\n")),
             "{text}"
@@ -105,15 +105,15 @@ fn the_schema_of_records_is_the_published_one() {
 
 #[test]
 fn native_usage_errors_exit_with_2() {
-    for words in [&["nosuch"][..], &["links"], &["generate", "nosuch"], &[]] {
+    for args in [&["nosuch"][..], &["links"], &["generate", "nosuch"], &[]] {
         let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
-            .args(words)
+            .args(args)
             .output()
             .expect("the program was just built");
-        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(
             output.stdout.is_empty() && !output.stderr.is_empty(),
-            "{words:?}"
+            "{args:?}"
         );
     }
 }
@@ -122,10 +122,10 @@ fn native_usage_errors_exit_with_2() {
 fn links_lead_to_this_program_until_they_are_removed() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let program = env!("CARGO_BIN_EXE_linerate");
-    let call = |words: &[&str]| {
+    let call = |args: &[&str]| {
         let output = Command::new(program)
             .arg("links")
-            .args(words)
+            .args(args)
             .arg(directory.path())
             .env("PATH", directory.path())
             .output()
@@ -188,7 +188,7 @@ fn every_option_of_a_help_text_is_in_its_manual_page_and_its_completions() {
 
     for path in written.lines().filter(|path| path.ends_with(".1")) {
         let page = std::fs::read_to_string(path).expect("it was written");
-        assert!(page.starts_with(".TH LINERATE"), "{page}");
+        assert!(page.contains("\n.TH LINERATE"), "{page}");
         let name = Path::new(path).file_stem().and_then(|name| name.to_str());
         let command: Vec<&str> = name.expect("a plain name").split('-').skip(1).collect();
         let (completions, required) = match command.as_slice() {
@@ -266,13 +266,13 @@ fn options_of_a_dialect_without_its_name_suggest_the_subcommand() {
             "`linerate iperf2 -e -c 192.0.2.7`",
         ),
     ];
-    for (words, suggestion) in rows {
+    for (args, suggestion) in rows {
         let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
-            .args(words)
+            .args(args)
             .output()
             .expect("the program was just built");
         let text = String::from_utf8(output.stderr).expect("our own texts are UTF-8");
-        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(
             text.contains(suggestion) && output.stdout.is_empty(),
             "{text}"

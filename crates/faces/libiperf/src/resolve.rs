@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn scope_of_a_link_local_address_stays_and_a_device_does_not() {
         let bind = |host: &str| {
-            let mut settings = Settings::default();
+            let mut settings = Settings::defaults();
             settings.host.set(Some(host));
             settings
                 .client()
@@ -393,7 +393,7 @@ mod tests {
             Ok(("192.0.2.1".to_owned(), Some("eth0".to_owned())))
         );
         assert_eq!(
-            Settings::default().client().map(|spec| spec.host),
+            Settings::defaults().client().map(|spec| spec.host),
             Ok("localhost".to_owned())
         );
     }

@@ -14,7 +14,7 @@ pub(crate) const UDP: c_int = 2;
 pub(crate) const SCTP: c_int = 12;
 
 /// Everything a program can set about a test, in the types of the interface.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Settings {
     /// `c`, `s` or NUL.
     pub(crate) role: c_char,
@@ -90,62 +90,28 @@ pub(crate) struct Parsed {
     pub(crate) auth: Option<ServerAuth>,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
+impl Settings {
+    /// The values of a new test.
+    pub(crate) fn defaults() -> Self {
         Self {
-            role: 0,
-            host: Kept::default(),
             port: 5201,
-            bind_address: Kept::default(),
-            bind_device: Kept::default(),
-            bind_port: 0,
             protocol: TCP,
-            reverse: 0,
-            bidirectional: 0,
             streams: 1,
             duration_s: 10,
-            omit_s: 0,
-            bytes: 0,
-            blocks: 0,
             block_len_bytes: 128 * 1024,
-            is_block_len_set: false,
-            rate_bps: 0,
-            fq_rate_bps: 0,
-            burst: 0,
             pacing_timer_us: 1000,
-            socket_buffer_bytes: 0,
-            mss_bytes: 0,
-            tos: 0,
-            no_delay: 0,
-            dont_fragment: 0,
-            congestion: Kept::default(),
-            zerocopy: 0,
-            repeating_payload: 0,
-            udp_counters_64bit: 0,
-            extra_data: Kept::default(),
-            get_server_output: 0,
             connect_timeout_ms: -1,
-            one_off: 0,
-            idle_timeout_s: 0,
-            verbose: 0,
-            json: 0,
             reporter_interval_s: 1.0,
             stats_interval_s: 1.0,
             unit_format: b'a' as c_char,
-            timestamps: 0,
-            timestamp_format: Kept::default(),
-            logfile: Kept::default(),
-            template: Kept::default(),
             login: Login {
                 skew_s: 10,
                 ..Login::default()
             },
-            parsed: Parsed::default(),
+            ..Self::default()
         }
     }
-}
 
-impl Settings {
     /// Defaults for what a client decides about a test; addresses, output and logins stay, as after
     /// a test of the original.
     pub(crate) fn reset(&mut self) {
@@ -172,7 +138,7 @@ impl Settings {
             login: old.login,
             connect_timeout_ms: old.connect_timeout_ms,
             parsed: old.parsed,
-            ..Self::default()
+            ..Self::defaults()
         };
     }
 }

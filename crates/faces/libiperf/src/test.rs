@@ -20,6 +20,13 @@ pub(crate) struct Test {
 }
 
 impl Test {
+    pub(crate) fn new() -> Self {
+        Self {
+            settings: Mutex::new(Settings::defaults()),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn settings(&self) -> MutexGuard<'_, Settings> {
         lock(&self.settings)
     }

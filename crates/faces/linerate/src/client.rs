@@ -10,6 +10,7 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::{EventSink, Failure, TestSpec};
 
+#[cfg(feature = "full")]
 use crate::diagnose::run_client;
 
 /// Longest time to set up the control connection.
@@ -64,21 +65,22 @@ impl Client {
 
     /// Runs the test with a writer of reports. With `want_peer_facts` in the specification the
     /// report ends with a diagnosis; `is_verbose` shows all of it.
+    #[cfg_attr(not(feature = "full"), expect(unused_variables))]
     pub fn report(
         &self,
         report: &mut dyn TestReport,
         is_verbose: bool,
         interrupts: &dyn Interrupts,
     ) -> Reported {
+        #[cfg(feature = "full")]
         if self.spec.test.want_peer_facts {
             let (outcome, diagnosis) = run_client(&self.spec, report, interrupts, is_verbose);
-            Reported { outcome, diagnosis }
-        } else {
-            let outcome = traced(client::run(&self.spec, &mut *report, interrupts)).outcome;
-            Reported {
-                outcome,
-                diagnosis: None,
-            }
+            return Reported { outcome, diagnosis };
+        }
+
+        Reported {
+            outcome: traced(client::run(&self.spec, &mut *report, interrupts)).outcome,
+            diagnosis: None,
         }
     }
 }

@@ -10,18 +10,29 @@ pub use linerate_model::command_line::values;
 pub use suggest::misplaced_options;
 
 use crate::Error;
-use crate::diagnose::check_doctor;
+#[cfg(feature = "full")]
 use crate::expect::Expectations;
+#[cfg(feature = "full")]
 use crate::record::{self, Labels};
 
-/// Checks of this build.
+/// Checks of values by the products.
+#[cfg(feature = "full")]
 const CHECKS: values::ValueChecks = values::ValueChecks {
     expectations: |typed| read_limits(typed).map(drop),
     labels: |typed| record::labels(typed).map(drop),
-    diagnosis: check_doctor,
+    diagnosis: || Ok(()),
+};
+
+/// Without the products their options are refused.
+#[cfg(not(feature = "full"))]
+const CHECKS: values::ValueChecks = values::ValueChecks {
+    expectations: |_| Err(Error::absent("the check of limits")),
+    labels: |_| Err(Error::absent("the history")),
+    diagnosis: || Err(Error::absent("the doctor")),
 };
 
 /// Limits as a dialect's options hold them; `None` where none were typed.
+#[cfg(feature = "full")]
 #[must_use]
 pub fn limits(typed: Option<&str>) -> Option<Expectations> {
     // What cannot be read was refused with its option.
@@ -29,11 +40,13 @@ pub fn limits(typed: Option<&str>) -> Option<Expectations> {
 }
 
 /// Labels as a dialect's options hold them; `None` where no record was requested.
+#[cfg(feature = "full")]
 #[must_use]
 pub fn labels(typed: Option<&str>) -> Option<Labels> {
     record::labels(typed?).ok()
 }
 
+#[cfg(feature = "full")]
 fn read_limits(typed: &str) -> Result<Expectations, Error> {
     typed.parse().map_err(Error::usage)
 }

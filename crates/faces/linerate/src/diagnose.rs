@@ -28,14 +28,6 @@ const READERS: Readers = Readers {
     import: import_texts,
 };
 
-/// This build can diagnose a test.
-///
-/// # Errors
-/// In a build without the doctor.
-pub(crate) fn check_doctor() -> Result<(), Error> {
-    Ok(())
-}
-
 /// Collects or reads facts and applies the rules.
 ///
 /// # Errors

@@ -8,7 +8,6 @@ use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
 
 use crate::Error;
-use crate::command_line::iperf3::{program_version, system_line};
 use crate::report::PRODUCTS;
 
 /// A report of another program, written from a record.
@@ -62,7 +61,7 @@ fn sink(endpoint: Endpoint, dialect: Dialect) -> Box<dyn EventSink> {
 
     let options = linerate_iperf3::report::Options {
         style,
-        ..linerate_iperf3::report::Options::new(endpoint, program_version(), system_line())
+        ..linerate_iperf3::report::Options::new(endpoint)
     };
     Box::new(linerate_iperf3::report::client_sink(
         options,

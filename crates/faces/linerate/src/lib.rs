@@ -113,8 +113,8 @@
 //! Control threads emit [`tracing`] events at level `debug`: connection accepted, dialect
 //! recognised, admission decided, state sent, test ended.
 //!
-//! Without the feature `full` what is left is the drop-in part. Modules whose types it needs have a
-//! counterpart in the folder `absent`, which refuses what the build leaves out.
+//! Without the feature `full` what is left is the drop-in part: clients and servers of both iperf
+//! dialects. Its command lines refuse what the products do.
 
 #![forbid(unsafe_code)]
 
@@ -122,9 +122,9 @@ pub mod client;
 pub mod command_line;
 #[cfg(feature = "full")]
 pub mod compare;
-#[cfg_attr(not(feature = "full"), path = "absent/diagnose.rs")]
+#[cfg(feature = "full")]
 pub mod diagnose;
-#[cfg_attr(not(feature = "full"), path = "absent/expect.rs")]
+#[cfg(feature = "full")]
 pub mod expect;
 #[cfg(feature = "full")]
 pub mod fleet;
@@ -139,7 +139,7 @@ pub mod live;
 pub mod otlp;
 #[cfg(feature = "full")]
 pub mod path;
-#[cfg_attr(not(feature = "full"), path = "absent/record.rs")]
+#[cfg(feature = "full")]
 pub mod record;
 #[cfg(feature = "full")]
 pub mod report;
@@ -149,7 +149,7 @@ pub mod sweep;
 #[cfg(feature = "full")]
 pub mod trend;
 pub mod trial;
-#[cfg_attr(not(feature = "tui"), path = "view/without.rs")]
+#[cfg(feature = "full")]
 pub mod view;
 #[cfg(feature = "full")]
 pub mod watch;

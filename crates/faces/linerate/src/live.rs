@@ -7,12 +7,11 @@ use std::time::Instant;
 use linerate_model::event::Endpoint;
 use linerate_model::live::LiveState;
 use linerate_model::policy::Admission;
-use linerate_model::sink::Tee;
-use linerate_model::stream::ListenerFacts;
+use linerate_model::sink::{Forward, Tee};
 use linerate_model::{Event, EventSink, ServerEvent, ServerReporter, SinkError};
 use linerate_sys::clock;
 
-use crate::record::SessionRecords;
+use crate::server::records::TestRecords;
 
 /// A state and the time it began; clones share it.
 #[derive(Debug, Clone)]
@@ -67,7 +66,7 @@ impl Live {
         &self,
         inner: Box<dyn ServerReporter + 'a>,
         admission: Admission,
-        records: Option<&'a SessionRecords>,
+        records: Option<&'a dyn TestRecords>,
     ) -> Box<dyn ServerReporter + 'a> {
         self.update(|state| {
             state.server_mut().tests_max = Some(match admission {
@@ -75,11 +74,18 @@ impl Live {
                 _ => 1,
             });
         });
-        Box::new(Observed {
-            inner,
-            live: self.clone(),
-            records,
-        })
+        let (live, announced) = (self.clone(), self.clone());
+        let observe = move |event: &ServerEvent| {
+            let at_ns = live.now_ns();
+            let records = records.and_then(TestRecords::counts);
+            let mut state = live.lock();
+            state.server_event(event, at_ns);
+            state.server_mut().records = records;
+        };
+        let announce = move |sink: Box<dyn EventSink>| -> Box<dyn EventSink> {
+            Box::new(Tee(Announcement(announced.clone()), sink))
+        };
+        Box::new(Forward::new(inner, observe).wrapping(announce))
     }
 
     /// A state is whole after each change, so a panic elsewhere leaves it usable.
@@ -97,50 +103,6 @@ impl EventSink for LiveSink {
         let at_ns = self.0.now_ns();
         self.0.lock().event(event, at_ns);
         Ok(())
-    }
-}
-
-struct Observed<'a> {
-    inner: Box<dyn ServerReporter + 'a>,
-    live: Live,
-    records: Option<&'a SessionRecords>,
-}
-
-impl ServerReporter for Observed<'_> {
-    fn listening(&mut self, port: u16, test_number: u32) -> Result<(), SinkError> {
-        self.inner.listening(port, test_number)
-    }
-
-    fn reopened(&mut self) -> Result<(), SinkError> {
-        self.inner.reopened()
-    }
-
-    fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        Ok(Box::new(Tee(
-            Announcement(self.live.clone()),
-            self.inner.open_test()?,
-        )))
-    }
-
-    fn warning(&mut self, text: &str) {
-        self.inner.warning(text);
-    }
-
-    fn listener(&mut self, listener: &ListenerFacts) -> Result<(), SinkError> {
-        self.inner.listener(listener)
-    }
-
-    fn server_event(&mut self, event: &ServerEvent) {
-        let at_ns = self.live.now_ns();
-        let records = self.records.and_then(SessionRecords::counts);
-
-        {
-            let mut state = self.live.lock();
-            state.server_event(event, at_ns);
-            state.server_mut().records = records;
-        }
-
-        self.inner.server_event(event);
     }
 }
 

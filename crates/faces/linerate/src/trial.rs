@@ -10,7 +10,6 @@ use linerate_model::event::Endpoint;
 use linerate_model::{Direction, EndCondition, Failure, Summary, TestSpec, Transport, measure};
 use linerate_sys::signal::Signals;
 
-use crate::command_line::iperf3::{program_version, system_line};
 use crate::{Client, Server};
 use linerate_model::outcome::failure;
 
@@ -45,7 +44,7 @@ const TRIALS: [(&str, Transport, Direction); 4] = [
 /// A test that failed.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Unsound {
+pub struct FailedTest {
     /// The test.
     pub title: &'static str,
     /// Why it failed.
@@ -61,8 +60,8 @@ pub struct Unsound {
 pub fn run(
     signals: &Signals,
     begin: &mut dyn FnMut(&str) -> io::Result<()>,
-) -> Result<[Received; 4], Unsound> {
-    let at_start = |failure| Unsound {
+) -> Result<[Received; 4], FailedTest> {
+    let at_start = |failure| FailedTest {
         title: "start of the server",
         failure,
     };
@@ -77,10 +76,10 @@ pub fn run(
         let outcome = begin(title)
             .map_err(|error| failure(&error))
             .and_then(|()| run_trial(test, server.port(), signals));
-        *result = outcome.map_err(|failure| Unsound { title, failure })?;
+        *result = outcome.map_err(|failure| FailedTest { title, failure })?;
     }
 
-    server.stop().map_err(|failure| Unsound {
+    server.stop().map_err(|failure| FailedTest {
         title: "end of the server",
         failure,
     })?;
@@ -88,7 +87,7 @@ pub fn run(
 }
 
 fn run_trial(test: TestSpec, port: u16, signals: &Signals) -> Result<Received, Failure> {
-    let options = Options::new(Endpoint::Client, program_version(), system_line());
+    let options = Options::new(Endpoint::Client);
     let mut report = report::client_sink(options, Output::standard());
     let result = Client::to(LOOPBACK, port, test).observe(&mut report, signals);
     result.outcome?;
@@ -159,8 +158,8 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_sound_when_something_arrived_and_not_more_than_was_sent() {
-        let whole = received(Some(&summary(1000, 1000, None))).expect("sound");
+    fn a_test_passes_when_something_arrived_and_not_more_than_was_sent() {
+        let whole = received(Some(&summary(1000, 1000, None))).expect("a result");
         assert_eq!(
             (whole.rate_bps.to_bits(), whole.lost_percent),
             (8000_f64.to_bits(), None)
@@ -173,7 +172,7 @@ mod tests {
     #[test]
     fn loss_is_a_share_of_the_datagrams() {
         let udp = UdpTotals::new(200, 50, 0, 0.0);
-        let lossy = received(Some(&summary(1000, 750, Some(udp)))).expect("sound");
+        let lossy = received(Some(&summary(1000, 750, Some(udp)))).expect("a result");
         assert_eq!(lossy.lost_percent.map(f64::to_bits), Some(25_f64.to_bits()));
     }
 }

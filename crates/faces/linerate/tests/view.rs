@@ -1,5 +1,5 @@
 //! A panic while a view is shown: the terminal is put back although nothing is dropped.
-#![cfg(feature = "tui")]
+#![cfg(feature = "full")]
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -8,7 +8,7 @@ pub(crate) fn draw(page: &mut Page) {
 
     let keys = [
         ("q, Ctrl-C", "end it, as Ctrl-C does without a view"),
-        ("p", "pause and continue the picture; tests go on"),
+        ("p", "pause and continue the picture; tests continue"),
         ("?", "this text, and back"),
         ("Ctrl-Z", "stop; fg continues"),
     ];

@@ -14,38 +14,20 @@ mod server;
 mod sweep;
 mod table;
 mod test;
+mod view;
 
-use linerate_document::Glyphs;
 use linerate_model::live::LiveState;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 
 use page::Page;
 pub use painter::Painter;
+pub use view::View;
 
 /// Smallest terminal that a screen fits.
 pub const COLUMNS_MIN: u16 = 40;
 /// Smallest terminal that a screen fits.
 pub const ROWS_MIN: u16 = 10;
-
-/// Presentation of a screen.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct View {
-    /// Characters per line.
-    pub columns: u16,
-    /// Lines.
-    pub rows: u16,
-    /// Time since the view began in ns.
-    pub now_ns: u64,
-    /// Characters that the terminal can draw with.
-    pub glyphs: Glyphs,
-    /// States have colours; they are words, too.
-    pub is_coloured: bool,
-    /// The state is no longer the newest one.
-    pub is_paused: bool,
-    /// The keys are shown.
-    pub is_help: bool,
-}
 
 /// The screen of a state.
 #[must_use]

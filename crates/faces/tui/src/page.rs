@@ -6,7 +6,7 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span};
 
-use crate::View;
+use crate::view::View;
 
 /// Role of a piece of text; colours only repeat what the words say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,66 +10,16 @@ use crate::page::{Page, Tone};
 use crate::table::{self, Column, Row};
 
 const COLUMNS: [Column; 10] = [
-    Column {
-        head: "TEST",
-        width: 5,
-        is_right: true,
-        order: 2,
-    },
-    Column {
-        head: "CLIENT",
-        width: 21,
-        is_right: false,
-        order: 0,
-    },
-    Column {
-        head: "USER",
-        width: 10,
-        is_right: false,
-        order: 8,
-    },
-    Column {
-        head: "PROTO",
-        width: 5,
-        is_right: false,
-        order: 5,
-    },
-    Column {
-        head: "DIRECTION",
-        width: 9,
-        is_right: false,
-        order: 6,
-    },
-    Column {
-        head: "STREAMS",
-        width: 7,
-        is_right: true,
-        order: 4,
-    },
-    Column {
-        head: "SECONDS",
-        width: 7,
-        is_right: true,
-        order: 3,
-    },
-    Column {
-        head: "NOW",
-        width: 11,
-        is_right: true,
-        order: 1,
-    },
-    Column {
-        head: "MEAN",
-        width: 11,
-        is_right: true,
-        order: 7,
-    },
-    Column {
-        head: "BESIDE",
-        width: 6,
-        is_right: true,
-        order: 9,
-    },
+    Column::right("TEST", 5, 2),
+    Column::left("CLIENT", 21, 0),
+    Column::left("USER", 10, 8),
+    Column::left("PROTO", 5, 5),
+    Column::left("DIRECTION", 9, 6),
+    Column::right("STREAMS", 7, 4),
+    Column::right("SECONDS", 7, 3),
+    Column::right("NOW", 11, 1),
+    Column::right("MEAN", 11, 7),
+    Column::right("BESIDE", 6, 9),
 ];
 
 pub(crate) fn draw(page: &mut Page, server: &LiveServer, host: Option<&LiveHost>) {

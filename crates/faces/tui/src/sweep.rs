@@ -59,30 +59,10 @@ pub(crate) fn levels(page: &mut Page, head: &'static str, levels: &[&LiveLevel],
     }
 
     let columns = [
-        Column {
-            head,
-            width: 22,
-            is_right: false,
-            order: 0,
-        },
-        Column {
-            head: "RUNS",
-            width: 4,
-            is_right: true,
-            order: 2,
-        },
-        Column {
-            head: "MEDIAN",
-            width: 12,
-            is_right: true,
-            order: 1,
-        },
-        Column {
-            head: "FAILED",
-            width: 6,
-            is_right: true,
-            order: 3,
-        },
+        Column::left(head, 22, 0),
+        Column::right("RUNS", 4, 2),
+        Column::right("MEDIAN", 12, 1),
+        Column::right("FAILED", 6, 3),
     ];
     let highest = levels
         .iter()

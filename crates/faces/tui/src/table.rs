@@ -15,6 +15,26 @@ pub(crate) struct Column {
     pub(crate) order: usize,
 }
 
+impl Column {
+    /// A column whose cells end at the right.
+    pub(crate) const fn right(head: &'static str, width: usize, order: usize) -> Self {
+        Self {
+            is_right: true,
+            ..Self::left(head, width, order)
+        }
+    }
+
+    /// A column whose cells begin at the left.
+    pub(crate) const fn left(head: &'static str, width: usize, order: usize) -> Self {
+        Self {
+            head,
+            width,
+            is_right: false,
+            order,
+        }
+    }
+}
+
 /// Narrowest line of points behind the columns.
 const CURVE_MIN: usize = 8;
 

@@ -13,54 +13,14 @@ use crate::server;
 use crate::table::{self, Column, Row};
 
 const COLUMNS: [Column; 8] = [
-    Column {
-        head: "STREAM",
-        width: 6,
-        is_right: true,
-        order: 0,
-    },
-    Column {
-        head: "TO",
-        width: 6,
-        is_right: false,
-        order: 2,
-    },
-    Column {
-        head: "NOW",
-        width: 11,
-        is_right: true,
-        order: 1,
-    },
-    Column {
-        head: "RETR",
-        width: 6,
-        is_right: true,
-        order: 3,
-    },
-    Column {
-        head: "RTT",
-        width: 9,
-        is_right: true,
-        order: 4,
-    },
-    Column {
-        head: "CWND",
-        width: 9,
-        is_right: true,
-        order: 5,
-    },
-    Column {
-        head: "LOST",
-        width: 6,
-        is_right: true,
-        order: 6,
-    },
-    Column {
-        head: "JITTER",
-        width: 9,
-        is_right: true,
-        order: 7,
-    },
+    Column::right("STREAM", 6, 0),
+    Column::left("TO", 6, 2),
+    Column::right("NOW", 11, 1),
+    Column::right("RETR", 6, 3),
+    Column::right("RTT", 9, 4),
+    Column::right("CWND", 9, 5),
+    Column::right("LOST", 6, 6),
+    Column::right("JITTER", 9, 7),
 ];
 
 /// Most rows of a chart.

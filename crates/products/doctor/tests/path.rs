@@ -143,9 +143,11 @@ fn report(words: &[String]) -> PathReport {
         "bytes_received": 0, "resumed": 0, "target": target,
     });
     let mut report: PathReport = serde_json::from_value(whole).expect("a report");
-    let mut idle = IdleDelays::default();
-    idle.rtt = given.delay("idle.rtt", Some(0.0));
-    idle.tcp = given.delay("idle.tcp", None);
+    let idle = IdleDelays {
+        rtt: given.delay("idle.rtt", Some(0.0)),
+        tcp: given.delay("idle.tcp", None),
+        ..IdleDelays::default()
+    };
     report.idle = Some(idle).filter(|idle| idle.rtt.is_some() || idle.tcp.is_some());
 
     let size = |key: &str| {

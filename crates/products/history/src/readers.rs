@@ -4,8 +4,6 @@
 //! between them. What a program writes for "not known" becomes absent.
 
 mod document;
-mod iperf2;
-mod iperf3;
 mod numbers;
 mod page;
 mod path;
@@ -16,6 +14,8 @@ mod time;
 
 use std::collections::HashMap;
 
+use linerate_iperf2::report::reader as iperf2;
+use linerate_iperf3::report::reader as iperf3;
 use linerate_model::Event;
 use linerate_model::event::Endpoint;
 use linerate_model::record::{Import, Origin};

@@ -12,12 +12,12 @@ mod scores;
 mod tests;
 mod wording;
 
+use linerate_doctor::report as doctor;
 use linerate_document::blocks::{Block, Document};
 use linerate_document::number::counted;
+use linerate_document::pretty_json;
 use linerate_document::record::ProductReport;
 use linerate_document::style::Style;
-use linerate_doctor::report as doctor;
-use linerate_document::pretty_json;
 use linerate_model::finding::Diagnosis;
 use linerate_model::path::{Dialect, PathEvent, PathReport, PathState, SampleSeries};
 use linerate_model::printable::printable_json;

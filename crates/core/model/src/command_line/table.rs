@@ -96,10 +96,11 @@ impl<A, E> Effect<A, E> {
         Ok(())
     }
 
-    /// The value, for the help.
+    /// The value, for the help. One without a placeholder is not shown.
     #[must_use]
     pub fn value(&self) -> Value {
         match self {
+            Self::Value("", _) | Self::MaybeValue("", _) => Value::None,
             Self::Switch(_) | Self::CheckedSwitch(_) => Value::None,
             Self::Value(name, _) | Self::CheckedValue(name, _) => Value::Required(name),
             Self::MaybeValue(name, _) | Self::CheckedMaybe(name, _) => Value::Optional(name),
@@ -109,41 +110,57 @@ impl<A, E> Effect<A, E> {
     /// Use of a value, for the parser.
     #[must_use]
     pub fn argument(&self) -> Argument {
-        match self.value() {
-            Value::None => Argument::None,
-            Value::Required(_) => Argument::Required,
-            Value::Optional(_) => Argument::Optional,
+        match self {
+            Self::Switch(_) | Self::CheckedSwitch(_) => Argument::None,
+            Self::Value(..) | Self::CheckedValue(..) => Argument::Required,
+            Self::MaybeValue(..) | Self::CheckedMaybe(..) => Argument::Optional,
         }
     }
 }
 
-/// A row of the table of options of a dialect.
-pub trait OptionRow {
-    /// Section of an option in the help.
-    type Section: Copy + PartialEq;
+/// One option of a dialect with settings `A`, errors `E` and sections `S` of the help; `X` is what
+/// the dialect notes besides.
+#[derive(Debug)]
+pub struct OptionRow<A, E, S, X> {
+    /// One-letter form.
+    pub short: Option<char>,
+    /// Long form.
+    pub long: &'static str,
+    /// Other names for the same, which the help does not show.
+    pub aliases: &'static [&'static str],
+    /// Its section.
+    pub section: S,
+    /// Its effect.
+    pub effect: Effect<A, E>,
+    /// One or two sentences.
+    pub help: &'static str,
+    /// What the dialect notes besides.
+    pub extra: X,
+}
 
-    /// Section of this option in the help.
-    fn section(&self) -> Self::Section;
-
-    /// Use of a value, for the parser.
-    fn argument(&self) -> Argument;
-
+impl<A, E, S, X> OptionRow<A, E, S, X> {
     /// Its names, value and text, for the help.
-    fn documented(&self) -> OptionHelp;
+    fn documented(&self) -> OptionHelp {
+        OptionHelp {
+            short: self.short,
+            longs: [&[self.long], self.aliases].concat(),
+            value: self.effect.value(),
+            help: self.help,
+        }
+    }
 }
 
 /// A table in the form the parser reads; ids are positions in it.
 #[must_use]
-pub fn grammar(rows: &[impl OptionRow]) -> Grammar<usize> {
+pub fn grammar<A, E, S, X>(rows: &[OptionRow<A, E, S, X>]) -> Grammar<usize> {
     let mut grammar = Grammar {
         shorts: Vec::new(),
         longs: Vec::new(),
     };
     for (id, row) in rows.iter().enumerate() {
-        let argument = row.argument();
-        let OptionHelp { short, longs, .. } = row.documented();
+        let argument = row.effect.argument();
 
-        if let Some(letter) = short.and_then(|letter| u8::try_from(letter).ok()) {
+        if let Some(letter) = row.short.and_then(|letter| u8::try_from(letter).ok()) {
             // The option strings of the originals have no optional values behind letters.
             let argument = match argument {
                 Argument::Optional => Argument::None,
@@ -156,8 +173,9 @@ pub fn grammar(rows: &[impl OptionRow]) -> Grammar<usize> {
             });
         }
 
-        let long = |name| LongOption { name, argument, id };
-        grammar.longs.extend(longs.into_iter().map(long));
+        let long = |name: &&'static str| LongOption { name, argument, id };
+        grammar.longs.push(long(&row.long));
+        grammar.longs.extend(row.aliases.iter().map(long));
     }
 
     grammar
@@ -165,22 +183,25 @@ pub fn grammar(rows: &[impl OptionRow]) -> Grammar<usize> {
 
 /// The options of a table in the order of the sections of the help.
 #[must_use]
-pub fn groups<R: OptionRow>(
-    rows: &[R],
-    sections: &[(R::Section, &'static str)],
+pub fn groups<A, E, S: PartialEq, X>(
+    rows: &[OptionRow<A, E, S, X>],
+    sections: &[(S, &'static str)],
 ) -> Vec<OptionGroup> {
-    let group = |(section, title): &(R::Section, &'static str)| OptionGroup {
+    let group = |(section, title): &(S, &'static str)| OptionGroup {
         title,
-        options: section_options(rows, *section),
+        options: section_options(rows, section),
     };
     sections.iter().map(group).collect()
 }
 
 /// The options of one section.
 #[must_use]
-pub fn section_options<R: OptionRow>(rows: &[R], section: R::Section) -> Vec<OptionHelp> {
+pub fn section_options<A, E, S: PartialEq, X>(
+    rows: &[OptionRow<A, E, S, X>],
+    section: &S,
+) -> Vec<OptionHelp> {
     rows.iter()
-        .filter(|row| row.section() == section)
+        .filter(|row| row.section == *section)
         .map(OptionRow::documented)
         .collect()
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Delay;
-use super::phase::{LoadSample, PhaseKind, StreamTotals};
+use super::{LoadSample, PhaseKind, StreamTotals, SubflowRow};
 
 /// How far a figure can be trusted, draft-ietf-ippm-responsiveness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -162,47 +162,6 @@ impl LoadPhase {
             series: Vec::new(),
             rtt_series: Vec::new(),
             cpu_cores: None,
-        }
-    }
-}
-
-/// One subflow of a Multipath TCP connection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SubflowRow {
-    /// Number of the stream.
-    pub stream: u32,
-    /// Local address.
-    pub local: String,
-    /// Remote address.
-    pub remote: String,
-    /// Bytes that its sender saw acknowledged; at a receiver those that arrived.
-    pub bytes: u64,
-    /// Its part of the bytes of the stream, 0 to 1.
-    pub share: f64,
-    /// Smoothed round trip in µs.
-    pub rtt_us: u32,
-    /// Segments sent again.
-    pub retransmits: u32,
-    /// Used only when no other subflow is; absent where the kernel does not report it (no socket
-    /// option does).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub is_backup: Option<bool>,
-}
-
-impl SubflowRow {
-    /// A subflow of the stream `stream` between two addresses that has moved nothing.
-    #[must_use]
-    pub fn new(stream: u32, local: impl Into<String>, remote: impl Into<String>) -> Self {
-        Self {
-            stream,
-            local: local.into(),
-            remote: remote.into(),
-            bytes: 0,
-            share: 0.0,
-            rtt_us: 0,
-            retransmits: 0,
-            is_backup: None,
         }
     }
 }

@@ -10,6 +10,7 @@ mod clock;
 mod delay;
 mod drops;
 mod event;
+mod kind;
 mod load;
 mod load_phase;
 mod other_phases;
@@ -19,24 +20,26 @@ mod report;
 mod samples;
 mod spec;
 mod target;
+mod transferred;
 
 pub use arrivals::{gaps, jitter_ns, longest_train};
 pub use clock::{ClockEstimate, ClockMethod};
 pub use delay::{Delay, percentile, trimmed_mean};
 pub use drops::{HostDrops, HostDropsReader};
 pub use event::{EVENT_SCHEMA, FinishedPhase, LoadInterval, PathEvent};
+pub use kind::{PathDirection, PhaseKind};
 pub use load::{
     CapacityFeedback, LoadControl, LoadDecision, LoadEnd, LoadOutcome, LoadWindow, RateControl,
 };
-pub use load_phase::{Confidence, LoadPhase, RateCeiling, SubflowRow};
+pub use load_phase::{Confidence, LoadPhase, RateCeiling};
 pub use other_phases::{Datagrams, RateLadder, Transactions};
 pub use packets::{EcnTreatment, Marks, PathMtu};
 pub use phase::{
-    ConcurrentProbes, EndpointPhase, LoadSample, LossByPlace, PathDirection, PhaseKind,
-    PhaseResult, PhaseSpec, PhaseTransport, ProbeSample, SizeResult, SizeSignal, StreamTotals,
-    TransactionSpec,
+    ConcurrentProbes, EndpointPhase, LossByPlace, PhaseResult, PhaseSpec, PhaseTransport,
+    ProbeSample, SizeResult, SizeSignal, TransactionSpec,
 };
 pub use report::{CallQuality, Grade, IdleDelays, PATH_SCHEMA, PathReport, PathState, ProbeKind};
 pub use samples::{SampleKind, SampleSeries};
 pub use spec::{PathSpec, Profile};
 pub use target::{Dialect, Identity, PathTarget};
+pub use transferred::{LoadSample, StreamTotals, SubflowRow};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Delay;
-use super::phase::{LossByPlace, PathDirection, PhaseKind};
+use super::{LossByPlace, PathDirection, PhaseKind};
 
 /// Paced datagrams of one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

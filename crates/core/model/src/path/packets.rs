@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::phase::{PathDirection, SizeResult};
+use super::{PathDirection, SizeResult};
 
 /// Largest packets by direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,118 +1,10 @@
 //! Phases of an examination: what both ends agree on, and what an end measured.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::TcpInterval;
-
-/// Subject of a phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum PhaseKind {
-    /// MTU of each direction, and what becomes of DSCP and ECN.
-    Size,
-    /// Delays without load.
-    Idle,
-    /// Load from the server to the client.
-    Down,
-    /// Load from the client to the server.
-    Up,
-    /// Load in both directions at the same time.
-    Both,
-    /// Datagrams at a rate below that of the load.
-    Datagrams,
-    /// Requests and responses on open connections, one at a time each.
-    Rr,
-    /// The same with a new connection for each request.
-    Crr,
-    /// Connections per second.
-    Cps,
-    /// Datagrams per second.
-    Pps,
-    /// Datagrams on a schedule.
-    Pace,
-    /// IP-layer capacity, RFC 9097.
-    Capacity,
-}
-
-impl PhaseKind {
-    /// All of them, in the order in which they are run.
-    pub const ALL: [Self; 12] = [
-        Self::Size,
-        Self::Idle,
-        Self::Down,
-        Self::Up,
-        Self::Both,
-        Self::Datagrams,
-        Self::Rr,
-        Self::Crr,
-        Self::Cps,
-        Self::Pps,
-        Self::Pace,
-        Self::Capacity,
-    ];
-
-    /// It consists of requests and responses, each connection of which has one at a time.
-    #[must_use]
-    pub fn has_transactions(self) -> bool {
-        matches!(self, Self::Rr | Self::Crr | Self::Cps)
-    }
-
-    /// Directions of its load of streams; none of a phase without one.
-    #[must_use]
-    pub const fn load_directions(self) -> &'static [PathDirection] {
-        match self {
-            Self::Down => &[PathDirection::Down],
-            Self::Up => &[PathDirection::Up],
-            Self::Both => &[PathDirection::Down, PathDirection::Up],
-            _ => &[],
-        }
-    }
-
-    /// Its name on the command line and in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Size => "size",
-            Self::Idle => "idle",
-            Self::Down => "down",
-            Self::Up => "up",
-            Self::Both => "both",
-            Self::Datagrams => "datagrams",
-            Self::Rr => "rr",
-            Self::Crr => "crr",
-            Self::Cps => "cps",
-            Self::Pps => "pps",
-            Self::Pace => "pace",
-            Self::Capacity => "capacity",
-        }
-    }
-}
-
-/// Direction of data on a path, seen from the client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum PathDirection {
-    /// From the server to the client.
-    Down,
-    /// From the client to the server.
-    Up,
-}
-
-impl PathDirection {
-    /// Its name in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Down => "down",
-            Self::Up => "up",
-        }
-    }
-}
+use super::{LoadSample, PathDirection, PhaseKind, StreamTotals};
 
 /// Transport of a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -227,49 +119,6 @@ pub struct ConcurrentProbes {
     pub tls: Vec<ProbeSample>,
     /// Echo of one message over the connection made.
     pub echo: Vec<ProbeSample>,
-}
-
-/// Bytes of a phase's load so far, read ten times a second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LoadSample {
-    /// Since the start of the phase, ns.
-    pub at_ns: u64,
-    /// Payload from the server to the client so far.
-    pub down_bytes: u64,
-    /// Payload from the client to the server so far; at the client what its kernel knows to be
-    /// acknowledged.
-    pub up_bytes: u64,
-    /// Streams that carry load.
-    pub streams: u32,
-}
-
-/// Bytes of one stream.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct StreamTotals {
-    /// Number of the stream in its phase.
-    pub stream: u32,
-    /// Direction of its load.
-    pub direction: Option<PathDirection>,
-    /// Payload bytes.
-    pub bytes: u64,
-    /// Local address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub local: Option<SocketAddr>,
-    /// Remote address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remote: Option<SocketAddr>,
-    /// The kernel's values at the end (`TCP_INFO`, tcp(7)).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tcp: Option<TcpInterval>,
-    /// Bytes in the socket that were not sent yet, median over the phase (`tcpi_notsent_bytes`); of
-    /// a sender.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub notsent_bytes: Option<u64>,
-    /// Congestion control in use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub congestion: Option<String>,
 }
 
 /// Datagrams of one direction by the place where they were lost. The parts add up to what is

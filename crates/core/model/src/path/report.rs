@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::PhaseKind;
 use super::clock::ClockEstimate;
 use super::load_phase::LoadPhase;
 use super::other_phases::{Datagrams, RateLadder, Transactions};
 use super::packets::{Marks, PathMtu};
-use super::phase::PhaseKind;
 use super::target::PathTarget;
 use super::{Delay, Profile};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::phase::{PhaseKind, PhaseTransport};
+use super::{PhaseKind, PhaseTransport};
 
 /// Bounds of an examination in time and data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

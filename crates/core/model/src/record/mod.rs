@@ -4,6 +4,7 @@
 //! series, each a measure over time. Absent means not available.
 
 mod host;
+mod measure;
 mod primary;
 mod row;
 mod run_id;
@@ -15,10 +16,11 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 pub use host::{HostPart, Import, Origin, RunPath};
+pub use measure::{Measure, Way};
 pub use primary::PrimaryMeasure;
 pub use row::RunRow;
 pub use run_id::{RunId, RunIdError};
-pub use trial::{Detail, Measure, Series, SeriesOf, TestDetail, TestStep, Times, Trial, Way};
+pub use trial::{Detail, Series, SeriesOf, TestDetail, TestStep, Times, Trial};
 
 use crate::finding::{Diagnosis, Finding};
 use crate::fleet::FleetRun;

@@ -155,7 +155,6 @@ impl StreamSeries<'_> {
             tcp: group(Group::Tcp).and_then(|tcp| serde_json::from_value(tcp).ok()),
             udp: group(Group::Udp).and_then(|udp| serde_json::from_value(udp).ok()),
             metrics: group(Group::Metrics).and_then(|metrics| serde_json::from_value(metrics).ok()),
-            ..StreamInterval::default()
         };
 
         Some(row)

@@ -57,7 +57,7 @@ impl Args {
             match found {
                 Ok(found) => OPTIONS
                     .get(found.id)
-                    .map_or(Ok(()), |option| option.apply(self, found.value))?,
+                    .map_or(Ok(()), |option| table::apply(option, self, found.value))?,
                 // An unknown option is named and ignored.
                 Err(error) => self
                     .messages
@@ -81,13 +81,16 @@ impl Args {
             let Some(value) = environment(name) else {
                 continue;
             };
-            let Some(option) = OPTIONS.iter().find(|option| option.variable == Some(name)) else {
+            let Some(option) = OPTIONS
+                .iter()
+                .find(|option| option.extra.variable == Some(name))
+            else {
                 continue;
             };
 
             // The presence of the variable is enough for a switch.
             let value = (option.effect.value() != Value::None).then_some(value.as_os_str());
-            option.apply(self, value)?;
+            table::apply(option, self, value)?;
         }
 
         Ok(())

@@ -1,6 +1,7 @@
 //! Names of type-of-service bytes.
 
 use linerate_model::command_line::numbers::integer_any_base;
+use linerate_model::command_line::tos::tos_by_name;
 
 /// Reads a number in any base or a name. The whole text must be one.
 pub(crate) fn tos_of(text: &[u8]) -> Option<u8> {
@@ -8,10 +9,9 @@ pub(crate) fn tos_of(text: &[u8]) -> Option<u8> {
         return u8::try_from(number).ok().filter(|_| rest.is_empty());
     }
 
-    let (_, tos) = NAMES
-        .iter()
-        .find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(text))?;
-    Some(*tos)
+    let name = String::from_utf8_lossy(text).to_ascii_lowercase();
+    let own = OWN_NAMES.iter().find(|(own, _)| *own == name);
+    own.map(|(_, tos)| *tos).or_else(|| tos_by_name(&name))
 }
 
 /// Reads a code point or a name as the byte that it names.
@@ -25,30 +25,9 @@ pub(crate) fn tos_of_dscp(text: &[u8]) -> Option<u8> {
     }
 }
 
-/// RFC 2474, 2597, 3246 and 8622; the access categories are those of Wi-Fi. `le` and both `nqb` are
-/// code points, which the original forgets to shift.
-const NAMES: [(&str, u8); 31] = [
-    ("af11", 0x28),
-    ("af12", 0x30),
-    ("af13", 0x38),
-    ("af21", 0x48),
-    ("af22", 0x50),
-    ("af23", 0x58),
-    ("af31", 0x68),
-    ("af32", 0x70),
-    ("af33", 0x78),
-    ("af41", 0x88),
-    ("af42", 0x90),
-    ("af43", 0x98),
-    ("cs0", 0x00),
-    ("cs1", 0x20),
-    ("cs2", 0x40),
-    ("cs3", 0x60),
-    ("cs4", 0x80),
-    ("cs5", 0xa0),
-    ("cs6", 0xc0),
-    ("cs7", 0xe0),
-    ("ef", 0xb8),
+/// RFC 8622; the access categories are those of Wi-Fi. `le` and both `nqb` are code points, which
+/// the original forgets to shift.
+const OWN_NAMES: [(&str, u8); 7] = [
     ("le", 0x04),
     ("nqb", 0x14),
     ("nqb2", 0xb4),
@@ -56,9 +35,6 @@ const NAMES: [(&str, u8); 31] = [
     ("ac_bk", 0x20),
     ("ac_vi", 0x80),
     ("ac_vo", 0xb8),
-    ("lowdelay", 0x10),
-    ("throughput", 0x08),
-    ("reliability", 0x04),
 ];
 
 #[cfg(test)]

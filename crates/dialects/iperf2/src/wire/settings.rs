@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use linerate_model::spec::{ClientSpec, Payload};
-use linerate_model::workload::{BounceBack, Isochronous, Pairing, Shape, Start};
+use linerate_model::spec::{ClientSpec, Pacing, Payload, SocketTuning};
+use linerate_model::workload::{BounceBack, Isochronous, Pairing, Shape, Start, Workload};
 use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 use thiserror::Error;
 
@@ -105,7 +105,12 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
         None if header.isochronous => isochronous(&DEFAULT_FRAMES),
         None => Shape::Continuous,
     };
-    let mut test = TestSpec {
+    let (rate_bps, datagrams_per_s) = match header.rate {
+        Some(Rate::BitsPerSecond(rate)) => (Some(rate), None),
+        Some(Rate::DatagramsPerSecond(rate)) => (None, Some(rate)),
+        None => (None, None),
+    };
+    TestSpec {
         transport,
         direction: match header.mode {
             Mode::Forward => Direction::Forward,
@@ -119,30 +124,33 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
             // The length is the size of an allocation, so the peer's value is bounded.
             .clamp(1, len_max),
         block_len_explicit: header.block_len_bytes.is_some(),
+        socket: SocketTuning {
+            tos: header.tos,
+            congestion: header.congestion.clone(),
+            ..SocketTuning::default()
+        },
+        payload: Payload::Repeating,
+        workload: Workload {
+            pairing: pairing(header.mode),
+            shape,
+            trip_times: header.trip_times,
+            quick_ack: header.quick_ack,
+            unsent_limit_bytes: header.unsent_limit_bytes,
+            without_final_report: header.without_final_report,
+            start: scheduled_start(header),
+            back_port: header.mode.connects_back().then_some(header.port),
+            datagrams_per_s,
+            ..Workload::default()
+        },
+        pacing: Pacing {
+            rate_bps,
+            fq_rate_bps: header
+                .fq_rate_bytes_per_s
+                .map(|bytes| bytes.saturating_mul(8)),
+            ..Pacing::default()
+        },
         ..TestSpec::default()
-    };
-    test.socket.tos = header.tos;
-    test.socket.congestion = header.congestion.clone();
-    test.payload = Payload::Repeating;
-    test.workload.pairing = pairing(header.mode);
-    test.workload.shape = shape;
-    test.workload.trip_times = header.trip_times;
-    test.workload.quick_ack = header.quick_ack;
-    test.workload.unsent_limit_bytes = header.unsent_limit_bytes;
-    test.workload.without_final_report = header.without_final_report;
-    test.workload.start = scheduled_start(header);
-    test.workload.back_port = header.mode.connects_back().then_some(header.port);
-
-    match header.rate {
-        Some(Rate::BitsPerSecond(rate)) => test.pacing.rate_bps = Some(rate),
-        Some(Rate::DatagramsPerSecond(rate)) => test.workload.datagrams_per_s = Some(rate),
-        None => {}
     }
-
-    test.pacing.fq_rate_bps = header
-        .fq_rate_bytes_per_s
-        .map(|bytes| bytes.saturating_mul(8));
-    test
 }
 
 /// Headers tell when they were written, too; only some tell a time that was planned.
@@ -175,20 +183,24 @@ pub fn bounce_spec(head: &BounceHead) -> TestSpec {
     bounce.hold = head.hold;
     bounce.quick_ack = head.quick_ack;
 
-    let mut test = TestSpec {
+    TestSpec {
         end: EndCondition::Unlimited,
         block_len_bytes: head.request_bytes,
         payload: Payload::Repeating,
+        socket: SocketTuning {
+            // A reply must not wait for the acknowledgement of the one before (Nagle).
+            no_delay: true,
+            tos: head.tos.unwrap_or(0),
+            ..SocketTuning::default()
+        },
+        workload: Workload {
+            shape: Shape::BounceBack(bounce),
+            trip_times: head.trip_times,
+            quick_ack: head.quick_ack,
+            ..Workload::default()
+        },
         ..TestSpec::default()
-    };
-    // A reply must not wait for the acknowledgement of the one before (Nagle).
-    test.socket.no_delay = true;
-    test.socket.tos = head.tos.unwrap_or(0);
-    test.workload.shape = Shape::BounceBack(bounce);
-    test.workload.trip_times = head.trip_times;
-    test.workload.quick_ack = head.quick_ack;
-
-    test
+    }
 }
 
 /// Who sends, on which connections.

@@ -13,44 +13,31 @@ pub struct Version {
     pub minor: u16,
     /// Third number.
     pub patch: u16,
-    /// Stage of the release.
-    pub stage: Stage,
+    /// Stage of the release, four bits.
+    stage: u8,
 }
 
-/// Stage of a release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// Under development.
-    Dev,
-    /// First release candidate, as builds of 2.2.1 announce.
-    Candidate,
-    /// Second release candidate.
-    SecondCandidate,
-    /// Released.
-    Release,
-    /// Built privately.
-    Private,
-    /// Built from the main branch.
-    Master,
-    /// Something later.
-    Unknown(u8),
-}
+/// Suffixes of the stages of a release by number: under development, release candidates, released,
+/// built privately, built from the main branch. A later number is one that is not known yet.
+const STAGES: [&str; 6] = ["-dev", "-rc", "-rc2", "", "-private", "-master"];
+/// Stage of a first release candidate, as builds of 2.2.1 announce.
+const CANDIDATE: u8 = 1;
+const RELEASE: u8 = 3;
 
 impl Version {
     /// The release whose layout and words are the default here.
-    pub const V2_1_8: Self = Self {
-        major: 2,
-        minor: 1,
-        patch: 8,
-        stage: Stage::Release,
-    };
+    pub const V2_1_8: Self = Self::new(2, 1, 8, RELEASE);
     /// As 2.2.1 announces itself.
-    pub const V2_2_1: Self = Self {
-        major: 2,
-        minor: 2,
-        patch: 1,
-        stage: Stage::Candidate,
-    };
+    pub const V2_2_1: Self = Self::new(2, 2, 1, CANDIDATE);
+
+    const fn new(major: u16, minor: u16, patch: u16, stage: u8) -> Self {
+        Self {
+            major,
+            minor,
+            patch,
+            stage,
+        }
+    }
 
     /// Name and version in messages.
     #[must_use]
@@ -67,19 +54,14 @@ impl Version {
         let (major, minor) = ((upper >> 16) as u16, upper as u16);
         let patch = (lower >> 16) as u16;
         let credible = major == 2 && minor <= MINOR_MAX && lower & UNUSED_BITS == 0;
-        credible.then(|| Self {
-            major,
-            minor,
-            patch,
-            stage: Stage::from_bits(lower as u8 & 0xf),
-        })
+        credible.then(|| Self::new(major, minor, patch, lower as u8 & 0xf))
     }
 
     /// The two words.
     #[must_use]
     pub fn to_words(self) -> (u32, u32) {
         let upper = u32::from(self.major) << 16 | u32::from(self.minor);
-        let lower = u32::from(self.patch) << 16 | u32::from(self.stage.bits());
+        let lower = u32::from(self.patch) << 16 | u32::from(self.stage);
         (upper, lower)
     }
 
@@ -96,43 +78,10 @@ impl Default for Version {
     }
 }
 
-impl Stage {
-    fn from_bits(bits: u8) -> Self {
-        match bits {
-            0 => Self::Dev,
-            1 => Self::Candidate,
-            2 => Self::SecondCandidate,
-            3 => Self::Release,
-            4 => Self::Private,
-            5 => Self::Master,
-            other => Self::Unknown(other),
-        }
-    }
-
-    fn bits(self) -> u8 {
-        match self {
-            Self::Dev => 0,
-            Self::Candidate => 1,
-            Self::SecondCandidate => 2,
-            Self::Release => 3,
-            Self::Private => 4,
-            Self::Master => 5,
-            Self::Unknown(other) => other,
-        }
-    }
-}
-
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)?;
-        f.write_str(match self.stage {
-            Stage::Dev => "-dev",
-            Stage::Candidate => "-rc",
-            Stage::SecondCandidate => "-rc2",
-            Stage::Private => "-private",
-            Stage::Master => "-master",
-            Stage::Release | Stage::Unknown(_) => "",
-        })
+        let suffix = STAGES.get(usize::from(self.stage)).unwrap_or(&"");
+        write!(f, "{}.{}.{}{suffix}", self.major, self.minor, self.patch)
     }
 }
 

@@ -12,7 +12,6 @@ use linerate_model::spec::{BitrateLimit, LocalOptions, TestSpec};
 use linerate_model::units::UnitFormat;
 
 use super::error::ParameterError;
-use super::version::{program_version, system_line};
 use crate::report::{Options, Style};
 
 /// The result of the effect of an option.
@@ -186,7 +185,7 @@ impl OutputOptions {
             timestamps: self.timestamps.clone(),
             title: self.title.clone(),
             additions: self.additions,
-            ..Options::new(endpoint, program_version(), system_line())
+            ..Options::new(endpoint)
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Differentiated services code points by number and name (RFC 2474, RFC 2597, RFC 3246, RFC 5865).
 
 use linerate_model::command_line::numbers::integer_any_base;
+use linerate_model::command_line::tos::tos_by_name;
 
 /// The type-of-service byte of a code point 0..=63 or of a name; names are compared without regard
 /// to case.
@@ -17,18 +18,9 @@ fn by_number(text: &[u8]) -> Option<u8> {
 }
 
 fn by_name(name: &str) -> Option<u8> {
-    match (name, name.as_bytes()) {
-        ("ef", _) => Some(46 << 2),
-        ("va", _) => Some(44 << 2),
-        // Names of RFC 1349, which denote bits of the old type-of-service byte.
-        ("lowdelay", _) => Some(0x10),
-        ("throughput", _) => Some(0x08),
-        ("reliability", _) => Some(0x04),
-        (_, [b'c', b's', class @ b'0'..=b'7']) => Some((class - b'0') << 5),
-        (_, [b'a', b'f', class @ b'1'..=b'4', drop @ b'1'..=b'3']) => {
-            Some((class - b'0') << 5 | (drop - b'0') << 3)
-        }
-        _ => None,
+    match name {
+        "va" => Some(44 << 2),
+        _ => tos_by_name(name),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Effects of the options that check or convert their value.
 
 use std::ffi::OsStr;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
@@ -18,14 +19,18 @@ use linerate_model::units::UnitFormat;
 use super::args::{Args, ChosenRole, Outcome};
 use super::error::ParameterError;
 
-/// One day: longest test and longest time-out.
-const DAY_S: i32 = 86_400;
+/// One day: longest test (MAX_TIME of iperf.h) and longest time-out.
+pub(crate) const DAY_S: i32 = 86_400;
+/// MAX_OMIT_TIME of iperf.h.
+pub(crate) const OMIT_S_MAX: i32 = 600;
+/// MAX_MSS of iperf.h; 0 leaves the size to the kernel.
+pub(crate) const MSS_MAX: i32 = 32_767;
 /// Averaging window of `--server-bitrate-limit`.
 const AVERAGING_WINDOW: Duration = Duration::from_secs(5);
 /// Debug level of a bare `--debug`.
 const DEBUG_MAX: i32 = 4;
 /// Amounts beyond this do not fit the signed numbers of the protocol.
-const AMOUNT_MAX: u64 = i64::MAX as u64;
+pub(crate) const AMOUNT_MAX: u64 = i64::MAX as u64;
 
 // Roles
 
@@ -51,24 +56,14 @@ pub(crate) fn client(args: &mut Args, value: &OsStr) -> Outcome {
 
 // Addresses and ports
 
-pub(crate) fn port(args: &mut Args, value: &OsStr) -> Outcome {
-    args.local.port = port_number(value)?;
-    Ok(())
-}
-
-pub(crate) fn client_port(args: &mut Args, value: &OsStr) -> Outcome {
-    args.local.bind.client_port = Some(port_number(value)?);
-    Ok(())
-}
-
 pub(crate) fn bind(args: &mut Args, value: &OsStr) {
     let (host, device) = split_device(&text(value));
     args.local.bind.host = (!host.is_empty()).then_some(host);
     args.local.bind.device = device.or(args.local.bind.device.take());
 }
 
-fn port_number(value: &OsStr) -> Result<u16, ParameterError> {
-    let number = bounded(value, 1, i32::from(u16::MAX)).ok_or(ParameterError::Port)?;
+pub(crate) fn port_number(value: &OsStr) -> Result<u16, ParameterError> {
+    let number = bounded(value, 1, i32::from(u16::MAX), ParameterError::Port)?;
     u16::try_from(number).map_err(|_| ParameterError::Port)
 }
 
@@ -82,33 +77,15 @@ pub(crate) fn direction(args: &mut Args, wanted: Direction) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn time(args: &mut Args, value: &OsStr) -> Outcome {
-    // MAX_TIME of iperf.h.
-    args.end.duration_s = Some(bounded(value, 0, DAY_S).ok_or(ParameterError::Duration)?);
-    Ok(())
-}
-
-pub(crate) fn omit(args: &mut Args, value: &OsStr) -> Outcome {
-    // MAX_OMIT_TIME of iperf.h.
-    args.test.omit = seconds(bounded(value, 0, 600).ok_or(ParameterError::Omit)?);
-    Ok(())
-}
-
-pub(crate) fn amount(value: &OsStr, into: &mut u64) -> Outcome {
-    *into = whole(value, Base::Binary, AMOUNT_MAX)?;
-    Ok(())
-}
-
-pub(crate) fn length(args: &mut Args, value: &OsStr) -> Outcome {
-    args.block_len_bytes =
-        with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
-    Ok(())
+/// A number of bytes that may have a fraction.
+pub(crate) fn size(value: &OsStr) -> Result<f64, ParameterError> {
+    with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value))
 }
 
 pub(crate) fn parallel(args: &mut Args, value: &OsStr) -> Outcome {
     let max = args.streams_max;
     let bound = i32::try_from(max).unwrap_or(i32::MAX);
-    args.test.streams = bounded(value, 1, bound).ok_or(ParameterError::Streams { max })?;
+    args.test.streams = bounded(value, 1, bound, ParameterError::Streams { max })?;
     Ok(())
 }
 
@@ -126,103 +103,65 @@ pub(crate) fn bitrate(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn fq_rate(args: &mut Args, value: &OsStr) -> Outcome {
-    let rate = whole(value, Base::Decimal, AMOUNT_MAX)?;
-    // 0 is no pacing, which is the default.
-    args.test.pacing.fq_rate_bps = (rate > 0).then_some(rate);
-    Ok(())
-}
-
 pub(crate) fn no_fq_socket_pacing(args: &mut Args) {
     args.test.pacing.fq_rate_bps = None;
     args.warnings
         .push("Warning:  --no-fq-socket-pacing is deprecated");
 }
 
-pub(crate) fn pacing_timer(args: &mut Args, value: &OsStr) -> Outcome {
-    args.test.pacing.timer_us = whole_u32(value)?;
-    Ok(())
-}
-
 /// A negative time waits for as long as the system does.
-pub(crate) fn connect_timeout(args: &mut Args, value: &OsStr) -> Outcome {
-    let timeout_ms =
-        with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
-    args.connect_timeout = if timeout_ms < 0.0 {
-        None
-    } else {
-        Some(millis(whole_u32(value)?))
-    };
-    Ok(())
+pub(crate) fn connect_timeout(value: &OsStr) -> Result<Option<Duration>, ParameterError> {
+    let is_limited = size(value)? >= 0.0;
+    is_limited.then(|| whole_u32(value).map(millis)).transpose()
 }
 
 // Socket options
 
-pub(crate) fn window(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn window_bytes(value: &OsStr) -> Result<Option<u32>, ParameterError> {
     // MAX_TCP_BUFFER of iperf.h.
     const MAX: f64 = 512.0 * 1024.0 * 1024.0;
 
-    let bytes =
-        with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
+    let bytes = size(value)?;
     if !(0.0..=MAX).contains(&bytes) {
         return Err(ParameterError::BufferSize);
     }
-
-    args.test.socket.window_bytes = Some(bytes as u32).filter(|bytes| *bytes > 0);
-    Ok(())
+    Ok(positive(bytes as u32))
 }
 
-pub(crate) fn mss(args: &mut Args, value: &OsStr) -> Outcome {
-    // MAX_MSS of iperf.h; 0 leaves the size to the kernel.
-    let bytes = bounded(value, 0, 32_767).ok_or(ParameterError::Mss)?;
-    args.test.socket.mss_bytes = (bytes > 0).then_some(bytes);
-    Ok(())
-}
-
-pub(crate) fn tos(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn tos(value: &OsStr) -> Result<u8, ParameterError> {
     // The original reads this one with strtol and base 0, so 0x10 and 020 are 16.
-    let number =
-        integer_any_base(value.as_bytes()).and_then(|(number, _)| u8::try_from(number).ok());
-    args.test.socket.tos = number.ok_or(ParameterError::Tos)?;
-    Ok(())
+    integer_any_base(value.as_bytes())
+        .and_then(|(number, _)| u8::try_from(number).ok())
+        .ok_or(ParameterError::Tos)
 }
 
-pub(crate) fn dscp(args: &mut Args, value: &OsStr) -> Outcome {
-    args.test.socket.tos = super::dscp::tos_of(value.as_bytes()).ok_or(ParameterError::Dscp)?;
-    Ok(())
-}
-
-pub(crate) fn flow_label(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn flow_label(value: &OsStr) -> Result<Option<u32>, ParameterError> {
     // A flow label has 20 bits (RFC 6437).
     let label = integer_any_base(value.as_bytes())
         .and_then(|(number, _)| u32::try_from(number).ok())
         .filter(|label| (1..=0xF_FFFF).contains(label));
-    args.test.socket.flow_label = Some(label.ok_or(ParameterError::FlowLabel)?);
-    Ok(())
+    label.map(Some).ok_or(ParameterError::FlowLabel)
 }
 
-pub(crate) fn sctp_streams(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn sctp_streams(value: &OsStr) -> Result<Option<u16>, ParameterError> {
     let number = whole(value, Base::Binary, u64::from(u16::MAX))?;
-    args.test.socket.sctp_streams = u16::try_from(number).ok().filter(|number| *number > 0);
-    Ok(())
+    Ok(u16::try_from(number).ok().and_then(positive))
 }
 
 pub(crate) fn rcv_timeout(args: &mut Args, value: &OsStr) -> Outcome {
     // From MIN_NO_MSG_RCVD_TIMEOUT of iperf.h.
-    args.local.rcv_timeout =
-        millis(bounded(value, 100, DAY_S * 1000).ok_or(ParameterError::ReceiveTimeout)?);
+    args.local.rcv_timeout = millis(bounded(
+        value,
+        100,
+        DAY_S * 1000,
+        ParameterError::ReceiveTimeout,
+    )?);
     args.rcv_timeout_given = true;
     Ok(())
 }
 
-pub(crate) fn snd_timeout(args: &mut Args, value: &OsStr) -> Outcome {
-    let timeout_ms = bounded(value, 0, DAY_S * 1000).ok_or(ParameterError::SendTimeout)?;
-    args.local.snd_timeout = (timeout_ms > 0).then(|| millis(timeout_ms));
-    Ok(())
-}
-
 /// Only a check with all three parts is possible here: the kernel's own values are not known yet.
-pub(crate) fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn control_keepalive(value: Option<&OsStr>) -> Result<Keepalive, ParameterError> {
     let mut parts = value
         .unwrap_or_default()
         .as_bytes()
@@ -242,8 +181,7 @@ pub(crate) fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outco
         return Err(ParameterError::Keepalive);
     }
 
-    args.local.control_keepalive = Some(keepalive);
-    Ok(())
+    Ok(keepalive)
 }
 
 /// The part behind the comma is for the server; only a client sends it.
@@ -269,61 +207,36 @@ pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
 
 // Servers
 
-pub(crate) fn server_bitrate_limit(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn bitrate_limit(value: &OsStr) -> Result<Option<BitrateLimit>, ParameterError> {
     let (rate, window) = split_slash(value.as_bytes());
     let window = match window {
         Some(window) => report_period(window).ok_or(ParameterError::AveragingInterval)?,
         None => AVERAGING_WINDOW,
     };
     let rate_bps = whole(OsStr::from_bytes(rate), Base::Decimal, AMOUNT_MAX)?;
-    args.server.bitrate_limit = (rate_bps > 0).then_some(BitrateLimit { rate_bps, window });
-
-    Ok(())
+    Ok(positive(rate_bps).map(|rate_bps| BitrateLimit { rate_bps, window }))
 }
 
-pub(crate) fn server_max_duration(args: &mut Args, value: &OsStr) -> Outcome {
-    let longest_s = bounded(value, 0, DAY_S).ok_or(ParameterError::Duration)?;
-    args.server.max_duration = (longest_s > 0).then(|| seconds(longest_s));
-    Ok(())
-}
-
-pub(crate) fn idle_timeout(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.idle_timeout = Some(seconds(
-        bounded(value, 1, DAY_S).ok_or(ParameterError::IdleTimeout)?,
-    ));
-    Ok(())
-}
-
-pub(crate) fn time_skew(args: &mut Args, value: &OsStr) -> Outcome {
-    args.auth.max_skew_s = Some(bounded(value, 1, i32::MAX).ok_or(ParameterError::SkewThreshold)?);
-    Ok(())
-}
-
-pub(crate) fn send_path(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn send_path(value: &OsStr) -> Result<SendPath, ParameterError> {
     let names = SendPath::NAMES.map(|(name, _)| name).join(", ");
-    let wrong = || ParameterError::Added(format!("{:?}: expected one of {names}", text(value)));
-    args.test.send_path = SendPath::from_name(&text(value)).ok_or_else(wrong)?;
-    Ok(())
+    SendPath::from_name(&text(value)).ok_or_else(|| expected(value, &format!("one of {names}")))
 }
 
 /// `auto`, or blocks per send call and how a receiver waits, a pause in us or `spin`: `8/10`.
-pub(crate) fn io_strategy(args: &mut Args, value: &OsStr) -> Outcome {
-    let value = text(value);
+pub(crate) fn io_strategy(value: &OsStr) -> Result<Option<IoStrategy>, ParameterError> {
     if value == "auto" {
-        args.local.io_strategy = None;
-        return Ok(());
+        return Ok(None);
     }
 
     let (blocks, pause) = (IoStrategy::BLOCKS_MAX, IoStrategy::PAUSE_MAX_US);
-    let wrong = || {
-        let expected = "expected auto, BLOCKS/PAUSE_US or BLOCKS/spin";
-        ParameterError::Added(format!(
-            "{value:?}: {expected}, with 1 to {blocks} blocks and 0 to {pause} us"
-        ))
-    };
-    args.local.io_strategy = Some(fixed_io_strategy(&value).ok_or_else(wrong)?);
-
-    Ok(())
+    let form = "auto, BLOCKS/PAUSE_US or BLOCKS/spin";
+    let strategy = fixed_io_strategy(&text(value));
+    strategy.map(Some).ok_or_else(|| {
+        expected(
+            value,
+            &format!("{form}, with 1 to {blocks} blocks and 0 to {pause} us"),
+        )
+    })
 }
 
 fn fixed_io_strategy(value: &str) -> Option<IoStrategy> {
@@ -348,22 +261,12 @@ fn fixed_io_strategy(value: &str) -> Option<IoStrategy> {
     })
 }
 
-pub(crate) fn udp_check(args: &mut Args, value: &OsStr) -> Outcome {
-    args.test.udp.check = match text(value).as_str() {
-        "all" => SequenceCheck::EveryDatagram,
-        "burst" => SequenceCheck::FirstOfBurst,
-        other => {
-            return Err(ParameterError::Added(format!(
-                "{other:?}: expected all or burst"
-            )));
-        }
-    };
-    Ok(())
-}
-
-pub(crate) fn facts(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.policy.facts = values::facts(&text(value))?;
-    Ok(())
+pub(crate) fn udp_check(value: &OsStr) -> Result<SequenceCheck, ParameterError> {
+    match value.as_bytes() {
+        b"all" => Ok(SequenceCheck::EveryDatagram),
+        b"burst" => Ok(SequenceCheck::FirstOfBurst),
+        _ => Err(expected(value, "all or burst")),
+    }
 }
 
 pub(crate) fn doctor(args: &mut Args) -> Outcome {
@@ -386,11 +289,6 @@ pub(crate) fn record(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn admit(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.policy.admission = values::admission(&text(value))?;
-    Ok(())
-}
-
 pub(crate) fn liveness(args: &mut Args, value: &OsStr) -> Outcome {
     args.server.policy.liveness = Liveness::always(values::seconds(&text(value))?);
     args.server.liveness_given = true;
@@ -408,10 +306,14 @@ pub(crate) fn limit(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn metrics(args: &mut Args, value: &OsStr) -> Outcome {
-    let wrong = || ParameterError::Added(format!("{:?}: expected ADDRESS:PORT", text(value)));
-    args.process.metrics = Some(text(value).parse().map_err(|_| wrong())?);
-    Ok(())
+pub(crate) fn metrics(value: &OsStr) -> Result<SocketAddr, ParameterError> {
+    let address = text(value).parse();
+    address.map_err(|_| expected(value, "ADDRESS:PORT"))
+}
+
+/// The value of an option that the original does not have.
+fn expected(value: &OsStr, form: &str) -> ParameterError {
+    ParameterError::Added(format!("{:?}: expected {form}", text(value)))
 }
 
 // Reports
@@ -427,10 +329,9 @@ pub(crate) fn format(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn interval(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn interval(value: &OsStr) -> Result<Option<Duration>, ParameterError> {
     let period = report_period(value.as_bytes()).ok_or(ParameterError::Interval)?;
-    args.local.interval = (!period.is_zero()).then_some(period);
-    Ok(())
+    Ok((!period.is_zero()).then_some(period))
 }
 
 pub(crate) fn json_stream(args: &mut Args) {
@@ -464,22 +365,31 @@ pub(crate) fn debug(args: &mut Args, value: Option<&OsStr>) {
 // Values
 
 /// A whole number by the rules of `atoi`, if it is within bounds. `min` is never negative.
-fn bounded(value: &OsStr, min: i32, max: i32) -> Option<u32> {
+pub(crate) fn bounded(
+    value: &OsStr,
+    min: i32,
+    max: i32,
+    error: ParameterError,
+) -> Result<u32, ParameterError> {
     let number = atoi(value.as_bytes());
-    if (min..=max).contains(&number) {
-        u32::try_from(number).ok()
-    } else {
-        None
+    match u32::try_from(number) {
+        Ok(number_u32) if (min..=max).contains(&number) => Ok(number_u32),
+        _ => Err(error),
     }
 }
 
-fn whole(value: &OsStr, base: Base, max: u64) -> Result<u64, ParameterError> {
-    whole_with_unit(value.as_bytes(), base, max).map_err(|_| unit_error(value.as_bytes()))
+pub(crate) fn whole(value: &OsStr, base: Base, max: u64) -> Result<u64, ParameterError> {
+    whole_with_unit(value.as_bytes(), base, max).map_err(|_| unit_error(value))
 }
 
-fn whole_u32(value: &OsStr) -> Result<u32, ParameterError> {
+pub(crate) fn whole_u32(value: &OsStr) -> Result<u32, ParameterError> {
     let number = whole(value, Base::Binary, u64::from(u32::MAX))?;
-    u32::try_from(number).map_err(|_| unit_error(value.as_bytes()))
+    u32::try_from(number).map_err(|_| unit_error(value))
+}
+
+/// 0 is no limit, or leaves the value to the system.
+pub(crate) fn positive<T: Default + PartialOrd>(number: T) -> Option<T> {
+    (number > T::default()).then_some(number)
 }
 
 /// 0, or 0.1 to 60 seconds.
@@ -497,14 +407,19 @@ fn split_slash(value: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-fn unit_error(value: &[u8]) -> ParameterError {
-    ParameterError::Unit(String::from_utf8_lossy(value).into_owned())
+fn unit_error(value: &OsStr) -> ParameterError {
+    ParameterError::Unit(text(value))
 }
 
-fn seconds(number: u32) -> Duration {
+pub(crate) fn seconds(number: u32) -> Duration {
     Duration::from_secs(u64::from(number))
 }
 
-fn millis(number: u32) -> Duration {
+/// 0 is no limit.
+pub(crate) fn seconds_or_none(number: u32) -> Option<Duration> {
+    positive(number).map(seconds)
+}
+
+pub(crate) fn millis(number: u32) -> Duration {
     Duration::from_millis(u64::from(number))
 }

@@ -40,7 +40,7 @@ impl Args {
             let Some(option) = OPTIONS.get(found.id) else {
                 continue;
             };
-            args.note_role(option.role);
+            args.note_role(option.extra);
             args.output.additions |=
                 option.section == Section::Added && !BESIDE_THE_REPORT.contains(&option.long);
             option.effect.apply(&mut args, found.value)?;

@@ -1,15 +1,19 @@
 //! The options of the iperf3 dialect: one table for the parser, the help, the manual page and the
 //! completions.
 
+use std::os::unix::ffi::OsStrExt;
+
 use linerate_model::Direction;
-use linerate_model::command_line::getopt::{Argument, Grammar};
-use linerate_model::command_line::table::{self, OptionGroup, OptionHelp};
-use linerate_model::command_line::values::text;
+use linerate_model::command_line::getopt::Grammar;
+use linerate_model::command_line::numbers::Base;
+use linerate_model::command_line::table::{self, Effect, OptionGroup};
+use linerate_model::command_line::values::{self, text};
 use linerate_model::policy::FactsAccess;
 use linerate_model::spec::{AddressFamily, Payload, SendPath, Transport};
 
-use super::args::Args;
-use super::effects as fx;
+use super::args::{Args, Outcome};
+use super::dscp;
+use super::effects::{self as fx, AMOUNT_MAX, DAY_S, bounded, positive};
 use super::error::ParameterError;
 use super::help::long_help;
 use super::version::version_text;
@@ -40,27 +44,8 @@ pub(crate) enum Section {
     Added,
 }
 
-/// Effect of an option.
-pub(crate) type Effect = table::Effect<Args, ParameterError>;
-
-/// One option.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OptionRow {
-    /// One-letter form.
-    pub(crate) short: Option<char>,
-    /// Long form.
-    pub(crate) long: &'static str,
-    /// Another name for the same, which the help does not show.
-    pub(crate) alias: Option<&'static str>,
-    /// Roles that accept it.
-    pub(crate) role: Role,
-    /// Its section.
-    pub(crate) section: Section,
-    /// Its effect.
-    pub(crate) effect: Effect,
-    /// One or two sentences.
-    pub(crate) help: &'static str,
-}
+/// One option, with the roles that accept it.
+pub(crate) type OptionRow = table::OptionRow<Args, ParameterError, Section, Role>;
 
 /// Name of the option that lifts the bound of `-P`.
 pub(crate) const MANY_STREAMS: &str = "lr-many-streams";
@@ -84,33 +69,6 @@ pub(crate) fn grammar() -> Grammar<usize> {
     table::grammar(OPTIONS)
 }
 
-impl OptionRow {
-    fn names(&self) -> Vec<&'static str> {
-        std::iter::once(self.long).chain(self.alias).collect()
-    }
-}
-
-impl table::OptionRow for OptionRow {
-    type Section = Section;
-
-    fn section(&self) -> Section {
-        self.section
-    }
-
-    fn argument(&self) -> Argument {
-        self.effect.argument()
-    }
-
-    fn documented(&self) -> OptionHelp {
-        OptionHelp {
-            short: self.short,
-            longs: self.names(),
-            value: self.effect.value(),
-            help: self.help,
-        }
-    }
-}
-
 use Section as S;
 use table::Effect::{CheckedMaybe, CheckedSwitch, CheckedValue, MaybeValue, Switch, Value};
 
@@ -118,7 +76,7 @@ const fn row(
     short: Option<char>,
     long: &'static str,
     section: Section,
-    effect: Effect,
+    effect: Effect<Args, ParameterError>,
     help: &'static str,
 ) -> OptionRow {
     let role = match section {
@@ -129,35 +87,44 @@ const fn row(
     OptionRow {
         short,
         long,
-        alias: None,
-        role,
+        aliases: &[],
         section,
         effect,
         help,
+        extra: role,
     }
 }
 
-impl OptionRow {
-    const fn alias(mut self, name: &'static str) -> Self {
-        self.alias = Some(name);
-        self
-    }
-
-    const fn role(mut self, role: Role) -> Self {
-        self.role = role;
-        self
-    }
+const fn alias(names: &'static [&'static str], mut row: OptionRow) -> OptionRow {
+    row.aliases = names;
+    row
 }
+
+const fn role(role: Role, mut row: OptionRow) -> OptionRow {
+    row.extra = role;
+    row
+}
+
+/// Stores a value that was accepted.
+fn set<T, E>(place: &mut T, value: Result<T, E>) -> Outcome
+where
+    ParameterError: From<E>,
+{
+    *place = value?;
+    Ok(())
+}
+
+use ParameterError as E;
 
 /// Every option, in the order in which the original lists candidates for an ambiguous abbreviation.
 #[rustfmt::skip]
 pub(crate) static OPTIONS: &[OptionRow] = &[
-    row(Some('p'), "port", S::Both, CheckedValue("N", fx::port),
+    row(Some('p'), "port", S::Both, CheckedValue("N", |a, v| set(&mut a.local.port, fx::port_number(v))),
         "Port the server listens on and the client connects to (default 5201)."),
     row(Some('f'), "format", S::Both, CheckedValue("[kmgtKMGT]", fx::format),
         "Unit of rates in the report: kilo, mega, giga or tera, lower case for bits, upper case \
          for bytes (default: whatever fits)."),
-    row(Some('i'), "interval", S::Both, CheckedValue("SECONDS", fx::interval),
+    row(Some('i'), "interval", S::Both, CheckedValue("SECONDS", |a, v| set(&mut a.local.interval, fx::interval(v))),
         "Time between two interval reports, 0.1 to 60, or 0 for none (default 1)."),
     row(Some('D'), "daemon", S::Server, Switch(|a| a.process.daemon = true),
         "Detach from the terminal and serve in the background."),
@@ -173,29 +140,29 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "With --json-stream: write the document of --json as well, at the end."),
     row(Some('v'), "version", S::Both, Switch(|a| a.print = Some(version_text)),
         "Show the version and what this build can do, then leave."),
-    row(Some('s'), "server", S::Server, CheckedSwitch(fx::server),
-        "Be the server: wait for clients.").role(Role::Chooses),
-    row(Some('c'), "client", S::Client, CheckedValue("HOST[%DEV]", fx::client),
-        "Be the client: test the path to the server on HOST. %DEV does the same as --bind-dev DEV.").role(Role::Chooses),
+    role(Role::Chooses, row(Some('s'), "server", S::Server, CheckedSwitch(fx::server),
+        "Be the server: wait for clients.")),
+    role(Role::Chooses, row(Some('c'), "client", S::Client, CheckedValue("HOST[%DEV]", fx::client),
+        "Be the client: test the path to the server on HOST. %DEV does the same as --bind-dev DEV.")),
     row(Some('u'), "udp", S::Client, Switch(|a| a.test.transport = Transport::Udp),
         "Send UDP datagrams instead of a TCP stream."),
-    row(Some('b'), "bitrate", S::Client, CheckedValue("N[KMGT][/BURST]", fx::bitrate),
+    alias(&["bandwidth"], row(Some('b'), "bitrate", S::Client, CheckedValue("N[KMGT][/BURST]", fx::bitrate),
         "Limit each stream to N bit/s, 0 for no limit (default 1 Mbit/s for UDP, no limit \
          otherwise). With /BURST, send that many blocks back to back before the rate is \
-         checked again, 1 to 1000.").alias("bandwidth"),
-    row(None, "server-bitrate-limit", S::Server, CheckedValue("N[KMGT][/SECONDS]", fx::server_bitrate_limit),
+         checked again, 1 to 1000.")),
+    row(None, "server-bitrate-limit", S::Server, CheckedValue("N[KMGT][/SECONDS]", |a, v| set(&mut a.server.bitrate_limit, fx::bitrate_limit(v))),
         "End tests that move more than N bit/s, all streams and both directions together, on an \
          average over SECONDS (default: no limit, 5 seconds)."),
-    row(None, "server-max-duration", S::Server, CheckedValue("SECONDS", fx::server_max_duration),
+    row(None, "server-max-duration", S::Server, CheckedValue("SECONDS", |a, v| set(&mut a.server.max_duration, bounded(v, 0, DAY_S, E::Duration).map(fx::seconds_or_none))),
         "Refuse tests that would take longer than this, and tests that name no duration (default \
          0, no limit)."),
-    row(Some('t'), "time", S::Client, CheckedValue("SECONDS", fx::time),
+    row(Some('t'), "time", S::Client, CheckedValue("SECONDS", |a, v| set(&mut a.end.duration_s, bounded(v, 0, DAY_S, E::Duration).map(Some))),
         "Test for this long, 0 until interrupted, at most 86400 (default 10)."),
-    row(Some('n'), "bytes", S::Client, CheckedValue("N[KMGT]", |a, v| fx::amount(v, &mut a.end.bytes)),
+    row(Some('n'), "bytes", S::Client, CheckedValue("N[KMGT]", |a, v| set(&mut a.end.bytes, fx::whole(v, Base::Binary, AMOUNT_MAX))),
         "Test until this many bytes have been moved, instead of a duration."),
-    row(Some('k'), "blockcount", S::Client, CheckedValue("N[KMGT]", |a, v| fx::amount(v, &mut a.end.blocks)),
+    row(Some('k'), "blockcount", S::Client, CheckedValue("N[KMGT]", |a, v| set(&mut a.end.blocks, fx::whole(v, Base::Binary, AMOUNT_MAX))),
         "Test until this many blocks or datagrams have been moved, instead of a duration."),
-    row(Some('l'), "length", S::Client, CheckedValue("N[KMGT]", fx::length),
+    row(Some('l'), "length", S::Client, CheckedValue("N[KMGT]", |a, v| set(&mut a.block_len_bytes, fx::size(v))),
         "Bytes per block or datagram (default 128K for TCP, 64K for SCTP, what fits one packet for \
          UDP)."),
     row(Some('P'), "parallel", S::Client, CheckedValue("N", fx::parallel),
@@ -204,17 +171,17 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Let the server send and the client receive."),
     row(None, "bidir", S::Client, CheckedSwitch(|a| fx::direction(a, Direction::Bidirectional)),
         "Send in both directions at the same time, on separate streams."),
-    row(Some('w'), "window", S::Client, CheckedValue("N[KMGT]", fx::window),
+    row(Some('w'), "window", S::Client, CheckedValue("N[KMGT]", |a, v| set(&mut a.test.socket.window_bytes, fx::window_bytes(v))),
         "Size of the socket buffers on both ends in bytes; it bounds the TCP window (default: left \
          to the kernel)."),
     row(Some('B'), "bind", S::Both, Value("HOST[%DEV]", fx::bind),
         "Use this local address. %DEV does the same as --bind-dev DEV."),
     row(None, "bind-dev", S::Both, Value("DEV", |a, v| a.local.bind.device = Some(text(v))),
         "Use only this network device; may need privileges."),
-    row(None, "cport", S::Both, CheckedValue("PORT", fx::client_port),
+    row(None, "cport", S::Both, CheckedValue("PORT", |a, v| set(&mut a.local.bind.client_port, fx::port_number(v).map(Some))),
         "Local port of the first data stream; further streams take the following ports (default: \
          any free port)."),
-    row(Some('M'), "set-mss", S::Client, CheckedValue("N", fx::mss),
+    row(Some('M'), "set-mss", S::Client, CheckedValue("N", |a, v| set(&mut a.test.socket.mss_bytes, bounded(v, 0, fx::MSS_MAX, E::Mss).map(positive))),
         "Largest TCP segment in bytes, normally the MTU less 40."),
     row(Some('N'), "no-delay", S::Client, Switch(|a| a.test.socket.no_delay = true),
         "Switch Nagle's algorithm off: small writes are sent at once."),
@@ -222,21 +189,21 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Use IPv4 only."),
     row(Some('6'), "version6", S::Both, Switch(|a| a.local.bind.family = Some(AddressFamily::V6)),
         "Use IPv6 only."),
-    row(Some('S'), "tos", S::Client, CheckedValue("N", fx::tos),
+    row(Some('S'), "tos", S::Client, CheckedValue("N", |a, v| set(&mut a.test.socket.tos, fx::tos(v))),
         "Value of the IP type-of-service byte, 0 to 255; decimal, octal with a leading 0 or \
          hexadecimal with 0x."),
-    row(None, "dscp", S::Client, CheckedValue("N|NAME", fx::dscp),
+    row(None, "dscp", S::Client, CheckedValue("N|NAME", |a, v| set(&mut a.test.socket.tos, dscp::tos_of(v.as_bytes()).ok_or(E::Dscp))),
         "Differentiated services code point, 0 to 63 or a name such as ef, cs5 or af41."),
     row(None, "extra-data", S::Client, Value("TEXT", |a, v| a.test.extra_data = Some(text(v))),
         "Text that is copied into the JSON reports of both ends."),
-    row(Some('L'), "flowlabel", S::Client, CheckedValue("N", fx::flow_label),
+    row(Some('L'), "flowlabel", S::Client, CheckedValue("N", |a, v| set(&mut a.test.socket.flow_label, fx::flow_label(v))),
         "IPv6 flow label, 1 to 0xFFFFF."),
     row(Some('Z'), "zerocopy", S::Client, Switch(|a| a.test.send_path = SendPath::SendFile),
         "Send without copying the data into the kernel; costs less CPU time."),
     row(None, "skip-rx-copy", S::Client, Switch(|a| a.test.skip_rx_copy = true),
         "Let receivers drop the data inside the kernel instead of copying it out; costs less CPU \
          time."),
-    row(Some('O'), "omit", S::Client, CheckedValue("SECONDS", fx::omit),
+    row(Some('O'), "omit", S::Client, CheckedValue("SECONDS", |a, v| set(&mut a.test.omit, bounded(v, 0, fx::OMIT_S_MAX, E::Omit).map(fx::seconds))),
         "Warm up for this long before counting begins, at most 600 (default 0)."),
     row(Some('F'), "file", S::Both, Value("FILE", |a, v| a.local.file = Some(v.into())),
         "Send the contents of FILE, or store what is received in it."),
@@ -248,14 +215,14 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Run on CPU N; a client may ask the server to run this test on CPU M."),
     row(Some('T'), "title", S::Client, Value("TEXT", fx::title),
         "Begin every line with this text."),
-    row(Some('C'), "congestion", S::Client, Value("NAME", |a, v| a.test.socket.congestion = Some(text(v))),
-        "TCP congestion control algorithm (default: the kernel's).").alias("linux-congestion"),
+    alias(&["linux-congestion"], row(Some('C'), "congestion", S::Client, Value("NAME", |a, v| a.test.socket.congestion = Some(text(v))),
+        "TCP congestion control algorithm (default: the kernel's).")),
     row(None, "sctp", S::Client, Switch(|a| a.test.transport = Transport::Sctp),
         "Use SCTP instead of TCP."),
-    row(None, "nstreams", S::Client, CheckedValue("N", fx::sctp_streams),
+    row(None, "nstreams", S::Client, CheckedValue("N", |a, v| set(&mut a.test.socket.sctp_streams, fx::sctp_streams(v))),
         "Number of streams inside each SCTP association."),
-    row(Some('X'), "xbind", S::Client, Value("ADDRESS", |a, v| a.test.socket.sctp_bind.push(text(v))),
-        "Further local address of the SCTP association; may be repeated.").role(Role::Both),
+    role(Role::Both, row(Some('X'), "xbind", S::Client, Value("ADDRESS", |a, v| a.test.socket.sctp_bind.push(text(v))),
+        "Further local address of the SCTP association; may be repeated.")),
     row(Some('m'), "mptcp", S::Both, Switch(|a| a.test.mptcp = true),
         "Use Multipath TCP."),
     row(Some('I'), "pidfile", S::Both, Value("FILE", |a, v| a.process.pidfile = Some(v.into())),
@@ -284,29 +251,29 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
          password."),
     row(None, "authorized-users-path", S::Server, Value("FILE", |a, v| a.auth.users_path = Some(v.into())),
         "File of the users that may test, one line user,hash each."),
-    row(None, "time-skew-threshold", S::Server, CheckedValue("SECONDS", fx::time_skew),
+    row(None, "time-skew-threshold", S::Server, CheckedValue("SECONDS", |a, v| set(&mut a.auth.max_skew_s, bounded(v, 1, i32::MAX, E::SkewThreshold).map(Some))),
         "Largest difference between the clocks of client and server during a login (default 10)."),
-    row(None, "use-pkcs1-padding", S::Server, Switch(|a| a.auth.pkcs1_padding = true),
+    role(Role::Both, row(None, "use-pkcs1-padding", S::Server, Switch(|a| a.auth.pkcs1_padding = true),
         "Use the padding of logins before version 3.17, which is less safe; also understood by \
-         clients that log in.").role(Role::Both),
-    row(None, "fq-rate", S::Client, CheckedValue("N[KMGT]", fx::fq_rate),
+         clients that log in.")),
+    row(None, "fq-rate", S::Client, CheckedValue("N[KMGT]", |a, v| set(&mut a.test.pacing.fq_rate_bps, fx::whole(v, Base::Decimal, AMOUNT_MAX).map(positive))),
         "Let the kernel pace each stream at N bit/s (default 0, no pacing)."),
-    row(None, "pacing-timer", S::Client, CheckedValue("N[KMGT]", fx::pacing_timer),
+    row(None, "pacing-timer", S::Client, CheckedValue("N[KMGT]", |a, v| set(&mut a.test.pacing.timer_us, fx::whole_u32(v))),
         "Outdated: time in microseconds between two rate checks of old servers (default \
          1000)."),
-    row(None, "connect-timeout", S::Client, CheckedValue("MS", fx::connect_timeout),
+    row(None, "connect-timeout", S::Client, CheckedValue("MS", |a, v| set(&mut a.connect_timeout, fx::connect_timeout(v))),
         "Give up connecting to the server after this many milliseconds (default: the kernel's \
          limit)."),
-    row(None, "idle-timeout", S::Server, CheckedValue("SECONDS", fx::idle_timeout),
+    row(None, "idle-timeout", S::Server, CheckedValue("SECONDS", |a, v| set(&mut a.server.idle_timeout, bounded(v, 1, DAY_S, E::IdleTimeout).map(fx::seconds_or_none))),
         "Reopen the listening socket after this time without a client; with --one-off, leave \
          instead (default: never)."),
     row(None, "rcv-timeout", S::Both, CheckedValue("MS", fx::rcv_timeout),
         "Give up when nothing is received for this many milliseconds, 100 to 86400000 (default \
          120000)."),
-    row(None, "snd-timeout", S::Both, CheckedValue("MS", fx::snd_timeout),
+    row(None, "snd-timeout", S::Both, CheckedValue("MS", |a, v| set(&mut a.local.snd_timeout, bounded(v, 0, DAY_S * 1000, E::SendTimeout).map(|ms| positive(ms).map(fx::millis)))),
         "Give up when sent TCP data stays unacknowledged for this many milliseconds (default: the \
          kernel's limit)."),
-    row(None, "cntl-ka", S::Both, CheckedMaybe("IDLE/INTERVAL/COUNT", fx::control_keepalive),
+    row(None, "cntl-ka", S::Both, CheckedMaybe("IDLE/INTERVAL/COUNT", |a, v| set(&mut a.local.control_keepalive, fx::control_keepalive(v).map(Some))),
         "Keep the control connection alive: probe after IDLE seconds, every INTERVAL seconds, \
          COUNT times. Empty parts are left to the kernel."),
     row(Some('d'), "debug", S::Both, MaybeValue("LEVEL", fx::debug),
@@ -315,64 +282,64 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Show this text, then leave."),
     row(None, MANY_STREAMS, S::Added, Switch(|_| ()),
         "Let --parallel go up to 16384; the server must be linerate too."),
-    row(None, "lr-report", S::Added, Switch(|_| ()),
+    role(Role::Both, row(None, "lr-report", S::Added, Switch(|_| ()),
         "Report what the original does not: end.linerate in JSON, and more lines with --verbose. \
-         Every option that begins with --lr- does so as well.").role(Role::Both),
-    row(None, "lr-path", S::Added, CheckedValue("auto|copy|sendfile|zerocopy", fx::send_path),
+         Every option that begins with --lr- does so as well.")),
+    row(None, "lr-path", S::Added, CheckedValue("auto|copy|sendfile|zerocopy", |a, v| set(&mut a.test.send_path, fx::send_path(v))),
         "How senders hand their bytes to the kernel: by copying them (default), as pages of a \
          file, or with zero copy (MSG_ZEROCOPY), which pays on network devices. A server that is not \
-         linerate knows only the first two.").role(Role::Client),
-    row(None, "lr-io", S::Added, CheckedValue("auto|BLOCKS/PAUSE_US|BLOCKS/spin", fx::io_strategy),
+         linerate knows only the first two."),
+    role(Role::Both, row(None, "lr-io", S::Added, CheckedValue("auto|BLOCKS/PAUSE_US|BLOCKS/spin", |a, v| set(&mut a.local.io_strategy, fx::io_strategy(v))),
         "How this end writes and reads byte streams where no other option fixes it: the blocks of \
          a send call, and the microseconds between two reads of an emptied queue, or polls without \
-         sleep. By default short trials during the test choose; 1/0 is what the original does.").role(Role::Both),
+         sleep. By default short trials during the test choose; 1/0 is what the original does.")),
     row(None, "lr-coalesce", S::Added, Switch(|a| a.test.coalesce = true),
         "Let blocks of --length share a write. Small blocks become much faster; what is measured \
-         is no longer the cost of small writes.").role(Role::Client),
-    row(None, "lr-udp-check", S::Added, CheckedValue("all|burst", fx::udp_check),
+         is no longer the cost of small writes."),
+    row(None, "lr-udp-check", S::Added, CheckedValue("all|burst", |a, v| set(&mut a.test.udp.check, fx::udp_check(v))),
         "Read the number of every UDP datagram (default), or only the first of those the kernel \
-         joined into a burst: loss stays exact, order inside a burst is not checked.").role(Role::Client),
+         joined into a burst: loss stays exact, order inside a burst is not checked."),
     row(None, "lr-doctor", S::Added, CheckedSwitch(fx::doctor),
         "Watch this host, and the server's if it is linerate, during the test, and say after the \
          report what held it back. UDP receivers then take one datagram at a time, so that the \
-         kernel's counters count datagrams.").role(Role::Client),
+         kernel's counters count datagrams."),
     row(None, "lr-expect", S::Added, CheckedValue("LIMITS", fx::expect),
         "Limits of the result, for example rx>=900M,retr<10,rtt<5ms,loss<=0.1%. Each one that is \
-         missed is a line on the standard error, and the exit code is then 5.").role(Role::Client),
-    row(None, "lr-record", S::Added, CheckedMaybe("KEY=VALUE[,...]", fx::record),
+         missed is a line on the standard error, and the exit code is then 5."),
+    role(Role::Both, row(None, "lr-record", S::Added, CheckedMaybe("KEY=VALUE[,...]", fx::record),
         "Keep this run, or every test of a server, in the history, with these labels; the report \
          stays as it is. The history is the file that LINERATE_STORE names, or \
-         $XDG_STATE_HOME/linerate/history.db.").role(Role::Both),
+         $XDG_STATE_HOME/linerate/history.db.")),
     row(None, "lr-tui", S::Added, Switch(|a| a.process.tui = true),
         "Show the test while it runs on the terminal of the standard error; the report is printed \
-         at the end and stays as it is.").role(Role::Client),
-    row(None, "lr-admit", S::Added, CheckedValue("parallel[:N]|queue[:N[/SECONDS]]|exclusive", fx::admit),
+         at the end and stays as it is."),
+    role(Role::Server, row(None, "lr-admit", S::Added, CheckedValue("parallel[:N]|queue[:N[/SECONDS]]|exclusive", |a, v| set(&mut a.server.policy.admission, values::admission(&text(v)))),
         "What happens to a client that comes while tests run: its test runs beside the others, at \
          most N at once (default, 1000); it waits until fewer than N run (1), but not longer than \
          SECONDS (25); or it is refused as the server is busy, as by the original. With --one-off \
-         always the last.").role(Role::Server),
-    row(None, "lr-liveness", S::Added, CheckedValue("SECONDS", fx::liveness),
+         always the last.")),
+    role(Role::Server, row(None, "lr-liveness", S::Added, CheckedValue("SECONDS", fx::liveness),
         "End a test whose client shows no sign of life for this long (default: 10 while another \
-         client waits for its place, else 120; at least the time of --rcv-timeout).").role(Role::Server),
-    row(None, "lr-allow", S::Added, CheckedValue("CIDR|@FILE", |a, v| fx::access(v, &mut a.server.policy.access.allow)),
-        "Serve these addresses only; may be repeated. A file holds one range per line.").role(Role::Server),
-    row(None, "lr-deny", S::Added, CheckedValue("CIDR|@FILE", |a, v| fx::access(v, &mut a.server.policy.access.deny)),
-        "Do not serve these addresses, even if allowed; may be repeated.").role(Role::Server),
-    row(None, "lr-limit", S::Added, CheckedValue("SCOPE:KEY=N[,...]", fx::limit),
+         client waits for its place, else 120; at least the time of --rcv-timeout).")),
+    role(Role::Server, row(None, "lr-allow", S::Added, CheckedValue("CIDR|@FILE", |a, v| fx::access(v, &mut a.server.policy.access.allow)),
+        "Serve these addresses only; may be repeated. A file holds one range per line.")),
+    role(Role::Server, row(None, "lr-deny", S::Added, CheckedValue("CIDR|@FILE", |a, v| fx::access(v, &mut a.server.policy.access.deny)),
+        "Do not serve these addresses, even if allowed; may be repeated.")),
+    role(Role::Server, row(None, "lr-limit", S::Added, CheckedValue("SCOPE:KEY=N[,...]", fx::limit),
         "Limit what the whole server, one client address or one user may use; SCOPE is server, \
          address or user. Keys: tests (at once), streams, duration (seconds) and bytes of one \
          test, rate (bit/s, all tests together). May be repeated (default: a tenth of the places \
-         for an address, at least 8).").role(Role::Server),
-    row(None, "lr-allow-split-address", S::Added, Switch(|a| a.server.policy.allow_split_address = true),
-        "Let UDP streams come from another address than their control connection.").role(Role::Server),
-    row(None, "lr-accept-both-paddings", S::Added, Switch(|a| a.auth.both_paddings = true),
-        "Accept logins with either padding while clients before version 3.17 are replaced.").role(Role::Server),
-    row(None, "lr-metrics", S::Added, CheckedValue("ADDRESS:PORT", fx::metrics),
-        "Serve the server's metrics for Prometheus at http://ADDRESS:PORT/metrics.").role(Role::Server),
-    row(None, "lr-facts", S::Added, CheckedValue("trusted|all|none", fx::facts),
+         for an address, at least 8).")),
+    role(Role::Server, row(None, "lr-allow-split-address", S::Added, Switch(|a| a.server.policy.allow_split_address = true),
+        "Let UDP streams come from another address than their control connection.")),
+    role(Role::Server, row(None, "lr-accept-both-paddings", S::Added, Switch(|a| a.auth.both_paddings = true),
+        "Accept logins with either padding while clients before version 3.17 are replaced.")),
+    role(Role::Server, row(None, "lr-metrics", S::Added, CheckedValue("ADDRESS:PORT", |a, v| set(&mut a.process.metrics, fx::metrics(v).map(Some))),
+        "Serve the server's metrics for Prometheus at http://ADDRESS:PORT/metrics.")),
+    role(Role::Server, row(None, "lr-facts", S::Added, CheckedValue("trusted|all|none", |a, v| set(&mut a.server.policy.facts, values::facts(&text(v)))),
         "Clients with --lr-doctor that get facts about this host (its interfaces, settings and \
          counters): those that have logged in, and all if --lr-allow is given (trusted, default); \
-         every client; or none.").role(Role::Server),
-    row(None, "lr-no-facts", S::Added, Switch(|a| a.server.policy.facts = FactsAccess::None),
-        "The same as --lr-facts none.").role(Role::Server),
+         every client; or none.")),
+    role(Role::Server, row(None, "lr-no-facts", S::Added, Switch(|a| a.server.policy.facts = FactsAccess::None),
+        "The same as --lr-facts none.")),
 ];

@@ -2,23 +2,7 @@
 
 use linerate_sys::caps::Capabilities;
 
-macro_rules! follows {
-    () => {
-        "3.22"
-    };
-}
-
-/// The iperf3 release whose command line and messages this dialect follows.
-pub const FOLLOWS: &str = follows!();
-
-/// Name and version as reports show them.
-const PROGRAM_VERSION: &str = concat!(
-    "iperf ",
-    follows!(),
-    " (linerate ",
-    env!("CARGO_PKG_VERSION"),
-    ")"
-);
+use crate::version::{program_version, system_line};
 
 /// Three lines: version, system, features. Scripts expect the first to begin with `iperf 3.`.
 pub(crate) fn version_text() -> String {
@@ -28,18 +12,6 @@ pub(crate) fn version_text() -> String {
         system_line(),
         features().join(", ")
     )
-}
-
-/// Name and version as reports show them.
-#[must_use]
-pub fn program_version() -> String {
-    PROGRAM_VERSION.to_owned()
-}
-
-/// The system as `uname -a` names it, without the operating system's title.
-#[must_use]
-pub fn system_line() -> String {
-    linerate_sys::process::uname().to_string()
 }
 
 /// Features of this build and kernel, in the words of `iperf3 --version`.

@@ -18,8 +18,9 @@ use linerate_model::{IntervalReport, Stream, Summary};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use super::options::Options;
+use super::test_report::Appendix;
 use super::text::is_negligible;
-use super::{Appendix, Options};
 
 pub(super) use kept::{KeptIntervals, RowBudget};
 

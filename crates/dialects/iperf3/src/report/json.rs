@@ -8,8 +8,10 @@ use linerate_model::{EventSink, Failure, IntervalReport, SinkError};
 use serde_json::Value;
 
 use super::document::{Document, RowBudget};
+use super::options::{Options, Style};
+use super::test_report::{Appendix, TestReport};
 use super::text::{Page, control_facts};
-use super::{Appendix, Options, Style, TestReport, wording};
+use super::wording;
 
 /// One document per test (`-J`), one object per event (`--json-stream`), or both.
 pub(super) struct JsonWriter {
@@ -123,12 +125,5 @@ impl TestReport for JsonWriter {
     fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError> {
         self.document.append(appendix);
         self.send(appendix.name, &appendix.value())
-    }
-}
-
-impl Appendix {
-    /// Output that is no JSON is reported as text.
-    pub(super) fn value(&self) -> Value {
-        serde_json::from_str(&self.json).unwrap_or_else(|_| self.text.as_str().into())
     }
 }

@@ -3,6 +3,8 @@
 use linerate_model::event::Endpoint;
 use linerate_model::units::UnitFormat;
 
+use crate::version::{program_version, system_line};
+
 /// Form of the report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Style {
@@ -44,18 +46,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Text with iperf3's defaults.
+    /// Text of this program and host, with iperf3's defaults.
     #[must_use]
-    pub fn new(
-        endpoint: Endpoint,
-        version: impl Into<String>,
-        system_info: impl Into<String>,
-    ) -> Self {
-        let (version, system_info) = (version.into(), system_info.into());
+    pub fn new(endpoint: Endpoint) -> Self {
         Self {
             endpoint,
-            version,
-            system_info,
+            version: program_version(),
+            system_info: system_line(),
             ..Self::default()
         }
     }

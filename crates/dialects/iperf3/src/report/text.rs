@@ -3,17 +3,19 @@
 mod opening;
 mod page;
 mod row;
+mod shared;
 mod summary;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_document::{Output, pretty};
-use linerate_model::event::{Endpoint, Event, ServerOutput, TestHeader};
-use linerate_model::{Direction, EventSink, Flow, IntervalReport, SinkError, StreamRole};
+use linerate_model::event::{ControlConnected, Endpoint, Event, ServerOutput, TestHeader};
+use linerate_model::{EventSink, Flow, IntervalReport, SinkError, StreamRole, Summary};
 
-use super::{Appendix, Options, TestReport};
-use row::Columns;
+use super::options::Options;
+use super::test_report::{Appendix, TestReport};
+use shared::{SEPARATOR, Test};
 
 pub(super) use opening::control_facts;
 pub(super) use page::Page;
@@ -26,13 +28,6 @@ pub(super) struct TextWriter {
     page: Page,
     is_identified: bool,
     test: Option<Test>,
-}
-
-/// Facts of the test once the parameters are agreed.
-struct Test {
-    header: TestHeader,
-    columns: Columns,
-    has_interval: bool,
 }
 
 impl TextWriter {
@@ -92,6 +87,33 @@ impl TextWriter {
             self.page.identify();
         }
         self.is_identified = true;
+    }
+
+    fn lines(&mut self, lines: &[String]) {
+        lines.iter().for_each(|line| self.page.line(line));
+    }
+
+    fn control_connected(&mut self, control: &ControlConnected) {
+        if self.options.verbose {
+            self.lines(&control_facts(control));
+        }
+    }
+
+    fn test_accepted(&mut self, header: &TestHeader) {
+        self.lines(&opening::accepted(header, self.options.verbose));
+        self.test = Some(Test::new(header, self.options.format));
+    }
+
+    fn test_started(&mut self) {
+        if let Some(test) = self.test.as_ref().filter(|_| self.options.verbose) {
+            self.page.line(&opening::starting_line(&test.header.spec));
+        }
+    }
+
+    fn summary(&mut self, summary: &Summary) {
+        if let Some(test) = &self.test {
+            self.lines(&test.summary(summary, self.options.verbose));
+        }
     }
 
     fn interval(&mut self, report: &IntervalReport) {
@@ -177,12 +199,6 @@ impl TextWriter {
     }
 }
 
-impl Test {
-    fn is_bidirectional(&self) -> bool {
-        self.header.spec.direction == Direction::Bidirectional
-    }
-}
-
 /// The stub at the end of a test that ran a little over its last full interval: short, and nothing
 /// in it.
 pub(super) fn is_negligible(report: &IntervalReport, interval: Option<Duration>) -> bool {
@@ -195,5 +211,3 @@ pub(super) fn is_negligible(report: &IntervalReport, interval: Option<Duration>)
         .iter()
         .all(|s| s.bytes == 0 && s.seconds() < shortest_s)
 }
-
-const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";

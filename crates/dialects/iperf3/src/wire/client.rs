@@ -197,14 +197,12 @@ impl Client {
             Phase::Exchanging(reader) => match reader.lone_byte().and_then(State::from_byte) {
                 Some(State::ServerTerminate) => self
                     .dialogue
-                    .close(Err(terminated_by_peer(ErrorCode::ServerTerm))),
+                    .fail(terminated_by_peer(ErrorCode::ServerTerm)),
                 Some(State::ServerError) => self.report_server_error(),
-                _ => self
-                    .dialogue
-                    .close(Err(ErrorCode::RecvResults.failure(None))),
+                _ => self.dialogue.fail(ErrorCode::RecvResults.failure(None)),
             },
-            Phase::Offered => self.dialogue.close(Err(self.refused_without_a_word())),
-            _ => self.dialogue.close(Err(ErrorCode::CtrlClose.failure(None))),
+            Phase::Offered => self.dialogue.fail(self.refused_without_a_word()),
+            _ => self.dialogue.fail(ErrorCode::CtrlClose.failure(None)),
         }
     }
 
@@ -216,10 +214,10 @@ impl Client {
             Phase::ServerError(_) => self.report_server_error(),
             Phase::Exchanging(_) => self
                 .dialogue
-                .close(Err(ErrorCode::RecvResults.failure(Some(cause)))),
+                .fail(ErrorCode::RecvResults.failure(Some(cause))),
             _ => self
                 .dialogue
-                .close(Err(ErrorCode::RecvMessage.failure(Some(cause)))),
+                .fail(ErrorCode::RecvMessage.failure(Some(cause))),
         }
     }
 
@@ -298,8 +296,7 @@ impl Client {
                     .enter(now, Phase::ServerError(Vec::new()), Some(HANDSHAKE_TIMEOUT));
             }
             (Some(State::AccessDenied), _) => {
-                self.dialogue
-                    .close(Err(ErrorCode::AccessDenied.failure(None)));
+                self.dialogue.fail(ErrorCode::AccessDenied.failure(None));
             }
             (Some(State::ServerTerminate), _) => {
                 self.abort(terminated_by_peer(ErrorCode::ServerTerm));
@@ -405,7 +402,7 @@ impl Client {
         let kind = FailureKind::Peer { errno, errno_text };
         let mut failure = Failure::new(kind, message);
         failure.code = code;
-        self.dialogue.close(Err(failure));
+        self.dialogue.fail(failure);
     }
 
     /// Some releases refuse parameters and credentials by closing the connection.
@@ -421,7 +418,7 @@ impl Client {
     fn interrupt(&mut self, signal_text: &str) {
         self.dialogue.send_state(State::ClientTerminate);
         let failure = interrupted(ErrorCode::ClientTerm, signal_text);
-        self.dialogue.close(Err(failure));
+        self.dialogue.fail(failure);
     }
 
     /// Gives up. The server is notified once it has identified itself.
@@ -429,7 +426,7 @@ impl Client {
         if !matches!(self.dialogue.phase, Phase::Greeting) {
             self.dialogue.send_state(State::IperfDone);
         }
-        self.dialogue.close(Err(failure));
+        self.dialogue.fail(failure);
     }
 }
 

@@ -54,6 +54,11 @@ impl<Phase: DialoguePhase, Action: DialogueAction> Dialogue<Phase, Action> {
         self.deadline = None;
     }
 
+    /// Ends the dialogue with a failure.
+    pub(super) fn fail(&mut self, failure: Failure) {
+        self.close(Err(failure));
+    }
+
     pub(super) fn send_state(&mut self, state: State) {
         self.push(Action::send(vec![state.byte()]));
     }

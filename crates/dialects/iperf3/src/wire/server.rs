@@ -4,12 +4,11 @@
 //! control connection, what happens locally, and the time; it carries out the actions in the order
 //! they are polled. A session knows nothing of its siblings.
 
-mod admission;
 mod deferred;
+mod policy;
 
 use std::time::{Duration, Instant};
 
-use linerate_model::spec::BitrateLimit;
 use linerate_model::{Failure, FailureKind, TestSpec};
 
 use crate::wire::auth::Refusal;
@@ -23,50 +22,7 @@ use crate::wire::params::Params;
 use crate::wire::results::Results;
 use crate::wire::state::State;
 
-/// Longest wait for the client in each step of the exchange, unless the policy sets another.
-pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Allowed excess over the requested duration of a test with a time limit, unless the policy sets
-/// another.
-pub const OVERTIME: Duration = Duration::from_secs(40);
-
-/// Limits for clients.
-#[derive(Debug, Clone)]
-pub struct Policy {
-    /// Longest test including its warm-up; tests without a time limit are refused then.
-    pub max_duration: Option<Duration>,
-    /// Highest rate; tests that ask for more are refused at once.
-    pub bitrate_limit: Option<BitrateLimit>,
-    /// Clients must prove who they are.
-    pub login_required: bool,
-    /// UDP tests are refused because this server stores what it receives in a file.
-    pub udp_refused: bool,
-    /// SCTP tests can be run.
-    pub sctp_available: bool,
-    /// Most streams per direction, whatever the client is.
-    pub max_streams: u32,
-    /// Longest wait for the parameters and for each data stream.
-    pub handshake_timeout: Duration,
-    /// Longest wait for the results and for the end of the dialogue.
-    pub results_timeout: Duration,
-    /// Allowed excess over the requested duration of a test with a time limit.
-    pub overtime: Duration,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            max_duration: None,
-            bitrate_limit: None,
-            login_required: false,
-            udp_refused: false,
-            sctp_available: true,
-            max_streams: crate::wire::params::MAX_STREAMS_EXTENDED,
-            handshake_timeout: HANDSHAKE_TIMEOUT,
-            results_timeout: HANDSHAKE_TIMEOUT,
-            overtime: OVERTIME,
-        }
-    }
-}
+pub use policy::{HANDSHAKE_TIMEOUT, OVERTIME, Policy};
 
 /// A login to be checked with [`crate::wire::auth::Authenticator::check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -291,9 +247,9 @@ impl Server {
                 if reader.lone_byte() == Some(State::ClientTerminate.byte()) =>
             {
                 self.dialogue
-                    .close(Err(terminated_by_peer(ErrorCode::ClientTerm)));
+                    .fail(terminated_by_peer(ErrorCode::ClientTerm));
             }
-            _ => self.dialogue.close(Err(client_closed())),
+            _ => self.dialogue.fail(client_closed()),
         }
     }
 
@@ -304,13 +260,13 @@ impl Server {
             Phase::Finishing => self.dialogue.close(Ok(())),
             Phase::Parameters(_) => self
                 .dialogue
-                .close(Err(ErrorCode::RecvParams.failure(Some(cause)))),
+                .fail(ErrorCode::RecvParams.failure(Some(cause))),
             Phase::Exchanging(..) => self
                 .dialogue
-                .close(Err(ErrorCode::RecvResults.failure(Some(cause)))),
+                .fail(ErrorCode::RecvResults.failure(Some(cause))),
             _ => self
                 .dialogue
-                .close(Err(ErrorCode::RecvMessage.failure(Some(cause)))),
+                .fail(ErrorCode::RecvMessage.failure(Some(cause))),
         }
     }
 
@@ -422,7 +378,7 @@ impl Server {
 
     /// The limits are checked after the login: an unknown client learns nothing of them.
     fn admit(&mut self, now: Instant, params: Params, user: Option<String>) {
-        if let Err(code) = admission::check_limits(&self.setup.policy, &params) {
+        if let Err(code) = self.setup.policy.check(&params) {
             return self.fail(code, 0, None);
         }
 
@@ -458,13 +414,13 @@ impl Server {
             (_, Phase::Finishing) => self.dialogue.close(Ok(())),
             (Some(State::ClientTerminate), _) => self
                 .dialogue
-                .close(Err(terminated_by_peer(ErrorCode::ClientTerm))),
+                .fail(terminated_by_peer(ErrorCode::ClientTerm)),
             // A client that failed to open its streams ends the test; nothing was measured, nothing
             // is missing.
             (Some(State::IperfDone), Phase::Preparing | Phase::Opening { .. }) => {
                 self.dialogue.close(Ok(()));
             }
-            (Some(State::IperfDone), _) => self.dialogue.close(Err(client_closed())),
+            (Some(State::IperfDone), _) => self.dialogue.fail(client_closed()),
             (Some(State::TestEnd), Phase::Running) => {
                 self.dialogue.push(ServerAction::StopData);
                 self.dialogue.enter(now, Phase::Collecting, None);
@@ -491,14 +447,13 @@ impl Server {
         let code = ErrorCode::ServerTestDurationExpired;
         self.send_error(code, 0);
         let words = "server test duration expired - test is terminated by the server";
-        self.dialogue
-            .close(Err(Failure::error(code.number(), words)));
+        self.dialogue.fail(Failure::error(code.number(), words));
     }
 
     /// Ends the test because of a failure on this end, and notifies the client.
     fn fail(&mut self, code: ErrorCode, errno: i32, cause: Option<&str>) {
         self.send_error(code, errno);
-        self.dialogue.close(Err(code.failure(cause)));
+        self.dialogue.fail(code.failure(cause));
     }
 
     fn send_error(&mut self, code: ErrorCode, errno: i32) {
@@ -511,14 +466,13 @@ impl Server {
 
     fn turn_away(&mut self) {
         self.dialogue.send_state(State::AccessDenied);
-        self.dialogue
-            .close(Err(ErrorCode::AccessDenied.failure(None)));
+        self.dialogue.fail(ErrorCode::AccessDenied.failure(None));
     }
 
     fn terminate(&mut self, signal_text: &str) {
         self.dialogue.send_state(State::ServerTerminate);
         let failure = interrupted(ErrorCode::ServerTerm, signal_text);
-        self.dialogue.close(Err(failure));
+        self.dialogue.fail(failure);
     }
 }
 

@@ -167,11 +167,11 @@ fn every_listed_difference_is_one() {
 }
 
 fn options(endpoint: Endpoint, style: Style) -> Options {
-    let mut options = Options::new(
-        endpoint,
-        "iperf 3.21+",
-        "Linux testhost 6.18.0 #1 SMP PREEMPT_DYNAMIC x86_64",
-    );
+    let mut options = Options {
+        version: "iperf 3.21+".into(),
+        system_info: "Linux testhost 6.18.0 #1 SMP PREEMPT_DYNAMIC x86_64".into(),
+        ..Options::new(endpoint)
+    };
     options.style = style;
     options
 }

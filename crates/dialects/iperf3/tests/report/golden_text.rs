@@ -152,11 +152,11 @@ impl Case {
         let recorded = edited(name);
         let (text, stderr) = streams(name, &recorded);
 
-        let mut options = Options::new(
-            endpoint,
-            "iperf 3.21+",
-            "Linux testhost 6.18.0 #1 SMP PREEMPT_DYNAMIC x86_64",
-        );
+        let mut options = Options {
+            version: "iperf 3.21+".into(),
+            system_info: "Linux testhost 6.18.0 #1 SMP PREEMPT_DYNAMIC x86_64".into(),
+            ..Options::new(endpoint)
+        };
         options.verbose = text.starts_with("iperf 3.21+\n");
 
         if let Some(letter) = name.split('.').next().and_then(|n| n.strip_prefix("fmt-")) {

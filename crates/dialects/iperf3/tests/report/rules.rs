@@ -449,7 +449,11 @@ fn a_verbose_client_tells_who_it_is_even_if_the_server_is_busy() {
 }
 
 fn options(endpoint: Endpoint, style: Style) -> Options {
-    let mut options = Options::new(endpoint, "iperf 3.21", "host");
+    let mut options = Options {
+        version: "iperf 3.21".into(),
+        system_info: "host".into(),
+        ..Options::new(endpoint)
+    };
     options.style = style;
     options
 }

@@ -5,20 +5,20 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use linerate::command_line::iperf3::{Request, read_args};
-use linerate_boundary::{Stderr, Stdout, Text, Words, guard};
+use linerate_boundary::{ArgVector, Stderr, Stdout, Text, guard};
 use linerate_iperf3::wire::ErrorCode;
 
 use crate::error::{fail, fail_with};
 use crate::functions::run::open_log;
 use crate::test::{Test, change, read};
 
-/// Takes the settings of an iperf3 command line; the first word is the name of the program. A
+/// Takes the settings of an iperf3 command line; the first is the name of the program. A
 /// command line that requests a text alone prints it and fails with `IENOROLE`.
 #[unsafe(no_mangle)]
-extern "C" fn iperf_parse_arguments(test: Option<&Test>, count: c_int, words: Words) -> c_int {
+extern "C" fn iperf_parse_arguments(test: Option<&Test>, count: c_int, args: ArgVector) -> c_int {
     guard(-1, || {
-        let words = words.read(count);
-        match read_args(words.get(1..).unwrap_or_default()) {
+        let args = args.read(count);
+        match read_args(args.get(1..).unwrap_or_default()) {
             Ok(Request::Run(command, warnings)) => {
                 for warning in warnings {
                     // A program without a standard error has no reader of warnings.

@@ -11,7 +11,7 @@ use crate::test::{Test, change};
 
 #[unsafe(no_mangle)]
 extern "C" fn iperf_new_test() -> Option<Box<Test>> {
-    guard(None, || Some(Box::default()))
+    guard(None, || Some(Box::new(Test::new())))
 }
 
 #[unsafe(no_mangle)]
@@ -20,7 +20,7 @@ extern "C" fn iperf_defaults(test: Option<&Test>) -> c_int {
         let role = settings.role;
         *settings = Settings {
             role,
-            ..Settings::default()
+            ..Settings::defaults()
         };
     });
     0

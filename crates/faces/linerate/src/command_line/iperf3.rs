@@ -5,9 +5,9 @@ use std::ffi::{OsStr, OsString};
 use linerate_iperf3::options;
 use linerate_model::Failure;
 
+pub use linerate_iperf3::FOLLOWS;
 pub use linerate_iperf3::options::{
-    Command, FOLLOWS, OutputOptions, ProcessOptions, Request, option_groups, program_version,
-    system_line,
+    Command, OutputOptions, ProcessOptions, Request, option_groups,
 };
 
 use super::CHECKS;

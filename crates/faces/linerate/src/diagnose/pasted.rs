@@ -96,7 +96,7 @@ fn runs_of(test: &ReportedTest, line: &str, command: Option<&Command>) -> Vec<Te
 
         match &cpus {
             Some(cpus) if is_server => run.server_cpus = Some(cpus.clone()),
-            Some(cpus) => drop(run.facts.insert("client_cpus".into(), cpus.as_str().into())),
+            Some(cpus) => set(&mut run, "client_cpus", cpus.as_str()),
             None => {}
         }
 
@@ -205,10 +205,13 @@ fn number_equal_labels(runs: &mut [TestRun]) {
             .count();
 
         if labels.iter().filter(|other| *other == own).count() > 1 {
-            run.facts
-                .insert("label".into(), format!("{own}, test {}", before + 1).into());
+            set(run, "label", format!("{own}, test {}", before + 1));
         }
     }
+}
+
+fn set(run: &mut TestRun, name: &str, value: impl Into<Value>) {
+    run.facts.insert(name.to_owned(), value.into());
 }
 
 /// Fills a test with the values of a report, where a test of this program has its own.
@@ -225,23 +228,23 @@ fn describe(run: &mut TestRun, test: &ReportedTest, label: String, command: Opti
     } else {
         origin.tool.as_str()
     };
-    run.facts.insert("tool".into(), tool.into());
-    run.facts.insert("label".into(), label.into());
+    set(run, "tool", tool);
+    set(run, "label", label);
     run.facts.insert(
         "options_known".into(),
         (command.is_some() || format.starts_with("iperf3-json")).into(),
     );
 
     if let Some(version) = &origin.version {
-        run.facts.insert("version".into(), version.as_str().into());
+        set(run, "version", version.as_str());
     }
 
     if let Some(version) = test.events.iter().find_map(server_version) {
-        run.facts.insert("peer_version".into(), version.into());
+        set(run, "peer_version", version);
     }
 
     if run.is_server {
-        run.facts.insert("server".into(), true.into());
+        set(run, "server", true);
     }
 
     if is_text {
@@ -296,9 +299,8 @@ fn addresses(run: &mut TestRun, stream: &Stream) {
     }
 
     let is_same = stream.local.ip() == stream.remote.ip() || stream.local.ip().is_loopback();
-    run.facts
-        .insert("local".into(), stream.local.ip().to_string().into());
-    run.facts.insert("same_host".into(), is_same.into());
+    set(run, "local", stream.local.ip().to_string());
+    set(run, "same_host", is_same);
 }
 
 /// Payload of a segment, as the report has it.
@@ -344,7 +346,7 @@ fn accepted_by_tcp(run: &mut TestRun) {
     }
 
     if let Some(sent) = run.facts.get("sent_bps").cloned() {
-        run.facts.insert("received_bps".into(), sent);
+        set(run, "received_bps", sent);
         run.inferred.push("received_bps");
     }
 }

@@ -6,13 +6,14 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use linerate_document::service::{Metrics, ProcessMetrics, RecordMetrics, counted};
+use linerate_document::service::{Metrics, ProcessMetrics, counted};
 use linerate_model::ServerReporter;
 use linerate_sys::error::io_text;
 use linerate_sys::{cpu, process};
 use thiserror::Error;
 
 use super::in_use;
+use super::records::CountRecords;
 use super::site::{self, Answer, Request, Site};
 
 /// The endpoint cannot be opened.
@@ -35,7 +36,7 @@ pub(crate) struct MetricsError {
 pub(crate) fn offer(
     inner: Box<dyn ServerReporter>,
     address: SocketAddr,
-    records: Option<impl Fn() -> RecordMetrics + Send + Sync + 'static>,
+    records: Option<CountRecords>,
 ) -> Result<Box<dyn ServerReporter>, MetricsError> {
     let metrics = Arc::new(Metrics::default());
     let shown = Arc::clone(&metrics);

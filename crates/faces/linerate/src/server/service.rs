@@ -8,28 +8,29 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use linerate_document::{Output, service};
+use linerate_document::{DroppedNotice, Output, service};
 use linerate_engine::Interrupts;
 use linerate_engine::dialect;
 use linerate_iperf3::report;
 use linerate_iperf3::wire::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::{AccessSource, Iperf2Listener};
-use linerate_model::sink::Forward;
 use linerate_model::spec::ServerSpec;
-use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
+use linerate_model::{Failure, FailureKind};
 use linerate_sys::error::io_text;
 use linerate_sys::privileges::{self, User};
 use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{process, sd_notify};
-use tracing::debug;
 
+use super::managed::{flush, managed, peer_requests};
+use super::records::{TestRecords, observed};
 use super::web::{Web, WebSpec};
 use super::{in_use, metrics};
 use crate::Error;
-use crate::command_line::iperf3::{program_version, system_line};
 use crate::live::Live;
+#[cfg(feature = "full")]
 use crate::record::{RecordOptions, SessionRecords};
+#[cfg(feature = "full")]
 use crate::view::View;
 use linerate_model::link_local::scope_advice;
 use linerate_model::outcome::failure;
@@ -51,8 +52,10 @@ pub struct Service {
     /// Who serves, once the ports are bound; `None` for the user who started it.
     pub user: Option<User>,
     /// Where every test is recorded.
+    #[cfg(feature = "full")]
     pub record: Option<RecordOptions>,
     /// The terminal shows the running tests instead of the log.
+    #[cfg(feature = "full")]
     pub tui: bool,
     /// The live page.
     pub web: Option<WebSpec>,
@@ -68,7 +71,9 @@ impl Service {
             metrics: None,
             warnings: Vec::new(),
             user: None,
+            #[cfg(feature = "full")]
             record: None,
+            #[cfg(feature = "full")]
             tui: false,
             web: None,
         }
@@ -145,68 +150,74 @@ fn run(what: &Service) -> Result<(), Failure> {
         let _ = writeln!(io::stderr(), "linerate: live page at {link}");
     }
 
-    let live = (what.tui || web.is_some()).then(Live::default);
-    let view = live.as_ref().filter(|_| what.tui).and_then(View::open);
-
-    if let (Some(web), Some(live)) = (web, &live) {
-        web.start(live.clone()).map_err(|e| failure(&e))?;
+    #[cfg(feature = "full")]
+    {
+        let live = (what.tui || web.is_some()).then(Live::default);
+        let view = live.as_ref().filter(|_| what.tui).and_then(View::open);
+        let outcome = serve_clients(what, signals, web, live, |notice| match &view {
+            Some(view) => view.server_output(notice),
+            None => Output::for_server(None, notice),
+        });
+        if let Some(view) = view {
+            view.close();
+        }
+        outcome
     }
-
-    let outcome = serve_clients(what, signals, live.as_ref(), view.as_ref());
-    if let Some(view) = view {
-        view.close();
+    #[cfg(not(feature = "full"))]
+    {
+        let live = web.is_some().then(Live::default);
+        serve_clients(what, signals, web, live, |notice| {
+            Output::for_server(None, notice)
+        })
     }
-
-    outcome
 }
 
 /// Serves with a log, and with what else was requested, until a signal comes.
 fn serve_clients(
     what: &Service,
     signals: Signals,
-    live: Option<&Live>,
-    view: Option<&View>,
+    web: Option<Web>,
+    live: Option<Live>,
+    open: impl FnOnce(DroppedNotice) -> io::Result<Output>,
 ) -> Result<(), Failure> {
-    let notice = service::dropped_notice(what.log);
-    let output = match view {
-        Some(view) => view.server_output(notice),
-        None => Output::for_server(None, notice),
-    };
-    let output = output.map_err(|e| failure(&e))?;
+    if let (Some(web), Some(live)) = (web, &live) {
+        web.start(live.clone()).map_err(|e| failure(&e))?;
+    }
+    let output = open(service::dropped_notice(what.log)).map_err(|e| failure(&e))?;
+
+    #[cfg(feature = "full")]
+    let kept = what.record.clone().map(SessionRecords::new);
+    #[cfg(feature = "full")]
+    let records = kept.as_ref().map(|kept| kept as &dyn TestRecords);
+    #[cfg(not(feature = "full"))]
+    let records: Option<&dyn TestRecords> = None;
     let mut reporter = service::log_reporter(what.log, output.clone());
-
-    let requests = super::peer_requests(report::Options::new(
-        Endpoint::Server,
-        program_version(),
-        system_line(),
-    ));
-    let records = what.record.clone().map(SessionRecords::new);
-
     if let Some(address) = what.metrics {
-        let records = records.as_ref().and_then(SessionRecords::metrics);
-        reporter = metrics::offer(reporter, address, records).map_err(|e| failure(&e))?;
+        let counts = records.and_then(TestRecords::metrics);
+        reporter = metrics::offer(reporter, address, counts).map_err(|e| failure(&e))?;
     }
 
     for warning in &what.warnings {
         reporter.warning(warning);
     }
-
-    let mut reporter = SessionRecords::observe(records.as_ref(), Box::new(managed(reporter)));
+    let mut reporter = observed(records, Box::new(managed(reporter)));
     if let Some(live) = live {
-        reporter = live.observe(reporter, what.spec.policy.admission, records.as_ref());
+        reporter = live.observe(reporter, what.spec.policy.admission, records);
     }
 
+    let requests = peer_requests(report::Options::new(Endpoint::Server));
     let signals = ServiceSignals::new(signals);
     let outcome = dialect::serve(&what.spec, &requests, &mut *reporter, &signals, || {
         assume_user(what)
     });
-    drop(reporter);
 
-    if let Some(message) = records.and_then(SessionRecords::close) {
+    drop(reporter);
+    #[cfg(feature = "full")]
+    if let Some(message) = kept.and_then(SessionRecords::close) {
         service::log_reporter(what.log, output.clone()).warning(&message);
     }
 
-    super::flush(&output, &outcome);
+    flush(&output, &outcome);
     outcome
 }
 
@@ -246,54 +257,6 @@ fn files_read_later(spec: &ServerSpec) -> impl Iterator<Item = &Path> {
             AccessSource::Network(_) => None,
         });
     lists.chain(spec.auth.iter().map(|auth| auth.users_file.as_path()))
-}
-
-/// Notifies the service manager when the server can be reached and when it ends, and traces events.
-pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> impl ServerReporter {
-    Forward::new(reporter, |event: &ServerEvent| {
-        trace(event);
-        let state = match event {
-            ServerEvent::Listening { .. } => "READY=1",
-            ServerEvent::Stopping { .. } => "STOPPING=1",
-            _ => return,
-        };
-
-        // Without its manager a service serves all the same.
-        let _ = sd_notify::notify(state);
-    })
-}
-
-fn trace(event: &ServerEvent) {
-    match event {
-        ServerEvent::Listening { address } => debug!(%address, "listening"),
-        ServerEvent::TestStarted(test) => debug!(
-            test = test.number,
-            peer = %test.peer,
-            user = test.user,
-            transport = ?test.transport,
-            direction = ?test.direction,
-            streams = test.streams,
-            "test started"
-        ),
-        ServerEvent::TestEnded(record) => debug!(
-            test = record.facts.number,
-            peer = %record.facts.peer,
-            received_bytes = record.received_bytes,
-            sent_bytes = record.sent_bytes,
-            duration_ns = record.duration_ns,
-            outcome = ?record.outcome,
-            "test ended"
-        ),
-        ServerEvent::Refused { peer, reason } => debug!(%peer, ?reason, "client refused"),
-        ServerEvent::LoginFailed { peer, cause, .. } => debug!(%peer, cause, "login failed"),
-        ServerEvent::HandshakeFailed {
-            peer, explanation, ..
-        } => debug!(%peer, explanation, "handshake failed"),
-        ServerEvent::HostKey { text } => debug!(key = text, "host key"),
-        ServerEvent::Reloaded => debug!("access lists reloaded"),
-        ServerEvent::Stopping { signal_text } => debug!(signal = signal_text, "stopping"),
-        _ => {}
-    }
 }
 
 /// Signals of a service: the end of a terminal is none, it asks for the lists to be read again.

@@ -234,9 +234,9 @@ fn read_request(mut stream: &TcpStream) -> io::Result<Vec<u8>> {
 fn parse(request: &[u8], local: SocketAddr) -> Option<Request<'_>> {
     let text = std::str::from_utf8(request).ok()?;
     let mut lines = text.split("\r\n");
-    let mut words = lines.next()?.split(' ');
-    let (method, target, version) = (words.next()?, words.next()?, words.next()?);
-    if words.next().is_some() || !version.starts_with("HTTP/1.") {
+    let mut parts = lines.next()?.split(' ');
+    let (method, target, version) = (parts.next()?, parts.next()?, parts.next()?);
+    if parts.next().is_some() || !version.starts_with("HTTP/1.") {
         return None;
     }
 

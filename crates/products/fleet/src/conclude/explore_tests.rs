@@ -471,7 +471,7 @@ fn test_that_runs_once_more_is_left_once() {
     let plan = mesh(8);
     let mut network = FakeNetwork::new(&plan, 1);
     network.slow_control = Some((host("h2"), vec![2, 4]));
-    explore(&PlannedRun::new(plan.clone()), Vec::new(), &mut network);
+    explore(&PlannedRun::new(plan), Vec::new(), &mut network);
     assert_eq!(network.cells_left, [56, 48, 40, 34, 26, 20, 12, 4, 2]);
 }
 
@@ -521,11 +521,7 @@ fn resumed_run_starts_what_has_no_result_and_nothing_else() {
     let plan = mesh(8);
     let part = run(&plan, 1, |network| network.cancelled_at = Some(3));
     let mut network = FakeNetwork::new(&plan, 2);
-    let whole = explore(
-        &PlannedRun::new(plan.clone()),
-        part.cells.clone(),
-        &mut network,
-    );
+    let whole = explore(&PlannedRun::new(plan), part.cells.clone(), &mut network);
     assert_eq!(
         (whole.rounds, measured(&whole), whole.cells.len()),
         (4, 56, 56)
@@ -610,11 +606,7 @@ fn resumed_ladder_keeps_the_steps_of_a_host_that_left_since() {
     let (left, _) = of_step(4).next().expect("a step of four hosts");
     network.alive.insert(left.clone(), 0);
 
-    let whole = explore(
-        &PlannedRun::new(plan.clone()),
-        part.cells.clone(),
-        &mut network,
-    );
+    let whole = explore(&PlannedRun::new(plan), part.cells.clone(), &mut network);
     assert_eq!(whole.rounds, 1, "all others without the one that left");
     assert_eq!(
         whole.ladder.iter().map(|row| row.level).collect::<Vec<_>>(),

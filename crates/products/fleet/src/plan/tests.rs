@@ -514,7 +514,7 @@ fn estimate_counts_what_has_no_result() {
 
     let ladder = FleetPlan {
         topology: Topology::Incast(host("h1")),
-        ..plan.clone()
+        ..plan
     };
     let finished = tasks(&ladder).into_iter().skip(1).collect();
     let open = estimate(&ladder, &finished);

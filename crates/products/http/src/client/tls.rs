@@ -64,17 +64,15 @@ impl Tls {
 pub(super) fn protocol(stream: &TlsStream<TcpStream>) -> NegotiatedTls {
     let session = session(stream);
     let suite = session.negotiated_cipher_suite();
-    let negotiated = NegotiatedTls {
+
+    NegotiatedTls {
         version: match session.protocol_version() {
             Some(ProtocolVersion::TLSv1_2) => "1.2".to_owned(),
             Some(ProtocolVersion::TLSv1_3) => "1.3".to_owned(),
             other => format!("{other:?}"),
         },
         cipher: suite.map_or_else(String::new, |suite| format!("{:?}", suite.suite())),
-        ..NegotiatedTls::default()
-    };
-
-    negotiated
+    }
 }
 
 fn session(stream: &TlsStream<TcpStream>) -> &ClientConnection {

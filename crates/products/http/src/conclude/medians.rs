@@ -64,7 +64,8 @@ pub(super) fn medians(
         .filter_map(|run| run.load.as_ref()?.ok_per_s())
         .collect();
     let wire_bps = median_of(&runs, |run| wire_bps(run, link));
-    let medians = Medians {
+
+    Medians {
         runs: u32::try_from(runs.len()).unwrap_or(u32::MAX),
         ok_per_s,
         spread: relative_spread(&rates),
@@ -87,10 +88,7 @@ pub(super) fn medians(
             cpu_ns_per_request(run, run.server.as_ref()?)
         }),
         client_cpu_ns_per_request: median_of(&runs, |run| cpu_ns_per_request(run, &run.client)),
-        ..Medians::default()
-    };
-
-    medians
+    }
 }
 
 /// CPU time of the program over the window; 1 is one CPU.

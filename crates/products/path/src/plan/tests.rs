@@ -146,8 +146,10 @@ fn phases_are_chosen_by_name() {
 
 #[test]
 fn what_the_server_cannot_do_has_a_reason() {
-    let mut wanted = PathSpec::default();
-    wanted.only = vec![PhaseKind::Size, PhaseKind::Down, PhaseKind::Rr];
+    let wanted = PathSpec {
+        only: vec![PhaseKind::Size, PhaseKind::Down, PhaseKind::Rr],
+        ..PathSpec::default()
+    };
     let stock = plan(&wanted, Dialect::Iperf3);
     assert_eq!(kinds(&stock), [PhaseKind::Down]);
     assert_eq!(

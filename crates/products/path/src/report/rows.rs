@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_document::blocks::Block;
 use linerate_doctor::report::wrapped;
+use linerate_document::blocks::Block;
 use linerate_document::number::{counted, percent};
 use linerate_model::numbers::bytes;
 use linerate_model::path::{

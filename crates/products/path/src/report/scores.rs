@@ -1,7 +1,7 @@
 //! Bufferbloat and responsiveness: the scores of a path.
 
-use linerate_document::blocks::Block;
 use linerate_doctor::report::{graded, wrapped};
+use linerate_document::blocks::Block;
 use linerate_model::finding::Severity;
 use linerate_model::path::{Delay, LoadPhase, PathReport};
 

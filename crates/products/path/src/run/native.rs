@@ -54,7 +54,7 @@ pub(super) fn examine(
     };
     let mut examination = start.begin(peer, remote, target, ProbeKind::Udp, planned);
     let ran = examination.run(planned);
-    examination.end(ran)
+    examination.end(&ran)
 }
 
 impl Examination<'_, NativePeer> {
@@ -241,9 +241,9 @@ impl Examination<'_, NativePeer> {
     }
 
     /// Ends the session.
-    fn end(mut self, ran: Result<(), NativeError>) -> Examined {
+    fn end(mut self, ran: &Result<(), NativeError>) -> Examined {
         let has_values = self.peer.has_result || !self.input.ladders.is_empty();
-        let outcome = match &ran {
+        let outcome = match ran {
             Ok(()) if self.failure.is_none() && has_values => Outcome::Done,
             Err(NativeError::Interrupted(_)) => Outcome::Interrupted,
             _ => Outcome::NotCompleted,

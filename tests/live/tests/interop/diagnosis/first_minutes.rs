@@ -23,7 +23,7 @@ fn trial_ends_with_one_line_of_four_rates_and_the_next_command() {
     let trial = linerate("try").finish();
     trial.expect_clean();
     let line = trial.stdout.lines().last().expect("a report");
-    assert!(line.starts_with("Sound: TCP "), "{line}");
+    assert!(line.starts_with("Passed: TCP "), "{line}");
     assert_eq!(line.matches("bit/s").count(), 4, "{line}");
     assert!(
         line.contains("`linerate serve`") && line.contains("`linerate iperf3 -c HOST`"),

@@ -51,7 +51,7 @@ impl TestRun {
 
         match Drain::of_amount(&self.settings.spec, now_ns) {
             Some(drain) if self.receives() && self.pool.is_some() => {
-                self.stop = Stop::Draining(drain)
+                self.stop = Stop::Draining(drain);
             }
             _ => self.stop_workers(now_ns, true),
         }

@@ -74,10 +74,10 @@ impl<'a> Message<'a> {
         full_len: usize,
     ) -> Self {
         // SAFETY: the caller guarantees the same.
-        Self::new(unsafe { Attached::of(header, address) }, buffer, full_len)
+        Self::new(&unsafe { Attached::of(header, address) }, buffer, full_len)
     }
 
-    fn new(attached: Attached, buffer: &'a [u8], full_len: usize) -> Self {
+    fn new(attached: &Attached, buffer: &'a [u8], full_len: usize) -> Self {
         Self {
             data: &buffer[..full_len.min(buffer.len())],
             segment_len: attached
@@ -100,7 +100,7 @@ impl<'a> Message<'a> {
 pub fn recv_message(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<Message<'_>> {
     // With MSG_TRUNC the kernel returns the full length of what it cut.
     let (full_len, attached) = recv_attached(fd, buffer, libc::MSG_TRUNC)?;
-    Ok(Message::new(attached, buffer, full_len))
+    Ok(Message::new(&attached, buffer, full_len))
 }
 
 /// Length of the next message, which `buffer` receives, and what is attached to it.

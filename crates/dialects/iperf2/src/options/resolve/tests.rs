@@ -416,14 +416,14 @@ fn every_option_has_a_name_of_its_own_and_every_variable_an_option() {
         assert!(
             OPTIONS
                 .iter()
-                .any(|option| option.variable == Some(variable)),
+                .any(|option| option.extra.variable == Some(variable)),
             "{variable}"
         );
     }
 
     let variables = OPTIONS
         .iter()
-        .filter(|option| option.variable.is_some())
+        .filter(|option| option.extra.variable.is_some())
         .count();
     assert_eq!(variables, super::super::table::ENVIRONMENT.len());
 }

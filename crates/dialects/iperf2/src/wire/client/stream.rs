@@ -189,7 +189,7 @@ impl StreamClient {
         match input {
             _ if self.is_closed => {}
             StreamClientInput::SendingDone => self.finish_sending(now),
-            // A receiver has nothing to finish; a sender finishes as if its time were over.
+            // A receiver has nothing to finish; a sender finishes as at the end of its time.
             StreamClientInput::Interrupted if self.is_sending => self.finish_sending(now),
             StreamClientInput::Interrupted => self.close(Ok(())),
             StreamClientInput::Failed(failure) => self.close(Err(failure)),

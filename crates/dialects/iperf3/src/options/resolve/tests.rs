@@ -558,11 +558,8 @@ fn no_two_options_share_a_name() {
     let mut names: Vec<String> = Vec::new();
     for option in OPTIONS {
         names.extend(option.short.map(|letter| letter.to_string()));
-        names.extend(
-            std::iter::once(option.long)
-                .chain(option.alias)
-                .map(str::to_owned),
-        );
+        let longs = [&[option.long], option.aliases].concat();
+        names.extend(longs.into_iter().map(str::to_owned));
     }
 
     let count = names.len();
@@ -580,13 +577,14 @@ fn any_word() -> impl Strategy<Value = OsString> {
         "[0-9.eE+-]{0,8}[kKmMgGtTqx/%,:]{0,2}[0-9]{0,3}",
         Just("fe80::1%\u{1F600}".to_owned()),
     ];
-    let option = (prop::sample::select(OPTIONS), value.clone(), 0..3).prop_map(
-        |(option, value, form)| match (form, option.short) {
+    let option = (0..OPTIONS.len(), value.clone(), 0..3).prop_map(|(at, value, form)| {
+        let option = &OPTIONS[at];
+        match (form, option.short) {
             (0, Some(letter)) => format!("-{letter}{value}"),
             (1, _) if option.effect.value() != Value::None => format!("--{}={value}", option.long),
             _ => format!("--{}", option.long),
-        },
-    );
+        }
+    });
     prop_oneof![
         6 => option.prop_map(OsString::from),
         2 => value.prop_map(OsString::from),

@@ -7,7 +7,7 @@ use linerate_model::IntervalReport;
 use linerate_model::units::ns_to_s;
 
 /// Intervals in the order in which they came, up to the first for which there was no room.
-pub(in crate::report) struct KeptIntervals {
+pub(crate) struct KeptIntervals {
     reports: Vec<IntervalReport>,
     budget: Option<RowBudget>,
     rows: usize,
@@ -16,13 +16,13 @@ pub(in crate::report) struct KeptIntervals {
 
 /// Rows that all documents of a server may keep together. A row is one stream in one interval.
 #[derive(Clone)]
-pub(in crate::report) struct RowBudget(Arc<AtomicUsize>);
+pub(crate) struct RowBudget(Arc<AtomicUsize>);
 
 /// About 15 MiB packed and 30 MiB as text: 18 hours of one stream, a second per interval.
 const ROWS_MAX: usize = 65_536;
 
 impl RowBudget {
-    pub(in crate::report) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(AtomicUsize::new(ROWS_MAX)))
     }
 

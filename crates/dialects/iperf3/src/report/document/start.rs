@@ -4,7 +4,7 @@ use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::{Direction, EndCondition, Stream, TestSpec, Transport, stored_name};
 use serde_json::{Map, Value, json};
 
-use crate::report::Options;
+use crate::report::options::Options;
 use crate::report::text::display_id;
 use crate::report::wording::rfc1123;
 

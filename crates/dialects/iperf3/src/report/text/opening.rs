@@ -3,63 +3,33 @@
 use linerate_model::event::{ControlConnected, Endpoint, TestHeader};
 use linerate_model::{Direction, EndCondition, Stream, TestSpec, Transport, stored_name};
 
-use super::row::{Columns, display_id};
-use super::{Test, TextWriter};
+use super::row::display_id;
 use crate::report::wording::rfc1123;
 
-impl TextWriter {
-    pub(super) fn control_connected(&mut self, control: &ControlConnected) {
-        if self.options.verbose {
-            control_facts(control)
-                .iter()
-                .for_each(|line| self.page.line(line));
-        }
+/// Lines about the agreed parameters.
+pub(super) fn accepted(header: &TestHeader, is_verbose: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if is_verbose {
+        lines.push(format!("Time: {}", rfc1123(header.started_at_unix_ms)));
     }
 
-    pub(super) fn test_accepted(&mut self, header: &TestHeader) {
-        if self.options.verbose {
-            self.page
-                .line(&format!("Time: {}", rfc1123(header.started_at_unix_ms)));
-        }
-
-        let (host, port) = (&header.peer_host, header.peer_port);
-        match header.endpoint {
-            Endpoint::Client => self
-                .page
-                .line(&format!("Connecting to host {host}, port {port}")),
-            Endpoint::Server => self
-                .page
-                .line(&format!("Accepted connection from {host}, port {port}")),
-        }
-
-        if header.endpoint == Endpoint::Client && header.spec.direction == Direction::Reverse {
-            self.page
-                .line(&format!("Reverse mode, remote host {host} is sending"));
-        }
-
-        if self.options.verbose {
-            parameter_lines(header)
-                .iter()
-                .for_each(|line| self.page.line(line));
-        }
-
-        self.test = Some(Test {
-            header: header.clone(),
-            columns: Columns::new(header.endpoint, &header.spec, self.options.format),
-            has_interval: false,
-        });
+    let (host, port) = (&header.peer_host, header.peer_port);
+    lines.push(match header.endpoint {
+        Endpoint::Client => format!("Connecting to host {host}, port {port}"),
+        Endpoint::Server => format!("Accepted connection from {host}, port {port}"),
+    });
+    if header.endpoint == Endpoint::Client && header.spec.direction == Direction::Reverse {
+        lines.push(format!("Reverse mode, remote host {host} is sending"));
     }
 
-    pub(super) fn test_started(&mut self) {
-        if let Some(test) = self.test.as_ref().filter(|_| self.options.verbose) {
-            let line = starting_line(&test.header.spec);
-            self.page.line(&line);
-        }
+    if is_verbose {
+        lines.extend(parameter_lines(header));
     }
+    lines
 }
 
 /// Verbose lines of a client about its control connection.
-pub(in crate::report) fn control_facts(control: &ControlConnected) -> Vec<String> {
+pub(crate) fn control_facts(control: &ControlConnected) -> Vec<String> {
     let mss = control
         .mss_bytes
         .map(|mss| format!("Control connection MSS {mss}"));
@@ -80,7 +50,7 @@ pub(super) fn stream_line(stream: &Stream) -> String {
     )
 }
 
-fn parameter_lines(header: &TestHeader) -> Vec<String> {
+fn parameter_lines(header: &TestHeader) -> impl Iterator<Item = String> {
     let spec = &header.spec;
     let mss = (spec.transport == Transport::Tcp).then(|| match spec.socket.mss_bytes {
         Some(mss) => format!("      TCP MSS: {mss}"),
@@ -94,10 +64,9 @@ fn parameter_lines(header: &TestHeader) -> Vec<String> {
     std::iter::once(format!("      Cookie: {}", header.cookie))
         .chain(mss)
         .chain(rate.map(|rate| format!("      Target Bitrate: {rate}")))
-        .collect()
 }
 
-fn starting_line(spec: &TestSpec) -> String {
+pub(super) fn starting_line(spec: &TestSpec) -> String {
     let protocol = stored_name(spec.transport).to_uppercase();
     let end = match spec.end {
         EndCondition::Duration(duration) => format!("{} second test", duration.as_secs()),

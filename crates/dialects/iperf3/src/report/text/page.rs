@@ -9,17 +9,18 @@ use linerate_document::Output;
 use linerate_model::event::Endpoint;
 use linerate_model::{Failure, SinkError};
 
-use crate::report::{Options, wording};
+use crate::report::options::Options;
+use crate::report::wording;
 
 /// Collects the lines of one event and sends them as a whole.
-pub(in crate::report) struct Page {
+pub(crate) struct Page {
     options: Arc<Options>,
     output: Output,
     pending: String,
 }
 
 impl Page {
-    pub(in crate::report) fn new(options: Arc<Options>, output: Output) -> Self {
+    pub(crate) fn new(options: Arc<Options>, output: Output) -> Self {
         Self {
             options,
             output,
@@ -28,7 +29,7 @@ impl Page {
     }
 
     /// Adds one piece of text behind the user's prefixes; a piece of several lines gets them once.
-    pub(in crate::report) fn line(&mut self, text: &str) {
+    pub(crate) fn line(&mut self, text: &str) {
         self.pending.push_str(&self.timestamp());
         if let (Endpoint::Client, Some(title)) = (self.options.endpoint, &self.options.title) {
             // Only lines of a client have the title, with two blanks.
@@ -40,20 +41,20 @@ impl Page {
     }
 
     /// Program and host.
-    pub(in crate::report) fn identify(&mut self) {
+    pub(crate) fn identify(&mut self) {
         let options = Arc::clone(&self.options);
         self.line(&options.version);
         self.line(&options.system_info);
     }
 
     /// Writes the collected lines.
-    pub(in crate::report) fn send(&mut self) -> Result<(), SinkError> {
+    pub(crate) fn send(&mut self) -> Result<(), SinkError> {
         let text = std::mem::take(&mut self.pending);
         Ok(self.output.report(text)?)
     }
 
     /// Writes a warning at once.
-    pub(in crate::report) fn warning(&self, text: &str) {
+    pub(crate) fn warning(&self, text: &str) {
         self.output.error(&format!("warning: {text}\n"));
     }
 

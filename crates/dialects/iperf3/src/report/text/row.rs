@@ -12,7 +12,7 @@ use linerate_model::{Direction, StreamId, StreamRole, TestSpec, Transport};
 use crate::report::totals::{UdpView, View, interval_lost_percent};
 
 /// Number a stream is shown with. In iperf3 it is a file descriptor; this is what that usually is.
-pub(in crate::report) fn display_id(id: StreamId) -> u64 {
+pub(crate) fn display_id(id: StreamId) -> u64 {
     5 + 2 * u64::from(id.0)
 }
 

@@ -6,15 +6,14 @@ use linerate_model::units::{UnitFormat, format_amount};
 use linerate_model::{Flow, StreamRole, StreamSummary, Summary, Transport};
 
 use super::row::Subject;
-use super::{SEPARATOR, Test, TextWriter};
+use super::shared::{SEPARATOR, Test};
 use crate::report::totals::{Totals, percent, streams_of};
 
-impl TextWriter {
-    pub(super) fn summary(&mut self, summary: &Summary) {
-        let Some(test) = &self.test else { return };
+impl Test {
+    /// The rows of all streams and directions.
+    pub(super) fn summary(&self, summary: &Summary, verbose: bool) -> Vec<String> {
         let mut lines = vec![SEPARATOR.to_owned()];
-
-        if self.options.verbose {
+        if verbose {
             lines.push("Test Complete. Summary Results:".into());
         }
 
@@ -23,17 +22,13 @@ impl TextWriter {
             .streams
             .iter()
             .any(|s| s.tcp.is_some_and(|tcp| tcp.retransmits.is_some()));
-        lines.push(test.columns.summary_header(has_retransmits));
-
+        lines.push(self.columns.summary_header(has_retransmits));
         for flow in [Flow::Forward, Flow::Reverse] {
-            lines.extend(test.direction(summary, flow, self.options.verbose));
+            lines.extend(self.direction(summary, flow, verbose));
         }
-
-        lines.iter().for_each(|line| self.page.line(line));
+        lines
     }
-}
 
-impl Test {
     /// The block of one direction: its streams, their sum, and for the curious what it cost.
     fn direction(&self, summary: &Summary, flow: Flow, verbose: bool) -> Vec<String> {
         let spec = &self.header.spec;
@@ -138,7 +133,7 @@ impl Test {
 
 /// Congestion control at the sending and at the receiving end of one direction. With two directions
 /// each end is both.
-pub(in crate::report) fn congestion(
+pub(crate) fn congestion(
     summary: &Summary,
     flow: Flow,
     bidirectional: bool,
@@ -161,7 +156,7 @@ fn file_line(file: &FileSummary, bytes: u64) -> String {
 }
 
 /// Whole percent of a file that was moved.
-pub(in crate::report) fn file_percent(bytes: u64, size_bytes: u64) -> i64 {
+pub(crate) fn file_percent(bytes: u64, size_bytes: u64) -> i64 {
     let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     percent(signed(bytes), signed(size_bytes)) as i64
 }

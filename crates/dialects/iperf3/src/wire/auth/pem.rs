@@ -3,7 +3,7 @@
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 
-use super::{AuthError, is_encrypted};
+use super::error::AuthError;
 
 /// `rsaEncryption` with its NULL parameter (RFC 3279 section 2.3.1), as a complete
 /// AlgorithmIdentifier.
@@ -16,6 +16,14 @@ const OCTET_STRING: u8 = 0x04;
 const BIT_STRING: u8 = 0x03;
 const VERSION_0: &[u8] = &[0x02, 0x01, 0x00];
 const NO_UNUSED_BITS: &[u8] = &[0];
+
+/// Checks for a passphrase of a private key: PKCS#8 (RFC 5958, section 3), or the older form with a
+/// header (RFC 1421).
+#[must_use]
+pub fn is_encrypted(private_key_pem: &str) -> bool {
+    private_key_pem.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
+        || private_key_pem.contains("Proc-Type: 4,ENCRYPTED")
+}
 
 /// The private key as PKCS#8 (RFC 5958), from `PRIVATE KEY` or `RSA PRIVATE KEY`.
 pub(super) fn private_key_pkcs8(pem: &str) -> Result<Vec<u8>, AuthError> {

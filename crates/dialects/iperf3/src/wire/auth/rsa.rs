@@ -11,7 +11,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use linerate_model::spec::AcceptedPadding;
 
-use super::{AuthError, Refusal, pem};
+use super::error::{AuthError, Refusal};
+use super::pem;
 
 /// Base64 of the largest ciphertext, 8192 bits; more is not worth decoding.
 const MAX_TOKEN_LEN: usize = 1368;

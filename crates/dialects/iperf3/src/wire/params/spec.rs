@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_model::spec::{ClientSpec, Payload, Segmentation, UdpOptions};
+use linerate_model::spec::{ClientSpec, Pacing, Payload, Segmentation, SocketTuning, UdpOptions};
 use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 
 use super::{
@@ -77,7 +77,7 @@ impl Params {
     /// The test these parameters describe, as a server runs it.
     #[must_use]
     pub fn to_spec(&self) -> TestSpec {
-        let mut test = TestSpec {
+        TestSpec {
             transport: self.transport,
             mptcp: self.mptcp,
             direction: self.direction(),
@@ -88,34 +88,37 @@ impl Params {
             // Clients always send a length, so only another one than the default is a request.
             block_len_explicit: self.transport == Transport::Udp
                 || self.len_bytes != DEFAULT_BLOCK_LEN_BYTES,
+            pacing: Pacing {
+                rate_bps: non_zero(self.bandwidth_bps),
+                burst_blocks: self.burst,
+                fq_rate_bps: non_zero(self.fq_rate_bps),
+                timer_us: self.pacing_timer_us,
+            },
+            socket: SocketTuning {
+                window_bytes: self.window_bytes,
+                mss_bytes: self.mss_bytes,
+                no_delay: self.no_delay,
+                congestion: self.congestion.clone(),
+                tos: self.tos,
+                flow_label: self.flow_label,
+                dont_fragment: self.dont_fragment,
+                ..SocketTuning::default()
+            },
+            payload: if self.repeating_payload {
+                Payload::Repeating
+            } else {
+                Payload::Random
+            },
+            send_path: self.send_path,
+            coalesce: self.coalesce,
+            skip_rx_copy: self.skip_rx_copy,
+            udp: self.udp_options(),
+            title: self.title.clone(),
+            extra_data: self.extra_data.clone(),
+            want_server_output: self.get_server_output,
+            want_peer_facts: self.want_facts,
             ..TestSpec::default()
-        };
-        test.pacing.rate_bps = non_zero(self.bandwidth_bps);
-        test.pacing.burst_blocks = self.burst;
-        test.pacing.fq_rate_bps = non_zero(self.fq_rate_bps);
-        test.pacing.timer_us = self.pacing_timer_us;
-        test.socket.window_bytes = self.window_bytes;
-        test.socket.mss_bytes = self.mss_bytes;
-        test.socket.no_delay = self.no_delay;
-        test.socket.congestion = self.congestion.clone();
-        test.socket.tos = self.tos;
-        test.socket.flow_label = self.flow_label;
-        test.socket.dont_fragment = self.dont_fragment;
-        test.payload = if self.repeating_payload {
-            Payload::Repeating
-        } else {
-            Payload::Random
-        };
-        test.send_path = self.send_path;
-        test.coalesce = self.coalesce;
-        test.skip_rx_copy = self.skip_rx_copy;
-        test.udp = self.udp_options();
-        test.title = self.title.clone();
-        test.extra_data = self.extra_data.clone();
-        test.want_server_output = self.get_server_output;
-        test.want_peer_facts = self.want_facts;
-
-        test
+        }
     }
 
     fn direction(&self) -> Direction {

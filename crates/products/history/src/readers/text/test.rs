@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use linerate_iperf3::report::reader::failed;
 use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::interval::TcpInterval;
 use linerate_model::stream::StreamFacts;
@@ -16,7 +17,6 @@ use super::Taken;
 use super::banner::{self, Opening, Tool};
 use super::row::{Counted, RoleTag, Row, Subject};
 use super::stream::TextStream;
-use crate::readers::iperf3::failed;
 use crate::readers::time;
 
 /// Streams of one test.

@@ -144,7 +144,9 @@ fn written(test: &Imported) -> String {
     let output = Output::new(Box::new(report.clone()), Box::new(io::sink()));
     let options = Options {
         style: Style::Json,
-        ..Options::new(test.endpoint, "iperf 3.21", "Linux testhost")
+        version: "iperf 3.21".to_owned(),
+        system_info: "Linux testhost".to_owned(),
+        ..Options::new(test.endpoint)
     };
     let mut writer = report::client_sink(options, output);
     test.events

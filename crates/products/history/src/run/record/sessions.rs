@@ -6,7 +6,7 @@ use std::rc::Rc;
 use linerate_document::service::RecordMetrics;
 use linerate_model::record::{Body, HostPart, RunKind, RunState, Session, Trial};
 use linerate_model::service::{Outcome, TestRecord};
-use linerate_model::stream::ListenerFacts;
+use linerate_model::sink::Forward;
 use linerate_model::{Event, EventSink, ServerEvent, ServerReporter, SinkError};
 use linerate_store::{Builder, Recorder, keys};
 use linerate_sys::process;
@@ -48,13 +48,22 @@ impl SessionRecords {
     /// Passes everything to `inner` and makes records beside it, if there is where to.
     #[must_use]
     pub fn observe<'a>(
-        records: Option<&'a Self>,
+        &'a self,
         inner: Box<dyn ServerReporter + 'a>,
     ) -> Box<dyn ServerReporter + 'a> {
-        match records {
-            Some(records) => Box::new(Observed { inner, records }),
-            None => inner,
-        }
+        let observe = move |event: &ServerEvent| {
+            if let ServerEvent::TestEnded(test) = event {
+                self.test_ended(test);
+            }
+        };
+        let record = move |inner: Box<dyn EventSink>| -> Box<dyn EventSink> {
+            Box::new(Recorded {
+                inner,
+                builder: Some(Builder::default().points_max(POINTS_MAX)),
+                last: Rc::clone(&self.last),
+            })
+        };
+        Box::new(Forward::new(inner, observe).wrapping(record))
     }
 
     /// Counts of the records, for another thread; `None` where none are kept.
@@ -144,45 +153,6 @@ impl SessionRecords {
         repetition.reason = record.reason.clone();
         record.trials = vec![repetition];
         recorder.offer(record);
-    }
-}
-
-struct Observed<'a> {
-    inner: Box<dyn ServerReporter + 'a>,
-    records: &'a SessionRecords,
-}
-
-impl ServerReporter for Observed<'_> {
-    fn listening(&mut self, port: u16, test_number: u32) -> Result<(), SinkError> {
-        self.inner.listening(port, test_number)
-    }
-
-    fn reopened(&mut self) -> Result<(), SinkError> {
-        self.inner.reopened()
-    }
-
-    fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        let builder = Some(Builder::default().points_max(POINTS_MAX));
-        Ok(Box::new(Recorded {
-            inner: self.inner.open_test()?,
-            builder,
-            last: Rc::clone(&self.records.last),
-        }))
-    }
-
-    fn warning(&mut self, text: &str) {
-        self.inner.warning(text);
-    }
-
-    fn listener(&mut self, listener: &ListenerFacts) -> Result<(), SinkError> {
-        self.inner.listener(listener)
-    }
-
-    fn server_event(&mut self, event: &ServerEvent) {
-        if let ServerEvent::TestEnded(test) = event {
-            self.records.test_ended(test);
-        }
-        self.inner.server_event(event);
     }
 }
 

@@ -126,12 +126,9 @@ fn far_totals(stream: &StreamSummary) -> Option<StreamTotals> {
         stream: stream.id.0,
         direction: Some(direction(stream.flow)),
         bytes: sender.bytes,
-        tcp: retransmits.map(|retransmits| {
-            let segments = TcpInterval {
-                retransmits,
-                ..TcpInterval::default()
-            };
-            segments
+        tcp: retransmits.map(|retransmits| TcpInterval {
+            retransmits,
+            ..TcpInterval::default()
         }),
         ..StreamTotals::default()
     };

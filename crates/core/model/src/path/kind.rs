@@ -1,0 +1,110 @@
+//! Kinds of phases and directions of a path.
+
+use serde::{Deserialize, Serialize};
+
+/// Subject of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseKind {
+    /// MTU of each direction, and what becomes of DSCP and ECN.
+    Size,
+    /// Delays without load.
+    Idle,
+    /// Load from the server to the client.
+    Down,
+    /// Load from the client to the server.
+    Up,
+    /// Load in both directions at the same time.
+    Both,
+    /// Datagrams at a rate below that of the load.
+    Datagrams,
+    /// Requests and responses on open connections, one at a time each.
+    Rr,
+    /// The same with a new connection for each request.
+    Crr,
+    /// Connections per second.
+    Cps,
+    /// Datagrams per second.
+    Pps,
+    /// Datagrams on a schedule.
+    Pace,
+    /// IP-layer capacity, RFC 9097.
+    Capacity,
+}
+
+impl PhaseKind {
+    /// All of them, in the order in which they are run.
+    pub const ALL: [Self; 12] = [
+        Self::Size,
+        Self::Idle,
+        Self::Down,
+        Self::Up,
+        Self::Both,
+        Self::Datagrams,
+        Self::Rr,
+        Self::Crr,
+        Self::Cps,
+        Self::Pps,
+        Self::Pace,
+        Self::Capacity,
+    ];
+
+    /// It consists of requests and responses, each connection of which has one at a time.
+    #[must_use]
+    pub fn has_transactions(self) -> bool {
+        matches!(self, Self::Rr | Self::Crr | Self::Cps)
+    }
+
+    /// Directions of its load of streams; none of a phase without one.
+    #[must_use]
+    pub const fn load_directions(self) -> &'static [PathDirection] {
+        match self {
+            Self::Down => &[PathDirection::Down],
+            Self::Up => &[PathDirection::Up],
+            Self::Both => &[PathDirection::Down, PathDirection::Up],
+            _ => &[],
+        }
+    }
+
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Size => "size",
+            Self::Idle => "idle",
+            Self::Down => "down",
+            Self::Up => "up",
+            Self::Both => "both",
+            Self::Datagrams => "datagrams",
+            Self::Rr => "rr",
+            Self::Crr => "crr",
+            Self::Cps => "cps",
+            Self::Pps => "pps",
+            Self::Pace => "pace",
+            Self::Capacity => "capacity",
+        }
+    }
+}
+
+/// Direction of data on a path, seen from the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PathDirection {
+    /// From the server to the client.
+    Down,
+    /// From the client to the server.
+    Up,
+}
+
+impl PathDirection {
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Up => "up",
+        }
+    }
+}

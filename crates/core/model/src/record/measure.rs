@@ -1,0 +1,60 @@
+//! One measured value of a trial and its direction.
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::MeasureName;
+use crate::stream::Flow;
+
+/// One figure.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Measure {
+    /// Which.
+    pub name: MeasureName,
+    /// Its direction.
+    pub way: Way,
+    /// Its value in the unit of the measure.
+    pub value: f64,
+    /// Samples it was computed from, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n: Option<u64>,
+    /// The true value is this or higher.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_lower_bound: bool,
+}
+
+impl Measure {
+    /// A single value in the unit of the measure.
+    #[must_use]
+    pub const fn new(name: MeasureName, way: Way, value: f64) -> Self {
+        Self {
+            name,
+            way,
+            value,
+            n: None,
+            is_lower_bound: false,
+        }
+    }
+}
+
+/// Direction of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Client to server.
+    Forward,
+    /// Server to client.
+    Reverse,
+    /// Both, or a figure without a direction.
+    Sum,
+}
+
+impl From<Flow> for Way {
+    fn from(flow: Flow) -> Self {
+        match flow {
+            Flow::Forward => Self::Forward,
+            Flow::Reverse => Self::Reverse,
+        }
+    }
+}

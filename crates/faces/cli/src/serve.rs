@@ -1,0 +1,503 @@
+//! `linerate serve`: the options of the native server.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use linerate_document::service::{Format, Level, LogOptions};
+use linerate_iperf3::wire::auth::Authenticator;
+#[cfg(feature = "full")]
+use linerate_model::policy::NativePolicy;
+use linerate_model::policy::{
+    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, LIST_BYTES_MAX, Liveness,
+    ServerLimits, ServerPolicy,
+};
+use linerate_model::spec::{AcceptedPadding, BindSpec, LocalOptions, ServerAuth, ServerSpec};
+use linerate_sys::error::io_text;
+use linerate_sys::file_access::{Protected, exposure};
+use linerate_sys::file_system;
+use linerate_sys::privileges::{self, User};
+
+use crate::output::outcome_of;
+#[cfg(feature = "full")]
+use crate::record::RecordArgs;
+use linerate::command_line::values::{self, LimitArg};
+use linerate::server::service::{Service, serve};
+use linerate::server::web::{self, WebSpec};
+use linerate::{Error, Outcome};
+
+/// Options of the native server.
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(crate) struct ServeArgs {
+    /// Port for clients that speak iperf3's protocol, control and data
+    #[arg(short, long, value_name = "PORT", default_value_t = IPERF3_PORT)]
+    port: u16,
+    /// Local address to listen on [default: all]
+    #[arg(short, long, value_name = "ADDRESS")]
+    bind: Option<IpAddr>,
+    /// Serve clients that speak iperf 2's protocol, too, on port 5001, TCP and UDP; these clients
+    /// cannot log in
+    #[arg(long, conflicts_with = "private_key")]
+    iperf2: bool,
+    /// The same on another port
+    #[arg(long, value_name = "PORT", conflicts_with = "private_key")]
+    iperf2_port: Option<u16>,
+    /// Send data over UDP to clients of iperf 2 that ask for it (-R, -d, -r, --full-duplex)
+    ///
+    /// The protocol does not verify the address of such a client, so the data goes to whatever
+    /// address it claims. Only with --allow.
+    #[arg(long, requires = "allow")]
+    iperf2_udp_reverse: bool,
+    /// Listen here only, for clients of iperf3 and of iperf 2 (TCP); the first bytes of a
+    /// connection tell them apart
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["port", "bind", "iperf2", "iperf2_port", "private_key"])]
+    one_port: Option<SocketAddr>,
+    /// What happens to a client that comes while tests run: `parallel[:N]`, `queue[:N[/SECONDS]]`
+    /// or `exclusive`
+    #[arg(long, value_name = "HOW", default_value = "parallel:1000", value_parser = values::admission)]
+    admit: Admission,
+    /// End a test whose client shows no sign of life for this long [default: 10 while another
+    /// client waits for its place, else 120]
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
+    liveness: Option<Duration>,
+    /// Serve these addresses only; @FILE for a file with one range per line; may be repeated
+    #[arg(long, value_name = "CIDR|@FILE", value_parser = values::access)]
+    allow: Vec<AccessSource>,
+    /// Do not serve these addresses, even if allowed; may be repeated
+    #[arg(long, value_name = "CIDR|@FILE", value_parser = values::access)]
+    deny: Vec<AccessSource>,
+    /// Limit a scope: server, address or user; keys tests, streams, duration, bytes, rate; may be
+    /// repeated
+    ///
+    /// `tests` counts tests at once; `streams`, `duration` (seconds) and `bytes` are those of one
+    /// test; `rate` (bit/s) is that of all tests of the scope together. An address is a single IPv4
+    /// address or a /64 of IPv6. Unless named, an address has a tenth of the places (at least 8),
+    /// and a test of a client that has not logged in lasts an hour.
+    #[arg(long, value_name = "SCOPE:KEY=N[,...]", value_parser = values::limit)]
+    limit: Vec<LimitArg>,
+    /// Let UDP streams come from another address than their control connection
+    ///
+    /// This holds for tests in which only the client sends; the server sends data to no address
+    /// without a control connection. It costs turns: of all clients only one at a time opens its
+    /// UDP streams, and while another one waits it has 2 s for all of them.
+    #[arg(long)]
+    allow_split_address: bool,
+    /// Clients with --lr-doctor that get facts about this host: `trusted`, `all` or `none`
+    ///
+    /// Trusted are those that have logged in, and all clients if --allow is given. The facts are
+    /// names, settings and counters of the interface a client came through, and settings of the
+    /// kernel.
+    #[arg(long, value_name = "WHO", default_value = "trusted", value_parser = values::facts)]
+    facts: FactsAccess,
+    #[cfg(feature = "full")]
+    #[command(flatten)]
+    native: NativeArgs,
+    /// Offer metrics for Prometheus at http://ADDRESS:PORT/metrics
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Serve as this user, without any privilege, as soon as the ports are bound; only root can
+    ///
+    /// The files of --users, --allow @FILE and --deny @FILE are read again later, so this user must
+    /// be able to read them; the private key is read before. The port must be one that every user
+    /// may bind (1024 and above), because UDP streams and SCTP bind to it while tests run.
+    #[arg(long, value_name = "NAME", value_parser = user)]
+    user: Option<User>,
+    /// Form of the log
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    log_format: FormatArg,
+    /// Least important messages that are logged
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log_level: LevelArg,
+    /// Time between two log lines about running tests
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = values::seconds)]
+    interval: Duration,
+    /// Ask clients to log in; RSA private key in PEM form
+    #[arg(long, value_name = "FILE", requires = "users")]
+    private_key: Option<PathBuf>,
+    /// Users that may log in, one line user,hash each; read at every login
+    #[arg(long, value_name = "FILE", requires = "private_key")]
+    users: Option<PathBuf>,
+    /// Largest difference between the clocks of client and server during a login
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = values::seconds)]
+    max_skew: Duration,
+    /// Accept logins of clients before 3.17 as well, whose padding is less safe
+    #[arg(long, requires = "private_key")]
+    accept_both_paddings: bool,
+    /// Show the running tests on the terminal of the standard error; the log is printed at the end
+    /// unless it goes to a file
+    #[cfg(feature = "full")]
+    #[arg(long)]
+    tui: bool,
+    /// Offer a live page of the running tests, on this host unless an address is named [default
+    /// address: 127.0.0.1:5280]
+    ///
+    /// On a loopback address a link with a random token is printed once. Any other address needs
+    /// --token-file.
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = WEB_ADDRESS)]
+    web: Option<SocketAddr>,
+    /// File with the token of the live page: 22 to 256 letters, digits and -._~
+    #[arg(long, value_name = "FILE", requires = "web")]
+    token_file: Option<PathBuf>,
+    #[cfg(feature = "full")]
+    #[command(flatten)]
+    record: RecordArgs,
+}
+
+/// Options of the native dialect, which the drop-in program does not speak.
+#[cfg(feature = "full")]
+#[derive(Debug, Args)]
+struct NativeArgs {
+    /// Do not serve `linerate test`
+    #[arg(long, conflicts_with_all = ["host_key", "tokens"])]
+    no_native: bool,
+    /// Do not serve clients that speak iperf3's protocol
+    #[arg(long, conflicts_with = "no_native")]
+    no_iperf3: bool,
+    /// Key by which clients of `linerate test` recognise this server, made at the first start
+    /// [default: host_key.pem in the state directory]
+    #[arg(long, value_name = "FILE")]
+    host_key: Option<PathBuf>,
+    /// Serve `linerate test` to clients alone that prove a token of this file, one a line, with a
+    /// name before it or without
+    ///
+    /// A token guards the native dialect, that of `linerate test`, and no other: clients of iperf3
+    /// and iperf 2 have none. So it needs --no-iperf3, a login for clients of iperf3
+    /// (--private-key), or --tokens-for native.
+    #[arg(long, value_name = "FILE")]
+    tokens: Option<PathBuf>,
+    /// The dialect that needs a token; clients of iperf3 and iperf 2 are served without one
+    #[arg(long, value_name = "DIALECT", requires = "tokens")]
+    tokens_for: Option<TokensFor>,
+}
+
+const NOTES: &str = "\
+Clients are iperf3 from version 3.12 on, or linerate. Any number of them may come at the same time.
+Signals: SIGTERM and SIGINT tell every client and end the server, SIGHUP reads the files of --allow and --deny again.
+
+Examples:
+  linerate serve                                               port 5201, all networks
+  linerate serve --allow 192.0.2.0/24 --limit address:tests=2  one network, 2 tests per address
+  linerate serve --private-key private.pem --users users.csv   users with a password
+  linerate serve --no-iperf3 --tokens tokens                   linerate test alone, with a token
+  linerate serve --log-format json --metrics 127.0.0.1:9200    JSON log, metrics
+  linerate serve --tui                                         the running tests, live
+  linerate serve --web                                         a page with the same, for this host
+  linerate serve --user nobody                                 started by root, without privileges
+
+Exit codes: 0 ended by a signal, 1 it cannot serve, 2 wrong command line.";
+
+/// Dialects that a token can guard.
+#[cfg(feature = "full")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TokensFor {
+    /// That of `linerate test`
+    Native,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FormatArg {
+    /// Sentences
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LevelArg {
+    /// Nothing but failures of the server itself
+    Error,
+    /// Refusals and tests that ended early
+    Warn,
+    /// Every test
+    Info,
+    /// Every test, and its rate while it runs
+    Debug,
+}
+
+/// Serves until a signal comes.
+pub(crate) fn main(args: ServeArgs) -> Outcome {
+    let served = args.resolve().map_err(Error::usage).and_then(|service| {
+        serve(&service).map_err(|error| Error::new(error.outcome, format!("error - {error}")))
+    });
+    outcome_of("linerate", served.map(|()| Outcome::Done))
+}
+
+/// Longest test of a client that has not logged in. A limit on the duration that was named takes
+/// its place.
+const STRANGER_TIME_MAX: Duration = Duration::from_secs(3600);
+const IPERF3_PORT: u16 = 5201;
+const IPERF2_PORT: u16 = 5001;
+const WEB_ADDRESS: &str = "127.0.0.1:5280";
+/// Time between two samples of the running tests.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Reads the name of a user other than root.
+fn user(name: &str) -> Result<User, String> {
+    match User::by_name(name) {
+        Ok(Some(user)) if user.is_root() => Err("this user keeps all privileges".to_owned()),
+        Ok(Some(user)) => Ok(user),
+        Ok(None) => Err("there is no such user".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn anonymous_time_max(limits: &ServerLimits) -> Option<Duration> {
+    // A time that the operator names holds for clients without a login too.
+    let is_named = limits.server.duration.is_some() || limits.address.duration.is_some();
+    (!is_named).then_some(STRANGER_TIME_MAX)
+}
+
+/// Longest private key that is read; one of 16,384 bits has 13 KiB.
+const KEY_BYTES_MAX: u64 = 64 << 10;
+
+#[cfg(feature = "full")]
+impl NativeArgs {
+    /// Without a place for a key the key lasts as long as the server.
+    fn policy(self, warnings: &mut Vec<String>) -> Option<NativePolicy> {
+        if self.no_native {
+            return None;
+        }
+
+        let mut default = || match linerate::path::host_key_file() {
+            Ok(file) => Some(file),
+            Err(error) => {
+                warnings.push(format!(
+                    "clients will not recognise this server after a restart: {error}"
+                ));
+                None
+            }
+        };
+        Some(NativePolicy {
+            host_key: self.host_key.or_else(&mut default),
+            tokens: self.tokens,
+        })
+    }
+}
+
+/// Access to a file that others than its owner should not have; `what` names its content. A file
+/// without metadata is reported by who opens it.
+fn exposed(what: &str, path: &Path, protected: Protected) -> Option<String> {
+    let metadata = fs::metadata(path).ok()?;
+    exposure(path, &metadata, protected).map(|exposure| format!("{what} {exposure}"))
+}
+
+impl ServeArgs {
+    /// Decides what is to be served.
+    ///
+    /// # Errors
+    /// When the key cannot be read, in words.
+    fn resolve(self) -> Result<Service, String> {
+        self.check_user()?;
+        #[cfg(feature = "full")]
+        self.check_tokens()?;
+        let auth = self.auth()?;
+        #[cfg_attr(not(feature = "full"), expect(unused_mut))]
+        let mut warnings = self.warnings();
+        let web = self.web_spec()?;
+        let mut limits = ServerLimits::default();
+        self.limit.iter().for_each(|limit| limit.apply(&mut limits));
+
+        let iperf2 = self.iperf2_listener();
+        let host = self
+            .one_port
+            .map(|address| address.ip())
+            .or(self.bind)
+            .map(|address| address.to_string());
+        let local = LocalOptions {
+            port: self.one_port.map_or(self.port, |address| address.port()),
+            bind: BindSpec {
+                host,
+                ..BindSpec::default()
+            },
+            interval: Some(SAMPLE_INTERVAL),
+            ..LocalOptions::default()
+        };
+
+        #[cfg(feature = "full")]
+        let (iperf3, native) = (!self.native.no_iperf3, self.native.policy(&mut warnings));
+        #[cfg(not(feature = "full"))]
+        let (iperf3, native) = (true, None);
+        let policy = ServerPolicy {
+            admission: self.admit,
+            liveness: self.liveness.map(Liveness::always).unwrap_or_default(),
+            access: AccessRules::new(self.allow, self.deny),
+            anonymous_time_max: anonymous_time_max(&limits),
+            limits,
+            allow_split_address: self.allow_split_address,
+            iperf2,
+            iperf2_udp_reverse: self.iperf2_udp_reverse,
+            facts: self.facts,
+            iperf3,
+            native,
+        };
+        let spec = ServerSpec {
+            local,
+            auth,
+            policy,
+            ..ServerSpec::default()
+        };
+
+        let log = LogOptions {
+            level: match self.log_level {
+                LevelArg::Error => Level::Error,
+                LevelArg::Warn => Level::Warn,
+                LevelArg::Info => Level::Info,
+                LevelArg::Debug => Level::Debug,
+            },
+            format: match self.log_format {
+                FormatArg::Text => Format::Text,
+                FormatArg::Json => Format::Json,
+            },
+            progress_interval: self.interval,
+        };
+        let mut service = Service::new(spec, log);
+        service.metrics = self.metrics;
+        service.warnings = warnings;
+        service.user = self.user;
+        #[cfg(feature = "full")]
+        {
+            service.record = self.record.of_server()?;
+            service.tui = self.tui;
+        }
+        service.web = web;
+
+        Ok(service)
+    }
+
+    /// No dialect is open to everybody while a token seems to guard the server.
+    #[cfg(feature = "full")]
+    fn check_tokens(&self) -> Result<(), String> {
+        if self.native.tokens.is_none() || self.native.tokens_for == Some(TokensFor::Native) {
+            return Ok(());
+        }
+
+        // Clients of iperf3 can log in, those of iperf 2 cannot.
+        let iperf3 = (!self.native.no_iperf3 && self.private_key.is_none())
+            .then_some(("iperf3", "--no-iperf3"));
+        let iperf2 = match self.iperf2_listener() {
+            Iperf2Listener::Refused => None,
+            _ if self.one_port.is_some() => Some(("iperf 2", "--port instead of --one-port")),
+            _ => Some(("iperf 2", "no --iperf2")),
+        };
+        let open: Vec<_> = [iperf3, iperf2].into_iter().flatten().collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+
+        let names: Vec<&str> = open.iter().map(|(name, _)| *name).collect();
+        let remedies: Vec<&str> = open.iter().map(|(_, remedy)| *remedy).collect();
+        Err(format!(
+            "--tokens: a token guards `linerate test` alone, and clients of {} would be served \
+             without one; leave them out with {}, or serve them without a token with --tokens-for \
+             native",
+            names.join(" and "),
+            remedies.join(" and "),
+        ))
+    }
+
+    /// A user can be changed to, and nothing that is needed later is lost with the privileges.
+    fn check_user(&self) -> Result<(), String> {
+        if self.user.is_none() {
+            return Ok(());
+        }
+        if !privileges::is_root() {
+            return Err("--user: only root can serve as another user".to_owned());
+        }
+
+        let first = privileges::first_port_for_all();
+        let port = self.one_port.map_or(self.port, |address| address.port());
+        let ports = match self.iperf2_listener() {
+            Iperf2Listener::Port(other) => [Some(port), Some(other)],
+            _ => [Some(port), None],
+        };
+        match ports
+            .into_iter()
+            .flatten()
+            .find(|port| (1..first).contains(port))
+        {
+            Some(port) => Err(format!(
+                "--user: only root can bind port {port}, and UDP streams bind it again while tests \
+                 run; choose {first} or above"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn iperf2_listener(&self) -> Iperf2Listener {
+        let default = self.iperf2.then_some(IPERF2_PORT);
+        match (self.one_port, self.iperf2_port.or(default)) {
+            (Some(_), _) => Iperf2Listener::SamePort,
+            (None, None | Some(0)) => Iperf2Listener::Refused,
+            (None, Some(port)) => Iperf2Listener::Port(port),
+        }
+    }
+
+    /// Address and token of the live page.
+    fn web_spec(&self) -> Result<Option<WebSpec>, String> {
+        let Some(address) = self.web else {
+            return Ok(None);
+        };
+        let Some(path) = &self.token_file else {
+            let is_for_this_host = address.ip().is_loopback();
+            let why =
+                || format!("--web {address}: other hosts may come there, so it needs --token-file");
+            return if is_for_this_host {
+                Ok(Some(WebSpec::new(address)))
+            } else {
+                Err(why())
+            };
+        };
+        if let Some(exposed) = exposed("token file", path, Protected::Secret) {
+            return Err(exposed);
+        }
+
+        let text = file_system::read_text(path, web::TOKEN_FILE_BYTES_MAX);
+        let text = text.map_err(|error| format!("{}: {}", path.display(), io_text(&error)))?;
+        let token = web::token(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let mut spec = WebSpec::new(address);
+        spec.token = Some(token);
+
+        Ok(Some(spec))
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let key = self.private_key.as_deref();
+        let users = self.users.as_deref();
+        [
+            key.and_then(|path| exposed("private key", path, Protected::Secret)),
+            users.and_then(|path| exposed("user file", path, Protected::Trusted)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    fn auth(&self) -> Result<Option<ServerAuth>, String> {
+        let (Some(key), Some(users_file)) = (&self.private_key, &self.users) else {
+            return Ok(None);
+        };
+        let named = |path: &PathBuf, error: std::io::Error| {
+            format!("{}: {}", path.display(), io_text(&error))
+        };
+        let private_key_pem =
+            file_system::read_text(key, KEY_BYTES_MAX).map_err(|e| named(key, e))?;
+
+        // It is read at every login, and one that cannot be read then refuses every user.
+        file_system::read_text(users_file, LIST_BYTES_MAX).map_err(|e| named(users_file, e))?;
+        let mut auth = ServerAuth::new(private_key_pem, users_file);
+        auth.max_skew = self.max_skew;
+        auth.padding = if self.accept_both_paddings {
+            AcceptedPadding::Both
+        } else {
+            AcceptedPadding::Oaep
+        };
+
+        // The server checks it once more, with the words of iperf3 alone.
+        Authenticator::new(&auth.private_key_pem, auth.padding, auth.max_skew)
+            .map_err(|error| format!("{}: {error}", key.display()))?;
+        Ok(Some(auth))
+    }
+}
