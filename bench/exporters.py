@@ -228,7 +228,7 @@ def check_values(ui, measures):
     median = sum(values) / len(values)
     found = query(ui, 'linerate_test_goodput_bytes_per_second{name="uplink"} * 8')
     assert len(found) == 1 and float(found[0]["value"][1]) == median, (found, median)
-    assert not query(ui, 'linerate_test_goodput_bytes_per_second{name="calls"}'), "a failed run has no figures"
+    assert not query(ui, 'linerate_test_goodput_bytes_per_second{name="calls"}'), "a failed run has no values"
     assert query(ui, 'linerate_test_success{name="calls"} == 0')
     print("prometheus: the values of the runs")
 

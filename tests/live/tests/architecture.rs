@@ -227,36 +227,6 @@ const PRIVATE_PHRASES: [&str; 25] = [
     "were over",
 ];
 
-/// Files with texts that still have some of these; an entry goes with the last of them.
-const PENDING: [&str; 26] = [
-    "crates/core/document/src/doctor/fixes.rs",
-    "crates/dialects/iperf2/src/wire/client/stream.rs",
-    "crates/faces/cli/src/cli/doctor.rs",
-    "crates/faces/cli/src/cli/fleet/cancel.rs",
-    "crates/faces/cli/src/cli/history.rs",
-    "crates/faces/cli/src/cli/http/lab.rs",
-    "crates/faces/cli/src/cli/http/target_access.rs",
-    "crates/faces/cli/src/cli/report.rs",
-    "crates/faces/cli/src/cli/sweep.rs",
-    "crates/faces/cli/src/cli/test.rs",
-    "crates/faces/linerate/tests/doctor_fixtures.rs",
-    "crates/faces/tui/src/help.rs",
-    "crates/products/doctor/src/rules/flow_control.rs",
-    "crates/products/doctor/src/rules/latency.rs",
-    "crates/products/doctor/src/rules/queues.rs",
-    "crates/products/fleet/src/report/not_run.rs",
-    "crates/products/fleet/tests/protocol/fleet_run.rs",
-    "crates/products/http/src/report/labels.rs",
-    "crates/products/http/src/report/load.rs",
-    "crates/products/http/src/report/load/cost.rs",
-    "crates/products/http/src/report/progress.rs",
-    "crates/products/http/src/report/tables/environment.rs",
-    "crates/products/http/src/report/tests/around.rs",
-    "crates/products/http/src/run/lab/record.rs",
-    "crates/products/http/src/run/lab/runner.rs",
-    "crates/products/path/src/run/searches.rs",
-];
-
 /// Foreign crates and the ones of ours that alone may use them.
 const RESERVED: [(&str, &[&str]); 19] = [
     ("libc", &["linerate-sys"]),
@@ -583,9 +553,7 @@ fn is_plain(file: &Path) -> bool {
     let is_text = matches!(kind, Some("rs" | "md" | "toml" | "mk" | "yml"))
         || file.ends_with("Makefile")
         || file.starts_with(".ci");
-    let is_excepted = PENDING.iter().any(|pending| file.ends_with(pending))
-        || file.ends_with("tests/live/tests/architecture.rs");
-    is_text && !is_excepted
+    is_text && !file.ends_with("tests/live/tests/architecture.rs")
 }
 
 /// Words of a text in lower case with a space around each, so that a phrase is found where a line

@@ -21,7 +21,7 @@ source.onerror = () => { state.textContent = 'Not connected. These values are ol
 ";
 
 /// SHA-256 of the script, as a Content Security Policy names it.
-const SCRIPT_HASH: &str = "sha256-PE0sws/z3LC0TPWreAapUrbwXpyp4ARG1YYHgonqqn8=";
+const SCRIPT_HASH: &str = "sha256-gXUkeB49XsYVz6OEk2nz6ee+gIj3J8Se/WomGVvV6A4=";
 
 /// Content Security Policy of [`page()`].
 #[must_use]

@@ -22,7 +22,7 @@ pub fn second_words(now: &LiveHttp) -> String {
 /// sample of a host.
 pub fn end_words(name: &str, end: Option<&Reading>) -> String {
     let Some(end) = end else {
-        return format!("{name}: no figures");
+        return format!("{name}: no values");
     };
 
     let per_s = |bytes: Option<u64>| {

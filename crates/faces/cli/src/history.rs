@@ -174,7 +174,7 @@ enum HistoryCommand {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Compute the measures of every run anew
+    /// Compute the measures of every run again
     #[command(
         after_help = "Examples:\n  linerate history reindex    after an upgrade that defines a \
                       measure in another way"

@@ -277,7 +277,7 @@ mod tests {
                 .replace(r"\-", "-")
                 .replace(r"\fB", "")
                 .replace(r"\fR", "");
-            for section in [".SH NAME\n", ".SH DESCRIPTION\n", ".SH SEE ALSO\n"] {
+            for section in [".SH NAME\n", ".SH DESCRIPTION\n", ".SH \"SEE ALSO\"\n"] {
                 assert!(text.contains(section), "{}: {section}", page.name);
             }
 

@@ -57,7 +57,7 @@ enum FormName {
 }
 
 const EXAMPLES: &str = "\
-The page has the answer first, then charts, figures, hosts, the command and the record itself. It needs no network.
+The page has the answer first, then charts, values, hosts, the command and the record itself. It needs no network.
 
 Examples:
   linerate report last -o run.html                 a page of the last run

@@ -188,7 +188,7 @@ pub(crate) struct TestArgs {
     /// Wait for a busy server so long
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=3600))]
     wait: u64,
-    /// Examine so many times; limits of --expect hold for the medians
+    /// Number of examinations; limits of --expect hold for the medians
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
     /// Limits that the path must hold, for example down>=900M,p99<5ms,grade>=B

@@ -164,7 +164,7 @@ fn every_case_has_its_findings_and_no_other() {
         {
             assert!(
                 allowed.contains(&finding.id),
-                "case {name}: nobody expects {} on {}: {:?}",
+                "case {name}: unexpected {} on {}: {:?}",
                 finding.id,
                 finding.subject,
                 finding.evidence

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
-/// Times by number of the session: the next one is found without a look at all.
+/// Times by number of the session: the next one is found without a scan.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     in_order: BTreeSet<(Instant, u64)>,

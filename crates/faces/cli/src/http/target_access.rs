@@ -10,7 +10,7 @@ use linerate::http::ControlPath;
 
 /// Access to the control channel of the server.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "The server's own figures")]
+#[command(next_help_heading = "Measurements of the server")]
 pub(crate) struct ControlAccess {
     /// The server's control channel [default: the server's host, the port after its first]
     #[arg(long, value_name = "HOST[:PORT]")]

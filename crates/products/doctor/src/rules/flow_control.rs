@@ -86,7 +86,7 @@ fn pau_02(nic: &Nic<'_>) -> Ruling {
     // Drivers of Intel's 10G ports show their own advertisement alone.
     if nic.text("pause.resolved").is_err() && nic.text("pause.advertised").is_ok() {
         return unknown(nic.key("pause.partner"), nic.reason("pause.partner")).suspect(
-            "the driver does not show what the partner advertised: look at the switch port",
+            "the driver does not show what the partner advertised: check the switch port",
         );
     }
 

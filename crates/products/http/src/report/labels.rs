@@ -93,7 +93,7 @@ pub(super) fn flag(flag: Flag) -> String {
         Flag::BreakerTripped => {
             "too many failures, or the server asked for a pause (Retry-After), so the run was ended"
         }
-        Flag::ControlLost => "the control channel broke, so the server's figures are incomplete",
+        Flag::ControlLost => "the control channel broke, so the server's values are incomplete",
         Flag::Interrupted => "the user ended it",
         Flag::ServerGone => "the server did not answer until the end",
     };

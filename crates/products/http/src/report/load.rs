@@ -355,7 +355,7 @@ fn link(report: &LoadReport<'_>) -> String {
 /// Both ends, known or not.
 fn ends(report: &LoadReport<'_>) -> Vec<Block> {
     let ends = [
-        ("client", report.client, "its figures were not taken"),
+        ("client", report.client, "not measured"),
         (
             "server",
             report.server,

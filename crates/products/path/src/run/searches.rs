@@ -113,7 +113,7 @@ impl Examination<'_, NativePeer> {
         let mut found = ladder.result();
 
         if ladder.next_per_s().is_some() {
-            let over = "the time of the search was over";
+            let over = "the time of the search had passed";
             let limits = found.limit.as_deref().into_iter().chain([over]);
             found.limit = Some(limits.collect::<Vec<_>>().join("; "));
         }

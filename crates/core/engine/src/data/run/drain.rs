@@ -11,7 +11,7 @@ use linerate_model::{EndCondition, TestSpec, Transport};
 
 use crate::data::idle_timeout::IdleTimeout;
 
-/// Waits until the amount is there, nothing moves, or the time is over.
+/// Waits until the amount is there, nothing moves, or the time has passed.
 #[derive(Debug)]
 pub(crate) struct Drain {
     /// Bytes that end the wait; `None` when only silence marks the end.

@@ -12,7 +12,7 @@ use super::{one_line, place_of_commands};
 #[must_use]
 pub fn fix_script(diagnosis: &Diagnosis) -> String {
     let mut out = String::from(
-        "#!/bin/sh\n# Suggested changes. Read each one, then remove the `# ` in front of it.\n",
+        "#!/bin/sh\n# Suggested changes. Read each one, then remove the `# ` before it.\n",
     );
     for finding in diagnosis
         .findings

@@ -44,11 +44,12 @@ impl Owner {
             self.epoll.wait(&mut ready, Some(wait)).expect("epoll");
 
             for event in &ready {
-                let (_, events) = self
+                // A child whose end was reported may have more events in the same batch.
+                let handled = self
                     .children
-                    .handle_ready(event.token, monotonic_ns(), &self.epoll)
-                    .expect("a child's token");
-                self.events.extend(events);
+                    .handle_ready(event.token, monotonic_ns(), &self.epoll);
+                self.events
+                    .extend(handled.into_iter().flat_map(|(_, events)| events));
             }
 
             self.events.extend(

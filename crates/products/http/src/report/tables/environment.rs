@@ -83,7 +83,7 @@ fn numbers_of(host: &Environment) -> Vec<(&'static str, String)> {
         ("load of others", other_load(host)),
         ("steal", known(host.steal, percent)),
         ("control group throttled", known(host.is_throttled, yes)),
-        ("adapter errors since boot", number(host.nic_errors)),
+        ("NIC errors since boot", number(host.nic_errors)),
     ]
 }
 

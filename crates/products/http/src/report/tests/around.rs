@@ -91,7 +91,7 @@ server: CPU 95 % (busiest 100 %), 64 connections, 941 Mbit/s sent, 12.0 Mbit/s r
     let text = block(&unknown, ELAPSED, Style::PLAIN);
     assert_eq!(text.lines().count(), 4);
     assert!(
-        text.contains("n/a responses/s") && text.contains("server: no figures\n"),
+        text.contains("n/a responses/s") && text.contains("server: no values\n"),
         "{text}"
     );
 

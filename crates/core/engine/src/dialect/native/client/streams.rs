@@ -76,7 +76,7 @@ impl OpeningStream {
         })
     }
 
-    /// Goes on where it is ready; true once the server has accepted it.
+    /// Continues where it is ready; true once the server has accepted it.
     ///
     /// # Errors
     /// Those of the system; `ConnectionReset` or `ConnectionAborted` where the server does not

@@ -254,7 +254,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Goes on with a connection, and counts its transaction once that is over.
+    /// Continues a connection, and counts its transaction once that has ended.
     fn advance(&mut self, flow: u64, epoll: &Epoll) -> Option<Outcome> {
         let connection = self.open.get_mut(&flow)?;
         let outcome = match connection.advance(self.plan, epoll, flow, &mut self.buffer) {

@@ -165,7 +165,7 @@ impl Connection {
         }
     }
 
-    /// Goes on; returns when the step was complete.
+    /// Continues the step; returns when it was complete.
     fn advance(&mut self, config: &ClientConfig) -> io::Result<Option<u64>> {
         let now_ns = clock::monotonic_ns();
         let is_echo = self.is_echo();
