@@ -1,6 +1,6 @@
 //! From cumulative counters to intervals and totals.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use linerate_model::interval::{
@@ -416,7 +416,7 @@ impl SampledStream {
 /// `TCP_INFO` of a connection, counted since it was made. Absent on a socket that the peer has
 /// reset.
 #[cfg(feature = "native")]
-pub(crate) fn tcp_since_connect(fd: impl AsFd) -> Option<TcpInterval> {
+pub(crate) fn tcp_since_connect(fd: impl std::os::fd::AsFd) -> Option<TcpInterval> {
     let info = tcp_info(fd).ok()?;
     Some(tcp_interval(
         &info,
