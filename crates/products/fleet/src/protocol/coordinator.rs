@@ -154,7 +154,7 @@ pub enum Action {
     NotRun {
         /// The task.
         task: TaskId,
-        /// Why; [`NotRun::may_retry`] states whether another round can help.
+        /// Why.
         reason: NotRun,
     },
     /// All tasks of the round are settled.
