@@ -126,7 +126,8 @@ fn tcp_limit<'a>(
         _ if busy < BUSY && run.reaches_of_its_target(NEARLY_TARGET) => {
             Some(limit::CONFIGURED_RATE)
         }
-        _ if busy < BUSY => Some(limit::APPLICATION),
+        // A sender whose host was not measured may have waited for a CPU instead.
+        _ if busy < BUSY => sender.map(|_| limit::APPLICATION),
         // The ends of one host that run in turn leave each of its CPUs some idle time.
         // At a lower load the path is the limit also without queue and loss: with BBR behind a
         // shaper the host used 1 % of a CPU.
@@ -463,6 +464,16 @@ mod tests {
                 "{place}"
             );
         }
+    }
+
+    #[test]
+    fn a_sender_that_was_not_measured_is_no_application_limit() {
+        let idle = [("busy_share", 0.5.into())];
+        assert_eq!(limit_seen_by(&["receiver"], [10, 10], &idle), None);
+        assert_eq!(
+            limit_seen_by(&["sender"], [10, 10], &idle),
+            Some(limit::APPLICATION)
+        );
     }
 
     #[test]
