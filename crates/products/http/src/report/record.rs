@@ -13,6 +13,7 @@ use crate::conclude::trials::with_runs;
 pub const RECORDS: ProductReport = ProductReport {
     blocks: |record, _| match &record.body {
         Body::HttpLab(Some(found)) => {
+            // The record's page has a title of its own in place of the first block.
             let study = with_runs(found, &record.trials);
             Some(study::blocks(&study).into_iter().skip(1).collect())
         }

@@ -64,8 +64,8 @@ impl ConnectionIo {
         let awaited = connection.awaited;
         if event.error {
             Ok(Outcome::Close)
-        // A hang-up may follow unread requests; recv(2) returns 0 behind the last of them.
         } else if awaited.read && (event.readable || event.hangup) {
+            // A hang-up may follow unread requests; recv(2) returns 0 behind the last of them.
             self.read(connection)
         } else if event.hangup {
             // Reported regardless of the registered events.
