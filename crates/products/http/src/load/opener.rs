@@ -146,8 +146,8 @@ impl Opener {
 
     fn socket(&self, destination: &SocketAddr) -> Result<OwnedFd, OsError> {
         let socket = socket::open(destination, Protocol::Tcp)?;
-        // Nagle's algorithm would hold a request back until the one before it is acknowledged (RFC
-        // 896).
+        // Nagle's algorithm (RFC 896) would hold a request back until the one before it is
+        // acknowledged.
         sockopt::TCP_NODELAY.set(&socket, true)?;
 
         if self.resets_at_end {

@@ -13,8 +13,8 @@ use crate::conclude::trials::with_runs;
 pub const RECORDS: ProductReport = ProductReport {
     blocks: |record, _| match &record.body {
         Body::HttpLab(Some(found)) => {
-            // The record's page has a title of its own in place of the first block.
             let study = with_runs(found, &record.trials);
+            // The record's page has a title of its own in place of the first block.
             Some(study::blocks(&study).into_iter().skip(1).collect())
         }
         Body::HttpLoad(found) => Some(load(record, found)),

@@ -37,8 +37,7 @@ impl Worker {
     /// Out of descriptors or memory: an immediate retry would spin.
     fn pause(&mut self) {
         self.io.counters.descriptors_exhausted.add(1);
-        // A connection that waits would be reported by every epoll_wait(2) (level-triggered,
-        // epoll(7)).
+        // epoll(7) is level-triggered: a connection that waits would end every epoll_wait(2).
         self.listen(Interest::default());
         self.resume_accepting_ns = Some(self.io.clock.now_ns() + PAUSE_NS);
     }

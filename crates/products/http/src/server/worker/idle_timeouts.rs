@@ -17,7 +17,7 @@ pub(super) struct IdleTimeouts {
 
 impl IdleTimeouts {
     pub(super) fn new(idle_timeout: Duration) -> Self {
-        // A connection expires at most one period late: a tenth of its timeout, or a second.
+        // A connection expires up to one period late: a tenth of the timeout, in 100 ms to 1 s.
         let period = (idle_timeout / SCANS_PER_TIMEOUT).clamp(SCAN_PERIOD_MIN, SCAN_PERIOD_MAX);
         Self {
             idle: ticks(idle_timeout),

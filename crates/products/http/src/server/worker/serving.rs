@@ -123,9 +123,8 @@ impl ConnectionIo {
     ) -> io::Result<Outcome> {
         let fresh = self.buffer.get(new..filled).unwrap_or_default();
         match &mut connection.partial {
-            // At the longest header it is parsed, which refuses it.
             // No header ends without a line feed: one that arrives byte by byte is not parsed from
-            // its start each time.
+            // its start each time. One of the longest length is parsed, which refuses it.
             Some(partial) if new > 0 && filled < HEADER_BYTES_MAX && !fresh.contains(&b'\n') => {
                 partial.input.extend_from_slice(fresh);
                 Ok(READ)
