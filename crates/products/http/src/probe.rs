@@ -109,6 +109,7 @@ fn send_plain(
     let mut stream = connect(target)?;
     let begin = Instant::now();
     let completed = stream
+        // The standard library refuses a timeout of zero.
         .set_write_timeout(Some(timeout.max(Duration::from_nanos(1))))
         .and_then(|()| stream.write_all(request))
         .and_then(|()| read(&mut stream, is_head, begin + timeout));
@@ -142,6 +143,7 @@ fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<
             return Err(io::ErrorKind::TimedOut.into());
         }
 
+        // The timeout of the socket holds for one call, so it is set to what is left before each.
         stream.set_read_timeout(Some(left))?;
         let len = match stream.read(&mut step) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -160,6 +162,7 @@ fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<
             return Err(invalid(&"the body is larger than 1 GiB"));
         }
 
+        // The parser keeps no fields; `Server` and `Location` are read from this copy.
         if head.len() < HEADER_KEPT_MAX && !reader.has_begun() {
             head.clone_from(&buffer);
         }

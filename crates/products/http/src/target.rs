@@ -87,6 +87,7 @@ fn split_zone(authority: &str) -> Result<(String, Option<&str>), &'static str> {
         return Ok((authority.to_owned(), None));
     };
     let (zone, ports) = rest.split_once(']').ok_or("a bracket is not closed")?;
+    // The device of a plain `%25` is named `25`.
     let zone = zone
         .strip_prefix("25")
         .filter(|zone| !zone.is_empty())

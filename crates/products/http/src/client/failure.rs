@@ -127,6 +127,7 @@ fn class_of(error: &(dyn Error + 'static), has_begun: bool) -> Option<ErrorClass
         return of_io(error, has_begun);
     }
 
+    // GOAWAY with NO_ERROR is a graceful shutdown (RFC 9113, section 6.8).
     let is_orderly = error.reason() == Some(h2::Reason::NO_ERROR);
     match error {
         error if error.is_go_away() && is_orderly => Some(ErrorClass::Eof),
@@ -136,6 +137,7 @@ fn class_of(error: &(dyn Error + 'static), has_begun: bool) -> Option<ErrorClass
 }
 
 fn of_io(error: &io::Error, has_begun: bool) -> Option<ErrorClass> {
+    // tokio-rustls reports errors of TLS inside those of I/O.
     if error
         .get_ref()
         .is_some_and(|inner| inner.is::<rustls::Error>())

@@ -52,6 +52,7 @@ impl Tls {
     pub(super) async fn secure(&self, stream: TcpStream) -> Result<TlsStream<TcpStream>, Refusal> {
         let connected = self.connector.connect(self.name.clone(), stream).await;
         let stream = connected.map_err(|error| refusal(&error))?;
+        // A server that ignores ALPN completes the handshake as well (RFC 7301).
         if self.is_http2 && session(&stream).alpn_protocol() != Some(b"h2") {
             return Err(Refusal::Tls(NO_HTTP2.to_owned()));
         }

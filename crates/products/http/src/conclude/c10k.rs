@@ -169,6 +169,7 @@ fn little_cpu(idle: &Idle) -> Pass {
         .filter(|step| step.open > 0)
         .max_by_key(|step| step.open);
     let found = largest.and_then(|step| Some((step.open, step.server_cpus?)));
+    // Fewer connections are not extrapolated: the other work of the CPU would grow with them.
     let of_10k = found.map(|(open, cpus)| cpus * (10_000.0 / open as f64).min(1.0));
     let what = format!(
         "idle connections cost at most {} of a CPU per 10,000",

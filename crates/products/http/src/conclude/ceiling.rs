@@ -224,6 +224,7 @@ impl Ceiling {
     /// Bits on the wire of an answer, with all headers and the frames around them.
     #[must_use]
     pub(crate) fn bits_per_response(&self, header_bytes: u64, payload_bytes: u64) -> f64 {
+        // An answer of no bytes would have an infinite rate.
         let answer = header_bytes.saturating_add(payload_bytes).max(1);
         8.0 * self.wire_bytes(answer, self.segments)
     }

@@ -75,6 +75,7 @@ fn endpoint(runs: &[&CellRun], side: impl Fn(&CellRun) -> Option<&EndpointStats>
         |figure: fn(&EndpointStats) -> Option<f64>| median_of(runs, |run| figure(side(run)?));
     let sides: Vec<&EndpointStats> = runs.iter().filter_map(|run| side(run)).collect();
     let busiest = sides.iter().max_by(|a, b| {
+        // An unknown share ranks below every known one.
         let busy = |side: &EndpointStats| side.busiest_cpu_busy.unwrap_or(-1.0);
         busy(a).total_cmp(&busy(b))
     });

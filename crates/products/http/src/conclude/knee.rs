@@ -134,6 +134,7 @@ impl Shape {
             None => (0, self.row.predicted_connections?),
             Some(before) => {
                 let before = before.connections;
+                // The geometric mean lies halfway between both on a logarithmic axis.
                 (before, (f64::from(before) * f64::from(knee)).sqrt())
             }
         };

@@ -110,6 +110,7 @@ pub(super) fn cpu_ns_per_request(run: &CellRun, side: &EndpointStats) -> Option<
 pub(super) fn wire_bps(run: &CellRun, link: Option<&Link>) -> Option<f64> {
     let (nic, window_ns) = nic_stats(run)?;
     let per_s = |bytes: u64, packets: u64| {
+        // Checksum 4, preamble 8, gap 12 (IEEE 802.3).
         const UNCOUNTED_BYTES: u64 = 24;
         8.0 * bytes.saturating_add(packets.saturating_mul(UNCOUNTED_BYTES)) as f64 * 1e9
             / window_ns as f64

@@ -42,6 +42,7 @@ fn are_different_plans(before: &str, after: &str) -> bool {
     let name = |text: &str| Plan::parse(text).map(|plan| plan.hash());
     match (name(before), name(after)) {
         (Ok(before), Ok(after)) => before != after,
+        // A plan that this version cannot read is compared as text.
         _ => before != after,
     }
 }

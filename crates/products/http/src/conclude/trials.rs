@@ -103,10 +103,12 @@ fn measures(run: &CellRun, link: Option<&Link>) -> Vec<Measure> {
     };
     let mut all = Vec::new();
     let mut add = |name, value: Option<f64>| {
+        // JSON has neither NaN nor infinity (RFC 8259, section 6).
         let value = value.filter(|value| value.is_finite());
         all.extend(value.map(|value| Measure::new(name, Way::Sum, value)));
     };
 
+    // Connections that are only held have no rate.
     if load.requests > 0 {
         add(MeasureName::OkPerS, load.ok_per_s());
         add(MeasureName::PayloadBytesPerS, load.payload_bytes_per_s());

@@ -26,6 +26,7 @@ impl Breaker {
     /// Evaluates the next second; whether the load must end.
     pub fn is_tripped_by(&mut self, second: &SecondPart) -> bool {
         self.bytes += second.payload_bytes;
+        // The limit of bytes protects a foreign server, whatever failures are tolerated.
         if self.bytes_max.is_some_and(|max| self.bytes > max) {
             return true;
         }

@@ -137,6 +137,7 @@ impl Opener {
             bound => bound?,
         }
 
+        // A bound port whose pair with the destination is in use fails with EADDRNOTAVAIL here.
         match connect(socket, destination) {
             Err(error) if is_taken(&error) => Ok(None),
             opened => opened.map(Some),
@@ -145,6 +146,8 @@ impl Opener {
 
     fn socket(&self, destination: &SocketAddr) -> Result<OwnedFd, OsError> {
         let socket = socket::open(destination, Protocol::Tcp)?;
+        // Nagle's algorithm (RFC 896) would hold a request back until the one before it is
+        // acknowledged.
         sockopt::TCP_NODELAY.set(&socket, true)?;
 
         if self.resets_at_end {
@@ -193,6 +196,7 @@ pub(crate) fn connect_one(
     }
 
     let stream = TcpStream::from(opened.socket);
+    // The probe reads with the timeouts of the socket, which a non-blocking one ignores.
     stream.set_nonblocking(false)?;
     Ok(stream)
 }

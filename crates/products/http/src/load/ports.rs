@@ -55,6 +55,7 @@ impl PortAllocator {
                 .iter()
                 .filter(|s| s.is_ipv4() == destination.is_ipv4());
             let mut fitting: Vec<Option<IpAddr>> = fitting.copied().map(Some).collect();
+            // Without a source of this family the kernel chooses the address.
             if fitting.is_empty() {
                 fitting.push(None);
             }
@@ -100,6 +101,7 @@ impl PortAllocator {
 type PortSequence = Box<dyn Iterator<Item = u16> + Send>;
 
 fn port_sequence(skipped: &[u16], index: u32, threads: u32) -> PortSequence {
+    // There are at most 1024 workers, so the sum is a port.
     let first = u16::try_from(u32::from(FIRST_PORT) + index).unwrap_or(u16::MAX);
     let mut skipped = skipped.to_vec();
     skipped.sort_unstable();

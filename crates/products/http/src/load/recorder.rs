@@ -72,7 +72,9 @@ impl Recorder {
             500..600 => Some(ErrorClass::Status5xx),
             _ => Some(ErrorClass::Protocol),
         };
+        // 429 is the answer to the rate (RFC 6585, section 4), other 4xx concern the request.
         let is_refusal = response.status == 429;
+        // In a redirection the field concerns the redirected request (RFC 9110, section 10.2.3).
         self.second.retry_after +=
             u64::from(response.has_retry_after && (is_refusal || response.status == 503));
 
@@ -97,10 +99,12 @@ impl Recorder {
     fn succeeded(&mut self, sent: Sent, done_ns: u64, response: &ReceivedResponse) {
         let latency_ns = done_ns.saturating_sub(self.start_ns(sent));
 
+        // Responses of the ramp belong to no second.
         if self.window.is_some() {
             self.second.response(latency_ns, response.body_bytes);
         }
 
+        // The seconds contain the warm-up, the result does not.
         if !self.counts(sent) {
             return;
         }
@@ -110,6 +114,7 @@ impl Recorder {
         self.stats.http_bytes += response.head_bytes.unwrap_or(0) + response.body_bytes;
         self.stats.latency.record(latency_ns);
 
+        // In a closed loop a request is due when it is sent, so both times are the same.
         if self.is_open_loop {
             self.stats
                 .service

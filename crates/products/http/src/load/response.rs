@@ -71,6 +71,7 @@ impl ReaderContext {
 
     fn head(&mut self, bytes: &[u8]) -> Result<Option<ResponseHeader>, ResponseError> {
         let (known, head) = &self.last;
+        // The known header ends with its empty line, so equal bytes are a whole header.
         if head.is_some() && bytes.starts_with(known) {
             return Ok(*head);
         }

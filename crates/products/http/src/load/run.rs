@@ -164,6 +164,7 @@ impl Coordinator<'_> {
         let now_ns = clock::monotonic_ns();
         observer.window_closed();
 
+        // A run that ended early awaits no outstanding responses.
         if self.flags.is_empty() {
             let drained_ns = end_ns + self.spec.timeout_ns + TIMEOUT.as_nanos() as u64;
             self.wait_until(drained_ns, observer)?;
@@ -245,6 +246,8 @@ impl Coordinator<'_> {
             self.flags.push(Flag::ServerGone);
         }
 
+        // Each worker reports its seconds in order, so none is complete after a later one and the
+        // range never begins behind its end.
         for (_, (_, second)) in self.seconds.range(self.reported..=index) {
             observer.second(second);
             if self.breaker.is_tripped_by(second) && self.flags.is_empty() {

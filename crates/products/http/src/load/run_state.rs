@@ -45,6 +45,7 @@ impl CommandSlot {
     }
 
     fn begin_ns(&self) -> Option<u64> {
+        // 0 is the absence of a command: begin times lie ahead of the monotonic clock.
         Some(self.begin_ns.load(Ordering::Acquire)).filter(|begin_ns| *begin_ns > 0)
     }
 }

@@ -68,6 +68,7 @@ impl Schedule {
             following_ns: start_ns,
             gaps,
         };
+        // `take` moves the first due time from the following to the next one.
         schedule.following_ns = schedule.find(true);
         schedule.take();
 
@@ -118,6 +119,7 @@ impl Schedule {
                 *due_ns
             }
         };
+        // The cast saturates, as the addition does.
         self.start_ns.saturating_add(after_start as u64)
     }
 }

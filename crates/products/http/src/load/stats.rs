@@ -90,6 +90,7 @@ impl LoadStats {
 
         // Connections of a host that is off stay open until the kernel gives up.
         let is_silent = self.last_response_ns > begin_ns && failing != ErrorClass::ConnectRefused;
+        // After response timeouts the generator has closed the connections itself.
         let is_gone = self.connections.open_at_end == 0 && failing != ErrorClass::Timeout
             || is_silent && !matches!(mode, Mode::Idle { .. });
         let since_ns = self.last_response_ns.max(begin_ns);

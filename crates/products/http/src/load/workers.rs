@@ -73,6 +73,7 @@ impl Workers {
         let total = pool
             .workers
             .clamp(1, WORKERS_MAX)
+            // A worker without a connection would have no part in the load.
             .min(spec.connections.max(1));
         let mut workers = Self {
             handles: Vec::new(),
@@ -124,10 +125,12 @@ impl Workers {
 impl Drop for Workers {
     /// Threads stop on command, processes at the end of their input.
     fn drop(&mut self) {
+        // All receive the command before the first is awaited, so that they stop at the same time.
         self.send(WorkerCommand::Stop);
         for worker in &mut self.handles {
             if let Worker::Process(child, input) = worker {
                 drop(input.take());
+                // A child that is not waited for remains as a zombie (wait(2)).
                 let _ = child.wait();
             }
         }

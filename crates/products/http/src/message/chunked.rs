@@ -126,6 +126,7 @@ impl Decoder {
     /// The state after one byte of framing.
     fn step(&mut self, byte: u8) -> Result<State, ChunkedError> {
         match (self.state, byte) {
+            // A size has at least one digit (RFC 9112, section 7.1).
             (State::Size, b'\r') if self.digits > 0 => Ok(State::SizeLf),
             (State::Size, b';') if self.digits > 0 => self.ignore(byte, State::Extension),
             (State::Size, digit) => self.digit(digit),
@@ -151,6 +152,7 @@ impl Decoder {
                 State::SizeLf | State::DataCr | State::DataLf | State::TrailerLf | State::EndLf,
                 _,
             ) => Err(ChunkedError::LineEnd),
+            // `piece` stops before these states.
             (unchanged @ (State::Data | State::Done), _) => Ok(unchanged),
         }
     }
@@ -163,6 +165,7 @@ impl Decoder {
             return Err(ChunkedError::SizeTooLong);
         }
 
+        // Fifteen digits are 60 bits, so the product fits.
         self.size = self.size * 16 + u64::from(digit);
         Ok(State::Size)
     }
@@ -173,6 +176,7 @@ impl Decoder {
             return State::Data;
         }
 
+        // Trailers have the whole limit to themselves.
         self.ignored_bytes = 0;
         State::TrailerStart
     }

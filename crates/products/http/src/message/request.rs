@@ -96,12 +96,14 @@ impl<'a> RequestHeader<'a> {
         // A client may send an empty line behind a body (RFC 9112, section 2.2).
         let head = input.strip_prefix(b"\r\n").unwrap_or(input);
         let skipped = input.len() - head.len();
+        // `httparse` would skip any number of empty lines.
         if head.starts_with(b"\n") || head.starts_with(b"\r\n") {
             return Err(RequestError::Syntax);
         }
 
         // What follows may be bodies and further requests, whose bytes do not count.
         let head = head.get(..HEADER_BYTES_MAX).unwrap_or(head);
+        // Not initialised: a hundred entries would be written for every request.
         let mut lines = [const { MaybeUninit::uninit() }; FIELDS_MAX];
 
         let mut request = httparse::Request::new(&mut []);
@@ -148,6 +150,7 @@ impl<'a> RequestHeader<'a> {
 
 impl<'a> Target<'a> {
     fn read(method: &str, target: &'a str) -> Result<Self, RequestError> {
+        // The asterisk form belongs to `OPTIONS` alone (RFC 9112, section 3.2.4).
         if target == "*" && method == "OPTIONS" {
             return Ok(Self::Server);
         }
@@ -214,6 +217,7 @@ impl Fields {
     }
 
     fn take_expectation(&mut self, value: &[u8]) -> Result<(), RequestError> {
+        // Another expectation gets 417 (RFC 9110, section 10.1.1).
         self.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
         self.expects_continue
             .then_some(())
@@ -232,6 +236,7 @@ impl Fields {
             return Err(RequestError::TransferEncoding);
         }
 
+        // A coding that the server does not know gets 501 (RFC 9112, section 6.1).
         self.is_chunked
             .then_some(())
             .ok_or(RequestError::UnknownCoding)
@@ -289,6 +294,7 @@ fn first_reason(head: &[u8], error: RequestError) -> RequestError {
     let Some((at, _)) = bare else { return error };
     let mut lines = [const { MaybeUninit::uninit() }; FIELDS_MAX];
 
+    // Parsed alone, these lines show an error that precedes the bare line feed.
     let up_to_it = head.get(..=at).unwrap_or(head);
     match httparse::Request::new(&mut []).parse_with_uninit_headers(up_to_it, &mut lines) {
         Ok(_) => RequestError::BareLineFeed,

@@ -103,6 +103,7 @@ impl Fields {
                 fields.length =
                     Some(add_length(fields.length, header.value).ok_or(ResponseError::Length)?);
             } else if is("transfer-encoding") {
+                // A sender applies `chunked` at most once (RFC 9112, section 6.1).
                 if fields.is_chunked || !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked")
                 {
                     return Err(ResponseError::Coding);

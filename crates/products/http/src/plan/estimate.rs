@@ -73,6 +73,7 @@ pub fn estimate(plan: &Plan, phases: Phases) -> Estimate {
         .fold(Cost::NOTHING, Cost::plus);
 
     let mut runs = cells::runs(plan, phases);
+    // `chunk_by` groups neighbours alone.
     runs.sort_unstable();
 
     let cost = |runs: &[PlannedRun]| {
@@ -173,6 +174,7 @@ fn bytes(plan: &Plan, key: &CellKey, loaded: Duration) -> Option<u64> {
 #[must_use]
 pub(crate) fn usual_header_bytes(payload_bytes: u64) -> u64 {
     const WITHOUT_LENGTH_BYTES: u64 = 114;
+    // 0 has one digit and no logarithm.
     let digits = payload_bytes
         .checked_ilog10()
         .map_or(1, |log| u64::from(log) + 1);

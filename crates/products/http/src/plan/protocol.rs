@@ -126,6 +126,7 @@ pub fn fingerprint(text: &str) -> Result<[u8; 32], TrustError> {
 
     let mut bytes = [0; 32];
     for (place, byte) in bytes.iter_mut().enumerate() {
+        // 64 ASCII digits are 32 pairs, so every slice is inside the text.
         *byte = u8::from_str_radix(&digits[2 * place..][..2], 16).map_err(|_| wrong())?;
     }
 

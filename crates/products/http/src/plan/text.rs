@@ -71,6 +71,7 @@ impl Plan {
         self.defaults.cooldown = self.defaults.cooldown.min(Duration::from_secs(1));
         self.tcp.duration = self.tcp.duration.min(short);
         self.c10k.idle.hold = self.c10k.idle.hold.min(short);
+        // A pause that is longer than the hold would be refused by `validity`.
         self.c10k.idle.heartbeat = self
             .c10k
             .idle

@@ -36,6 +36,7 @@ pub(super) fn check(plan: &Plan) -> Checked {
 
 fn top(plan: &Plan) -> Checked {
     number("version", plan.version, &(1..=1))?;
+    // Integers of TOML have 64 bits with a sign.
     number("seed", plan.seed, &(0..=i64::MAX as u64))?;
     url("target", plan.target.as_deref())?;
     host("control", plan.control.as_deref())?;

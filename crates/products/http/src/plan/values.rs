@@ -83,6 +83,7 @@ string_form!(
     |text| line_rate(text).map(Some),
     |bps: &Option<f64>| {
         let bps = bps.unwrap_or(0.0);
+        // Units ascend, so the last one that divides the rate is the largest.
         let (unit, scale) = RATE_UNITS
             .into_iter()
             .rfind(|(_, scale)| bps % scale == 0.0)

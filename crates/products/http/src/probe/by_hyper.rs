@@ -22,6 +22,7 @@ pub(super) fn send(target: ProbeTarget<'_>, request: &[u8]) -> Result<ProbeResul
     let executor = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
+    // Connecting has a timeout of its own.
     let stream = connect(target)?;
     let all = async {
         timeout(
@@ -87,6 +88,7 @@ async fn exchange_with(
             elapsed: begin.elapsed(),
         })
     });
+    // A future that has completed must not be polled again.
     let mut driver = Some(driver);
     poll_fn(|cx| {
         if driver

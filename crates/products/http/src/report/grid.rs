@@ -141,6 +141,7 @@ pub(super) fn median_run(cell: &Cell) -> Option<&CellRun> {
     };
     runs.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
 
+    // Of an even number the slower of the two in the middle.
     runs.get(runs.len().saturating_sub(1) / 2).copied()
 }
 

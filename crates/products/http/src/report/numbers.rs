@@ -17,6 +17,7 @@ pub(super) fn cell(key: &CellKey) -> String {
 /// CPUs as percent of one.
 pub(super) fn cpus(cpus: f64) -> String {
     let percent = cpus * 100.0;
+    // From 9.95 on one decimal would round to 10.0.
     if percent.abs() < 9.95 {
         format!("{percent:.1} %")
     } else {

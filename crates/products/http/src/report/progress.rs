@@ -58,6 +58,7 @@ pub(crate) fn block(now: &LiveHttp, elapsed: Duration, style: Style) -> String {
     let mut out = String::new();
     for line in [first, second, client, server] {
         let line: String = style.line(&line).chars().take(LINE_CHARS).collect();
+        // Writing to a string does not fail.
         let _ = writeln!(out, "{line}");
     }
     out

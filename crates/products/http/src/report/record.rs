@@ -14,6 +14,7 @@ pub const RECORDS: ProductReport = ProductReport {
     blocks: |record, _| match &record.body {
         Body::HttpLab(Some(found)) => {
             let study = with_runs(found, &record.trials);
+            // The record's page has a title of its own in place of the first block.
             Some(study::blocks(&study).into_iter().skip(1).collect())
         }
         Body::HttpLoad(found) => Some(load(record, found)),

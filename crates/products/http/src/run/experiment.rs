@@ -124,6 +124,8 @@ impl<R: CellRunner> Experiment<'_, R> {
     fn baseline(&mut self) -> Result<(), R::Error> {
         let planned = cells::tests(&self.setup.plan, self.setup.phases);
         let is_wanted = self.setup.phases.has(0);
+        // Ceilings need the goodput of TCP without phase 0 as well, unless the user names the rate;
+        // on loopback there is no link.
         let is_needed =
             is_wanted || self.setup.plan.line_rate_bps.is_none() && !self.setup.client.is_loopback;
         if planned.is_empty() || !self.kept.baseline.is_empty() || !is_needed {
@@ -151,6 +153,7 @@ impl<R: CellRunner> Experiment<'_, R> {
             .notes
             .extend(study::slow_tests(&self.kept.baseline));
         let defects = study::path_defects(&self.kept.baseline);
+        // Without phase 0 the path is not judged: TCP alone serves the ceilings.
         if defects.is_empty() || self.setup.client.is_loopback || !is_wanted {
             return Ok(());
         }
@@ -273,6 +276,7 @@ impl<R: CellRunner> Experiment<'_, R> {
     /// Runs a cell, and once more when it was not steady or the control channel was lost, unless
     /// repeats are in vain here.
     fn run_one(&mut self, planned: &PlannedRun) -> Result<CellRun, R::Error> {
+        // Before the first run there is no load of an earlier one to wait for.
         let is_first = std::mem::replace(&mut self.is_first_run, false);
         let cooldown = self.setup.plan.defaults.cooldown;
         let is_rested = self

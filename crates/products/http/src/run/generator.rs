@@ -214,6 +214,7 @@ pub(super) fn reserved_ports() -> Vec<u16> {
 
 /// Threads of the generator. A server on the same host (`is_local`) is left half of its CPUs.
 pub(super) fn threads(is_local: bool, wanted: Option<u32>) -> u32 {
+    // taskset(1) and cpusets permit fewer CPUs than are online.
     let cpus = cpu::affinity().map_or_else(|_| cpu::online_cpus(), |affinity| affinity.count());
     let cpus = u32::try_from(cpus).unwrap_or(1);
     wanted

@@ -137,6 +137,7 @@ impl HostAgent {
     /// Ends a cell and returns its statistics; repeated for the last one.
     fn end_cell(&self, id: &str) -> Result<EndpointStats, RequestRefusal> {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
+        // A late repetition of an earlier request must not end the running cell.
         if let Some((_, before)) = cells.running.take_if(|(running, _)| running == id) {
             let mut stats = self
                 .watch
@@ -191,6 +192,7 @@ fn imbalance(before: &[ThreadStats], now: &[ThreadStats]) -> Option<f64> {
         .iter()
         .zip(now)
         .map(|(before, now)| {
+            // A counter that fell shows a restart of the threads, which ends the comparison.
             now.accepted
                 .checked_sub(before.accepted)?
                 .checked_add(before.open())

@@ -20,6 +20,7 @@ pub(super) enum Rest {
 }
 
 pub(super) fn rest_of(stats: &EndpointStats) -> Rest {
+    // What the host cannot read delays no run.
     let is_idle = stats.cpu_busy.is_none_or(|busy| busy < BUSY_MAX);
     let is_empty = stats.connections.is_none_or(|open| open <= CONNECTIONS_MAX)
         && stats.accept_queue.is_none_or(|queue| queue.peak == 0);

@@ -48,6 +48,7 @@ impl ExperimentTime {
     /// Remaining time, at the pace of the finished runs.
     fn left_s(&self) -> f64 {
         let [expected_s, took_s] = self.past.map(|time| time.as_secs_f64());
+        // Before the first run has finished the estimate holds as it is.
         let pace = if expected_s > 0.0 {
             took_s / expected_s
         } else {

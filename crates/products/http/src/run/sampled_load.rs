@@ -88,6 +88,7 @@ impl Observer for Observed<'_> {
         self.watch.prepare(self.server, self.step);
         if let Some(side) = &mut self.side {
             side.prepare(&self.mark);
+            // Samples during the load are for a display alone.
             if self.progress.as_ref().is_some_and(|shown| shown.is_shown()) {
                 side.begin_samples();
             }
@@ -110,6 +111,7 @@ impl Observer for Observed<'_> {
     }
 
     fn window_closed(&mut self) {
+        // The window of this host ends first: the response of the server takes a round trip.
         self.stats.client = self.watch.end();
         // They end with the run.
         self.watch.count_in(&[]);

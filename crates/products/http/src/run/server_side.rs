@@ -59,6 +59,7 @@ impl ServerSide {
     ) -> Result<Option<Self>, Error> {
         let is_wanted = path.server.is_some() || path.token_file.is_some();
         // `http serve` opens its control channel on the next port.
+        // Beside the highest port it is the one before.
         let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
         let named = path
             .server

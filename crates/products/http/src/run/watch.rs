@@ -76,6 +76,7 @@ impl Watch {
     /// Begins a window: peaks and growth count from here. `peer` decides which NIC is sampled.
     pub(super) fn begin(&self, peer: Option<IpAddr>, step: Duration) {
         self.0.with(|state| {
+            // The full depth takes longer, so only the ends of a window have it.
             let sample = state.begin(peer, step, Depth::Full);
             state.window = Some(Period::begin(sample));
         });

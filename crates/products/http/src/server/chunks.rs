@@ -24,6 +24,7 @@ impl Chunks {
     pub(crate) fn new(pattern: BodyPattern, body_bytes: u64, chunk_bytes: u64) -> Self {
         Self {
             pattern,
+            // The position in a chunk is a remainder of this size, so it is not 0.
             chunk_bytes: chunk_bytes.max(1),
             body_bytes,
             done: 0,

@@ -39,6 +39,7 @@ impl Content {
         match pattern {
             BodyPattern::Text => self
                 .pattern
+                // The 64 bytes of the line divide the block, so the repetition has no seam.
                 .get_or_init(|| Block::new(&LINE.repeat(BLOCK_BYTES / LINE.len()))),
             BodyPattern::Random => self.random.get_or_init(|| Block::new(&noise(BLOCK_BYTES))),
         }
@@ -68,6 +69,7 @@ impl Block {
 
     /// Position in the block of byte `offset` of the endless repetition.
     pub(crate) fn position(offset: u64) -> usize {
+        // The remainder is below the size of the block, so it fits.
         usize::try_from(offset % BLOCK_BYTES as u64).unwrap_or_default()
     }
 

@@ -164,6 +164,7 @@ impl Machine {
             Err(error) => {
                 context.counters.requests.add(1);
                 self.refuse(error.status(), context, queue);
+                // What follows is not consumed: it is discarded with the connection.
                 (0, false)
             }
         }
@@ -184,6 +185,7 @@ impl Machine {
             return self.respond(response, context, queue);
         }
 
+        // The only error at this point is a length above the limit.
         let Ok(body) = BodyReader::new(head.framing, context.body_bytes_max) else {
             return self.refuse(CONTENT_TOO_LARGE, context, queue);
         };

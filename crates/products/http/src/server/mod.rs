@@ -139,7 +139,9 @@ impl Server {
     }
 
     fn stop_threads(&mut self) {
+        // Stored before the wake-up: a thread that wakes must see it.
         self.shared.stop.store(true, Ordering::Release);
+        // All are woken before the first is joined, so that they end at the same time.
         self.threads.iter().for_each(Thread::wake);
         self.threads.iter_mut().for_each(Thread::join);
     }
@@ -173,6 +175,7 @@ impl Thread {
         let counters = Arc::new(Counters::default());
         // Without connections the loop waits without a timeout and would not notice the stop flag.
         let waker = Arc::new(EventFd::new()?);
+        // Created in the calling thread, which can return the error.
         let worker = Worker::new(listeners, &waker, shared, Arc::clone(&counters), responses)?;
         let handle = thread::Builder::new()
             .name(format!("http-serve-{number}"))
@@ -224,6 +227,7 @@ fn shared(spec: &ServerSpec) -> Shared {
 /// 90 % of the descriptor limit; the rest is for listeners, files and rejected connections.
 fn default_connections_max() -> usize {
     let limit = process::raise_fd_limit().unwrap_or(DESCRIPTORS_ASSUMED);
+    // Half of the range leaves room for the number of rejected connections that `admit` adds.
     usize::try_from(limit / 10 * 9).unwrap_or(usize::MAX / 2)
 }
 

@@ -65,9 +65,11 @@ impl Resource {
         } else {
             plain.with_query(query, chunk_bytes_min)
         };
+        // An invalid query has a response of its own.
         let (Ok(resource) | Err(resource)) = resource;
 
         Self {
+            // An error response to `HEAD` has no content either (RFC 9110, section 9.3.2).
             head_only: method == "HEAD",
             ..resource
         }

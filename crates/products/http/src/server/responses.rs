@@ -50,6 +50,7 @@ impl ResponseWriter {
         let server_field = server.map(|name| format!("Server: {name}\r\n").into_bytes());
         Self {
             content,
+            // The event loop fills it in before it handles its first event.
             date: with_date.then(String::new),
             server_field: server_field.unwrap_or_default(),
         }

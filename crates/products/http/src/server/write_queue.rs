@@ -145,6 +145,8 @@ impl WriteQueue {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
+            // sendfile(2) returns 0 at the end of its file: a truncated one would repeat this loop
+            // forever.
             if sent == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
@@ -202,6 +204,7 @@ impl WriteQueue {
 
     /// Removes `sent` bytes.
     fn advance(&mut self, mut sent: usize) {
+        // Chunks are queued with their payload alone, and `sent` contains their framing too.
         self.left_bytes = self.left_bytes.saturating_sub(sent as u64);
         while sent > 0 {
             let Some(part) = self.parts.front_mut() else {
@@ -218,6 +221,7 @@ impl WriteQueue {
                     let taken = (sent as u64).min(*len);
                     *offset += taken;
                     *len -= taken;
+                    // `taken` is at most `sent`, so it fits.
                     (usize::try_from(taken).unwrap_or(sent), *len == 0)
                 }
                 Part::Chunks(chunks) => chunks.advance(sent),

@@ -220,6 +220,7 @@ impl View<'_> {
                 .points
                 .iter()
                 .position(|known| *known == at)
+                // `best` and `advised` are among the points of their stage.
                 .unwrap_or(0)
         };
         let (best, advised) = (place(stage.best), place(stage.advised));
@@ -266,6 +267,7 @@ impl View<'_> {
     /// is clearly less.
     fn lighter(&self, stage: &Stage) -> Option<PointId> {
         let burden = |at: PointId| metrics::burden(&medians(&self.outcome.points[at]));
+        // The advised level is the first, so it stays where no other is clearly lighter.
         let lightest = std::iter::once(stage.advised)
             .chain(stage.ties.iter().copied())
             .reduce(|light, next| {
@@ -343,6 +345,7 @@ impl View<'_> {
                             .total_cmp(&self.loss(best, factor, *b))
                     })?;
                 (self.loss(best, factor, worst) > self.plan.tolerance).then(|| {
+                    // Positive for a delay or a cost, which rise where they get worse.
                     let change_percent = (factor.levels[worst].median / best - 1.0) * 100.0;
                     let mut found = Degradation::new(side, edge, worst, change_percent);
                     found.reasons = self.reasons(stage, factor.best, worst);

@@ -20,6 +20,7 @@ pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static
             let lost_percent = metrics
                 .lost_percent
                 .ok_or("the server did not report lost datagrams")?;
+            // 0 ranks below the rate of every setting that loses little enough.
             Ok(if lost_percent < LOSS_PERCENT_MAX {
                 metrics.received_bps
             } else {
@@ -75,6 +76,7 @@ pub fn burden(metrics: &RunMetrics) -> Burden {
 /// The metrics of a run; `None` when the receiver's bytes are unknown.
 #[must_use]
 pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
+    // A sweep has one direction, so the flow of the first stream is that of all.
     let flow = summary.streams.first()?.flow;
     let counted = measure::received(summary, flow)?;
     // Servers count until their sockets are empty, so their own rate may exceed that of the link.
@@ -85,6 +87,7 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
         stream
             .tcp?
             .mean_rtt_us
+            // 0: the kernel has no sample of the round-trip time.
             .filter(|rtt| *rtt > 0)
             .map(f64::from)
     });
@@ -104,6 +107,7 @@ pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     metrics.rtt_us = rtt_us;
 
     // Little's law: the bytes in flight are those of one round-trip time.
+    // A run shorter than the round-trip time has all of its data in flight.
     metrics.in_flight_share = rtt_us
         .filter(|_| seconds > 0.0)
         .map(|rtt| (rtt / 1e6 / seconds).min(1.0));
@@ -130,6 +134,7 @@ fn delivered(summary: &Summary, flow: Flow) -> Option<EndpointTotals> {
     let totals: Option<Vec<EndpointTotals>> = streams.map(|stream| stream.delivered).collect();
     totals?.into_iter().reduce(|sum, next| {
         let bytes = sum.bytes.saturating_add(next.bytes);
+        // Streams run at the same time, so their times are not added.
         EndpointTotals::new(bytes, sum.duration_ns.max(next.duration_ns), None)
     })
 }
@@ -148,6 +153,7 @@ fn mean(summary: &Summary, figure: impl Fn(&StreamSummary) -> Option<f64>) -> Op
 }
 
 fn cpu_s_per_gib(cpu_percent: f64, received_bps: f64) -> Option<f64> {
+    // Seconds of CPU per second, over GiB per second.
     (received_bps > 0.0).then(|| cpu_percent / 100.0 / (received_bps / 8.0 / GIB))
 }
 

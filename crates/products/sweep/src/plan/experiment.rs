@@ -77,6 +77,7 @@ impl Plan {
             _ => (0, 0),
         };
 
+        // The confirmation and the uncounted first run come on top.
         let runs = |levels: u64| levels * u64::from(self.repetitions) + self.runs_min() as u64 + 1;
         let time = |runs: u64| {
             self.run_time

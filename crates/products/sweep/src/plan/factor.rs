@@ -49,6 +49,7 @@ impl Factor {
                     .collect()
             }
         };
+        // A range of one amount has it as both ends.
         levels.dedup();
 
         if self.start == SYSTEM_CHOICE {

@@ -35,6 +35,7 @@ impl RunLength {
     pub fn growing(spec: &SweepSpec) -> Self {
         // Longer runs on a slow path must not leave too few of them for an answer.
         let affordable_s = u32::try_from(spec.budget.as_secs() / RUNS_MIN).unwrap_or(u32::MAX);
+        // A run takes its omitted seconds too, and its overhead of half a second is rounded up.
         let beside_s = spec.omit_s.saturating_add(1);
         let time_max_s = affordable_s
             .saturating_sub(beside_s)

@@ -261,6 +261,7 @@ impl TestSettings {
     #[must_use]
     pub fn client_spec(&self, spec: &SweepSpec) -> ClientSpec {
         let narrow = |amount: Option<u64>| amount.and_then(|amount| u32::try_from(amount).ok());
+        // 0: the client derives the length of datagrams from the segment size of the path.
         let default_block_len_bytes = if spec.is_udp { 0 } else { TCP_BLOCK_LEN_BYTES };
         let mut test = TestSpec {
             transport: if spec.is_udp {

@@ -226,6 +226,7 @@ fn chart(
     let label = move |x: f64| {
         places
             .iter()
+            // Ticks are these very places, so the comparison is exact.
             .find(|(place, _)| *place == x)
             .map_or_else(String::new, |(_, label)| label.clone())
     };

@@ -245,6 +245,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         let is_known = self.was_run(setting);
         self.failures_in_a_row = match outcome {
             Ok(_) => 0,
+            // Before the first result the path or the server may be at fault.
             Err(_) if is_known || !self.has_result => self.failures_in_a_row + 1,
             Err(_) => self.failures_in_a_row,
         };
@@ -302,6 +303,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
             .iter()
             .max_by_key(|values| values.len())
             .filter(|values| values.len() >= 3)?;
+        // The middle value of an odd number belongs to neither half.
         let (first, last) = (&most[..most.len() / 2], &most[most.len().div_ceil(2)..]);
         let ratio = stats::median(last)? / stats::median(first)?;
         // Values of all settings count: rounds treat them alike, so a change of the path moves them

@@ -144,6 +144,7 @@ fn words(texts: &[String]) -> Result<Vec<(&'static str, Vec<&str>)>, FactorError
             Some((name, choices)) if choices.len() == CHOICES_MAX => {
                 return Err(FactorError::Levels(name, LevelError::TooManyChoices));
             }
+            // Only a factor that has a level takes further ones: `streams,4` is refused.
             Some((_, choices)) if levels.is_none() && !choices.is_empty() => choices.push(word),
             _ => return Err(FactorError::Unknown(word.to_owned())),
         }

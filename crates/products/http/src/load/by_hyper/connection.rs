@@ -49,6 +49,7 @@ pub(super) async fn run(shared: Rc<Shared>, number: u32, socket: OwnedFd, since_
             return;
         }
     };
+    // The borrow ends before the next await, because other tasks of the thread borrow the state.
     let sends_first_request = {
         let worker = &mut shared.state.borrow_mut().worker;
         worker
@@ -117,6 +118,7 @@ async fn open(shared: &Shared, socket: OwnedFd) -> Result<Established, Failure> 
 /// Waits for the connection.
 async fn connected(socket: OwnedFd) -> io::Result<TcpStream> {
     let stream = TcpStream::from_std(net::TcpStream::from(socket))?;
+    // Writability ends the attempt; `SO_ERROR` has its result (connect(2)).
     stream.writable().await?;
 
     match stream.take_error()? {
@@ -150,6 +152,7 @@ async fn drive(
 
     match ended {
         Some(ended) => {
+            // Without the driver no request can complete, so the tasks end.
             left.await;
             ended
         }
@@ -213,6 +216,7 @@ async fn serve(
             Next::Now(due_ns) => due_ns,
             Next::Later(due) => match due.await {
                 Ok(due_ns) => due_ns,
+                // `gone` dropped the sender: the connection has ended.
                 Err(_) => return,
             },
         };

@@ -104,6 +104,7 @@ impl State {
     /// Sends a request that was due at `due_ns`; `false` when the window has ended meanwhile.
     pub(super) fn sending(&mut self, slot: u32, due_ns: u64) -> bool {
         let sent = self.worker.sending(due_ns);
+        // `begin` counted the request when it was assigned.
         if sent.is_none() {
             self.worker.end(1);
         }

@@ -47,6 +47,7 @@ impl EventLoop {
         match stream_io::send(socket, part) {
             Ok(len) if len == unsent => connection.unsent_bytes = 0,
             Ok(len) => {
+                // `len` is at most `unsent`, so it fits and the difference is not negative.
                 connection.unsent_bytes -= u32::try_from(len).unwrap_or(0);
                 self.watch_writing(number, true);
             }
@@ -80,6 +81,7 @@ impl EventLoop {
 
                 self.feed(worker, number, kept_len + len);
                 let body_bytes = self.in_long_body(number);
+                // A read that fills the room without a long body shows that the room is too small.
                 if body_bytes.is_some() || len == room_len {
                     // The next responses are likely to be alike.
                     let is_large = body_bytes.is_some_and(|body_bytes| body_bytes >= LARGE_BYTES);
@@ -101,6 +103,7 @@ impl EventLoop {
     /// Length of the current body, where enough of it is missing and needs no parsing.
     fn in_long_body(&self, number: u32) -> Option<u64> {
         let reader = &self.connections[number as usize].reader;
+        // A body that is compared has to be hashed, so it must reach user space.
         let is_worth_it = reader.body_left()? >= DISCARDED_FROM_BYTES && !self.context.is_hashed;
         is_worth_it.then(|| reader.body_len()).flatten()
     }
@@ -154,7 +157,8 @@ impl EventLoop {
             match connection.reader.feed(bytes, &mut self.context) {
                 Ok(ReadProgress::More) => return,
                 Ok(ReadProgress::Incomplete(skipped)) => {
-                    // The buffer belongs to all connections of the thread, so an incomplete header is copied.
+                    // The buffer belongs to all connections of the thread, so an incomplete header
+                    // is copied.
                     let kept = bytes.get(skipped..).unwrap_or_default();
                     connection.kept = (!kept.is_empty()).then(|| kept.into());
                     return;
@@ -180,6 +184,7 @@ impl EventLoop {
         response: &ReceivedResponse,
     ) -> bool {
         let connection = &mut self.connections[number as usize];
+        // A response without a request was rejected before.
         let Some(sent) = connection.outstanding.pop_front() else {
             return false;
         };
@@ -198,9 +203,11 @@ impl EventLoop {
             return false;
         }
 
+        // One request for each response keeps the pipeline at its depth.
         if worker.sends_at_once(done_ns) {
             self.send(worker, number, 1, done_ns);
         } else if is_idle {
+            // A pipeline is one slot, free once all of its requests have a response.
             worker.release(number, true, done_ns);
         }
 
@@ -225,6 +232,7 @@ impl EventLoop {
 
     /// The connection failed.
     fn broken(&mut self, worker: &mut LoadWorker, number: u32, error: &io::Error) {
+        // No failure: epoll(7) reports the socket again while it has input.
         if matches!(
             error.kind(),
             io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted

@@ -138,15 +138,18 @@ impl EventLoop {
             return;
         };
         let connection = &mut self.connections[number as usize];
+        // Every event ends an attempt, and `arrived` reads its result.
         if connection.connecting_since_ns.is_some() {
             return self.arrived(worker, number, clock::monotonic_ns());
         }
 
+        // `write` registers for writability again if the send buffer fills once more.
         if event.writable && connection.unsent_bytes > 0 {
             self.watch_writing(number, false);
             self.write(worker, number);
         }
 
+        // recv(2) returns the error or the end of the connection.
         if event.readable || event.error || event.hangup {
             self.read(worker, number);
         }
@@ -195,6 +198,7 @@ impl EventLoop {
             failure::of_connect(error),
             &linerate_sys::error::io_text(error),
         );
+        // Closing the descriptor removes it from the epoll set (epoll(7)).
         self.connections[number as usize].close();
     }
 

@@ -51,6 +51,7 @@ impl PacingTimer {
         } else {
             (two, one)
         };
+        // The later timer takes the deadline: the earlier one may expire in time for `then_ns`.
         if first.expires_ns > at_ns {
             (first, second) = (second, first);
             first.set(at_ns)?;

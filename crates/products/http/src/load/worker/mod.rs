@@ -75,6 +75,7 @@ impl LoadWorker {
     ) -> Self {
         let now_ns = clock::monotonic_ns();
         let connections = spec.connections_of(index.0, index.1);
+        // Heartbeats of idle connections have due times as well.
         let mut recorder = Recorder::new(spec.verifies, !matches!(spec.mode, Mode::Closed { .. }));
         recorder.stats.connections.wanted = u64::from(connections);
 
@@ -141,6 +142,7 @@ impl LoadWorker {
                     self.send_due(now_ns, transport);
                 }
 
+                // An overload that `send_due` finds has begun the drain already.
                 if self.run_state.window().is_some() {
                     self.drain(now_ns, is_stopped);
                 }
@@ -264,6 +266,7 @@ impl LoadWorker {
             let Some(slot) = self.free.pop_front() else {
                 break;
             };
+            // Returned requests come first in `due`, so the front one is the one that was assigned.
             if transport.assign(slot, due_ns, self) && self.returned.pop_front().is_none() {
                 self.pace.take();
             }
@@ -389,8 +392,10 @@ impl LoadWorker {
     fn drain(&mut self, now_ns: u64, is_stopped: bool) {
         self.recorder.stats.connections.open_at_end = self.open_count();
         self.recorder.stats.connections.answered_at_end = Some(self.answered_count());
+        // A connection that opened now would have nothing to send.
         self.ramp.give_up();
 
+        // Of a run that the user stopped, no request is missing.
         if let Some(window) = self.run_state.window().filter(|_| !is_stopped) {
             self.abandon_returned(now_ns);
             self.pace.abandon(window.end_ns, now_ns, &mut self.recorder);
@@ -416,6 +421,7 @@ impl LoadWorker {
 
     /// Reports the second that is complete. One reported late would contain responses of the next.
     pub(super) fn report_second(&mut self, now_ns: u64) {
+        // Every connection is read for the count, so it is made once per second.
         if now_ns >= self.recorder.second_ends_ns() {
             self.recorder.open(self.open_count());
         }
@@ -430,6 +436,7 @@ impl LoadWorker {
     /// The next deadline.
     pub(super) fn next_ns(&self) -> u64 {
         let spun_ns = if self.spec.spins { SPUN_NS } else { 0 };
+        // Without a free slot a due time would cause a wake-up in vain; a response frees one.
         let due_ns = self.pace.next_ns().filter(|_| self.may_send());
 
         let times = [

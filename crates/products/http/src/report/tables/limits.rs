@@ -108,6 +108,7 @@ fn top<'a>(sides: &[Found<'a>], figure: Figure) -> Option<(&'a CellKey, Peak)> {
     let peaks = sides
         .iter()
         .filter_map(|(key, side)| Some((*key, figure(side)?)));
+    // Without a limit all shares are 0, and the peaks decide.
     peaks.max_by(|(_, a), (_, b)| share(*a).total_cmp(&share(*b)).then(a.peak.cmp(&b.peak)))
 }
 

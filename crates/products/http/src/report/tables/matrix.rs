@@ -17,6 +17,7 @@ pub(in crate::report) fn matrices(study: &Study) -> Vec<Table> {
     }
 
     let rate = |cell: &model::Cell| cell.median.payload_bytes_per_s;
+    // Above 0, because the shares divide by it.
     let best = |payload| {
         grid.cells_of(payload)
             .filter_map(rate)

@@ -21,6 +21,7 @@ pub(super) fn rest(
         if stop.is_wanted() {
             return true;
         }
+        // In parts, so that a signal ends the wait.
         thread::sleep(REST_WINDOW.min(least.saturating_sub(begun.elapsed())));
     }
 

@@ -87,6 +87,7 @@ impl Record {
 
         // Aborted and skipped runs are made again.
         found.runs.retain(|run| run.state == RunState::Done);
+        // readdir(3) returns names in no particular order.
         found.runs.sort_by_key(|run| run.started_unix_ms);
         let start = record.read_json(START)?;
         Ok((record, found, start))

@@ -63,6 +63,7 @@ pub(super) fn run(
         progress.show(view, target.url.to_string());
     }
 
+    // After the question, so that a refusal leaves no directory.
     let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
     progress.line(&format!("keeping the runs in {}", record.path.display()));
 
@@ -126,6 +127,7 @@ pub(super) fn run(
         .take()
         .and_then(|kept| kept.finish(&outcome, runner.is_server_gone));
     let study = outcome?;
+    // Stored first: an output that cannot be written loses no result.
     runner.record.keep_study(&crate::report::json(&study))?;
     outputs::study(&study, spec.output, spec.html.as_deref())?;
     message
@@ -363,6 +365,7 @@ impl Runner<'_> {
         let load = self.load_spec(planned)?;
         let pool = match self.pool(&load) {
             Ok(pool) => pool,
+            // Another cell may need fewer connections, so the experiment continues.
             Err(reason) => return Ok(skipped(planned, clock::unix_ms(), &reason.to_string())),
         };
         let breaker = Breaker::new(

@@ -115,6 +115,7 @@ impl TargetServer {
                     spec.plan.defaults.warmup + estimate::window(&spec.plan, &run.key),
                 ),
             };
+            // The limit follows from the scope and the ownership, so it is the same for all runs.
             bytes_max = safety_limits::check(&demand, scope, self.claims)
                 .map_err(|why| Error::usage(format!("{}: {why}", run.key.name())))?;
         }
@@ -144,6 +145,7 @@ fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Error
         let request = RequestSpec::get().bytes(&target).map_err(Error::usage)?;
         probe::send(contact, &request, false).map_err(probe_error)
     };
+    // A path in the URL is what the user tests.
     if target.path == "/" {
         let sized = once(&path_of(PROBED_BYTES))?;
         if sized.status == 200 && sized.body_bytes == PROBED_BYTES {

@@ -121,7 +121,9 @@ impl PlannedLoad {
             .answer
             .location
             .as_deref()
+            // `Location` of 201 names a new resource (RFC 9110, section 10.2.2).
             .filter(|_| (300..400).contains(&self.answer.status));
+        // A relative reference stays on this host, and is no `Target`.
         let there = to.and_then(|to| to.parse::<Target>().ok());
 
         match there {

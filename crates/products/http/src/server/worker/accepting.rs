@@ -26,6 +26,7 @@ impl Worker {
                 {
                     self.admit(fd);
                 }
+                // The descriptor is dropped, which closes the connection without a response.
                 Ok(Some(_)) => self.io.counters.refused_by_address.add(1),
                 Ok(None) => return,
                 Err(_) => return self.pause(),
@@ -36,6 +37,7 @@ impl Worker {
     /// Out of descriptors or memory: an immediate retry would spin.
     fn pause(&mut self) {
         self.io.counters.descriptors_exhausted.add(1);
+        // epoll(7) is level-triggered: a connection that waits would end every epoll_wait(2).
         self.listen(Interest::default());
         self.resume_accepting_ns = Some(self.io.clock.now_ns() + PAUSE_NS);
     }
@@ -61,6 +63,8 @@ impl Worker {
         };
         counter.add(1);
 
+        // A rejected connection holds its descriptor until the lingering close ends, so their
+        // number is bounded as well.
         if open >= shared.connections_max + REFUSED_AT_ONCE {
             shared.open.fetch_sub(1, Ordering::Relaxed);
             return;
@@ -74,6 +78,7 @@ impl Worker {
             is_admitted,
             partial: None,
         };
+        // Descriptors run out long before indices of 32 bits.
         let Some((index, connection)) = self.table.insert(connection) else {
             return;
         };

@@ -31,6 +31,7 @@ impl Clock {
 
         // The `Date` field has a resolution of one second, so it is formatted once in each.
         let unix_ns = unix_ns();
+        // Seconds of the wall clock do not begin with those of the monotonic clock.
         self.next_second_ns = self.now_ns + NS_PER_S - unix_ns % NS_PER_S;
         Some(unix_ns / NS_PER_S)
     }
@@ -40,7 +41,7 @@ impl Clock {
     }
 
     pub(super) fn ticks(&self) -> Ticks {
-        // Wraps after 13 years.
+        // Saturates after 13 years.
         Ticks::try_from((self.now_ns - self.started_ns) / NS_PER_TICK).unwrap_or(Ticks::MAX)
     }
 }

@@ -17,6 +17,7 @@ pub(super) struct IdleTimeouts {
 
 impl IdleTimeouts {
     pub(super) fn new(idle_timeout: Duration) -> Self {
+        // A connection expires up to one period late: a tenth of the timeout, in 100 ms to 1 s.
         let period = (idle_timeout / SCANS_PER_TIMEOUT).clamp(SCAN_PERIOD_MIN, SCAN_PERIOD_MAX);
         Self {
             idle: ticks(idle_timeout),
@@ -50,6 +51,7 @@ impl IdleTimeouts {
     fn limit(&self, connection: &Connection) -> Ticks {
         match &connection.partial {
             Some(partial) if partial.is_closing => ticks(LINGER_TIMEOUT),
+            // With no response and no body in progress, the rest of a header is awaited.
             Some(partial) if partial.output.is_empty() && !partial.machine.is_receiving_body() => {
                 self.header
             }

@@ -61,6 +61,8 @@ impl Worker {
         let epoll = Epoll::new()?;
         epoll.add(waker, WAKER, Interest::READ)?;
 
+        // The listeners are the thread's own (`SO_REUSEPORT`, socket(7)), so a connection wakes one
+        // thread.
         for (number, listener) in (FIRST_LISTENER..).zip(&listeners) {
             epoll.add(listener, number, Interest::READ)?;
         }
@@ -113,6 +115,7 @@ impl Worker {
                 self.listen(Interest::READ);
             }
 
+            // After the events: a connection with input in this batch has made progress.
             self.close_expired();
         }
     }
@@ -121,6 +124,7 @@ impl Worker {
     fn time_to_wait(&self) -> Option<Duration> {
         let scan_ns = (!self.table.is_empty()).then(|| self.idle_timeouts.next_scan_ns());
         let next_ns = scan_ns.into_iter().chain(self.resume_accepting_ns).min()?;
+        // The clock is read once more: the events of this iteration took time.
         Some(Duration::from_nanos(next_ns.saturating_sub(monotonic_ns())))
     }
 
@@ -148,11 +152,13 @@ impl Worker {
 
     /// Handles an event of a connection, if it still exists.
     fn serve(&mut self, token: u64, event: &Ready) {
+        // Tokens below `FIRST_LISTENER` fit into 32 bits.
         let index = u32::try_from(token).unwrap_or(u32::MAX);
         let Some(connection) = self.table.get(index) else {
             return;
         };
         let is_open = match self.io.serve(connection, event) {
+            // An unchanged interest saves epoll_ctl(2), a third system call per request.
             Ok(Outcome::Await(interest)) if interest == connection.awaited => true,
             Ok(Outcome::Await(interest)) => {
                 connection.awaited = interest;

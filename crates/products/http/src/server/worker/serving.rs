@@ -65,6 +65,7 @@ impl ConnectionIo {
         if event.error {
             Ok(Outcome::Close)
         } else if awaited.read && (event.readable || event.hangup) {
+            // A hang-up may follow unread requests; recv(2) returns 0 behind the last of them.
             self.read(connection)
         } else if event.hangup {
             // Reported regardless of the registered events.
@@ -86,6 +87,7 @@ impl ConnectionIo {
 
             let skippable_bytes = partial.machine.skippable_bytes();
             // MSG_TRUNC discards payload in the kernel, which saves the copy (tcp(7)).
+            // Kept bytes precede those in the socket, so they are parsed first.
             if partial.input.is_empty() && skippable_bytes > BUFFER_BYTES as u64 {
                 let len = usize::try_from(skippable_bytes)
                     .unwrap_or(usize::MAX)
@@ -100,6 +102,8 @@ impl ConnectionIo {
             kept = put_first(&partial.input, &mut self.buffer);
         }
 
+        // Only an incomplete header is kept while input is awaited, so room is left: recv(2) of no
+        // bytes would return 0, as at the end of the connection.
         let room = self.buffer.get_mut(kept..).unwrap_or_default();
         match received(stream_io::recv(&connection.fd, room))? {
             0 => Ok(READ),
@@ -120,7 +124,7 @@ impl ConnectionIo {
         let fresh = self.buffer.get(new..filled).unwrap_or_default();
         match &mut connection.partial {
             // No header ends without a line feed: one that arrives byte by byte is not parsed from
-            // its start each time.
+            // its start each time. One of the longest length is parsed, which refuses it.
             Some(partial) if new > 0 && filled < HEADER_BYTES_MAX && !fresh.contains(&b'\n') => {
                 partial.input.extend_from_slice(fresh);
                 Ok(READ)
@@ -177,6 +181,7 @@ impl ConnectionIo {
         partial.input.extend_from_slice(left);
         partial.machine = machine;
 
+        // `partial.output` is empty: nothing is read before it is sent.
         if !self.queue.is_empty() {
             partial.output = self.queue.take_rest();
         }
@@ -204,6 +209,8 @@ impl ConnectionIo {
             return self.next(connection);
         }
 
+        // Pipelined requests that were kept have left the socket, so epoll reports no event for
+        // them.
         let kept = put_first(&partial.input, &mut self.buffer);
         self.respond(connection, kept, &mut turn)
     }
@@ -214,6 +221,8 @@ impl ConnectionIo {
         match partial.machine.closing() {
             _ if !partial.output.is_empty() => Ok(Outcome::Await(Interest::WRITE)),
             Closing::No => Ok(READ),
+            // Bytes behind the last request suggest more in the socket, for which the kernel would
+            // send a reset.
             Closing::AfterResponse if partial.input.is_empty() => Ok(Outcome::Close),
             Closing::AfterResponse | Closing::Lingering => self.close_lingering(connection),
         }
@@ -244,6 +253,7 @@ impl ConnectionIo {
         socket::shutdown_write(&connection.fd).map_err(|error| error.source)?;
         connection.since = self.clock.ticks();
         let partial = connection.partial.get_or_insert_default();
+        // `clear` would keep the memory until the connection is closed.
         partial.input = Vec::new();
         partial.is_closing = true;
         Ok(READ)
@@ -266,6 +276,7 @@ fn exchange(
         let flushed = queue.flush(transport, context.responses.content(), turn)?;
         context.counters.sent_bytes.add(flushed.bytes);
 
+        // A queue that was full and is sent has room for further requests of this input.
         if advance.next != Next::Flush || !flushed.is_done {
             return Ok(used);
         }
@@ -290,6 +301,7 @@ fn received(result: io::Result<usize>) -> io::Result<usize> {
 
 /// Copies to the front of the buffer; bytes copied.
 fn put_first(input: &[u8], buffer: &mut [u8]) -> usize {
+    // Kept input came out of a buffer of this size, so it fits.
     match buffer.get_mut(..input.len()) {
         Some(front) => {
             front.copy_from_slice(input);

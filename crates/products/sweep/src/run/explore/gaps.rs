@@ -30,8 +30,10 @@ impl<R: Runner> Experiment<'_, R> {
             found.filter(|at| !self.points[*at].runs.is_empty())
         };
         let mut row: Vec<PointId> = climbed.iter().filter_map(with_result).collect();
+        // The system's choice is no amount, so it has no place on the ladder.
         row.drain(..self.unordered(factor, &row));
 
+        // Below three amounts `before` is empty, and the ladder continues.
         let [before @ .., last_but_one, last] = row.as_slice() else {
             return false;
         };

@@ -22,12 +22,14 @@ impl<R: Runner> Experiment<'_, R> {
             Better::Lower => values
                 .into_iter()
                 // The reciprocal keeps ratios, so one tolerance holds for rates and costs.
+                // 0 has no reciprocal, so the least normal number takes its place.
                 .map(|value| value.max(f64::MIN_POSITIVE).recip())
                 .collect(),
         }
     }
 
     pub(super) fn score(&self, point: PointId) -> f64 {
+        // A point without a result ranks below all others.
         stats::median(&self.scores(point)).unwrap_or(f64::NEG_INFINITY)
     }
 
@@ -113,6 +115,7 @@ impl<R: Runner> Experiment<'_, R> {
         };
         let sure = |at: PointId| SURE_TOLERANCES * self.margin(stage.advised, at);
         let is_open = |at: &PointId| {
+            // Too few runs leave it open.
             self.excess_max(stage.advised, *at)
                 .is_none_or(|excess| excess > sure(*at))
         };
@@ -144,6 +147,7 @@ impl<R: Runner> Experiment<'_, R> {
         let others = || row.iter().copied().filter(|at| *at != advised);
 
         let ties: Vec<PointId> = others().filter(|at| self.is_tie(*at, advised)).collect();
+        // One excess that is not known leaves the largest unknown.
         let excesses: Option<Vec<f64>> = others().map(|at| self.excess_max(advised, at)).collect();
         let confidence = others()
             .map(|at| self.confidence_in(advised, at))
@@ -155,6 +159,7 @@ impl<R: Runner> Experiment<'_, R> {
             .filter(|at| self.is_failed(*at))
             .collect();
         let ladder = self.ladder(factor, base).into_iter();
+        // A second look may have run a level that the ladder spared.
         let spared =
             ladder.filter(|setting| self.spared.contains(setting) && !self.was_run(setting));
 
@@ -177,6 +182,7 @@ impl<R: Runner> Experiment<'_, R> {
     /// Places in the row of the neighbours of the best level that may be as good.
     fn plateau(&self, factor: usize, row: &[PointId], best: PointId) -> Option<(usize, usize)> {
         let top = row.iter().position(|at| *at == best)?;
+        // Choices have no neighbours, so the best one is alone.
         if !self.plan.factors[factor].is_amount() {
             return Some((top, top));
         }

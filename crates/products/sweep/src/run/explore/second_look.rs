@@ -78,6 +78,7 @@ impl<R: Runner> Experiment<'_, R> {
                     .collect()
             }
         };
+        // The level below the least amount is the system's choice, where the ladder has it.
         levels.dedup();
 
         let settings = levels

@@ -72,6 +72,7 @@ pub fn rate(text: &str) -> Result<u64, AmountError> {
 /// # Errors
 /// [`AmountError`].
 pub fn budget(text: &str) -> Result<Duration, AmountError> {
+    // The last byte is ASCII where it is cut off, so the slice ends between characters.
     let (digits, factor) = match text.as_bytes().last() {
         Some(b's') => (&text[..text.len() - 1], 1),
         Some(b'm') => (&text[..text.len() - 1], 60),
@@ -91,6 +92,7 @@ pub(super) fn amount(
     base: u64,
     limits: &RangeInclusive<u64>,
 ) -> Result<u64, AmountError> {
+    // The suffix is one byte of ASCII, so the slice ends between characters.
     let (digits, power) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1),
         Some(b'm' | b'M') => (&text[..text.len() - 1], 2),
