@@ -356,6 +356,7 @@ fn mtu_04(run: &Run<'_>) -> Ruling {
     Ok(found.advice(format!(
         "suspect the path MTU: `ping -M do -s {} {peer}` sends full-size packets; lower -s until \
          they pass, the path MTU is 28 more",
+        // ping(8): `-s` counts neither the 8 bytes of ICMP nor the 20 of IPv4.
         mtu - 28.0
     )))
 }
