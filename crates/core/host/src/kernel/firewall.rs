@@ -214,6 +214,7 @@ fn drops_of_policy(payload: &[u8]) -> Option<Drops> {
 fn place(payload: &[u8], chain: u16) -> Option<String> {
     const TABLE: u16 = 1;
 
+    // `NFPROTO_*` of linux/netfilter.h.
     let family = match payload.first()? {
         1 => "inet",
         2 => "ip",
