@@ -214,7 +214,7 @@ fn drops_of_policy(payload: &[u8]) -> Option<Drops> {
 fn place(payload: &[u8], chain: u16) -> Option<String> {
     const TABLE: u16 = 1;
 
-    // `NFPROTO_*` of linux/netfilter.h.
+    // The numbers are `NFPROTO_*` of linux/netfilter.h.
     let family = match payload.first()? {
         1 => "inet",
         2 => "ip",
@@ -248,7 +248,7 @@ fn dropped(expressions: &[u8]) -> Option<Option<Dropped>> {
             // Counts packets that reached this place: a condition behind it lets some of them pass,
             // so the counter is void then.
             "counter" => last = counted(data),
-            // It has no verdict: packets continue with the next expression.
+            // `log` has no verdict: packets continue with the next expression.
             "log" => {}
             "reject" => return Some(last),
             "immediate" if is_drop(data) == Some(true) => return Some(last),

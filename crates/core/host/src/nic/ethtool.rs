@@ -182,7 +182,7 @@ fn get(
     }
 
     let mut body = vec![command, 1, 0, 0];
-    // `NLA_F_NESTED`.
+    // The highest bit of the type is `NLA_F_NESTED` (netlink(7)).
     nl::push(&mut body, 1 | 0x8000, &header);
     Ok(client
         .get(family, &body)?
@@ -242,7 +242,7 @@ fn link_modes(nic: &mut Recorder<'_>, body: &[u8]) {
     // `SPEED_UNKNOWN` of linux/ethtool.h is -1.
     let speed_mbps = u32_of(body, 5).filter(|speed| *speed != u32::MAX && *speed != 0);
     nic.known_in("link.speed_mbps", speed_mbps, "Mbit/s");
-    // It keeps a value that is known.
+    // `absent` leaves a value that is known as it is.
     nic.absent("link.speed_mbps", Absence::NotReported);
 
     // `DUPLEX_UNKNOWN` of linux/ethtool.h, 255, has no name here.
