@@ -94,7 +94,7 @@ impl Nic<'_> {
             {
                 command("tc qdisc replace dev {} root", &[&self.name])?.with_words(rest)
             }
-            // The kernel's default discipline returns where the root is deleted (tc(8)).
+            // The kernel attaches its default discipline again where the root is deleted.
             ["tc", "qdisc", "del", "dev", device, "root"] if *device == self.name => {
                 command("tc qdisc del dev {} root", &[&self.name])
             }

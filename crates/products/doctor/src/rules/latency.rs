@@ -186,7 +186,7 @@ fn shorter_tbf(bucket: &Command) -> Option<Change> {
             .copied()
     };
     let number = |name: &str, unit: &str| after(name)?.trim_end_matches(unit).parse::<f64>().ok();
-    // tc(8) prints `rate` in bit/s; `limit` and `burst` are bytes.
+    // `rate` is in bit/s here, `limit` and `burst` are in bytes (tc-tbf(8)).
     let limit = number("burst", "")? + number("rate", "bit")? / 8.0 * QUEUE_S;
     if limit >= number("limit", "")? {
         return None;

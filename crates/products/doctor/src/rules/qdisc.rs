@@ -91,7 +91,7 @@ fn payload_bps(nic: &Nic<'_>, rate_bps: f64) -> f64 {
         .runs()
         .find(Run::is_udp)
         .and_then(|run| run.number("block_len_bytes").ok());
-    // A larger datagram is sent in fragments, which share its headers.
+    // A larger datagram is sent in fragments with headers of their own.
     match datagram
         .map(|bytes| bytes.value)
         .filter(|bytes| *bytes > 0.0 && bytes + HEADERS_BYTES <= nic.mtu() + 14.0)

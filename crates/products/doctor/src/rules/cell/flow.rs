@@ -187,7 +187,7 @@ fn saturated(facts: &CellFacts) -> Result<Condition, NoMatch> {
                 Some(ok_per_s / larger),
                 FAR_BELOW,
             ),
-            // The largest number that was tried gives less than 11 % more than the smaller ones.
+            // The largest number that was tried gives less than a ninth more than smaller ones.
             (None, Some(smaller)) => less_than(
                 "answers as a multiple of the best with fewer connections",
                 Some(ok_per_s / smaller),
