@@ -37,6 +37,7 @@ pub fn collect(request: &Request) -> Snapshot {
     let mut snapshot = identity();
     let all = links::all();
 
+    // The route first: it names the interface to the peer.
     if let Some(peer) = request.peer {
         route::record(&mut snapshot, peer, &all);
         if let [wanted] = request.interfaces.as_slice() {

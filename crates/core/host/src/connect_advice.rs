@@ -34,6 +34,7 @@ pub const CONTROL_SERVER: Expected = Expected {
 /// try.
 pub fn connect_failure(reason: &str, host: &str, port: u16, expected: Expected) -> String {
     let object = if host.contains(':') {
+        // Brackets separate an IPv6 address from the port (RFC 3986, section 3.2.2).
         format!("[{host}]:{port}")
     } else {
         format!("{host}:{port}")
@@ -58,12 +59,14 @@ fn connect_advice(reason: &str, host: &str, port: u16, expected: Expected) -> Op
         format!("is TCP port {port}")
     };
 
+    // connect(2) to a link-local address without a scope fails with this error.
     if has(errno::EINVAL) {
         return scope_advice(host);
     }
     if has(errno::ECONNREFUSED) {
         return Some(format!("is {program} running there, and {ports} open?"));
     }
+    // The text of ETIMEDOUT and that of the program's own timeout have these words in common.
     if reason.contains("timed out") {
         return Some(format!(
             "is the host up, is {program} running there, and {ports} open in its firewall?"

@@ -37,8 +37,10 @@ pub fn drops(peer: IpAddr) -> HostDrops {
 /// Drops of the root discipline, which include those of the ones below it. An interface without one
 /// drops nothing there.
 fn qdisc_drops(index: u32) -> Option<u64> {
+    // rtnetlink(7): a `struct tcmsg` of 20 bytes; an index of 0 selects all interfaces.
     let (payloads, error) = dump(Family::Route, tc::GET_QDISC, &[0; 20]);
     let is_root = |payload: &&Vec<u8>| {
+        // The fields are `tcm_ifindex` and `tcm_parent`.
         u32_at(payload, 4) == Some(index) && u32_at(payload, 12) == Some(tc::ROOT)
     };
     match payloads.iter().find(is_root) {
@@ -49,6 +51,7 @@ fn qdisc_drops(index: u32) -> Option<u64> {
 
 fn nic_drops(index: Option<u32>, backlog: Option<u64>) -> Option<u64> {
     let mut body = [0_u8; 16];
+    // The field is `ifi_index` of `struct ifinfomsg` (rtnetlink(7)).
     body[4..8].copy_from_slice(&index?.to_ne_bytes());
     let response = NetlinkClient::open(Family::Route)
         .and_then(|mut client| client.get(GET_LINK, &body))

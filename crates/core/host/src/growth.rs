@@ -114,6 +114,7 @@ impl<'a> Growth<'a> {
             self.before.counters.get(key)?,
             self.after.counters.get(key)?,
         );
+        // A counter that was reset counts as one that did not grow.
         Some(after.v.saturating_sub(before.v))
     }
 

@@ -141,6 +141,7 @@ fn read_blocks(
 
 /// A snapshot that linerate itself saved.
 fn saved(text: &str) -> Option<Snapshot> {
+    // Reports of iperf3 begin with a brace as well: what is no snapshot is read as pasted text.
     text.trim_start()
         .starts_with('{')
         .then(|| serde_json::from_str::<Snapshot>(text).ok())?
@@ -153,6 +154,7 @@ fn cut(text: &str, max: usize) -> &str {
     }
 
     let mut end = max;
+    // 0 is a boundary, so that the loop ends.
     while !text.is_char_boundary(end) {
         end -= 1;
     }

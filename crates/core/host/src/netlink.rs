@@ -52,6 +52,7 @@ pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(rest, 0)?);
+        // A length below that of the header is no range, which ends the list.
         let content = rest.get(ATTRIBUTE_HEADER_BYTES..length)?;
         // Nested attributes and those in network byte order have a flag in the type (netlink(7),
         // `NLA_F_NESTED`).
@@ -121,6 +122,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 /// Error number of an [`ERROR`] message; 0 is an acknowledgement.
 #[must_use]
 pub(crate) fn errno(payload: &[u8]) -> i32 {
+    // netlink(7): the kernel sends a negative error number.
     u32_at(payload, 0).map_or(0, |code| code.cast_signed().checked_neg().unwrap_or(0))
 }
 

@@ -112,6 +112,7 @@ pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Opti
 /// Parameters of a root discipline that has none below it.
 fn command(name: &str, own: &[Qdisc]) -> Option<String> {
     let root = own.iter().find(|one| one.parent == ROOT)?;
+    // Parents from `INGRESS` on are places; lower numbers are classes of another discipline.
     if own.iter().any(|one| one.parent < INGRESS) {
         return None;
     }
@@ -141,6 +142,7 @@ fn counters(snapshot: &mut Snapshot, key: &str, body: &[u8]) {
         ("requeues", u32_at(queue, 12).map(u64::from)),
         ("overlimits", u32_at(queue, 16).map(u64::from)),
     ];
+    // `struct gnet_stats_queue` has counters of 32 bits.
     for (counter, value) in counters {
         if let Some(value) = value {
             snapshot.count(

@@ -54,6 +54,7 @@ impl FileError {
 /// Reads a file that its owner alone may read.
 pub(crate) fn read_private(path: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
     let file = open(path)?;
+    // The mode is that of the open file: a rename after open(2) cannot exchange it.
     refuse_exposed(path, &file, Protected::Secret)?;
     read(path, &file, bytes_max)
 }
@@ -77,6 +78,7 @@ fn refuse_exposed(path: &Path, file: &File, protected: Protected) -> Result<(), 
 
 fn read(path: &Path, file: &File, bytes_max: u64) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
+    // One byte beyond the bound distinguishes a file that is too long from one that fills it.
     file.take(bytes_max.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(FileError::io("read", path))?;
@@ -130,14 +132,17 @@ struct Part(PathBuf);
 impl Part {
     fn write(path: &Path, bytes: &[u8]) -> Result<Self, FileError> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or("file");
+        // Two processes that write at the same moment do not share a part.
         let part = Self(path.with_file_name(format!(".{name}.{}", random_digits::<8>())));
 
+        // O_EXCL of open(2) follows no symbolic link that another user has placed there.
         let opened = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(&part.0);
         let mut file = opened.map_err(FileError::io("create", path))?;
+        // Without fsync(2) a crash after the rename can leave an empty file.
         file.write_all(bytes)
             .and_then(|()| file.sync_all())
             .map_err(FileError::io("write", path))?;

@@ -24,6 +24,7 @@ impl Fingerprint {
     /// Fingerprint of a key in the form `SubjectPublicKeyInfo`.
     pub(crate) fn of(public_key_info: &[u8]) -> Self {
         let mut bytes = [0; 32];
+        // A digest of SHA-256 has 32 bytes, so that the lengths are equal.
         bytes.copy_from_slice(digest::digest(&digest::SHA256, public_key_info).as_ref());
         Self(bytes)
     }
@@ -57,6 +58,7 @@ impl FromStr for Fingerprint {
     type Err = BadFingerprint;
 
     fn from_str(text: &str) -> Result<Self, BadFingerprint> {
+        // 32 bytes are 43 characters of base64 without padding (RFC 4648, section 3.2).
         let digits = text
             .strip_prefix(PREFIX)
             .filter(|digits| digits.len() == 43)

@@ -70,11 +70,13 @@ impl HostKey {
     /// Ed25519 key.
     pub fn load_or_create(path: &Path) -> Result<Self, KeyError> {
         match files::read_private(path, FILE_BYTES_MAX) {
+            // Only a file that does not exist is created: no other error may replace a key.
             Err(error) if error.is_not_found() => {}
             read => return Self::of_file(&read?, path),
         }
 
         files::create(path, pem(&generate()?).as_bytes())?;
+        // Another process may have created the file first: its key is the one to use.
         let read = files::read_private(path, FILE_BYTES_MAX)?;
         Self::of_file(&read, path)
     }

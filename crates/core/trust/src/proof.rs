@@ -80,6 +80,7 @@ pub struct FlowOpener {
 /// and `period` is the time by its clock.
 #[must_use]
 pub fn address_proof(secret: &[u8; 32], opener: &FlowOpener, period: u64) -> u64 {
+    // A dual-stack socket reports IPv4 sources as mapped addresses (RFC 4291, section 2.5.5.2).
     let octets = match opener.address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
         IpAddr::V6(ip) => ip.octets(),
@@ -106,6 +107,7 @@ pub(crate) fn sign(secret: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
     let mut context = hmac::Context::with_key(&key);
 
+    // Parts of one secret have fixed lengths: no two lists of parts are the same bytes.
     for part in parts {
         context.update(part);
     }
@@ -116,6 +118,7 @@ pub(crate) fn sign(secret: &[u8], parts: &[&[u8]]) -> [u8; 32] {
 }
 
 pub(crate) fn is_signed(secret: &[u8], parts: &[&[u8]], proof: &[u8]) -> bool {
+    // A comparison that stops at the first difference would show how many bytes are right.
     aws_lc_rs::constant_time::verify_slices_are_equal(&sign(secret, parts), proof).is_ok()
 }
 

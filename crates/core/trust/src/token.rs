@@ -99,6 +99,7 @@ impl Token {
     /// # Errors
     /// [`BadToken`].
     pub fn named(name: &str, secret: &str) -> Result<Self, BadToken> {
+        // White space separates the fields of a line, so that a secret contains none.
         let is_good = (SECRET_LENGTH_MIN..=SECRET_LENGTH_MAX).contains(&secret.len())
             && secret.bytes().all(|byte| byte.is_ascii_graphic());
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
@@ -165,6 +166,7 @@ impl Tokens {
         let bytes = files::read_private(path, FILE_BYTES_MAX)?;
         let mut by_name = BTreeMap::new();
 
+        // Other bytes than UTF-8 become U+FFFD, which no token contains.
         for (index, line) in String::from_utf8_lossy(&bytes)
             .lines()
             .enumerate()
@@ -196,6 +198,7 @@ impl Tokens {
     pub fn load_or_create(path: &Path) -> Result<Self, TokenError> {
         match Self::from_file(path) {
             Err(TokenError::File(error)) if error.is_not_found() => {
+                // Of two processes that create the file, both read the token of the first.
                 files::create(path, format!("{}\n", random_digits::<32>()).as_bytes())?;
                 Self::from_file(path)
             }
@@ -237,6 +240,7 @@ impl From<Token> for Tokens {
 
 fn has_token(line: &str) -> bool {
     let line = line.trim_ascii();
+    // A secret may begin with `#`: a comment has a space behind it.
     !line.is_empty() && line != "#" && !line.starts_with("# ")
 }
 

@@ -55,6 +55,7 @@ pub fn goodput_ceiling(
     network: Network,
     transport: Transport,
 ) -> Option<f64> {
+    // Headers are a part of the MTU, the overhead of the frame is not.
     let payload_bytes = mtu_bytes - network.header_bytes() - transport.header_bytes();
     (payload_bytes > 0.0).then(|| speed * (payload_bytes / (mtu_bytes + ETHERNET_OVERHEAD_BYTES)))
 }
@@ -97,6 +98,7 @@ pub fn pcie_usable_bps(gigatransfers: f64, lanes: f64, max_payload_bytes: f64) -
     let (code, overhead) = match gigatransfers {
         g if near(g, 2.5) || near(g, 5.0) => (8.0 / 10.0, 24.0),
         g if near(g, 8.0) || near(g, 16.0) || near(g, 32.0) => (128.0 / 130.0, 26.0),
+        // A flit of 256 bytes has 8 of CRC and 6 of forward error correction.
         g if near(g, 64.0) => (242.0 / 256.0, 16.0),
         _ => return None,
     };
@@ -121,6 +123,7 @@ pub fn pcie_generation(gigatransfers: f64) -> Option<u8> {
 /// Bytes in flight that fill a path: bandwidth times delay.
 #[must_use]
 pub fn bdp_bytes(rate_bps: f64, rtt_us: f64) -> f64 {
+    // 8 bits per byte and 10^6 microseconds per second.
     rate_bps * rtt_us / 8e6
 }
 
@@ -142,6 +145,7 @@ pub fn buffer_bytes(rate_bps: f64, rtt_us: f64) -> f64 {
 /// where the product of bandwidth and delay is small.
 #[must_use]
 pub fn mathis_bps(mss_bytes: f64, rtt_us: f64, loss: f64) -> f64 {
+    // 1.22 is the square root of 3/2: losses at equal distances, one acknowledgement per segment.
     mss_bytes * 8e6 / rtt_us * 1.22 / loss.sqrt()
 }
 
@@ -152,6 +156,7 @@ pub fn expected_queues(flows: f64, queues: f64) -> f64 {
     if queues < 1.0 {
         return 0.0;
     }
+    // A queue stays without a flow with the probability (1 - 1/queues)^flows.
     queues * (1.0 - (1.0 - 1.0 / queues).powf(flows))
 }
 

@@ -194,6 +194,7 @@ const RING_FULL_OF_DRIVER: &[(&str, &str)] = &[("mlx4_en", "rx_dropped"), ("gve"
 #[must_use]
 pub fn classify(driver: Option<&str>, name: &str) -> Option<Class> {
     let leaf = name.rsplit('/').next().unwrap_or(name);
+    // Before the table: `rx_dropped` of other drivers is no overflow of a ring.
     if driver.is_some_and(|driver| RING_FULL_OF_DRIVER.contains(&(driver, leaf))) {
         return Some(Class::RxRingFull);
     }
@@ -211,6 +212,7 @@ fn matches(pattern: &str, name: &str) -> bool {
         None => pattern == name,
         Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            // Digits are ASCII, so that the slice begins at a character.
             digits > 0 && matches(after, &rest[digits..])
         }),
     }

@@ -21,6 +21,7 @@ pub(crate) fn command(template: &str, values: &[&dyn Display]) -> Option<Command
     let mut line = parts.next().unwrap_or_default().to_owned();
 
     for part in parts {
+        // The text of the template is ours; only the values can be of others.
         line += &token(values.next()?)?;
         line += part;
     }
@@ -35,6 +36,7 @@ pub(crate) fn assignment(variable: &str, value: &str) -> Option<Command> {
         return None;
     }
 
+    // sysctl(8) takes a value of several words as one argument.
     let quote = if words.len() > 1 { "\"" } else { "" };
     Some(Command(format!(
         "sysctl -w {variable}={quote}{}{quote}",
@@ -56,6 +58,7 @@ impl Command {
     /// has none.
     pub(crate) fn with_parameter(&self, name: &str, old: &str, new: f64) -> Option<Self> {
         let (before, behind) = self.0.rsplit_once(&format!(" {name} {old}"))?;
+        // ` limit 10` is also the beginning of ` limit 100`.
         let is_whole = behind.is_empty() || behind.starts_with(' ');
         is_whole.then(|| Self(format!("{before} {name} {new:.0}{behind}")))
     }

@@ -14,6 +14,7 @@ const SRC: &str = "derived";
 /// Adds what follows from the facts of a snapshot. Applying it twice changes nothing.
 #[must_use]
 pub fn derive(mut snapshot: Snapshot) -> Snapshot {
+    // First: names of interfaces become parts of the keys that follow.
     drop_shell_words(&mut snapshot);
     let names: Vec<String> = snapshot
         .interfaces()
@@ -52,6 +53,7 @@ fn contradicted_speeds(snapshot: &mut Snapshot) {
     };
     let keys: Vec<String> = host
         .runs()
+        // The packets of a test on one host do not pass the link.
         .filter(|run| !run.is("same_host"))
         .filter_map(|run| exceeded(&run))
         .collect();
@@ -91,6 +93,7 @@ fn drop_shell_words(snapshot: &mut Snapshot) {
         } = fact
             && !is_plain(text)
         {
+            // Rules that need the fact report it as missing instead of using the text.
             *fact = Fact::Absent {
                 absent: Absence::ParseError,
                 errno: None,
@@ -169,6 +172,7 @@ const CHIPS: [(&str, i64); 8] = [
 
 fn chip_speed(snapshot: &mut Snapshot, nic: &str) {
     let key = format!("{nic}.link.max_speed_mbps");
+    // The NIC reports its modes itself; the name of a chip is an inference, and marked as one.
     if let Some(fastest) = snapshot.number(&format!("{nic}.link.modes.supported_max_mbps")) {
         snapshot.set_in(key, fastest, "Mbit/s", SRC);
         return;
@@ -181,6 +185,7 @@ fn chip_speed(snapshot: &mut Snapshot, nic: &str) {
         .text(&format!("{nic}.drv.name"))
         .unwrap_or_default();
     let chip = CHIPS.iter().find(|(chip, _)| {
+        // r8169 drives chips of several speeds; the name of its firmware begins with the chip.
         (chip.starts_with("rtl") && firmware.starts_with(chip)) || driver == *chip
     });
     if let Some((_, speed)) = chip {
@@ -214,6 +219,7 @@ fn pause_resolution(snapshot: &mut Snapshot, nic: &str) {
     }
 
     let resolved = match (ours, words("partner").as_deref().and_then(pause_bits)) {
+        // Without an advertisement of this end, that of the partner has no effect.
         ((false, false), _) => "none",
         (_, None) => {
             snapshot.set_absent(
@@ -225,6 +231,7 @@ fn pause_resolution(snapshot: &mut Snapshot, nic: &str) {
             return;
         }
         ((true, _), Some((true, _))) => "rx+tx",
+        // Asymmetric: one end sends pause frames, and the other one obeys them.
         ((true, true), Some((false, true))) => "rx",
         ((false, true), Some((true, true))) => "tx",
         _ => "none",
@@ -254,6 +261,7 @@ fn interrupts(snapshot: &mut Snapshot, nic: &str) {
         if let Some((vector, cpu)) = key.split_once(".cpu") {
             vectors.insert(vector.to_owned());
             let sum = per_cpu.entry(cpu.to_owned()).or_default();
+            // Counters of pasted text can have any value.
             *sum = sum.saturating_add(counter.v);
         }
     }

@@ -49,6 +49,7 @@ fn around_test(a: &Observed, b: &Observed) -> Option<Observed> {
         && [before, after]
             .iter()
             .all(|one| one.source == Source::Import);
+    // A host that was watched over a period has the growth of its counters already.
     if !is_one_host || b.period.is_some() {
         return None;
     }
@@ -124,6 +125,7 @@ fn test_interface(snapshot: &Snapshot) -> Option<&str> {
 }
 
 fn by_role(key: &str, tested: Option<&str>) -> String {
+    // The dot after the name excludes `eth10` where `eth1` is tested.
     let own = tested.and_then(|name| {
         key.strip_prefix("nic.")?
             .strip_prefix(name)?
@@ -160,7 +162,9 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 
     match (a, b) {
+        // The kernel separates the elements of a triple by tabs, pasted text often by spaces.
         (Value::Text(x), Value::Text(y)) => x.split_whitespace().eq(y.split_whitespace()),
+        // The order of a list, such as that of link modes, has no meaning.
         (Value::List(x), Value::List(y)) => {
             x.len() == y.len() && x.iter().all(|value| y.contains(value))
         }
@@ -230,6 +234,7 @@ const IMPACTS: [(&str, u8, &str); 26] = [
 ];
 
 pub(crate) fn impact(key: &str) -> (u8, &'static str) {
+    // The first row that matches: the general ones, such as `.feat.`, are the last.
     let row = IMPACTS.iter().find(|(part, _, _)| key.contains(part));
     row.map_or((0, "no known effect"), |(_, impact, why)| (*impact, *why))
 }
@@ -249,6 +254,7 @@ fn rules_of_one(comparison: &mut Comparison, a: &[Finding], b: &[Finding]) {
 
 /// Two snapshots of one boot: counters that grew, as rates.
 fn rates(comparison: &mut Comparison, a: &Snapshot, b: &Snapshot) {
+    // Without the id of the boot, a restart that sets counters to 0 would stay unseen.
     if a.boot_id.is_none() || a.source == Source::Import {
         return;
     }

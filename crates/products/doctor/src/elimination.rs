@@ -192,6 +192,7 @@ fn cpu_limit(
             end.own_cpus().unwrap_or(0.0)
         };
         let others = end.programs_cpus() - of_test;
+        // The hypervisor is the limit where it took more than the other programs of this host.
         if end.stolen_cpus() >= OTHERS_MIN_CPUS.max(others) {
             return Some(limit::STEAL);
         }
@@ -223,6 +224,7 @@ fn cpu_limit(
         });
     }
 
+    // The bound of CPU-02, so that the verdict and the rule agree.
     (receiver.softirq() >= 0.85).then_some(limit::RECEIVER_SOFTIRQ)
 }
 

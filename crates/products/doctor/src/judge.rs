@@ -96,6 +96,7 @@ fn name_path(votes: &mut [(f64, Verdict)], observed: &[Observed], only: &[String
     let Some(named) = named else { return };
 
     for (_, vote) in votes.iter_mut().filter(|(_, vote)| is_path(vote)) {
+        // The slices decide how certain the limit is, the whole load only names it.
         let confidence = vote.confidence;
         *vote = named.clone();
         vote.confidence = confidence;
@@ -150,6 +151,7 @@ fn judged<T>(
 
 /// Joins snapshots that were derived already.
 pub(crate) fn scope<'a>(snapshots: &'a [Snapshot], periods: &[Option<&'a Period>]) -> Scope<'a> {
+    // Of more than two hosts the other end is not determined.
     let other = |index: usize| (snapshots.len() == 2).then(|| &snapshots[1 - index]);
     let host = |(index, snapshot)| Host {
         snapshot,
@@ -263,6 +265,7 @@ impl Outcomes {
     fn resolve(&mut self, scope: &Scope<'_>) {
         self.suppress();
         self.demote_behind_line_rate(scope);
+        // After the demotion: a link whose line rate was reached is not broken.
         self.hold_back_remedies();
         self.findings
             .sort_by(|(left_phase, left), (right_phase, right)| {
@@ -359,6 +362,7 @@ fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
     Finding {
         id: rule.id.to_owned(),
         severity: matched.severity.unwrap_or(rule.severity),
+        // A match can be less certain than its rule, and never more.
         confidence: matched
             .cap
             .map_or(rule.confidence, |cap| cap.min(rule.confidence)),
@@ -369,6 +373,7 @@ fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
         remedy: matched.remedy,
         advice: matched.advice,
         undo: matched.undo,
+        // Host and requirements belong to the commands; advice alone has none.
         remedy_host: matched.remedy_host.filter(|_| has_commands),
         persist: matched.persist,
         needs: if has_commands {

@@ -49,6 +49,7 @@ impl EndpointObservation {
         let mut observation: Self = serde_json::from_str(text)?;
         // Reports print keys: control characters of a peer must not reach a terminal.
         let is_plain = |key: &str| !key.contains(acts);
+        // Runs of a peer are `forward` and `reverse`; other facts of runs would mix with them.
         observation
             .snapshot
             .facts
@@ -107,6 +108,7 @@ pub fn diagnose_test(
     );
 
     let loss = loss(&observed, &runs);
+    // Before the diagnosis: rules read the parts as facts of the run.
     observed
         .iter_mut()
         .for_each(|one| record_loss(&mut one.snapshot, &loss));
@@ -319,6 +321,7 @@ fn black_hole(snapshot: &mut Snapshot, facts: &BTreeMap<String, Value>) {
         .map(|name| format!("nic.{name}.net.mtu"));
     let mtu = device.and_then(|key| snapshot.number(&key));
     if let (Some(mtu), Some(path)) = (mtu, number("pmtu_bytes")) {
+        // A router reported a path MTU below that of the interface (RFC 1191, RFC 8201).
         snapshot.set("path.told_mtu", path < mtu, SRC);
     }
 }

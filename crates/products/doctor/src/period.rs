@@ -105,6 +105,7 @@ impl Period {
     /// or not one after the other.
     pub fn extend(&mut self, before: &Snapshot, after: &Snapshot) -> Option<()> {
         let (from, to) = before.monotonic_ns.zip(after.monotonic_ns)?;
+        // Counters begin at 0 with each boot.
         if before.boot_id != after.boot_id || before.host != after.host || to <= from {
             return None;
         }
@@ -130,6 +131,7 @@ impl Period {
             }
         }
 
+        // The end of each interval counts: neighbours share a snapshot, which would count twice.
         for key in after.facts.keys().filter(|key| key.ends_with(LEVEL)) {
             if let Some(value) = after.whole(key) {
                 let level = Level {
@@ -194,6 +196,7 @@ impl Delta {
                     self.at_least = true;
                     (1_u64 << width).saturating_add(to.v).saturating_sub(from.v)
                 }
+                // A wider counter does not wrap during a test: it was reset.
                 _ => {
                     self.reset = true;
                     0

@@ -142,6 +142,7 @@ pub(crate) fn irq_shares(nic: &Nic<'_>) -> Result<Shares, NoMatch> {
         else {
             continue;
         };
+        // Totals since boot still show how interrupts are spread.
         let grown = match nic.host.period {
             Some(period) => period
                 .delta(&format!("{prefix}{key}"))
@@ -156,6 +157,7 @@ pub(crate) fn irq_shares(nic: &Nic<'_>) -> Result<Shares, NoMatch> {
 
 /// Parts of the sum, the largest first; `None` where it is zero.
 pub(crate) fn shares(amounts: BTreeMap<u32, f64>) -> Option<Shares> {
+    // A total of 0 makes the shares NaN, which `total_cmp` can sort; they are not returned.
     let total: f64 = amounts.values().sum();
     let mut shares: Shares = amounts
         .into_iter()

@@ -38,6 +38,7 @@ impl ProofPlan {
         let run_s = (seconds / RUNS_MIN)
             .saturating_sub(OVERHEAD_S)
             .min(RUN_S_MAX);
+        // Whole blocks: in a part of A B B A a drift does not cancel out.
         let runs = (seconds / (run_s + OVERHEAD_S)).min(RUNS_MAX) / BLOCK * BLOCK;
         (run_s > 0).then_some(Self { runs, run_s })
     }

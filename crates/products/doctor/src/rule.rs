@@ -66,6 +66,7 @@ impl Rule {
         let lines = include_str!("rules.txt").lines();
         let mut columns = lines
             .map(|line| line.split(" | "))
+            // The clone leaves the id in the iterator, to be read below.
             .find(|columns| columns.clone().next() == Some(name))?;
         let mut next = || columns.next();
 

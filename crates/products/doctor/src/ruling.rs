@@ -68,6 +68,7 @@ pub(crate) trait Suspect {
 impl<T> Suspect for Result<T, NoMatch> {
     fn suspect(mut self, suspicion: impl Into<String>) -> Self {
         if let Err(NoMatch::Unknown(unknown)) = &mut self {
+            // The suspicion that was added first is the most specific.
             unknown.suspicion.get_or_insert_with(|| suspicion.into());
         }
         self

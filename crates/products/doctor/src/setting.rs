@@ -49,12 +49,14 @@ impl Match {
 
     /// Sets a kernel variable whose value is `old`.
     pub(crate) fn variable(self, key: &str, old: Option<impl ToString>, value: &str) -> Self {
+        // The kernel separates values by tabs: they are no difference.
         let plain = |value: &str| value.split_whitespace().collect::<Vec<_>>().join(" ");
         let Some(new) = assignment(key, value) else {
             return self.advice(NO_COMMAND);
         };
 
         match old.map(|old| plain(&old.to_string())) {
+            // Without the former value there is no undo.
             None => self.advice(new.line()),
             Some(old) if old == plain(value) => self,
             Some(old) => match assignment(key, &old) {
@@ -92,6 +94,7 @@ impl Nic<'_> {
             {
                 command("tc qdisc replace dev {} root", &[&self.name])?.with_words(rest)
             }
+            // The kernel attaches its default discipline again where the root is deleted.
             ["tc", "qdisc", "del", "dev", device, "root"] if *device == self.name => {
                 command("tc qdisc del dev {} root", &[&self.name])
             }

@@ -115,6 +115,7 @@ fn threads(snapshot: &mut Snapshot, step: &Period) {
             .filter_map(|(key, delta)| of_threads(key).then_some(delta.value))
             .max()
     };
+    // Ticks last 10 ms, so that the quotient can exceed 1.
     let share = |seconds: f64| (seconds / step.seconds).min(1.0);
     let shares = [
         (

@@ -67,6 +67,7 @@ impl TestTimeline {
     }
 
     fn interval(&mut self, report: &IntervalReport) {
+        // Reports count from the end of the warm-up, samples of the host from its beginning.
         let omit_s = self
             .header
             .as_ref()

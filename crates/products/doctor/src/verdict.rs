@@ -238,6 +238,7 @@ fn candidates<'a>(
         found.extend(best.map(|(rank, finding)| (rank, limit, finding)));
     }
 
+    // The sort is stable: limits of one rank keep the order in which they explain.
     found.sort_by_key(|(rank, ..)| *rank);
     found
         .into_iter()

@@ -89,6 +89,7 @@ fn confidence(share: f64) -> Confidence {
 /// names at its end.
 fn undecided(winner: &Verdict, rival: &str) -> String {
     let experiment = Limit::of(rival).map_or(LONGER, |limit| limit.experiment);
+    // The index is that of a space, so that the slice begins at a character.
     let named = winner
         .sentence
         .rfind(" (")
@@ -159,6 +160,7 @@ fn tally(votes: Vec<(f64, Verdict)>) -> Vec<(f64, Verdict)> {
         }
     }
 
+    // The sort is stable: of equals the first one stays the first.
     tally.sort_by(|(left, _), (right, _)| right.total_cmp(left));
     tally
 }

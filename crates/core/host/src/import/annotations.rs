@@ -178,6 +178,7 @@ impl<'a> Reader<'a> {
         snapshot.set(key, rate * 1e9, SRC);
         let generation = leading_number(slot);
 
+        // Generations of PCI Express, and the gigatransfers per second of a lane.
         let speed = [
             (1.0, 2.5),
             (2.0, 5.0),

@@ -121,6 +121,7 @@ fn owner(
 ) -> Option<String> {
     let named = |name: &&String| {
         description.split_whitespace().any(|word| {
+            // Drivers name vectors `eth0-TxRx-1`, or `mlx5_comp1@pci:0000:01:00.0`.
             word.split(['-', '@']).any(|part| part == name.as_str()) || word == name.as_str()
         })
     };
@@ -139,6 +140,7 @@ fn owner(
             .iter()
             .filter(|name| snapshot.text(&format!("nic.{name}.drv.name")) == Some("virtio_net"));
         let first = virtio.next().filter(|_| description.contains("virtio"))?;
+        // Of several virtio interfaces none is the certain owner.
         virtio.next().is_none().then_some(first)
     };
     found.or_else(searched).or_else(virtio).cloned()

@@ -32,6 +32,7 @@ impl Documents {
     pub(super) fn at(&self, line: usize) -> Option<(Value, usize)> {
         let text = self.text.get(*self.starts.get(line)?..)?;
         text.trim_start().strip_prefix('{')?;
+        // A stream of values ends at the object's last brace; lines of other output may follow it.
         let mut values = serde_json::Deserializer::from_str(text).into_iter();
         let value = values.next()?.ok()?;
         Some((value, text.get(..values.byte_offset())?.lines().count()))

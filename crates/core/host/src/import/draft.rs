@@ -34,6 +34,7 @@ impl Draft {
     pub(super) fn finish(mut self) -> Snapshot {
         self.runs.finish(&mut self.snapshot);
         tc::hierarchies(&mut self.snapshot);
+        // Last: devices are attached by bus addresses, which any block may have.
         self.loose.attach(&mut self.snapshot);
         self.snapshot
     }
@@ -72,6 +73,7 @@ pub(super) fn read_block(
 
         if let Some(count) = read_document(draft, &documents, index) {
             any = true;
+            // The iterator has passed the first line of the document already.
             lines.by_ref().take(count.saturating_sub(1)).for_each(drop);
             continue;
         }

@@ -97,6 +97,7 @@ impl<'a> Reader<'a> {
         self.section = Some(Section::new(kind, device.unwrap_or_default()));
         self.path.clear();
 
+        // `driver: NAME` is also the first field of its section, and is read as one.
         kind == Kind::Statistics
     }
 
@@ -197,6 +198,7 @@ fn link(nic: &mut Recorder<'_>, section: &mut Section, (key, value): (&str, &str
             .split_whitespace()
             .filter(|word| word.contains("base"));
         let key = nic.key(format!("link.modes.{list}"));
+        // A second output of the command replaces the list of the first.
         nic.snapshot.facts.remove(&key);
         add_modes(nic, list, words);
         return true;
@@ -273,6 +275,7 @@ fn add_modes<'a>(nic: &mut Recorder<'_>, list: &str, words: impl Iterator<Item =
 }
 
 fn whole(number: f64) -> i64 {
+    // Up to 2^53, about 9.007e15, a float is an exact integer.
     if number.abs() < 9e15 {
         number as i64
     } else {
@@ -353,6 +356,7 @@ fn pause(nic: &mut Recorder<'_>, (key, value): (&str, &str)) -> bool {
 fn negotiated(nic: &mut Recorder<'_>, rx: bool, on: bool) {
     let key = nic.key("pause.resolved");
     let known = nic.snapshot.text(&key).unwrap_or_default();
+    // Each direction has a line of its own: what the other line said is kept.
     let other = |part: &str| known.contains(part);
     let (rx, tx) = if rx {
         (on, other("tx"))
@@ -399,6 +403,7 @@ fn statistic(nic: &mut Recorder<'_>, path: &mut Vec<(usize, String)>, line: &str
         return false;
     };
     let depth = indent(line);
+    // A line ends all levels that are indented as far as itself, or further.
     path.retain(|(enclosing, _)| *enclosing < depth);
 
     let opens = name.ends_with('#');

@@ -121,6 +121,7 @@ fn mtr(words: &[&str]) -> Option<(usize, Hop)> {
         return None;
     };
     let number = number.strip_suffix(".|--")?.parse().ok()?;
+    // mtr(8) prints `???` for a hop that answers no probe.
     let answers = *address != "???";
 
     Some((
@@ -173,6 +174,7 @@ fn tracepath(snapshot: &mut Snapshot, words: &[&str]) -> Option<(usize, Hop)> {
 
     let number = number.trim_end_matches(':').trim_end_matches('?');
     if number == "Resume" || number == "Too" {
+        // `record` skips hop 0: the line is understood, and is no hop.
         return Some((0, Hop::default()));
     }
 

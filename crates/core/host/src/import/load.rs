@@ -94,6 +94,7 @@ impl<'a> Reader<'a> {
             let busy = 1.0 - share("id")? - share("wa").unwrap_or(0.0);
             Load {
                 busy,
+                // `finish` leaves out what is no number.
                 softirq: f64::NAN,
                 steal: share("st").unwrap_or(f64::NAN),
             }
@@ -187,6 +188,7 @@ impl LineReader for Reader<'_> {
             .iter()
             .filter_map(|(cpu, of)| Some((cpu, self.loads(of)?)))
             .collect();
+        // Means that the program printed replace those of its samples.
         loads.extend(self.means.iter().map(|(cpu, mean)| (cpu, *mean)));
 
         for (cpu, load) in loads {

@@ -112,6 +112,7 @@ fn sizes(loose: &mut UnattributedFacts, address: &str, line: &str) -> bool {
         line.split_once(words)
             .is_some_and(|(_, rest)| payload(loose, address, fact, rest))
     };
+    // One line can have both: `||` would stop after the first.
     read("MaxPayload ", "mps_bytes") | read("MaxReadReq ", "mrrs_bytes")
 }
 

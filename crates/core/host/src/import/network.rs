@@ -46,6 +46,7 @@ impl Reader {
                 .next()
                 .is_some_and(|flags| flags.split(',').any(|flag| flag == wanted))
         };
+        // `UP` alone is the administrator's setting, `LOWER_UP` the carrier (netdevice(7)).
         nic.set("link.up", has("UP") && has("LOWER_UP"));
 
         if has("LOOPBACK") {

@@ -177,6 +177,7 @@ impl<'a> Reader<'a> {
             return false;
         };
         let mut numbers = numbers.split('/').map(leading_number);
+        // Smallest, mean and largest; a deviation behind them is left out.
         self.rtt_ms = std::array::from_fn(|_| numbers.next().flatten());
 
         true

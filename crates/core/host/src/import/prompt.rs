@@ -38,7 +38,9 @@ fn without_escapes(text: &str) -> String {
     while let Some(character) = characters.next() {
         match character {
             '\u{1b}' => match characters.next() {
+                // A control sequence ends with a byte from `@` to `~` (ECMA-48, section 5.4).
                 Some('[') => drop(characters.find(|c| ('@'..='~').contains(c))),
+                // A command for the terminal ends with BEL, or with ESC and a backslash.
                 Some(']') => drop(characters.find(|c| matches!(c, '\u{7}' | '\\'))),
                 Some('(' | ')') => drop(characters.next()),
                 _ => {}
@@ -91,6 +93,7 @@ fn without_margin(line: &str, margin: usize) -> String {
         rest.next();
     }
 
+    // A tab can reach beyond the margin: its other columns remain as blanks.
     format!(
         "{:1$}{2}",
         "",

@@ -144,6 +144,7 @@ fn prompt(line: &str) -> Option<Heading<'_>> {
         return Some((None, command.trim()));
     }
 
+    // The first mark ends the prompt; the command may contain others.
     let marked = ["$ ", "# ", "% "]
         .iter()
         .filter_map(|mark| line.split_once(mark))

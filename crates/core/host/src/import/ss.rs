@@ -158,6 +158,7 @@ fn state(words: &[&str]) -> Option<State> {
         busy_us: long_us("busy"),
         rwnd_limited_us: long_us("rwnd_limited"),
         sndbuf_limited_us: long_us("sndbuf_limited"),
+        // A `struct tcp_info` of zeros, because ss leaves out what is 0.
         ..decode(&[0; 240])?
     };
     Some((info, congestion))

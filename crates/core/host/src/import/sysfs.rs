@@ -105,6 +105,7 @@ fn interface(snapshot: &mut Snapshot, rest: &str, value: &str) -> bool {
         ("speed", Some(mbps)) if mbps > 0 => {
             nic.set_in("link.speed_mbps", mbps, "Mbit/s");
         }
+        // The kernel prints -1 without carrier.
         ("speed", _) => {
             nic.absent("link.speed_mbps", Absence::NotReported);
         }
@@ -137,6 +138,7 @@ fn quota_statistic(snapshot: &mut Snapshot, line: &str) -> bool {
 
     match name {
         "nr_periods" | "nr_throttled" => snapshot.count(format!("cgroup.{name}"), count, None),
+        // Version 2 counts in microseconds.
         "throttled_usec" => snapshot.count("cgroup.throttled_ns", count.saturating_mul(1000), None),
         // Version 1 counts in nanoseconds.
         "throttled_time" => snapshot.count("cgroup.throttled_ns", count, None),

@@ -180,6 +180,7 @@ impl<'a> Reader<'a> {
                     Some(Value::List(known)) => known.clone(),
                     _ => Vec::new(),
                 };
+                // Priorities of filters have 16 bits.
                 if !known.contains(&Value::Integer(priority)) && known.len() < 65_536 {
                     known.push(Value::Integer(priority));
                 }

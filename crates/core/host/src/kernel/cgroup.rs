@@ -133,6 +133,7 @@ fn quota(directory: &Path) -> Option<String> {
         let number = |file| read_number(directory.join(file));
         let [quota, period] = ["cpu.cfs_quota_us", "cpu.cfs_period_us"].map(number);
         let quota = quota
+            // Version 1 writes -1 for no quota.
             .filter(|us| *us >= 0)
             .map_or_else(|| "max".to_owned(), |us| us.to_string());
         Some(format!("{quota} {}", period?))
@@ -144,6 +145,7 @@ fn cpus(quota: &str) -> f64 {
     let parsed = quota
         .split_once(' ')
         .and_then(|(us, period)| Some(us.parse::<f64>().ok()? / period.parse::<f64>().ok()?));
+    // `max` is no number: nothing limits.
     parsed.unwrap_or(f64::INFINITY)
 }
 

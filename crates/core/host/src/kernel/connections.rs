@@ -223,6 +223,7 @@ fn run(streams: &[Growth<'_>]) -> Option<Vec<(String, Value)>> {
     };
     let bps = match first.seconds {
         seconds if seconds > 0.0 => Some(bytes as f64 * 8.0 / seconds),
+        // Without the length of a period the kernel's delivery rate is all that is known.
         _ => delivered().filter(|_| first.sends).map(|bps| bps as f64),
     };
     let mut ends = [first.local.ip().to_string(), first.remote.ip().to_string()];
@@ -233,6 +234,7 @@ fn run(streams: &[Growth<'_>]) -> Option<Vec<(String, Value)>> {
         ("receiver", "from")
     };
     let label = format!("connection {verb} {}", first.remote);
+    // Both ends of a connection have the same `path`.
     ends.sort_unstable();
 
     let mut facts: Vec<(&str, Value)> = vec![

@@ -185,6 +185,7 @@ fn drops_of_rule(payload: &[u8]) -> Option<Drops> {
     const HANDLE: u16 = 3;
     const EXPRESSIONS: u16 = 4;
 
+    // The attributes follow the 4 bytes of `struct nfgenmsg`.
     let body = payload.get(4..)?;
     let dropped = dropped(attribute(body, EXPRESSIONS)?)?;
     // nf_tables attributes are in network byte order (linux/netfilter/nf_tables.h).
@@ -213,6 +214,7 @@ fn drops_of_policy(payload: &[u8]) -> Option<Drops> {
 fn place(payload: &[u8], chain: u16) -> Option<String> {
     const TABLE: u16 = 1;
 
+    // The numbers are `NFPROTO_*` of linux/netfilter.h.
     let family = match payload.first()? {
         1 => "inet",
         2 => "ip",
@@ -246,6 +248,7 @@ fn dropped(expressions: &[u8]) -> Option<Option<Dropped>> {
             // Counts packets that reached this place: a condition behind it lets some of them pass,
             // so the counter is void then.
             "counter" => last = counted(data),
+            // `log` has no verdict: packets continue with the next expression.
             "log" => {}
             "reject" => return Some(last),
             "immediate" if is_drop(data) == Some(true) => return Some(last),
@@ -299,6 +302,7 @@ fn is_loaded() -> bool {
     const NAME: &str = "nf_tables";
 
     let as_module = Path::new("/sys/module").join(NAME).exists();
+    // A kernel without modules cannot load one.
     as_module || !Path::new("/proc/modules").exists() || {
         let builtin = format!("/lib/modules/{}/modules.builtin", process::uname().release);
         fs::read_to_string(builtin).is_ok_and(|text| text.contains(&format!("/{NAME}.ko")))

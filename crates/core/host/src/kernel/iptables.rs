@@ -91,6 +91,7 @@ pub(crate) fn table(is_ipv6: bool, name: &str, info: &[u8], entries: &[u8]) -> R
 const TARGET_BYTES: usize = 32;
 
 fn target_name(target: &[u8]) -> String {
+    // `struct xt_entry_target`: a length of two bytes, the name, a revision of one byte.
     text(target.get(2..TARGET_BYTES - 1).unwrap_or_default())
 }
 
@@ -106,6 +107,7 @@ const POLICIES: usize = 56;
 
 /// The built-in chain with this offset, among those the table has.
 fn hook_at(info: &[u8], offsets: usize, at: usize) -> Option<&'static str> {
+    // `valid_hooks` precedes `hook_entry` in `struct ipt_getinfo`.
     let valid = u32_at(info, HOOKS - 4)?;
     let is_here = |hook: &usize| {
         valid & (1 << hook) != 0

@@ -117,6 +117,7 @@ impl Processes {
             // ran may have run elsewhere.
             let least_ns = now_ns.saturating_sub(*before_ns) / MIN_SHARE;
             for (thread, ns) in &threads {
+                // A thread that began since the last sample has no time to compare with yet.
                 let ran_ns = ns.saturating_sub(before.get(thread).copied().unwrap_or(*ns));
                 let cpu = || {
                     self.readers
@@ -156,6 +157,7 @@ impl Processes {
         let mut closest: Option<(f64, u64, Option<u64>)> = None;
         for process in &self.readers {
             let (used, limit) = process.fds()?;
+            // A process without a limit is the farthest from it.
             let share = used as f64 / limit.unwrap_or(u64::MAX) as f64;
             if closest.is_none_or(|(most, ..)| most < share) {
                 closest = Some((share, used, limit));

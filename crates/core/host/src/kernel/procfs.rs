@@ -170,6 +170,7 @@ pub(crate) fn stat(snapshot: &mut Snapshot, text: &str) {
             continue;
         };
 
+        // proc_stat(5): the columns of guests follow, whose time `user` and `nice` contain.
         for (state, ticks) in STATES.into_iter().zip(words) {
             if let Ok(ticks) = ticks.parse() {
                 snapshot.count(format!("cpu.{cpu}.{state}"), ticks, None);

@@ -348,6 +348,7 @@ fn udp_drops(text: &str) -> impl Iterator<Item = (u64, u64)> {
     text.lines().skip(1).filter_map(|line| {
         let mut columns = line.split_ascii_whitespace().skip(3);
         columns.next().filter(|state| *state == CONNECTED)?;
+        // Five columns lie between state and inode, two between inode and drops.
         Some((columns.nth(5)?.parse().ok()?, columns.nth(2)?.parse().ok()?))
     })
 }

@@ -206,6 +206,7 @@ impl Growth<'_> {
     fn own_share_of(&self, cpu: u32) -> Option<Share> {
         self.after.counters_under("process.thread.").next()?;
         let key = format!("process.on_cpu.{cpu}.ns");
+        // A CPU without a counter ran none of the threads.
         let at = |sample: &Snapshot| sample.counters.get(&key).map_or(0, |counter| counter.v);
         share(
             at(self.after).saturating_sub(at(self.before)),

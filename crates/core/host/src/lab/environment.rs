@@ -168,6 +168,7 @@ const RELEVANT: [&str; 13] = [
 fn numbers<T: FromStr, const N: usize>(text: &str) -> Option<[T; N]> {
     let numbers: Option<Vec<T>> = text
         .split_ascii_whitespace()
+        // One more than `N`, so that a longer list is no match.
         .take(N + 1)
         .map(|word| word.parse().ok())
         .collect();

@@ -37,6 +37,7 @@ pub(crate) fn pcie_link(config: &[u8]) -> Result<PcieLink, NoPcieCapability> {
 
     let at = capability(config).ok_or(NoPcieCapability::NotExpress)?;
     let registers = || {
+        // Device capabilities, device control, kind of device and link control (pci_regs.h).
         let supported = u32_at(config, at + 4)?;
         let control = u16_at(config, at + 8)?;
         let kind = u16_at(config, at + 2)? >> 4 & 0xf;
@@ -44,6 +45,7 @@ pub(crate) fn pcie_link(config: &[u8]) -> Result<PcieLink, NoPcieCapability> {
 
         Some(PcieLink {
             payload_supported_bytes: size(supported),
+            // Bits 5 to 7 and bits 12 to 14 of device control.
             payload_bytes: size(u32::from(control) >> 5),
             read_request_bytes: size(u32::from(control) >> 12),
             aspm: link.and_then(|control| u8::try_from(control & 3).ok()),
@@ -70,6 +72,7 @@ fn capability(config: &[u8]) -> Option<usize> {
         return None;
     }
 
+    // The two lowest bits of such a pointer are reserved.
     let mut at = usize::from(*config.get(FIRST)?) & !3;
     for _ in 0..CAPABILITIES_MAX {
         if at < HEADER_BYTES {

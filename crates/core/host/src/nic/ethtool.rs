@@ -162,6 +162,7 @@ fn resolve(client: &mut NetlinkClient) -> Option<u16> {
     const CONTROLLER: u16 = 0x10;
     const GET_FAMILY: u8 = 3;
 
+    // `struct genlmsghdr`: command, version, two reserved bytes.
     let mut body = vec![GET_FAMILY, 1, 0, 0];
     nl::push(&mut body, 2, b"ethtool\0");
     let response = client.get(CONTROLLER, &body).ok()?;
@@ -181,6 +182,7 @@ fn get(
     }
 
     let mut body = vec![command, 1, 0, 0];
+    // The highest bit of the type is `NLA_F_NESTED` (netlink(7)).
     nl::push(&mut body, 1 | 0x8000, &header);
     Ok(client
         .get(family, &body)?
@@ -237,10 +239,13 @@ fn error_correction(nic: &mut Recorder<'_>, body: &[u8]) {
 
 fn link_modes(nic: &mut Recorder<'_>, body: &[u8]) {
     nic.known("link.autoneg", flag(body, 2));
+    // `SPEED_UNKNOWN` of linux/ethtool.h is -1.
     let speed_mbps = u32_of(body, 5).filter(|speed| *speed != u32::MAX && *speed != 0);
     nic.known_in("link.speed_mbps", speed_mbps, "Mbit/s");
+    // `absent` leaves a value that is known as it is.
     nic.absent("link.speed_mbps", Absence::NotReported);
 
+    // `DUPLEX_UNKNOWN` of linux/ethtool.h, 255, has no name here.
     let duplex =
         byte(body, 6).and_then(|duplex| ["half", "full"].get(usize::from(duplex)).copied());
     nic.or_absent("link.duplex", duplex, Absence::NotReported);

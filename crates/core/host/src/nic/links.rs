@@ -43,6 +43,7 @@ pub(crate) fn link(payload: &[u8]) -> Option<Link> {
     const LOWER_UP: u32 = 1 << 16;
     const NAME: u16 = 3;
 
+    // `ifi_flags`, and the attributes after the 16 bytes of `struct ifinfomsg`.
     let flags = u32_at(payload, 8)?;
     let body = payload.get(16..)?;
     Some(Link {
@@ -141,6 +142,7 @@ impl Link {
 
         let mut nic = Recorder::new(snapshot, format!("nic.{}", self.name), SRC);
         if let Some(stats) = attribute(&self.body, STATS64) {
+            // `struct rtnl_link_stats64` has eight bytes per counter, in this order.
             for (index, name) in NAMES.split(' ').enumerate() {
                 nic.count(format!("stats64.{name}"), u64_at(stats, index * 8));
             }
@@ -158,6 +160,7 @@ pub(crate) fn record_duplicates(snapshot: &mut Snapshot, links: &[&Link]) {
     const GET_ADDRESS: u16 = 22;
     const IPV6: u8 = 10;
 
+    // `struct ifaddrmsg` has eight bytes, the first of which is the family.
     let addresses = dump(Family::Route, GET_ADDRESS, &[IPV6, 0, 0, 0, 0, 0, 0, 0]).0;
     let duplicates: Vec<(u32, Ipv6Addr)> = addresses
         .iter()

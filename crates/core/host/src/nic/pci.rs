@@ -97,6 +97,7 @@ fn upstream(nic: &mut Recorder<'_>, device: &Path) {
         .flatten()
         .flatten()
         .filter(|entry| entry.path().join("net").is_dir());
+    // The device itself is one of them.
     nic.set("pci.siblings", networks.count().saturating_sub(1));
     nic.known(
         "pci.upstream",

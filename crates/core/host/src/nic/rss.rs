@@ -88,6 +88,7 @@ fn record(nic: &mut Recorder<'_>, hash: &ReceiveHash) {
 /// The bits of `RXH_*` as text; `none` where packets are not hashed.
 fn fields(bits: u64) -> String {
     let used = names(
+        // `RXH_L2DA`, the lowest, is bit 1 (linux/ethtool.h).
         bits >> 1,
         &["mac", "vlan", "protocol", "src", "dst", "sport", "dport"],
     );

@@ -44,7 +44,9 @@ pub(crate) enum Damage {
 
 impl HostList {
     pub(crate) fn parse(bytes: &[u8]) -> Self {
+        // The last line counts also without a line feed, as some editors leave it.
         let complete = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        // `split` of no bytes gives one line.
         if bytes.is_empty() {
             return Self::default();
         }
@@ -66,6 +68,7 @@ impl HostList {
 
     /// The fingerprint that all lines of a host agree on.
     pub(crate) fn get(&self, host: &HostName) -> Option<Fingerprint> {
+        // One damaged line makes the host unknown, also beside valid ones.
         let mut found = self.of(host).map(|fingerprint| fingerprint.ok());
         let first = found.next()??;
         found.all(|other| other == Some(first)).then_some(first)
@@ -142,6 +145,7 @@ impl Content {
         let (host, fingerprint) = words
             .split_once(|c: char| c.is_ascii_whitespace())
             .unwrap_or((words, ""));
+        // The last colon: those before it are of an IPv6 address.
         let (host, port) = host.rsplit_once(':')?;
 
         // An address of IPv6 without brackets could end in a port or not.
@@ -161,6 +165,7 @@ pub(crate) struct HostName {
 impl HostName {
     /// `None` for what is no host, or cannot be part of a line.
     pub(crate) fn new(host: &str, port: u16) -> Option<Self> {
+        // These characters would change the meaning of a line.
         let is_character = |c: char| !c.is_whitespace() && !c.is_control() && !"[]#".contains(c);
         let inside = host
             .strip_prefix('[')
@@ -172,11 +177,13 @@ impl HostName {
             return None;
         }
 
+        // Of hosts and addresses, only IPv6 addresses have brackets (RFC 3986, section 3.2.2).
         let host = if inside.contains(':') {
             ipv6(inside)?
         } else if inside.len() < host.len() {
             return None;
         } else {
+            // Case has no meaning in names (RFC 4343); the final dot is that of the root.
             inside.trim_end_matches('.').to_ascii_lowercase()
         };
         (!host.is_empty()).then_some(Self { host, port })

@@ -43,6 +43,7 @@ pub enum TlsError {
 impl TlsError {
     pub(super) fn of(error: &Error, is_handshaking: bool) -> Self {
         match error {
+            // After the handshake, bytes that are no record are damage and not another protocol.
             Error::InvalidMessage(_) if is_handshaking => Self::NotTls,
             Error::NoApplicationProtocol
             | Error::AlertReceived(AlertDescription::NoApplicationProtocol) => Self::Protocol,

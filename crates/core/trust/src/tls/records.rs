@@ -35,6 +35,7 @@ impl RecordCounter {
     }
 
     fn take_header_byte(&mut self, byte: u8) {
+        // `header_len` is below `HEADER_LEN` here: the last byte of a header sets it to 0.
         if let Some(place) = self.header.get_mut(self.header_len) {
             *place = byte;
         }
@@ -43,6 +44,7 @@ impl RecordCounter {
 
         if self.header_len == HEADER_LEN {
             let [_, _, _, high, low] = self.header;
+            // After a body of 0 bytes the next byte begins a header.
             self.body_left = usize::from(u16::from_be_bytes([high, low]));
             self.header_len = 0;
         }

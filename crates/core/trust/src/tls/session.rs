@@ -244,6 +244,7 @@ impl Channel {
         self.is_closed_by_peer = state.peer_has_closed();
 
         if self.connection.wants_write() {
+            // An answer ends the peer's flight, and its next one has the whole bound.
             self.flight_bytes = 0;
             self.collect_outgoing();
         }
@@ -261,6 +262,7 @@ impl Channel {
         }
 
         if self.received.len() > PLAINTEXT_BYTES_MAX {
+            // The session has failed: nothing of the peer is kept.
             self.received = Vec::new();
             return Err(TlsError::ReceiveLimit);
         }
@@ -301,6 +303,7 @@ impl Channel {
     }
 
     fn take_outgoing(&mut self) -> Vec<u8> {
+        // During the handshake the plaintext waits in the connection, not in `outgoing`.
         if !self.connection.is_handshaking() {
             self.queued_bytes = 0;
         }

@@ -22,6 +22,7 @@ pub(super) fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<(
     let scope = scope(&snapshots, &periods);
     let mut splits = Vec::new();
 
+    // The first run is forward, in which the client sends.
     let directions = runs
         .iter()
         .zip([true, false])
@@ -99,8 +100,10 @@ fn growth(host: &Host<'_>, keys: &[&str]) -> Option<u64> {
 /// Datagrams that the firewall dropped. The kernel may have joined several to one packet, which has
 /// one header.
 fn firewall_drops(host: &Host<'_>, payload_bytes: Option<f64>) -> Option<u64> {
+    // 20 bytes of IPv4 and 8 of UDP.
     const HEADER_BYTES: f64 = 28.0;
     let packets = growth(host, &["firewall.drops"])?;
+    // Without a count of bytes each dropped packet is one datagram.
     let bytes = growth(host, &["firewall.drop_bytes"]).unwrap_or(0);
     let payload = to_f64(bytes) - HEADER_BYTES * to_f64(packets);
     Some(packets.max(payload_bytes.map_or(0, |each| whole(payload / each))))

@@ -58,12 +58,14 @@ pub(super) fn conclude(phases: &[(PhaseKind, Verdict)], findings: &[Finding]) ->
             verdict.what_if = None;
         }
         None => {
+            // A limit of both directions is as certain as in the less certain one.
             let confidence = others.iter().map(|(_, other)| other.confidence);
             verdict.confidence = confidence.fold(verdict.confidence, Ord::min);
         }
     }
 
     let concurrent = both.filter(|(_, both)| {
+        // Verdicts from this rank on name no limit.
         rank(&both.verdict) < limit::ALL.len()
             && !ranked
                 .iter()
@@ -149,6 +151,7 @@ fn share_percent(timeline: &[LimitPeriod], name: &str) -> Option<u32> {
     let all = length(&|verdict| verdict != SLOW_START);
     let own = length(&|verdict| verdict == name);
 
+    // Half of the divisor is added to round to the nearest per cent.
     u32::try_from(
         own.saturating_mul(100)
             .saturating_add(all / 2)

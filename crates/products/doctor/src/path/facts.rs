@@ -107,6 +107,7 @@ fn run_facts(
         .map(|ceiling| ceiling.rate_bps);
     let known: [(&str, Option<f64>); 6] = [
         (
+            // Rules multiply the target by the number of streams.
             "target_bps",
             of_user.map(|rate| rate / f64::from(phase.streams.max(1))),
         ),
@@ -415,6 +416,7 @@ pub(super) fn busiest_thread(period: &Period) -> Option<f64> {
         .filter(|(key, _)| is_ticks(key))
         .map(|(_, delta)| delta.value)
         .max()?;
+    // CPU time is counted in ticks of 10 ms, so that the quotient can exceed 1.
     (period.seconds > 0.0).then(|| (to_f64(most) / TICKS_PER_SECOND / period.seconds).min(1.0))
 }
 

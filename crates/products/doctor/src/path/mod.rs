@@ -60,6 +60,7 @@ pub fn diagnose_path(report: &PathReport, mut observed: Vec<ObservedPhase>) -> D
             record_path(report, PathDirection::Down, &mut server.snapshot);
         }
 
+        // The facts of the last phase; a server that sent none then has those of an earlier one.
         hosts = (
             client.snapshot.clone(),
             server
@@ -68,6 +69,7 @@ pub fn diagnose_path(report: &PathReport, mut observed: Vec<ObservedPhase>) -> D
                 .or(hosts.1),
         );
         for run in runs.iter_mut().filter(|run| run.phase == phase.kind) {
+            // In this direction the server sends: its kernel has the state of the streams.
             if let Some(remote) = remote
                 .as_ref()
                 .filter(|_| run.direction == PathDirection::Down)
@@ -143,6 +145,7 @@ fn give(run: &PathRun, client: &mut EndpointObservation, server: Option<&mut End
     };
     let own = own.get_or_insert_default();
 
+    // What the end observed itself comes before the report.
     for (name, value) in &run.facts {
         own.entry(name.clone()).or_insert_with(|| value.clone());
     }

@@ -24,6 +24,7 @@ pub fn ceilings() -> String {
     for mtu in [576.0, 1280.0, 1400.0, 1500.0, 9000.0] {
         let _ = write!(out, "{mtu:>6}");
         for (network, transport) in columns {
+            // The headers fit into each of these sizes.
             let ceiling = arithmetic::goodput_ceiling(1000.0, mtu, network, transport);
             let _ = write!(out, " {:>8.1}", ceiling.unwrap_or(0.0));
         }
@@ -37,6 +38,7 @@ pub fn ceilings() -> String {
     for speed in [2.5, 5.0, 8.0, 16.0, 32.0, 64.0] {
         let _ = write!(out, "{speed:>7}");
         for lanes in [1.0, 4.0, 8.0, 16.0] {
+            // Each of these speeds is that of a generation.
             let usable = arithmetic::pcie_usable_bps(speed, lanes, 128.0).unwrap_or(0.0);
             let _ = write!(out, " {:>8.1}", usable / 1e9);
         }
@@ -51,6 +53,7 @@ pub fn ceilings() -> String {
     for rtt_ms in [0.1, 1.0, 10.0, 100.0] {
         let _ = write!(out, "{rtt_ms:>9}");
         for rate in [1e9, 1e10, 1e11] {
+            // From milliseconds to microseconds, and from bytes to megabytes.
             let _ = write!(
                 out,
                 " {:>10.3}",

@@ -106,6 +106,7 @@ pub fn wrapped(label: &str, text: impl Into<String>) -> Block {
 pub fn graded(label: &str, severity: Severity, text: &str) -> Block {
     let label = format!("{label:<COLUMN$}");
     let status = label.trim_end().to_owned();
+    // Only spaces were cut off, so that the index is the end of a character.
     let padding = label[status.len()..].to_owned();
     let text = text.to_owned();
 
@@ -232,6 +233,7 @@ pub fn steps(finding: &Finding, all: &[Finding], verbose: bool) -> Vec<Block> {
     blocks.extend(labelled("  undo", &commands(&finding.undo)));
 
     let advice = |text: &String| {
+        // In advice these words join a sentence to the command before it.
         let text = text.trim_start_matches("and ").trim_start_matches("or ");
         if verbose {
             text.to_owned()
@@ -247,6 +249,7 @@ pub fn steps(finding: &Finding, all: &[Finding], verbose: bool) -> Vec<Block> {
         )
     });
     let next = cause.into_iter().chain(finding.advice.as_ref().map(advice));
+    // Two lines at most: a cause and an advice.
     blocks.extend(
         next.zip(["  next", ""])
             .map(|(text, label)| wrapped(label, text)),

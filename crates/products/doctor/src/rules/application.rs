@@ -164,6 +164,7 @@ fn payload_rows(scope: &Scope<'_>, rule: fn(&Host<'_>, &str) -> Ruling) -> Vec<(
 fn payload_row(host: &Host<'_>, row: &str) -> Ruling {
     let best = host.number(&format!("http.row.{row}.best_bytes_per_second"))?;
     let speed = host.number("path.line_rate_mbps")?;
+    // From bits to bytes per second.
     let ceiling = tcp_ceiling(speed.value * 1e6, 1500.0) / 8.0;
     require(
         best >= FULL * ceiling,
@@ -182,6 +183,7 @@ fn sys_01(host: &Host<'_>) -> Ruling {
     let needed = host
         .number("load.connections")
         .suspect(format!("{limit} descriptors"))?;
+    // 64 descriptors are no connections, as in the checks before a plan.
     require(
         needed.value + 64.0 > limit.value,
         format!("{limit} for {needed} connections"),
@@ -209,6 +211,7 @@ fn port_range(host: &Host<'_>) -> Result<Reading<f64>, NoMatch> {
         .split_whitespace()
         .filter_map(|end| end.parse::<f64>().ok());
     match (ends.next(), ends.next()) {
+        // Both ends of the range are usable.
         (Some(low), Some(high)) if high >= low => Ok(Reading {
             key: range.key,
             value: high - low + 1.0,

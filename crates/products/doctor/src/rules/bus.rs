@@ -31,6 +31,7 @@ fn pci_01(nic: &Nic<'_>) -> Ruling {
     let max_speed = nic.number("pci.max_speed_gts")?;
     let max_width = nic.number("pci.max_width")?;
     let best = |own: &Reading<f64>, upstream: &str| {
+        // A bridge that is not known sets no bound.
         nic.number(upstream)
             .map_or(own.value, |upstream| own.value.min(upstream.value))
     };
@@ -69,6 +70,7 @@ fn pci_02(nic: &Nic<'_>) -> Ruling {
     let port = nic
         .number("link.max_speed_mbps")
         .or_else(|_| nic.speed_mbps())?;
+    // Flow control and descriptors take about five per cent beside the payload.
     let need = 1.05 * port.value * 1e6;
     require(
         usable < need,
@@ -221,8 +223,10 @@ fn pci_04(nic: &Nic<'_>) -> Ruling {
     require(bridge >= 256.0, "the bridge supports no more")?;
 
     let period = nic.host.period()?;
+    // Each direction of a PCI Express link has lanes of its own.
     let bytes = nic.bytes("rx")?.max(nic.bytes("tx")?);
     let rate = 8.0 * bytes / period.seconds;
+    // A speed of no generation has no limit here, so that nothing is claimed.
     let usable = usable_bps(&speed, &width, payload.value).unwrap_or(f64::INFINITY);
     require(rate > 0.8 * usable, "the bus has room")?;
 

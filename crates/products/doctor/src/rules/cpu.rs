@@ -83,6 +83,7 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
             )),
         Some(load) => match received().next() {
             Some(run) => {
+                // A thread that was not measured could be saturated: the rule is unknown.
                 run.number("receiver_thread_cpu")?;
                 clear(format!(
                     "busiest CPU {:.0} % in interrupts, the receiving thread is not saturated",
@@ -144,6 +145,7 @@ fn cpu_04(host: &Host<'_>) -> Ruling {
     throttled.or_clear("throttled periods")?;
     let mut found = matched().because_all(throttled.evidence.clone());
 
+    // Totals cover the life of the group: a small share of them shows nothing about the test.
     if throttled.total {
         let periods = host.number_of_periods()?;
         let share = to_f64(throttled.value) / to_f64(periods.max(1));
@@ -209,6 +211,7 @@ fn stolen_in_text(host: &Host<'_>) -> Ruling {
             .filter(|(key, _)| is_time_of_cpu(key, state));
         of_cpus.fold(0_u64, |sum, (_, counter)| sum.saturating_add(counter.v))
     };
+    // proc(5): `user` contains guest time and `nice` guest_nice, which are not added again.
     let all = [
         "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
     ]
@@ -245,6 +248,7 @@ fn cpu_09(host: &Host<'_>) -> Ruling {
     }
 
     let loads = host.cpu_loads()?;
+    // Time that is stolen from an idle CPU delays no test.
     let Some(worst) = loads.into_iter().max_by(|a, b| a.busy.total_cmp(&b.busy)) else {
         return unknown("cpu.0.steal", "no CPU was sampled");
     };
@@ -384,6 +388,7 @@ fn cpu_06(run: &Run<'_>) -> Ruling {
         .map(|fact| run.number(fact))
         .find(|r| r.as_ref().is_ok_and(|share| *share >= 0.9));
     let Some(Ok(thread)) = saturated else {
+        // A thread that was not measured could be the saturated one.
         run.number("sender_thread_cpu")?;
         run.number("receiver_thread_cpu")?;
         return clear("no thread is saturated");

@@ -25,6 +25,7 @@ const PAUSES_PER_SECOND: f64 = 10.0;
 
 fn pau_01(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
+    // Both ends must consent (IEEE 802.3, annex 28B): the facts of either can decide.
     let without = match (without_pause(nic), nic.peer()) {
         (Err(_), Some(peer)) => without_pause(&peer)?,
         (found, _) => found?,
@@ -151,6 +152,7 @@ fn pau_03(nic: &Nic<'_>) -> Ruling {
         format!("{rate:.0}/s"),
         "at most 10/s",
     );
+    // Pauses of a test that is near line rate cost it nothing.
     if let (Some(run), Ok(speed)) = (nic.host.runs().next(), nic.speed_mbps())
         && let Ok(goodput) = run.goodput_bps()
     {
@@ -199,6 +201,7 @@ fn slow_receiver(host: &Host<'_>) -> Ruling {
 fn pau_05(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let storms = nic.class_growth(Class::PauseStorm);
+    // A storm since boot may have ended long before the test.
     if let Ok(storms) = &storms
         && storms.value > 0
         && !storms.total

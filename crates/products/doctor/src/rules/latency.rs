@@ -76,6 +76,7 @@ fn ready_us(run: &Run<'_>) -> f64 {
 fn lat_01(run: &Run<'_>) -> Ruling {
     run.over_tcp()?;
     let (discipline, socket) = (own_queue(run), socket_queue(run));
+    // The discipline first: all flows of the host wait in it, in a socket only its own connection.
     if let Ok(Some(queue)) = &discipline
         && queue.us >= QUEUE_MIN_US
     {
@@ -185,6 +186,7 @@ fn shorter_tbf(bucket: &Command) -> Option<Change> {
             .copied()
     };
     let number = |name: &str, unit: &str| after(name)?.trim_end_matches(unit).parse::<f64>().ok();
+    // `rate` is in bit/s here, `limit` and `burst` are in bytes (tc-tbf(8)).
     let limit = number("burst", "")? + number("rate", "bit")? / 8.0 * QUEUE_S;
     if limit >= number("limit", "")? {
         return None;
@@ -232,6 +234,7 @@ fn lat_02(run: &Run<'_>) -> Ruling {
     let amount = format!("{} {}", ms(queue.us), queue.direction);
     let size = format!(
         "{:.0} KiB at {:.1} Mbit/s",
+        // 8e6: from bit/s and microseconds to bytes.
         rate * queue.us / 8e6 / 1024.0,
         rate / 1e6
     );
@@ -296,6 +299,7 @@ fn path_queues(run: &Run<'_>, own_us: f64) -> Result<Vec<PathQueue>, NoMatch> {
 
     Ok(queues
         .map(|(direction, read)| {
+            // The queue of the sending host is one of the loaded direction alone.
             let us = if direction == loaded {
                 read.value - own_us
             } else {

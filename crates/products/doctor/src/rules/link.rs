@@ -149,6 +149,7 @@ fn negotiate(nic: &Nic<'_>) -> String {
 
 /// Autonegotiation on, where speed and duplex were set by hand.
 fn negotiation(nic: &Nic<'_>) -> Option<Change> {
+    // Only a port that was set by hand has values with which the undo is exact.
     let by_hand = nic
         .flag("link.autoneg")
         .ok()

@@ -96,6 +96,7 @@ fn tool_08(run: &Run<'_>) -> Ruling {
 
 /// The first two numbers of a version.
 pub(super) fn version_number(text: &str) -> Option<(u32, u32)> {
+    // A suffix such as `+` or `-rc1` ends the second number.
     let mut parts = text.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((parts.next()?.ok()?, parts.next()?.ok()?))
 }
@@ -346,6 +347,7 @@ fn meta_01(nic: &Nic<'_>) -> Ruling {
             None => unknown(format!("{prefix}*"), nic.reason("drv.counters")),
         };
     };
+    // The filter leaves counters with a width alone.
     let bits = counter.width.unwrap_or(64);
 
     Ok(matched()
@@ -412,6 +414,7 @@ pub(super) fn under_load(host: &Host<'_>) -> Result<(), crate::ruling::NoMatch> 
             "META-02: the sample was taken without load",
         ),
         Err(missing @ crate::ruling::NoMatch::Unknown(_)) => Err(missing),
+        // META-02 is ruled out: the sample was taken under load.
         Err(_) => Ok(()),
     }
 }

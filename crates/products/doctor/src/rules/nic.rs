@@ -62,6 +62,7 @@ fn nic_02(nic: &Nic<'_>) -> Ruling {
         .read(&max, "the maximum of the device");
 
     if let Ok(speed) = speed {
+        // From microseconds to milliseconds.
         let bridged = ring_time_us(cur.value, nic.mtu(), speed.value * 1e6) / 1000.0;
         matched = matched
             .because(
@@ -160,6 +161,7 @@ fn nic_05(nic: &Nic<'_>) -> Ruling {
 }
 
 fn nic_06(nic: &Nic<'_>) -> Ruling {
+    // A live driver lists all of its counters: without one of allowances it has none.
     let shaped = match nic.class_growth(Class::Shaped) {
         Err(crate::ruling::NoMatch::Unknown(_))
             if nic.host.snapshot.source == Source::Live

@@ -205,6 +205,7 @@ pub(super) fn feature(nic: &Nic<'_>, name: &str, [new, old]: [&str; 2]) -> Optio
 
 /// A virtual NIC hands over the sender's packets before segmentation; nothing is left to join.
 fn arrive_one_by_one(nic: &Nic<'_>, received_bytes: f64) -> Result<(), NoMatch> {
+    // Without the number of packets, or the MTU, nothing shows that packets were joined.
     let packets = nic.delta("stats64.rx_packets").unwrap_or_default();
     let mtu = nic.number("net.mtu").map_or(f64::INFINITY, |mtu| mtu.value);
     let mean_bytes = received_bytes / packets.max(1.0);

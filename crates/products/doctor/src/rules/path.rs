@@ -278,6 +278,7 @@ fn larger_than_below(nic: &Nic<'_>, (kind, overhead): (&str, f64)) -> Ruling {
     let sizes = below
         .iter()
         .filter_map(|nic| Some((nic.name, nic.number("net.mtu").ok()?)));
+    // Any NIC may carry the tunnel: an MTU beyond that of the largest fits none of them.
     let Some((below, largest)) = sizes.max_by(|a, b| a.1.value.total_cmp(&b.1.value)) else {
         return unknown("nic.*.net.mtu", "no NIC with an MTU is known");
     };
@@ -355,6 +356,7 @@ fn mtu_04(run: &Run<'_>) -> Ruling {
     Ok(found.advice(format!(
         "suspect the path MTU: `ping -M do -s {} {peer}` sends full-size packets; lower -s until \
          they pass, the path MTU is 28 more",
+        // ping(8): `-s` counts neither the 8 bytes of ICMP nor the 20 of IPv4.
         mtu - 28.0
     )))
 }

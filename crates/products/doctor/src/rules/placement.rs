@@ -159,6 +159,7 @@ fn idle_cpu(host: &Host<'_>, used: [u32; 2]) -> Result<CpuLoad, NoMatch> {
         .collect::<Result<_, _>>()?;
     let is_sibling = |load: &CpuLoad| used.iter().any(|cpu| share(host, "core", [*cpu, load.cpu]));
     let rank = |load: &CpuLoad| (is_sibling(load), !share(host, "node", [used[0], load.cpu]));
+    // Beside a rival on a sibling CPU, other siblings of that core are no better.
     let is_better =
         |load: &CpuLoad| load.busy <= 1.0 - IDLE && (used[0] == used[1] || !is_sibling(load));
     let idle = loads.into_iter().filter(is_better);

@@ -91,6 +91,7 @@ fn payload_bps(nic: &Nic<'_>, rate_bps: f64) -> f64 {
         .runs()
         .find(Run::is_udp)
         .and_then(|run| run.number("block_len_bytes").ok());
+    // A larger datagram is sent in fragments with headers of their own.
     match datagram
         .map(|bytes| bytes.value)
         .filter(|bytes| *bytes > 0.0 && bytes + HEADERS_BYTES <= nic.mtu() + 14.0)
@@ -126,6 +127,7 @@ pub(super) fn sets_rate_of(nic: &Nic<'_>, run: &Run<'_>) -> Result<bool, NoMatch
 
 /// The end of a test whose data does not pass the shaper.
 fn part_it_misses(shaper: &Qdisc<'_>) -> &'static str {
+    // A policer at ingress meets what this host receives.
     if shaper.kind == "police" {
         "sender"
     } else {

@@ -190,6 +190,7 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
         Ok(queues) => queues,
         Err(missing) => match nic.number("chan.combined.cur") {
             Ok(combined) => combined,
+            // A driver without channel operations has one queue.
             Err(_) if nic.absence("chan.combined.cur") == Absence::UnsupportedByDriver => Reading {
                 key: nic.key("chan"),
                 value: 1.0,
@@ -316,12 +317,14 @@ fn rps_mask(cpus: f64, except: u32) -> String {
         cpus.max(1.0) as u32
     };
     let all = (1_u64 << count) - 1;
+    // The bound keeps the shift valid; a CPU beyond the mask is not in it.
     format!("{:x}", all & !(1_u64 << except.min(63)))
 }
 
 fn irq_03(nic: &Nic<'_>) -> Ruling {
     nic.wired()?;
     let node = nic.number("numa.node")?;
+    // The kernel reports node -1 on a host without NUMA.
     require(node >= 0.0, "one NUMA node")?;
 
     let nodes = nic.host.number("numa.nodes")?;
@@ -369,6 +372,7 @@ fn irq_04(nic: &Nic<'_>) -> Ruling {
     const LOOP: &str = "for f in /sys/class/net/{}/queues/rx-*/rps_cpus; do echo {} > $f; done";
 
     let write = |mask: &str| command(LOOP, &[&nic.name, &mask]);
+    // The undo writes one mask to all queues.
     let alike = (0..queues.value as u32)
         .all(|queue| nic.text_is(&format!("queue.rx-{queue}.rps_cpus"), mask.value));
     Ok(matched()

@@ -153,6 +153,7 @@ impl Case<'_> {
     /// A sender of datagrams that sends less than it was asked for, and has the CPU time for more,
     /// waits for its socket buffer: the queue of its own device is full.
     fn sender_back_pressure(&self) -> Ruling {
+        // Only tests of datagrams have a loss in per cent.
         given(self.here.lost_percent)?;
         let limit_bps = given(self.here.stream_rate_bps)? as f64 * f64::from(self.here.streams);
         let sent_bps = given(self.here.sent_bps)?;
@@ -294,6 +295,7 @@ impl Case<'_> {
     }
 
     fn loss(&self) -> Ruling {
+        // Without a best setting any loss counts.
         let best = given(self.best.map_or(Some(0.0), |best| best.lost_percent))?;
         let here = given(self.here.lost_percent)?;
         require(here >= best + LOSS_PERCENT_MIN, format!("{here:.2} % lost"))?;
@@ -322,6 +324,7 @@ impl Case<'_> {
         } = *self.hosts;
         match end {
             Endpoint::Client => client_cores,
+            // Both ends of one host have the same CPUs.
             Endpoint::Server => server_cores.or(client_cores.filter(|_| is_same_host)),
         }
     }

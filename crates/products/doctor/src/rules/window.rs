@@ -220,6 +220,7 @@ fn buffer_triple(host: &Host<'_>, name: &str, maximum: f64) -> Option<String> {
         .and_then(|most| most.parse().ok())
         .unwrap_or(0.0);
 
+    // The maximum must not be below the default.
     (present < maximum).then(|| {
         format!(
             "{low} {default} {:.0}",

@@ -24,6 +24,7 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 impl Place {
     fn take() -> Option<Self> {
         let one_more = |taken| (taken < PLACES).then_some(taken + 1);
+        // Relaxed: the number of watches orders no other memory.
         TAKEN
             .fetch_update(Relaxed, Relaxed, one_more)
             .ok()
@@ -86,6 +87,7 @@ impl Reader for HostReader {
 impl HostReader {
     /// Takes the last reading.
     pub(super) fn finish(mut self) -> Observed {
+        // A watch can end before its first reading.
         let mut readings = self
             .readings
             .take()
@@ -137,6 +139,7 @@ impl Readings {
         }
 
         self.workers.add(&self.last, &next);
+        // After the workers: it takes the facts out of `last`.
         keep_threads(&mut next, &mut self.last);
         self.last = next;
     }
@@ -236,6 +239,7 @@ impl WorkerCpus {
     }
 
     fn record(&self, snapshot: &mut Snapshot) {
+        // Only threads with ticks have an entry, so that `all` is above 0 in the loop.
         let all: u64 = self.0.values().sum();
         for (cpu, ticks) in &self.0 {
             snapshot.set_in(

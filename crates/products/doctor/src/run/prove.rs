@@ -99,6 +99,7 @@ pub fn prove(
 ) -> Result<Proof, Error> {
     let boot_id = boot_id()?;
 
+    // Its lock is held to the end, so that no other proof changes the settings meanwhile.
     let mut journal = Journal::open()?;
     if let Some(record) = journal.read(&boot_id)? {
         let path = journal.path.display();
@@ -139,6 +140,7 @@ pub fn prove(
         spec,
         signals,
     )?;
+    // Before the first command, so that the record has the former settings.
     let record = record(address(&spec.server)?, &finding, boot_id);
     let mut settings = Settings {
         journal: &mut journal,
@@ -264,6 +266,7 @@ fn provable(diagnosis: &Diagnosis, id: &str) -> Result<Finding, String> {
             .find(|rule| is_named(&rule.id))
             .map(|rule| rule.reason.clone())
     };
+    // A refusal first: the finding is there, only its commands cannot be proved.
     let reason =
         reason.or_else(|| ruled_out().map(|reason| format!("it does not apply: {reason}")));
 
@@ -312,6 +315,7 @@ fn refusal(finding: &Finding) -> Option<String> {
         ));
     }
 
+    // Root has the capabilities; any other need, such as a link flap, disturbs a connection.
     let disturbance = finding.needs.iter().find(|need| !need.starts_with("CAP_"));
     if let Some(need) = disturbance {
         return Some(format!(
@@ -370,6 +374,7 @@ fn measure(
     let mut rates = [Vec::new(), Vec::new()];
     for number in 0..plan.runs {
         let has_fix = ProofPlan::has_fix(number);
+        // Neighbours with the same settings need no command between them.
         match (has_fix, settings.are_changed) {
             (true, false) => settings.apply(&finding.remedy)?,
             (false, true) => settings.restore()?,

@@ -124,6 +124,7 @@ pub fn diagnose(query: &Query, readers: &Readers) -> Result<(Diagnosis, Vec<Obse
         }
     }
 
+    // After the options, which are facts of the saved host as well.
     if let Some(path) = &query.save {
         save(path, &observed)?;
     }
@@ -181,6 +182,7 @@ fn live(
 
 /// The first address of a name.
 pub(super) fn address(name: &str) -> Result<IpAddr, Error> {
+    // Only the address matters; a lookup demands some port.
     let mut addresses = (name, 0)
         .to_socket_addrs()
         .map_err(|error| Error::failed(format!("{name}: {error}")))?;

@@ -129,6 +129,7 @@ fn busiest_thread(observed: &Observed) -> Option<(f64, Option<String>)> {
     let cpus = observed
         .snapshot
         .text(&format!("{OWN_THREADS}{number}.cpus"))?;
+    // A thread that may use all CPUs is confined to none.
     let unpinned = observed.snapshot.text("cpu.online") == Some(cpus);
 
     #[expect(clippy::cast_precision_loss, reason = "ticks of one test")]

@@ -41,6 +41,7 @@ pub(crate) trait Facts<'a> {
         let key = self.key(fact);
         let snapshot = self.host().snapshot;
         let mut at = key.as_str();
+        // From the key to its groups: the first recorded reason is the most specific.
         loop {
             if let Some(Fact::Absent { absent, .. }) = snapshot.facts.get(at) {
                 return *absent;
@@ -99,6 +100,7 @@ pub(crate) trait Facts<'a> {
         let key = self.key(fact);
         let value = match self.host().known(&key)? {
             Value::Bool(on) => Some(*on),
+            // Kernel variables that are switches have the values 0 and 1.
             Value::Integer(number) => Some(*number != 0),
             _ => None,
         };
@@ -175,10 +177,12 @@ impl<'a> Host<'a> {
 
     fn add_growth(&self, sum: &mut Growth, key: &str) -> bool {
         if let Some(period) = self.period {
+            // The growth of a counter that was reset is not known.
             let delta = period.delta(key).filter(|delta| !delta.reset);
             if let Some(delta) = delta {
                 sum.add(key, delta, period);
             }
+            // A total since boot does not replace a growth over the period.
             return delta.is_some();
         }
 
@@ -238,6 +242,7 @@ impl<'a> Host<'a> {
             state("softirq")?,
             state("steal")?,
         );
+        // proc(5): `user` and `nice` contain the time of guests.
         let total = user + system + idle + wait + irq + softirq + steal;
         if total <= 0.0 {
             return unknown(format!("cpu.{cpu}"), "no tick passed in the window");
@@ -246,6 +251,7 @@ impl<'a> Host<'a> {
         Ok(CpuLoad {
             cpu,
             softirq: (irq + softirq) / total,
+            // A CPU in iowait is idle: it would run a task that is ready.
             busy: 1.0 - (idle + wait) / total,
             steal: steal / total,
         })
@@ -261,6 +267,7 @@ impl<'a> Host<'a> {
             .filter_map(|cpu| self.sampled_load(cpu.parse().ok()?))
             .collect();
         if loads.is_empty() {
+            // There is no period here: this is the error that names the reason.
             self.period().map(|_| loads)
         } else {
             Ok(loads)

@@ -45,6 +45,7 @@ impl<'a> Nic<'a> {
     /// Continues only where the other end has an MTU too: a physical interface or one half of a
     /// veth pair.
     pub(crate) fn wired_or_pair(&self) -> Result<(), NoMatch> {
+        // `ip -d link` shows the kind, `ethtool -i` the driver; pasted text may have one.
         let kind = self.text("net.kind").or_else(|_| self.text("drv.name"));
         if kind.is_ok_and(|kind| kind == "veth") {
             return Ok(());
@@ -56,6 +57,7 @@ impl<'a> Nic<'a> {
     pub(crate) fn feature(&self, name: &str) -> Result<Reading<bool>, NoMatch> {
         let words = self.text(&format!("feat.{name}"))?;
         Ok(Reading {
+            // `on [fixed]` is active as well (ethtool(8)).
             value: words.value.starts_with("on"),
             key: words.key,
             inferred: false,
@@ -84,6 +86,7 @@ impl<'a> Nic<'a> {
     pub(crate) fn carrier(&self) -> Result<(), NoMatch> {
         self.wired()?;
         match self.value("link.up") {
+            // A link of unknown state may have carrier.
             Some(Value::Bool(false)) => unknown(self.key("link"), "no carrier"),
             _ => Ok(()),
         }
@@ -141,6 +144,7 @@ impl<'a> Nic<'a> {
         };
 
         let is_used = |nic: &Nic<'_>| {
+            // A link of unknown state counts as one in use.
             nic.wired_or_pair().is_ok() && !nic.flag("link.up").is_ok_and(|up| !up.value)
         };
         if self.host.nics().filter(is_used).count() != 1 {
@@ -172,6 +176,7 @@ impl<'a> Nic<'a> {
     /// last reading.
     pub(crate) fn backlog_bytes(&self) -> Result<Reading<f64>, NoMatch> {
         let kind = self.text("qdisc.root.kind");
+        // A discipline without a queue holds nothing, also where no backlog was read.
         if let Some(kind) = kind.ok().filter(|kind| *kind == "noqueue") {
             return Ok(Reading {
                 key: kind.key,

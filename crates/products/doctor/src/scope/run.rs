@@ -98,6 +98,7 @@ impl<'a> Run<'a> {
             });
         }
 
+        // A round trip with load decides nothing without the one that it grew from.
         let (idle, loaded) = (idle?, loaded?);
         let times = if idle > 0.0 {
             loaded.value / idle.value
@@ -132,6 +133,7 @@ impl<'a> Run<'a> {
         const GROWTH_MIN_US: f64 = 1_000.0;
 
         self.inflation().is_ok_and(|grown| {
+            // Loaded less idle, from the quotient, which is known where the idle one is not.
             let growth = grown
                 .loaded
                 .map_or(0.0, |rtt| rtt.value * (1.0 - 1.0 / grown.times.max(1.0)));
@@ -196,6 +198,7 @@ impl<'a> Run<'a> {
             Some(part) => Some(part == "receiver"),
             None => {
                 let reverse = self.flag("reverse").ok()?;
+                // A client receives in reverse, a server in the forward direction.
                 Some(reverse.value != self.is("server"))
             }
         }
@@ -210,6 +213,7 @@ impl<'a> Run<'a> {
     pub(crate) fn end(&self, end: &str) -> Option<Host<'a>> {
         let own = match self.part() {
             Some(part) => part,
+            // A client sends in the forward direction, a server in reverse.
             None if self.is("server") == self.is("reverse") => "sender",
             None => "receiver",
         };
@@ -245,6 +249,7 @@ impl<'a> Run<'a> {
 
     /// Time that an amount of data takes at the rate of this run, microseconds.
     pub(crate) fn time_us(&self, bytes: f64) -> Result<f64, NoMatch> {
+        // From bytes to bits, and from seconds to microseconds.
         Ok(bytes * 8.0 / self.goodput_bps()?.value * 1e6)
     }
 
@@ -279,6 +284,7 @@ impl<'a> Run<'a> {
     /// A target rate of payload was reached up to a part of it, or a pacing rate of packets was
     /// reached.
     pub(crate) fn reaches_of_its_target(&self, share: f64) -> bool {
+        // iperf3(1): `-b` and `--fq-rate` are rates of each stream.
         let streams = self.number("streams").map_or(1.0, |streams| streams.value);
         let reaches = |fact: &str, part: f64| {
             let target = self.number(fact).ok().filter(|target| *target > 0.0);
@@ -309,6 +315,7 @@ impl<'a> Run<'a> {
 
     /// Address of the other host.
     pub(crate) fn remote(&self) -> Option<&'a str> {
+        // `path` has both addresses in sorted order, equal at both ends.
         let (path, local) = (self.text("path").ok()?, self.text("local").ok()?);
         path.value.split(' ').find(|end| *end != local.value)
     }

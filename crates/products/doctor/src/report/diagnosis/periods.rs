@@ -13,6 +13,7 @@ pub(super) fn text(timeline: &[LimitPeriod], shown: usize) -> Option<String> {
     let mut periods: Vec<LimitPeriod> = Vec::new();
     for period in timeline
         .iter()
+        // A shorter period would be printed as 0.0 s.
         .filter(|period| period.length_ms >= TENTH_MS / 2)
     {
         match periods

@@ -52,6 +52,7 @@ impl CpuAttribution {
         let (server, generator) = (program(Side::Server)?, program(Side::Client)?);
         let interrupts = end.cpu_softirq.map(|share| share * cpus);
         let busy = (share - end.steal.unwrap_or(0.0)).max(0.0) * cpus;
+        // No bound: `fitted` gives other programs all that is left.
         let others = f64::INFINITY;
         let is_generators_host = server.zip(generator).is_some_and(outweighs);
 

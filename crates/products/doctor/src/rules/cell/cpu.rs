@@ -37,7 +37,9 @@ pub(super) fn total(facts: &CellFacts) -> Ruling {
 
 /// Programs outside the test fill the CPUs of an end, or one of them.
 pub(super) fn others(facts: &CellFacts) -> Ruling {
+    // A rate that was met has no limit to explain.
     require(!flow::is_met(facts), "the offered rate was met")?;
+    // On one host both ends have the same CPUs.
     let sides: &[Side] = if facts.is_one_host {
         &[Side::Server]
     } else {
@@ -67,6 +69,7 @@ fn full_of_others(facts: &CellFacts, side: Side) -> Option<(Condition, String)> 
         CpuAttribution::of_host(facts, side)
     };
     let attribution = attribution.ok().filter(CpuAttribution::are_others)?;
+    // One full CPU can be that of the test's own thread, where the thread's share is not known.
     let is_sure = attribution.is_whole() && (end.thread_busy.is_some() || !is_core);
 
     let what = format!(

@@ -38,6 +38,7 @@ pub(super) fn concurrency(facts: &CellFacts) -> Ruling {
         .map(|(ok, best)| ok / best);
     let what = "answers as a share of the best with more connections";
     let below = less_than(what, of_best, FAR_BELOW);
+    // Little's law: answers per second times latency are the requests in flight.
     let in_flight = ok_per_s
         .zip(facts.medians.p50_ns)
         .map(|(ok, p50_ns)| ok * p50_ns as f64 / 1e9);
@@ -108,6 +109,7 @@ pub(super) fn too_few(facts: &CellFacts) -> Ruling {
         shares.iter().all(Option::is_some)
     });
 
+    // A server without an agent may be full without a measurement that shows it.
     Ok(if is_server_known {
         found
     } else {
@@ -185,6 +187,7 @@ fn saturated(facts: &CellFacts) -> Result<Condition, NoMatch> {
                 Some(ok_per_s / larger),
                 FAR_BELOW,
             ),
+            // The largest number that was tried gives less than a ninth more than smaller ones.
             (None, Some(smaller)) => less_than(
                 "answers as a multiple of the best with fewer connections",
                 Some(ok_per_s / smaller),

@@ -75,6 +75,7 @@ impl Outcomes {
                 continue;
             }
 
+            // Later rules cannot change the verdict: what they lack is not reported.
             match rule(facts) {
                 Ok(found) => self.matches.push((*class, found)),
                 Err(NoMatch::Unknown(unknown))
@@ -94,6 +95,7 @@ impl Outcomes {
     }
 
     fn verdict(mut self, facts: &CellFacts) -> CellVerdict {
+        // A rate that was met hit no limit, also where a rule before lacks facts.
         let is_met = self
             .matches
             .first()
@@ -107,6 +109,7 @@ impl Outcomes {
         // Measurements of an invalid run say nothing about its limits.
         self.matches.retain(|_| primary != VerdictClass::Invalid);
 
+        // Where Little's law does not hold, connections were idle or answers were miscounted.
         let confidence = if facts.is_mostly(Flag::Little) {
             Confidence::Low
         } else {

@@ -44,6 +44,7 @@ pub(super) fn unusable(facts: &CellFacts) -> Ruling {
             .map(str::to_owned)
     };
     let mut statuses = facts.errors.iter().filter_map(status);
+    // Answers of different statuses have no advice in common.
     let status = statuses.next().filter(|_| statuses.next().is_none());
     let (status, advice) = match status.as_deref() {
         Some("404" | "405" | "410") => (status.as_deref(), "check the path of the URL"),

@@ -159,6 +159,7 @@ fn unplaced_loss(run: &Run<'_>, matched: Match) -> Match {
 fn half_rate(run: &Run<'_>) -> String {
     run.goodput_bps().map_or_else(
         |_| "half the rate".to_owned(),
+        // Half of the rate, from bit/s to Mbit/s.
         |rate| format!("{:.0}M", rate.value / 2e6),
     )
 }
@@ -197,6 +198,7 @@ const PROBE_LOSS_MIN: f64 = 0.01;
 pub(super) fn path_13(host: &Host<'_>) -> Ruling {
     let loss = |hop: u32| host.number(&format!("path.hop.{hop}.loss_share"));
     let hops = host.number("path.hops").map_or(0, |hops| hops.value as u32);
+    // RFC 1812, section 4.3.2.8: routers limit their ICMP errors, so only the last hop shows loss.
     let last = loss(hops).ok().filter(|_| hops > 0);
     let lost = match &last {
         Some(last) => last.clone(),
@@ -219,6 +221,7 @@ pub(super) fn path_13(host: &Host<'_>) -> Ruling {
 
     // From the first hop on that loses half as many as the last, all behind it do as well.
     let loses = |hop: &u32| loss(*hop).is_ok_and(|share| share >= lost.value / 2.0);
+    // A hop that answered no probe does not end the row of lossy ones.
     let first = (1..=hops)
         .rev()
         .take_while(|hop| loses(hop) || loss(*hop).is_err())
@@ -290,6 +293,7 @@ pub(super) fn path_06(run: &Run<'_>) -> Ruling {
     )?;
 
     for nic in run.host.nics().filter(|nic| nic.wired().is_ok()) {
+        // Totals since boot need not be of this test.
         if let Ok(drops) = nic.class_growth(crate::classes::Class::RxRingFull) {
             require(
                 drops.value == 0 || drops.total,

@@ -49,6 +49,7 @@ pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
         .read(&spread, "at most 0.1: a steady rate")
         .because_all(rise.evidence);
 
+    // The facts of one end do not show the limits of the other.
     let watched = scope.hosts.len() > 1;
     Ok(if watched {
         matched
@@ -96,6 +97,7 @@ fn rise_with_load(run: &Run<'_>) -> Ruling {
         return Ok(rise);
     }
 
+    // A measurement that is missing could have shown a rise.
     rtt?;
     lost?;
     run.number("retransmit_share")?;
@@ -104,6 +106,7 @@ fn rise_with_load(run: &Run<'_>) -> Ruling {
 
 /// Continues where no program of the test and no receive work of the hosts is at its limit.
 fn require_time_left(scope: &Scope<'_>, run: &Run<'_>) -> Result<(), NoMatch> {
+    // The bounds of CPU-01 and CPU-02.
     const FULL: f64 = 0.9;
     const SOFTIRQ_FULL: f64 = 0.85;
 

@@ -27,6 +27,7 @@ pub fn worker_processes(connections: u32, threads: u32, descriptors: u64) -> Opt
     let beside = OTHERS + OF_THREAD * u64::from(threads);
     let room = descriptors.checked_sub(beside).filter(|room| *room > 0)?;
     let needed = u64::from(connections).div_ceil(room).max(1);
+    // The generator itself holds the pipes of its workers.
     let is_enough = needed == 1 || needed <= (room / OF_WORKER).min(WORKERS_MAX);
     u32::try_from(needed).ok().filter(|_| is_enough)
 }
@@ -39,11 +40,13 @@ pub fn descriptors_for(connections: u32, threads: u32) -> u64 {
 
 pub(super) fn checks(preflight: &Preflight, side: Side, host: &Environment) -> Vec<Check> {
     let planned = preflight.generator_threads.filter(|_| side == Side::Client);
+    // Without a number in the plan each CPU has a thread.
     let threads = planned.or(host.cpus).unwrap_or(1);
     let process = Process {
         preflight,
         side,
         threads,
+        // A plan without cells still has the threads.
         need: preflight
             .largest(|key| descriptors_for(key.connections, threads))
             .max(descriptors_for(0, threads)),

@@ -45,6 +45,7 @@ fn enough_ports(requirement: &Requirement<'_>, preflight: &Preflight, need: u64)
     let (low, high) = requirement.read(preflight.client.port_range)?;
     let reserved = reserved_list(&preflight.client).into_iter();
     let taken = reserved.filter(|port| (low..=high).contains(port)).count() as u64;
+    // Both ends of `ip_local_port_range` are usable.
     let ports = (u64::from(high) + 1)
         .saturating_sub(u64::from(low))
         .saturating_sub(taken);
@@ -141,6 +142,7 @@ fn time_wait(preflight: &Preflight) -> Check {
         let Peak { peak, .. } = it.read(client.time_wait)?;
         it.ruling(peak <= most, Severity::Medium, grouped(peak), |found| {
             let found = match client.timestamps {
+                // TIME_WAIT is left early only by means of timestamps (RFC 6191).
                 Some(0) => found,
                 _ => found.variable("net.ipv4.tcp_tw_reuse", client.tw_reuse, "1"),
             };

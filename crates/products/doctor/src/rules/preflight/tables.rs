@@ -57,6 +57,7 @@ fn conntrack(requirement: &Requirement<'_>, preflight: &Preflight, host: &Enviro
         return clear("not active");
     };
     let limit = requirement.read(table.limit)?;
+    // A limit that was lowered can be below the peak.
     let free = limit.saturating_sub(table.peak);
     let have = format!("{} of {} in use", grouped(table.peak), grouped(limit));
     let is_met = free >= tracked(preflight.connections());
@@ -126,6 +127,7 @@ fn socket_memory(
     let ruling = requirement.ruling(need <= pressure, Severity::Medium, have, |found| {
         let more = need.saturating_mul(2);
         let words = |[low, pressure, high]: [u64; 3]| format!("{low} {pressure} {high}");
+        // The kernel's own proportions of the three values: 3/4, 1 and 3/2 of the second.
         let new = [more / 4 * 3, more, more.saturating_add(more / 2)];
         found.variable("net.ipv4.tcp_mem", Some(words(old)), &words(new))
     })?;

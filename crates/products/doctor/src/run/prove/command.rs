@@ -91,6 +91,7 @@ pub(super) fn run(line: &str) -> Result<(), String> {
 fn run_words(words: &[String]) -> Result<(), String> {
     let text = |error: io::Error| io_text(&error);
     let (program, arguments) = words.split_first().ok_or("no command")?;
+    // tc(8), ethtool(8) and sysctl(8) are in folders that the PATH of a user may lack.
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let (reader, writer) = io::pipe().map_err(text)?;
 
@@ -158,6 +159,7 @@ fn split(line: &str) -> Vec<String> {
                 }
             }
             (_, Some(word)) => word.push(c),
+            // `words` begins with one word and never shrinks here.
             (_, None) => {}
         }
     }

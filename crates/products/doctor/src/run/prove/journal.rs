@@ -105,6 +105,7 @@ impl Journal {
     pub(super) fn read(&mut self, boot_id: &str) -> Result<Option<Record>, Error> {
         let metadata = self.file.metadata().map_err(at(&self.path))?;
         let mut text = String::new();
+        // JSON that is cut at the bound does not parse, so that a longer file is an error.
         let read = (&self.file).take(BYTES_MAX).read_to_string(&mut text);
         let content = match read {
             Err(error) => Err(io_text(&error)),
@@ -125,6 +126,7 @@ impl Journal {
             return Ok(Some(record));
         }
 
+        // The reboot has restored the settings.
         self.clear().map(|()| None)
     }
 
