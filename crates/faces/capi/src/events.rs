@@ -48,6 +48,8 @@ impl Write for Lines {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         String::from_utf8_lossy(data)
             .lines()
+            // The length is that of the bytes, so a lossy conversion does not look like a short
+            // write.
             .for_each(|line| self.1(&self.0, line));
         Ok(data.len())
     }

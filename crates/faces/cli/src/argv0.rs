@@ -23,6 +23,7 @@ pub(crate) fn dialect(argv0: &OsStr) -> Dialect {
     match stem {
         _ if name.starts_with(b"iperf3") => Dialect::Iperf3,
         b"iperf" | b"iperf2" => Dialect::Iperf2,
+        // A name such as `iperf3.exe` has no dash before its suffix, so a prefix is enough.
         _ => Dialect::Native,
     }
 }

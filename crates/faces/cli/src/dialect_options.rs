@@ -18,6 +18,8 @@ pub(crate) fn with_options(command: Command, groups: &[OptionGroup]) -> Command 
             Value::Optional(name) => argument
                 .value_name(name)
                 .num_args(0..=1)
+                // An optional value follows `=`, as in getopt_long(3), and never as a separate
+                // argument.
                 .require_equals(true),
         }
     };
@@ -26,6 +28,7 @@ pub(crate) fn with_options(command: Command, groups: &[OptionGroup]) -> Command 
         options.map(|option| argument(option, group.title))
     });
     command
+        // The dialects have `-h` and `-v` of their own.
         .disable_help_flag(true)
         .disable_version_flag(true)
         .args(arguments)

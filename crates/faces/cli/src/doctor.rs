@@ -108,6 +108,7 @@ pub(crate) fn main(args: &DoctorArgs) -> Outcome {
 }
 
 fn run(args: &DoctorArgs) -> Result<Outcome, Error> {
+    // Explanations need no host, so they precede every collection.
     if let Some(id) = &args.explain {
         let text = report::explanation(id)
             .ok_or_else(|| Error::usage(format!("there is no rule {id}")))?;
@@ -197,6 +198,7 @@ impl DoctorArgs {
     /// The files that were named in the place of interfaces.
     fn named_files(&self) -> Option<Vec<PathBuf>> {
         let is_plain = self.to.is_none() && self.window.is_none() && !self.interfaces.is_empty();
+        // An interface wins over a file of the same name in the working directory.
         let is_file = |name: &String| !is_interface(name) && Path::new(name).exists();
         (is_plain && self.interfaces.iter().all(is_file))
             .then(|| self.interfaces.iter().map(PathBuf::from).collect())
@@ -224,6 +226,7 @@ impl DoctorArgs {
 
 /// True if this host has an interface of this name.
 fn is_interface(name: &str) -> bool {
+    // A name with a slash, or `..`, would lead out of the directory.
     let is_name = !name.is_empty() && !name.contains('/') && name != "." && name != "..";
     is_name && Path::new("/sys/class/net").join(name).exists()
 }
@@ -264,6 +267,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err("expected a number with s, ms or m".to_owned()),
     };
     let seconds = number.parse::<f64>().map_err(|error| error.to_string())? * factor;
+    // A NaN is in no range, and fails this check as well.
     if !(0.1..=WINDOW_SECONDS_MAX).contains(&seconds) {
         return Err("expected between 100ms and one day".to_owned());
     }
@@ -273,9 +277,11 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 
 fn rate_mbps(text: &str) -> Result<f64, String> {
     let (number, factor) = match text.as_bytes().last() {
+        // Suffixes are ASCII, so the slice ends at a character boundary.
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1e-3),
         Some(b'm' | b'M') => (&text[..text.len() - 1], 1.0),
         Some(b'g' | b'G') => (&text[..text.len() - 1], 1e3),
+        // A plain number is in bit/s.
         _ => (text, 1e-6),
     };
     let rate = number.parse::<f64>().map_err(|error| error.to_string())? * factor;

@@ -214,11 +214,13 @@ fn user(name: &str) -> Result<Outcome, Error> {
 
 fn password() -> Result<String, String> {
     if !process::isatty(io::stdin()) {
+        // A pipe has no echo that would have to be turned off.
         return password_line(io::stdin().lock());
     }
 
     let ask = |prompt| process::read_password(prompt).map_err(|error| error.to_string());
     let password = ask("Password: ")?;
+    // A typing error would lock the user out, and the terminal shows no characters.
     if ask("The same again: ")? != password {
         return Err("the passwords differ".to_owned());
     }
@@ -237,12 +239,14 @@ fn password_line(input: impl BufRead) -> Result<String, String> {
         )
     })?;
 
+    // The bound is reached, so the line may have been cut.
     if input.limit() == 0 {
         return Err(format!(
             "the password is longer than {PASSWORD_LINE_BYTES_MAX} bytes"
         ));
     }
 
+    // Only the line end goes: blanks may be part of a password.
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 

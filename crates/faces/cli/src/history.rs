@@ -342,6 +342,7 @@ fn run(mut args: HistoryArgs) -> Result<Outcome, Error> {
     }
 
     let history = History::find(args.store.as_deref())?;
+    // Options without `list` would be dropped silently by another command.
     if args.command.is_some() && args.list != ListArgs::default() {
         return Err(Error::usage(
             "options of a list belong behind list, or stand without another command",
@@ -422,6 +423,7 @@ fn import(store: Option<&str>, files: &[String], labels: &[Label]) -> Result<Out
                 print(&format!("{}: {imported}\n", printable(file)))?;
             }
             Err(error) if error.outcome == Outcome::Usage => return Err(error),
+            // An unreadable file does not keep the others from being added.
             Err(error) => outcome = complain(COMMAND, &error.to_string(), error.outcome),
         }
     }

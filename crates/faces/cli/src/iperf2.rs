@@ -124,6 +124,7 @@ fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> Outcom
         let options = output.report_options(Endpoint::Server, &spec.local);
         let reporter = report::server_reporter(options, stream.clone());
         let outcome = server::run_iperf2(spec, &mut *observed(records, reporter), &signals);
+        // A signal is the usual end of a server and no failure.
         if let Err(failure) = &outcome
             && !is_interrupted(&outcome)
         {

@@ -53,6 +53,7 @@ pub(crate) fn main(program: &OsStr, args: &[OsString]) -> Outcome {
         }
         Err(text) => {
             let _ = io::stderr().write_all(&text);
+            // iperf3 exits with 1 for a wrong command line.
             Outcome::NotCompleted
         }
     }

@@ -54,6 +54,7 @@ fn run(args: &LinksArgs) -> Result<Outcome, Error> {
     for name in NAMES {
         match act(&program, &args.directory.join(name)) {
             Ok(line) => drop(writeln!(io::stdout(), "{}", printable(&line))),
+            // One name that cannot be linked does not keep the others from it.
             Err(text) => outcome = complain("linerate", &text, Outcome::NotCompleted),
         }
     }
@@ -91,6 +92,7 @@ fn remove(program: &Path, path: &Path) -> Result<String, String> {
 
     // Of the link itself, because the program at its end may be gone.
     match fs::symlink_metadata(path) {
+        // A missing directory is an error; a missing link in it is what was requested.
         Err(error)
             if error.kind() == io::ErrorKind::NotFound
                 && path.parent().is_some_and(Path::is_dir) =>
@@ -110,11 +112,13 @@ fn remove(program: &Path, path: &Path) -> Result<String, String> {
 
 /// Is `path` a link, and does it end at `program`?
 fn leads_to(path: &Path, program: &Path) -> bool {
+    // A copy of the program is no link, and is left alone.
     fs::read_link(path).is_ok() && is_same_file(path, program)
 }
 
 fn is_same_file(a: &Path, b: &Path) -> bool {
     let target = |path: &Path| fs::canonicalize(path).ok();
+    // Two paths that cannot be resolved are not the same file.
     target(a).is_some() && target(a) == target(b)
 }
 
@@ -136,6 +140,7 @@ fn found_first(search_path: &OsStr, program: &Path, directory: &Path, is_removal
         };
     }
 
+    // A removal needs no hint how to find the links.
     if is_shadowed && !is_removal {
         text.push_str(&format!(
             "hint: put the directory first on the PATH: export PATH={}:$PATH\n",

@@ -17,6 +17,7 @@ pub(crate) fn start() {
         tracing_subscriber::fmt()
             .with_max_level(level)
             .with_writer(|| StandardError)
+            // The log may go to a file, where colours would be control characters.
             .with_ansi(false)
             .init();
     }

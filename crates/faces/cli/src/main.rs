@@ -67,6 +67,7 @@ fn main() -> std::process::ExitCode {
 fn dispatch(argv: &[OsString]) -> Outcome {
     let (program, args) = match argv {
         [program, args @ ..] => (program.as_os_str(), args),
+        // Before Linux 5.18 execve(2) passes an empty argument vector on.
         [] => (OsStr::new("linerate"), argv),
     };
     match (argv0::dialect(program), args) {

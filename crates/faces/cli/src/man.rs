@@ -11,7 +11,9 @@ use crate::{how_to, iperf2, iperf3};
 /// All pages, those of `program` and its subcommands first.
 pub(crate) fn pages(program: Command) -> Vec<ManualPage> {
     let mut program = program
+        // The pages of `help` would repeat those of the commands.
         .disable_help_subcommand(true)
+        // The options of the dialects come from their tables, not from clap.
         .mut_subcommand("iperf3", |_| iperf3::man::command())
         .mut_subcommand("iperf2", |_| iperf2::man::command());
     program.build();
@@ -92,6 +94,7 @@ fn closing_sections(text: &str) -> Roff {
 /// its meaning.
 fn list(paragraph: &str) -> Option<(&str, impl Iterator<Item = (&str, &str)>)> {
     let (title, entries) = paragraph.split_once(":\n")?;
+    // A paragraph with one line that is not indented is text with a colon.
     let is_list = entries.lines().all(|line| line.starts_with("  "));
     let entries = entries.lines().map(|line| {
         let line = line.trim();
@@ -113,6 +116,7 @@ fn related(name: &str, parent: Option<&str>) -> Vec<String> {
         related.push(format!("{}(7)", how_to::LOGINS));
     }
 
+    // Pages of subcommands below the first level refer to the program as well.
     if related.is_empty() || parent.is_some_and(|parent| parent != "linerate") {
         related.insert(0, "linerate(1)".to_owned());
     }

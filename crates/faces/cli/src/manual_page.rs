@@ -37,6 +37,7 @@ pub(crate) fn references(page: &mut Roff, pages: &[String]) {
 pub(crate) fn inlines(text: &str) -> Vec<Inline> {
     let parts = text.split('`').enumerate();
     parts
+        // Text between backquotes has an odd number, because each quote begins a part.
         .map(|(number, part)| match number % 2 {
             1 => bold(part),
             _ => roman(part),

@@ -131,6 +131,7 @@ enum Command {
 
 /// Carries out a native command line; `args` is what followed the program name.
 pub(crate) fn main(args: &[OsString]) -> Outcome {
+    // clap expects the name of the program as the first argument.
     let argv = std::iter::once(OsString::from("linerate")).chain(args.iter().cloned());
     let cli = match Cli::try_parse_from(argv) {
         Ok(cli) => cli,
@@ -158,6 +159,7 @@ fn show(answer: &clap::Error, args: &[OsString]) -> Outcome {
         return Outcome::Done;
     }
 
+    // Control characters of an argument could act on the terminal.
     let quotes_acting = args.iter().any(|arg| arg.to_string_lossy().contains(acts));
     match misplaced_options(args) {
         Some(text) => drop(io::stderr().write_all(printable_lines(&text).as_bytes())),

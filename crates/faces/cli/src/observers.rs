@@ -53,6 +53,7 @@ pub(crate) fn client(
     let output = view
         .as_ref()
         .filter(|_| !requests.is_to_file)
+        // A report that goes to a file does not disturb the view and is written at once.
         .map_or(output, View::output);
     let mut recording =
         record::of_drop_in(requests.record).map(|to| TestRecording::begin(to, spec));
@@ -62,6 +63,7 @@ pub(crate) fn client(
 
     let mut sinks = Tee(Tee(recording.as_mut(), limited.as_mut()), shown.as_mut());
     let ended = run(&mut sinks, output);
+    // The terminal is restored before messages are written to it.
     if let Some(view) = view {
         view.close();
     }
@@ -94,6 +96,7 @@ pub(crate) fn server<R>(
 
     let records = record::of_drop_in(record).map(SessionRecords::new);
     let served = serve(records.as_ref().map(|records| records as &dyn TestRecords));
+    // Records are closed after the last test, so that the message counts all of them.
     record::report(records.and_then(SessionRecords::close));
     served
 }

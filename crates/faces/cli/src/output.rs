@@ -79,6 +79,7 @@ pub(crate) fn print(text: &str) -> Result<(), String> {
         .write_all(text.as_bytes())
         .and_then(|()| output.flush())
     {
+        // A pipe that is closed early has a reader that wants no more (EPIPE, write(2)).
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!(
             "cannot write to the standard output: {}",
             io_text(&error)

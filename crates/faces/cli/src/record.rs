@@ -75,6 +75,7 @@ pub(crate) fn report(message: Option<String>) {
 
 fn placed(store: Option<&str>, title: Option<String>, labels: Labels) -> RecordOptions {
     RecordOptions::new(store, title.clone(), labels.clone()).unwrap_or_else(|error| {
+        // A history that cannot be opened does not prevent the test.
         report(Some(format!("no record: {error}")));
         let mut options = RecordOptions::default();
         (options.title, options.labels) = (title, labels);

@@ -78,6 +78,8 @@ fn run(args: &ReportArgs) -> Result<Outcome, Error> {
     let text = report(&args.spec(form).map_err(Error::usage)?)?;
     let summary = env::var_os("GITHUB_STEP_SUMMARY")
         .map(PathBuf::from)
+        // Only this form is for the summary of a step; the variable is set for every command of a
+        // job.
         .filter(|_| form == FormName::Github);
     let written = match (&args.output, summary) {
         (Some(path), _) => {
@@ -111,6 +113,7 @@ impl ReportArgs {
             from_ns: self.from.map_or(0, ns),
             to_ns: self.to.map_or(u64::MAX, ns),
         };
+        // An empty range would show charts without a point.
         if stretch.from_ns >= stretch.to_ns {
             return Err("--from must be before --to");
         }

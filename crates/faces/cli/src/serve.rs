@@ -237,6 +237,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Reads the name of a user other than root.
 fn user(name: &str) -> Result<User, String> {
     match User::by_name(name) {
+        // Root keeps every privilege after setuid(2), which would make the option a false promise.
         Ok(Some(user)) if user.is_root() => Err("this user keeps all privileges".to_owned()),
         Ok(Some(user)) => Ok(user),
         Ok(None) => Err("there is no such user".to_owned()),
@@ -303,6 +304,7 @@ impl ServeArgs {
         let iperf2 = self.iperf2_listener();
         let host = self
             .one_port
+            // One address for all dialects replaces --bind and --port.
             .map(|address| address.ip())
             .or(self.bind)
             .map(|address| address.to_string());
@@ -407,6 +409,7 @@ impl ServeArgs {
             return Err("--user: only root can serve as another user".to_owned());
         }
 
+        // Ports below the first unprivileged one need CAP_NET_BIND_SERVICE (ip(7)).
         let first = privileges::first_port_for_all();
         let port = self.one_port.map_or(self.port, |address| address.port());
         let ports = match self.iperf2_listener() {
@@ -450,6 +453,7 @@ impl ServeArgs {
                 Err(why())
             };
         };
+        // A token that others can read protects nothing, so this is an error and no warning.
         if let Some(exposed) = exposed("token file", path, Protected::Secret) {
             return Err(exposed);
         }
@@ -492,6 +496,8 @@ impl ServeArgs {
         auth.padding = if self.accept_both_paddings {
             AcceptedPadding::Both
         } else {
+            // Padding of PKCS#1 v1.5 is accepted only on request (RSAES-PKCS1-v1_5, RFC 8017,
+            // section 7.2).
             AcceptedPadding::Oaep
         };
 

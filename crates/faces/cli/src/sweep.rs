@@ -27,6 +27,7 @@ const COMMAND: &str = "linerate sweep";
 
 /// Carries out a sweep.
 pub(crate) fn main(args: SweepArgs) -> Outcome {
+    // Resolving takes the arguments, and the limits are needed after the runs.
     let limits = args.expect.clone();
     let (spec, record, output) = match args.resolve() {
         Ok(resolved) => resolved,
@@ -43,6 +44,7 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
     };
     let live = output.tui.then(Live::default);
     let view = live.as_ref().and_then(View::open);
+    // The view has the progress already.
     let progress = Progress::new(output.quiet || view.is_some());
 
     let result = linerate::sweep(
@@ -64,6 +66,7 @@ pub(crate) fn main(args: SweepArgs) -> Outcome {
 
     let written = write_reports(&output, &result.recorded.record, result.has_result);
     match (result.ended_by, written) {
+        // A signal ends the sweep before its answer, whatever the reports are.
         _ if result.is_interrupted => Outcome::Interrupted,
         (Some(reason), _) if result.is_unreachable => {
             complain(COMMAND, &reason, Outcome::Unreachable)
@@ -256,6 +259,7 @@ impl SweepArgs {
                  -R".to_owned()
             );
         }
+        // UDP has no congestion control that would find the rate.
         if self.udp && held.rate_bps.is_none() && !over.iter().any(|swept| swept.name == "rate") {
             return Err(
                 "-u needs a rate: -b 1G, -b 0 for as fast as possible, or --over rate".to_owned(),

@@ -30,6 +30,7 @@ Examples:
 /// Writes the units.
 pub(super) fn run(args: &SystemdArgs) -> Result<Outcome, Error> {
     let command = args.repeat.args().map_err(Error::usage)?;
+    // A unit has not the PATH of the user, so the program is named by its absolute path.
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/usr/bin/linerate"));
     let units =
         units(&program, &args.repeat.name(), args.repeat.every, &command).map_err(Error::usage)?;

@@ -141,6 +141,7 @@ impl RepeatArgs {
             let text: String = args
                 .join("-")
                 .chars()
+                // The name becomes that of a file and of a unit, so other characters are replaced.
                 .map(|c| if is_allowed(c) { c } else { '_' })
                 .collect();
             text.chars().take(NAME_CHARS_MAX).collect()
@@ -154,6 +155,8 @@ impl RepeatArgs {
     /// A command that cannot be repeated, or is longer than the period.
     pub(super) fn args(&self) -> Result<Vec<String>, String> {
         recorded(self.command.clone())?;
+        // The values are checked here, because a service would show the error only at its first
+        // run.
         let _ = (self.quiet()?, self.expect()?, self.otlp()?);
         let (every, name) = (format!("{}s", self.every.as_secs()), self.name());
         let options = [
@@ -176,6 +179,7 @@ impl RepeatArgs {
 
         Ok(typed
             .flatten()
+            // After `--` options belong to the command that is repeated.
             .chain(["--".to_owned()])
             .chain(command)
             .collect())
@@ -222,6 +226,7 @@ fn recorded(mut command: Vec<OsString>) -> Result<(Vec<OsString>, Duration), Str
 
 /// Expected time of a run.
 fn run_length(command: &[OsString]) -> Result<Duration, String> {
+    // A test by bytes or blocks has no known time and counts as 0.
     let of = |spec: &ClientSpec| spec.test.end.duration().unwrap_or_default() + spec.test.omit;
     let (first, args) = command.split_first().ok_or("no command")?;
     let no_client = || {
@@ -237,6 +242,7 @@ fn run_length(command: &[OsString]) -> Result<Duration, String> {
                 iperf3::Command::Client { spec, .. } => Ok(of(&spec)),
                 iperf3::Command::Server { .. } => Err(no_client()),
             },
+            // A command that prints its help makes no run.
             Ok(iperf3::Request::Print(_)) => Err(no_client()),
             Err(text) => Err(String::from_utf8_lossy(&text).trim_end().to_owned()),
         },

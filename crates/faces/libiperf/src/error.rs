@@ -45,12 +45,14 @@ pub(crate) fn text(number_of: i32) -> String {
 
     let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     match &*last {
+        // The stored failure has the cause; a number of another failure has the general text.
         Some(failure) if number(failure) == number_of => failure.message.clone(),
         _ => ErrorCode::from_number(number_of).message(None),
     }
 }
 
 fn number(failure: &Failure) -> i32 {
+    // These kinds have no number of their own in a report, but `i_errno` needs one.
     let unnumbered = match failure.kind {
         FailureKind::Interrupted => ErrorCode::ClientTerm,
         FailureKind::PeerTerminated => ErrorCode::ServerTerm,

@@ -46,6 +46,7 @@ impl Settings {
         spec.host = host.unwrap_or_else(|| "localhost".to_owned());
         spec.local = local;
         spec.test = self.test()?;
+        // A negative number does not convert, and leaves the limit to the system.
         spec.connect_timeout = u64::try_from(self.connect_timeout_ms)
             .ok()
             .map(Duration::from_millis);
@@ -74,6 +75,7 @@ impl Settings {
         let format = self.timestamp_format.get().unwrap_or("%c ").to_owned();
         let parsed = self.parsed.output.clone();
         let unit = match letter(self.unit_format) {
+            // `a` is the value of a test without this setting, so the parsed format stays.
             'a' => parsed.format,
             letter => UnitFormat::from_letter(letter).unwrap_or_default(),
         };
@@ -89,6 +91,7 @@ impl Settings {
 
     fn local(&self, parsed: &LocalOptions) -> Result<LocalOptions> {
         let interval_s = self.reporter_interval_s;
+        // An interval of 0 is no interval; other values have the bounds of `-i`.
         if interval_s != 0.0 && !(0.1..=60.0).contains(&interval_s) {
             return Err(ErrorCode::Interval);
         }
@@ -119,6 +122,7 @@ impl Settings {
         test.streams = bounded(self.streams, 1..=128, ErrorCode::NumStreams)?;
         test.end = self.end()?;
         test.omit = seconds(bounded(self.omit_s, 0..=600, ErrorCode::Omit)?);
+        // A length of 0 is the default of the transport.
         test.block_len_explicit = self.is_block_len_set && self.block_len_bytes != 0;
         test.block_len_bytes = self.block_len(transport)?;
         test.pacing = self.pacing()?;
@@ -197,6 +201,7 @@ impl Settings {
         socket.mss_bytes = (mss_bytes > 0).then_some(mss_bytes);
         socket.no_delay = self.no_delay != 0;
         socket.congestion = self.congestion.get().map(str::to_owned);
+        // The field is an `int` in C, the byte of IP has eight bits (RFC 2474, section 3).
         socket.tos = u8::try_from(self.tos).map_err(|_| ErrorCode::BadTos)?;
         socket.dont_fragment = self.dont_fragment != 0;
 
@@ -231,6 +236,7 @@ impl Settings {
                     1..=c_int::MAX,
                     ErrorCode::SkewThreshold,
                 )?);
+                // The interface has no function for the padding, so both are accepted.
                 auth.padding = AcceptedPadding::Both;
                 Ok(Some(auth))
             }
@@ -364,6 +370,7 @@ fn number(value: u32) -> c_int {
 }
 
 fn letter(character: c_char) -> char {
+    // `c_char` is signed on some platforms; the byte is the same.
     char::from(character.to_ne_bytes()[0])
 }
 

@@ -99,6 +99,7 @@ impl Settings {
             streams: 1,
             duration_s: 10,
             block_len_bytes: 128 * 1024,
+            // Microseconds, the default of `--pacing-timer`.
             pacing_timer_us: 1000,
             connect_timeout_ms: -1,
             reporter_interval_s: 1.0,
@@ -117,6 +118,7 @@ impl Settings {
     pub(crate) fn reset(&mut self) {
         let old = std::mem::take(self);
         *self = Self {
+            // iperf_reset_test of the original leaves a test as a server.
             role: b's' as c_char,
             host: old.host,
             port: old.port,

@@ -18,6 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// # Errors
 /// Why the collector has not taken them.
 pub fn send(url: &Target, runs: &[RunRecord]) -> Result<(), String> {
+    // The path of the collector may end with a slash.
     let base = url.path.trim_end_matches('/');
     for (path, body) in [
         ("/v1/metrics", otlp::metrics(runs)),
@@ -35,6 +36,7 @@ fn post(url: &Target, path: &str, body: &str) -> Result<(), String> {
         trust: Trust::System,
     };
     let protocol = Protocol {
+        // Collectors accept HTTP/1.1 (OTLP specification, OTLP/HTTP).
         is_http2: false,
         tls: url.is_tls.then(trust),
     };
@@ -45,6 +47,7 @@ fn post(url: &Target, path: &str, body: &str) -> Result<(), String> {
         .next()
         .ok_or_else(|| format!("{}: no address", url.host))?;
 
+    // One request per connection: the response ends with it.
     let request = format!(
         "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: \
          {}\r\nConnection: close\r\n\r\n{body}",

@@ -86,6 +86,7 @@ pub fn test_path(
     let (state, reason) = match outcome {
         Outcome::Done => (RunState::Complete, None),
         Outcome::Interrupted => (RunState::Interrupted, None),
+        // The first phase that is absent has the reason.
         _ => (RunState::Partial, report.absent.values().next().cloned()),
     };
     let recorded = recording.finish(state, reason, Body::Test);

@@ -79,6 +79,7 @@ pub enum Form {
 /// A name that is no run, or a record that cannot be read.
 pub fn report(spec: &ReportSpec) -> Result<String, Error> {
     let mut records = load(spec)?;
+    // Names are replaced before any writer, so no form can show one.
     if spec.is_anonymous {
         records = records.iter().map(record::anonymized).collect();
     }

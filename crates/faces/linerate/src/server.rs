@@ -112,6 +112,7 @@ impl Server {
             .map_err(|error| failure(&error))?;
 
         match announced.recv() {
+            // The first event is the address; a server that fails sends none, and drops its sender.
             Ok(ServerEvent::Listening { address }) => Ok(Self {
                 address,
                 #[cfg(feature = "full")]
@@ -158,6 +159,7 @@ impl Server {
     fn end(&mut self) -> Result<(), Failure> {
         self.stop.stop();
         match self.thread.take().map(JoinHandle::join) {
+            // The interrupt is that of `stop`.
             Some(Ok(Err(failure))) if failure.kind != FailureKind::Interrupted => Err(failure),
             _ => Ok(()),
         }

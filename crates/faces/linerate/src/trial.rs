@@ -110,6 +110,7 @@ fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
     if receiver.bytes == 0 {
         return Err("nothing was received");
     }
+    // A receiver cannot count more than was sent; this finds errors of the counters.
     if receiver.bytes > sender.bytes {
         return Err("more bytes were received than sent");
     }

@@ -59,6 +59,7 @@ impl View {
     }
 
     fn try_open(live: &Live) -> Result<Self, String> {
+        // The terminal is checked before any of its modes is changed.
         check_terminal()?;
         let text = |error: io::Error| error.to_string();
         let signals = Signals::new(&SIGNALS).map_err(|error| error.to_string())?;
@@ -222,6 +223,7 @@ impl Drawer {
             let Ok([has_keys, has_signals, is_over]) = wait_fds(fds, Some(left)) else {
                 break;
             };
+            // The panic hook of another thread may have restored the terminal.
             if is_over || !terminal::is_in_use() {
                 break;
             }
@@ -295,6 +297,7 @@ impl Drawer {
                 Signal::Continue => self.enter(),
                 Signal::Quit => {
                     terminal::leave();
+                    // SIGQUIT is blocked for signalfd(2); unblocked, it has its default action.
                     signal::unblock(&[Signal::Quit]);
                     signal::send_to_self(Signal::Quit);
                 }

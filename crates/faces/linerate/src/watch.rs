@@ -58,6 +58,7 @@ fn open(outlets: &Outlets) -> Result<Vec<Outlet>, String> {
 
     if let Some(url) = outlets.otlp.clone() {
         open.push(Box::new(move |runs| {
+            // Earlier runs were sent when they ended.
             let last = runs.last().map_or(&[][..], std::slice::from_ref);
             otlp::send(&url, last)
                 .map_err(|error| format!("the collector has not taken the run: {error}"))

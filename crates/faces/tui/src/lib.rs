@@ -42,6 +42,7 @@ pub fn screen(state: &LiveState, view: View) -> Buffer {
     ) {
         (true, ..) => help::draw(&mut page),
         (_, Some(server), ..) => server::draw(&mut page, server, state.host.as_ref()),
+        // A test of a sweep is shown within the sweep.
         (_, _, Some(sweep), _, test) => sweep::draw(&mut page, sweep, test.as_ref()),
         (.., Some(http), _) => http::draw(&mut page, http),
         (.., Some(test)) => test::draw(&mut page, test, state.host.as_ref()),

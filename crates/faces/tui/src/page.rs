@@ -113,6 +113,7 @@ impl Page {
 
         for piece in pieces.into_iter().filter(|piece| !piece.content.is_empty()) {
             let needed = piece.width();
+            // A piece that is wider than the line stands alone and is cut.
             if used > 0 && used + GAP + needed > width {
                 self.line(std::mem::take(&mut line));
                 used = 0;

@@ -41,6 +41,7 @@ impl<W: Write> Painter<W> {
         let mut text = String::new();
         let before = match self.shown.take() {
             Some(shown) if shown.area == screen.area => shown,
+            // What a terminal shows after a change of its size is not known.
             _ => {
                 text.push_str("\x1b[0m\x1b[2J");
                 Buffer::empty(screen.area)
@@ -66,6 +67,7 @@ impl<W: Write> Painter<W> {
             cursor = cell.symbol().is_ascii().then_some((x + 1, y));
         }
 
+        // Attributes are reset, so other output of the terminal has none of them.
         if !text.is_empty() {
             text.push_str("\x1b[0m");
             self.output.write_all(text.as_bytes())?;

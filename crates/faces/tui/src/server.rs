@@ -111,6 +111,7 @@ fn totals(page: &mut Page, server: &LiveServer) {
     let now = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), rate);
     let received = format!("received {}", now(server.received.last()));
     let sent = format!("sent {}", now(server.sent.last()));
+    // Two gaps of two blanks separate the three pieces.
     let used = received.len() + sent.len() + 4;
 
     let both = server

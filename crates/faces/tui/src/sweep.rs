@@ -13,6 +13,7 @@ pub(crate) fn draw(page: &mut Page, sweep: &LiveSweep, test: Option<&LiveTest>) 
         page.word(&sweep.host),
     ];
     if sweep.runs_planned > 0 {
+        // The last run has ended before the view does, and has no successor.
         let run = (sweep.runs_done + 1).min(sweep.runs_planned);
         pieces.push(page.piece(Tone::Good, format!("run {run}/{}", sweep.runs_planned)));
         pieces.push(page.word(format!("left {}", clock(sweep.left_s))));
@@ -20,6 +21,7 @@ pub(crate) fn draw(page: &mut Page, sweep: &LiveSweep, test: Option<&LiveTest>) 
 
     page.flow(pieces);
     let line = test.map(|test| {
+        // A test of one direction has values in that direction only.
         let both = if test.forward.last().is_some() {
             &test.forward
         } else {
@@ -93,6 +95,7 @@ fn row(page: &Page, level: &LiveLevel, highest: f64) -> Row {
         ),
         (failed, level.failed.to_string()),
     ];
+    // Without a positive median there is no scale.
     let share = median.map_or(
         0.0,
         |(value, _)| if highest > 0.0 { value / highest } else { 0.0 },

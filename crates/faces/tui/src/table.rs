@@ -42,14 +42,18 @@ const CURVE_MIN: usize = 8;
 pub(crate) fn fitting(columns: &[Column], width: usize) -> Vec<usize> {
     let mut by_order: Vec<usize> = (0..columns.len()).collect();
     by_order.sort_by_key(|at| columns[*at].order);
+    // The last column has no blank behind it.
     let mut left = width + 1;
     let mut taken: Vec<usize> = by_order
         .into_iter()
+        // A column that does not fit ends the choice, so columns appear in their order of
+        // importance.
         .map_while(|at| {
             left = left.checked_sub(columns[at].width + 1)?;
             Some(at)
         })
         .collect();
+    // Chosen by importance, shown in the order of the table.
     taken.sort_unstable();
 
     taken
@@ -65,6 +69,7 @@ pub(crate) fn draw(page: &mut Page, columns: &[Column], rows: Vec<Row>, others: 
         .iter()
         .map(|column| (Tone::Head, column.head.to_owned()))
         .collect::<Vec<_>>();
+    // The heading takes a line.
     let room = page.rows_left().saturating_sub(1);
     let all = rows.len();
     let shown = if all > room {

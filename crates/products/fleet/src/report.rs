@@ -72,6 +72,7 @@ pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> Fleet
         direction: plan.direction,
         is_control_shared: facts.is_control_shared,
         rounds: outcome.rounds,
+        // 584 years of nanoseconds fit into 64 bits.
         elapsed_ns: u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX),
         seed: plan.seed,
         ended: outcome.ended.map(ended),
@@ -179,6 +180,7 @@ fn blocks(report: &FleetReport, depth: Depth) -> Vec<Block> {
     blocks.extend(opening::remarks(&report.header));
     blocks.extend(opening::findings(&report.findings, depth));
 
+    // A table of all cells is readable up to some number of hosts; of more, outliers are listed.
     for matrix in matrix::matrices(report) {
         blocks.extend(match matrix.hosts.len() <= depth.cells_hosts_max() {
             true => cells::blocks(&matrix, depth),

@@ -35,6 +35,7 @@ pub(super) struct AgentArgs {
 
 impl AgentArgs {
     pub(super) fn run(self) -> Result<Outcome, Error> {
+        // clap requires either --stdio or --bus.
         let Some(bus) = self.bus.resolve() else {
             return agent::run_stdio().map(done);
         };

@@ -45,6 +45,7 @@ impl CancelArgs {
             text += &format!("not confirmed by: {}\n", hosts(&unconfirmed));
         }
 
+        // Without a host that confirms the end, what still runs is not known.
         let is_sure = unconfirmed.is_empty() && !confirmed.is_empty();
         if !is_sure {
             text += &format!("next: linerate fleet leftovers {run} -i INVENTORY\n");

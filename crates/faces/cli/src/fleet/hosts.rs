@@ -57,6 +57,7 @@ impl HostArgs {
 
         match (self.carrier, &bus) {
             (Some(CarrierArg::Bus), None) => Err(Error::usage("--carrier bus needs --bus URL")),
+            // Each of the two options names a carrier.
             (Some(CarrierArg::Ssh | CarrierArg::Script), Some(_)) => {
                 Err(Error::usage("only --carrier bus has a --bus"))
             }

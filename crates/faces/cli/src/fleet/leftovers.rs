@@ -34,6 +34,8 @@ impl LeftoverArgs {
             .as_deref()
             .map(|name| run_named(name, self.store.as_deref()))
             .transpose()?;
+        // With --stdio this process runs on a host of the fleet and answers the one that started
+        // it.
         if self.stdio {
             return print_text(&here(run, self.end)).map(done);
         }

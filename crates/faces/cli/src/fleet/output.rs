@@ -44,6 +44,7 @@ impl OutputArgs {
         &self,
         run: impl FnOnce(&Signals, &mut Progress) -> Result<RunResult, Error>,
     ) -> Result<Outcome, Error> {
+        // A directory that is missing is reported before the run, not after it.
         check_files([&self.csv, &self.html].into_iter().flatten()).map_err(Error::failed)?;
         let result = run(&signals()?, &mut Progress::new(self.quiet))?;
         report_record(result.message);
@@ -72,6 +73,8 @@ impl OutputArgs {
             write(&self.html, report::html),
         );
 
+        // Each output is tried, and the first error is reported: one full disk does not lose the
+        // others.
         printed.and(csv).and(html)
     }
 
@@ -83,6 +86,7 @@ impl OutputArgs {
                 .any(|found| found.severity >= level.into())
         };
         match outcome {
+            // An incomplete run keeps its own exit code.
             Outcome::Done if self.fail_on.is_some_and(is_found) => Outcome::CheckFailed,
             outcome => outcome,
         }

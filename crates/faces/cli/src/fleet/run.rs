@@ -184,6 +184,7 @@ fn paired(common: CommonArgs, pairing: PairingArgs, topology: Topology) -> Resul
 fn baseline(common: CommonArgs) -> Result<Resolved, Error> {
     let mut resolved = common.resolve(Topology::Mesh, TIME_S, BASELINE_REPETITIONS)?;
     let spec = &mut resolved.spec;
+    // One pair at a time excludes interference, but takes too long for many hosts.
     let is_small = spec.hosts.inventory.hosts.len() <= BASELINE_ISOLATED_MAX;
     spec.mode = if is_small {
         FleetMode::Isolated
@@ -248,6 +249,7 @@ fn levels(text: &str) -> Result<Levels, String> {
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let variant = format!("cc={name}");
+        // A level that occurs twice would make two tasks with one identity.
         if !is_name || variants.contains(&variant) {
             return Err(format!(
                 "{name:?} is no congestion control, or occurs twice"

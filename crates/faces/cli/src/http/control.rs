@@ -40,6 +40,7 @@ impl ControlArgs {
         let address = self
             .control
             .unwrap_or_else(|| default_address(port, is_for_this_host));
+        // Without a token or a list any host that reaches the address would have access.
         if is_for_this_host && !address.ip().is_loopback() {
             return Err(format!(
                 "without --token-file only this host has access, so listening on {address} needs \
@@ -66,6 +67,7 @@ fn default_address(port: u16, is_for_this_host: bool) -> SocketAddr {
     if is_for_this_host {
         SocketAddr::from((Ipv4Addr::LOCALHOST, port))
     } else {
+        // A socket at the unspecified address of IPv6 serves both families (ipv6(7)).
         SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))
     }
 }

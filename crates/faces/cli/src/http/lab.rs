@@ -93,6 +93,7 @@ impl LabArgs {
     /// What is wrong with the command line or the plan file.
     pub(crate) fn resolve(&self) -> Result<LabSpec, String> {
         let (url, file) = positional(self.url.as_deref(), self.plan.as_deref());
+        // A resumed experiment has its plan in its directory.
         let kept = self
             .resume
             .as_ref()
@@ -129,6 +130,7 @@ impl LabArgs {
                 None => Directory::New(self.out.clone()),
             },
             output: self.output.resolve(),
+            // Only a run has results to record.
             record: self.record.resolve(stage == Stage::Run)?,
             html: self.html.clone(),
         })

@@ -262,6 +262,7 @@ impl LoadArgs {
         let protocol = protocol::resolve(&wanted, &target)?;
         self.check_protocol(&protocol, wanted.streams)?;
 
+        // A load of no time has no rate.
         if self.duration.is_zero() {
             return Err("--duration must not be 0".to_owned());
         }
@@ -280,6 +281,7 @@ impl LoadArgs {
                 PortsArg::Explicit => Ports::Explicit,
             },
             request: request.bytes(&target).map_err(|error| error.to_string())?,
+            // HEAD has no body, whatever Content-Length states (RFC 9110, section 9.3.2).
             is_head: request.method == "HEAD",
             mode: self.mode(&protocol, wanted.streams),
             protocol,
@@ -291,6 +293,8 @@ impl LoadArgs {
             connect_timeout_ns: nanoseconds(
                 opening
                     .connect_timeout
+                    // The connect timeout never exceeds that of a response, which includes the
+                    // connection.
                     .unwrap_or_else(|| CONNECT_TIMEOUT.min(self.pace.timeout)),
             ),
             timeout_ns: nanoseconds(self.pace.timeout),
@@ -303,6 +307,8 @@ impl LoadArgs {
             tcp_keepalive_s: opening.tcp_keepalive.map(|pause| {
                 u32::try_from(pause.as_secs())
                     .unwrap_or(u32::MAX)
+                    // The kernel takes whole seconds up to MAX_TCP_KEEPIDLE, 32,767 (TCP_KEEPIDLE,
+                    // tcp(7)).
                     .clamp(1, KEEPALIVE_MAX_S)
             }),
             seed: self.pace.seed,
@@ -333,6 +339,7 @@ impl LoadArgs {
         }
 
         if self.pace.pipeline > 1 {
+            // Requests of HTTP/2 are concurrent by streams; pipelining is a feature of HTTP/1.1.
             let instead = if protocol.is_http2 {
                 "--streams N has as many under way on each connection"
             } else {
@@ -380,6 +387,7 @@ impl LoadArgs {
 
     fn request(&self) -> Result<RequestSpec, String> {
         let args = &self.request;
+        // GET and HEAD are safe methods (RFC 9110, section 9.2.1).
         let is_safe = matches!(args.method.as_str(), "GET" | "HEAD");
         if !is_safe && !args.allow_unsafe_methods {
             return Err(format!(

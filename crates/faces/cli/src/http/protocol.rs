@@ -76,6 +76,7 @@ impl ProtocolArgs {
 /// # Errors
 /// Options without a meaning for the URL.
 pub(crate) fn resolve(wanted: &Protocol, target: &Target) -> Result<protocol::Protocol, String> {
+    // A trust that plain text does not check would suggest a protection that is not there.
     if wanted.trust != Trust::System && !target.is_tls {
         return Err(
             "--insecure, --cacert and --pin-sha256 are about certificates, which only https has"

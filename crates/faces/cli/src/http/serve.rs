@@ -113,6 +113,7 @@ impl ServeArgs {
     /// # Errors
     /// Invalid options.
     pub(crate) fn resolve(&self) -> Result<ServePlan, String> {
+        // The control channel listens one port above the first listener.
         let port = self.bind.first().map_or(PORT, SocketAddr::port);
         let mut control = (!self.no_control)
             .then(|| self.control.resolve(port))
@@ -142,6 +143,7 @@ impl ServeArgs {
 
     /// Addresses outside the access list have no access to the control channel either.
     fn narrow(&self, control: &mut ControlChannel) {
+        // Without a token the channel serves this host alone, and the list would widen that.
         if control.token_file.is_some() && control.allow.is_empty() {
             control.allow.clone_from(&self.allow);
         }

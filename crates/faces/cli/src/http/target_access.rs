@@ -24,6 +24,7 @@ impl ControlAccess {
     /// # Errors
     /// A token file that does not exist.
     pub(crate) fn resolve(&self) -> Result<ControlPath, String> {
+        // A client that created the file would prove a token that the server does not know.
         if let Some(path) = self.token_file.as_deref().filter(|path| !path.exists()) {
             let path = path.display();
             return Err(format!(
@@ -65,6 +66,7 @@ impl SafetyArgs {
     pub(super) fn claims(&self, target: &Target) -> Result<TargetOwnership, String> {
         let is_owned = match self.i_own_this_target.as_deref() {
             None => false,
+            // Host names are not case-sensitive (RFC 4343).
             Some(host) if host.eq_ignore_ascii_case(&target.host) => true,
             Some(host) => {
                 return Err(format!(

@@ -22,6 +22,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         .parse()
         .map_err(|_| "not a number with a unit, such as 10s".to_owned())?;
     let seconds = number * scale_s;
+    // NaN is in no range, so it is refused here as well.
     if !(0.0..=DURATION_MAX_S).contains(&seconds) {
         return Err("not between 0 and 24h".to_owned());
     }
@@ -65,6 +66,7 @@ pub(super) fn field(text: &str) -> Result<(String, String), String> {
 
 /// `HOST:PORT:ADDRESS` as in curl; an IPv6 address may be in brackets.
 pub(super) fn resolve(text: &str) -> Result<Resolved, String> {
+    // The address is the rest, because IPv6 addresses contain colons.
     let mut parts = text.splitn(3, ':');
     let (host, port, address) = (parts.next(), parts.next(), parts.next());
     let address = address.map(|address| address.trim_start_matches('[').trim_end_matches(']'));
@@ -88,6 +90,7 @@ pub(super) fn address_range(text: &str) -> Result<Vec<IpAddr>, String> {
     let wrong = || "not a range of IPv4 addresses such as 10.0.0.10-20".to_owned();
     let (first, last) = text.split_once('-').ok_or_else(wrong)?;
     let first: std::net::Ipv4Addr = first.parse().map_err(|_| wrong())?;
+    // A single number is the last octet.
     let last = match last.parse::<u8>() {
         Ok(last) => {
             let [a, b, c, _] = first.octets();
@@ -95,6 +98,7 @@ pub(super) fn address_range(text: &str) -> Result<Vec<IpAddr>, String> {
         }
         Err(_) => last.parse().map_err(|_| wrong())?,
     };
+    // The order is checked first, so the difference cannot be negative.
     if last < first || last.to_bits() - first.to_bits() >= SOURCES_MAX {
         return Err(format!("from low to high, at most {SOURCES_MAX} addresses"));
     }

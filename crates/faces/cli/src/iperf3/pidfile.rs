@@ -22,6 +22,7 @@ const CONTENT_MAX_BYTES: u64 = 32;
 impl Pidfile {
     /// Writes the id of this process, unless the file names another one that lives.
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+        // The file of a process that ended without removing it does not block the next one.
         if let Some(pid) = read(path)
             && process::pid_is_alive(pid)
         {
@@ -31,6 +32,7 @@ impl Pidfile {
 
         write(path).map_err(|e| ErrorCode::PidFile.failure(Some(&io_text(&e))))?;
         Ok(Self {
+            // The file is removed at the end, whatever the working directory is by then.
             path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
         })
     }

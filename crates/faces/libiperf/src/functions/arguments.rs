@@ -32,6 +32,7 @@ extern "C" fn iperf_parse_arguments(test: Option<&Test>, count: c_int, args: Arg
                 let _ = Stdout
                     .write_all(text.as_bytes())
                     .and_then(|()| Stdout.flush());
+                // The original ends the process after a help text; a library returns.
                 fail_with(ErrorCode::NoRole)
             }
             Err(failure) => fail(failure),
@@ -46,6 +47,7 @@ extern "C" fn iperf_open_logfile(test: Option<&Test>) -> c_int {
         let path = read(test, None, |settings| {
             settings.logfile.get().map(PathBuf::from)
         });
+        // The file is opened by the run; here only the possibility counts.
         path.map_or(0, |path| open_log(&path).map_or_else(fail, |_| 0))
     })
 }

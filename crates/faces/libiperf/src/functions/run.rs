@@ -61,6 +61,7 @@ fn run(test: Option<&Test>, work: Work) -> c_int {
             let report = MemoryOutput::default();
             let output = output(&settings.output(), &report)?;
             let ended = run_apart(|| work(settings, output, stop));
+            // The report is kept after a failure as well, because it contains the reason.
             test.report().set(report.text().as_deref());
             ended.unwrap_or_else(|panic| Err(panicked(&panic)))
         });
@@ -80,6 +81,7 @@ fn run_client(settings: &Settings, output: Output, stop: &StopHandle) -> Result<
 fn run_server(settings: &Settings, output: Output, stop: &StopHandle) -> Result<(), Failure> {
     let spec = settings.server().map_err(|code| code.failure(None))?;
     let options = settings.output().report_options(Endpoint::Server);
+    // The sink of the reporter and this function share the failure; both are of one thread.
     let failed: Rc<RefCell<Option<Failure>>> = Rc::default();
     let ended = Rc::clone(&failed);
     let reporter = report::server_reporter(options.clone(), output);

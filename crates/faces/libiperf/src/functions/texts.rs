@@ -26,6 +26,7 @@ const fn joined<const LEN: usize>(first: &str, second: &str) -> [u8; LEN] {
     let mut array = [0; LEN];
 
     let mut index = 0;
+    // The last byte stays 0 as the end of the string in C.
     while index < LEN - 1 {
         array[index] = if index < first.len() {
             first[index]

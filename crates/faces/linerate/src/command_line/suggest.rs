@@ -33,8 +33,10 @@ const DIALECTS: [Dialect; 2] = [
 
 /// The error text for a command line that begins with an option of a dialect; `None` for any other.
 pub fn misplaced_options(args: &[OsString]) -> Option<String> {
+    // A first argument without a hyphen is meant as a command of this program.
     let first = args.first().filter(|arg| is_option(arg))?;
     let knowing = |args: &[OsString]| DIALECTS.iter().find(|dialect| (dialect.knows)(args));
+    // All arguments decide first; the first one decides where others are unknown.
     let Dialect { command, name, .. } = knowing(args).or_else(|| knowing(&args[..1]))?;
     let typed: Vec<String> = args.iter().map(|arg| quoted(arg)).collect();
     let first = quoted(first);
@@ -66,6 +68,7 @@ fn quoted(arg: &OsStr) -> String {
     if !text.is_empty() && text.chars().all(is_plain) {
         text.into_owned()
     } else {
+        // In single quotes a shell gives meaning to no character but the quote itself (sh(1)).
         format!("'{}'", text.replace('\'', r"'\''"))
     }
 }

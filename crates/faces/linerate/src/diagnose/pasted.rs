@@ -31,6 +31,7 @@ fn tests(command: &str, lines: &[&str]) -> TestOutput {
         .map(|number| number - 1)
         .collect();
     let is_of_report = |line: &usize| {
+        // Rules between parts belong to any output, so they are no sign of a report.
         !unread.contains(line) && lines.get(*line).is_some_and(|line| !is_rule(line))
     };
     let read = (0..lines.len()).filter(is_of_report).collect();
@@ -75,6 +76,7 @@ fn runs_of(test: &ReportedTest, line: &str, command: Option<&Command>) -> Vec<Te
         }
         .port()
     });
+    // Port 0 is one that the report does not have.
     let client_ports: BTreeSet<u16> = client_ports.filter(|port| *port > 0).collect();
     let cpus = command.and_then(|command| command.cpus.clone());
     let directions = timeline.runs(None);
@@ -95,6 +97,7 @@ fn runs_of(test: &ReportedTest, line: &str, command: Option<&Command>) -> Vec<Te
         }
 
         match &cpus {
+            // A pinning in the command line is that of the end on which it was typed.
             Some(cpus) if is_server => run.server_cpus = Some(cpus.clone()),
             Some(cpus) => set(&mut run, "client_cpus", cpus.as_str()),
             None => {}
@@ -151,6 +154,7 @@ fn label(test: &ReportedTest, line: &str, flow: Flow, is_two_way: bool) -> Strin
         _ => None,
     });
 
+    // Without a command the label is one that would give such a report.
     let mut label = line.to_owned();
     if label.is_empty() {
         let udp = if peer.is_some_and(|(_, transport)| transport == linerate_model::Transport::Udp)
@@ -205,6 +209,8 @@ fn number_equal_labels(runs: &mut [TestRun]) {
             .count();
 
         if labels.iter().filter(|other| *other == own).count() > 1 {
+            // The first of several equal labels has a number as well, so that both are
+            // distinguishable.
             set(run, "label", format!("{own}, test {}", before + 1));
         }
     }
@@ -277,6 +283,7 @@ fn server_version(event: &Event) -> Option<String> {
     };
     let report: serde_json::Value = serde_json::from_str(report).ok()?;
     let version = report["start"]["version"].as_str()?;
+    // iperf3 prints `iperf 3.16`, the facts have the number alone.
     Some(version.trim_start_matches("iperf ").to_owned())
 }
 
@@ -284,6 +291,7 @@ fn server_version(event: &Event) -> Option<String> {
 fn as_printed(bps: f64) -> f64 {
     const DIGITS: i32 = 5;
 
+    // The logarithm of 0 is not finite.
     if bps <= 0.0 {
         return bps;
     }
@@ -293,6 +301,7 @@ fn as_printed(bps: f64) -> f64 {
 }
 
 fn addresses(run: &mut TestRun, stream: &Stream) {
+    // A report without addresses has the unspecified one.
     let is_known = |end: SocketAddr| !end.ip().is_unspecified();
     if !is_known(stream.local) || !is_known(stream.remote) {
         return;
@@ -331,6 +340,7 @@ fn retransmissions(run: &mut TestRun, mss_bytes: Option<u32>) {
     {
         run.facts.insert(
             "retransmit_share".into(),
+            // Fewer bytes than a segment would give a share above 1.
             (count * segment_bytes / bytes.max(segment_bytes)).into(),
         );
         run.inferred.push("retransmit_share");

@@ -34,6 +34,7 @@ fn tests(spec: &ProofSpec, plan: ProofPlan) -> SweepSpec {
     tests.omit_s = ProofPlan::OMIT_S;
     tests.repetitions = plan.runs;
     tests.budget = spec.budget;
+    // A sweep without factors draws no order.
     tests.seed = 0;
     tests
 }

@@ -45,6 +45,7 @@ impl ControlChannel {
 
     /// Networks with access; none for all.
     fn networks(&self) -> Vec<Network> {
+        // A token proves a client from any address.
         if self.token_file.is_some() && self.allow.is_empty() {
             return Vec::new();
         }
@@ -74,6 +75,7 @@ impl OpenChannel {
         channel: &ControlChannel,
         handler: Arc<dyn RequestHandler>,
     ) -> Result<Self, Error> {
+        // The file is made before the listener opens, so the first client finds it.
         if let Some(path) = &channel.token_file {
             Tokens::load_or_create(path).map_err(Error::usage)?;
         }
@@ -115,6 +117,7 @@ impl OpenChannel {
                 in_use::explained(&text, address.port(), CHOOSE),
             )
         })?;
+        // The server announces its key after its address, so this waits for a short time only.
         let key = server.host_key();
 
         Ok(Self {

@@ -165,6 +165,7 @@ fn start_error(error: &StartError, spec: &ServerSpec) -> Error {
     let advice = addresses
         .iter()
         .find_map(|address| scope_advice(&address.ip().to_string()));
+    // bind(2) fails with EINVAL for a link-local address without its interface.
     match advice.filter(|_| error.errno() == Some(errno::EINVAL)) {
         Some(advice) => Error::failed(format!("{text}; {advice}")),
         None => Error::failed(text),
@@ -185,6 +186,7 @@ fn client_command(
     // A channel of this host alone is none for clients on others.
     let reached = control.filter(|(control, _)| host.is_loopback() || !control.ip().is_loopback());
     if let Some((control, channel)) = reached {
+        // Clients try the port after that of the server by themselves.
         if address.port().checked_add(1) != Some(control.port()) {
             let control = SocketAddr::new(
                 if control.ip().is_unspecified() {

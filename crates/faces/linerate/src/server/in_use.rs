@@ -9,6 +9,7 @@ use linerate_sys::error::strerror;
 /// The text of an error and, where the port is taken, a line below it with what to do. `remedy` is
 /// the user's way to choose another port.
 pub(crate) fn explained(text: &str, port: u16, remedy: &str) -> String {
+    // Failures of dialects carry the text of the system without its number.
     if !text.contains(&strerror(EADDRINUSE)) {
         return text.to_owned();
     }

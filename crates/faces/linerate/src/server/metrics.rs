@@ -74,6 +74,7 @@ impl<T: Fn() -> String + Send + Sync> Site for MetricsSite<T> {
             return Answer::line("404 Not Found", "The metrics are at /metrics.");
         }
 
+        // The exposition format 0.0.4 is the text format of Prometheus.
         let fields = "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n".to_owned();
         Answer::Whole {
             status: "200 OK",
@@ -88,10 +89,12 @@ fn process_metrics(start_time_seconds: f64) -> ProcessMetrics {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     ProcessMetrics {
         cpu_seconds: (cpu.user + cpu.system).as_secs_f64(),
+        // VmRSS is in KiB (proc_pid_status(5)).
         resident_memory_bytes: field(&status, "VmRSS:").map(|kib| kib * 1024),
         open_fds: process::open_fd_count()
             .ok()
             .and_then(|n| u64::try_from(n).ok()),
+        // The soft limit is at its highest already, so the call returns it unchanged.
         max_fds: process::raise_fd_limit().ok(),
         threads: field(&status, "Threads:"),
         start_time_seconds,

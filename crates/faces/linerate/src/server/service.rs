@@ -102,6 +102,7 @@ fn explained(failure: &Failure, spec: &ServerSpec) -> String {
     }
 
     match spec.policy.iperf2 {
+        // A failure without the number of the first listener is one of the second.
         Iperf2Listener::Port(port) => in_use::explained(
             &failure.message,
             port,

@@ -143,6 +143,7 @@ fn accept_all(listener: &TcpListener, site: &Arc<dyn Site>) {
         };
         let is_waiting =
             |connection: Arc<Connection>| !connection.is_streaming.load(Ordering::Relaxed);
+        // Streams have a bound of their own, that of the pages.
         open.retain(|connection| connection.upgrade().is_some_and(is_waiting));
 
         if open.len() >= CONNECTIONS_MAX
@@ -183,6 +184,7 @@ fn serve(connection: &Connection, site: &dyn Site) -> io::Result<()> {
         None => Answer::line("400 Bad Request", "This is no HTTP/1.1 request."),
     };
 
+    // A reader that takes nothing would hold the thread forever.
     stream.set_write_timeout(Some(TIMEOUT))?;
     match answer {
         Answer::Whole {
@@ -236,6 +238,7 @@ fn parse(request: &[u8], local: SocketAddr) -> Option<Request<'_>> {
     let mut lines = text.split("\r\n");
     let mut parts = lines.next()?.split(' ');
     let (method, target, version) = (parts.next()?, parts.next()?, parts.next()?);
+    // HTTP/0.9 has no version, and later ones have another framing.
     if parts.next().is_some() || !version.starts_with("HTTP/1.") {
         return None;
     }

@@ -79,6 +79,7 @@ pub const TOKEN_FILE_BYTES_MAX: u64 = 4 << 10;
 /// # Errors
 /// What a token is, in words.
 pub fn token(text: &str) -> Result<String, String> {
+    // Editors end files with a line end.
     let token = text.trim();
     let is_plain = token
         .bytes()
@@ -112,6 +113,7 @@ impl Web {
         let listener = TcpListener::bind(spec.address).map_err(named)?;
         let address = listener.local_addr().map_err(named)?;
         let token = spec.token.clone().unwrap_or_else(secret);
+        // A token of the user is known to the user, and is not repeated on a terminal.
         let link = spec
             .token
             .is_none()
@@ -159,6 +161,7 @@ fn render(live: &Live, frames: &Frames) {
     loop {
         thread::sleep(FRAME);
         if frames.viewers.load(Ordering::Relaxed) == 0 {
+            // Without viewers nothing is rendered; the next one gets a frame in any case.
             rendered = None;
             continue;
         }
@@ -209,6 +212,7 @@ impl Frames {
 
         loop {
             let frame = self.after(number, FRAME);
+            // Bytes that the kernel has not sent yet are those of a viewer that does not read.
             if has_left(stream) || sockopt::outq_bytes(stream)? > UNSENT_BYTES_MAX {
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -232,6 +236,7 @@ impl Frames {
 /// The viewer closed the connection.
 fn has_left(stream: &TcpStream) -> bool {
     let is_readable = poll::wait_fd(stream, Interest::READ, Some(Duration::ZERO)).unwrap_or(false);
+    // A readable socket without a byte has reached its end (recv(2)).
     is_readable && !matches!(stream.peek(&mut [0]), Ok(count) if count > 0)
 }
 
@@ -300,9 +305,11 @@ impl Pages {
     /// Exchanges the token for a cookie.
     fn log_in(&self) -> Answer {
         let (name, cookie) = (&self.cookie_name, &self.cookie);
+        // A script cannot read the cookie, and requests from other sites do not carry it.
         let fields = format!(
             "Set-Cookie: {name}={cookie}; HttpOnly; SameSite=Strict; Path=/\r\nLocation: /\r\n"
         );
+        // The redirect takes the token out of the address bar.
         with_fields(
             Answer::Whole {
                 status: "303 See Other",
@@ -316,12 +323,14 @@ impl Pages {
     fn is_known(&self, request: &Request<'_>) -> bool {
         let cookies = request.cookie.unwrap_or_default().split(';');
         let mut ours = cookies.filter_map(|cookie| cookie.trim().split_once('='));
+        // A browser may send several cookies of one name (RFC 6265, section 5.4).
         let has_cookie =
             ours.any(|(name, value)| name == self.cookie_name && is_same(value, &self.cookie));
         let bearer = request
             .authorization
             .and_then(|given| given.split_once(' '));
         let has_token = bearer.is_some_and(|(scheme, token)| {
+            // Names of schemes are not case-sensitive (RFC 9110, section 11.1).
             scheme.eq_ignore_ascii_case("bearer") && is_same(token, &self.token)
         });
 

@@ -99,6 +99,7 @@ fn state(network: &Network<'_>, found: &Sweep) -> (RunState, Option<String>) {
 
 fn run(spec: &SweepSpec) -> Run {
     let mut measured = spec.clone();
+    // The key is that of the settings, so sweeps against several servers share it.
     (measured.host, measured.port) = (String::new(), 0);
     Run {
         kind: RunKind::Sweep,

@@ -151,6 +151,7 @@ impl<'a> Network<'a> {
         };
         let names = self.spec.over.iter().map(|swept| swept.name.to_owned());
         let is_repeated = |earlier: &&Run| earlier.levels == run.levels && !earlier.is_warm_up;
+        // Repeats count by setting; warm-ups are not compared.
         let repeat = self.log.runs.iter().filter(is_repeated).count();
 
         trial.factors = names.zip(run.levels.iter().cloned()).collect();
@@ -168,6 +169,7 @@ impl<'a> Network<'a> {
 
     /// One test, after waiting for a server that is busy, or between two tests.
     fn test(&mut self, setting: &Setting) -> Result<(f64, RunMetrics), RunError> {
+        // The wait for a busy server counts against the budget.
         let busy_timeout =
             BUSY_TIMEOUT.min(self.spec.budget.saturating_sub(self.started.elapsed()));
         let asked = Instant::now();
@@ -184,6 +186,7 @@ impl<'a> Network<'a> {
                 return self.observed(result);
             };
             if is_one_of(failure, &[ErrorCode::AccessDenied]) && asked.elapsed() < busy_timeout {
+                // The server answered, so the time for its return begins again.
                 reached = Instant::now();
                 self.progress.update(&format!(
                     "the server is busy with another test; retried for {}",
@@ -278,6 +281,7 @@ impl<'a> Network<'a> {
 
     fn observed(&mut self, result: ClientResult) -> Result<(f64, RunMetrics), RunError> {
         if let Some(control) = &result.control {
+            // Equal addresses of both ends mean that the load of both is on this host.
             self.log.hosts.is_same_host = control.local.ip() == control.remote.ip();
         }
 
@@ -323,6 +327,7 @@ impl Runner for Network<'_> {
             let run = Run {
                 levels: self.space.labels(setting),
                 started_s: started.as_secs_f64(),
+                // A run that was too short is repeated at the new length.
                 is_warm_up: is_first || is_too_short,
                 outcome: outcome.clone(),
             };
@@ -385,6 +390,7 @@ fn is_between(failure: &Failure, result: &ClientResult) -> bool {
         ErrorCode::CtrlRead,
         ErrorCode::CtrlWrite,
     ];
+    // A test with a result was under way, so its server was there.
     result.summary.is_none() && is_one_of(failure, &gone)
 }
 
@@ -407,5 +413,6 @@ fn provenance() -> Provenance {
 /// Number of cores of the server, as it reports them.
 fn cores(facts: &Snapshot) -> Option<u32> {
     let count = facts.number("cpu.count")?;
+    // The facts come from the peer, so the number has bounds.
     (1.0..=65_536.0).contains(&count).then_some(count as u32)
 }

@@ -38,6 +38,7 @@ pub(super) fn slow_uplinks(
 ) -> Vec<SlowUplink> {
     let mut measured: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
     for (block, cells) in by_block(matrix, clearance, racks) {
+        // Cells within one rack do not pass an uplink.
         if let (Some(from), Some(to)) = block
             && from != to
             && cells.len() >= BLOCK_CELLS_MIN
@@ -78,6 +79,7 @@ pub(super) fn slow_uplinks(
     };
     let mut uplinks = Vec::new();
 
+    // Racks are decided first: the uplink of one explains all of its slow blocks.
     for rack in guilty(measured.keys().copied(), &slow) {
         let blocks = slow
             .iter()
@@ -94,6 +96,7 @@ pub(super) fn slow_uplinks(
     }
 
     while let Some((from, to)) = slow.pop_first() {
+        // Both directions of two racks are one statement.
         let back = slow.take(&(to, from));
         uplinks.push(uplink(
             None,
@@ -115,6 +118,7 @@ fn guilty<'a>(
         .flat_map(|(from, to)| [*from, *to])
         .collect();
     let are_slow = |blocks: Vec<&(&'a str, &'a str)>| {
+        // One slow block has two racks, and decides for neither of them.
         blocks.len() >= 2 && blocks.iter().all(|block| slow.contains(block))
     };
     let is_guilty = |rack: &&str| {

@@ -41,6 +41,7 @@ const HOSTS_SURE_MIN: usize = 4;
 fn of_host(host: &HostEffect, hosts: usize) -> Finding {
     let template: &Template = match (host.sends.is_slow, host.receives.is_slow) {
         (true, true) => &findings::HOST,
+        // Both are false for no host here: hosts without a slow end have no finding.
         (false, _) => &findings::RECEIVES,
         (true, false) => &findings::SENDS,
     };
@@ -140,11 +141,13 @@ fn of_pairs(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Findin
         .filter(|pair| !is_explained(pair))
     {
         let (source, sink) = (&pair.source, &pair.sink);
+        // Both directions of a pair have one key, whichever host is the source.
         let key = (source.min(sink), source.max(sink));
         both_ways.entry(key).or_default().push(pair);
     }
 
     let mut pairs: Vec<_> = both_ways.into_iter().collect();
+    // Effects of slow pairs are negative, so the least one is the strongest.
     let strongest =
         |pairs: &[&PairEffect]| pairs.iter().map(|pair| pair.effect).fold(0.0, f64::min);
     pairs.sort_by(|(_, a), (_, b)| strongest(a).total_cmp(&strongest(b)));
@@ -184,6 +187,7 @@ fn of_pair(a: &HostId, b: &HostId, pairs: &[&PairEffect], third: Option<&HostId>
     let statements = pairs
         .iter()
         .map(|pair| format!("{} to {}: {}", pair.source, pair.sink, change(pair.effect)));
+    // A pair between good hosts is decided; another one may be slow by either of its hosts.
     if pairs.iter().any(|pair| pair.suspect == PairSuspect::Pair) {
         let next = format!(
             "`linerate fleet run pairs --pairs {a}:{b} -P 8`: two clusters of rates are one bad \
@@ -219,6 +223,7 @@ const CPU_BUSY: f64 = 0.85;
 #[must_use]
 pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
     let key = |cell: &Cell| Task {
+        // A control test is a repetition of its own, so repetitions do not enter the comparison.
         repetition: 0,
         ..cell.task.clone()
     };
@@ -254,6 +259,7 @@ pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
     }
 
     let loss = median(&losses).filter(|_| losses.len() >= CONTROLS_MIN)?;
+    // The loss has to exceed 3 % and four standard errors of its median.
     if loss >= CONTENTION_LN || loss >= -4.0 * median_error(&losses)? {
         return None;
     }

@@ -94,6 +94,8 @@ impl<'a> Fit<'a> {
 
         for entry in &matrix.entries {
             let distance = entry.ln - reference;
+            // Cells with good sinks show the source; those of other sinks may be slow by either
+            // end.
             if let Some(sent) = sent
                 .get_mut(entry.source)
                 .filter(|_| clearance.has_sink(entry))
@@ -171,6 +173,7 @@ impl<'a> Fit<'a> {
     /// in the logarithm.
     fn suspect(&self, entry: &Entry) -> Option<(PairSuspect, f64)> {
         let distance = entry.ln - self.reference;
+        // Two good ends leave the path between them as the only cause.
         if self.clearance.has_both(entry) {
             return Some((PairSuspect::Pair, distance));
         }
@@ -201,8 +204,11 @@ impl<'a> Fit<'a> {
             effect: *effect,
             cells: 0,
         });
+        // Ends and pairs are candidates of one correction: all of them are tested on the same
+        // cells.
         let judged = slow(&ends.chain(of_pair).collect::<Vec<_>>(), gates);
         let hosts = self.matrix.hosts.len();
+        // Positions: the sending ends, the receiving ends, then the pairs.
         let verdict = |at: usize| judged.get(at).copied().unwrap_or((1.0, false));
         let end = |end: &End, at: usize| {
             let (p, is_slow) = verdict(at);

@@ -106,6 +106,7 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
 
         let is_of =
             |cell: &&Cell| *cell.task.path == effects.path && *cell.task.variant == effects.variant;
+        // Cells of another mode are the control tests.
         let (alone, together): (Vec<&Cell>, Vec<&Cell>) = run
             .cells
             .values()
@@ -176,6 +177,7 @@ fn explore_ladder<R: RoundRunner>(
             .filter_map(|cells| run.groups(cells, Some(hub))),
     );
 
+    // Without the rate of the link neither direction can be called full.
     let line_bps = run.runner.link_bps(hub);
     findings.extend(
         line_bps

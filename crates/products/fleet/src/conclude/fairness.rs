@@ -8,6 +8,7 @@ pub fn jain(rates: &[f64]) -> Option<f64> {
     let sum: f64 = rates.iter().sum();
     let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
     let index = sum * sum / (rates.len() as f64 * squares);
+    // No rates and rates of 0 make the index 0/0.
     index.is_finite().then_some(index)
 }
 

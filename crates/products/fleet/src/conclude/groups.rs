@@ -50,6 +50,7 @@ pub(super) fn split(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
     let values =
         |group: &[(&HostId, f64)]| -> Vec<f64> { group.iter().map(|(_, ln)| *ln).collect() };
     let (low, high) = (values(slow), values(fast));
+    // The larger scale counts: one wide group makes the gap less clear.
     let scale_ln = scale(&low)?.max(scale(&high)?);
     let is_clear = gap_ln > GAP_MIN_LN.max(SCALES_MIN * scale_ln.max(error));
 
@@ -87,6 +88,7 @@ pub fn finding(cells: &[&Cell], hub: Option<&HostId>) -> Option<(Groups, Finding
             .filter(|cell| cell.task.repetition == **repetition)
             .copied()
             .collect();
+        // The same slow hosts in each repetition exclude a gap by chance.
         groups_of(&of, hub).is_some_and(|found| found.slow == groups.slow)
     });
     let shown = shown.count();
@@ -152,6 +154,7 @@ fn groups_of(cells: &[&Cell], hub: Option<&HostId>) -> Option<Groups> {
 
 /// Logarithms of the rates of each host that count for it.
 fn host_rates(matrix: &Matrix, hub: Option<&HostId>) -> Option<Vec<Vec<f64>>> {
+    // A cell with a slow partner says nothing about this host.
     let clearance = KnownGood::of(matrix)?;
     let is_hub = |at: usize| matrix.hosts.get(at) == hub;
     let mut rates = vec![Vec::new(); matrix.hosts.len()];

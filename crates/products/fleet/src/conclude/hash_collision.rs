@@ -36,6 +36,7 @@ fn probabilities(flows: u32, queues: u32) -> Vec<f64> {
     for flow in 1..=flows {
         // Downwards, because each probability needs the next lower one of the flow before.
         for occupied in (1..=flow).rev() {
+            // The casts of indices are exact: there are at most 256 flows.
             let hit = chances[occupied] * occupied as f64 / queues;
             let new = chances[occupied - 1] * (queues - (occupied - 1) as f64).max(0.0) / queues;
             chances[occupied] = hit + new;
@@ -83,6 +84,7 @@ const LN_FALL_MAX: f64 = 3.841_459 / 2.0;
 /// fewer than five sums and where a sum is no multiple of the single rate.
 #[must_use]
 pub fn estimate(sums_bps: &[f64], single_bps: f64, flows: u32) -> Option<QueueEstimate> {
+    // One flow meets no other one in a queue.
     if sums_bps.len() < SUMS_MIN || !(2..=FLOWS_MAX).contains(&flows) || single_bps <= 0.0 {
         return None;
     }
@@ -113,6 +115,7 @@ pub fn estimate(sums_bps: &[f64], single_bps: f64, flows: u32) -> Option<QueueEs
         .filter(|(_, ln)| best - ln <= LN_FALL_MAX)
         .map(|(queues, _)| *queues);
     let (queues_min, queues_max) = (kept.clone().min()?, kept.max()?);
+    // The likelihood may still rise at the largest number that is tried, so it is no estimate.
     let is_limited = |queues: &u32| *queues < QUEUES_MAX;
 
     Some(QueueEstimate {

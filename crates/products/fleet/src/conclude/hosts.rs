@@ -64,6 +64,7 @@ pub fn findings(hosts: &[HostFacts], is_separate: bool, clock_budget_ns: u64) ->
         .filter_map(|host| Some((host, shared_port(host)?)))
         .filter(|_| is_separate)
     {
+        // A note, such as that of another VLAN, excludes no host.
         if finding.severity >= Severity::High {
             found.excluded.insert(host.host.clone(), finding.id.clone());
         }
@@ -75,6 +76,7 @@ pub fn findings(hosts: &[HostFacts], is_separate: bool, clock_budget_ns: u64) ->
         found
             .excluded
             .entry(second.clone())
+            // A host that is excluded by an earlier rule keeps that reason.
             .or_insert_with(|| finding.id.clone());
         found.findings.push(finding);
     }
@@ -87,12 +89,14 @@ pub fn findings(hosts: &[HostFacts], is_separate: bool, clock_budget_ns: u64) ->
 /// Tests leave through the port of the control connection. Another VLAN of that port is a note.
 fn shared_port(host: &HostFacts) -> Option<Finding> {
     let control = host.control.as_ref()?;
+    // Bonds and bridges have several ports, any of which may carry the connection.
     let is_shared = |route: &&PathRoute| !control.ports.is_disjoint(&route.through.ports);
     let is_other_vlan = |through: &Attachment| {
         through.device != control.device && (through.has_vlan || control.has_vlan)
     };
     let shared: Vec<&PathRoute> = host.routes.iter().filter(is_shared).collect();
     let same = shared.iter().find(|route| !is_other_vlan(&route.through));
+    // A route through the same VLAN is the stronger finding.
     let route = same.or_else(|| shared.first())?;
     let name = &host.host;
 
@@ -211,6 +215,7 @@ fn path_mtu(hosts: &[HostFacts]) -> Option<Finding> {
         .max_by_key(|(mtus, count)| (**count, mtus.last().copied()))?;
     let other: Vec<&(&HostId, BTreeSet<u32>)> = mtus
         .iter()
+        // Hosts without a known MTU are not compared.
         .filter(|(_, mtus)| !mtus.is_empty() && mtus != *usual)
         .collect();
     let names: Vec<&str> = other.iter().map(|(host, _)| host.as_str()).collect();

@@ -31,6 +31,7 @@ impl KnownGood {
         let of_host = |(sent, received): (&Vec<f64>, &Vec<f64>)| {
             let mut all: Vec<f64> = sent.iter().chain(received).copied().collect();
             all.sort_unstable_by(|a, b| b.total_cmp(a));
+            // A cell is bounded by its slower end, so the best cell shows the host most of all.
             best(&all)
         };
         let best_cells: Vec<f64> = sent.iter().zip(&received).filter_map(of_host).collect();
@@ -85,6 +86,7 @@ fn noise<'a>(ends: impl Iterator<Item = &'a Vec<f64>>) -> f64 {
 /// The best of rates that are sorted, or the second best.
 fn best(rates: &[f64]) -> Option<f64> {
     rates
+        // An index of 1 is the second best.
         .get(usize::from(rates.len() >= CELLS_SECOND_MIN))
         .copied()
 }

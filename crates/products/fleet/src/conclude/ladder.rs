@@ -30,6 +30,8 @@ pub fn rows(steps: &[Step], cells: &Cells) -> Vec<LadderRow> {
     let mut levels: BTreeMap<(Ladder<'_>, usize), Vec<Measured<'_>>> = BTreeMap::new();
     for step in steps {
         let measured = measured(step, cells);
+        // A sum with a host missing is not comparable with sums of complete steps of the same
+        // level.
         if measured.len() == step.tasks.len() {
             levels
                 .entry((of_step(step), step.level))
@@ -65,6 +67,7 @@ fn row((direction, path, variant): Ladder<'_>, level: usize, steps: &[Measured<'
         .map(|rtt| rtt as f64)
         .collect();
     let sums = || steps.iter().map(|step| rates(step).iter().sum());
+    // A step of one host has no sum that differs from the rate of that host.
     let is_alone = level < 2;
     LadderRow {
         direction,
@@ -120,6 +123,7 @@ pub fn suspects(rows: &[LadderRow]) -> BTreeSet<(LadderDirection, HostId)> {
         named.collect::<Vec<_>>()
     };
     rows.iter()
+        // Alone a host is slow by itself; at higher levels others may be the cause.
         .filter(|row| row.level == 1)
         .flat_map(of_row)
         .collect()
@@ -136,6 +140,7 @@ pub fn poisoning(
     let (mut with, mut without, mut own) = (Vec::new(), Vec::new(), Vec::new());
     for step in steps {
         let measured = measured(step, cells);
+        // Sums of incomplete steps would show the missing host, not the effect of the suspect.
         if measured.len() < step.tasks.len() {
             return None;
         }
@@ -198,6 +203,7 @@ pub fn findings(hub: &HostId, rows: &[LadderRow]) -> Vec<Finding> {
         let of: Vec<&LadderRow> = rows.iter().filter(|row| of_row(row) == ladder).collect();
         let alone = of.iter().find(|row| row.level == 1);
 
+        // The last level is that of all hosts, whose flows share the queues.
         let all = of
             .iter()
             .filter(|row| row.level > 1)
@@ -234,6 +240,8 @@ fn unfair(hub: &HostId, alone: &LadderRow, all: &LadderRow) -> Option<Finding> {
     let middle = median(&rates)?;
     let index = all.jain.filter(|index| *index < JAIN_UNFAIR)?;
 
+    // A slow host alone explains an unequal sharing; the finding is about flows that could be
+    // equal.
     if rates.iter().any(|rate| *rate < ALONE_MIN * middle) {
         return None;
     }
@@ -322,6 +330,7 @@ pub fn asymmetries(hub: &HostId, rows: &[LadderRow], line_bps: f64) -> Vec<Findi
     let of_both = |sums: BTreeMap<LadderDirection, f64>| {
         let [incast, fanout] =
             [LadderDirection::Incast, LadderDirection::Fanout].map(|way| sums.get(&way).copied());
+        // Without both directions there is nothing to compare.
         asymmetry(hub, incast?, fanout?, line_bps)
     };
     sums.into_values().filter_map(of_both).collect()

@@ -33,6 +33,8 @@ impl Matrix {
             .iter()
             .filter_map(|cell| Some((*cell, cell.usable()?)))
             .collect();
+        // Shares and absolute rates are not comparable, so one unknown link makes all rates
+        // absolute.
         let is_relative = measured.iter().all(|(_, of)| {
             of.nominal_bps
                 .is_some_and(|nominal| nominal.is_finite() && nominal > 0.0)
@@ -50,6 +52,7 @@ impl Matrix {
                 .get(&cell.task.source)
                 .copied()
                 .zip(places.get(&cell.task.sink).copied());
+            // A host with itself is no pair: one host would be both ends of the cell.
             let Some(ends) = ends.filter(|(source, sink)| source != sink) else {
                 continue;
             };
@@ -60,6 +63,7 @@ impl Matrix {
             rates
                 .entry(ends)
                 .or_default()
+                // Effects of ends multiply the rate, so they add up in the logarithm.
                 .push(ln_rate(measurement) - nominal.ln());
         }
 
@@ -81,5 +85,6 @@ impl Matrix {
 
 /// A test that moved nothing counts as 1 bit/s.
 pub(super) fn ln_rate(measurement: &Measurement) -> f64 {
+    // The logarithm of 0 is not finite and would spoil every sum that it enters.
     measurement.goodput_bps.max(1.0).ln()
 }

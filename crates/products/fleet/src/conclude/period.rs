@@ -56,6 +56,7 @@ impl TestIntervals {
         let within = |interval: &ByteInterval| {
             let from_ns = interval.start_ns.max(period.start_ns);
             let to_ns = interval.end_ns.min(period.end_ns);
+            // An interval of no length would divide by 0; its bytes then count in no part.
             let whole_ns = interval.end_ns.saturating_sub(interval.start_ns).max(1);
             interval.bytes as f64 * (to_ns.saturating_sub(from_ns) as f64 / whole_ns as f64)
         };
@@ -64,6 +65,7 @@ impl TestIntervals {
         if length_ns == 0 {
             0.0
         } else {
+            // Bytes per nanosecond times 8e9 is bit/s.
             bytes * 8e9 / length_ns as f64
         }
     }

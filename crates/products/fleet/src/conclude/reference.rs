@@ -34,6 +34,8 @@ impl<'a> Reference<'a> {
             .filter_map(|cells| median(cells))
             .reduce(f64::max);
         let rate = best
+            // Small fleets have no block that decides, so the good cells of all blocks count
+            // together.
             .or_else(|| median(&few.concat()))
             .unwrap_or(clearance.reference);
         let middles = blocks.iter().filter(|(_, cells)| decides(cells));
@@ -51,6 +53,7 @@ impl<'a> Reference<'a> {
     /// The residual of a block without the median of a good block. Absent in a slow block, where
     /// rates depend on the number of pairs that share its uplink, but for good cells.
     pub(super) fn within_block(&self, block: Racks<'_>, residual: f64) -> Option<f64> {
+        // A block that is not known has no median to subtract.
         match self.middles.get(&block).copied().unwrap_or(0.0) {
             middle if middle >= self.limit => Some(residual - middle),
             _ => Some(residual).filter(|residual| *residual >= self.limit),

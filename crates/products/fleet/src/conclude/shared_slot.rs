@@ -51,6 +51,7 @@ fn finding(forwarder: &Forwarder, cells: &[&Cell]) -> Option<Finding> {
             forwarder.ports.get(&cell.task.sink)?,
         ))
     };
+    // Tests of a ladder or of the stress mode share hosts, so their rates have other causes.
     let has_own_hosts = |cell: &&&Cell| !matches!(cell.mode, FleetMode::Ladder | FleetMode::Stress);
     let of_path = cells
         .iter()
@@ -58,6 +59,7 @@ fn finding(forwarder: &Forwarder, cells: &[&Cell]) -> Option<Finding> {
         .filter(has_own_hosts);
     let through =
         of_path.filter_map(|cell| Some((ports(cell)?, *cell, cell.usable()?.goodput_bps)));
+    // Both hosts behind one port exchange frames at the switch and do not pass the bridge.
     let through = through.filter(|((a, b), _, bps)| a.name != b.name && *bps > 0.0);
     let (one, two): (Vec<_>, Vec<_>) = through.partition(|((a, b), _, _)| a.slot == b.slot);
     let rates = |of: &[((&Port, &Port), &Cell, f64)]| {
@@ -68,6 +70,7 @@ fn finding(forwarder: &Forwarder, cells: &[&Cell]) -> Option<Finding> {
         median(&own)?,
         median(&others).filter(|_| two.len() >= OTHERS_MIN)?,
     );
+    // The gap has to be larger than the noise of pairs over two cards and than the least gap.
     if high - low <= GAP_MIN_LN.max(SCALES_MIN * scale(&others)?) {
         return None;
     }

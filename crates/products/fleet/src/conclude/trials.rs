@@ -61,6 +61,7 @@ fn measures(measured: &Measurement) -> Vec<Measure> {
         ),
         (
             MeasureName::RttMeanNs,
+            // Microseconds to nanoseconds.
             measured.rtt_us.map(|us| us as f64 * 1e3),
         ),
     ];
@@ -79,6 +80,7 @@ fn by_task(trials: &[Trial]) -> BTreeMap<&Task, Cell> {
         Some(Detail::FleetCell(cell)) => Some((&cell.task, (**cell).clone())),
         _ => None,
     });
+    // A later trial of the same task replaces the earlier one, so a repeated test counts once.
     cells.collect()
 }
 
@@ -86,6 +88,7 @@ fn by_task(trials: &[Trial]) -> BTreeMap<&Task, Cell> {
 #[must_use]
 pub fn without_trials(report: &FleetReport) -> FleetReport {
     let mut rest = report.clone();
+    // Cells with a measurement are read from the trials, so the record has each of them once.
     rest.cells.retain(|cell| cell.measurement().is_none());
     rest
 }

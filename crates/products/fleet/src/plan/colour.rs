@@ -48,6 +48,7 @@ impl Resources {
         let capacity = self
             .capacity
             .iter()
+            // A capacity of 1 stays, since a resource without capacity would never run its units.
             .map(|capacity| capacity.saturating_sub(1).max(1))
             .collect();
         Self {
@@ -76,6 +77,8 @@ impl Resources {
             let capacity: u32 = used
                 .map(|(_, (_, capacity))| *capacity)
                 .fold(0, u32::saturating_add);
+            // Only units with two resources of the kind count; one with a single uplink takes half
+            // as much.
             let two = |uses: &&Vec<usize>| uses.iter().filter(|at| is_kind(**at)).count() == 2;
             let units = self.uses.iter().filter(two).count();
 
@@ -97,6 +100,7 @@ pub(super) fn colour(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
     let mut best = attempt(resources, rng);
 
     for _ in 1..ATTEMPTS {
+        // No schedule is shorter than the lower bound, so further attempts cannot improve it.
         if best.len() <= rounds_min {
             break;
         }
@@ -119,6 +123,7 @@ fn attempt(resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
 
     while !open.is_empty() {
         rng.shuffle(&mut open);
+        // The sort is stable, so the shuffled order decides among units of equal pressure.
         open.sort_by_cached_key(|unit| {
             Reverse(pressure(&resources.uses[*unit], &load, &resources.capacity))
         });

@@ -65,12 +65,15 @@ impl FleetPlan {
     #[must_use]
     pub fn hash(&self) -> PlanHash {
         let mut hosts = self.hosts.clone();
+        // The order of the hosts in the inventory is not part of the identity.
         hosts.sort_unstable();
 
         let hash = hosts
             .iter()
+            // The number of the hosts separates the list from the texts that follow it in the hash.
             .fold(Fnv128::new().number(hosts.len() as u128), |hash, host| {
                 let rack = host.rack.as_deref().unwrap_or_default();
+                // The flag separates a host without a rack from one in a rack without a name.
                 let kind = u128::from(host.is_target_only) << 1 | u128::from(host.rack.is_some());
                 hash.text(host.id.as_str()).text(rack).number(kind)
             });
@@ -84,6 +87,7 @@ impl FleetPlan {
         );
         let sampled = self
             .sample_rounds
+            // No setting and a setting of 0 rounds have different hashes.
             .map_or(0, |rounds| u128::from(rounds) + 1);
         let flags = u128::from(self.is_adaptive) << 1 | u128::from(self.has_control);
         let hash = hash
@@ -101,6 +105,7 @@ impl FleetPlan {
     /// Tasks of these pairs in both directions.
     #[must_use]
     pub fn tasks_of(&self, pairs: &[(HostId, HostId)], repetition: u32) -> Vec<Task> {
+        // Each pair has two directions per path; variants make the list grow once more.
         let mut tasks = Vec::with_capacity(pairs.len() * 2 * self.paths.len());
         for (path, variant) in self.treatments() {
             for (a, b) in pairs {
@@ -122,6 +127,7 @@ impl FleetPlan {
     /// Every combination of path and variant.
     #[must_use]
     pub fn treatments(&self) -> Vec<(Arc<str>, Arc<str>)> {
+        // A plan without variants has one treatment per path, with an empty name.
         let unvaried = [String::new()];
         let variants: &[String] = if self.variants.is_empty() {
             &unvaried

@@ -41,7 +41,9 @@ pub fn steps(plan: &FleetPlan) -> Vec<Step> {
     let mut steps = Vec::new();
 
     for repetition in 0..plan.repetitions.max(1) {
+        // Another order per repetition, so that the hosts of a level are not always the same ones.
         let hosts = permutation(plan, hub, repetition);
+        // Steps of one host grow with the number of hosts, the others with its logarithm.
         let alone = if hosts.len() > ALONE_ALL_MAX {
             ALONE_SAMPLED
         } else {
@@ -50,6 +52,8 @@ pub fn steps(plan: &FleetPlan) -> Vec<Step> {
         for direction in plan.topology.directions() {
             let alone = hosts.iter().take(alone).map(std::slice::from_ref);
             for group in alone.chain(prefixes(&hosts)) {
+                // Variants rotate within a group, so a drift of the network affects all of them
+                // alike.
                 let treatments =
                     order(treatments.len(), repetition).filter_map(|place| treatments.get(place));
                 steps.extend(treatments.map(|(path, variant)| {
@@ -152,6 +156,7 @@ fn permutation(plan: &FleetPlan, hub: &HostId, repetition: u32) -> Vec<HostId> {
         .into_iter()
         .filter(|id| *id != hub && !(hub_is_target && is_target(id)));
     let mut hosts: Vec<HostId> = fit.cloned().collect();
+    // Wrapping keeps repetitions apart for a seed at the end of the range.
     Rng::with_seed(plan.seed.wrapping_add(u64::from(repetition))).shuffle(&mut hosts);
 
     hosts
@@ -160,7 +165,9 @@ fn permutation(plan: &FleetPlan, hub: &HostId, repetition: u32) -> Vec<HostId> {
 /// The first 2, 4, 8 … hosts, and all.
 fn prefixes(hosts: &[HostId]) -> impl Iterator<Item = &[HostId]> {
     let below = std::iter::successors(Some(2), |level: &usize| level.checked_mul(2));
+    // The step of all hosts is appended below, so that it appears once for a power of two as well.
     let below = below.take_while(|level| *level < hosts.len());
+    // One host is the step alone already.
     let all = Some(hosts.len()).filter(|all| *all > 1);
     below.chain(all).filter_map(|level| hosts.get(..level))
 }
@@ -172,6 +179,7 @@ fn step(
     level: &str,
     repetition: u32,
 ) -> Step {
+    // The level is part of the variant, so tasks of different steps have different identities.
     let full: Arc<str> = if variant.is_empty() {
         level.into()
     } else {

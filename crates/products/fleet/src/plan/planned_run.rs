@@ -87,6 +87,7 @@ impl PlannedRun {
             rounds: planned.len(),
             time: plan
                 .round_time
+                // A product beyond the range of u32 saturates to a time that exceeds any budget.
                 .saturating_mul(u32::try_from(planned.len()).unwrap_or(u32::MAX)),
         }
     }
@@ -96,6 +97,7 @@ impl PlannedRun {
 fn pairs(plan: &FleetPlan) -> Vec<(HostId, HostId)> {
     let mut hosts: Vec<&PlanHost> = plan.hosts.iter().collect();
     hosts.sort_unstable();
+    // A plan takes any list of hosts; the sort places equal ids next to each other.
     hosts.dedup_by(|a, b| a.id == b.id);
 
     let ids: Vec<HostId> = hosts.iter().map(|host| host.id.clone()).collect();
@@ -104,6 +106,7 @@ fn pairs(plan: &FleetPlan) -> Vec<(HostId, HostId)> {
         Topology::Pairs(pairs) => ordered_pairs(pairs, &ids),
         _ => sample::pairs(&ids, plan.sample_rounds, plan.seed),
     };
+    // Two servers without an agent have no end that can start a test.
     pairs.retain(|(a, b)| !(targets.contains(a) && targets.contains(b)));
 
     pairs
@@ -114,6 +117,7 @@ fn ordered_pairs(pairs: &[(HostId, HostId)], known: &[HostId]) -> Vec<(HostId, H
     let mut seen = BTreeSet::new();
     let ordered = pairs
         .iter()
+        // The two orders of a pair are one pair: its tests run in both directions anyway.
         .map(|(a, b)| if a < b { (a, b) } else { (b, a) });
     let new = ordered
         .filter(|(a, b)| a != b && known.contains(a) && known.contains(b) && seen.insert((*a, *b)));

@@ -11,11 +11,13 @@ use super::units::{Caps, Unit};
 /// each rack with a limit that one of its hosts, and not the other, is in.
 pub(super) fn resources(units: &[Unit<'_>], hosts: usize, caps: &Caps) -> Resources {
     let mut capacity = vec![1; hosts];
+    // Only this mode has limits of uplinks; other modes know hosts alone.
     let uplinks: BTreeMap<&str, usize> = match caps.mode {
         FleetMode::RackSafe => caps
             .crossing
             .keys()
             .enumerate()
+            // Resources of uplinks follow those of the hosts.
             .map(|(at, rack)| (rack.as_str(), hosts + at))
             .collect(),
         _ => BTreeMap::new(),
@@ -23,12 +25,14 @@ pub(super) fn resources(units: &[Unit<'_>], hosts: usize, caps: &Caps) -> Resour
     capacity.extend(
         uplinks
             .keys()
+            // An uplink of capacity 0 would leave its pairs without any round.
             .map(|rack| caps.crossing.get(*rack).map_or(1, |pairs| (*pairs).max(1))),
     );
 
     let rack = |host: &HostId| caps.racks.get(host).map(String::as_str);
     let uses = units.iter().map(|unit| {
         let (a, b) = (rack(unit.hosts.0), rack(unit.hosts.1));
+        // Pairs within one rack do not use its uplink.
         let crossed = [a, b].into_iter().filter(|_| a != b).flatten();
         let crossed = crossed.filter_map(|rack| uplinks.get(rack).copied());
         [unit.positions.0, unit.positions.1]

@@ -51,6 +51,7 @@ fn treatment(task: &Task) -> (&str, &str) {
 }
 
 fn passes(tasks: Vec<&Task>, treatments: usize) -> Vec<Vec<&Task>> {
+    // Treatments of a pair are compared with each other, so they follow each other closely in time.
     if treatments > 1 {
         return vec![tasks];
     }
@@ -84,6 +85,8 @@ fn at_once(units: &[Unit<'_>], targets: &BTreeSet<HostId>) -> Vec<Vec<usize>> {
 
     for (unit, Unit { hosts: (a, b), .. }) in units.iter().enumerate() {
         let target = [*a, *b].into_iter().find(|host| targets.contains(*host));
+        // The first test of each target runs in round 0, the next ones later: a target has one at a
+        // time.
         let number = target.map_or(0, |target| {
             let next = seen.entry(target).or_default();
             std::mem::replace(next, *next + 1)
@@ -126,6 +129,7 @@ const GREEDY_STEPS_MAX: usize = 10_000_000;
 /// The rounds of the tournament, or a greedy schedule where that has fewer.
 fn shorter(tournament: Vec<Vec<usize>>, resources: &Resources, rng: &mut Rng) -> Vec<Vec<usize>> {
     let rounds_min = resources.rounds_min();
+    // The product bounds the time of a greedy schedule, which tries each unit in each round.
     if tournament.len() <= rounds_min
         || rounds_min.saturating_mul(resources.uses.len()) > GREEDY_STEPS_MAX
     {
@@ -155,6 +159,8 @@ fn tournament(units: &[Unit<'_>], draw: &Draw) -> Vec<Vec<usize>> {
     {
         let direction = seen.entry((*a.min(b), *a.max(b))).or_default();
         rounds
+            // The two directions of a pair have the same round of the draw; the counter separates
+            // them.
             .entry((draw.round_of(*a, *b), *direction))
             .or_default()
             .push(unit);

@@ -28,6 +28,7 @@ pub(super) fn pairs(hosts: &[HostId], rounds: Option<u32>, seed: u64) -> Vec<(Ho
     let default = || (hosts.len() > HOSTS_UNSAMPLED_MAX).then_some(ROUNDS_SAMPLED);
     let rounds = rounds
         .or_else(default)
+        // No limit: every round of the tournament counts.
         .map_or(usize::MAX, |rounds| rounds as usize);
     let draw = Draw::new(&hosts.iter().cloned().collect(), seed);
     let placed: Vec<(&HostId, usize)> = hosts
@@ -92,6 +93,7 @@ pub fn adaptive(
 pub fn control(plan: &FleetPlan, tasks: &[Task]) -> Vec<Task> {
     let mut pairs: Vec<(&HostId, &HostId)> = tasks
         .iter()
+        // Each pair has a cell in both directions, and this order selects one of them.
         .filter(|task| task.source < task.sink)
         .map(|task| (&task.source, &task.sink))
         .collect();
@@ -107,5 +109,6 @@ pub fn control(plan: &FleetPlan, tasks: &[Task]) -> Vec<Task> {
         .map(|(a, b)| (a.clone(), b.clone()))
         .collect();
 
+    // A repetition of its own keeps the control tests apart from the cells that they repeat.
     plan.tasks_of(&pairs, plan.repetitions.max(1))
 }

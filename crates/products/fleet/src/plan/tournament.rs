@@ -38,12 +38,15 @@ impl Draw {
 /// others are on a circle of an odd number of places, where those meet whose places add up to the
 /// number of the round.
 fn round_of(a: usize, b: usize, players: usize) -> usize {
+    // An odd number of hosts gets a bye as the last place, which makes the number of places even.
     let fixed = players.next_multiple_of(2).saturating_sub(1);
     let sum = match (a == fixed, b == fixed) {
+        // The fixed place meets the one whose own double is the number of the round.
         (true, _) => 2 * b,
         (_, true) => 2 * a,
         _ => a + b,
     };
+    // One host has no partner and a modulus of 0; the maximum avoids the division by it.
     sum % fixed.max(1)
 }
 

@@ -36,6 +36,7 @@ pub(super) fn units<'a>(tasks: &[&'a Task], draw: &Draw, caps: &Caps) -> Vec<Uni
         let has_target = caps.targets.contains(&task.source) || caps.targets.contains(&task.sink);
         // A server without an agent has one test at a time, so its directions follow each other.
         let is_both = caps.direction == PairDirection::Both && !has_target;
+        // Both directions of a pair have one key, so that they become one unit.
         let is_swapped = is_both && task.sink < task.source;
         let hosts = if is_swapped {
             (&task.sink, &task.source)

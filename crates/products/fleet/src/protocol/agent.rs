@@ -298,6 +298,7 @@ impl Agent {
             seq: 0,
             last_round: 0,
             next_beat_ns: now_ns.saturating_add(BEAT_DEFAULT_MS * MS_NS),
+            // An agent on a bus waits for plans for as long as the service runs.
             plan_until_ns: (service == Service::Stream)
                 .then(|| now_ns.saturating_add(PLAN_TIMEOUT_NS)),
             faults: 0,
@@ -348,6 +349,8 @@ impl Agent {
         .ok()?;
 
         self.seq = seq;
+        // After the end of the stream nothing reaches the coordinator; numbers continue
+        // nevertheless.
         if !self.is_lost {
             self.actions.push_back(Action::Send(line.clone()));
         }

@@ -96,6 +96,7 @@ impl Estimator {
             ratio: 0.0,
             error: DRIFT_ASSUMED_PPM as f64 / 1e6,
         });
+        // The clock continued to drift since the exchange; the cast keeps whole nanoseconds.
         let offset_ns = best.offset_ns.saturating_add((drift.ratio * age) as i64);
 
         Some(Estimate {
@@ -117,7 +118,9 @@ impl Estimator {
     pub fn rtt_p99_ns(&self) -> Option<u64> {
         let mut rtts: Vec<u64> = self.samples.iter().map(|sample| sample.rtt_ns).collect();
         rtts.sort_unstable();
+        // Nearest rank: the smallest reading that at least 99 % of the readings do not exceed.
         let rank = (rtts.len() * 99).div_ceil(100);
+        // Without a reading the rank is 0 and has no predecessor.
         rtts.get(rank.checked_sub(1)?).copied()
     }
 
@@ -139,6 +142,7 @@ impl Estimator {
             self.anchor = Some(best);
             return;
         };
+        // Too close estimates would show the noise of the exchanges as drift.
         let apart_ns = best.at_ns.saturating_sub(anchor.at_ns);
         if apart_ns < DRIFT_SPACING_NS {
             // The better of two early ones is the anchor.
@@ -150,6 +154,7 @@ impl Estimator {
 
         let apart = apart_ns as f64;
         let ratio = best.offset_ns.saturating_sub(anchor.offset_ns) as f64 / apart;
+        // Each offset is wrong by at most half of its round trip.
         let error = (best.rtt_ns / 2 + anchor.rtt_ns / 2) as f64 / apart;
         self.drift = (ratio.abs() <= DRIFT_MAX_PPM / 1e6).then_some(Drift { ratio, error });
     }
@@ -175,6 +180,7 @@ fn sample_of(exchange: Exchange) -> Option<Sample> {
         a3_ns,
         c4_ns,
     } = exchange;
+    // Readings of a clock that went back are no exchange.
     let held_ns = a3_ns.checked_sub(a2_ns)?;
     let rtt_ns = c4_ns.checked_sub(c1_ns)?.checked_sub(held_ns)?;
     // Readings of an agent are untrusted: differences of 64-bit numbers need 65 bits.

@@ -246,6 +246,7 @@ impl Coordinator {
             Input::Cancel => true,
             // An agent does not wait for the other hosts, so its plan may precede the end of HELLO.
             Input::Plan { .. } => matches!(step, None | Some(Step::Hello)) && self.round.is_none(),
+            // Other inputs begin a step of their own, so none may be in progress.
             _ => step.is_none() && self.round.is_none(),
         };
         if self.is_over || !is_ready {
@@ -307,6 +308,7 @@ impl Coordinator {
             seq,
             message,
         };
+        // A message that is not sent takes no number, so the numbers on the wire have no gap.
         let line = encode(&envelope).ok().filter(|_| !hosts.is_empty())?;
 
         self.seq = seq;

@@ -31,6 +31,7 @@ impl Lease {
         if !self.is_expired(now_ns) {
             self.expires_at_ns = self
                 .expires_at_ns
+                // A message cannot shorten the lease, whatever the order in which times arrive.
                 .max(now_ns.saturating_add(self.period_ns));
         }
     }

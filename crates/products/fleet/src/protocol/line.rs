@@ -24,9 +24,11 @@ impl LineReader {
         while !input.is_empty() {
             let end = input.iter().position(|byte| *byte == b'\n');
             let (piece, rest) = input.split_at(end.unwrap_or(input.len()));
+            // The bound is checked before the bytes are kept, so memory never exceeds it.
             let is_too_long =
                 !self.is_skipping && self.line.len().saturating_add(piece.len()) > LINE_MAX_BYTES;
             if is_too_long {
+                // The buffer is freed at once, not at the end of a line that may never come.
                 self.line = Vec::new();
                 self.is_skipping = true;
                 return Err(Excess::Line);
@@ -36,6 +38,7 @@ impl LineReader {
                 self.line.extend_from_slice(piece);
             }
 
+            // The end of the line is one byte; at the end of the input there is none.
             *input = rest.get(1..).unwrap_or_default();
             if end.is_none() {
                 continue;

@@ -106,6 +106,7 @@ pub fn decode<M: Message>(line: &[u8]) -> Result<Envelope<M>, Fail> {
     limits::check(line).map_err(|excess| Fail::new(FailCode::Limit, None, excess.to_string()))?;
     let head: Head<'_> = serde_json::from_slice(line)
         .map_err(|error| Fail::new(FailCode::Json, None, error.to_string()))?;
+    // The head is read first, so that the refusal of a body can name the number of its message.
     let refused = |code, text: String| Fail::new(code, Some(head.seq), text);
     if head.version != VERSION {
         return Err(refused(
@@ -114,6 +115,7 @@ pub fn decode<M: Message>(line: &[u8]) -> Result<Envelope<M>, Fail> {
         ));
     }
 
+    // An unknown type has its own code, so a newer peer can distinguish it from a malformed body.
     let kind = &*head.kind;
     if !M::KINDS.contains(&kind) {
         return Err(refused(
@@ -122,6 +124,7 @@ pub fn decode<M: Message>(line: &[u8]) -> Result<Envelope<M>, Fail> {
         ));
     }
 
+    // Messages without members may leave out the body.
     let body = head.body.map_or("{}", RawValue::get);
     let mut message: M = serde_json::from_str(&format!(r#"{{"type":"{kind}","body":{body}}}"#))
         .map_err(|error| refused(FailCode::Body, format!("{kind}: {error}")))?;
@@ -139,6 +142,7 @@ pub fn decode<M: Message>(line: &[u8]) -> Result<Envelope<M>, Fail> {
 
 /// The begin of a name for an error.
 fn shown(name: &str) -> String {
+    // A name of the peer is repeated in a FAIL, whose text is bounded.
     name.chars().take(64).collect()
 }
 

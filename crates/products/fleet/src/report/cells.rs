@@ -28,6 +28,7 @@ fn table(matrix: &Matrix<'_>) -> Table {
     let names = Names::of(matrix);
     let rows: Vec<(usize, &HostId)> = matrix.hosts.iter().copied().enumerate().collect();
 
+    // Excluded rates are left out, so an impossible one does not dim all others.
     let best = matrix
         .entries
         .values()
@@ -45,6 +46,7 @@ fn table(matrix: &Matrix<'_>) -> Table {
     let table = Table::of("", title(matrix), &rows)
         .text("from \\ to", |(at, host)| names.row(*at, host))
         .numbers(0..rows.len(), |at| names.head(at), cell);
+    // Without effects the columns would be empty.
     let table = match matrix.effects {
         None => table,
         Some(_) => {
@@ -84,6 +86,7 @@ impl<'a> Names<'a> {
             .iter()
             .map(|host| matrix.racks.get(host).copied().unwrap_or_default())
             .collect();
+        // One long name would widen its column, so all columns have numbers then.
         let is_numbered = matrix
             .hosts
             .iter()
@@ -142,6 +145,7 @@ pub(super) fn shown(unit: RateUnit, is_own: bool, entry: Option<&Entry>) -> Stri
 /// Share of the nominal rate, else of the best one.
 fn heat(entry: Entry, best: f64) -> Option<f64> {
     let Rate { bps, share } = entry.measured()?;
+    // All rates may be 0: a share of the best one is then not finite.
     let share = share.unwrap_or(bps / best);
     share.is_finite().then(|| share.clamp(0.0, 1.0))
 }
@@ -189,6 +193,7 @@ pub(super) fn notes(matrix: &Matrix<'_>) -> Vec<String> {
     }
 
     notes.extend(flags(matrix));
+    // A mesh has a cell for each ordered pair; a sample or a list of pairs has fewer.
     if matrix.entries.len() < matrix.hosts.len() * matrix.hosts.len().saturating_sub(1) {
         notes.push("empty: not planned".to_owned());
     }

@@ -110,6 +110,7 @@ pub fn check_text(check: &CheckReport, style: Style) -> String {
 
 /// `21 hosts: 19 ready, 1 blocked, 1 unreachable; control over ssh, tests over path phys`
 fn summary(check: &CheckReport) -> String {
+    // A host has a row for each path; its worst state counts once.
     let mut hosts: BTreeMap<&HostId, CheckState> = BTreeMap::new();
     for row in &check.rows {
         let state = hosts.entry(&row.host).or_insert(row.state);

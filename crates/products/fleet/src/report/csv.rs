@@ -18,6 +18,7 @@ pub fn csv(report: &FleetReport) -> String {
         .cells
         .chunks(CHUNK)
         .map(|cells| table(cells).csv_rows());
+    // Only the first table has the head line.
     std::iter::once(table(&[]).csv()).chain(rows).collect()
 }
 

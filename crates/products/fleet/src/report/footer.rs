@@ -35,6 +35,7 @@ pub(super) fn line(report: &FleetReport) -> String {
 /// Which pairs, and what ran at the same time: `mesh`, `both ways`, `rack-safe`.
 pub(super) fn kind(header: &FleetHeader) -> Vec<String> {
     let mut kind = vec![topology(&header.topology)];
+    // The steps of a ladder decide what runs at the same time, not direction and mode.
     if matches!(
         header.topology,
         FleetTopology::Incast(_) | FleetTopology::Fanout(_) | FleetTopology::IncastAndFanout(_)
@@ -91,6 +92,7 @@ fn start_spread_ns(report: &FleetReport) -> Option<u64> {
     let is_same = |(one_ns, _): &(u64, u64), (next_ns, _): &(u64, u64)| {
         next_ns - one_ns <= PLANNED_TOGETHER_NS
     };
+    // One start alone has no distance to another one.
     let rounds = starts.chunk_by(is_same).filter(|round| round.len() > 1);
     let spread = |round: &[(u64, u64)]| {
         let actual = || round.iter().map(|(_, actual_ns)| *actual_ns);

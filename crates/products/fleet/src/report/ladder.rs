@@ -80,6 +80,7 @@ fn tables(report: &FleetReport, hub: &HostId, direction: LadderDirection) -> Vec
     }
 
     let treatments: Vec<&[&LadderRow]> = rows
+        // Rows are sorted by direction, path and variant, so equal ones are adjacent.
         .chunk_by(|a, b| (&a.path, &a.variant) == (&b.path, &b.variant))
         .collect();
     let is_one = treatments.len() < 2;
@@ -120,6 +121,7 @@ fn spread(row: &LadderRow) -> Option<String> {
         rates.iter().copied().reduce(f64::min)?,
         rates.iter().copied().reduce(f64::max)?,
     );
+    // One unit for all three rates makes them comparable at a glance: that of the highest.
     let (_, unit) = scaled(
         high,
         1000.0,
@@ -149,6 +151,7 @@ pub(super) fn link_rate(bps: f64) -> String {
     let text = rate(bps);
     match text.split_once(' ') {
         Some((value, unit)) if value.contains('.') => {
+            // Speeds of links are round numbers, so zeros after the point carry nothing.
             format!(
                 "{} {unit}",
                 value.trim_end_matches('0').trim_end_matches('.')
@@ -179,6 +182,7 @@ pub(super) fn slow_alone(report: &FleetReport) -> Option<String> {
     report
         .ladder
         .iter()
+        // The other levels show sharing; only the first one shows a host by itself.
         .filter(|row| row.level == 1)
         .find_map(of_row)
 }
@@ -189,6 +193,7 @@ fn middle(row: &LadderRow) -> Option<f64> {
 
 /// Hosts of a row that are far below the others, the slowest first.
 fn slow(row: &LadderRow) -> Vec<&(HostId, f64)> {
+    // Without rates the limit is 0, which no rate is below.
     let limit = middle(row).map_or(0.0, |middle| SLOW_SHARE * middle);
     let mut slow: Vec<&(HostId, f64)> = row
         .hosts_bps

@@ -50,6 +50,7 @@ pub(super) fn acquire_lease(
                     note("in charge");
                 }
 
+                // The term names the run: the new one, or the one that is continued.
                 let run = term.run.parse().unwrap_or(run);
                 return Ok(Lease {
                     carrier: Box::new(carrier),
@@ -60,6 +61,7 @@ pub(super) fn acquire_lease(
             }
         }
 
+        // Standing by has no deadline: a signal ends it.
         if wait(&carrier, Some(signals), None).map_err(Error::failed)? {
             return Err(Error::new(Outcome::Interrupted, "interrupted"));
         }

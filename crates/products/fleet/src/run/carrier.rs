@@ -73,6 +73,7 @@ pub(super) fn wait(
         Some(signals) => {
             let of_signals = (signals.as_fd(), Interest::READ);
             let [_, is_signalled] = wait_fds([of_carrier, of_signals], wait)?;
+            // A signal may have been taken by an earlier wait, so readiness alone is no signal.
             Ok(is_signalled && signals.take()?.is_some())
         }
         None => wait_fds([of_carrier], wait).map(|_| false),

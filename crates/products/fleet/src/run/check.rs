@@ -62,6 +62,7 @@ pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error
 
     control.finish();
     let is_reached = |row: &&CheckRow| row.state != CheckState::Unreachable;
+    // A test needs two hosts.
     let outcome = match rows.iter().filter(is_reached).count() {
         0 | 1 => Outcome::Unreachable,
         _ if rows.iter().any(|row| row.state != CheckState::Ready) => Outcome::CheckFailed,
@@ -95,6 +96,7 @@ fn row(
     let hello = control.coordinator.hello(index);
     let member = prepared.members.get(&index);
     let end = member.and_then(|member| member.ends.values().next());
+    // One host that reaches the port shows that the server listens.
     let (failed, all) = prepared.failed_probes(index);
     let is_closed = all > 0 && failed.len() == all;
     let is_target = member.is_some_and(|member| member.is_target);

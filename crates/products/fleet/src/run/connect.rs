@@ -62,6 +62,7 @@ pub(super) fn connect<'a>(
 
     match prepare(&mut control, hosts, targets, planned) {
         Ok(prepared) => Ok((control, prepared)),
+        // Hosts that have a plan are released before the error is reported.
         Err(ended) => {
             control.finish();
             Err(error_of(ended))

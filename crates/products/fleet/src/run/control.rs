@@ -109,6 +109,7 @@ impl<'a> Control<'a> {
         loop {
             while let Some(action) = self.coordinator.poll_action() {
                 if let Action::Dropped { host, reason } = action {
+                    // The first reason is the cause; later ones follow from it.
                     self.reasons
                         .entry(host)
                         .or_insert_with(|| reason.to_string());

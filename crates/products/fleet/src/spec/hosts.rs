@@ -83,6 +83,7 @@ impl FleetHosts {
             return Err(Error::usage(format!("no host has the path {path}")));
         }
 
+        // Names on the command line win over the inventory.
         match names.into_iter().collect::<Vec<_>>().as_slice() {
             _ if !self.paths.is_empty() => Ok(self.paths.clone()),
             [] => Ok(vec![CONTROL_PATH.to_owned()]),

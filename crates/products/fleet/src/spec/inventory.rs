@@ -153,6 +153,7 @@ pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
             Some("[[host]]" | "[fleet]")
         )
     };
+    // No TOML document begins with a brace (TOML 1.0), and each JSON object does.
     if text.trim_start().starts_with('{') {
         from_ansible_json(text)
     } else if text.lines().any(is_toml) {
@@ -173,6 +174,7 @@ pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
 /// When a name is no host id, occurs twice, or too many are given.
 pub fn from_names(names: impl IntoIterator<Item = String>) -> Result<Inventory, InventoryError> {
     let mut inventory = Inventory::default();
+    // One name beyond the bound is enough for the check to report it.
     for name in names.into_iter().take(HOSTS_MAX + 1) {
         inventory.hosts.push(Host::named(&name, None)?);
     }

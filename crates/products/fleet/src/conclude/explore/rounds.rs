@@ -50,6 +50,8 @@ impl<'a, R: RoundRunner> Run<'a, R> {
     pub(super) fn tasks(&mut self, mut planned: Vec<Task>, mode: FleetMode) {
         planned.retain(|task| !self.cells.contains_key(task));
         let unconfirmed = self.passes(planned.clone(), mode, false);
+        // The second pass repeats nothing any more, so a host that stays slow does not hold the
+        // run.
         self.passes(unconfirmed.into_iter().collect(), mode, true);
         self.give_up(&planned, mode);
     }
@@ -83,6 +85,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             };
             let (unconfirmed, cells): (Vec<Cell>, _) = cells
                 .into_iter()
+                // In the catch-up pass every outcome is final.
                 .partition(|cell| !is_catch_up && is_transient(cell));
             again.extend(unconfirmed.into_iter().map(|cell| cell.task));
             self.keep(cells, is_catch_up);
@@ -100,6 +103,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             if let CellOutcome::Measured(measurement) = &mut cell.outcome
                 && is_catch_up
             {
+                // A catch-up round has other tests beside it than the planned one.
                 measurement.flags.push(CellFlag::CaughtUp);
             }
         }
@@ -124,6 +128,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         self.pass_of_steps(&ladder::rounds(steps, &finished), false);
         let is_unconfirmed = |task: &Task| self.cells.get(task).is_some_and(is_transient);
         let mut again = ladder::rounds(steps, &BTreeSet::new());
+        // A step is comparable only as a whole, so all of its tasks run again.
         again.retain(|round| round.tasks.iter().any(is_unconfirmed));
         self.pass_of_steps(&again, true);
 
@@ -142,6 +147,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
 
     fn pass_of_steps(&mut self, planned: &[Round], is_catch_up: bool) {
         for (at, round) in planned.iter().enumerate() {
+            // A step without one of its hosts would be another step.
             if round.tasks.iter().any(|task| !self.can_run(task)) {
                 continue;
             }
@@ -212,6 +218,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             .collect::<Vec<_>>()
         {
             let reason = match &self.ended {
+                // A host that left explains more than the end of the run.
                 _ if !self.can_run(&task) => NotRunReason::Unreachable,
                 Some(ended) => ended.reason(),
                 None => NotRunReason::Failed,

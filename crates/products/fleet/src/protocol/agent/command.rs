@@ -55,6 +55,7 @@ impl Agent {
             return self.actions.push_back(Action::Describe);
         }
 
+        // A coordinator that lost its lease does not know that another one has taken over.
         if epoch < self.epoch {
             let text = format!("epoch {epoch}, but {} is in charge", self.epoch);
             return self.fail(Fail::new(FailCode::Epoch, Some(seq), text));
@@ -65,6 +66,7 @@ impl Agent {
         };
         match message {
             CoordinatorMessage::Beat(_) => self.handle_beat(now_ns, epoch),
+            // Readings are not executed once: a repeated CLOCK needs fresh readings.
             CoordinatorMessage::Clock(clock) if self.run.is_some() => {
                 self.actions.push_back(Action::ReadClock {
                     c1_ns: clock.c1_ns,
@@ -76,6 +78,7 @@ impl Agent {
     }
 
     fn handle_beat(&mut self, now_ns: u64, epoch: u64) {
+        // A BEAT without a plan has no lease to renew.
         if self.run.is_some() {
             self.epoch = epoch;
             self.renew(now_ns);
@@ -95,6 +98,7 @@ impl Agent {
                 "a later command was executed",
             )),
             SequenceCheck::New => {
+                // The number is kept before the execution, so a repeated command finds it pending.
                 self.epoch = epoch;
                 self.commands.begin(run, epoch, seq);
                 self.renew(now_ns);
@@ -114,6 +118,7 @@ impl Agent {
         command: CoordinatorMessage,
     ) -> Result<(), (FailCode, String)> {
         match (self.state, &self.pending, command) {
+            // CANCEL fits every state; other commands fit one state without a pending command.
             (_, _, CoordinatorMessage::Cancel(cancel)) => self.cancel(now_ns, seq, cancel),
             (AgentState::Idle, None, CoordinatorMessage::Plan(plan)) => {
                 self.plan(now_ns, run, seq, plan);
@@ -138,6 +143,7 @@ impl Agent {
 
     fn plan(&mut self, now_ns: u64, run: RunId, seq: u64, plan: Box<Plan>) {
         self.run = Some(run);
+        // The deadline for a plan has been met; the lease bounds the time from here on.
         self.plan_until_ns = None;
         self.last_round = 0;
         self.faults = 0;
@@ -147,6 +153,7 @@ impl Agent {
     }
 
     fn preflight(&mut self, seq: u64, preflight: Preflight) {
+        // ARM is checked against these addresses, so they are known before the probes answer.
         self.partners.clone_from(&preflight.partners);
         self.pending = Some(Pending::Preflight { seq });
         self.actions.push_back(Action::Probe(Box::new(preflight)));
@@ -158,6 +165,7 @@ impl Agent {
             // The run ends already.
             (_, Some(Pending::Stop(stop @ Stop { round: None, .. }))) => stop.seq = Some(seq),
             (Some(round), Some(Pending::Stop(stop))) if stop.round == Some(round) => {
+                // The answer belongs to the latest CANCEL, whose number is the one that is awaited.
                 stop.seq = Some(seq);
             }
             (Some(round), _) if present == Some(round) => {

@@ -30,6 +30,7 @@ pub(super) struct Commands {
 
 impl Commands {
     pub(super) fn check_sequence(&self, run: RunId, epoch: u64, seq: u64) -> SequenceCheck {
+        // Numbers of another coordinator begin at 1 and say nothing about those of this one.
         if self.of != Some((run, epoch)) {
             return SequenceCheck::New;
         }
@@ -38,6 +39,8 @@ impl Commands {
             Some((_, Some(answer))) => SequenceCheck::Answered(answer.clone()),
             Some((_, None)) => SequenceCheck::Pending,
             None if seq > self.highest => SequenceCheck::New,
+            // The command left the window of kept answers or was overtaken; its answer is not
+            // known.
             None => SequenceCheck::Old,
         }
     }

@@ -27,6 +27,7 @@ impl Agent {
                     a3_ns,
                 }));
             }
+            // A reading after the end of the run has no coordinator that waits for it.
             Input::Clock { .. } => {}
             Input::Started { task, at_ns } => self.report_start(task, at_ns),
             Input::Sample(sample) => self.report_sample(sample),
@@ -55,6 +56,7 @@ impl Agent {
             }
             (Some(Pending::Plan { seq, .. }), Input::PlanRefused { text }) => {
                 self.refuse(seq, FailCode::Failed, text);
+                // A refused plan leaves no trace, so that the agent of a bus accepts another run.
                 self.forget_run();
             }
             (Some(Pending::Preflight { seq }), Input::Preflighted(report)) => {
@@ -67,6 +69,7 @@ impl Agent {
                 self.answer(seq, AgentMessage::Armed(Armed { round, ports, pids }));
             }
             (Some(Pending::Arm { seq }), Input::ArmFailed { text }) => {
+                // Workers of the round that did start have to end before the next ARM.
                 if let Some(round) = self.round.as_ref().map(|round| round.number) {
                     let reason = StopReason::Failed;
                     self.actions.push_back(Action::StopRound { round, reason });
@@ -74,6 +77,7 @@ impl Agent {
                 self.become_idle(AgentState::Planned);
                 self.refuse(seq, FailCode::Failed, text);
             }
+            // An answer that arrives after a CANCEL finds another command pending, or none.
             (pending, _) => self.pending = pending,
         }
     }
@@ -92,10 +96,12 @@ impl Agent {
 
     fn report_start(&mut self, task: TaskId, at_ns: u64) {
         let is_running = self.state == AgentState::Running;
+        // Data after the end of a round belongs to no task.
         let Some(round) = self.round.as_mut().filter(|_| is_running) else {
             return;
         };
         let number = round.number;
+        // A task starts once; later notices of the same worker change nothing.
         let Some(known) = round.task(task).filter(|task| !task.is_started) else {
             return;
         };
@@ -128,6 +134,7 @@ impl Agent {
                 return;
             }
 
+            // A sample without tasks still exceeds the bound: it is dropped.
             if sample.tasks.pop().is_none() {
                 return;
             }

@@ -24,6 +24,7 @@ impl Agent {
         finish.end.planned_ns = finish.end.planned_ns.or(task.planned_ns);
 
         let number = round.number;
+        // Further tasks run, so this result is sent without counters of the host.
         if !round.is_over() {
             return self.send_result(number, finish, None);
         }
@@ -45,6 +46,8 @@ impl Agent {
             return;
         };
         let Some(held) = round.held.take() else {
+            // A second call finds nothing held: counters that arrive after the deadline are
+            // dropped.
             return;
         };
         let number = round.number;
@@ -71,12 +74,15 @@ impl Agent {
                 reason: StopReason::Deadline,
             });
             let end = TaskEnd::aborted(StopReason::Deadline.as_str());
+            // The result does not wait for the worker, whose end may take up to the limit of
+            // SIGKILL.
             self.finish(now_ns, Finish::without_record(task, end));
         }
     }
 
     /// Reports all tasks of the round that have no result, and what is held.
     pub(super) fn abort_tasks(&mut self, reason: StopReason) {
+        // A held result is complete and is sent before the aborted ones.
         self.release(None);
         let Some(round) = &mut self.round else {
             return;
@@ -109,6 +115,7 @@ impl Agent {
         } = finish;
         end.reason = end.reason.map(shortened);
 
+        // A record beyond the bound is not cut: a part of JSON is of no value to its reader.
         let pieces = parts(&record).unwrap_or_else(|| {
             end.reason
                 .get_or_insert_with(|| format!("the record is left out: {} bytes", record.len()));
@@ -116,9 +123,11 @@ impl Agent {
         });
         let count = u32::try_from(pieces.len()).unwrap_or(u32::MAX);
         let mut end = Some(end);
+        // The bound leaves room: pieces take up to 192 KiB of a line of 256 KiB.
         let mut window = window.filter(|window| window.as_str().len() <= HOST_WINDOW_MAX_BYTES);
 
         for (part, record) in (0..).zip(pieces) {
+            // Both belong to part 0; the later parts have pieces of the record only.
             let (end, host_window) = (end.take(), window.take());
             let result = TaskResult {
                 round,

@@ -39,6 +39,7 @@ fn piece_len(text: &str) -> usize {
     let mut written = 0;
     for (at, c) in text.char_indices() {
         written += written_bytes(c);
+        // The character at this place would exceed the bound, so the piece ends before it.
         if written > STRING_MAX_BYTES {
             return at;
         }

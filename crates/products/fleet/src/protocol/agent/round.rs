@@ -56,6 +56,7 @@ impl Agent {
     }
 
     fn check_arm(&self, arm: &PrepareRound) -> Result<(), (FailCode, String)> {
+        // Rounds ascend: an ARM that was delayed on a bus names an earlier round.
         if arm.round <= self.last_round {
             return Err((
                 FailCode::Late,
@@ -66,6 +67,7 @@ impl Agent {
             return Err((FailCode::Task, "no tasks".to_owned()));
         }
 
+        // Results are matched by task, so one task may appear once.
         let mut ids = HashSet::new();
         let Some(plan) = &self.plan else {
             return Err((FailCode::State, "no plan".to_owned()));
@@ -79,6 +81,7 @@ impl Agent {
                 .map_err(|fault| (FailCode::Task, fault.to_string()))?;
         }
 
+        // A server admits partners of the run alone, whatever the coordinator requests.
         match arm
             .admit
             .iter()
@@ -104,9 +107,11 @@ impl Agent {
         }
 
         let late = |text: String| Err((FailCode::Late, text));
+        // The sum of the start and the offset may exceed 64 bits: the coordinator is not trusted.
         let Some(at_ns) = round.local_ns(go.t0_ns) else {
             return late("the start is no time".to_owned());
         };
+        // A start in the past would put the tests of this host out of step with the others.
         let Some(ahead_ns) = at_ns.checked_sub(now_ns).filter(|ahead_ns| *ahead_ns > 0) else {
             return late(format!(
                 "the start was {} ns ago",
@@ -126,6 +131,7 @@ impl Agent {
             task.planned_ns = Some(at_ns);
             task.deadline_ns = at_ns
                 .saturating_add(task.spec.duration_ns())
+                // The worker ends by itself at its time; the deadline is for one that does not.
                 .saturating_add(OVERTIME_NS);
 
             if task.is_over {
@@ -134,10 +140,12 @@ impl Agent {
                     reason: StopReason::Skipped,
                 });
             } else if task.spec.is_client() {
+                // A server starts when the last stream of its client is open.
                 self.actions.push_back(Action::BeginAt { task: id, at_ns });
             }
         }
 
+        // All tasks are skipped: nothing runs, and no result ends the round.
         if round.is_over() {
             self.become_idle(AgentState::Planned);
         } else {

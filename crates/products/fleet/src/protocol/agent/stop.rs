@@ -14,6 +14,7 @@ impl Agent {
 
         self.is_lost = true;
         match &self.pending {
+            // The run ends already, so its end needs no second request.
             Some(Pending::Stop(Stop { round: None, .. })) => {}
             _ => self.stop(now_ns, None, None, StopReason::Lost),
         }
@@ -43,6 +44,8 @@ impl Agent {
             }
             None => {
                 self.become_idle(AgentState::Done);
+                // Nothing renews the lease after the end of the run, and its expiry would end it
+                // twice.
                 self.lease = None;
                 self.plan_until_ns = None;
                 self.actions.push_back(Action::StopAll { reason });
@@ -68,16 +71,19 @@ impl Agent {
             return;
         };
         done.round = round;
+        // Lists are cut to the bound of an array, since a longer message is refused.
         done.ended.truncate(ELEMENTS_MAX);
         done.closed.truncate(ELEMENTS_MAX);
         done.remaining.truncate(ELEMENTS_MAX);
 
         match seq {
             Some(seq) => self.answer(seq, AgentMessage::Done(done)),
+            // An end without a CANCEL answers no command.
             None => drop(self.send(AgentMessage::Done(done))),
         }
 
         match (round, self.service) {
+            // The end of a round leaves the run with its plan.
             (Some(_), _) => {}
             (None, Service::Stream) => self.leave(LeaveReason::RunEnded(reason)),
             (None, Service::Bus) => self.forget_run(),

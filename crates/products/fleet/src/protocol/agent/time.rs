@@ -31,6 +31,7 @@ impl Agent {
         }
 
         if self.lease.is_some_and(|lease| lease.is_expired(now_ns)) {
+            // The owner of the lease is silent, so the report has no command to answer.
             self.stop(now_ns, None, None, StopReason::Lease);
         }
 
@@ -40,6 +41,7 @@ impl Agent {
 
         self.end_late_tasks(now_ns);
         if now_ns >= self.next_beat_ns && !self.is_closed {
+            // The next beat counts from now: a late call does not send several at once.
             self.next_beat_ns = now_ns.saturating_add(self.beat_period_ns());
             self.send(AgentMessage::Beat(Heartbeat {
                 state: Some(self.state),
@@ -71,6 +73,7 @@ impl Agent {
             .plan
             .as_ref()
             .map_or(BEAT_DEFAULT_MS, |plan| plan.beat_ms);
+        // A plan could ask for a beat in each millisecond, or for none during a lease.
         period_ms.clamp(BEAT_MIN_MS, BEAT_MAX_MS) * MS_NS
     }
 

@@ -23,6 +23,7 @@ impl Coordinator {
             }
         }
 
+        // Only hosts beyond the first 64 wait for their turn.
         let waiting = planned.len().saturating_sub(AWAITED_MAX) as u64;
         let waiting_ns = waiting
             .saturating_mul(u64::from(exchanges))
@@ -41,6 +42,7 @@ impl Coordinator {
         let awaited = self
             .hosts
             .iter()
+            // A lost exchange does not occupy one of the 64 places.
             .filter(|host| is_awaited(host) && !host.has_lost_clock(now_ns))
             .count();
         for _ in awaited..AWAITED_MAX {
@@ -50,6 +52,7 @@ impl Coordinator {
 
     fn send_next_clock(&mut self, now_ns: u64) {
         while let Some(index) = self.clocks_due.pop_front() {
+            // A host may be dropped while it waits for its turn.
             if self.is_planned(index) {
                 return self.send_clock(now_ns, index);
             }
@@ -71,6 +74,8 @@ impl Coordinator {
             a2_ns,
             a3_ns,
         } = clocked;
+        // An impossible exchange is not kept but counts, so that a wrong clock cannot hold up the
+        // step.
         host.clock.add(Exchange {
             c1_ns,
             a2_ns,
@@ -86,6 +91,7 @@ impl Coordinator {
                 self.send_next_clock(now_ns);
             }
             true => self.send_clock(now_ns, index),
+            // Outside the step an exchange refreshes the estimate and begins no other one.
             false => {}
         }
     }
@@ -96,6 +102,7 @@ impl Coordinator {
         self.send_due_clocks(now_ns);
         let budget_ns = self.settings.clock_budget_ns;
         let is_due = |host: &Host| {
+            // Hosts without any reading belong to the step of clocks, not to the refresh.
             let is_stale =
                 host.clock.rtt_p99_ns().is_some() && host.clock.needs_refresh(now_ns, budget_ns);
             let is_lost = host.has_lost_clock(now_ns);
@@ -111,6 +118,7 @@ impl Coordinator {
 
     /// Actual start on this clock.
     pub(super) fn report_start(&mut self, now_ns: u64, host: usize, task: TaskId, agent_ns: u64) {
+        // The estimate is agent minus coordinator; the way back needs the opposite sign.
         let offset_ns = self
             .clock(host, now_ns)
             .and_then(|estimate| estimate.offset_ns.checked_neg());

@@ -17,6 +17,7 @@ impl Coordinator {
         match decode::<AgentMessage>(line) {
             Ok(envelope) => {
                 if let Some(host) = self.host_mut(host) {
+                    // Any valid message proves that the host is alive, a BEAT or a result alike.
                     host.last_received_ns = now_ns;
                 }
                 self.handle_message(now_ns, host, envelope);
@@ -89,6 +90,7 @@ impl Coordinator {
             }
             AgentMessage::Hello(hello) => self.handle_hello(host, hello),
             AgentMessage::Beat(_) => {}
+            // Messages of another run may still be on a bus; they are no fault of the host.
             _ if is_foreign => {}
             _ if !is_greeted => self.handle_fault(host, unfit(seq)),
             message => self.handle_report(now_ns, host, seq, message),
@@ -96,6 +98,7 @@ impl Coordinator {
     }
 
     fn handle_hello(&mut self, index: usize, hello: Box<Hello>) {
+        // The largest common version is not negotiated: this end has one version.
         if !(hello.protocol.min..=hello.protocol.max).contains(&VERSION) {
             let text = format!("this end has version {VERSION}");
             let fail = Fail::new(FailCode::Version, None, text);
@@ -134,6 +137,7 @@ impl Coordinator {
                 self.arrive(Step::Preflight, index);
             }
             AgentMessage::Done(done) => self.handle_done(index, done),
+            // Results and readings need a plan; anything before it is a fault.
             _ if !self.is_planned(index) => self.handle_fault(index, unfit(seq)),
             AgentMessage::Clocked(clocked) => self.handle_clocked(now_ns, index, clocked),
             AgentMessage::Armed(armed) => self.handle_armed(index, armed.round),
@@ -158,6 +162,7 @@ impl Coordinator {
                 }
                 self.actions.push_back(Action::Ended { host: index, done });
             }
+            // The agent ended the run without a CANCEL, as when its lease expires.
             None => {
                 self.actions.push_back(Action::Ended { host: index, done });
                 self.drop_host(index, DropReason::Ended);
@@ -172,6 +177,7 @@ impl Coordinator {
 
         let command_seq = self.hosts.get(index).and_then(|host| host.command_seq);
         let is_step = self.has_open_plan(index) || self.awaits(Step::Preflight, index);
+        // The number of the refused command separates the refusal from a FAIL about a garbled line.
         if is_step && seq.is_some() && seq == command_seq {
             return self.drop_host(index, DropReason::Refused(code));
         }

@@ -7,6 +7,7 @@ use crate::protocol::message::{Cancel, CoordinatorMessage};
 impl Coordinator {
     /// Ends the run at all hosts, whatever is in progress.
     pub(super) fn cancel(&mut self, now_ns: u64) {
+        // A second CANCEL would move the deadline of the first one.
         if self
             .barrier
             .as_ref()
@@ -15,6 +16,7 @@ impl Coordinator {
             return;
         }
 
+        // Tasks are settled before the round is dropped, so that each has a reason.
         self.settle(NotRun::Cancelled, |_| true);
         self.round = None;
         self.next_round = None;

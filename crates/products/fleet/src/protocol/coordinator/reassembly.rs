@@ -54,11 +54,13 @@ impl Parts {
         }
 
         let piece = record.concat();
+        // Pieces are counted before they are kept, so the bound holds at any time.
         self.bytes = self.bytes.saturating_add(piece.len());
         if self.bytes > PENDING_MAX_BYTES {
             return Err(InvalidParts);
         }
 
+        // The end is in part 0, which may arrive after others.
         pending.end = pending.end.take().or(end);
         pending.pieces.insert(part, piece);
         if pending.pieces.len() < parts as usize {
@@ -75,6 +77,7 @@ impl Parts {
 
     fn take(&mut self, task: TaskId) -> Option<(TaskEnd, String)> {
         let Pending { end, pieces, .. } = self.pending.remove(&task)?;
+        // Pieces are ordered by their part, so the record is whole whatever the order of arrival.
         let record: String = pieces.into_values().collect();
         self.bytes = self.bytes.saturating_sub(record.len());
         Some((end?, record))

@@ -37,6 +37,7 @@ pub fn kept_results(lines: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Vec<Ke
             continue;
         };
         let (round, task) = ((epoch, result.round), result.task);
+        // A task that ran again under another term or round has other parts.
         let of_round = parts.entry((host, epoch, result.round)).or_default();
 
         if let Ok(Some((end, record))) = of_round.add(*result) {

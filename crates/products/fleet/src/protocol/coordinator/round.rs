@@ -54,6 +54,7 @@ impl Coordinator {
 
         for plan in tasks {
             let server = plan.server.as_ref().map(|server| server.host);
+            // Reports are checked against the ends of their task, those of earlier rounds as well.
             self.known.insert(plan.task, (plan.client.host, server));
 
             let hosts = || plan.ends().filter_map(|end| self.hosts.get(end.host));
@@ -116,6 +117,7 @@ impl Coordinator {
     fn arm(&mut self, now_ns: u64, round: u32, host: usize, tasks: Vec<ArmTask>) -> RoundHost {
         let open = tasks.iter().map(|task| task.task).collect();
         let servers = tasks.iter().filter(|task| !task.is_client());
+        // A server admits the peers of its own tasks and no other host of the run.
         let admit: BTreeSet<_> = servers.map(|task| task.peer).collect();
         let estimate = self.clock(host, now_ns);
         let arm = PrepareRound {
@@ -136,6 +138,7 @@ impl Coordinator {
 
     /// All hosts are armed, or the deadline has passed.
     pub(super) fn start_round(&mut self, now_ns: u64, late: &[usize]) {
+        // A host that did not confirm ARM in time gets no GO: its workers may not be ready.
         for host in late {
             self.settle_tasks_of(*host, NotRun::SlowControl);
         }
@@ -216,6 +219,7 @@ impl Coordinator {
             .max()
             .unwrap_or(0);
 
+        // The lead of this run grows after a late GO and never shrinks.
         lead_ns(rtt_ns, uncertainty_ns, round.data_rtt_ns).max(self.lead_min_ns)
     }
 
@@ -227,6 +231,7 @@ impl Coordinator {
         let is_due = now_ns >= round.until_ns;
 
         match round.phase {
+            // All clients have reported; servers have a short time for their own reports.
             Phase::Running if round.tasks.iter().all(|task| task.is_settled) => {
                 round.phase = Phase::Grace;
                 round.until_ns = now_ns.saturating_add(GRACE_NS);
@@ -246,6 +251,7 @@ impl Coordinator {
         let Some(round) = &mut self.round else { return };
         round.phase = Phase::Closing;
 
+        // The deadline counts from CANCEL where one was sent, and from now otherwise.
         let open = || round.hosts.iter().filter(|(_, part)| !part.is_through());
         let cancelled_ns = open()
             .filter_map(|(_, part)| part.cancelled_ns)
@@ -287,6 +293,8 @@ impl Coordinator {
         for index in round.hosts.keys() {
             if let Some(host) = self.hosts.get_mut(*index) {
                 host.parts.clear();
+                // A host without DONE keeps its round open, and gets no tasks until it confirms the
+                // end.
                 host.open_round = unconfirmed.contains(index).then_some(round.number);
             }
         }

@@ -55,6 +55,7 @@ impl Coordinator {
         let (end, record) = match self.host_mut(index).map(|host| host.parts.add(result)) {
             Some(Ok(Some(whole))) => whole,
             Some(Err(_)) => return self.drop_host(index, DropReason::Parts),
+            // Parts are missing, or this one is a repetition.
             _ => return,
         };
 
@@ -73,10 +74,12 @@ impl Coordinator {
         } else {
             Role::Server
         };
+        // The client's result settles the task; a task that came back before is not settled twice.
         if role == Role::Client && std::mem::replace(&mut progress.is_settled, true) {
             return;
         }
 
+        // A result of a host that received no GO cannot be one of this start.
         let is_plausible = has_started
             && is_plausible(&end, &progress.plan.client.spec, progress.plan.nominal_bps);
 
@@ -95,6 +98,7 @@ impl Coordinator {
         let open_round = self
             .host_mut(host)
             .and_then(|host| host.open_round.take_if(|round| *round == number));
+        // A late DONE of an earlier round frees the host for the next one, which may wait for it.
         if open_round.is_some() {
             return self.arrive(Step::Close, host);
         }
@@ -111,6 +115,7 @@ impl Coordinator {
             .round
             .as_ref()
             .and_then(|round| round.hosts.get(&host))
+            // A FAIL without a number is about a line that could not be read.
             .filter(|_| seq.is_some());
         let Some((arm_seq, go_seq)) = part.map(|part| (part.arm_seq, part.go_seq)) else {
             return;
@@ -126,6 +131,7 @@ impl Coordinator {
     pub(super) fn lose_tasks(&mut self, host: usize) {
         self.settle_tasks_of(host, NotRun::HostLost);
         if let Some(round) = &mut self.round {
+            // The host gets neither GO nor CANCEL of this round.
             round.hosts.remove(&host);
         }
     }

@@ -19,6 +19,7 @@ pub fn is_plausible(end: &TaskEnd, spec: &ArmTask, nominal_bps: Option<u64>) -> 
         .time_ms
         .saturating_mul(MS_NS)
         .saturating_add(agent::OVERTIME_NS);
+    // Bytes without time would be an infinite rate.
     if end.elapsed_ns > time_ns || end.elapsed_ns == 0 && end.bytes > 0 {
         return false;
     }
@@ -26,6 +27,7 @@ pub fn is_plausible(end: &TaskEnd, spec: &ArmTask, nominal_bps: Option<u64>) -> 
     let Some(nominal_bps) = nominal_bps else {
         return true;
     };
+    // The amount of a bidirectional test is that of both directions together.
     let directions = if spec.direction == Direction::Bidirectional {
         2
     } else {
@@ -33,6 +35,7 @@ pub fn is_plausible(end: &TaskEnd, spec: &ArmTask, nominal_bps: Option<u64>) -> 
     };
     let max_bps = u128::from(nominal_bps) * directions * EXCESS_PERCENT / 100;
 
+    // Products of 64-bit numbers need 128 bits; the multiplied form has no division by a time of 0.
     u128::from(end.bytes) * 8 * NS_PER_SECOND <= max_bps * u128::from(end.elapsed_ns)
 }
 

@@ -15,6 +15,7 @@ impl Coordinator {
         }
 
         if now_ns >= self.next_beat_ns {
+            // A period of 0 would make the time due again at once.
             self.next_beat_ns = now_ns.saturating_add(self.settings.beat_ns.max(1));
             self.drop_silent(now_ns);
             // The lease begins with the plan, not with its answer.
@@ -42,6 +43,7 @@ impl Coordinator {
         let round = self
             .round
             .as_ref()
+            // The deadline of a step precedes that of the round: a step is part of it.
             .filter(|_| barrier.is_none())
             .map(|round| round.until_ns);
         [barrier, round, Some(self.next_beat_ns)]
@@ -102,6 +104,7 @@ impl Coordinator {
             host.command_seq = seq;
         }
 
+        // The same message would exceed the bounds again.
         if seq.is_none() {
             self.drop_host(index, DropReason::Refused(FailCode::Limit));
         }
@@ -134,6 +137,7 @@ impl Coordinator {
 
     /// Continues as far as answers and time allow.
     pub(super) fn advance(&mut self, now_ns: u64) {
+        // The end of a step may begin another one that waits for no host and ends at once.
         loop {
             if let Some(barrier) = self.barrier.take_if(|barrier| barrier.is_over(now_ns)) {
                 self.complete(now_ns, &barrier);
@@ -148,6 +152,8 @@ impl Coordinator {
         match barrier.step {
             Step::Arm => self.start_round(now_ns, &late),
             Step::Close => match self.next_round.take() {
+                // A host that is late here keeps its open round, and its tasks come back when the
+                // round begins.
                 Some(plan) => self.begin_round(now_ns, plan),
                 None => self.end_round(late),
             },
@@ -193,6 +199,7 @@ impl Coordinator {
     fn drop_silent(&mut self, now_ns: u64) {
         let max_ns = self.settings.silence_max_ns;
         let is_silent = |host: &Host| now_ns.saturating_sub(host.last_received_ns) > max_ns;
+        // Hosts that have not sent HELLO have a deadline of their own.
         for host in self.hosts_where(|host| host.is_connected() && is_silent(host)) {
             self.drop_host(host, DropReason::Silent);
         }

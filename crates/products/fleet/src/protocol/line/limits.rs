@@ -46,10 +46,13 @@ pub(crate) fn check(text: &[u8]) -> Result<(), Excess> {
             b'"' => rest = behind_string(behind)?,
             b'{' | b'[' if open.len() == NESTING_MAX => return Err(Excess::Nesting),
             b'{' | b'[' => open.push(0),
+            // A closing bracket without an opening one is an error of syntax, which the parser
+            // reports.
             b'}' | b']' => drop(open.pop()),
             b',' => {
                 if let Some(commas) = open.last_mut() {
                     *commas += 1;
+                    // An array has one element more than commas.
                     if *commas >= ELEMENTS_MAX {
                         return Err(Excess::Elements);
                     }
@@ -66,6 +69,7 @@ pub(crate) fn check(text: &[u8]) -> Result<(), Excess> {
 fn behind_string(text: &[u8]) -> Result<&[u8], Excess> {
     let mut is_escaped = false;
     let len = text.iter().take(STRING_MAX_BYTES + 1).position(|byte| {
+        // A quote after an escape belongs to the string (RFC 8259, section 7).
         let ends = *byte == b'"' && !is_escaped;
         is_escaped = *byte == b'\\' && !is_escaped;
         ends

@@ -50,6 +50,7 @@ impl OpeningReader {
     /// When the output cannot be that of an agent of this version.
     pub fn read(&mut self, input: &mut &[u8]) -> Result<Option<Opening>, OpeningError> {
         loop {
+            // A line of this length is no first line of an agent.
             let line = self.line.read(input).map_err(|_| OpeningError::Noise)?;
             let Some(line) = line else { break };
             if let Some(opening) = opening_of(&line)? {
@@ -83,11 +84,13 @@ fn opening_of(line: &[u8]) -> Result<Option<Opening>, OpeningError> {
     let tail = line
         .get(line.len().saturating_sub(FIRST_MAX_BYTES)..)
         .unwrap_or_default();
+    // Pseudo-terminals end lines with CR LF.
     let text = String::from_utf8_lossy(tail.strip_suffix(b"\r").unwrap_or(tail)).into_owned();
     if let Some((_, machine)) = text.split_once(NEED) {
         return Ok(Some(Opening::Need(machine.trim().to_owned())));
     }
 
+    // The last occurrence: a banner may contain the name as well.
     let Some(at) = text.rfind(ANY_VERSION) else {
         return Ok(None);
     };
@@ -99,6 +102,7 @@ fn opening_of(line: &[u8]) -> Result<Option<Opening>, OpeningError> {
     } else if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) {
         Err(OpeningError::Version(first.to_owned()))
     } else {
+        // Any other text after the slash is output of the shell that happens to contain the name.
         Ok(None)
     }
 }

@@ -344,6 +344,7 @@ impl Message for AgentMessage {
                     result.part, result.parts
                 ))
             }
+            // Part 0 exists of every result, so the end arrives exactly once.
             Self::Result(result) if result.end.is_some() != (result.part == 0) => {
                 Err("the end of a task belongs to part 0".to_owned())
             }

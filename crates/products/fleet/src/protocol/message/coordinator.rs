@@ -63,10 +63,13 @@ impl Plan {
         partners: &[AddressRange],
         policy: Caps,
     ) -> Result<(), TaskFault> {
+        // The tighter bound of plan and policy counts: the owner of the host limits every plan.
         task.validate(&self.caps.and(policy))?;
+        // The list is empty before PREFLIGHT, so no task is accepted until partners are known.
         let is_partner = AddressRange::any_contains(partners, task.peer);
         task.require(is_partner, "peer", "no partner of the run")?;
 
+        // The path selects the local address, which has to be one that the agent has bound.
         let is_own = self.addresses.iter().any(|own| own.path == task.path);
         task.require(is_own, "path", "no path of the plan")?;
         // The port of a partner is the partner's choice, which the coordinator passes on.
@@ -191,6 +194,7 @@ impl Message for CoordinatorMessage {
 
 impl PrepareRound {
     fn check(&self) -> Result<(), String> {
+        // Each client is a process of its own; servers share that of their address.
         let clients = self.tasks.iter().filter(|task| task.is_client()).count();
         if self.tasks.len() > super::TASKS_MAX {
             return Err(format!(

@@ -30,14 +30,17 @@ pub fn delivery(line: &str) -> Delivery {
         ..
     }) = decode::<AgentMessage>(line.as_bytes())
     else {
+        // A line without a run is HELLO or an early FAIL, for the coordinator of the moment alone.
         return Delivery::Live;
     };
     let id = match message {
+        // The number of the message is not part of the id: an agent that started again begins at 1.
         AgentMessage::Result(part) => Some(format!(
             "{run}/{epoch}/{}/{}/{}",
             part.round, part.task, part.part
         )),
         AgentMessage::Done(_) => None,
+        // Clocks, samples and beats are of no value once they are late.
         _ => return Delivery::Live,
     };
     Delivery::Kept { run, id }

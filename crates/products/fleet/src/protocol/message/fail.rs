@@ -68,6 +68,7 @@ impl Fail {
 
 /// At most [`FAIL_TEXT_MAX_BYTES`] of a text.
 pub(crate) fn shortened(mut text: String) -> String {
+    // One pass removes at least a quarter of the excess, so the loop ends.
     while text.len() > FAIL_TEXT_MAX_BYTES {
         let excess = text.len() - FAIL_TEXT_MAX_BYTES;
         // Whole characters, at most four bytes each.

@@ -30,6 +30,7 @@ impl JsonText {
 
 impl Serialize for JsonText {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        // The text is written as it is, not as a string with escapes.
         serde_json::from_str::<&RawValue>(&self.0)
             .map_err(serde::ser::Error::custom)?
             .serialize(to)

@@ -42,6 +42,8 @@ impl AddressRange {
     #[must_use]
     pub fn of(addresses: impl IntoIterator<Item = IpAddr>) -> Vec<Self> {
         let mut addresses: Vec<IpAddr> = addresses.into_iter().collect();
+        // The order of `IpAddr` has all IPv4 addresses before those of IPv6, so no range mixes
+        // them.
         addresses.sort_unstable();
         addresses.dedup();
 
@@ -62,6 +64,7 @@ impl AddressRange {
 
 fn next(address: IpAddr) -> Option<IpAddr> {
     Some(match address {
+        // The last address of a family has no successor.
         IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits().checked_add(1)?).into(),
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits().checked_add(1)?).into(),
     })
@@ -80,10 +83,12 @@ impl FromStr for AddressRange {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // A single address is a range of one; neither notation of addresses contains a dash.
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let (Ok(first), Ok(last)) = (first.parse::<IpAddr>(), last.parse::<IpAddr>()) else {
             return Err("neither an address nor a range of addresses");
         };
+        // The order of `IpAddr` compares families first, so the families are compared as well.
         match first <= last && first.is_ipv4() == last.is_ipv4() {
             true => Ok(Self { first, last }),
             false => Err("a range from a higher to a lower address, or of two families"),

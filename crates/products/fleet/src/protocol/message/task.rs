@@ -128,6 +128,7 @@ impl Caps {
     /// The tighter bound of each kind: the plan's, and that of the owner of the host.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
+        // An absent bound is no bound, so the other one counts alone.
         let tighter = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
         Self {
             rate_bps: tighter(self.rate_bps, other.rate_bps),
@@ -181,6 +182,7 @@ impl ArmTask {
             "delay_ms",
             format_args!("above {DELAY_MAX_MS}"),
         )?;
+        // The kernel chooses a port for 0 (ip(7)), which no partner would know.
         self.require(self.port > 0, "port", "0")?;
         self.require(
             self.block_bytes
@@ -202,6 +204,7 @@ impl ArmTask {
             "not a name",
         )?;
         self.require(
+            // Data to a multicast or broadcast address would reach hosts outside the run.
             is_unicast(self.peer),
             "peer",
             "neither an address of a host nor of a partner",
@@ -210,6 +213,7 @@ impl ArmTask {
 
     fn check_time(&self, caps: &Caps) -> Result<(), TaskFault> {
         let max_ms = caps.time_ms.unwrap_or(TIME_DEFAULT_MAX_MS).min(TIME_MAX_MS);
+        // The omitted time counts: it loads the network as the measured one does.
         let fits = self.time_ms > 0 && self.time_ms.saturating_add(self.omit_ms) <= max_ms;
         self.require(
             fits,
@@ -220,6 +224,7 @@ impl ArmTask {
 
     fn check_rate(&self, caps: &Caps) -> Result<(), TaskFault> {
         self.require(self.rate_bps != Some(0), "rate_bps", "0")?;
+        // Without a rate the amount of a test is not known, so a cap could not be checked.
         let is_needed =
             self.transport == Transport::Udp || caps.rate_bps.is_some() || caps.bytes.is_some();
         self.require(
@@ -238,11 +243,13 @@ impl ArmTask {
         let Some(max) = caps.bytes else { return Ok(()) };
         let ms = u128::from(self.time_ms.saturating_add(self.omit_ms));
 
+        // Each direction of a bidirectional test sends at the rate.
         let directions = if self.direction == Direction::Bidirectional {
             2
         } else {
             1
         };
+        // Milliseconds times bit/s are thousandths of a bit: 8,000 of them are a byte.
         let bytes = u128::from(rate_bps) * ms * directions / 8_000;
         self.require(
             bytes <= u128::from(max),
@@ -279,6 +286,7 @@ impl Ports {
 
 /// `[A-Za-z0-9_-]`, at least one.
 pub(crate) fn is_name(text: &str, max_bytes: usize) -> bool {
+    // The length counts bytes; the allowed characters have one byte each.
     (1..=max_bytes).contains(&text.len())
         && text
             .bytes()
@@ -286,6 +294,7 @@ pub(crate) fn is_name(text: &str, max_bytes: usize) -> bool {
 }
 
 fn is_unicast(address: IpAddr) -> bool {
+    // IPv4 addresses may arrive mapped into IPv6 (RFC 4291, section 2.5.5.2).
     let is_broadcast = matches!(address.to_canonical(), IpAddr::V4(v4) if v4.is_broadcast());
     !(address.is_multicast() || address.is_unspecified() || is_broadcast)
 }

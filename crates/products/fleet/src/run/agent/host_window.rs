@@ -66,6 +66,7 @@ fn window(before: &Snapshot, after: &Snapshot) -> Option<JsonText> {
     let growth = after.counters.iter().filter_map(|(key, counter)| {
         // A counter that fell was reset: its growth is not known.
         let grown = counter.v.checked_sub(before.counters.get(key)?.v)?;
+        // Counters that did not move are left out, and most of a host do not move during a test.
         (grown > 0).then(|| (key.clone(), Value::from(grown)))
     });
     let counters: Map<String, Value> = growth.collect();
@@ -79,6 +80,7 @@ fn window(before: &Snapshot, after: &Snapshot) -> Option<JsonText> {
 
 /// Busy share of the ticks in tenths of a percent.
 fn permille(ticks: &Ticks) -> u16 {
+    // Two readings within one tick have no total to divide by.
     let permille = ticks.busy().saturating_mul(1000).checked_div(ticks.total);
     u16::try_from(permille.unwrap_or(0).min(1000)).unwrap_or(1000)
 }

@@ -79,6 +79,7 @@ impl Probes {
         let State::Connecting(fd) = &probe.state else {
             return;
         };
+        // The time is read first: the lookup of the outcome is no part of the round trip.
         let ended_ns = clock::monotonic_ns();
         // A socket that becomes writable has the outcome of connect(2) in SO_ERROR.
         let ended = match socket::take_error(fd.as_fd()) {

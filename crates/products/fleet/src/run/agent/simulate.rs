@@ -101,6 +101,7 @@ impl Simulated {
                 }
             }
 
+            // All workers of an ARM are started before the answer, as with real processes.
             if !self.starting.is_empty() {
                 self.running.append(&mut self.starting);
                 inputs.push(Input::Armed {
@@ -237,6 +238,7 @@ fn probed(preflight: &Preflight) -> Preflighted {
 }
 
 fn finished(worker: &Worker, start_ns: u64) -> Finish {
+    // Bit/s times nanoseconds are 8e9 to a byte.
     let bytes = u128::from(RATE_BPS) * u128::from(worker.duration_ns) / 8_000_000_000;
     let end = TaskEnd {
         started_ns: Some(start_ns),

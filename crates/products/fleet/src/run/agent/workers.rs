@@ -116,6 +116,7 @@ impl Workers {
             let Some(server) = self.servers.get_mut(at).filter(|server| server.is_alive) else {
                 continue;
             };
+            // The answer to ARM waits until this server has confirmed the addresses.
             server.is_current = false;
             let child = server.child;
             self.send(child, &line);
@@ -179,6 +180,7 @@ impl Workers {
 
     /// Ends the tasks of a round; the answer follows the end of their processes.
     pub(super) fn stop_round(&mut self, round: u32, now_ns: u64) {
+        // An answer to ARM after the end of its round would arm nothing.
         self.is_arming = false;
         let tasks = self.tasks.iter().filter(|(_, task)| task.round == round);
         let tasks: Vec<(TaskId, Option<ChildId>)> = tasks

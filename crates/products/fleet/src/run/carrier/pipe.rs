@@ -96,6 +96,7 @@ impl<W: Write + AsFd> LineOutput<W> {
         if self.is_broken {
             return;
         }
+        // A reader that takes nothing would let memory grow without a bound.
         if self.unsent.len().saturating_add(line.len()) > UNSENT_MAX_BYTES {
             return self.give_up();
         }
@@ -108,6 +109,7 @@ impl<W: Write + AsFd> LineOutput<W> {
     /// Writes what waits, as far as the reader takes it.
     pub fn flush(&mut self) {
         while !self.unsent.is_empty() {
+            // The front of a ring buffer is contiguous; the rest follows in the next pass.
             let (front, _) = self.unsent.as_slices();
             match self.sink.write(front) {
                 Ok(count @ 1..) => drop(self.unsent.drain(..count)),

@@ -127,6 +127,7 @@ impl PipedChild {
 
     /// Ends the input, and sends `SIGTERM` to the group, which is killed `grace_ns` later.
     pub(super) fn terminate(&mut self, now_ns: u64, grace_ns: u64) {
+        // A second request does not extend the time until SIGKILL.
         if self.kill_at_ns.is_none() {
             self.kill_within(now_ns, grace_ns);
             // Fails only where nothing is left to end.
@@ -197,6 +198,7 @@ impl PipedChild {
         self.input = None;
         let at_ns = now_ns.saturating_add(grace_ns);
         self.kill_at_ns = Some(
+            // An earlier deadline holds: no later call gives the process more time.
             self.kill_at_ns
                 .map_or(at_ns, |known_ns| known_ns.min(at_ns)),
         );

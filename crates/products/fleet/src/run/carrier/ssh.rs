@@ -254,6 +254,7 @@ impl Host {
                     file.into(),
                 )
             }
+            // Only connections count as attempts; the copy and the configuration have one each.
             _ => {
                 self.attempts += 1;
                 let remote = match remote {
@@ -303,6 +304,7 @@ impl Host {
         };
         let mut line = match output {
             HostEvent::Line(line) => line,
+            // An end or a line that is too long exceeds the bound of the noise and ends the search.
             _ => vec![b'x'; crate::protocol::line::NOISE_MAX_BYTES],
         };
         line.push(b'\n');
@@ -343,6 +345,7 @@ impl Host {
                 self.phase = Phase::Copy(machine);
                 None
             }
+            // The copy ended without an error, so a second one would not help.
             Phase::Connect { need: Some(_), .. } => {
                 self.lose("the copied agent was not found on the host".to_owned())
             }
@@ -368,6 +371,7 @@ impl Host {
                 })
             }
             Phase::Copy(_) if code == Some(0) => {
+                // The copy is a success of the login, so failures count from here again.
                 (self.has_copied, self.attempts) = (true, 0);
                 None
             }

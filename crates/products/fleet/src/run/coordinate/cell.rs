@@ -114,12 +114,14 @@ impl TaskReport {
             return CellOutcome::NotRun(not_run);
         }
 
+        // Bytes per nanosecond times 8e9 is bit/s.
         let total_bps = end.bytes as f64 * 8e9 / end.elapsed_ns.max(1) as f64;
         let in_common = series
             .zip(period)
             .map(|(series, period)| series.rate_bps(period));
         let mut flags = client.flags();
 
+        // A single test is compared with none and needs no common period.
         if is_compared && series.is_some() && period.is_none() {
             flags.push(CellFlag::NoCommonPeriod);
         }
@@ -220,6 +222,7 @@ impl Received {
     }
 
     fn start(&self) -> Option<StartTimes> {
+        // The offset is agent minus coordinator, so its negative leads back to this clock.
         let here = |agent_ns: u64| agent_ns.checked_add_signed(self.offset_ns.checked_neg()?);
         let end = &self.end;
         Some(StartTimes {
@@ -257,6 +260,7 @@ fn figure(trial: &Trial, name: MeasureName) -> Option<f64> {
             .iter()
             .find(|measure| (measure.name, measure.way) == (name, way))
     };
+    // A test of one direction has the measure in that direction only.
     let found = of(Way::Forward).or_else(|| of(Way::Reverse))?;
     Some(found.value).filter(|value| value.is_finite() && *value >= 0.0)
 }
@@ -291,6 +295,7 @@ fn stream_intervals(series: &Series, started_ns: u64) -> Vec<ByteInterval> {
     let interval = |((from_ns, to_ns), bytes): ((u64, u64), &Option<f64>)| ByteInterval {
         start_ns: started_ns.saturating_add(from_ns),
         end_ns: started_ns.saturating_add(to_ns),
+        // A missing value counts as nothing received: the series has a gap there.
         bytes: bytes.unwrap_or(0.0).max(0.0) as u64,
     };
     ends.into_iter()

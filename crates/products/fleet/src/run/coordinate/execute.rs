@@ -83,6 +83,7 @@ fn connected<'a>(
         .for_each(|note| progress.line(note));
     kept.between(host_parts(&control, &prepared, hosts), &paths.join(","));
 
+    // Excluded hosts are members as well, and two others have to be left.
     if prepared.members.len() < found.excluded.len() + 2 {
         control.finish();
         return Err(Error::new(
@@ -180,6 +181,7 @@ fn end(rounds: Rounds<'_>, absent: &BTreeSet<String>) -> Vec<HostId> {
         mut unconfirmed,
         ..
     } = rounds;
+    // Reasons are read first: the end of the run consumes the control loop.
     let lost = reasons(&control, hosts);
     unconfirmed.extend(control.finish());
     progress.clear();

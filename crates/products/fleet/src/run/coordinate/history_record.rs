@@ -103,6 +103,7 @@ impl KeptRun {
         self.keep(cells, |cell| {
             match cell.measurement().and_then(|measured| measured.start) {
                 Some(start) => start.actual_ns.saturating_sub(begun_ns),
+                // A test without an estimate of its clock has ended now and begun one test earlier.
                 None => elapsed_ns.saturating_sub(test_ns),
             }
         });
@@ -204,6 +205,7 @@ fn outcome_of(report: &FleetReport) -> Outcome {
     match report.header.ended.as_ref().map(|ended| ended.reason) {
         Some(NotRunReason::Cancelled) => Outcome::Interrupted,
         Some(NotRunReason::Failed) => Outcome::NotCompleted,
+        // A fifth of the cells is the limit of exit code 6.
         _ if without.saturating_mul(5) > report.cells.len() => Outcome::TooManyInvalid,
         _ => Outcome::Done,
     }

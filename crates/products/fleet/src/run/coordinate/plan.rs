@@ -31,6 +31,7 @@ pub(super) fn plan(spec: &RunSpec, paths: &[String], links_bps: &Links) -> Fleet
     };
 
     let test = &spec.test;
+    // The last of the staggered tests starts after the delays of all others.
     let hosts_staggered = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
     FleetPlan {
         hosts: hosts.iter().map(host).collect(),
@@ -56,6 +57,7 @@ pub(super) fn plan(spec: &RunSpec, paths: &[String], links_bps: &Links) -> Fleet
 
 /// Hash of the plan as far as it does not depend on what the hosts report.
 pub(super) fn identity(spec: &RunSpec, paths: &[String]) -> PlanHash {
+    // Link rates come from the hosts, so the identity leaves them out.
     plan(spec, paths, &Links::new()).hash()
 }
 
@@ -72,6 +74,7 @@ fn crossing(spec: &RunSpec, links_bps: &Links) -> BTreeMap<String, u32> {
             .filter_map(|host| links_bps.get(&host.id))
             .copied()
             .reduce(f64::min)?;
+        // An uplink slower than one link still carries one pair at a time.
         Some((uplink_bps as f64 / slowest_bps).max(1.0) as u32)
     };
     let of_entry = |(name, rack): (&String, &crate::spec::inventory::Rack)| {

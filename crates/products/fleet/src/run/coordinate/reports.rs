@@ -25,6 +25,7 @@ impl Reports {
             Action::Failed { fail, .. } => self.refusal = Some(printable(&fail.text)),
             Action::Result(result) => {
                 let estimate = coordinator.clock(result.host, monotonic_ns());
+                // Without an estimate the clocks are taken as equal.
                 let offset_ns = estimate.map_or(0, |estimate| estimate.offset_ns);
                 self.tasks
                     .entry(result.task)
@@ -33,6 +34,7 @@ impl Reports {
             }
             Action::NotRun { task, reason } => {
                 let detail = match reason {
+                    // FAIL has the words of the host; the code alone would not explain the refusal.
                     NotRun::Refused(_) => self.refusal.clone().unwrap_or_default(),
                     _ => reason.to_string(),
                 };

@@ -45,6 +45,7 @@ pub fn resume(
 
     let paths = spec.hosts.path_names()?;
     let plan = identity(&spec, &paths);
+    // Results belong to the tasks of their plan; those of another one would not fit.
     if open_run(&earlier)?.plan != plan {
         let version = earlier
             .origin

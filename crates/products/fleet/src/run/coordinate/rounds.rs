@@ -53,6 +53,7 @@ impl RoundRunner for Rounds<'_> {
             .iter()
             .map(|task| (task, task_id(self.plan, task)))
             .collect();
+        // Only the levels of a ladder start one after another; other rounds start together.
         let stagger = if round.mode == FleetMode::Ladder {
             self.options.stagger
         } else {
@@ -166,6 +167,7 @@ impl Rounds<'_> {
             task: id,
             role,
             peer,
+            // The client connects to the port of the server, so both ends have the same one.
             port: to.port,
             path: task.path.to_string(),
             transport: Transport::Tcp,
@@ -193,6 +195,7 @@ impl Rounds<'_> {
                 host: server,
                 spec: spec(Role::Server, from.address),
             }),
+            // The slower link bounds the test, and one alone that is known is a bound as well.
             nominal_bps: from.link_bps.into_iter().chain(to.link_bps).min(),
         })
     }

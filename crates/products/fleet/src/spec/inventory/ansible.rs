@@ -28,6 +28,7 @@ impl Connection {
             "ansible_port" | "ansible_ssh_port" => &mut self.port,
             _ => return Ok(()),
         };
+        // Templates are evaluated by Ansible alone, from variables that are not in this text.
         if value.contains("{{") {
             return Err(format!(
                 "{name} is a template; use: ansible-inventory --list | linerate fleet … -i -"
@@ -47,6 +48,8 @@ impl Connection {
             .map_or_else(String::new, |user| format!("{user}@"));
 
         match &self.port {
+            // The brackets separate the colons of an IPv6 address from that of the port (RFC 3986,
+            // 3.2.2).
             Some(port) if host.contains(':') => format!("ssh://{user}[{host}]:{port}"),
             Some(port) => format!("ssh://{user}{host}:{port}"),
             None => format!("{user}{host}"),
@@ -75,6 +78,7 @@ fn host(
     host.reach = Reach::Ssh(connection.destination(name));
     let named = groups
         .iter()
+        // `all` has every host and `ungrouped` those without a group, so they say nothing.
         .filter(|group| !matches!(**group, "all" | "ungrouped"));
     host.labels = named
         .map(|group| (format!("{GROUP_LABEL}{group}"), "yes".to_owned()))
@@ -120,6 +124,7 @@ pub fn from_json(text: &str) -> Result<Inventory, InventoryError> {
         for (key, value) in meta.hostvars.get(name).into_iter().flatten() {
             let value = value
                 .as_str()
+                // Ports are numbers in JSON.
                 .map_or_else(|| value.to_string(), str::to_owned);
             connection
                 .set(key, &value)

@@ -26,6 +26,7 @@ pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
     for entry in &file.host {
         let line = line_at(text, entry.span().start);
         hosts.extend(expanded(line, entry.get_ref())?);
+        // The bound holds per entry, so that ranges do not fill memory before the check.
         if hosts.len() > HOSTS_MAX {
             return Err(InventoryError::new(
                 Some(line),
@@ -35,6 +36,7 @@ pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
     }
 
     let racks = racks(text, &file.racks)?;
+    // Racks need no tables where none is described.
     let unknown = hosts.iter().find(|host| {
         host.rack
             .as_ref()
@@ -50,6 +52,7 @@ pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
     }
 
     let (name, ports, control) = fleet(text, file.fleet)?;
+    // An inventory that names test addresses has a network apart from that of ssh.
     let has_paths = hosts.iter().any(|host| !host.paths.is_empty());
     let control = control.unwrap_or(if has_paths {
         Control::Separate
@@ -109,6 +112,7 @@ struct HostEntry {
 fn syntax(text: &str, error: &toml::de::Error) -> InventoryError {
     let line = error.span().map(|span| line_at(text, span.start));
     let message = error.message();
+    // The message has names between backquotes: every second part is one.
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = quoted
         .next()

@@ -50,6 +50,7 @@ impl Groups {
                     .into_iter()
                     .flatten()
                     .map(String::as_str)
+                    // Groups may contain each other, so each is visited once.
                     .filter(|child| seen.insert(child)),
             );
         }

@@ -40,6 +40,7 @@ pub fn expand(pattern: &str) -> Result<Vec<String>, RangeError> {
     while let Some((before, tail)) = rest.split_once('[') {
         let unmatched = || RangeError::Bracket(pattern.to_owned());
         let (inner, after) = tail.split_once(']').ok_or_else(unmatched)?;
+        // A closing bracket before the opening one has no partner.
         if before.contains(']') {
             return Err(unmatched());
         }
@@ -50,6 +51,7 @@ pub fn expand(pattern: &str) -> Result<Vec<String>, RangeError> {
         } else {
             values(inner)?
         };
+        // The product is checked before it is built.
         if names.len().saturating_mul(values.len()) > HOSTS_MAX {
             return Err(RangeError::Count);
         }

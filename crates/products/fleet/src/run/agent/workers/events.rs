@@ -14,6 +14,8 @@ impl Workers {
         match event {
             ChildEvent::Line(line) => match serde_json::from_slice(&line) {
                 Ok(line) => self.handle_line(child, line),
+                // The lines of a worker are those of this program, so one that is none shows a
+                // defect.
                 Err(_) => self.children.end(child, clock::monotonic_ns()),
             },
             ChildEvent::TooLong => self.children.end(child, clock::monotonic_ns()),
@@ -37,6 +39,8 @@ impl Workers {
             }
             FromWorker::Sample { task, bps } => drop(self.rates.insert(task, bps)),
             FromWorker::Record { task, piece } => self.update_task(task, |task| {
+                // A record beyond the bound loses pieces and is no JSON any more, so its reader
+                // drops it.
                 if task.record.len() + piece.len() <= RECORD_MAX_BYTES {
                     task.record.push_str(&piece);
                 }
@@ -75,6 +79,7 @@ impl Workers {
     }
 
     fn handle_end(&mut self, child: ChildId, ended: Ended) {
+        // A server that is already known as ended has been reported.
         let is_server = self
             .servers
             .iter()
@@ -89,6 +94,7 @@ impl Workers {
         if let Some(stopping) = &mut self.stopping {
             stopping.children.retain(|known| *known != child);
             stopping.done.ended.push(ended);
+            // The port closes with the process that listened on it.
             stopping.done.closed.extend(port);
         }
 

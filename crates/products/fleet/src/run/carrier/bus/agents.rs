@@ -54,6 +54,7 @@ impl BusAgents {
         let tokens = tokens(hosts)?;
         let failed = |error: io::Error| options.unreachable(error);
         let (events, queue) =
+            // A channel of tokio without capacity panics.
             events(EVENTS_PER_AGENT.saturating_mul(tokens.len()).max(1)).map_err(failed)?;
         let (agents, lines): (Vec<_>, Vec<_>) =
             tokens.iter().map(|_| mpsc::unbounded_channel()).unzip();

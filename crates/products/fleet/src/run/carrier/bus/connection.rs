@@ -106,6 +106,7 @@ fn is_refusal(error: &str) -> bool {
 fn is_new_enough(version: &str) -> bool {
     let mut numbers = version
         .split('.')
+        // A release such as 2.10 and one such as 2.10.0-beta compare by their first two numbers.
         .map(|part| part.parse::<u32>().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= VERSION_MIN
 }

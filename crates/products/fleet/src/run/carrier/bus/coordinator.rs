@@ -210,6 +210,7 @@ impl BusTask {
     ) -> Result<(), Error> {
         let connection = Connection::open(&self.setup.options, INBOX).await?;
         let stores = self.stores(&connection).await?;
+        // The lease precedes every read of the run: another coordinator may still write before it.
         let lease = self.take_lease(&stores.leases).await?;
         let epoch = lease.epoch;
         let renewal = tokio::spawn(lose(self.hosts.clone(), lease.clone(), connection.clone()));
@@ -238,6 +239,7 @@ impl BusTask {
         }
 
         let _ = connection.client.flush().await;
+        // A lost lease belongs to another coordinator, which owns the run now.
         if !renewal.is_finished() {
             renewal.abort();
             if self.setup.plan.is_some() {

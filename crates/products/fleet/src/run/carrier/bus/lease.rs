@@ -33,6 +33,7 @@ impl Lease {
     pub(super) async fn take(store: &Store, holder: &str) -> Result<Option<Self>, Error> {
         let holder = Bytes::copy_from_slice(holder.as_bytes());
         match store.create(KEY, holder.clone()).await {
+            // The first revision of the key is higher than those of all earlier leases.
             Ok(epoch) => Ok(Some(Self {
                 store: store.clone(),
                 holder,
@@ -76,6 +77,7 @@ impl Lease {
                         None => return,
                     }
                 }
+                // The broker is away: the lease holds until its time has passed.
                 Err(_) => {}
             }
 

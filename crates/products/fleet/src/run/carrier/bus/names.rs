@@ -83,6 +83,7 @@ pub(super) fn tokens(hosts: &[String]) -> Result<Vec<String>, Error> {
         return wrong("two hosts have one name on a bus, where . is _", same);
     }
 
+    // A host of this name would receive the commands to all hosts as its own.
     match tokens.iter().find(|token| *token == ALL) {
         Some(token) => wrong("no host of a bus can have this name", token),
         None => Ok(tokens),

@@ -39,6 +39,7 @@ impl Results {
         };
         let mut present = Vec::new();
         while (present.len() as u64) < count {
+            // The number of lines is that of the begin; a silent broker ends the wait.
             let Ok(Some(Ok(line))) = timeout(REPLY_TIMEOUT, lines.next()).await else {
                 break;
             };
@@ -53,6 +54,7 @@ impl Results {
     /// away.
     pub(super) async fn follow(mut self, mut connection: Connection, hosts: Hosts) {
         loop {
+            // Connections before the begin are covered by the read that follows.
             connection.connects.mark_unchanged();
             if let Some((_, mut lines)) = self.begin().await {
                 loop {

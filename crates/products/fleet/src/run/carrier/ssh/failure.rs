@@ -73,6 +73,8 @@ impl Failure {
     /// Connections in all, the first included.
     pub(super) const fn attempts_max(self) -> u32 {
         match self {
+            // A busy sshd drops connections at random (MaxStartups, sshd_config(5)), so several are
+            // tried.
             Self::Closed => 4,
             Self::TimedOut => 2,
             Self::Final => 1,

@@ -73,6 +73,7 @@ impl AgentProgram {
 fn kind_of(file: &mut (impl Read + Seek)) -> io::Result<ProgramKind> {
     let mut header = [0; 64];
     file.read_exact(&mut header)?;
+    // Class 2 is 64 bits, data encoding 1 is little endian (elf(5), e_ident).
     if !header.starts_with(b"\x7fELF\x02\x01") {
         return Ok(ProgramKind::Other);
     }
