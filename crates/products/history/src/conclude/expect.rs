@@ -125,6 +125,7 @@ impl fmt::Display for Missed {
                 let trial = trial.map_or_else(String::new, |no| format!("trial {no}: "));
                 let distance = unit.text((value - bound).abs());
                 let percent = 100.0 * (value - bound).abs() / bound.abs();
+                // No share of a limit of 0.
                 let share = if bound.abs() > 0.0 {
                     format!(" ({percent:.1} %)")
                 } else {
@@ -313,6 +314,7 @@ const fn way_name(way: Way, is_of_path: bool) -> &'static str {
 
 fn value(trial: &Trial, name: MeasureName, way: Way) -> Option<f64> {
     let is_it = |measure: &&Measure| {
+        // A trial that was cut off has values of another length, which no limit is meant for.
         measure.name == name && measure.way == way && trial.state == RunState::Complete
     };
     trial

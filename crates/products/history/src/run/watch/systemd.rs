@@ -43,6 +43,7 @@ pub fn units(
     let (start, period_s, delay_s) = (
         start.join(" "),
         period.as_secs(),
+        // The jitter of a timer is that of the grid: a tenth of the period.
         period.as_secs_f64() / 10.0,
     );
 
