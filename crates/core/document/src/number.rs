@@ -22,12 +22,14 @@ pub fn general(value: f64, precision: usize) -> String {
     if exponent < -4 || exponent >= i32::try_from(precision).unwrap_or(i32::MAX) {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!(
+            // printf(3): an exponent has at least two digits.
             "{}e{sign}{:02}",
             without_trailing_zeros(mantissa),
             exponent.unsigned_abs()
         );
     }
 
+    // The exponent is below the precision, so that the difference is not negative.
     let decimals = usize::try_from(precision as i64 - 1 - i64::from(exponent)).unwrap_or(0);
     without_trailing_zeros(&format!("{value:.decimals$}")).to_owned()
 }
@@ -39,6 +41,7 @@ pub fn json(value: f64) -> String {
     if !value.is_finite() {
         return "null".into();
     }
+    // cJSON prints a number that equals its `valueint`, an int of 32 bits, as that.
     if value == value.trunc() && value.abs() <= f64::from(i32::MAX) {
         return format!("{}", value as i64);
     }
@@ -73,6 +76,7 @@ pub fn fine(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
         tiny if tiny < 0.995 => general(value, 2),
+        // Above this, two digits after the point would round to 10.00.
         small if small < 9.995 => format!("{value:.2}"),
         _ => format!("{value:.1}"),
     }

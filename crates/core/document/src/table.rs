@@ -359,6 +359,7 @@ fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
     let mut used = GAP + first;
 
     for (place, width) in widths.iter().enumerate().skip(1) {
+        // A column that is too wide for any line still stands beside the first one.
         if used + GAP + width > LINE_CHARS && used > GAP + first {
             // Each block repeats the first column, which names the rows.
             blocks.push(vec![0]);

@@ -172,6 +172,7 @@ fn throughput(trial: &Trial, stretch: TimeRange) -> Option<Panel> {
             points(&all, bits),
         ));
 
+        // Both directions share the series of one drawing.
         if streams.len() > SERIES_MAX / 2 {
             let count = streams.len();
             let ends = spread(&streams, bits).into_iter();
@@ -312,6 +313,7 @@ fn limits(trial: &Trial, stretch: TimeRange) -> Option<Panel> {
     let mut shares: [Vec<Point>; 4] = Default::default();
 
     for (at, busy) in busy.iter().enumerate() {
+        // The counters of all streams are added: each has the whole interval.
         let time_us = busy.to_ns.saturating_sub(busy.from_ns).max(1) as f64 / 1e3 * count;
         let of = |values: &[Value]| values.get(at).map_or(0.0, |value| value.value);
         let share = |us: f64| (us / time_us).clamp(0.0, 1.0);

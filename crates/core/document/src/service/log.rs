@@ -162,6 +162,7 @@ impl LogReporter {
             }
         }
 
+        // An idle server begins its next period with its next test.
         if progress.tests == 0 {
             self.progress = Progress::default();
         } else if self.progress.elapsed >= self.log.options.progress_interval {
@@ -175,6 +176,7 @@ impl LogReporter {
 
 impl Log {
     fn write(&self, line: Line) {
+        // Levels ascend from errors to details.
         if line.level > self.options.level {
             return;
         }

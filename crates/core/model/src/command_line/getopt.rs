@@ -146,6 +146,7 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
             return Err(GetoptError::Unrecognized(typed.to_vec()));
         };
         let mut candidates: Vec<&'static str> = matches
+            // glibc: names with one effect are no ambiguity.
             .filter(|other| (other.id, other.argument) != (first.id, first.argument))
             .map(|other| other.name)
             .collect();
@@ -172,6 +173,7 @@ impl<'a, Id: Copy + PartialEq> Iterator for Getopt<'a, Id> {
         loop {
             let arg = self.args.next()?;
             match arg.as_bytes() {
+                // POSIX utility syntax guideline 10: what follows are operands.
                 b"--" => {
                     let rest = std::mem::take(&mut self.args);
                     self.operands.extend(rest.map(OsString::as_os_str));
@@ -179,6 +181,7 @@ impl<'a, Id: Copy + PartialEq> Iterator for Getopt<'a, Id> {
                 }
                 [b'-', b'-', typed @ ..] => return Some(self.next_long(typed)),
                 [b'-', letter, rest @ ..] => return Some(self.next_short(*letter, rest)),
+                // A single dash is an operand (guideline 13).
                 _operand => self.operands.push(arg),
             }
         }

@@ -26,6 +26,7 @@ pub fn atoi(text: &[u8]) -> i32 {
 pub fn integer_any_base(text: &[u8]) -> Option<(i64, &[u8])> {
     let (negative, digits) = sign(skip_space(text));
     let (base, digits) = match digits {
+        // Without a digit behind it, `0x` is the number 0 and a letter.
         [b'0', b'x' | b'X', rest @ ..] if rest.first().is_some_and(u8::is_ascii_hexdigit) => {
             (16, rest)
         }
@@ -79,6 +80,7 @@ pub fn whole_with_unit(text: &[u8], base: Base, max: u64) -> Result<u64, BadNumb
 }
 
 fn skip_space(text: &[u8]) -> &[u8] {
+    // isspace(3) of the C locale.
     let space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     &text[text.iter().take_while(|byte| space(byte)).count()..]
 }
@@ -135,6 +137,7 @@ pub fn scan_float(text: &[u8]) -> Option<(f64, &[u8])> {
 
 /// Length of the longest prefix that is a decimal number, an infinity or a "not a number".
 fn float_len(text: &[u8]) -> usize {
+    // The longest first, as strtod(3) reads it.
     for word in ["infinity", "inf", "nan"] {
         if text
             .get(..word.len())
@@ -157,6 +160,7 @@ fn float_len(text: &[u8]) -> usize {
     if len > 0 && matches!(text.get(len), Some(b'e' | b'E')) {
         let (_, exponent) = sign(&text[len + 1..]);
         let digits = digit_count(exponent, 10);
+        // An exponent without digits is no part of the number.
         if digits > 0 {
             len = text.len() - exponent.len() + digits;
         }

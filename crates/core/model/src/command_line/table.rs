@@ -232,6 +232,7 @@ fn entry(option: &OptionHelp) -> String {
     let mut lines = wrap(option.help, LINE_WIDTH - TEXT_COLUMN).into_iter();
     let mut text = String::new();
 
+    // At least one blank separates the names from the text.
     if names.len() < TEXT_COLUMN {
         let first = lines.next().unwrap_or_default();
         text.push_str(&format!("{names:TEXT_COLUMN$}{first}\n"));
