@@ -140,6 +140,7 @@ fn mark(
 }
 
 fn draw_series(canvas: &Canvas<'_, '_>, series: &Series) -> Drawn {
+    // Colours repeat after the last one; symbols still differ.
     let hue = series.hue % HUES;
     let top = |point: &Point| (point.x, point.y);
 

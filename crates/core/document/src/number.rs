@@ -7,6 +7,7 @@ use crate::numbers::{MISSING, digits, scaled};
 /// Formats `value` like C's `%.{precision}g`: at most `precision` significant digits, no trailing
 /// zeros, exponent form outside 1e-4 … 10^precision.
 pub fn general(value: f64, precision: usize) -> String {
+    // printf(3): a precision of 0 counts as 1.
     let precision = precision.max(1);
     if !value.is_finite() {
         return if value.is_nan() {
@@ -16,6 +17,7 @@ pub fn general(value: f64, precision: usize) -> String {
         };
     }
 
+    // printf(3) takes the exponent after rounding: 9.9996 with four digits has one more.
     let scientific = format!("{value:.*e}", precision - 1);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);

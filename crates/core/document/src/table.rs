@@ -196,6 +196,7 @@ impl Table {
         let width = |place: usize, column: &Column| {
             let cells = rows.iter().filter_map(|row| row.get(place));
             let widest = cells.map(|cell| chars(&cell.text)).max().unwrap_or(0);
+            // Signs that a terminal cannot show take several characters of ASCII.
             let width = widest.max(chars(&style.line(&column.head)));
             width.min(if place == last {
                 LINE_CHARS - GAP

@@ -121,6 +121,7 @@ impl WriteQueue {
             let waited = self.shared.written.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
 
+            // Progress extends the wait: only a writer that is stuck ends it.
             if state.batches_done != before {
                 deadline = Instant::now() + timeout;
             }

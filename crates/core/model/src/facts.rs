@@ -47,6 +47,7 @@ fn matches(pattern: &str, key: &str) -> bool {
     match (pattern.next(), key.chars().next()) {
         (None, None) => true,
         (Some('*'), Some(first)) => {
+            // An asterisk is at least one character, so that the first one is taken at once.
             let rest = &key[first.len_utf8()..];
             let mut ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
             ends.any(|at| matches(pattern.as_str(), &rest[at..]))

@@ -44,6 +44,7 @@ fn walk(text: &[u8], max: usize) -> (usize, Vec<Container<'_>>) {
     while let Some(byte) = text.get(at) {
         match byte {
             b'"' => {
+                // Brackets, colons and commas within a string have no meaning.
                 string = string_at(text.get(at + 1..).unwrap_or_default());
                 at += string.len() + 1;
             }
@@ -52,6 +53,7 @@ fn walk(text: &[u8], max: usize) -> (usize, Vec<Container<'_>>) {
             b'}' | b']' => drop(stack.pop()),
             b':' => {
                 if let Some(Container::Object(key)) = stack.last_mut() {
+                    // The last string before a colon is the name of the member.
                     *key = string;
                 }
             }
@@ -78,6 +80,7 @@ fn string_at(text: &[u8]) -> &[u8] {
     let mut is_escaped = false;
     let len = text.iter().position(|byte| {
         let ends = *byte == b'"' && !is_escaped;
+        // The second of two backslashes escapes nothing.
         is_escaped = *byte == b'\\' && !is_escaped;
         ends
     });

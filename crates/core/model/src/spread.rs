@@ -31,6 +31,7 @@ impl Spread {
 
         let distance = value - self.mean;
         self.mean += distance / self.count as f64;
+        // Welford (1962): squares of distances to the mean, whose digits do not cancel out.
         self.squares += distance * (value - self.mean);
         self.last = value;
     }

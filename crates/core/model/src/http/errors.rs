@@ -85,6 +85,7 @@ impl ErrorCounts {
         let entry = self.0.entry(class).or_default();
         entry.count += 1;
 
+        // Texts are formatted only while there is room for one.
         if entry.texts.len() < Self::TEXTS_MAX {
             let text = text();
             if !entry.texts.contains(&text) {

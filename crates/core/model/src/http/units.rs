@@ -97,6 +97,7 @@ pub fn grouped(count: u64) -> String {
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
 
     for (index, digit) in digits.chars().enumerate() {
+        // Groups of three digits count from the end.
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
@@ -160,6 +161,7 @@ pub fn rounded(value: f64) -> String {
     };
     let text = format!("{value:.decimals$}");
     match text.trim_end_matches('0').trim_end_matches('.') {
+        // A small negative value is rounded to zero, which has no sign.
         "-0" => "0".to_owned(),
         text => text.to_owned(),
     }

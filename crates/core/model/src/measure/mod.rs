@@ -104,6 +104,7 @@ pub fn datagrams(summary: &Summary, flow: Flow) -> Option<Datagrams> {
     }
 
     let sent = udp_sent.packets.saturating_sub(warm_up(&udp_sent).0);
+    // A receiver counts up to the highest number that arrived: what was sent after it is lost.
     let behind_last = sent
         .saturating_sub(counted.sent)
         .saturating_sub(sent_too_late(flow, sent, &sender, &receiver));
@@ -170,6 +171,7 @@ pub fn fairness_jain(summary: &Summary, flow: Flow) -> Option<f64> {
     let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| {
         (sum + rate, squares + rate * rate)
     });
+    // The index of one stream is always 1, and that of no data is not defined.
     (rates.len() > 1 && squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
 }
 
@@ -192,6 +194,7 @@ fn all<T>(
 fn sum(ends: Vec<EndpointTotals>) -> Option<EndpointTotals> {
     ends.into_iter().reduce(|sum, next| EndpointTotals {
         bytes: sum.bytes.saturating_add(next.bytes),
+        // Streams run at the same time, so that their durations do not add up.
         duration_ns: sum.duration_ns.max(next.duration_ns),
         udp: sum.udp.zip(next.udp).map(|(sum, next)| UdpTotals {
             packets: sum.packets + next.packets,

@@ -75,6 +75,7 @@ impl TextTest {
             return;
         };
         if let Some(RoleTag { sends, is_server }) = tag {
+            // The forward direction is that of a client which sends and of a server which receives.
             stream.flow = Some(if sends == is_server {
                 Flow::Reverse
             } else {
@@ -438,6 +439,7 @@ impl TextTest {
 
             was_omitted = is_omitted;
 
+            // Only the end of a test cuts an interval short.
             let is_short =
                 |row: &Row| grid_s.is_some_and(|grid_s| row.end_s - row.start_s < 0.9 * grid_s);
             let is_last =
