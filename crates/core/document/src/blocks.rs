@@ -183,6 +183,7 @@ impl Block {
             }
             Self::Entry(entry) => entry.text(out, style),
             Self::Space => out.push('\n'),
+            // A terminal can neither unfold a part nor save a file.
             Self::Details(..) | Self::Download(_) => {}
         }
     }

@@ -276,6 +276,7 @@ impl Chart {
         for series in &mut self.series {
             series
                 .points
+                // A logarithmic axis has no place for 0.
                 .retain(|point| x.has_place_for(point.x) && y.has_place_for(point.y));
         }
 
@@ -322,6 +323,7 @@ impl Chart {
             .iter()
             .flat_map(|series| &series.points)
             .collect();
+        // Bars begin at 0, so that values below it have none.
         let highest = points.iter().map(|point| point.y).fold(0.0, f64::max);
         let width = points
             .iter()

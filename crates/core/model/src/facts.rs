@@ -37,6 +37,7 @@ pub fn all() -> impl Iterator<Item = FactKey> {
 #[must_use]
 pub fn find(key: &str) -> Option<FactKey> {
     all()
+        // A key that is named exactly has its own line beside that of its pattern.
         .find(|fact| fact.pattern == key)
         .or_else(|| all().find(|fact| matches(fact.pattern, key)))
 }

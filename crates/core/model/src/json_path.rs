@@ -65,6 +65,7 @@ fn walk(text: &[u8], max: usize) -> (usize, Vec<Container<'_>>) {
             _ => {}
         }
 
+        // Deeper nesting is the error itself: what follows changes nothing.
         if stack.len() > max {
             break;
         }

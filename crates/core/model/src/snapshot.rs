@@ -496,6 +496,7 @@ const NIC: &str = "nic.";
 /// ends where a known group begins.
 fn interface_of(rest: &str) -> Option<&str> {
     let mut dots = rest.match_indices('.').map(|(at, _)| at);
+    // Names of devices have dots themselves (`eth0.100`): a known group ends them.
     dots.find(|at| is_group(&rest[*at..])).map(|at| &rest[..at])
 }
 

@@ -41,6 +41,7 @@ impl Spread {
     pub fn deviation(&self) -> f64 {
         match self.count {
             0 | 1 => 0.0,
+            // The deviation of a sample; rounding can leave a sum of squares below 0.
             n => (self.squares / (n - 1) as f64).max(0.0).sqrt(),
         }
     }

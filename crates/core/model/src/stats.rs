@@ -12,6 +12,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 /// `(max − min) / median`; `None` of fewer than two values and of a median of 0 or less.
 #[must_use]
 pub fn relative_spread(values: &[f64]) -> Option<f64> {
+    // A share of 0, or of a negative median, has no meaning.
     let middle = median(values).filter(|middle| *middle > 0.0 && values.len() > 1)?;
     range(values).map(|range| (range.high - range.low) / middle)
 }

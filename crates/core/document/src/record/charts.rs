@@ -20,6 +20,7 @@ fn round_times(first: f64, last: f64) -> Vec<f64> {
     let steps = MINUTES.into_iter().map(|minutes| f64::from(minutes) * 60.0);
     let step = steps
         .into_iter()
+        // Nine labels and eight steps between them fit the width of a chart.
         .find(|step| (last - first) / step <= 8.0)
         .unwrap_or((last - first) / 8.0);
     (0..=8)
@@ -63,6 +64,7 @@ pub(super) fn plots(record: &RunRecord, measures: &[Values<'_>], stretch: TimeRa
         .into_iter()
         .flatten()
         .filter_map(|(name, y, height, series)| {
+            // A part of the time that begins after the warm-up has no band.
             let bands = if warm_up > first {
                 vec![ShadedRange {
                     from: first,
@@ -387,6 +389,7 @@ fn over_trials(measures: &[Values<'_>]) -> Option<Plot> {
         series.push(Series::new(what, LineStyle::Shade, hue, area));
     }
 
+    // Equal values need room around them as well: an axis has a length.
     let air = ((bounds.1 - bounds.0) * 0.5).max(bounds.1.abs() * 0.005);
     let y = Axis::linear(info.meaning, move |number| value(&info, number))
         .between((bounds.0 - air).max(0.0), bounds.1 + air);

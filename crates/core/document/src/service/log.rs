@@ -155,6 +155,7 @@ impl LogReporter {
                 .find(|c| c.number == client.number)
             {
                 Some(sum) => {
+                    // Progress has the bytes of its period, a line those of several.
                     sum.received_bytes += client.received_bytes;
                     sum.sent_bytes += client.sent_bytes;
                 }

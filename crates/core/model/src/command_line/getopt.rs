@@ -98,6 +98,7 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
         };
         let value = match rule.argument {
             Argument::None => None,
+            // An optional value is attached: the next word may be an operand.
             Argument::Optional => self.take_cluster(),
             Argument::Required => Some(
                 self.take_cluster()
@@ -166,6 +167,7 @@ impl<'a, Id: Copy + PartialEq> Iterator for Getopt<'a, Id> {
     type Item = Result<Found<'a, Id>, GetoptError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        // The letters of a cluster come before the next word.
         if let [letter, rest @ ..] = self.cluster {
             return Some(self.next_short(*letter, rest));
         }

@@ -17,6 +17,7 @@ pub struct BadNumber;
 /// `atoi(3)`: decimal digits with an optional sign, 0 if there are none. Larger numbers wrap as on
 /// Linux, where the function is `strtol` cut to 32 bits.
 pub fn atoi(text: &[u8]) -> i32 {
+    // The C library computes a `long` of 64 bits and keeps the lower 32.
     let (negative, digits) = sign(skip_space(text));
     long(negative, digits, 10) as i32
 }
@@ -60,6 +61,7 @@ pub fn with_unit(text: &[u8], base: Base) -> Result<f64, BadNumber> {
         Base::Decimal => 1000.0,
         Base::Binary => 1024.0,
     };
+    // Infinity and NaN pass atof(3), but are no size.
     let value = number * factor.powi(power);
     if value.is_finite() {
         Ok(value)

@@ -45,6 +45,7 @@ pub fn payload_bytes(name: &str) -> Result<u64, UnitError> {
 pub fn payload_name(bytes: u64) -> String {
     match bytes {
         0 => "0".to_owned(),
+        // The largest unit that leaves no rest, so that the name reads back as the same number.
         bytes if bytes.is_multiple_of(MIB) => format!("{}m", bytes / MIB),
         bytes if bytes.is_multiple_of(KIB) => format!("{}k", bytes / KIB),
         bytes => bytes.to_string(),
@@ -176,6 +177,7 @@ pub fn shown(text: &str) -> String {
 
 /// Digits and nothing else; `None` for a sign, a point, nothing at all or too many.
 fn number(digits: &str) -> Option<u64> {
+    // `parse` would accept a plus sign.
     let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_plain.then(|| digits.parse().ok())?
 }

@@ -104,6 +104,7 @@ impl LiveLevel {
     pub fn median(&self) -> Option<&(f64, String)> {
         let mut sorted: Vec<&(f64, String)> = self.values.iter().collect();
         sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // The lower of two middle values: the median is a run that was made.
         sorted.get(sorted.len().checked_sub(1)? / 2).copied()
     }
 }

@@ -129,6 +129,7 @@ impl LiveState {
 
 fn is_of(session: &LiveSession, host: &str, port: u16) -> bool {
     let peer = session.facts.peer;
+    // A socket of both families shows IPv4 clients as mapped addresses (ipv6(7)).
     peer.port() == port && peer.ip().to_canonical().to_string() == host
 }
 

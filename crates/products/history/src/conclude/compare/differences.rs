@@ -81,6 +81,7 @@ fn settings(a: &Snapshot, b: &Snapshot) -> impl Iterator<Item = Difference> {
         .unwrap_or_default()
         .changed
         .into_iter()
+        // A fact that only the later version reads is no change.
         .filter(|difference| difference.a.is_some())
 }
 
@@ -99,6 +100,7 @@ pub(super) fn notes(a: &RunRecord, b: &RunRecord, of: ExperimentNotes) -> Vec<St
 
 /// Why the changes forbid a comparison: `streams 4, now 8`.
 pub(super) fn obstacles(changes: &[Change]) -> Vec<String> {
+    // The first part of a key is the member of the specification.
     let is_essential = |key: &str| ESSENTIAL.contains(&key.split('.').next().unwrap_or(key));
     let essential = changes
         .iter()
@@ -161,6 +163,7 @@ fn specification(trial: Option<&Trial>) -> Members {
 
 fn flatten(members: &mut Members, name: &str, value: Value) {
     match value {
+        // What is not set in one version may not exist in another.
         Value::Null => {}
         Value::Object(object) => {
             let prefix = if name.is_empty() {

@@ -619,6 +619,7 @@ impl TextTest {
                 .map(|row| row.count)
                 .sum::<Option<u64>>()
         };
+        // A count comes before one that rounded amounts give.
         let packets = counted
             .or(printed)
             .or_else(of_rows)
@@ -714,6 +715,7 @@ impl TextTest {
 /// Divides a sum among the ends that it is of, in proportion to what each printed.
 fn share_out(sum: &Row, ends: &mut [&mut EndpointTotals]) {
     let all: f64 = ends.iter().map(|end| end.bytes as f64).sum();
+    // Ends that printed 0 have no shares.
     if all <= 0.0 {
         return;
     }

@@ -132,6 +132,7 @@ fn check_secrets(words: &[String]) -> Result<(), String> {
 fn expression(seconds: u64) -> Option<String> {
     match (seconds, seconds / 60, seconds / 3600) {
         (1..60, ..) if 60 % seconds == 0 => Some(format!("*-*-* *:*:00/{seconds}")),
+        // A step of a calendar begins again with each hour, so that it must divide it.
         (_, minutes @ 1..60, _) if seconds.is_multiple_of(60) && 60 % minutes == 0 => {
             Some(format!("*-*-* *:00/{minutes}:00"))
         }
