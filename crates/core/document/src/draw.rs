@@ -170,7 +170,7 @@ fn draw_series(canvas: &Canvas<'_, '_>, series: &Series) -> Drawn {
                     .iter()
                     .filter_map(move |point| Some(ends(point)?[end]))
             });
-            // Around the area: the upper ends to the right, the lower ones back.
+            // The line runs around the area: the upper ends to the right, the lower ones back.
             mark(canvas, class, Shape::Area, high.chain(low.rev()).collect())?;
         }
         // One point has no line: its symbol and its interval show it.

@@ -114,6 +114,7 @@ pub fn percent(share: f64) -> String {
 /// A time in the largest fitting unit.
 #[must_use]
 pub fn time(ns: f64) -> String {
+    // Whole ns have no digits after the point.
     if (0.0..999.5).contains(&ns) {
         return format!("{ns:.0} ns");
     }

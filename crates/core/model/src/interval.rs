@@ -144,6 +144,7 @@ impl IntervalReport {
         });
 
         Some(IntervalSum {
+            // Streams of one flow have one role, and report at the same time.
             role: first.role,
             start_ns: first.start_ns,
             end_ns: first.end_ns,

@@ -22,6 +22,7 @@ pub fn nested_too_deep(text: &[u8], max: usize) -> Option<usize> {
 /// outside of members; cut off below `max` levels.
 #[must_use]
 pub fn path_at(text: &[u8], offset: usize, max: usize) -> String {
+    // The place of an error can lie behind the end of a text that is cut off.
     let before = text.get(..offset).unwrap_or(text);
     let (_, stack) = walk(before, max);
     let names = stack.iter().filter_map(|container| match container {

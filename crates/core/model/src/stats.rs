@@ -57,7 +57,7 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     loop {
         chance_ln += ((runs - cut) as f64 / (cut + 1) as f64).ln();
         below += chance_ln.exp();
-        // The chances up to the middle add up to one half, so that the loop ends before it.
+        // The chances up to the middle add up to one half, so that the loop ends there at the latest.
         if 2.0 * below > 1.0 - confidence {
             return Some(Interval {
                 low: sorted[cut],
@@ -235,7 +235,7 @@ fn ways_of_sums(ranks: &[usize], n: usize) -> Vec<f64> {
     let mut total = 0;
     for rank in ranks {
         total += rank;
-        // From many to few, so that a rank is chosen once.
+        // The number of chosen ranks descends, so that each is chosen once.
         for chosen in (1..=n).rev() {
             for sum in *rank..=total {
                 ways[chosen][sum] += ways[chosen - 1][sum - rank];
@@ -267,7 +267,7 @@ pub fn adjusted(p: &[f64]) -> Vec<f64> {
     let (mut least, mut adjusted) = (1.0_f64, vec![1.0; p.len()]);
 
     for (position, index) in order.into_iter().enumerate() {
-        // From the largest significance on: a smaller one is corrected to at most the same.
+        // Significances descend: a smaller one is corrected to at most the same.
         least = least.min(p[index] * p.len() as f64 / (p.len() - position) as f64);
         adjusted[index] = least;
     }
@@ -295,12 +295,12 @@ fn share_below(won: usize, n: usize, m: usize) -> f64 {
     ways[0] = 1.0;
 
     for i in 1..=n {
-        // Product with 1 - q^(m + i).
+        // This multiplies by 1 - q^(m + i).
         for at in (m + i..=pairs).rev() {
             ways[at] -= ways[at - m - i];
         }
 
-        // Quotient by 1 - q^i.
+        // This divides by 1 - q^i.
         for at in i..=pairs {
             ways[at] += ways[at - i];
         }

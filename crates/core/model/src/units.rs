@@ -84,7 +84,7 @@ pub fn format_amount(bytes: f64, format: UnitFormat) -> String {
 
     let (value, label) = format.scaled(if format.is_bytes { bytes } else { bytes * 8.0 }, TERA);
     match value {
-        // Bounds at which rounding would add a fourth digit.
+        // At these bounds rounding would add a fourth digit.
         small if small < 9.995 => format!("{value:4.2} {label}"),
         middle if middle < 99.95 => format!("{value:4.1} {label}"),
         _ => format!("{value:4.0} {label}"),

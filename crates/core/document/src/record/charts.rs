@@ -209,6 +209,7 @@ fn latency(trial: &Trial, stretch: TimeRange) -> Option<Panel> {
     let mut series = Vec::new();
     for (hue, direction) in WAYS.into_iter().enumerate() {
         let streams = streams(trial, "rtt_us", direction, stretch);
+        // The series has us, the axis ns.
         let spread = spread(&streams, |value| value.value * 1e3);
 
         let name = if streams.len() > 1 {

@@ -251,6 +251,7 @@ pub(super) fn table(measures: &[Values<'_>]) -> Option<Table> {
 
 /// One row per trial.
 pub(super) fn trials(record: &RunRecord, measures: &[Values<'_>]) -> Option<Table> {
+    // The only trial is the run itself.
     if record.trials.len() < 2 {
         return None;
     }

@@ -384,7 +384,7 @@ pub fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
     } else {
-        // A quote ends the quoted part, stands by itself, and begins the next part.
+        // A quote ends the quoted part, is escaped alone, and begins the next part.
         format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
@@ -399,7 +399,7 @@ fn limit_charts(blocks: &mut Vec<Block>) {
         };
         let mut text = String::new();
         plot.html(&mut text);
-        // Only the drawing shows its size; a later and smaller one does not follow a larger one.
+        // Only the drawing shows its size. All charts behind the first too large one are left out.
         used += text.len();
 
         let is_kept = used <= CHARTS_BYTES_MAX;

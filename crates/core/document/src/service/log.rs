@@ -434,6 +434,7 @@ fn endpoint(peer: SocketAddr) -> String {
 }
 
 fn rate(bps: f64) -> String {
+    // The formatter takes bytes per second, as that of iperf3 does.
     let text = format_amount(bps / 8.0, UnitFormat::BITS);
     format!("{}s/sec", text.trim_start())
 }

@@ -61,7 +61,7 @@ pub fn with_unit(text: &[u8], base: Base) -> Result<f64, BadNumber> {
         Base::Decimal => 1000.0,
         Base::Binary => 1024.0,
     };
-    // Infinity and NaN pass atof(3), but are no size.
+    // Infinity and NaN are numbers to strtod(3), but neither a rate nor a size.
     let value = number * factor.powi(power);
     if value.is_finite() {
         Ok(value)
@@ -82,7 +82,7 @@ pub fn whole_with_unit(text: &[u8], base: Base, max: u64) -> Result<u64, BadNumb
 }
 
 fn skip_space(text: &[u8]) -> &[u8] {
-    // isspace(3) of the C locale.
+    // These are the blanks of isspace(3) in the C locale.
     let space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     &text[text.iter().take_while(|byte| space(byte)).count()..]
 }
@@ -139,7 +139,7 @@ pub fn scan_float(text: &[u8]) -> Option<(f64, &[u8])> {
 
 /// Length of the longest prefix that is a decimal number, an infinity or a "not a number".
 fn float_len(text: &[u8]) -> usize {
-    // The longest first, as strtod(3) reads it.
+    // strtod(3) reads the longest word that fits.
     for word in ["infinity", "inf", "nan"] {
         if text
             .get(..word.len())

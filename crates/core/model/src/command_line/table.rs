@@ -100,7 +100,7 @@ impl<A, E> Effect<A, E> {
     #[must_use]
     pub fn value(&self) -> Value {
         match self {
-            // A value that the original takes and its help does not show.
+            // The parser takes a value that the help does not show.
             Self::Value("", _) | Self::MaybeValue("", _) => Value::None,
             Self::Switch(_) | Self::CheckedSwitch(_) => Value::None,
             Self::Value(name, _) | Self::CheckedValue(name, _) => Value::Required(name),

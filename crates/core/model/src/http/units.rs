@@ -35,6 +35,7 @@ pub fn payload_bytes(name: &str) -> Result<u64, UnitError> {
             .map_or((name, 1), |digits| (digits, MIB)),
     };
     number(digits)
+        // The product may exceed 64 bits before it is compared with the bound.
         .and_then(|number| number.checked_mul(unit))
         .filter(|bytes| *bytes <= PAYLOAD_BYTES_MAX)
         .ok_or_else(|| UnitError::Payload(shown(name)))
@@ -45,7 +46,7 @@ pub fn payload_bytes(name: &str) -> Result<u64, UnitError> {
 pub fn payload_name(bytes: u64) -> String {
     match bytes {
         0 => "0".to_owned(),
-        // The largest unit that leaves no rest, so that the name reads back as the same number.
+        // The largest unit without a rest names the size, so that it reads back the same.
         bytes if bytes.is_multiple_of(MIB) => format!("{}m", bytes / MIB),
         bytes if bytes.is_multiple_of(KIB) => format!("{}k", bytes / KIB),
         bytes => bytes.to_string(),
@@ -139,6 +140,7 @@ fn in_unit(value: f64, units: &[(f64, &str)]) -> String {
     let fitting = units
         .iter()
         .find(|(size, _)| value >= *size)
+        // A value below the smallest unit is written in that one.
         .or(units.last());
     fitting.map_or_else(String::new, |(size, unit)| {
         format!("{} {unit}", rounded(value / size))

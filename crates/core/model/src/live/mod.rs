@@ -44,6 +44,7 @@ pub struct LiveLine {
 impl LiveLine {
     /// Adds a point and drops the oldest one of too many.
     pub fn push(&mut self, value: f64) {
+        // A page shows the newest values, of a server that may run for months.
         if self.values.len() == POINTS_MAX {
             self.values.pop_front();
         }

@@ -48,7 +48,7 @@ pub fn retransmits(summary: &Summary, flow: Flow) -> Option<u64> {
 /// Retransmitted segments in relation to the segments that the payload fills.
 #[must_use]
 pub fn retransmit_share(retransmits: u64, bytes: u64, mss_bytes: u32) -> Option<f64> {
-    // The kernel counts segments that were sent again, not those that were sent.
+    // Without a count of sent segments, those that the payload fills are the reference.
     let segments = bytes as f64 / f64::from(mss_bytes.max(1));
     (bytes > 0).then(|| retransmits as f64 / segments)
 }
@@ -125,7 +125,7 @@ pub fn datagrams_with_warm_up(summary: &Summary, flow: Flow) -> Option<Datagrams
         .flat_map(|stream| [&mut stream.sender, &mut stream.receiver])
     {
         if let Some(udp) = end.as_mut().and_then(|end| end.udp.as_mut()) {
-            // Nothing omitted: the counts of the whole test remain.
+            // Nothing counts as omitted: the counts of the whole test remain.
             (udp.omitted_packets, udp.omitted_lost) = (Some(0), Some(0));
         }
     }

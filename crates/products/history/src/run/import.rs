@@ -362,7 +362,7 @@ fn path(test: &Imported, kind: RunKind, trial: &Trial) -> RunPath {
     };
     let (header, stream) = (&detail.header, detail.streams.first());
     let here = test.host_name.clone();
-    // Text of iperf 2 does not name its host: the address of the stream has to do.
+    // A report without the name of its host has the address of its first stream.
     let here = here.or_else(|| stream.map(|stream| stream.local.ip().to_string()));
     let peer = Some(header.peer_host.clone()).filter(|host| !host.is_empty());
     let (client, server) = match test.endpoint {

@@ -63,7 +63,7 @@ impl RecordOptions {
 /// # Errors
 /// The first one that is none, or too many.
 pub fn labels(typed: &str) -> Result<Labels, Error> {
-    // No text is no label; a comma at the end adds none.
+    // An empty text and a comma at the end add no label.
     let texts: Vec<&str> = typed.split(',').filter(|text| !text.is_empty()).collect();
     if texts.len() > LABELS_MAX {
         return Err(Error::usage(format!(
@@ -277,7 +277,7 @@ impl Recording {
         self.record.elapsed_ns = self.elapsed_ns();
         (self.record.state, self.record.reason, self.record.body) = (state, reason, body);
 
-        // A run that named its hosts has more ends than a client and a server.
+        // A run that named its hosts has its path already.
         if self.record.hosts.is_empty() {
             describe_path(&mut self.record, self.peer, self.snapshot);
         }

@@ -61,7 +61,7 @@ pub fn trend(
         ))
     };
     if !has_both_ways(&last, measure) {
-        // The first of these that a run has.
+        // The value of a run is that of the first of these ways which it has.
         return of_ways(&[Way::Sum, Way::Forward, Way::Reverse]);
     }
 

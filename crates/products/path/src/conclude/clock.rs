@@ -58,7 +58,7 @@ impl Clock {
         let kept = without_outliers(&all);
         let (first, last) = (kept.first()?, kept.last()?);
         let reference_ns = first.t1.midpoint(last.t1);
-        // Boot times differ by years; relative to the first reply the points fit the hulls.
+        // Hulls have floating-point heights, which are exact relative to the first reply.
         let origin_ns = first.out_ns();
         let bounds = Bounds::of(&kept, reference_ns, origin_ns);
         let replies = samples

@@ -161,7 +161,7 @@ impl Saturation {
         let end_ns = self.now_ns;
         let stable_ns = ns(self.plan.interval).saturating_mul(MOVING_AVERAGES as u64);
         let start_ns = match ended_by {
-            // The intervals whose moving averages were stable.
+            // These are the intervals whose moving averages were stable.
             LoadEnd::Stable => end_ns.saturating_sub(stable_ns),
             _ if end_ns >= 2 * ns(WARM_UP) => ns(WARM_UP),
             _ => self.short_window_start_ns(end_ns),
@@ -269,7 +269,7 @@ impl Saturation {
                 .min(room);
         }
 
-        // The draft adds flows in every interval; here they join only while that raises the rate.
+        // The draft adds flows until the rate is stable; otherwise they join while that raises it.
         let is_growing = if self.plan.is_growing_until_stable {
             !self.rate.is_stable()
         } else {

@@ -81,7 +81,6 @@ fn settings(a: &Snapshot, b: &Snapshot) -> impl Iterator<Item = Difference> {
         .unwrap_or_default()
         .changed
         .into_iter()
-        // A fact that only the later version reads is no change.
         .filter(|difference| difference.a.is_some())
 }
 
@@ -163,7 +162,7 @@ fn specification(trial: Option<&Trial>) -> Members {
 
 fn flatten(members: &mut Members, name: &str, value: Value) {
     match value {
-        // What is not set in one version may not exist in another.
+        // An option that is not set equals one that the record does not have.
         Value::Null => {}
         Value::Object(object) => {
             let prefix = if name.is_empty() {

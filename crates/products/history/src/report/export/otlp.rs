@@ -112,7 +112,7 @@ fn span(
     };
     json!({
         "name": name,
-        // SPAN_KIND_INTERNAL.
+        // The number is SPAN_KIND_INTERNAL of the protocol.
         "kind": 1,
         "startTimeUnixNano": unix_ns(run, start_ns),
         "endTimeUnixNano": unix_ns(run, start_ns.saturating_add(elapsed_ns)),
