@@ -57,7 +57,7 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     loop {
         chance_ln += ((runs - cut) as f64 / (cut + 1) as f64).ln();
         below += chance_ln.exp();
-        // The chances up to the middle add up to one half, so that the loop ends there at the latest.
+        // The chances up to the middle add up to one half, so that the loop ends there.
         if 2.0 * below > 1.0 - confidence {
             return Some(Interval {
                 low: sorted[cut],

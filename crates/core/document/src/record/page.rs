@@ -399,7 +399,7 @@ fn limit_charts(blocks: &mut Vec<Block>) {
         };
         let mut text = String::new();
         plot.html(&mut text);
-        // Only the drawing shows its size. All charts behind the first too large one are left out.
+        // Only the drawing shows its size. Behind the limit small charts are left out as well.
         used += text.len();
 
         let is_kept = used <= CHARTS_BYTES_MAX;
