@@ -76,6 +76,7 @@ impl DrawingBackend for SvgBackend<'_> {
         text: &str,
         _: &S,
     ) -> Result<(u32, u32), DrawingErrorKind<Infallible>> {
+        // The reader's font is not known: every character has the same width.
         let tenths = |units: f64| (units * f64::from(TENTHS)) as u32;
         Ok((tenths(text.chars().count() as f64 * CHAR), tenths(ASCENT)))
     }
@@ -162,6 +163,7 @@ impl Shape<'_> {
                 let bar = |ends: &[(f64, f64)]| {
                     format!("M{:.1} {:.1}V{:.1}", ends[0].0, ends[0].1, ends[1].1)
                 };
+                // Each chunk has two points, so that both ends of a bar exist.
                 let bars: String = points.chunks_exact(2).map(bar).collect();
                 writeln!(
                     out,

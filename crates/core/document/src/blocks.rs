@@ -89,9 +89,11 @@ impl Entry {
         };
 
         let lines = match self.is_verbatim {
+            // A line end would begin a second command.
             true => vec![style.characters(&printable(&self.text.replace('\n', " ")))],
             false => wrapped(
                 &style.line(&self.text),
+                // A long label leaves this column, even if the line exceeds the terminal.
                 style.columns.saturating_sub(indent).max(ENTRY_CHARS_MIN),
             ),
         };
@@ -181,6 +183,7 @@ impl Block {
             }
             Self::Entry(entry) => entry.text(out, style),
             Self::Space => out.push('\n'),
+            // A terminal can neither unfold a part nor save a file.
             Self::Details(..) | Self::Download(_) => {}
         }
     }

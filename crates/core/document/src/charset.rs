@@ -18,6 +18,7 @@ impl Glyphs {
         let share = share.clamp(0.0, 1.0);
         match self {
             Self::Blocks => {
+                // Blocks have eight widths, so that a bar has eight steps per character.
                 let eighths = (share * (width * 8) as f64).round() as usize;
                 format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
             }

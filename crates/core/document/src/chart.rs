@@ -144,6 +144,7 @@ impl Axis {
     pub fn of_names(label: impl Into<Cow<'static, str>>, names: Vec<String>) -> Self {
         let count = names.len() as u32;
         let name = move |at: f64| {
+            // Places begin at 1, the list of names at 0.
             let before = (at as usize).saturating_sub(1);
             names.get(before).cloned().unwrap_or_default()
         };
@@ -228,6 +229,7 @@ fn thinned(points: Vec<Point>) -> Vec<Point> {
             let order = |a: &&Point, b: &&Point| a.y.total_cmp(&b.y);
             let [low, high] = [chunk.iter().min_by(order), chunk.iter().max_by(order)];
             let is_end = move |point: &Point, end: Option<&Point>| {
+                // By identity: of several points with one height only one is kept.
                 end.is_some_and(|end| std::ptr::eq(end, point))
             };
             chunk
@@ -274,6 +276,7 @@ impl Chart {
         for series in &mut self.series {
             series
                 .points
+                // A logarithmic axis has no place for 0.
                 .retain(|point| x.has_place_for(point.x) && y.has_place_for(point.y));
         }
 
@@ -320,6 +323,7 @@ impl Chart {
             .iter()
             .flat_map(|series| &series.points)
             .collect();
+        // Bars begin at 0, so that values below it have none.
         let highest = points.iter().map(|point| point.y).fold(0.0, f64::max);
         let width = points
             .iter()
@@ -357,6 +361,7 @@ impl Chart {
         places.dedup();
 
         let slot = |places: &[f64]| {
+            // Chunks are never empty.
             let (from, to) = (places[0], places[places.len() - 1]);
             let [first, last] = [from, to].map(|place| (self.x.text)(place));
             let name = if from == to {
@@ -390,6 +395,7 @@ impl Chart {
             .filter(|point| (from..=to).contains(&point.x))
             .collect();
         if from == to {
+            // Equal values at one place are listed once.
             let texts: BTreeSet<String> = points.iter().map(|point| self.value(point)).collect();
             return (!texts.is_empty()).then(|| texts.into_iter().collect::<Vec<_>>().join(", "));
         }

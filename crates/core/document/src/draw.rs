@@ -38,6 +38,7 @@ type Drawn = Result<(), DrawingAreaErrorKind<Infallible>>;
 
 /// Draws a chart of a plot of this title; `label` describes it.
 pub(super) fn svg(out: &mut String, chart: &Chart, title: &str, label: &str) {
+    // The legend has a line for each series, and may be higher than the drawing.
     let height = chart
         .height
         .max(TOP + BOTTOM + LEGEND_STEP * chart.series.len() as u32);
@@ -74,6 +75,7 @@ fn draw(out: &mut String, chart: &Chart, height: u32) -> Drawn {
         .map(|tick| (chart.x.text)(*tick).chars().count())
         .max()
         .unwrap_or(0);
+    // Labels on the axis keep the room of one more character between them.
     let gap = X_GAP.max((longest + 1) as f64 * CHAR);
     let x = AxisTicks::new(
         &chart.x,
@@ -138,6 +140,7 @@ fn mark(
 }
 
 fn draw_series(canvas: &Canvas<'_, '_>, series: &Series) -> Drawn {
+    // Colours repeat after the last one; symbols still differ.
     let hue = series.hue % HUES;
     let top = |point: &Point| (point.x, point.y);
 
@@ -167,8 +170,10 @@ fn draw_series(canvas: &Canvas<'_, '_>, series: &Series) -> Drawn {
                     .iter()
                     .filter_map(move |point| Some(ends(point)?[end]))
             });
+            // The line runs around the area: the upper ends to the right, the lower ones back.
             mark(canvas, class, Shape::Area, high.chain(low.rev()).collect())?;
         }
+        // One point has no line: its symbol and its interval show it.
         _ if is_alone => {}
         _ => mark(
             canvas,
@@ -246,6 +251,7 @@ fn hover(canvas: &Canvas<'_, '_>, chart: &Chart, (low, high): (f64, f64)) -> Dra
 
     for (number, slot) in slots.iter().enumerate() {
         let before = number.checked_sub(1).and_then(|before| slots.get(before));
+        // A place reaches to the middle between it and its neighbour.
         let from = before.map_or(ends.start, |before| middle(before.to, slot.from));
         let to = slots
             .get(number + 1)
@@ -376,6 +382,7 @@ impl AxisTicks {
         let (low, high) = match (axis.range, axis.scale) {
             (Some(range), _) => range,
             (None, Scale::Linear) if values.1 > 0.0 => (0.0, values.1 * 1.05),
+            // An axis without a length has no scale.
             (None, Scale::Linear) => (0.0, 1.0),
             (None, Scale::Log) => (values.0 / 1.15, values.1 * 1.15),
         };
@@ -432,6 +439,7 @@ impl Ranged for AxisTicks {
     }
 
     fn key_points<H: KeyPointHint>(&self, hint: H) -> Vec<f64> {
+        // Only labelled values have a line.
         if hint.weight().allow_light_points() {
             Vec::new()
         } else {

@@ -29,6 +29,7 @@ impl Exposition {
         help: &str,
         samples: impl IntoIterator<Item = (impl AsRef<str>, impl Display)>,
     ) {
+        // A head without a sample is a metric that does not exist.
         let mut samples = samples.into_iter().peekable();
         if samples.peek().is_some() {
             self.family(name, kind, help, samples);

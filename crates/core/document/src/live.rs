@@ -127,6 +127,7 @@ fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
 /// Goodput over the newest intervals, the last one at 0.
 fn plot(server: &LiveServer) -> Option<Plot> {
     let points = |line: &LiveLine| {
+        // The newest interval lies at 0, the earlier ones on its left.
         let newest = 1.0 - line.values().len() as f64;
         line.values()
             .enumerate()
@@ -173,6 +174,7 @@ pub fn cells(session: &LiveSession, now_ns: u64) -> [String; 10] {
 #[must_use]
 pub fn seconds(ran_s: f64, end: Option<EndCondition>) -> String {
     match end.and_then(EndCondition::duration) {
+        // A test ends some moments after its time: no more than all of it is shown.
         Some(all) if !all.is_zero() => format!(
             "{:.0}/{:.0}",
             ran_s.min(all.as_secs_f64()),

@@ -36,6 +36,7 @@ impl LogRateLimit {
             .begun
             .is_none_or(|t| now.saturating_duration_since(t) >= PERIOD)
         {
+            // A period begins with a message, so that a burst after silence passes.
             (self.begun, self.passed) = (Some(now), 0);
         }
 

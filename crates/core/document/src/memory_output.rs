@@ -21,6 +21,7 @@ impl MemoryOutput {
 
 impl Write for MemoryOutput {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        // Each write is a whole document, which takes the place of the one before.
         let text = String::from_utf8_lossy(data).trim_end().to_owned();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
         Ok(data.len())

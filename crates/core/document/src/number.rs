@@ -7,6 +7,7 @@ use crate::numbers::{MISSING, digits, scaled};
 /// Formats `value` like C's `%.{precision}g`: at most `precision` significant digits, no trailing
 /// zeros, exponent form outside 1e-4 … 10^precision.
 pub fn general(value: f64, precision: usize) -> String {
+    // printf(3): a precision of 0 counts as 1.
     let precision = precision.max(1);
     if !value.is_finite() {
         return if value.is_nan() {
@@ -16,18 +17,21 @@ pub fn general(value: f64, precision: usize) -> String {
         };
     }
 
+    // printf(3) takes the exponent after rounding: 9.9996 with four digits has one more.
     let scientific = format!("{value:.*e}", precision - 1);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if exponent < -4 || exponent >= i32::try_from(precision).unwrap_or(i32::MAX) {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!(
+            // printf(3): an exponent has at least two digits.
             "{}e{sign}{:02}",
             without_trailing_zeros(mantissa),
             exponent.unsigned_abs()
         );
     }
 
+    // The exponent is below the precision, so that the difference is not negative.
     let decimals = usize::try_from(precision as i64 - 1 - i64::from(exponent)).unwrap_or(0);
     without_trailing_zeros(&format!("{value:.decimals$}")).to_owned()
 }
@@ -39,6 +43,7 @@ pub fn json(value: f64) -> String {
     if !value.is_finite() {
         return "null".into();
     }
+    // cJSON prints a number that equals its `valueint`, an int of 32 bits, as that.
     if value == value.trunc() && value.abs() <= f64::from(i32::MAX) {
         return format!("{}", value as i64);
     }
@@ -73,6 +78,7 @@ pub fn fine(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
         tiny if tiny < 0.995 => general(value, 2),
+        // Above this, two digits after the point would round to 10.00.
         small if small < 9.995 => format!("{value:.2}"),
         _ => format!("{value:.1}"),
     }
@@ -108,6 +114,7 @@ pub fn percent(share: f64) -> String {
 /// A time in the largest fitting unit.
 #[must_use]
 pub fn time(ns: f64) -> String {
+    // Whole ns have no digits after the point.
     if (0.0..999.5).contains(&ns) {
         return format!("{ns:.0} ns");
     }

@@ -207,6 +207,7 @@ impl Streams {
 
     fn reopen(&mut self) -> io::Result<()> {
         if let Some(path) = &self.log_file {
+            // The rotated file is closed with the stream that is replaced.
             self.normal = Stream::new(Box::new(open_log(path)?));
         }
         Ok(())
@@ -241,6 +242,7 @@ impl Stream {
                 Ok(n) => left = left.get(n..).unwrap_or_default(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
+                    // Where nothing was written no line is cut.
                     self.is_torn = left.len() < text.len();
                     return Err(error);
                 }
@@ -263,5 +265,6 @@ fn unbuffered(fd: BorrowedFd<'_>) -> io::Result<Box<dyn Write + Send>> {
 }
 
 fn open_log(path: &Path) -> io::Result<File> {
+    // O_APPEND: a rotated or truncated file is written at its end (open(2)).
     OpenOptions::new().append(true).create(true).open(path)
 }

@@ -64,6 +64,7 @@ impl Plot {
         for bar in self
             .charts
             .iter()
+            // Curves are drawings: a terminal shows charts of bars alone.
             .filter(|chart| chart.has_bars)
             .flat_map(|chart| chart.bars(style))
         {

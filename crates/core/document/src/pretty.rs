@@ -24,6 +24,7 @@ pub fn compact(value: &impl Serialize) -> String {
 fn written(value: &impl Serialize, layout: Layout) -> String {
     let mut text = Vec::new();
     let result = value.serialize(&mut Serializer::with_formatter(&mut text, layout));
+    // Values of the model have no maps with other keys, and no serializer of theirs fails.
     result.expect("keys are strings, and memory can be written");
     String::from_utf8(text).expect("JSON is UTF-8")
 }

@@ -49,6 +49,7 @@ impl Progress {
     /// Writes a line that stays.
     pub fn line(&mut self, text: &str) {
         if self.verbosity != Verbosity::Silent {
+            // The line takes the place of the text, and stays.
             self.clear();
             write(&format!("{}\n", printable_lines(text)));
         }
@@ -88,6 +89,7 @@ pub fn style() -> Style {
     Style {
         glyphs: glyphs(),
         is_coloured: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        // A wide terminal gets no longer lines: they are hard to read.
         columns: columns.min(Style::PLAIN.columns),
     }
 }

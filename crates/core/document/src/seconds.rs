@@ -26,6 +26,7 @@ pub fn end_words(name: &str, end: Option<&Reading>) -> String {
     };
 
     let per_s = |bytes: Option<u64>| {
+        // A sample over no time has no rate.
         known(bytes.filter(|_| end.window_ns > 0), |bytes| {
             rate(8e9 * bytes as f64 / end.window_ns as f64)
         })

@@ -20,6 +20,7 @@ pub fn row(values: impl DoubleEndedIterator<Item = f64>, width: usize, glyphs: G
 #[must_use]
 pub fn level(share: f64, glyphs: Glyphs) -> char {
     let ramp = ramp(glyphs);
+    // A share of 1 is the last place of the ramp.
     let at = (share.clamp(0.0, 1.0) * (ramp.len() - 1) as f64).round() as usize;
     ramp.get(at).copied().unwrap_or(' ')
 }

@@ -64,6 +64,7 @@ impl Style {
     }
 
     fn sequence(self, code: &str, text: &str) -> String {
+        // SGR of ECMA-48: 1 is bold, 31 red, 33 yellow, and 0 ends them.
         if self.is_coloured {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")
         } else {

@@ -196,6 +196,7 @@ impl Table {
         let width = |place: usize, column: &Column| {
             let cells = rows.iter().filter_map(|row| row.get(place));
             let widest = cells.map(|cell| chars(&cell.text)).max().unwrap_or(0);
+            // Signs that a terminal cannot show take several characters of ASCII.
             let width = widest.max(chars(&style.line(&column.head)));
             width.min(if place == last {
                 LINE_CHARS - GAP
@@ -359,6 +360,7 @@ fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
     let mut used = GAP + first;
 
     for (place, width) in widths.iter().enumerate().skip(1) {
+        // A column that is too wide for any line still stands beside the first one.
         if used + GAP + width > LINE_CHARS && used > GAP + first {
             // Each block repeats the first column, which names the rows.
             blocks.push(vec![0]);

@@ -36,6 +36,7 @@ pub fn failed(title: &str, reason: &str) -> String {
 fn figure(received: Received) -> String {
     let lost = received.lost_percent.map(|percent| match percent {
         0.0 => " (0 % lost)".to_owned(),
+        // Rounded to two digits this would be no loss.
         some if some < 0.01 => " (less than 0.01 % lost)".to_owned(),
         some => format!(" ({} % lost)", digits(some)),
     });

@@ -40,6 +40,7 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
 /// A word in parts of at most `width` characters.
 fn pieces(word: &str, width: usize) -> Vec<String> {
     let letters: Vec<char> = word.chars().collect();
+    // By characters: a byte in the middle of one is no place to cut.
     letters
         .chunks(width)
         .map(|chunk| chunk.iter().collect())

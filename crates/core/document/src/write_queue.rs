@@ -90,6 +90,7 @@ impl WriteQueue {
     /// Queues a message, or drops it when the queue is full.
     pub(crate) fn push(&self, message: Message) {
         let mut state = self.shared.lock();
+        // The message that crosses the limit is kept whole: no text is cut.
         if state.queued_bytes >= QUEUED_BYTES_MAX {
             state.dropped_lines += message.lines();
             return;
@@ -120,6 +121,7 @@ impl WriteQueue {
             let waited = self.shared.written.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
 
+            // Progress extends the wait: only a writer that is stuck ends it.
             if state.batches_done != before {
                 deadline = Instant::now() + timeout;
             }
@@ -171,6 +173,7 @@ impl Shared {
     /// True if there was something to announce, and it was written.
     fn announce_dropped(&self, write: &mut WriteMessage, notice: &DropNotice) -> bool {
         let lines = std::mem::take(&mut self.lock().dropped_lines);
+        // The count is taken before the notice is written: drops during the write are not lost.
         let is_announced = lines > 0 && write(&notice(lines)).is_ok();
         if !is_announced {
             self.lock().dropped_lines += lines;
@@ -192,6 +195,7 @@ impl Shared {
         state.is_writing = true;
         let mut bytes = 0;
         let fits = |message: &&Message| {
+            // The first message always fits, whatever its length.
             let fits = bytes < BATCH_BYTES;
             bytes += message.text().len();
             fits

@@ -37,6 +37,7 @@ pub fn all() -> impl Iterator<Item = FactKey> {
 #[must_use]
 pub fn find(key: &str) -> Option<FactKey> {
     all()
+        // A key that is named exactly has its own line beside that of its pattern.
         .find(|fact| fact.pattern == key)
         .or_else(|| all().find(|fact| matches(fact.pattern, key)))
 }
@@ -47,6 +48,7 @@ fn matches(pattern: &str, key: &str) -> bool {
     match (pattern.next(), key.chars().next()) {
         (None, None) => true,
         (Some('*'), Some(first)) => {
+            // An asterisk is at least one character, so that the first one is taken at once.
             let rest = &key[first.len_utf8()..];
             let mut ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
             ends.any(|at| matches(pattern.as_str(), &rest[at..]))

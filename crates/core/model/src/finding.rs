@@ -122,6 +122,7 @@ pub(crate) mod evidence_texts {
         let texts = Vec::<Text>::deserialize(deserializer)?;
         Ok(texts
             .into_iter()
+            // The parts of a sentence are not separable again: all of it is the statement.
             .map(|one| Evidence::statement(one.text))
             .collect())
     }

@@ -139,14 +139,17 @@ impl IntervalReport {
             packets: udp_rows.iter().map(|u| u.packets).sum(),
             lost: udp_rows.iter().map(|u| u.lost).sum(),
             out_of_order: udp_rows.iter().map(|u| u.out_of_order).sum(),
+            // iperf3 prints the mean jitter of the streams in a sum.
             jitter_s: udp_rows.iter().map(|u| u.jitter_s).sum::<f64>() / udp_rows.len() as f64,
         });
 
         Some(IntervalSum {
+            // Streams of one flow have one role, and report at the same time.
             role: first.role,
             start_ns: first.start_ns,
             end_ns: first.end_ns,
             bytes: rows.iter().map(|r| r.bytes).sum(),
+            // One stream without a count leaves the sum unknown.
             retransmits: rows.iter().map(|r| r.tcp.map(|t| t.retransmits)).sum(),
             udp,
         })

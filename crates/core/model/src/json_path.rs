@@ -22,6 +22,7 @@ pub fn nested_too_deep(text: &[u8], max: usize) -> Option<usize> {
 /// outside of members; cut off below `max` levels.
 #[must_use]
 pub fn path_at(text: &[u8], offset: usize, max: usize) -> String {
+    // The place of an error can lie behind the end of a text that is cut off.
     let before = text.get(..offset).unwrap_or(text);
     let (_, stack) = walk(before, max);
     let names = stack.iter().filter_map(|container| match container {
@@ -44,6 +45,7 @@ fn walk(text: &[u8], max: usize) -> (usize, Vec<Container<'_>>) {
     while let Some(byte) = text.get(at) {
         match byte {
             b'"' => {
+                // Brackets, colons and commas within a string have no meaning.
                 string = string_at(text.get(at + 1..).unwrap_or_default());
                 at += string.len() + 1;
             }
@@ -52,6 +54,7 @@ fn walk(text: &[u8], max: usize) -> (usize, Vec<Container<'_>>) {
             b'}' | b']' => drop(stack.pop()),
             b':' => {
                 if let Some(Container::Object(key)) = stack.last_mut() {
+                    // The last string before a colon is the name of the member.
                     *key = string;
                 }
             }
@@ -63,6 +66,7 @@ fn walk(text: &[u8], max: usize) -> (usize, Vec<Container<'_>>) {
             _ => {}
         }
 
+        // Deeper nesting is the error itself: what follows changes nothing.
         if stack.len() > max {
             break;
         }
@@ -78,6 +82,7 @@ fn string_at(text: &[u8]) -> &[u8] {
     let mut is_escaped = false;
     let len = text.iter().position(|byte| {
         let ends = *byte == b'"' && !is_escaped;
+        // The second of two backslashes escapes nothing.
         is_escaped = *byte == b'\\' && !is_escaped;
         ends
     });

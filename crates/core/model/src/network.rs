@@ -44,9 +44,11 @@ impl Network {
     /// address, within which a host chooses freely (RFC 4291 section 2.5.4, RFC 8981).
     #[must_use]
     pub fn of_client(address: IpAddr) -> Self {
+        // An IPv4 client of a socket of both families has a mapped address (ipv6(7)).
         let address = address.to_canonical();
         let prefix_len = match address {
             IpAddr::V4(_) => 32,
+            // A host chooses among all addresses of its /64 (RFC 8981).
             IpAddr::V6(_) => 64,
         };
         Self(IpNet::new_assert(address, prefix_len).trunc())

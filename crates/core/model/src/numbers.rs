@@ -68,6 +68,7 @@ pub fn clock(seconds: f64) -> String {
 #[must_use]
 pub fn digits(value: f64) -> String {
     match value.abs() {
+        // At these bounds rounding would add a fourth digit.
         small if small < 9.995 => format!("{value:.2}"),
         middle if middle < 99.95 => format!("{value:.1}"),
         _ => format!("{value:.0}"),

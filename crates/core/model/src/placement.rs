@@ -78,6 +78,7 @@ pub fn cpu_list(text: &str) -> Vec<u32> {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
         Some(from.trim().parse::<u32>().ok()?..=to.trim().parse::<u32>().ok()?)
     });
+    // A range may name 2^32 CPUs.
     ranges.flatten().take(CPUS_MAX).collect()
 }
 

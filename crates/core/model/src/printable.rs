@@ -46,11 +46,13 @@ pub fn printable_start(text: &str, chars_max: usize) -> String {
 pub fn printable_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
+        // JSON escapes these two in strings: here they are the layout of the document.
         if !acts(c) || matches!(c, '\n' | '\t') {
             out.push(c);
             continue;
         }
 
+        // RFC 8259 section 7: a character beyond U+FFFF is a pair of surrogates.
         for unit in c.encode_utf16(&mut [0; 2]) {
             let _ = write!(out, "\\u{unit:04x}");
         }

@@ -36,6 +36,7 @@ use crate::snapshot::{Snapshot, Value};
 #[must_use]
 pub fn count(snapshot: &Snapshot) -> usize {
     (0..)
+        // Runs are numbered without gaps, so that the first missing number is their count.
         .take_while(|index| snapshot.value(&format!("run.{index}.tool")).is_some())
         .count()
 }

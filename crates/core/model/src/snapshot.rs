@@ -321,6 +321,7 @@ impl Snapshot {
     ) {
         self.facts
             .entry(key.into())
+            // A value that another source has stays.
             .or_insert_with(|| Fact::Absent {
                 absent: reason,
                 errno,
@@ -474,6 +475,7 @@ impl Snapshot {
             std::ops::Bound::Included(prefix),
             std::ops::Bound::Unbounded,
         ));
+        // Keys are sorted, so that those with the prefix are adjacent.
         from_prefix.map_while(move |(key, counter)| Some((key.strip_prefix(prefix)?, counter)))
     }
 
@@ -494,6 +496,7 @@ const NIC: &str = "nic.";
 /// ends where a known group begins.
 fn interface_of(rest: &str) -> Option<&str> {
     let mut dots = rest.match_indices('.').map(|(at, _)| at);
+    // Names of devices have dots themselves (`eth0.100`): a known group ends them.
     dots.find(|at| is_group(&rest[*at..])).map(|at| &rest[..at])
 }
 

@@ -161,6 +161,7 @@ impl TestSpec {
     #[must_use]
     pub fn total_streams(&self) -> u32 {
         match self.direction {
+            // iperf3 opens the number of -P for each direction.
             Direction::Bidirectional => self.streams.saturating_mul(2),
             _ => self.streams,
         }
@@ -353,6 +354,7 @@ impl Segmentation {
     #[must_use]
     pub fn of_datagrams(datagram_bytes: u32) -> Self {
         let fitting = Self::BUFFER_MAX_BYTES / datagram_bytes.max(1);
+        // A datagram that is longer than the buffer is a buffer of its own.
         let buffer_bytes = fitting.clamp(1, Self::DATAGRAMS_MAX) * datagram_bytes;
         Self {
             datagram_bytes,

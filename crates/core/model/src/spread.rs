@@ -31,6 +31,7 @@ impl Spread {
 
         let distance = value - self.mean;
         self.mean += distance / self.count as f64;
+        // Welford (1962): squares of distances to the mean, whose digits do not cancel out.
         self.squares += distance * (value - self.mean);
         self.last = value;
     }
@@ -40,6 +41,7 @@ impl Spread {
     pub fn deviation(&self) -> f64 {
         match self.count {
             0 | 1 => 0.0,
+            // The deviation of a sample; rounding can leave a sum of squares below 0.
             n => (self.squares / (n - 1) as f64).max(0.0).sqrt(),
         }
     }

@@ -12,6 +12,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 /// `(max − min) / median`; `None` of fewer than two values and of a median of 0 or less.
 #[must_use]
 pub fn relative_spread(values: &[f64]) -> Option<f64> {
+    // A share of 0, or of a negative median, has no meaning.
     let middle = median(values).filter(|middle| *middle > 0.0 && values.len() > 1)?;
     range(values).map(|range| (range.high - range.low) / middle)
 }
@@ -33,6 +34,7 @@ pub fn range(values: &[f64]) -> Option<Interval> {
 /// the median too often.
 #[must_use]
 pub fn values_min(confidence: f64) -> usize {
+    // All of n values lie on one side of the median with a chance of 2^(1 - n).
     1 + (1.0 - confidence).log2().abs().ceil() as usize
 }
 
@@ -55,6 +57,7 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     loop {
         chance_ln += ((runs - cut) as f64 / (cut + 1) as f64).ln();
         below += chance_ln.exp();
+        // The chances up to the middle add up to one half, so that the loop ends there.
         if 2.0 * below > 1.0 - confidence {
             return Some(Interval {
                 low: sorted[cut],
@@ -78,6 +81,7 @@ pub fn confidence_as_good(candidate: &[f64], other: &[f64], share: f64) -> f64 {
     let halves: usize = pairs
         .map(|order| 2 * usize::from(order.is_gt()) + usize::from(order.is_eq()))
         .sum();
+    // Half a pair is rounded down, against the candidate.
     share_below(halves / 2, candidate.len(), other.len())
 }
 
@@ -116,6 +120,7 @@ pub fn trend_p(samples: &[Vec<f64>]) -> f64 {
         variance += n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
     }
 
+    // Correction for continuity: the sum moves in steps of two. Without variance z is not used.
     let z = (sum.abs() - 1.0).max(0.0) / variance.sqrt();
     if variance > 0.0 {
         (2.0 * normal_below(-z)).min(1.0)
@@ -152,6 +157,7 @@ pub fn shift_interval(
         .iter()
         .flat_map(|own| other.iter().map(move |other| (*own, *other)));
     let mut effects: Vec<f64> = pairs.map(|(own, other)| effect(own, other)).collect();
+    // The median leaves the effects sorted, which the interval below needs.
     let middle = median_in(&mut effects)?;
     let is_outside =
         |won: &usize| 2.0 * share_below(*won, candidate.len(), other.len()) <= 1.0 - confidence;
@@ -184,6 +190,7 @@ pub fn rank_sum_p(a: &[f64], b: &[f64]) -> f64 {
             .sum();
         let deviation =
             (n as f64 * b.len() as f64 * squares / (all as f64 * (all - 1) as f64)).sqrt();
+        // Correction for continuity: half a rank is one of the doubled ones.
         let z = (distance as f64 - 1.0).max(0.0) / deviation;
         return if deviation > 0.0 {
             (2.0 * normal_below(-z)).min(1.0)
@@ -228,6 +235,7 @@ fn ways_of_sums(ranks: &[usize], n: usize) -> Vec<f64> {
     let mut total = 0;
     for rank in ranks {
         total += rank;
+        // The number of chosen ranks descends, so that each is chosen once.
         for chosen in (1..=n).rev() {
             for sum in *rank..=total {
                 ways[chosen][sum] += ways[chosen - 1][sum - rank];
@@ -259,6 +267,7 @@ pub fn adjusted(p: &[f64]) -> Vec<f64> {
     let (mut least, mut adjusted) = (1.0_f64, vec![1.0; p.len()]);
 
     for (position, index) in order.into_iter().enumerate() {
+        // Significances descend: a smaller one is corrected to at most the same.
         least = least.min(p[index] * p.len() as f64 / (p.len() - position) as f64);
         adjusted[index] = least;
     }
@@ -276,6 +285,7 @@ fn share_below(won: usize, n: usize, m: usize) -> f64 {
     let pairs = n * m;
     if pairs > PAIRS_COUNTED_MAX {
         let deviation = (pairs as f64 * (n + m + 1) as f64 / 12.0).sqrt();
+        // Correction for continuity: fewer than `won` ends half a pair below it.
         let z = (won as f64 - 0.5 - pairs as f64 / 2.0) / deviation;
         return normal_below(z);
     }
@@ -285,10 +295,12 @@ fn share_below(won: usize, n: usize, m: usize) -> f64 {
     ways[0] = 1.0;
 
     for i in 1..=n {
+        // This multiplies by 1 - q^(m + i).
         for at in (m + i..=pairs).rev() {
             ways[at] -= ways[at - m - i];
         }
 
+        // This divides by 1 - q^i.
         for at in i..=pairs {
             ways[at] += ways[at - i];
         }

@@ -104,6 +104,7 @@ impl Judged {
         )?;
         let deviation = deviation(a, b, earlier, is_ratio);
         let floor = floor_min.max(2.0 * deviation);
+        // A margin within the noise of the path could never be confirmed.
         let margin = floor.max(if is_ratio { margin } else { margin * before });
         let p = rank_sum_p(a, b);
         let (a, b, better) = (a.to_vec(), b.to_vec(), info.better);
@@ -116,6 +117,7 @@ impl Judged {
             estimate,
             interval,
             p,
+            // The number of measures is not known here: `adjust` corrects it later.
             p_adjusted: p,
             floor,
             margin,
@@ -170,6 +172,7 @@ impl Judged {
         }
 
         Verdict::Undecided {
+            // The estimate can be below what was made, which was not enough.
             more_trials: self.trials_wanted().saturating_sub(have).max(1),
         }
     }
@@ -177,8 +180,11 @@ impl Judged {
     /// Trials a side that find a change of the margin in 4 of 5 cases: those of a normal
     /// distribution, and 5 % more for the rank-sum test.
     fn trials_wanted(&self) -> usize {
+        // These are the normal quantiles of 0.975 and 0.8: two-sided 0.05, and a power of 0.8.
         const QUANTILES: f64 = 2.8;
+        // The standard deviation of normal values is this multiple of their median deviation.
         const NORMAL_PER_DEVIATION: f64 = 1.4826;
+        // The rank-sum test has this efficiency beside the t-test for normal values: 3 / π.
         const EFFICIENCY: f64 = 0.955;
 
         let in_margins = QUANTILES * NORMAL_PER_DEVIATION * self.deviation / self.margin;
@@ -213,9 +219,11 @@ fn deviation(a: &[f64], b: &[f64], earlier: &[f64], is_ratio: bool) -> f64 {
     };
     let distances = match earlier.len() {
         EARLIER_MIN.. => relative(earlier),
+        // Each side has its own median, so that the shift between them is no noise.
         _ => [relative(a), relative(b)].concat(),
     };
     median_deviation(&distances)
+        // The ratio to a median of 0 is not finite.
         .filter(|deviation| deviation.is_finite())
         .unwrap_or_default()
 }

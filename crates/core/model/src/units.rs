@@ -43,6 +43,7 @@ impl UnitFormat {
     pub fn from_letter(letter: char) -> Option<Self> {
         let power = match letter.to_ascii_lowercase() {
             'a' => None,
+            // The place of a letter is the power of its prefix.
             prefix => Some("bkmgtp".find(prefix)?),
         };
         Some(Self {
@@ -83,6 +84,7 @@ pub fn format_amount(bytes: f64, format: UnitFormat) -> String {
 
     let (value, label) = format.scaled(if format.is_bytes { bytes } else { bytes * 8.0 }, TERA);
     match value {
+        // At these bounds rounding would add a fourth digit.
         small if small < 9.995 => format!("{value:4.2} {label}"),
         middle if middle < 99.95 => format!("{value:4.1} {label}"),
         _ => format!("{value:4.0} {label}"),

@@ -51,6 +51,7 @@ pub fn parse_label(text: &str) -> Result<Label, StoreError> {
 
 fn check_key(key: &str) -> Result<(), &'static str> {
     let is_permitted = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c);
+    // Permitted characters are ASCII, so that bytes count them.
     let fits = (1..=64).contains(&key.len()) && key.chars().all(is_permitted);
     if fits {
         Ok(())

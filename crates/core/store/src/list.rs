@@ -77,6 +77,7 @@ impl Store {
             }
 
             // One row per label.
+            // The thirteen columns of the run come first.
             if let (Some(last), Some(key)) = (list.last_mut(), row.get(13)?) {
                 last.labels.insert(key, row.get(14)?);
             }
@@ -198,6 +199,7 @@ const COLUMNS: &str = "run_id, kind, state, reason, title, started_ms, elapsed_n
                        watch, trials, primary_measure, primary_value";
 
 fn conditions(filter: &Filter) -> (String, Vec<Value>) {
+    // A filter without conditions needs a clause as well.
     let mut clauses = vec!["TRUE".to_owned()];
     let mut parameters = Vec::new();
     let mut add = |clause: &str, value: Option<Value>| {
@@ -208,6 +210,7 @@ fn conditions(filter: &Filter) -> (String, Vec<Value>) {
     };
 
     let text = |text: &Option<String>| text.clone().map(Value::Text);
+    // Integers of both databases have a sign.
     let time = |time_ms: Option<u64>| time_ms.map(|ms| Value::from(ms.min(i64::MAX as u64)));
     add(
         "kind = ?",
@@ -236,6 +239,7 @@ fn conditions(filter: &Filter) -> (String, Vec<Value>) {
 
     for label in &filter.labels {
         add(
+            // The clause has two parameters, and the second call closes it.
             "EXISTS (SELECT 1 FROM label WHERE label.run = run.id AND key = ?",
             Some(Value::Text(label.key.clone())),
         );

@@ -20,6 +20,7 @@ impl Store {
     pub fn resolve(&self, name: &str) -> Result<Vec<RunId>, StoreError> {
         let quoted_name = quoted(name);
         let unknown = || StoreError::Usage(format!("no run {quoted_name:?}{}", self.candidates()));
+        // No end of an id begins with these words: they are no hexadecimal digits.
         if let Some(back) = name.strip_prefix("last") {
             let back = if back.is_empty() {
                 Some(0)

@@ -27,6 +27,7 @@ impl Store {
             self.database.one(query, &params![run], |row| row.get(0))?;
         Ok(owner.flatten().map(|owner| {
             let host = owner.split(' ').next().unwrap_or_default().to_owned();
+            // Host name, boot id, process id and start time.
             let pid = owner.split(' ').nth(2).and_then(|pid| pid.parse().ok());
             RunProcess {
                 host,
@@ -60,6 +61,7 @@ fn is_running_here(owner: &str) -> bool {
     let Some((pid, started)) = process.split_once(' ') else {
         return false;
     };
+    // A process id is used again: the start time shows the same process.
     pid.parse()
         .ok()
         .and_then(start_time)

@@ -143,6 +143,7 @@ pub fn import(
     let is_empty =
         contents.tests.is_empty() && contents.paths.is_empty() && contents.records.is_empty();
     match contents.refused.first() {
+        // Reports that can be read count although others beside them cannot.
         _ if !is_empty => Ok(contents),
         Some(reason) => Err(ImportError::Refused(reason.clone())),
         None => Err(ImportError::Unknown),
@@ -200,6 +201,7 @@ impl<'a> Reader<'a> {
         let text = numbers::without_nan(text.strip_prefix('\u{feff}').unwrap_or(text));
         let mut rest = text.as_ref();
         if page::is_page(rest) {
+            // A page repeats its records as tables, which are not read.
             self.contents.records = page::records(rest);
             rest = "";
         }
@@ -227,6 +229,7 @@ impl<'a> Reader<'a> {
             && let Some(document) = document::first(text)
         {
             let source = &text[..document.bytes];
+            // An unknown document is read by lines: it may hold text of a report.
             if self.document(&document, source.trim_end()) {
                 return document.bytes;
             }
@@ -382,6 +385,7 @@ impl<'a> Reader<'a> {
             source: source.to_owned(),
         });
         // With `--get-server-output` the client's report contains the server's (iperf3(1)).
+        // The parser bounds the depth of a document, and so this recursion.
         if let Some(server) = server_report {
             self.iperf3(format, server, &server.to_string(), None);
         }
@@ -480,6 +484,7 @@ impl<'a> Reader<'a> {
     fn finish(mut self) -> Contents {
         self.end_stream();
         for run in self.csv.take_runs() {
+            // Every copy of the report has its first row, also one that is cut off.
             let key = keys::sha256(run.first_row().as_bytes());
             let sha256 = keys::sha256(run.source().as_bytes());
             let origin = self.origin("iperf", None, "iperf2-csv", (sha256, &key), run.notes());

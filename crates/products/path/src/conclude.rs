@@ -42,6 +42,7 @@ pub use unmeasured::{is_partial, unmeasured};
 /// Makes a report. It depends on nothing but its input.
 #[must_use]
 pub fn conclude(input: &ConcludeInput) -> PathReport {
+    // One impossible time would move the clock, and with it every delay of one direction.
     let possible = without_impossible(input);
     let input = possible.as_ref().map_or(input, |(input, _)| input);
     let mut absent = Absent::default();
@@ -150,6 +151,7 @@ fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<CallQuality> 
         .reduce(f64::min);
     let loaded = one_direction(phases)
         .flat_map(|phase| measured(phase.kind))
+        // Probes beside a direction without a byte show another load than the one that is named.
         .filter(|phase| !has_silent_direction(phase));
     let loaded_mos = loaded
         .filter_map(|phase| idle::mos_of(context, load::in_window(phase, &phase.udp).as_slice()));

@@ -108,6 +108,7 @@ impl PlannedTest {
     #[must_use]
     pub fn kinds(&self) -> Vec<PhaseKind> {
         let mut kinds: Vec<PhaseKind> = self.phases.iter().map(|phase| phase.spec.kind).collect();
+        // Phases of one kind are neighbours in the plan.
         kinds.dedup();
         kinds
     }
@@ -137,6 +138,7 @@ pub fn load_within(phases: &[PlannedPhase], left: Duration, overrun: Duration) -
 
     Some(LoadPlan {
         duration_max,
+        // A load that is shortened below its least time could not end as stable.
         duration_min: load.duration_min.min(duration_max),
         ..load
     })
@@ -164,12 +166,14 @@ impl PlannedPhase {
 }
 
 fn half(bps: Option<f64>) -> Option<u64> {
+    // The cast saturates: no rate, a negative one and NaN become 0.
     bps.map(|bps| (bps / 2.0) as u64).filter(|bps| *bps > 0)
 }
 
 /// Headers of IP and UDP in bytes.
 #[must_use]
 pub fn headers_bytes(is_ipv6: bool) -> u32 {
+    // IPv6 has 40 bytes (RFC 8200 section 3), IPv4 has 20 without options, UDP has 8.
     if is_ipv6 { 48 } else { 28 }
 }
 
@@ -238,6 +242,7 @@ fn phase(kind: PhaseKind, direction: Option<PathDirection>, spec: &PathSpec) -> 
     let rate = datagram_rate(kind, direction, spec);
     let rate_bps = match rate {
         DatagramRate::Fixed(bps) => Some(bps),
+        // `--rate` limits loads; a phase that looks for a rate ignores it.
         _ => spec.rate_bps.filter(|_| load.is_some()),
     };
 
@@ -250,6 +255,7 @@ fn phase(kind: PhaseKind, direction: Option<PathDirection>, spec: &PathSpec) -> 
             spec.transport
         },
         streams_max,
+        // One flow has the mark of the load; each further DSCP has a flow of its own.
         probe_flows: 1 + spec.probe_dscps.len() as u32,
         duration_max,
         rate_bps,
@@ -339,6 +345,7 @@ fn load_plan(kind: PhaseKind, spec: &PathSpec, duration_max: Duration) -> LoadPl
         } else {
             1
         },
+        // The part with one stream leaves half of a short load to all of them.
         single: single.min(duration_max / 2),
         streams_next: first.min(streams_max),
         streams_step: step,
@@ -382,6 +389,7 @@ fn share_budget(bytes_max: Option<u64>, phases: &mut [PlannedPhase]) {
     for phase in phases.iter_mut().filter(|phase| ways(phase) > 0) {
         // Whole numbers: rounded parts of a budget could add up to more.
         let bytes = (u128::from(bytes_max) * parts(phase))
+            // The divisor is 0 where no phase of the plan lasts: nothing is moved then.
             .checked_div(all * ways(phase))
             .unwrap_or_default();
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);

@@ -109,6 +109,7 @@ fn failed(error: &NativeError, target: &Target) -> Error {
     };
     match error {
         NativeError::Unreachable(_) | NativeError::ConnectionRefused(_) => {
+            // The advice concerns the address that the connection was made to.
             let (host, port) = target
                 .control_via
                 .clone()

@@ -129,11 +129,13 @@ impl Names {
         else {
             return;
         };
+        // The first label of a qualified name is in use as a name as well.
         let short = name.split('.').next().unwrap_or(name);
         for name in [name, short] {
             if !matches!(name, "" | "localhost" | "here") {
                 self.hosts
                     .entry(name.to_lowercase())
+                    // The first role of a name stays, so that one host has one role.
                     .or_insert_with(|| role.to_owned());
             }
         }
@@ -196,6 +198,7 @@ impl Names {
     }
 
     fn dotted(&mut self, word: &str) -> String {
+        // A full stop may end the sentence, or a qualified name.
         let bare = word.trim_end_matches('.');
         if let Ok(address) = bare.parse::<IpAddr>() {
             return format!("{}{}", self.address(address), &word[bare.len()..]);
@@ -208,6 +211,7 @@ impl Names {
     }
 
     fn address(&mut self, address: IpAddr) -> IpAddr {
+        // These addresses are the same on every host.
         if address.is_loopback() || address.is_unspecified() {
             return address;
         }

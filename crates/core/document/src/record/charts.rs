@@ -20,6 +20,7 @@ fn round_times(first: f64, last: f64) -> Vec<f64> {
     let steps = MINUTES.into_iter().map(|minutes| f64::from(minutes) * 60.0);
     let step = steps
         .into_iter()
+        // Nine labels and eight steps between them fit the width of a chart.
         .find(|step| (last - first) / step <= 8.0)
         .unwrap_or((last - first) / 8.0);
     (0..=8)
@@ -63,6 +64,7 @@ pub(super) fn plots(record: &RunRecord, measures: &[Values<'_>], stretch: TimeRa
         .into_iter()
         .flatten()
         .filter_map(|(name, y, height, series)| {
+            // A part of the time that begins after the warm-up has no band.
             let bands = if warm_up > first {
                 vec![ShadedRange {
                     from: first,
@@ -172,6 +174,7 @@ fn throughput(trial: &Trial, stretch: TimeRange) -> Option<Panel> {
             points(&all, bits),
         ));
 
+        // Both directions share the series of one drawing.
         if streams.len() > SERIES_MAX / 2 {
             let count = streams.len();
             let ends = spread(&streams, bits).into_iter();
@@ -206,6 +209,7 @@ fn latency(trial: &Trial, stretch: TimeRange) -> Option<Panel> {
     let mut series = Vec::new();
     for (hue, direction) in WAYS.into_iter().enumerate() {
         let streams = streams(trial, "rtt_us", direction, stretch);
+        // The series has us, the axis ns.
         let spread = spread(&streams, |value| value.value * 1e3);
 
         let name = if streams.len() > 1 {
@@ -312,6 +316,7 @@ fn limits(trial: &Trial, stretch: TimeRange) -> Option<Panel> {
     let mut shares: [Vec<Point>; 4] = Default::default();
 
     for (at, busy) in busy.iter().enumerate() {
+        // The counters of all streams are added: each has the whole interval.
         let time_us = busy.to_ns.saturating_sub(busy.from_ns).max(1) as f64 / 1e3 * count;
         let of = |values: &[Value]| values.get(at).map_or(0.0, |value| value.value);
         let share = |us: f64| (us / time_us).clamp(0.0, 1.0);
@@ -385,6 +390,7 @@ fn over_trials(measures: &[Values<'_>]) -> Option<Plot> {
         series.push(Series::new(what, LineStyle::Shade, hue, area));
     }
 
+    // Equal values need room around them as well: an axis has a length.
     let air = ((bounds.1 - bounds.0) * 0.5).max(bounds.1.abs() * 0.005);
     let y = Axis::linear(info.meaning, move |number| value(&info, number))
         .between((bounds.0 - air).max(0.0), bounds.1 + air);

@@ -58,6 +58,7 @@ fn facts(hosts: &[HostPart]) -> Option<Table> {
         .iter()
         .flat_map(|(_, snapshot)| snapshot.facts.keys())
         .collect();
+    // Hosts have most facts in common: each key is one row.
     keys.sort_unstable();
     keys.dedup();
 
@@ -75,6 +76,7 @@ fn facts(hosts: &[HostPart]) -> Option<Table> {
         _ => MISSING.to_owned(),
     };
     let differs = |key: &String| {
+        // One host differs from no other.
         known.len() > 1 && (1..known.len()).any(|at| value(at, key) != value(0, key))
     };
     let mut table = Table::of("", "", &keys).text("fact", |key| key.as_str());

@@ -38,6 +38,7 @@ impl Value {
 
     /// The value per second.
     pub(super) fn per_s(&self) -> f64 {
+        // An interval of a record that was read can have no length.
         self.value / (self.to_ns.saturating_sub(self.from_ns).max(1) as f64 / 1e9)
     }
 }
@@ -80,6 +81,7 @@ pub(super) fn streams(
 pub(super) fn sum(trial: &Trial, name: &str, way: Way, stretch: TimeRange) -> Vec<Value> {
     let is_sum =
         |series: &&Series| series.name == name && series.way == way && series.of == SeriesOf::Sum;
+    // A sum that was recorded is exact: streams can be missing in an interval.
     if let Some(series) = trial.series.iter().find(is_sum) {
         return values(series, stretch);
     }
@@ -107,6 +109,7 @@ pub(super) fn by_interval(streams: &[(u32, Vec<Value>)]) -> Vec<Vec<Value>> {
         .iter()
         .flat_map(|(_, values)| values.iter().copied())
         .collect();
+    // In the order of their ends, those of one interval are adjacent.
     values.sort_by_key(|value| value.to_ns);
     let mut intervals: Vec<Vec<Value>> = Vec::new();
 
@@ -126,6 +129,7 @@ pub(super) fn by_interval(streams: &[(u32, Vec<Value>)]) -> Vec<Vec<Value>> {
 /// Neighbours added up, so that at most [`SLOTS_MAX`] are left.
 pub(super) fn merged(values: &[Value]) -> Vec<Value> {
     let add = |chunk: &[Value]| Value {
+        // Chunks are never empty.
         from_ns: chunk[0].from_ns,
         to_ns: chunk[chunk.len() - 1].to_ns,
         value: chunk.iter().map(|value| value.value).sum(),

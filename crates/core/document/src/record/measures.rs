@@ -60,6 +60,7 @@ impl<'a> Values<'a> {
         let sure = median_interval(&values, CONFIDENCE)
             .map(|interval| (interval.low, interval.high, "95 % interval"));
         let all = || range(&values).map(|range| (range.low, range.high, "lowest to highest"));
+        // One value has no spread.
         sure.or_else(all).filter(|_| values.len() > 1)
     }
 
@@ -106,6 +107,7 @@ impl<'a> Values<'a> {
         };
         let rank = |of: &Values<'_>| {
             of.median()
+                // A setting without a value is never the best.
                 .map_or(f64::NEG_INFINITY, |median| sign * median)
         };
         let best = settings
@@ -249,6 +251,7 @@ pub(super) fn table(measures: &[Values<'_>]) -> Option<Table> {
 
 /// One row per trial.
 pub(super) fn trials(record: &RunRecord, measures: &[Values<'_>]) -> Option<Table> {
+    // The only trial is the run itself.
     if record.trials.len() < 2 {
         return None;
     }
@@ -274,6 +277,7 @@ pub(super) fn trials(record: &RunRecord, measures: &[Values<'_>]) -> Option<Tabl
     };
 
     let mut table =
+        // Reports number trials from 1, records from 0.
         Table::of("", "", &record.trials).number("trial", |trial| (trial.no + 1).to_string());
     if record.trials.iter().any(|trial| !trial.factors.is_empty()) {
         table = table.text("setting", setting);

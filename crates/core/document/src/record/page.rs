@@ -39,6 +39,7 @@ pub(super) fn page(records: &[RunRecord], stretch: TimeRange, product: ProductRe
     document
         .blocks
         .extend(runs(records, stretch, product, true));
+    // Charts are cut before the files are added, which have a limit of their own.
     limit_charts(&mut document.blocks);
     document.blocks.extend(raw(shown));
 
@@ -104,6 +105,7 @@ fn overview(records: &[RunRecord], product: ProductReport) -> Vec<Block> {
             all
         }
     };
+    // A store has any number of runs.
     let rows: Vec<&RunRecord> = records.iter().take(RUNS_MAX).collect();
     let table = Table::of("", "", &rows)
         .text("run", |record| record.run_id.short())
@@ -377,10 +379,12 @@ fn repeat(record: &RunRecord) -> Vec<Block> {
 /// A word for a shell.
 #[must_use]
 pub fn quoted(word: &str) -> String {
+    // These characters have no meaning to a shell (sh(1)).
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
     } else {
+        // A quote ends the quoted part, is escaped alone, and begins the next part.
         format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
@@ -395,6 +399,7 @@ fn limit_charts(blocks: &mut Vec<Block>) {
         };
         let mut text = String::new();
         plot.html(&mut text);
+        // Only the drawing shows its size. Behind the limit small charts are left out as well.
         used += text.len();
 
         let is_kept = used <= CHARTS_BYTES_MAX;
@@ -420,6 +425,7 @@ fn raw(records: &[RunRecord]) -> Vec<Block> {
             whole if whole.len() <= left => (whole, ""),
             _ => {
                 let mut short = record.clone();
+                // The values over time are the largest part; measures and facts stay.
                 short.trials = record.trials.iter().map(without_series).collect();
                 (
                     deflated(&short),

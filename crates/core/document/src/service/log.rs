@@ -155,6 +155,7 @@ impl LogReporter {
                 .find(|c| c.number == client.number)
             {
                 Some(sum) => {
+                    // Progress has the bytes of its period, a line those of several.
                     sum.received_bytes += client.received_bytes;
                     sum.sent_bytes += client.sent_bytes;
                 }
@@ -162,6 +163,7 @@ impl LogReporter {
             }
         }
 
+        // An idle server begins its next period with its next test.
         if progress.tests == 0 {
             self.progress = Progress::default();
         } else if self.progress.elapsed >= self.log.options.progress_interval {
@@ -175,6 +177,7 @@ impl LogReporter {
 
 impl Log {
     fn write(&self, line: Line) {
+        // Levels ascend from errors to details.
         if line.level > self.options.level {
             return;
         }
@@ -431,6 +434,7 @@ fn endpoint(peer: SocketAddr) -> String {
 }
 
 fn rate(bps: f64) -> String {
+    // The formatter takes bytes per second, as that of iperf3 does.
     let text = format_amount(bps / 8.0, UnitFormat::BITS);
     format!("{}s/sec", text.trim_start())
 }

@@ -99,6 +99,7 @@ impl Metrics {
             }
             ServerEvent::TestEnded(record) => counts.end(record),
             ServerEvent::Progress(progress) => {
+                // The server reports totals since its start, not differences.
                 counts.totals.clone_from(&progress.totals);
                 counts.reserved_descriptors = progress.reserved_descriptors;
                 counts.reserved_memory_bytes = progress.reserved_memory_bytes;
@@ -215,6 +216,7 @@ impl Counts {
         };
         let labels = format!("{},{}", kind(&record.facts), label("outcome", outcome));
         increment(&mut self.finished, labels);
+        // An end without its start must not wrap the gauge.
         self.running_tests = self.running_tests.saturating_sub(1);
         self.running_streams = self
             .running_streams
@@ -234,6 +236,7 @@ impl Histogram {
         let bucket = RATE_BOUNDS_BPS
             .iter()
             .position(|bound| rate_bps <= *bound as f64);
+        // A rate above the last bound is in the count alone, which is the bucket of `+Inf`.
         if let Some(count) = bucket.and_then(|i| self.buckets.get_mut(i)) {
             *count += 1;
         }

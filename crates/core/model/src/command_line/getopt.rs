@@ -98,6 +98,7 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
         };
         let value = match rule.argument {
             Argument::None => None,
+            // An optional value is attached: the next word may be an operand.
             Argument::Optional => self.take_cluster(),
             Argument::Required => Some(
                 self.take_cluster()
@@ -146,6 +147,7 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
             return Err(GetoptError::Unrecognized(typed.to_vec()));
         };
         let mut candidates: Vec<&'static str> = matches
+            // glibc: names with one effect are no ambiguity.
             .filter(|other| (other.id, other.argument) != (first.id, first.argument))
             .map(|other| other.name)
             .collect();
@@ -165,6 +167,7 @@ impl<'a, Id: Copy + PartialEq> Iterator for Getopt<'a, Id> {
     type Item = Result<Found<'a, Id>, GetoptError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        // The letters of a cluster come before the next word.
         if let [letter, rest @ ..] = self.cluster {
             return Some(self.next_short(*letter, rest));
         }
@@ -172,6 +175,7 @@ impl<'a, Id: Copy + PartialEq> Iterator for Getopt<'a, Id> {
         loop {
             let arg = self.args.next()?;
             match arg.as_bytes() {
+                // POSIX utility syntax guideline 10: what follows are operands.
                 b"--" => {
                     let rest = std::mem::take(&mut self.args);
                     self.operands.extend(rest.map(OsString::as_os_str));
@@ -179,6 +183,7 @@ impl<'a, Id: Copy + PartialEq> Iterator for Getopt<'a, Id> {
                 }
                 [b'-', b'-', typed @ ..] => return Some(self.next_long(typed)),
                 [b'-', letter, rest @ ..] => return Some(self.next_short(*letter, rest)),
+                // A single dash is an operand (guideline 13).
                 _operand => self.operands.push(arg),
             }
         }

@@ -17,6 +17,7 @@ pub struct BadNumber;
 /// `atoi(3)`: decimal digits with an optional sign, 0 if there are none. Larger numbers wrap as on
 /// Linux, where the function is `strtol` cut to 32 bits.
 pub fn atoi(text: &[u8]) -> i32 {
+    // The C library computes a `long` of 64 bits and keeps the lower 32.
     let (negative, digits) = sign(skip_space(text));
     long(negative, digits, 10) as i32
 }
@@ -26,6 +27,7 @@ pub fn atoi(text: &[u8]) -> i32 {
 pub fn integer_any_base(text: &[u8]) -> Option<(i64, &[u8])> {
     let (negative, digits) = sign(skip_space(text));
     let (base, digits) = match digits {
+        // Without a digit behind it, `0x` is the number 0 and a letter.
         [b'0', b'x' | b'X', rest @ ..] if rest.first().is_some_and(u8::is_ascii_hexdigit) => {
             (16, rest)
         }
@@ -59,6 +61,7 @@ pub fn with_unit(text: &[u8], base: Base) -> Result<f64, BadNumber> {
         Base::Decimal => 1000.0,
         Base::Binary => 1024.0,
     };
+    // Infinity and NaN are numbers to strtod(3), but neither a rate nor a size.
     let value = number * factor.powi(power);
     if value.is_finite() {
         Ok(value)
@@ -79,6 +82,7 @@ pub fn whole_with_unit(text: &[u8], base: Base, max: u64) -> Result<u64, BadNumb
 }
 
 fn skip_space(text: &[u8]) -> &[u8] {
+    // These are the blanks of isspace(3) in the C locale.
     let space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     &text[text.iter().take_while(|byte| space(byte)).count()..]
 }
@@ -135,6 +139,7 @@ pub fn scan_float(text: &[u8]) -> Option<(f64, &[u8])> {
 
 /// Length of the longest prefix that is a decimal number, an infinity or a "not a number".
 fn float_len(text: &[u8]) -> usize {
+    // strtod(3) reads the longest word that fits.
     for word in ["infinity", "inf", "nan"] {
         if text
             .get(..word.len())
@@ -157,6 +162,7 @@ fn float_len(text: &[u8]) -> usize {
     if len > 0 && matches!(text.get(len), Some(b'e' | b'E')) {
         let (_, exponent) = sign(&text[len + 1..]);
         let digits = digit_count(exponent, 10);
+        // An exponent without digits is no part of the number.
         if digits > 0 {
             len = text.len() - exponent.len() + digits;
         }

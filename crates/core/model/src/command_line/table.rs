@@ -100,6 +100,7 @@ impl<A, E> Effect<A, E> {
     #[must_use]
     pub fn value(&self) -> Value {
         match self {
+            // The parser takes a value that the help does not show.
             Self::Value("", _) | Self::MaybeValue("", _) => Value::None,
             Self::Switch(_) | Self::CheckedSwitch(_) => Value::None,
             Self::Value(name, _) | Self::CheckedValue(name, _) => Value::Required(name),
@@ -232,6 +233,7 @@ fn entry(option: &OptionHelp) -> String {
     let mut lines = wrap(option.help, LINE_WIDTH - TEXT_COLUMN).into_iter();
     let mut text = String::new();
 
+    // At least one blank separates the names from the text.
     if names.len() < TEXT_COLUMN {
         let first = lines.next().unwrap_or_default();
         text.push_str(&format!("{names:TEXT_COLUMN$}{first}\n"));

@@ -31,6 +31,7 @@ pub fn split_device(address: &str) -> (String, Option<String>) {
     let link_local = host
         .parse::<Ipv6Addr>()
         .is_ok_and(|v6| v6.is_unicast_link_local());
+    // The scope of a link-local address is a part of it (RFC 4007 section 11).
     if link_local || device.is_empty() {
         let whole = if link_local { address } else { host };
         return (whole.to_owned(), None);
@@ -70,6 +71,7 @@ pub fn admission(text: &str) -> Result<Admission, Error> {
             let (number, wait) =
                 match rest.map(|r| r.split_once('/').map_or((r, None), |(n, s)| (n, Some(s)))) {
                     Some((number, wait)) => (number, wait),
+                    // A queue without a number runs one test at a time.
                     None => ("1", None),
                 };
             let wait_max = wait

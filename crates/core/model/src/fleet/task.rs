@@ -104,6 +104,7 @@ pub struct HashIdError;
 
 fn number(text: &str) -> Option<u128> {
     let is_hash =
+        // `from_str_radix` would accept a sign and capital letters, which no stored hash has.
         text.len() == HASH_DIGITS && text.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
     is_hash
         .then(|| u128::from_str_radix(text, 16).ok())

@@ -85,6 +85,7 @@ impl ErrorCounts {
         let entry = self.0.entry(class).or_default();
         entry.count += 1;
 
+        // Texts are formatted only while there is room for one.
         if entry.texts.len() < Self::TEXTS_MAX {
             let text = text();
             if !entry.texts.contains(&text) {
@@ -97,6 +98,7 @@ impl ErrorCounts {
     pub fn merge(&mut self, other: Self) {
         for (class, theirs) in other.0 {
             let ours = self.0.entry(class).or_default();
+            // Counts of another host can have any value.
             ours.count = ours.count.saturating_add(theirs.count);
 
             for text in theirs.texts {

@@ -163,6 +163,7 @@ impl CellFacts {
     #[must_use]
     pub fn is_mostly(&self, flag: Flag) -> bool {
         let flagged = self.flagged(flag);
+        // A flag of no run is not that of most of no runs.
         flagged > 0 && 2 * flagged >= u64::from(self.medians.runs)
     }
 

@@ -37,6 +37,7 @@ impl Mode {
     #[must_use]
     pub fn streams(self) -> u32 {
         match self {
+            // A pipeline of 0 is that of one request at a time.
             Self::Closed { pipeline, .. } => pipeline.max(1),
             Self::Open { .. } | Self::Idle { .. } => 1,
         }

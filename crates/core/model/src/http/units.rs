@@ -35,6 +35,7 @@ pub fn payload_bytes(name: &str) -> Result<u64, UnitError> {
             .map_or((name, 1), |digits| (digits, MIB)),
     };
     number(digits)
+        // The product may exceed 64 bits before it is compared with the bound.
         .and_then(|number| number.checked_mul(unit))
         .filter(|bytes| *bytes <= PAYLOAD_BYTES_MAX)
         .ok_or_else(|| UnitError::Payload(shown(name)))
@@ -45,6 +46,7 @@ pub fn payload_bytes(name: &str) -> Result<u64, UnitError> {
 pub fn payload_name(bytes: u64) -> String {
     match bytes {
         0 => "0".to_owned(),
+        // The largest unit without a rest names the size, so that it reads back the same.
         bytes if bytes.is_multiple_of(MIB) => format!("{}m", bytes / MIB),
         bytes if bytes.is_multiple_of(KIB) => format!("{}k", bytes / KIB),
         bytes => bytes.to_string(),
@@ -97,6 +99,7 @@ pub fn grouped(count: u64) -> String {
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
 
     for (index, digit) in digits.chars().enumerate() {
+        // Groups of three digits count from the end.
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
@@ -137,6 +140,7 @@ fn in_unit(value: f64, units: &[(f64, &str)]) -> String {
     let fitting = units
         .iter()
         .find(|(size, _)| value >= *size)
+        // A value below the smallest unit is written in that one.
         .or(units.last());
     fitting.map_or_else(String::new, |(size, unit)| {
         format!("{} {unit}", rounded(value / size))
@@ -160,6 +164,7 @@ pub fn rounded(value: f64) -> String {
     };
     let text = format!("{value:.decimals$}");
     match text.trim_end_matches('0').trim_end_matches('.') {
+        // A small negative value is rounded to zero, which has no sign.
         "-0" => "0".to_owned(),
         text => text.to_owned(),
     }
@@ -174,6 +179,7 @@ pub fn shown(text: &str) -> String {
 
 /// Digits and nothing else; `None` for a sign, a point, nothing at all or too many.
 fn number(digits: &str) -> Option<u64> {
+    // `parse` would accept a plus sign.
     let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_plain.then(|| digits.parse().ok())?
 }

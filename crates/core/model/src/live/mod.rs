@@ -44,6 +44,7 @@ pub struct LiveLine {
 impl LiveLine {
     /// Adds a point and drops the oldest one of too many.
     pub fn push(&mut self, value: f64) {
+        // A page shows the newest values, of a server that may run for months.
         if self.values.len() == POINTS_MAX {
             self.values.pop_front();
         }
@@ -104,6 +105,7 @@ impl LiveLevel {
     pub fn median(&self) -> Option<&(f64, String)> {
         let mut sorted: Vec<&(f64, String)> = self.values.iter().collect();
         sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // The lower of two middle values: the median is a run that was made.
         sorted.get(sorted.len().checked_sub(1)? / 2).copied()
     }
 }

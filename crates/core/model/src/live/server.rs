@@ -111,12 +111,14 @@ impl LiveState {
             .sessions
             .iter_mut()
             .find(|session| is_of(session, host, port) && session.end.is_none());
+        // The announcement may follow the start of its test.
         if let Some(session) = session {
             session.end = Some(end);
             self.version += 1;
             return;
         }
 
+        // A test that was announced and never started makes room for a newer one.
         if server.announced.len() == ANNOUNCED_MAX {
             server.announced.pop_front();
         }
@@ -127,6 +129,7 @@ impl LiveState {
 
 fn is_of(session: &LiveSession, host: &str, port: u16) -> bool {
     let peer = session.facts.peer;
+    // A socket of both families shows IPv4 clients as mapped addresses (ipv6(7)).
     peer.port() == port && peer.ip().to_canonical().to_string() == host
 }
 
@@ -154,6 +157,7 @@ impl LiveServer {
 
     fn progress(&mut self, progress: &Progress, at_ns: u64) {
         let elapsed_ns = u64::try_from(progress.elapsed.as_nanos()).unwrap_or(u64::MAX);
+        // A period without a length has no rate.
         if elapsed_ns == 0 {
             return;
         }

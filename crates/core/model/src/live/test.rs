@@ -138,6 +138,7 @@ impl LiveTest {
             Event::TestAccepted(header) => self.accept(header),
             Event::StreamOpened(stream) => {
                 self.streams_all += 1;
+                // Further streams count in the sums alone.
                 if self.streams.len() < STREAMS_MAX {
                     let (id, role, flow) = (stream.id, stream.role, stream.flow);
                     self.streams.push(LiveStream {
@@ -150,6 +151,7 @@ impl LiveTest {
             }
             Event::TestStarted { .. } | Event::OmitEnded => {
                 self.phase = LivePhase::Running;
+                // Times of a test begin again with the end of its warm-up.
                 self.started_ns = Some(at_ns);
             }
             Event::Interval(interval) => self.interval(interval),
@@ -187,6 +189,7 @@ impl LiveTest {
             (Flow::Reverse, &mut self.reverse),
         ] {
             let rows = || interval.streams.iter().filter(|row| row.flow == flow);
+            // A direction without streams has no line, which is not one of zeros.
             if rows().next().is_some() {
                 line.push(rows().map(StreamInterval::bits_per_second).sum());
             }
@@ -204,6 +207,7 @@ impl LiveTest {
             .map(|row| row.bytes)
             .fold(0, u64::saturating_add);
         self.bytes = self.bytes.saturating_add(bytes);
+        // Rows count from the end of the warm-up: the last end is the time that was measured.
         self.measured_ns = rows
             .iter()
             .map(|row| row.end_ns)
@@ -218,6 +222,7 @@ impl LiveTest {
             );
         }
 
+        // A sender does not know what was lost.
         let received = rows.iter().filter(|row| row.role == StreamRole::Receiver);
         for udp in received.filter_map(|row| row.udp) {
             self.lost = Some(self.lost.unwrap_or(0).saturating_add(udp.lost));

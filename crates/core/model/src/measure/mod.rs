@@ -48,6 +48,7 @@ pub fn retransmits(summary: &Summary, flow: Flow) -> Option<u64> {
 /// Retransmitted segments in relation to the segments that the payload fills.
 #[must_use]
 pub fn retransmit_share(retransmits: u64, bytes: u64, mss_bytes: u32) -> Option<f64> {
+    // Without a count of sent segments, those that the payload fills are the reference.
     let segments = bytes as f64 / f64::from(mss_bytes.max(1));
     (bytes > 0).then(|| retransmits as f64 / segments)
 }
@@ -104,6 +105,7 @@ pub fn datagrams(summary: &Summary, flow: Flow) -> Option<Datagrams> {
     }
 
     let sent = udp_sent.packets.saturating_sub(warm_up(&udp_sent).0);
+    // A receiver counts up to the highest number that arrived: what was sent after it is lost.
     let behind_last = sent
         .saturating_sub(counted.sent)
         .saturating_sub(sent_too_late(flow, sent, &sender, &receiver));
@@ -123,6 +125,7 @@ pub fn datagrams_with_warm_up(summary: &Summary, flow: Flow) -> Option<Datagrams
         .flat_map(|stream| [&mut stream.sender, &mut stream.receiver])
     {
         if let Some(udp) = end.as_mut().and_then(|end| end.udp.as_mut()) {
+            // Nothing counts as omitted: the counts of the whole test remain.
             (udp.omitted_packets, udp.omitted_lost) = (Some(0), Some(0));
         }
     }
@@ -170,6 +173,7 @@ pub fn fairness_jain(summary: &Summary, flow: Flow) -> Option<f64> {
     let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| {
         (sum + rate, squares + rate * rate)
     });
+    // The index of one stream is always 1, and that of no data is not defined.
     (rates.len() > 1 && squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
 }
 
@@ -192,6 +196,7 @@ fn all<T>(
 fn sum(ends: Vec<EndpointTotals>) -> Option<EndpointTotals> {
     ends.into_iter().reduce(|sum, next| EndpointTotals {
         bytes: sum.bytes.saturating_add(next.bytes),
+        // Streams run at the same time, so that their durations do not add up.
         duration_ns: sum.duration_ns.max(next.duration_ns),
         udp: sum.udp.zip(next.udp).map(|(sum, next)| UdpTotals {
             packets: sum.packets + next.packets,

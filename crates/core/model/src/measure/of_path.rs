@@ -70,6 +70,7 @@ impl Measures {
             is_lower_bound: false,
         };
         self.0
+            // JSON has no other numbers (RFC 8259 section 6).
             .extend(value.filter(|value| value.is_finite()).map(measure));
     }
 
@@ -140,6 +141,7 @@ impl Measures {
         let retransmits = match way {
             Way::Forward => phase.up_retransmits,
             Way::Reverse => phase.down_retransmits,
+            // The count of one direction is not that of both.
             Way::Sum => phase
                 .up_retransmits
                 .zip(phase.down_retransmits)

@@ -9,6 +9,7 @@ pub fn jitter_ns(transits_ns: &[i64]) -> Option<u64> {
     let pairs = transits_ns.iter().zip(transits_ns.iter().skip(1));
     let smoothed = pairs
         .map(|(before, now)| now.abs_diff(*before) as f64)
+        // RFC 3550 section 6.4.1: J(i) = J(i-1) + (|D(i-1,i)| - J(i-1)) / 16.
         .fold(0.0, |j, d| j + (d - j) * JITTER_GAIN);
     (transits_ns.len() > 1).then(|| smoothed.round() as u64)
 }

@@ -82,6 +82,7 @@ pub fn trimmed_mean(arrived_ns: &[i64]) -> Option<i64> {
 #[must_use]
 pub fn percentile(sorted_ns: &[i64], lost: u64, per_mille: u64) -> Option<i64> {
     let all = (sorted_ns.len() as u64).saturating_add(lost);
+    // A lost sample is larger than every other: its rank lies beyond those that arrived.
     let rank = u64::try_from((u128::from(all) * u128::from(per_mille)).div_ceil(1000)).ok()?;
     let is_judged = rank > 0 && all.saturating_sub(rank) >= SAMPLES_BEYOND_MIN;
     let index = usize::try_from(rank.checked_sub(1).filter(|_| is_judged)?).ok()?;
@@ -98,6 +99,7 @@ fn mean(values_ns: &[i64]) -> Option<i64> {
     let count = i128::try_from(values_ns.len())
         .ok()
         .filter(|count| *count > 0)?;
+    // The sum of times can exceed 64 bits.
     let sum: i128 = values_ns.iter().map(|ns| i128::from(*ns)).sum();
     i64::try_from(sum / count).ok()
 }

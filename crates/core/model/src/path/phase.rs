@@ -100,6 +100,7 @@ impl ProbeSample {
         let whole = signed(self.received_ns?) - signed(self.sent_ns);
         let inside = match (self.peer_received_ns, self.peer_sent_ns) {
             (Some(received), Some(sent)) => signed(sent) - signed(received),
+            // Without the other end's times its own delay is a part of the round trip.
             _ => 0,
         };
         Some(whole - inside)

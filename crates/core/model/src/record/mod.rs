@@ -222,6 +222,7 @@ impl RunState {
             "does not answer",
         ];
 
+        // Programs and systems write these words with and without capitals.
         let reason = reason.to_ascii_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
 

@@ -46,6 +46,7 @@ impl PrimaryMeasure {
             .find_map(|(name, mut values)| {
                 values.sort_unstable_by(f64::total_cmp);
                 let upper = *values.get(values.len() / 2)?;
+                // Of an odd number both places are the same.
                 Some((name, upper.midpoint(values[(values.len() - 1) / 2])))
             })
     }

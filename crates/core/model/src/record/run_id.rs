@@ -22,6 +22,7 @@ impl RunId {
         let random = random
             .iter()
             .fold(0_u128, |all, byte| all << 8 | u128::from(*byte));
+        // RFC 9562 section 5.7: 48 bits of time, version 7, variant 2, and random bits between.
         let fields = (u128::from(unix_ms) & 0xFFFF_FFFF_FFFF) << 80 | random;
         Self(fields & !(0xF << 76) & !(0x3 << 62) | 0x7 << 76 | 0x2 << 62)
     }
@@ -56,6 +57,7 @@ impl FromStr for RunId {
         let id = u128::from_str_radix(&text.replace('-', ""), 16)
             .map(Self)
             .map_err(|_| wrong())?;
+        // The number alone accepts a sign, and hyphens anywhere.
         let is_canonical = id.to_string().eq_ignore_ascii_case(text) && id.0 >> 76 & 0xF == 7;
         is_canonical.then_some(id).ok_or_else(wrong)
     }

@@ -246,6 +246,7 @@ impl Times {
     pub fn interval(&self, at: usize) -> Option<(u64, u64)> {
         match self {
             Self::Grid { t0_ns, step_ns } => {
+                // The step of a record that was read can have any value.
                 let point = |k: u64| step_ns.checked_mul(k)?.checked_add(*t0_ns);
                 Some((point(at as u64)?, point(at as u64 + 1)?))
             }

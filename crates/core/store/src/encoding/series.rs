@@ -149,6 +149,7 @@ fn take_column(rest: &mut &[u8], points: usize) -> Option<Vec<Option<f64>>> {
     if properties & ALL_PRESENT == 0 {
         let (bits, after) = rest.split_at_checked(points.div_ceil(8))?;
         *rest = after;
+        // There is a bit for each point, so that the index is within the bytes.
         is_present = (0..points)
             .map(|at| bits[at / 8] >> (at % 8) & 1 == 1)
             .collect();
@@ -194,6 +195,7 @@ fn take_ends(rest: &mut &[u8], t0_ns: u64) -> Option<Vec<u64>> {
     let mut last = 0_i64;
     let ends = (0..count).map(|_| {
         last = last.wrapping_add(take_signed(rest)?);
+        // The inverse of the wrapped difference that was written, of either sign.
         Some(t0_ns.wrapping_add(last.cast_unsigned()))
     });
 
@@ -226,6 +228,7 @@ fn put(bytes: &mut Vec<u8>, mut value: u64) {
 
 fn take_unsigned(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
+    // Ten groups of seven bits hold every number; more of them are damage.
     for shift in (0..64).step_by(7) {
         let [byte] = take(rest)?;
         value |= u64::from(byte & 0x7F) << shift;

@@ -32,6 +32,7 @@ pub(super) fn connect(server: &Server) -> Result<Client, StoreError> {
         .url()
         .parse()
         .map_err(|error| StoreError::Usage(format!("{server}: {}", reason(&error))))?;
+    // libpq connects to the Unix socket where no host is named.
     if config.get_hosts().is_empty() {
         config.host(SOCKET_DIRECTORY);
     }
@@ -55,6 +56,7 @@ pub(super) fn connect(server: &Server) -> Result<Client, StoreError> {
         let no_roots =
             |_| failed("no root certificates of this system; set SSL_CERT_FILE".to_owned());
         let (tls, _) = MakeRustlsConnect::with_native_certs().map_err(no_roots)?;
+        // The default of libpq, `prefer`, would send the password without TLS where there is none.
         config.ssl_mode(SslMode::Require).connect(tls)
     };
     connected.map_err(|error| failed(reason(&error)))
@@ -70,6 +72,7 @@ pub(super) fn reason(error: &::postgres::Error) -> String {
     let mut cause = std::error::Error::source(error);
     while let Some(next) = cause {
         let next_text = next.to_string();
+        // Some errors repeat the text of their cause.
         if !text.contains(&next_text) {
             text = format!("{text}: {next_text}");
         }
@@ -143,6 +146,7 @@ fn fields(line: &str) -> Vec<String> {
     let mut characters = line.chars();
     while let Some(character) = characters.next() {
         match character {
+            // The fifth field is the rest of the line, colons included.
             ':' if fields.len() < 5 => fields.push(String::new()),
             '\\' => fields
                 .last_mut()

@@ -52,6 +52,7 @@ fn without_url_secrets(argument: &str) -> String {
     };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
+    // A password can contain the sign itself: the last one ends it.
     let authority = match authority.rsplit_once('@') {
         // The user of a database is a name; of other URLs it may be a token.
         Some((user, host))

@@ -147,6 +147,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
             }
 
             self.leave(length);
+            // The element beyond the limit exists: a list of exactly this length passes.
             if at == max {
                 return Err(self.exceeded(format!("more than {max} {what}")));
             }

@@ -90,6 +90,7 @@ impl Builder {
         let (state, reason) = match self.end {
             Some(Ok(())) => (RunState::Complete, None),
             Some(Err(failure)) => (state_of(&failure, moved), Some(failure.message)),
+            // Without an end the process ended early, or the report is cut off.
             None if moved || self.columns.points() > 0 => (RunState::Partial, None),
             None => (RunState::Failed, None),
         };
@@ -140,6 +141,7 @@ impl Builder {
             let TestStep::Intervals { count, .. } = step else {
                 continue;
             };
+            // Pairs stay within a step, so that warm-up and measurement do not mix.
             groups.extend((0..*count / 2).map(|_| 2));
             groups.extend((0..*count % 2).map(|_| 1));
             *count = count.div_ceil(2);

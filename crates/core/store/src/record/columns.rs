@@ -72,6 +72,7 @@ impl Columns {
         for row in &report.streams {
             let before = self.intervals;
             let stream = self.stream(SeriesOf::Stream(row.id.0), row.flow.into());
+            // A second row of a stream in one interval has no place.
             if stream.ends_ns.len() > before {
                 continue;
             }
@@ -179,6 +180,7 @@ impl StreamColumns {
             self.columns.push(column);
             self.columns.len() - 1
         });
+        // A name that occurs twice in a row keeps its last value.
         self.columns[at].values.truncate(before);
         self.columns[at].values.push(value);
     }

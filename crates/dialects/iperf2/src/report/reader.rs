@@ -97,9 +97,11 @@ impl Pool {
         let found = self
             .open
             .iter()
+            // The newest one: a server uses transfer ids again.
             .rposition(|at| self.connections[*at].takes(&row));
         let open = found.unwrap_or_else(|| {
             if self.open.len() == OPEN_MAX {
+                // The oldest connection without a total makes room.
                 self.open.remove(0);
             }
 

@@ -33,6 +33,7 @@ impl Alarm {
         let is_failing = match result {
             Outcome::Done => false,
             Outcome::NotCompleted => {
+                // Only a good run recovers: further failures keep the state, and repeat no alert.
                 self.is_failing || self.failures_in_a_row >= FAILURES_BEFORE_ALERT
             }
             _ => true,

@@ -60,7 +60,9 @@ pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
     let pairs = after
         .iter()
         .flat_map(|after| before.iter().map(move |before| after.total_cmp(before)));
+    // An order of -1, 0 or 1 is no pair, half a pair or a pair that is won.
     let won: f64 = pairs.map(|order| f64::from(order as i8 + 1) / 2.0).sum();
+    // Either side may lead: the other one has the remaining pairs.
     if won.min((AFTER * BEFORE) as f64 - won) > PAIRS_WON_MAX {
         return None;
     }

@@ -241,6 +241,7 @@ fn rows(a: &Cells<'_>, b: &Cells<'_>, deciding: MeasureName, settings: &Settings
             let before = earlier
                 .get(factors)
                 .map_or_else(Vec::new, |trials| values(trials, measure, way));
+            // The newest of the earlier values describe the noise of the path as it is now.
             let before = &before[before.len().saturating_sub(EARLIER_MAX)..];
             let (in_a, in_b) = (
                 values(&a[factors], measure, way),
@@ -342,6 +343,7 @@ fn order(a: &[RunRecord], b: &[RunRecord]) -> Vec<String> {
     let mut notes = Vec::new();
 
     if let Some((a, b)) = span(a).zip(span(b)) {
+        // Sides whose times overlap were made in turns, and drift is in both.
         if a.1 <= b.0 {
             notes.push("B was made after A: drift is not excluded".to_owned());
         } else if b.1 <= a.0 {

@@ -125,6 +125,7 @@ impl fmt::Display for Missed {
                 let trial = trial.map_or_else(String::new, |no| format!("trial {no}: "));
                 let distance = unit.text((value - bound).abs());
                 let percent = 100.0 * (value - bound).abs() / bound.abs();
+                // A limit of 0 has no share.
                 let share = if bound.abs() > 0.0 {
                     format!(" ({percent:.1} %)")
                 } else {
@@ -313,6 +314,7 @@ const fn way_name(way: Way, is_of_path: bool) -> &'static str {
 
 fn value(trial: &Trial, name: MeasureName, way: Way) -> Option<f64> {
     let is_it = |measure: &&Measure| {
+        // Values of a trial that was cut off are those of a shorter time than the limit is for.
         measure.name == name && measure.way == way && trial.state == RunState::Complete
     };
     trial

@@ -106,6 +106,8 @@ impl Trend {
 
             // The level before a change is that since the one before it.
             let before = median(values.get(point.at.saturating_sub(BEFORE).max(start)..point.at)?)?;
+            // The values that showed a change are its level, even where the next one begins among
+            // them.
             let after = median(values.get(point.at..end.max(point.found_at + 1))?)?;
             let is_ratio =
                 matches!(measure.info().comparison, Comparison::Ratio { .. }) && before != 0.0;

@@ -89,6 +89,7 @@ impl Schedule {
             let slot = self.first_from(earliest_ms)?;
             match self.quiet_end(slot.start) {
                 None => return Some(slot),
+                // The next candidate is the first slot after the quiet period.
                 Some(quiet_end) => earliest_ms = quiet_end.as_millisecond(),
             }
         }
@@ -117,12 +118,14 @@ impl Schedule {
     }
 
     fn quiet_end(&self, start: Timestamp) -> Option<Timestamp> {
+        // A run without a length would overlap no period.
         let end = Timestamp::from_millisecond(start.as_millisecond() + self.run_ms.max(1)).ok()?;
         self.quiet.end_of_overlap(&self.zone, start, end)
     }
 
     /// The first slot that starts at or after this time, quiet or not.
     fn first_from(&self, earliest_ms: i64) -> Option<Slot> {
+        // A period is at least a second, so that the divisor is not 0.
         let phase_ms = (mix(self.seed) % self.period_ms.unsigned_abs()) as i64;
         let number = (earliest_ms - phase_ms).div_euclid(self.period_ms);
         let slots = (number..).map(|number| {
@@ -132,6 +135,7 @@ impl Schedule {
             )
         });
         let (number, start_ms) = slots
+            // The jitter may put this slot before the time; the next one starts after it.
             .take(3)
             .find(|(_, start_ms)| *start_ms >= earliest_ms)?;
 

@@ -73,6 +73,7 @@ fn whole_part(text: &str) -> Option<(&str, String)> {
             _ if is_escaped => is_escaped = false,
             b'\\' if is_string => is_escaped = true,
             b'"' => is_string = !is_string,
+            // A string has no control characters (RFC 8259 section 7): the text was cut in it.
             0..0x20 if is_string => break,
             _ if is_string => {}
             b'{' => open.push(b'}'),
@@ -134,6 +135,7 @@ fn canonical(value: &Value, text: &mut String) {
         Value::Number(number) => {
             let _ = match (number.as_i128(), number.as_f64()) {
                 (Some(whole), _) => write!(text, "{whole}"),
+                // 1.0 and 1 are one number; up to 10^15 every whole number is exact.
                 (_, Some(figure)) if figure.fract() == 0.0 && figure.abs() < 1e15 => {
                     write!(text, "{figure:.0}")
                 }

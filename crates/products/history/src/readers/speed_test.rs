@@ -226,6 +226,7 @@ fn delay(middle_ms: Option<f64>) -> Option<Delay> {
 fn ns(ms: Option<f64>) -> Option<i64> {
     const MS_MAX: f64 = 1e7;
     ms.filter(|ms| ms.abs() <= MS_MAX)
+        // The largest of these delays has 10^13 ns, so that the cast is exact.
         .map(|ms| (ms * 1e6).round() as i64)
 }
 

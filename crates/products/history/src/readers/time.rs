@@ -51,6 +51,7 @@ pub(super) fn iso_ms(text: &str, utc_offset_s: &dyn Fn(i64) -> i64) -> Option<u6
 /// `2026-11-21T18:53:32.5Z` or `2026-11-21T19:53:32+01:00` in ms since 1970.
 pub(super) fn rfc3339_ms(text: &str) -> Option<u64> {
     let (date, time) = text.split_once('T')?;
+    // The date is split off, so that a dash begins an offset.
     let zone_at = time.find(['Z', '+', '-'])?;
     let (time, zone) = time.split_at_checked(zone_at)?;
     let offset_ms = match zone {
@@ -103,6 +104,7 @@ pub(super) fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     };
     let days_before_year =
         year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    // Five months from March have 153 days; 719,468 days lie between 1 March 0 and 1970.
     days_before_year + (153 * month + 2) / 5 + day - 1 - 719_468
 }
 

@@ -172,6 +172,7 @@ fn without_repeat(command: &[String]) -> Vec<String> {
     while let Some(word) = words.next() {
         if word == REPEAT {
             words.next();
+        // This drops `--repeat=N`, but no other option whose name begins like it.
         } else if word
             .strip_prefix(REPEAT)
             .is_none_or(|rest| !rest.starts_with('='))
@@ -262,6 +263,7 @@ fn interval(judged: &Judged, unit: Unit) -> String {
     judged.interval.map_or_else(String::new, |interval| {
         let [low, high] =
             [interval.low, interval.high].map(|end| effect(judged.is_ratio, end, unit));
+        // Both ends share one percent sign.
         format!("{} to {high}", low.trim_end_matches(" %"))
     })
 }

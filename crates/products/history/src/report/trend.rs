@@ -179,6 +179,7 @@ fn chart(trend: &Trend) -> Option<Plot> {
         days if days * 24.0 > 2.0 => (DAY_MS / 24.0, "h"),
         _ => (DAY_MS / 1440.0, "min"),
     };
+    // The last run is at 0, and the earlier ones are on its left.
     let place = |at: usize| (trend.runs[at].started_unix_ms as f64 - last_ms) / unit_ms;
     let known = || (0..trend.runs.len()).filter_map(|at| Some((at, trend.runs[at].value?)));
 
@@ -188,6 +189,7 @@ fn chart(trend: &Trend) -> Option<Plot> {
         0,
         known().map(|(at, y)| Point::new(place(at), y)),
     )];
+    // A run without a result has no value: its dot lies at the lowest one.
     let low = known()
         .map(|(_, value)| value)
         .fold(f64::INFINITY, f64::min);
@@ -220,6 +222,7 @@ fn chart(trend: &Trend) -> Option<Plot> {
         }),
         Axis::linear(info.meaning, move |value| info.unit.text(value)),
     );
+    // An axis has a length also where there is one run.
     let chart = Chart::new(x.between(place(0).min(-1e-6), 0.0), y, 300, series).checked()?;
     let note = format!(
         "{}; dashed: median between two changes",

@@ -68,6 +68,7 @@ pub fn compare(spec: &CompareSpec, experiment_notes: ExperimentNotes) -> Result<
     let place = Place::find(spec.store.as_deref())?;
     let runs = |name: &str| -> Result<Vec<RunRecord>, Error> {
         let mut runs = load_named(place.as_ref(), name)?;
+        // A label names its runs with the newest first.
         runs.sort_by_key(|run| run.started_unix_ms);
 
         if runs.is_empty() {
@@ -124,6 +125,7 @@ fn earlier(place: &Place, a: &[RunRecord]) -> Vec<RunRecord> {
     let filter = Filter {
         kind: Some(first.kind),
         keys: Some((first.path.key.clone(), first.path.spec_key.clone())),
+        // Runs of the sides themselves would count their difference as noise.
         before_ms: Some(first.started_unix_ms),
         measured_here: true,
         limit: Some(EARLIER_RUNS_MAX),

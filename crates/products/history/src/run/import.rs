@@ -94,6 +94,7 @@ fn contents(file: &str) -> Result<(Contents, u64), Error> {
 
 /// The text of a file and when it was written, in ms since 1970.
 fn read(file: &str) -> io::Result<(String, u64)> {
+    // The standard input, and a file system without times, count as written now.
     let mut written_ms = clock::unix_ms();
     let bytes = if file == "-" {
         file_system::read_all(io::stdin(), TEXT_BYTES_MAX as u64)?
@@ -144,6 +145,7 @@ fn add(
             Saved::New => record.run_id,
         };
 
+        // A run that the history has gets the labels as well.
         if !labels.is_empty() {
             store
                 .label(run, labels, &[])
@@ -197,6 +199,7 @@ fn records(
 /// Equal whenever the report is imported.
 fn run_id(source_key: &str, started_unix_ms: u64) -> RunId {
     let hash = keys::sha256(source_key.as_bytes());
+    // The 64 digits of SHA-256 are more than an identity takes.
     let byte = |at: usize| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap_or(0);
     RunId::new(started_unix_ms, std::array::from_fn(byte))
 }
@@ -231,6 +234,7 @@ fn run(test: &Imported, written_ms: u64) -> RunRecord {
     }
 
     let mut trial = builder.finish();
+    // A report without its end is not one of a test that failed.
     if test.is_partial() && trial.state.has_failed() {
         trial.state = RunState::Partial;
     }
@@ -358,6 +362,7 @@ fn path(test: &Imported, kind: RunKind, trial: &Trial) -> RunPath {
     };
     let (header, stream) = (&detail.header, detail.streams.first());
     let here = test.host_name.clone();
+    // A report without the name of its host has the address of its first stream.
     let here = here.or_else(|| stream.map(|stream| stream.local.ip().to_string()));
     let peer = Some(header.peer_host.clone()).filter(|host| !host.is_empty());
     let (client, server) = match test.endpoint {

@@ -63,6 +63,7 @@ impl RecordOptions {
 /// # Errors
 /// The first one that is none, or too many.
 pub fn labels(typed: &str) -> Result<Labels, Error> {
+    // An empty text and a comma at the end add no label.
     let texts: Vec<&str> = typed.split(',').filter(|text| !text.is_empty()).collect();
     if texts.len() > LABELS_MAX {
         return Err(Error::usage(format!(
@@ -261,6 +262,7 @@ impl Recording {
         let reason = error.to_string();
         let state = match error.outcome {
             Outcome::Interrupted => RunState::Interrupted,
+            // Trials before the failure are results.
             _ if !self.record.trials.is_empty() => RunState::Partial,
             _ => RunState::of_failure(&reason),
         };
@@ -275,6 +277,7 @@ impl Recording {
         self.record.elapsed_ns = self.elapsed_ns();
         (self.record.state, self.record.reason, self.record.body) = (state, reason, body);
 
+        // A run that named its hosts has its path already.
         if self.record.hosts.is_empty() {
             describe_path(&mut self.record, self.peer, self.snapshot);
         }
@@ -405,6 +408,7 @@ fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option
             .filter_map(|trial| trial.detail.as_ref())
     };
     let stream = details().find_map(stream_addresses);
+    // The data's address comes first: the control connection may take another path.
     let remote = stream
         .map(|(_, remote)| remote)
         .or_else(|| details().find_map(server_address))
@@ -430,6 +434,7 @@ fn describe_path(record: &mut RunRecord, peer: Option<SocketAddr>, known: Option
         facts_key: Some(keys::facts_key(&snapshot)),
         is_same_host: match stream {
             Some((local, remote)) => local.ip() == remote.ip(),
+            // Without a stream, an address of this host shows a path that stays in it.
             None => remote.is_some_and(|remote| interfaces::is_local(remote.ip())),
         },
         snapshot: Some(Box::new(snapshot)),

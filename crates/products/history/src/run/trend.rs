@@ -37,6 +37,7 @@ pub fn trend(
     let filter = Filter {
         kind: Some(last.kind),
         keys: Some((last.path.key.clone(), last.path.spec_key.clone())),
+        // Changes are found in the order of time.
         sort: Sort::Oldest,
         ..Filter::default()
     };
@@ -60,6 +61,7 @@ pub fn trend(
         ))
     };
     if !has_both_ways(&last, measure) {
+        // The value of a run is that of the first of these ways which it has.
         return of_ways(&[Way::Sum, Way::Forward, Way::Reverse]);
     }
 

@@ -169,6 +169,7 @@ impl Watch<'_> {
             self.wait_until(slot.start)?;
             outcome = self.run_slot()?;
             runs += 1;
+            // A clock that was set back must not run the slot a second time.
             after = Timestamp::now().max(slot.start);
             self.skip_overrun(slot, after);
         }
@@ -214,6 +215,7 @@ impl Watch<'_> {
         let mut pause = RETRY_PAUSE;
         let run = loop {
             let run = self.run_once()?;
+            // The pause counts already, so that no attempt begins in the second half.
             if history::has_result(&run) || started.elapsed() + pause > self.schedule.retry_time() {
                 break run;
             }

@@ -53,6 +53,7 @@ pub(super) fn ceiling(facts: &CeilingFacts, idle_rtt_ns: Option<i64>) -> Option<
     ];
     let known = limits
         .into_iter()
+        // A link or shaper without a share of payload has a limit of 0, which is none.
         .filter_map(|(by, bps)| bps.filter(|bps| *bps > 0.0).map(|bps| (by, bps)));
     let (by, rate_bps) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
 

@@ -58,6 +58,7 @@ impl Clock {
         let kept = without_outliers(&all);
         let (first, last) = (kept.first()?, kept.last()?);
         let reference_ns = first.t1.midpoint(last.t1);
+        // Hulls have floating-point heights, which are exact relative to the first reply.
         let origin_ns = first.out_ns();
         let bounds = Bounds::of(&kept, reference_ns, origin_ns);
         let replies = samples
@@ -69,6 +70,7 @@ impl Clock {
             method: ClockMethod::Exchange,
             reference_ns,
             offset_ns: origin_ns.saturating_add(bounds.middle().round() as i64),
+            // One more ns covers the rounding of the offset.
             error_ns: bounds.half_width().ceil() as u64 + 1,
             skew: bounds.skew,
             floor_up_ns: 0,
@@ -125,6 +127,7 @@ impl Clock {
         let above = |delays: Vec<i64>, floor_ns: i64| {
             let above: Vec<i64> = delays
                 .into_iter()
+                // The floor is that of the replies without outliers; another one may lie below it.
                 .map(|ns| ns.saturating_sub(floor_ns).max(0))
                 .collect();
             Delay::of(&above, 0)
@@ -225,6 +228,7 @@ impl Exchange {
         let is_possible =
             [t1, t2, t3, t4].iter().all(|ns| *ns < TIME_MAX_NS) && t1 <= t4 && t2 <= t3;
         let (away, inside) = (t4.saturating_sub(t1), t3.saturating_sub(t2));
+        // The other clock may run faster: its span may exceed this one's by the largest skew.
         let with_skew = away.saturating_add((away as f64 * SKEW_MAX) as u64 + 1);
 
         (is_possible && inside <= with_skew).then_some(Self { t1, t2, t3, t4 })
@@ -241,6 +245,7 @@ impl Exchange {
 
     /// t2 - t1: at least the offset.
     fn out_ns(&self) -> i64 {
+        // Times are below `TIME_MAX_NS`, so that casts and differences are exact.
         self.t2 as i64 - self.t1 as i64
     }
 
@@ -316,6 +321,7 @@ fn height(hull: &Hull) -> f64 {
 /// none within the limits. The distance is a concave function that is linear between the slopes of
 /// the hulls' edges.
 fn widest_slope(out: &Hull, back: &Hull) -> f64 {
+    // The delays back bound the negative offset, whose slope has the other sign.
     let edges = out.slopes().chain(back.slopes().map(|slope| -slope));
     let mut candidates: Vec<f64> = edges.filter(|slope| slope.abs() < SKEW_MAX).collect();
     candidates.sort_unstable_by(f64::total_cmp);
@@ -338,6 +344,7 @@ fn widest_slope(out: &Hull, back: &Hull) -> f64 {
         steps.partition_point(|step| *step > 0.0),
         steps.partition_point(|step| *step >= 0.0),
     );
+    // A width that still grows at a limit has its top beyond every possible skew.
     let is_inside = first > 0 && last < steps.len();
 
     match (candidates.get(first), candidates.get(last)) {

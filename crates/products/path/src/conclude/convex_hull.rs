@@ -35,6 +35,7 @@ impl Hull {
 
         let edges = corners.iter().zip(corners.iter().skip(1));
         let slopes = edges
+            // Corners have different abscissas, so that the divisor is not 0.
             .map(|(a, b)| (b.1 - a.1) as f64 / (b.0 - a.0) as f64)
             .collect();
         Self { corners, slopes }
@@ -47,6 +48,7 @@ impl Hull {
 
     /// Where the highest line of this slope below all points crosses `x`; 0 of an empty hull.
     pub(super) fn line_at(&self, slope: f64, x: i64) -> f64 {
+        // The line touches the corner between the flatter edges and the steeper ones.
         let at = self.slopes.partition_point(|edge| *edge < slope);
         self.corners.get(at).map_or(0.0, |corner| {
             corner.1 as f64 + slope * (x - corner.0) as f64

@@ -6,6 +6,7 @@ use linerate_model::path::{Delay, ProbeSample};
 #[must_use]
 pub fn round_trips(samples: &[ProbeSample]) -> Delay {
     let arrived: Vec<i64> = samples.iter().filter_map(ProbeSample::rtt_ns).collect();
+    // Those that arrived are among the samples, so that the difference is not negative.
     Delay::of(&arrived, (samples.len() - arrived.len()) as u64)
 }
 

@@ -63,6 +63,7 @@ pub(super) struct Context<'a> {
 
 /// Relation of the two clocks by all probes.
 pub(super) fn clock(input: &ConcludeInput) -> Option<Clock> {
+    // The skew shows over the whole time of an examination, so that all phases count.
     let probes: Vec<ProbeSample> = input
         .phases
         .iter()
@@ -91,6 +92,7 @@ pub(super) fn without_impossible(input: &ConcludeInput) -> Option<(ConcludeInput
         .chain(flows)
         .map(wrong)
         .sum();
+    // Without a wrong time, the usual case, the input is not copied.
     if count == 0 {
         return None;
     }

@@ -28,6 +28,7 @@ pub(super) fn probe_jitter_ns(samples: &[ProbeSample]) -> Option<u64> {
                 .collect::<Vec<i64>>(),
         )
     };
+    // `None` is less than any value: one direction with times suffices.
     up.max(down).or_else(round)
 }
 

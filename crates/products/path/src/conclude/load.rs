@@ -45,6 +45,7 @@ pub(super) fn in_window(phase: &PhaseResult, samples: &[ProbeSample]) -> Vec<Pro
     let (started_ns, window) = (started_ns(phase), window(phase));
     let is_inside = |sample: &&ProbeSample| {
         let at_ns = sample.sent_ns.saturating_sub(started_ns);
+        // The difference of an earlier probe saturates at 0, which the window may hold.
         sample.sent_ns >= started_ns && (window.start_ns..=window.end_ns).contains(&at_ns)
     };
     samples.iter().filter(is_inside).copied().collect()
@@ -65,6 +66,7 @@ fn load_phase(context: &Context<'_>, phase: &PhaseResult, absent: &mut Absent) -
             .as_ref()
             .and_then(|remote| retransmits(remote, PathDirection::Down)),
         stream_info: phase.local.streams.clone(),
+        // Both ends report the subflows that they send on.
         subflows: subflows(phase),
         series: series::merged(phase),
         cpu_cores: cpu_cores(phase),
@@ -262,6 +264,7 @@ fn plausible(
             .remote
             .as_ref()
             .is_some_and(|end| !end.load.is_empty());
+    // This end's own counts need no comparison.
     if !is_counted_there {
         return Ok(());
     }
@@ -389,8 +392,8 @@ fn deviations(context: &Context<'_>, phase: &PhaseResult, has_rpm: bool) -> Vec<
             is_slow && single_stream(phase).is_some(),
             "single-stream-short",
         ),
-        // Without the receiver's count: what its kernel acknowledged.
         (phase.is_drained == Some(false), "queue-not-drained"),
+        // Without the receiver's count: what its kernel acknowledged.
         (
             is_far && phase.spec.kind != PhaseKind::Down,
             "acknowledged-bytes",

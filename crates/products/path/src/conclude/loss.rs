@@ -38,8 +38,10 @@ pub fn loss_by_place(
     let mut take = |drops: Option<u64>| {
         let part = drops.unwrap_or_default().min(rest);
         rest -= part;
+        // A counter above what is missing holds drops of other traffic: its part is a bound.
         (part, drops == Some(part))
     };
+    // Counters of the test's own sockets come before those that a whole host shares.
     let (refused, _) = take(Some(sender.send_errors));
     let (socket, is_socket_exact) = take(receiver.socket_drops);
     let (qdisc, _) = take(sender.qdisc_drops);

@@ -20,10 +20,12 @@ pub(super) fn marks(tos: &[(PathDirection, u8, u8)]) -> Option<Marks> {
 
     for (direction, sent, received) in tos {
         *arrived
+            // The DSCP is the upper six bits of the byte (RFC 2474 section 3).
             .entry((*direction, sent >> 2))
             .or_default()
             .entry(received >> 2)
             .or_default() += 1;
+        // A packet that is not ECN-capable has no mark to lose.
         if sent & ECN != 0 {
             treatments
                 .entry(*direction)

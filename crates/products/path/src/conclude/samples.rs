@@ -48,6 +48,7 @@ fn series(
     clock: Option<&Clock>,
 ) -> SampleSeries {
     let since_start =
+        // The sign holds the time of a probe that left before its phase began.
         |probe: &ProbeSample| probe.sent_ns.wrapping_sub(phase.started_ns).cast_signed();
     let ways: Vec<Option<(i64, i64)>> = probes
         .iter()

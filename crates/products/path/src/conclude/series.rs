@@ -59,6 +59,7 @@ pub(super) fn rate(
     window: LoadWindow,
 ) -> Option<f64> {
     let last_ns = samples.last()?.at_ns;
+    // Samples may end before the window: the rate is that of the time which they cover.
     let end_ns = window.end_ns.min(last_ns);
     let seconds = ns_to_s(end_ns.checked_sub(window.start_ns).filter(|ns| *ns > 0)?);
     let bytes =
@@ -83,6 +84,7 @@ pub(super) fn round_trips(phase: &PhaseResult, started_ns: u64) -> Vec<(u64, Opt
     let size = phase.udp.len().div_ceil(POINTS_MAX).max(1);
     let point = |samples: &[linerate_model::path::ProbeSample]| {
         let first = samples.first()?;
+        // A lost probe is the worst of its neighbours.
         let rtts: Option<Vec<i64>> = samples.iter().map(|sample| sample.rtt_ns()).collect();
         Some((
             first.sent_ns.saturating_sub(started_ns),
@@ -114,6 +116,7 @@ fn phase_bytes(phase: &PhaseResult, direction: PathDirection) -> u64 {
         .last()
         .map_or(0, |sample| bytes_of(sample, direction));
     streamed
+        // Samples and totals of the streams count the same bytes; the later count is the larger.
         .max(stream_bytes(phase, direction))
         .saturating_add(datagram_bytes)
 }

@@ -99,14 +99,17 @@ impl CapacitySearch {
             open.bytes,
             linerate_model::units::ns_to_s(open.elapsed_ns),
         );
+        // A subinterval in which nothing arrived and nothing failed has a share of 0.
         let all = open.datagrams.saturating_add(open.errors).max(1);
         let failed_share = open.errors as f64 / all as f64;
 
         self.highest_bps = Some(self.highest_bps.unwrap_or(0.0).max(bps));
+        // The highest rate counts for every subinterval, the list of steps has an end.
         if self.steps.len() < STEPS_MAX {
             self.steps.push((rate_of(self.row) as f64, failed_share));
         }
 
+        // Subintervals follow each other without overlap.
         self.open = CapacityFeedback::default();
     }
 }
@@ -134,7 +137,9 @@ impl RateControl for CapacitySearch {
             );
             rate_of(self.row) as f64 <= REACHED_FACTOR * bps + REACHED_SLACK_BPS
         };
+        // RFC 9097 appendix A: a delay between both limits leaves the rate as it is.
         if feedback.is_some_and(|f| is_clear(f) && !is_reached(f)) {
+            // The rate stays: a higher one would not leave the sender either.
             self.is_limited_by_sender = true;
         } else if feedback.is_some_and(is_clear) {
             self.grow();

@@ -109,8 +109,10 @@ impl Ladder {
             (Some(clean), None) => {
                 (clean < self.plan.max_per_s).then(|| (2.0 * clean).min(self.plan.max_per_s))
             }
+            // The first rate is too high already: the search continues downwards.
             (None, Some(unclean)) => (unclean > 1.0).then_some(unclean / 2.0),
             (Some(clean), Some(unclean)) => {
+                // Rates differ by factors: the geometric mean is the middle of both.
                 (unclean > clean * CLOSE_SHARE).then(|| (clean * unclean).sqrt())
             }
         }
@@ -127,11 +129,13 @@ impl Ladder {
             self.unclean = Some(planned);
             self.limit = Some(limit);
         } else if step.offered_per_s < OFFERED_SHARE_MIN * planned {
+            // A clean step before, which offered more, remains the result.
             self.clean = Some(step.offered_per_s.max(self.clean.unwrap_or(0.0)));
             self.limit = Some(format!(
                 "this host offers at most {} per second",
                 digits(step.offered_per_s)
             ));
+            // A higher rate would not leave this host either.
             self.is_over = true;
         } else {
             self.clean = Some(planned);
@@ -167,6 +171,7 @@ impl Ladder {
             ));
         }
 
+        // Without a percentile, or a bound for it, the failures alone decide.
         let (p99_ns, max_ns) = (step.p99_ns?, self.plan.p99_max_ns?);
         let ms = |ns: i64| digits(ns as f64 / 1e6);
         (p99_ns > max_ns).then(|| {

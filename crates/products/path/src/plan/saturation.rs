@@ -140,6 +140,7 @@ impl Saturation {
         match ended_by {
             _ if is_short => Confidence::Low,
             LoadEnd::Stable if !self.is_stream_lost => Confidence::High,
+            // A load may be stable before its least time has passed, or in its last interval.
             LoadEnd::Time | LoadEnd::Bytes if self.is_stable() && !self.is_stream_lost => {
                 Confidence::High
             }
@@ -160,6 +161,7 @@ impl Saturation {
         let end_ns = self.now_ns;
         let stable_ns = ns(self.plan.interval).saturating_mul(MOVING_AVERAGES as u64);
         let start_ns = match ended_by {
+            // These are the intervals whose moving averages were stable.
             LoadEnd::Stable => end_ns.saturating_sub(stable_ns),
             _ if end_ns >= 2 * ns(WARM_UP) => ns(WARM_UP),
             _ => self.short_window_start_ns(end_ns),
@@ -205,6 +207,7 @@ impl Saturation {
     fn end(&self, sample: &LoadSample) -> Option<LoadEnd> {
         let is_over = |bytes: u64| self.plan.bytes_max.is_some_and(|max| bytes >= max);
         // A clock that stands still must not keep a load running.
+        // Twice the samples of a clock that runs, and some more for a short load.
         let samples_max = 2 * (ns(self.plan.duration_max) / ns(SAMPLE_PERIOD)) + 20;
         if is_over(sample.down_bytes) || is_over(sample.up_bytes) {
             return Some(LoadEnd::Bytes);
@@ -232,6 +235,7 @@ impl Saturation {
         self.rate
             .add(linerate_model::units::rate_bps(bytes, seconds));
 
+        // An interval without a reply has no responsiveness, which is not one of 0.
         if self.round_trips.count > 0 {
             let rpm = NS_PER_MINUTE / self.round_trips.mean;
             self.newest_rpm = Some(rpm);
@@ -246,6 +250,7 @@ impl Saturation {
         };
 
         let interval_ns = ns(self.plan.interval).max(1);
+        // After a late sample the next interval ends on the grid, not a whole interval later.
         let passed = (self.now_ns / interval_ns).saturating_add(1);
         self.interval_end_ns = passed.saturating_mul(interval_ns);
     }
@@ -264,6 +269,7 @@ impl Saturation {
                 .min(room);
         }
 
+        // The draft adds flows until the rate is stable; otherwise they join while that raises it.
         let is_growing = if self.plan.is_growing_until_stable {
             !self.rate.is_stable()
         } else {
@@ -294,6 +300,7 @@ impl LoadControl for Saturation {
         self.take(sample, newest_rtt_ns);
         self.ended = self.end(sample);
         let is_interval_over = self.now_ns >= self.interval_end_ns;
+        // An interval that ends together with the load counts as well.
         if is_interval_over {
             self.close_interval(sample);
         }
@@ -310,6 +317,7 @@ impl LoadControl for Saturation {
             self.responsiveness.restart();
         }
 
+        // Streams that join change the rate: it is judged after an interval without growth.
         if added > 0 {
             self.streams += added;
             return LoadDecision::AddStreams(added);
@@ -358,6 +366,7 @@ impl MovingAverage {
         let mut spread = Spread::default();
         self.means.iter().for_each(|mean| spread.add(*mean));
         self.means.len() == MOVING_AVERAGES
+            // A load that moves nothing does not deviate, and is not stable.
             && spread.last > 0.0
             && spread.deviation() <= STABLE_SHARE * spread.last
     }

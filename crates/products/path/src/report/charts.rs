@@ -100,6 +100,7 @@ fn rate_points(samples: &[LoadSample], bytes: fn(&LoadSample) -> u64) -> Vec<Poi
     for (at, after) in rest.iter().enumerate() {
         let ns = after.at_ns.saturating_sub(before.at_ns);
         let is_last = at + 1 == rest.len();
+        // A load that is shorter than a point still has one.
         if ns < POINT_NS && !(is_last && points.is_empty() && ns > 0) {
             continue;
         }

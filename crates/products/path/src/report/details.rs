@@ -111,6 +111,7 @@ fn streams(report: &PathReport) -> Option<Table> {
         .iter()
         .flat_map(|phase| phase.stream_info.iter().map(|stream| (phase.kind, stream)))
         .collect();
+    // There is no such range of fewer rows than the most: all of them are shown.
     let rows = rows.get(..ROWS_MAX).unwrap_or(&rows);
     let us = |us: u32| wording::ns(u64::from(us).saturating_mul(1000));
 

@@ -167,6 +167,7 @@ impl Examination<'_, NativePeer> {
             }
         };
         let is_interrupted = matches!(ran, Err(NativeError::Interrupted(_)));
+        // A phase that a signal ends keeps what it measured until then.
         let has_ended = ran.is_ok() || is_interrupted && result.local.elapsed_ns > 0;
 
         match unmeasured(&result) {

@@ -101,6 +101,7 @@ impl Examination<'_, NativePeer> {
             let Some((step, result)) = self.run_step(&ladder, &step_spec)? else {
                 break;
             };
+            // The search halves its distance, so that a later step may have the lower rate.
             let is_lowest = unclean.as_ref().is_none_or(|(lowest, _)| per_s < *lowest);
             if !ladder.is_clean(&step) && is_lowest {
                 unclean = Some((per_s, result));
@@ -273,6 +274,7 @@ fn refused_at(here: &EndpointPhase, there: Option<&EndpointPhase>) -> Option<Str
         .find(|(count, _)| *count > 0)
         .map(|(_, place)| place.to_owned());
 
+    // A note of this end is about its own connections; the counters hold all traffic of a host.
     here.notes.first().cloned().or(shown)
 }
 

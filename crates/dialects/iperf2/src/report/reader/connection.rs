@@ -114,6 +114,7 @@ impl Connection {
             .iter()
             .chain([&row.source, &row.destination])
             .all(Option::is_some);
+        // Each of the two stamps may be rounded to a second.
         let longest_ms = row.end_ns.saturating_sub(row.start_ns) / 1_000_000 + 2000;
         let apart_ms = row
             .stamp_ms

@@ -84,6 +84,7 @@ impl Row {
         let names: Vec<&str> = match values.len() {
             _ if has_header => columns.0.iter().map(String::as_str).collect(),
             0 => Vec::new(),
+            // Rows have no column after the rate, or at least five.
             5.. if is_loss(values) => LOSS_NAMES.to_vec(),
             5.. => Vec::new(),
             _ => return None,
@@ -102,6 +103,7 @@ impl Row {
             id: id.parse().ok()?,
             start_ns: ns(start)?,
             end_ns: ns(end)?,
+            // Larger whole numbers are not exact in JSON everywhere (RFC 8259 section 6).
             bytes: bytes.parse().ok().filter(|bytes| *bytes < 1 << 53)?,
             bits_per_s: rate.parse().ok()?,
             more: names.into_iter().zip(values).filter_map(known).collect(),
@@ -236,6 +238,7 @@ fn stamp_ms(text: &str, utc_offset_s: &dyn Fn(i64) -> i64) -> Option<Option<u64>
         Some(zone) => offset_s(zone)?,
         None => utc_offset_s(local_s),
     };
+    // The fraction has any number of digits, of which the first three are ms.
     let ms: i64 = format!("{fraction:0<3}")[..3].parse().ok()?;
     Some(u64::try_from((local_s - offset_s) * 1000 + ms).ok())
 }

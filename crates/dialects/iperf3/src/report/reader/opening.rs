@@ -95,6 +95,7 @@ impl<'a> Test<'a> {
                 .and_then(Value::as_array)
                 .and_then(|rows| rows.iter().find(of_socket));
             let end = &ends[position];
+            // In a test of both directions each stream has its own, and the option none.
             let flags = [row.unwrap_or(&Value::Null), &end["sender"], &end["udp"]];
             let is_sender = flags
                 .iter()
@@ -173,6 +174,7 @@ fn header(document: &Value, endpoint: Endpoint) -> Option<TestHeader> {
     };
     let time = &start["timestamp"];
     let started_ms = u64_of(&time["timemillisecs"]);
+    // Reports without ms have whole seconds.
     let started_ms = started_ms.or_else(|| u64_of(&time["timesecs"])?.checked_mul(1000));
     let started_ms = started_ms.or_else(|| is_started(document).then_some(0))?;
     let interval_s = start["test_start"]["interval"]

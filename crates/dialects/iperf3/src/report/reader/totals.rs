@@ -211,6 +211,7 @@ fn udp_receiver(
 fn shares(sum: u64, weights: &[u64]) -> Vec<u64> {
     let all: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     let share = |weight: &u64| {
+        // A share is at most the sum, so that the cast is exact.
         (u128::from(sum) * u128::from(*weight))
             .checked_div(all)
             .unwrap_or(0) as u64
@@ -255,6 +256,7 @@ fn of_intervals(test: &Test<'_>, intervals: &[Event]) -> Option<Summary> {
             };
             let (mut totals, retransmits) = end.unwrap_or((EndpointTotals::default(), Some(0)));
             totals.bytes = totals.bytes.saturating_add(row.bytes);
+            // Times begin again after the warm-up: the last end is the duration.
             totals.duration_ns = row.end_ns;
 
             let retransmits = retransmits

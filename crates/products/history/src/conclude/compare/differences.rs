@@ -99,6 +99,7 @@ pub(super) fn notes(a: &RunRecord, b: &RunRecord, of: ExperimentNotes) -> Vec<St
 
 /// Why the changes forbid a comparison: `streams 4, now 8`.
 pub(super) fn obstacles(changes: &[Change]) -> Vec<String> {
+    // The first part of a key is the member of the specification.
     let is_essential = |key: &str| ESSENTIAL.contains(&key.split('.').next().unwrap_or(key));
     let essential = changes
         .iter()
@@ -161,6 +162,7 @@ fn specification(trial: Option<&Trial>) -> Members {
 
 fn flatten(members: &mut Members, name: &str, value: Value) {
     match value {
+        // An option that is not set equals one that the record does not have.
         Value::Null => {}
         Value::Object(object) => {
             let prefix = if name.is_empty() {

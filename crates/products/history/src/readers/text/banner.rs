@@ -221,6 +221,7 @@ impl Opening {
             host_name: self.host_name.clone(),
             peer_host: self.peer_host.clone(),
             server_port: self.server_port,
+            // The client of iperf3 chooses the protocol, the server of iperf 2 listens for one.
             is_udp: self.tool == Some(Tool::Iperf2) && self.is_udp,
             datagram_bytes: self.datagram_bytes,
             ..Self::default()
@@ -335,6 +336,7 @@ impl Opening {
 
         if let Some(rest) = text
             .strip_prefix("Linux ")
+            // iperf3 prints uname(2) after its version; other lines may begin with the same word.
             .filter(|_| self.tool == Some(Tool::Iperf3))
         {
             self.host_name = rest.split_whitespace().next().map(str::to_owned);

@@ -59,6 +59,7 @@ impl Command {
         let mut options = options.iter().skip(1).copied().peekable();
         while let Some(option) = options.next() {
             let (option, joined) = joined_value(option);
+            // The value stays in the list: an option without one may precede another option.
             let value = joined.or_else(|| options.peek().copied());
             found.option(option, value);
         }
@@ -89,6 +90,7 @@ impl Command {
             "-w" | "--window" => self.window_bytes = size(1024.0),
             "-b" | "--bitrate" | "--bandwidth" => {
                 let rate = value
+                    // `-b 1M/10` has a burst behind the rate (iperf3(1)).
                     .and_then(|value| amount(value.split('/').next().unwrap_or(value), 1000.0));
                 self.target_bps = rate
                     .filter(|rate| (1.0..1e15).contains(rate))
@@ -128,6 +130,7 @@ fn amount(text: &str, base: f64) -> Option<f64> {
     let power = " KMG"
         .find(text.chars().last()?.to_ascii_uppercase())
         .unwrap_or(0);
+    // The letter that was found is ASCII, so that it has one byte.
     let number = if power > 0 {
         text.get(..text.len() - 1)?
     } else {

@@ -182,6 +182,7 @@ impl Row {
 
         let bytes = quantity(amount, amount_unit)?;
         let rate = quantity(rate, rate_unit.strip_suffix("/sec")?)?;
+        // `-f` with a capital letter prints bytes per second (iperf3(1)).
         let rate_bps = if rate_unit.contains("yte") {
             rate * 8.0
         } else {
@@ -262,6 +263,7 @@ impl Row {
         let [.., cwnd, rtt] = parts.as_slice() else {
             return;
         };
+        // iperf 2 prints the congestion window in KiB.
         self.cwnd_bytes = cwnd
             .strip_suffix('K')
             .and_then(|kib| kib.parse::<u64>().ok())

@@ -101,6 +101,7 @@ impl TextStream {
 
     pub(super) fn push(&mut self, row: Row) {
         if std::mem::take(&mut self.is_server_report) {
+            // The row after `Server Report` is the one that the server counted.
             self.receiver = Some(row);
             return;
         }

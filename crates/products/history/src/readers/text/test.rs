@@ -75,6 +75,7 @@ impl TextTest {
             return;
         };
         if let Some(RoleTag { sends, is_server }) = tag {
+            // The forward direction is that of a client which sends and of a server which receives.
             stream.flow = Some(if sends == is_server {
                 Flow::Reverse
             } else {
@@ -438,6 +439,7 @@ impl TextTest {
 
             was_omitted = is_omitted;
 
+            // Only the end of a test cuts an interval short.
             let is_short =
                 |row: &Row| grid_s.is_some_and(|grid_s| row.end_s - row.start_s < 0.9 * grid_s);
             let is_last =
@@ -617,6 +619,7 @@ impl TextTest {
                 .map(|row| row.count)
                 .sum::<Option<u64>>()
         };
+        // A count comes before one that rounded amounts give.
         let packets = counted
             .or(printed)
             .or_else(of_rows)
@@ -712,6 +715,7 @@ impl TextTest {
 /// Divides a sum among the ends that it is of, in proportion to what each printed.
 fn share_out(sum: &Row, ends: &mut [&mut EndpointTotals]) {
     let all: f64 = ends.iter().map(|end| end.bytes as f64).sum();
+    // Ends that printed 0 have no shares.
     if all <= 0.0 {
         return;
     }

@@ -48,6 +48,7 @@ fn sides(row: &Row) -> Option<Chart> {
         all().fold(f64::INFINITY, f64::min),
         all().fold(f64::NEG_INFINITY, f64::max),
     );
+    // Equal values need room around them as well: an axis has a length.
     let air = ((high - low) * 0.2)
         .max(high.abs() * 0.005)
         .max(f64::MIN_POSITIVE);
@@ -91,6 +92,7 @@ fn changes(rows: &[&Row]) -> Option<Chart> {
     let rows: Vec<&Row> = rows
         .iter()
         .copied()
+        // Differences have units of their own, and no axis in common.
         .filter(|row| row.judged.is_ratio)
         .collect();
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;

@@ -84,6 +84,7 @@ fn of(of: &SeriesOf) -> String {
 /// Text that a spreadsheet does not take for a formula, nor a terminal for a control sequence.
 pub(crate) fn quotable(text: &str) -> String {
     let text = printable(text);
+    // A spreadsheet takes these for the begin of a formula.
     if text.starts_with(['=', '+', '-', '@']) {
         format!("'{text}")
     } else {

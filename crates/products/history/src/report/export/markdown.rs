@@ -24,6 +24,7 @@ pub fn document(runs: &[RunRecord]) -> String {
     let mut text = String::new();
     for (number, run) in runs.iter().enumerate() {
         let section = section(run);
+        // A section is whole or left out: a table that is cut is no table.
         if text.len() + section.len() + LAST_LINE_BYTES > DOCUMENT_BYTES_MAX {
             let _ = writeln!(
                 text,
@@ -43,6 +44,7 @@ pub fn document(runs: &[RunRecord]) -> String {
 #[must_use]
 pub fn github_error(message: &str) -> String {
     let escaped = message
+        // The percent sign first: the other two escapes contain it.
         .replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A");

@@ -112,6 +112,7 @@ fn span(
     };
     json!({
         "name": name,
+        // The number is SPAN_KIND_INTERNAL of the protocol.
         "kind": 1,
         "startTimeUnixNano": unix_ns(run, start_ns),
         "endTimeUnixNano": unix_ns(run, start_ns.saturating_add(elapsed_ns)),
@@ -122,6 +123,7 @@ fn span(
 /// Differs from the span of the run and those of other trials.
 fn trial_span(run_span: &str, trial: u32) -> String {
     let run_span = u64::from_str_radix(run_span, 16).unwrap_or_default();
+    // The span of trial 0 must differ from that of its run.
     format!("{:016x}", run_span ^ (u64::from(trial) + 1))
 }
 

@@ -71,6 +71,7 @@ const FAMILIES: [Family; 5] = [
 #[must_use]
 pub fn exposition(runs: &[RunRecord]) -> String {
     let mut last = last_runs(runs);
+    // Each set of labels is a time series in Prometheus: of further ones only sums remain.
     let older = last.split_off(last.len().min(LABEL_SETS_MAX));
     let mut page = Exposition::default();
 
@@ -129,6 +130,7 @@ struct LastRun<'a> {
 
 /// Newest first, one for each set of labels.
 fn last_runs(runs: &[RunRecord]) -> Vec<LastRun<'_>> {
+    // A diagnosis has no measures, and a run that still runs no result.
     let counts = |run: &&RunRecord| run.kind != RunKind::Doctor && run.state != RunState::Running;
     let mut runs: Vec<&RunRecord> = runs.iter().filter(counts).collect();
     runs.sort_by_key(|run| std::cmp::Reverse((run.started_unix_ms, run.run_id)));
@@ -257,6 +259,7 @@ fn change(last: &LastRun<'_>) -> Vec<(String, f64)> {
         )
     };
 
+    // A state set has a sample for every state: 1 for the one that holds, 0 for the others.
     ["none", "worse", "better"].map(sample).into()
 }
 

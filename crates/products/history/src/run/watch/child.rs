@@ -142,15 +142,18 @@ fn wait(
             ],
             Some(pause),
         )?;
+        // A signal of this process comes first: the output of a child may never pause.
         if has_signal && let Some(signal) = signals.take()? {
             return Ok(Some(Ended::Interrupted(signal)));
         }
 
         if has_messages {
             match reader.read(&mut chunk)? {
+                // The pipe ends with its last writer.
                 0 => return Ok(None),
                 count => messages.extend_from_slice(chunk.get(..count).unwrap_or_default()),
             }
+            // The last line is the reason of a failure, so the newest messages are kept.
             messages.drain(..messages.len().saturating_sub(MESSAGES_BYTES_MAX));
         } else if child.try_wait()?.is_some() {
             // A process of the child that is still there holds the pipe.

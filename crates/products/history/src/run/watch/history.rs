@@ -76,6 +76,7 @@ impl History {
         run.links.watch = Some(self.watch.clone());
 
         if !has_result(&run) {
+            // The run's own reason is closer to the cause than its exit status.
             run.reason.get_or_insert_with(|| reason.to_owned());
             // A later attempt may have a name to find: the path is that of the runs before.
             self.name_path(&mut run);
@@ -186,6 +187,7 @@ fn last_runs(place: &Place, watch: &str) -> Option<Vec<RunRecord>> {
     let rows = store.list(&filter).ok()?;
     let is_run = |row: &&linerate_store::RunRow| row.reason.as_deref() != Some(SKIPPED);
     rows.iter()
+        // The list has the newest run first.
         .rev()
         .filter(is_run)
         .map(|row| store.load(row.run_id).ok())

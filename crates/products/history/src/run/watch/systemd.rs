@@ -43,6 +43,7 @@ pub fn units(
     let (start, period_s, delay_s) = (
         start.join(" "),
         period.as_secs(),
+        // The jitter of a timer is that of the grid: a tenth of the period.
         period.as_secs_f64() / 10.0,
     );
 
@@ -131,6 +132,7 @@ fn check_secrets(words: &[String]) -> Result<(), String> {
 fn expression(seconds: u64) -> Option<String> {
     match (seconds, seconds / 60, seconds / 3600) {
         (1..60, ..) if 60 % seconds == 0 => Some(format!("*-*-* *:*:00/{seconds}")),
+        // A step of a calendar begins again with each hour, so that it must divide it.
         (_, minutes @ 1..60, _) if seconds.is_multiple_of(60) && 60 % minutes == 0 => {
             Some(format!("*-*-* *:00/{minutes}:00"))
         }

@@ -183,6 +183,7 @@ impl Examination<'_, Iperf3Peer> {
         // iperf3(1): a rate limits each stream by itself.
         test.pacing.rate_bps = spec
             .rate_bps
+            // A rate of 0 is no limit (iperf3(1), -b).
             .map(|bps| (bps / u64::from(plan.streams_max.max(1))).max(1));
         test.socket.congestion = spec.congestion.clone();
         test.socket.tos = spec.dscp << 2;
@@ -194,6 +195,7 @@ impl Examination<'_, Iperf3Peer> {
     fn datagram_test(&self, spec: &PhaseSpec) -> TestSpec {
         let packet_bytes =
             u64::from(spec.datagram_bytes + headers_bytes(self.remote.is_ipv6())).max(1);
+        // The rate of a plan is that of IP packets; -b counts the payload of UDP.
         let payload_bps =
             |bps: u64| u128::from(bps) * u128::from(spec.datagram_bytes) / u128::from(packet_bytes);
         let mut test = TestSpec {
@@ -235,11 +237,13 @@ fn repeated(
     });
 
     loop {
+        // The first attempt uses the connection; those after it make their own.
         let ran = run(first.take(), collected);
         let kind = ran.outcome.as_ref().err().map(|failure| &failure.kind);
         let is_final = kind.is_none_or(|kind| *kind == FailureKind::Interrupted);
 
         tracing::debug!(outcome = ?ran.outcome, "test ended");
+        // The failure of a test that was accepted is a result: a second test would hide it.
         if is_final || collected.is_accepted || Instant::now() >= end {
             return ran;
         }

@@ -65,6 +65,7 @@ impl Method {
             SideProbe::Tcp(port) => (Self::Port(port), None),
             SideProbe::Icmp | SideProbe::Auto => match is_answered(test, remote) {
                 Ok(true) => (Self::Icmp, None),
+                // Only a user who demands ICMP needs the reason for which it is not used.
                 _ if test.side_probe == SideProbe::Auto => busy(),
                 Ok(false) => (
                     Self::Handshakes,
@@ -213,6 +214,8 @@ impl Samples {
             let Some(newest) = samples.len().checked_sub(1) else {
                 return;
             };
+            // An echo reply bears 16 bits (RFC 792): the distance to the newest probe is modulo
+            // 65,536.
             let age = (newest as u16).wrapping_sub(sequence);
             let index = newest.checked_sub(usize::from(age));
             if let Some(sample) = index.and_then(|index| samples.get_mut(index)) {
@@ -278,6 +281,7 @@ fn probe_by_echo(echo: &EchoSocket, stop: &AtomicBool, samples: &Samples) {
         }
 
         if !is_stopping && now_ns >= next_ns {
+            // A late probe moves the schedule: probes that catch up would leave as a burst.
             next_ns = now_ns + ECHO_PERIOD_NS;
             samples.sent(now_ns);
             // A request that does not leave is a probe without reply.
