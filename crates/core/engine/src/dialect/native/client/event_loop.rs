@@ -59,7 +59,8 @@ impl<'a> EventLoop<'a> {
         Ok(())
     }
 
-    /// True once for a token that is ready.
+    /// True once for a token that is ready since the last wait. Another descriptor needs another
+    /// token: what one left unread would count as ready for the next.
     pub(super) fn take_ready(&mut self, token: u64) -> bool {
         let place = self.ready.iter().position(|event| event.token == token);
         place.map(|place| self.ready.swap_remove(place)).is_some()

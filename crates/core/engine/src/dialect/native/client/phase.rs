@@ -27,8 +27,9 @@ const PROBE_PERIOD_NS: u64 = 5_000_000;
 const CONNECTION_PERIOD_NS: u64 = 100_000_000;
 /// Most probe flows that a server grants.
 const FLOWS_MAX: u32 = 8;
-/// The event loop's number of a flow that is opened.
-const FLOW: u64 = 0;
+/// The event loop's number of a flow that is opened; the streams of the load that follows in the
+/// same loop are numbered from 0.
+const FLOW: u64 = 1 << 17;
 /// Round trip that is assumed before one is measured.
 const FIRST_RTT: Duration = Duration::from_millis(100);
 
