@@ -144,7 +144,7 @@ const PROTOCOL_COUNTERS: &str = "\
                                  Tcp.AttemptFails Tcp.OutRsts Udp.InDatagrams Udp.OutDatagrams \
                                  Udp.InErrors Udp.RcvbufErrors Udp.SndbufErrors Udp.MemErrors \
                                  Udp.NoPorts Udp6InDatagrams Udp6OutDatagrams Udp6InErrors \
-                                 Udp6RcvbufErrors TCPLostRetransmit TCPTimeouts TCPSpuriousRTOs \
+                                 Udp6RcvbufErrors Udp6SndbufErrors TCPLostRetransmit TCPTimeouts TCPSpuriousRTOs \
                                  TCPFastRetrans TCPSlowStartRetrans TCPRcvCollapsed PruneCalled \
                                  RcvPruned TCPRcvQDrop TCPBacklogDrop TCPZeroWindowDrop \
                                  TCPToZeroWindowAdv TCPOFOQueue TCPSACKReorder TCPDSACKRecv \

@@ -327,7 +327,7 @@ impl Outcomes {
             let throughput = (Layer::Link..=Layer::Network).contains(layer)
                 && finding.severity != Severity::Blocker
                 && !LOWERS_LINE_RATE.contains(&finding.id.as_str());
-            if throughput && full.iter().any(|host| finding.subject.starts_with(host)) {
+            if throughput && full.contains(&host_of(finding)) {
                 finding.severity = Severity::Info;
             }
         }

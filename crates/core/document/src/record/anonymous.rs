@@ -216,13 +216,21 @@ impl Names {
             return address;
         }
 
-        let number = self.addresses.len() as u16 + 1;
+        let number = u32::try_from(self.addresses.len() + 1).unwrap_or(u32::MAX);
         *self
             .addresses
             .entry(address)
             .or_insert_with(|| match address {
-                IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, number as u8).into(),
-                IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number).into(),
+                // 192.0.2.0/24 for documentation (RFC 5737); what does not fit has addresses of
+                // 198.18.0.0/15 for benchmarks (RFC 2544).
+                IpAddr::V4(_) => match u8::try_from(number) {
+                    Ok(last) => Ipv4Addr::new(192, 0, 2, last),
+                    Err(_) => Ipv4Addr::from_bits((0xc612_0000_u32).wrapping_add(number)),
+                }
+                .into(),
+                IpAddr::V6(_) => {
+                    Ipv6Addr::from_bits((0x2001_0db8_u128 << 96) | u128::from(number)).into()
+                }
             })
     }
 }

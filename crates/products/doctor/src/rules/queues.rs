@@ -454,7 +454,7 @@ fn soft_02(host: &Host<'_>) -> Ruling {
     let share = to_f64(squeezed.value) / to_f64(received.value.max(1));
     require(
         share > 0.01,
-        format!("{:.2} % of the rounds", share * 100.0),
+        format!("{:.2} per 100 packets", share * 100.0),
     )?;
 
     // A budget that runs out without drops is normal under load.

@@ -16,7 +16,7 @@ pub(super) fn rfc2822_ms(text: &str) -> Option<u64> {
         year.parse()
             .ok()
             .filter(|year| (1970..10_000).contains(year))?,
-        day.parse().ok()?,
+        day.parse().ok().filter(|day| (1..=31).contains(day))?,
     );
 
     ms_of(days_since_1970(year, i64::try_from(month).ok()?, day), time)

@@ -88,6 +88,7 @@ impl Examination<'_, NativePeer> {
 
         // The result at the lowest rate that is not clean shows where datagrams are lost.
         let mut unclean: Option<(f64, PhaseResult)> = None;
+        let mut has_failed = false;
         while let Some(per_s) = ladder.next_per_s().filter(|_| Instant::now() < end) {
             if self.observers.progress.is_terminal() {
                 let PhaseProgress { number, count, .. } = progress;
@@ -99,6 +100,7 @@ impl Examination<'_, NativePeer> {
 
             let step_spec = self.step_spec(spec, per_s, duration);
             let Some((step, result)) = self.run_step(&ladder, &step_spec)? else {
+                has_failed = true;
                 break;
             };
             // The search halves its distance, so that a later step may have the lower rate.
@@ -113,7 +115,7 @@ impl Examination<'_, NativePeer> {
         self.observers.progress.clear();
         let mut found = ladder.result();
 
-        if ladder.next_per_s().is_some() {
+        if ladder.next_per_s().is_some() && !has_failed {
             let over = "the time of the search had passed";
             let limits = found.limit.as_deref().into_iter().chain([over]);
             found.limit = Some(limits.collect::<Vec<_>>().join("; "));

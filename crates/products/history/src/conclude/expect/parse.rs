@@ -92,7 +92,7 @@ fn clause(text: &str) -> Result<Clause, Wrong> {
 pub fn unknown_measure(name: &str) -> String {
     let catalogue = MeasureName::all().flat_map(|info| info.short.into_iter().chain([info.name]));
     let mut names: Vec<&str> = catalogue.chain(path_names()).collect();
-    names.sort_by_key(|known| (strsim::levenshtein(known, name), known.len()));
+    names.sort_by_key(|known| (strsim::levenshtein(known, name), *known));
     names.dedup();
 
     format!(

@@ -51,7 +51,12 @@ impl EventLoop {
                 connection.unsent_bytes -= u32::try_from(len).unwrap_or(0);
                 self.watch_writing(number, true);
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) =>
+            {
                 self.watch_writing(number, true);
             }
             Err(error) => self.broken(worker, number, &error),
