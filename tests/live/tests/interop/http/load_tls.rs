@@ -158,7 +158,7 @@ fn timed_nginx_counts_the_same_although_it_closes_connections_now_and_then() {
         (&[][..], "1.1"),
         (&["--h2"][..], "2"),
         (&["--h2", "-m", "16"][..], "2"),
-        (&["--h2", "-m", "16", "--rate", "6000"][..], "2"),
+        (&["--h2", "-m", "16", "--rate", "3000"][..], "2"),
     ] {
         let common = ["--cacert", &cacert, "-c", "2", "-d", "1s", "--warmup", "0"];
         let load = HttpLoad::run(&url, &[&common[..], options].concat());
