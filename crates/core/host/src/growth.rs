@@ -98,9 +98,9 @@ impl<'a> Growth<'a> {
             }
         }
 
-        let at = |sample: &Snapshot| sample.monotonic_ns.unwrap_or(0);
+        let times_ns = before.monotonic_ns.zip(after.monotonic_ns);
         Self {
-            window_ns: at(after).saturating_sub(at(before)),
+            window_ns: times_ns.map_or(0, |(from, to)| to.saturating_sub(from)),
             before,
             after,
             cpus,
