@@ -13,7 +13,7 @@ const LINE_RATE_BPS: f64 = 10e9;
 /// Frame, IP, TCP and timestamps around a segment.
 const HEADERS_BYTES: f64 = 90.0;
 
-/// Most answers per second when each takes this number of segments of this overhead.
+/// Most responses per second when each takes this number of segments of this overhead.
 fn ceiling(study: &HttpStudy, segments: f64, overhead_bytes: f64) -> f64 {
     assert_eq!(
         study.json["client"]["link_bps"],
