@@ -60,11 +60,54 @@ pub(super) fn rate(
 ) -> Option<f64> {
     let last_ns = samples.last()?.at_ns;
     // Samples may end before the window: the rate is that of the time which they cover.
-    let end_ns = window.end_ns.min(last_ns);
-    let seconds = ns_to_s(end_ns.checked_sub(window.start_ns).filter(|ns| *ns > 0)?);
-    let bytes =
-        bytes_at(samples, direction, end_ns) - bytes_at(samples, direction, window.start_ns);
-    Some(rate_bps(bytes.max(0.0) as u64, seconds))
+    let window = LoadWindow {
+        start_ns: window.start_ns,
+        end_ns: window.end_ns.min(last_ns),
+    };
+    let between = |start_ns: u64, end_ns: u64| {
+        let seconds = ns_to_s(end_ns.checked_sub(start_ns).filter(|ns| *ns > 0)?);
+        let bytes = bytes_at(samples, direction, end_ns) - bytes_at(samples, direction, start_ns);
+        Some(rate_bps(bytes.max(0.0) as u64, seconds))
+    };
+
+    let first_bps = between(window.start_ns, window.end_ns)?;
+    let [start_ns, end_ns] = without_stalls(samples, direction, window, first_bps);
+    between(start_ns, end_ns)
+}
+
+/// Start and end of a window, moved inwards out of a stall.
+///
+/// A receiver that waits for a lost segment hands over nothing, and then all that arrived behind
+/// it. A window that starts or ends between the two has a rate that the path never carried: with
+/// CUBIC in a queue of 100 ms 98.0 Mbit/s of 95.6. At both ends the sample is taken that is
+/// farthest ahead of the mean rate, which no stall has.
+fn without_stalls(
+    samples: &[LoadSample],
+    direction: PathDirection,
+    window: LoadWindow,
+    mean_bps: f64,
+) -> [u64; 2] {
+    /// Recovery of a loss takes some round trips.
+    const STALL_NS: u64 = 500_000_000;
+
+    let span_ns = (window.end_ns.saturating_sub(window.start_ns) / 4).min(STALL_NS);
+    let farthest_ahead = |edge_ns: u64, first_ns: u64, last_ns: u64| {
+        let ahead_bytes =
+            |at_ns: &u64| bytes_at(samples, direction, *at_ns) - mean_bps / 8.0 * ns_to_s(*at_ns);
+        let near = samples
+            .iter()
+            .map(|sample| sample.at_ns)
+            .filter(|at_ns| (first_ns..=last_ns).contains(at_ns));
+        near.chain([edge_ns])
+            .max_by(|one, other| ahead_bytes(one).total_cmp(&ahead_bytes(other)))
+            .unwrap_or(edge_ns)
+    };
+
+    let (start_ns, end_ns) = (window.start_ns, window.end_ns);
+    [
+        farthest_ahead(start_ns, start_ns, start_ns.saturating_add(span_ns)),
+        farthest_ahead(end_ns, end_ns.saturating_sub(span_ns), end_ns),
+    ]
 }
 
 /// Load over time with each direction's bytes at its receiver.

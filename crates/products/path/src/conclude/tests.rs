@@ -252,6 +252,32 @@ fn rates_count_in_the_window_at_the_receiver() {
     assert_eq!(report.bytes_received, 65_312_500);
 }
 
+/// A receiver that waits for a lost segment hands over what arrived meanwhile at once.
+#[test]
+fn rate_of_a_window_that_starts_in_a_stall_is_what_the_path_carried() {
+    let mut input = usual();
+    let load = &mut input.phases[1];
+    let start_ns = load.load.as_ref().expect("a load").window.start_ns;
+    let stalled_ns = start_ns - 200 * MS..=start_ns + 100 * MS;
+    let before = load
+        .local
+        .load
+        .iter()
+        .rfind(|sample| sample.at_ns < *stalled_ns.start())
+        .expect("samples of the warm-up")
+        .down_bytes;
+
+    for sample in &mut load.local.load {
+        if stalled_ns.contains(&sample.at_ns) {
+            sample.down_bytes = before;
+        }
+    }
+
+    let report = conclude(&input);
+    let down_bps = load_of(&report, PhaseKind::Down).down_bps;
+    assert!(is_near(down_bps, 95e6), "{down_bps:?}");
+}
+
 #[test]
 fn delays_count_in_the_window_and_queues_in_their_direction() {
     let report = conclude(&usual());
