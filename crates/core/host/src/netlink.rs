@@ -63,7 +63,6 @@ pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 /// The first attribute of a type.
-#[must_use]
 pub(crate) fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes)
         .find(|(kind, _)| *kind == wanted)
@@ -71,46 +70,39 @@ pub(crate) fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
 }
 
 /// The number of two bytes in the first attribute of a type.
-#[must_use]
 pub(crate) fn u16_of(bytes: &[u8], wanted: u16) -> Option<u16> {
     u16_at(attribute(bytes, wanted)?, 0)
 }
 
 /// The number of four bytes in the first attribute of a type.
-#[must_use]
 pub(crate) fn u32_of(bytes: &[u8], wanted: u16) -> Option<u32> {
     u32_at(attribute(bytes, wanted)?, 0)
 }
 
 /// The number of eight bytes in the first attribute of a type.
-#[must_use]
 pub(crate) fn u64_of(bytes: &[u8], wanted: u16) -> Option<u64> {
     u64_at(attribute(bytes, wanted)?, 0)
 }
 
 /// A number of four bytes at a position.
-#[must_use]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..at.checked_add(4)?)?;
     bytes.try_into().ok().map(u32::from_ne_bytes)
 }
 
 /// A number of two bytes at a position.
-#[must_use]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     let bytes = bytes.get(at..at.checked_add(2)?)?;
     bytes.try_into().ok().map(u16::from_ne_bytes)
 }
 
 /// A number of eight bytes at a position.
-#[must_use]
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(8)?)?;
     bytes.try_into().ok().map(u64::from_ne_bytes)
 }
 
 /// Text up to the first zero.
-#[must_use]
 pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes
         .iter()
@@ -120,14 +112,12 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 /// Error number of an [`ERROR`] message; 0 is an acknowledgement.
-#[must_use]
 pub(crate) fn errno(payload: &[u8]) -> i32 {
     // netlink(7): the kernel sends a negative error number.
     u32_at(payload, 0).map_or(0, |code| code.cast_signed().checked_neg().unwrap_or(0))
 }
 
 /// A request: header and body.
-#[must_use]
 pub(crate) fn request(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(HEADER_BYTES + body.len()).unwrap_or(u32::MAX);
     let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
@@ -151,7 +141,6 @@ pub(crate) fn push(bytes: &mut Vec<u8>, kind: u16, content: &[u8]) {
 }
 
 /// One attribute.
-#[must_use]
 pub(crate) fn encoded(kind: u16, content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     push(&mut bytes, kind, content);
@@ -175,7 +164,6 @@ const BITS_MAX: usize = 4096;
 
 impl Bitset {
     /// Reads a set that lists its bits by name.
-    #[must_use]
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         const NO_MASK: u16 = 1;
         const BITS: u16 = 3;
@@ -195,7 +183,6 @@ impl Bitset {
     }
 
     /// True if a name is set.
-    #[must_use]
     pub(crate) fn has(&self, name: &str) -> bool {
         self.bits.iter().any(|(known, set)| *set && known == name)
     }

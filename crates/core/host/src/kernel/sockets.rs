@@ -96,7 +96,6 @@ pub(crate) struct TcpSocket {
 }
 
 /// Reads one socket (`struct inet_diag_msg`).
-#[must_use]
 pub(crate) fn socket(payload: &[u8]) -> Option<TcpSocket> {
     const MESSAGE_BYTES: usize = 72;
 

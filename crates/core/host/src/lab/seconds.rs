@@ -24,7 +24,6 @@ pub struct Seconds {
 
 impl Seconds {
     /// Begins with a sample.
-    #[must_use]
     pub fn begin(first: Snapshot) -> Self {
         Self {
             origin_ns: first.monotonic_ns.unwrap_or(0),
@@ -50,7 +49,6 @@ impl Seconds {
     }
 
     /// The complete ones.
-    #[must_use]
     pub fn into_inner(self) -> Vec<EndpointSecond> {
         self.complete
     }

@@ -43,7 +43,6 @@ pub struct Route {
 }
 
 /// The routes to some peers; `None` for a peer without one.
-#[must_use]
 pub fn routes(peers: &[IpAddr]) -> Vec<Option<Route>> {
     let links = links::all();
     peers

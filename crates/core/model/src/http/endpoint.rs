@@ -45,7 +45,6 @@ pub struct NicStats {
 
 impl NicStats {
     /// A device that moved nothing, of which only the name is known.
-    #[must_use]
     pub fn new(device: impl Into<String>) -> Self {
         Self {
             device: device.into(),

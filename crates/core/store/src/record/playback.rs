@@ -11,7 +11,6 @@ use super::fields;
 
 /// The events the trial was made of, in order; none for a trial that is not a throughput test.
 /// Intervals that were merged are one event, and histograms are in the summary only.
-#[must_use]
 pub fn playback(trial: &Trial) -> Vec<Event> {
     let Some(Detail::Test(detail)) = &trial.detail else {
         return Vec::new();

@@ -55,7 +55,6 @@ const SO_INCOMING_CPU: SocketOption<u32> = option!(SOL_SOCKET, SO_INCOMING_CPU);
 
 /// Number of the CPU that processed the last packet of the socket (socket(7), Linux 3.19); `None`
 /// before the first one and where the kernel does not report it.
-#[must_use]
 pub fn incoming_cpu(fd: impl AsFd) -> Option<u32> {
     let cpu = SO_INCOMING_CPU.get(fd).ok()?;
     // The kernel has -1 before the first packet.

@@ -67,7 +67,6 @@ pub struct RunOptions<'a> {
 
 impl ClientResult {
     /// The event that ends the report.
-    #[must_use]
     pub fn last_event(&self) -> Event {
         match &self.outcome {
             Ok(()) => Event::Finished,

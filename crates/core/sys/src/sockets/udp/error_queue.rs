@@ -54,7 +54,6 @@ pub struct QueuedError<'a> {
 impl QueuedError<'_> {
     /// Largest packet, IP header included, that the link takes that refused this one. `None` for
     /// other errors, and for a router that does not state it (before RFC 1191).
-    #[must_use]
     pub fn mtu_bytes(&self) -> Option<u32> {
         Some(self.info).filter(|mtu| self.errno == libc::EMSGSIZE && *mtu > 0)
     }
