@@ -236,7 +236,6 @@ pub struct OutputOptions {
 
 impl OutputOptions {
     /// The options of the writers for one end.
-    #[must_use]
     pub fn report_options(&self, endpoint: Endpoint, local: &LocalOptions) -> Options {
         Options {
             endpoint,

@@ -62,19 +62,16 @@ const SECTIONS: [(Section, &str); 6] = [
 ];
 
 /// The options in the order of the help; those of the last group are refused.
-#[must_use]
 pub fn option_groups() -> Vec<OptionGroup> {
     table::groups(OPTIONS, &SECTIONS)
 }
 
 /// Options that have no effect; the help does not list them.
-#[must_use]
 pub fn options_without_effect() -> Vec<OptionHelp> {
     table::section_options(OPTIONS, &Section::Absent)
 }
 
 /// Variables of the environment with the long option whose default they hold.
-#[must_use]
 pub fn variables() -> Vec<(&'static str, &'static str)> {
     let variable = |option: &OptionRow| Some((option.extra.variable?, option.long));
     OPTIONS.iter().filter_map(variable).collect()

@@ -27,7 +27,6 @@ pub struct BurstHead {
 
 impl BurstHead {
     /// Reads a head; `None` for a size no burst has.
-    #[must_use]
     pub fn parse(bytes: &[u8; BURST_HEAD_LEN]) -> Option<Self> {
         let word = |at| word(bytes, at).unwrap_or_default();
         let size_bytes = word(48);
@@ -111,7 +110,6 @@ impl BurstReader {
     }
 
     /// A head made no sense, so nothing behind it can be parsed.
-    #[must_use]
     pub fn is_lost(&self) -> bool {
         self.is_lost
     }

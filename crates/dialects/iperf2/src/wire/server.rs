@@ -111,7 +111,6 @@ pub struct AcceptedTest {
 
 impl AcceptedTest {
     /// Who sends.
-    #[must_use]
     pub fn mode(&self) -> crate::wire::header::Mode {
         self.header
             .as_ref()

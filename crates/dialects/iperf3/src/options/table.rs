@@ -59,7 +59,6 @@ const SECTIONS: [(Section, &str); 4] = [
 ];
 
 /// The options in the order of the help.
-#[must_use]
 pub fn option_groups() -> Vec<OptionGroup> {
     table::groups(OPTIONS, &SECTIONS)
 }

@@ -98,7 +98,6 @@ pub struct FlowClient {
 
 impl FlowClient {
     /// A flow that begins now; `clock` is this end's wall clock.
-    #[must_use]
     pub fn new(now: Instant, clock: Timestamp, setup: FlowClientSetup) -> Self {
         let mode = setup
             .header
@@ -133,7 +132,6 @@ impl FlowClient {
     }
 
     /// A datagram of this flow complete but for number and time.
-    #[must_use]
     pub fn template(&self) -> Vec<u8> {
         datagram::template(self.setup.header.as_ref(), self.setup.datagram_bytes)
     }
@@ -201,19 +199,16 @@ impl FlowClient {
     }
 
     /// Checks whether input is for [`Self::handle_datagram`].
-    #[must_use]
     pub fn awaits_report(&self) -> bool {
         matches!(self.phase, Phase::Ending { .. })
     }
 
     /// The server has not begun to send.
-    #[must_use]
     pub fn awaits_data(&self) -> bool {
         matches!(self.phase, Phase::Asking { .. })
     }
 
     /// When [`Self::handle_timeout`] wants to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.deadline
     }

@@ -88,7 +88,6 @@ pub struct StreamClient {
 
 impl StreamClient {
     /// An open connection. The first action sends the header, if there is one.
-    #[must_use]
     pub fn new(now: Instant, setup: StreamClientSetup) -> Self {
         let mut client = Self {
             incoming: Incoming::Discard,
@@ -119,7 +118,6 @@ impl StreamClient {
     }
 
     /// Most bytes the caller may read now; `None` when what arrives is data and belongs to it.
-    #[must_use]
     pub fn wanted(&self) -> Option<usize> {
         match &self.incoming {
             Incoming::Ack(read) => Some(self.ack_len().saturating_sub(read.len())),
@@ -211,7 +209,6 @@ impl StreamClient {
     }
 
     /// When [`Self::handle_timeout`] wants to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.deadline
     }

@@ -217,19 +217,16 @@ impl FlowServer {
     }
 
     /// No data are received: what arrives now only shows that the client still speaks.
-    #[must_use]
     pub fn only_listens(&self) -> bool {
         !self.is_receiving
     }
 
     /// More datagrams must come before this end sends.
-    #[must_use]
     pub fn awaits_proof(&self) -> bool {
         matches!(self.phase, Phase::Proving { .. })
     }
 
     /// When [`Self::handle_timeout`] wants to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.deadline
     }

@@ -99,7 +99,6 @@ pub struct StreamServer {
 
 impl StreamServer {
     /// A connection that was accepted now; `clock` is this end's wall clock.
-    #[must_use]
     pub fn new(now: Instant, clock: Timestamp, policy: Policy) -> Self {
         Self {
             accepted_at: clock,
@@ -115,7 +114,6 @@ impl StreamServer {
     }
 
     /// Most bytes the caller may read now; `None` when what arrives is data and belongs to it.
-    #[must_use]
     pub fn wanted(&self) -> Option<usize> {
         match &self.phase {
             Phase::Opening(read) => Some(OPENING_LEN.saturating_sub(read.len())),
@@ -223,7 +221,6 @@ impl StreamServer {
     }
 
     /// When [`Self::handle_timeout`] wants to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.deadline
     }

@@ -13,7 +13,6 @@ use serde_json::Value;
 use super::number::{u32_of, u64_of};
 
 /// True if the test of a report has started.
-#[must_use]
 pub fn is_started(document: &Value) -> bool {
     document["start"]["test_start"].is_object()
 }

@@ -19,7 +19,6 @@ const MAX_SEGMENTS: u32 = 128;
 impl Params {
     /// Parameters of a client. `block_len_bytes` is the block length after all facts of the path
     /// is known. Times are whole seconds on the wire; fractions are cut.
-    #[must_use]
     pub fn from_client(
         client: &ClientSpec,
         block_len_bytes: u32,
@@ -75,7 +74,6 @@ impl Params {
     }
 
     /// The test these parameters describe, as a server runs it.
-    #[must_use]
     pub fn to_spec(&self) -> TestSpec {
         TestSpec {
             transport: self.transport,
