@@ -83,7 +83,6 @@ pub struct Saturation {
 
 impl Saturation {
     /// A load at its start, with [`LoadPlan::streams_start`] streams.
-    #[must_use]
     pub fn new(plan: LoadPlan) -> Self {
         Self {
             samples: 0,
@@ -105,7 +104,6 @@ impl Saturation {
     }
 
     /// Outcome of the load so far; after its end, of all of it.
-    #[must_use]
     pub fn outcome(&self) -> LoadOutcome {
         let ended_by = self.ended.unwrap_or(LoadEnd::Stopped);
         let differences = [
@@ -129,7 +127,6 @@ impl Saturation {
     }
 
     /// Round trips per minute of the last interval with a probe.
-    #[must_use]
     pub fn newest_rpm(&self) -> Option<f64> {
         self.newest_rpm
     }
