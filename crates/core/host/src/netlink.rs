@@ -6,11 +6,11 @@ pub(crate) mod client;
 /// Type of the message that ends a response with an error number.
 pub(crate) const ERROR: u16 = 2;
 /// Type of the message that ends a dump.
-pub(crate) const DONE: u16 = 3;
+const DONE: u16 = 3;
 /// A response is requested.
-pub(crate) const REQUEST: u16 = 1;
+const REQUEST: u16 = 1;
 /// The sender wants all objects.
-pub(crate) const DUMP: u16 = 0x300;
+const DUMP: u16 = 0x300;
 
 const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;

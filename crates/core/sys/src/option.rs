@@ -108,7 +108,7 @@ impl<T> SocketOption<T> {
     }
 
     /// Reads an integer option.
-    pub(crate) fn get_int(&self, fd: impl AsFd) -> Result<c_int> {
+    fn get_int(&self, fd: impl AsFd) -> Result<c_int> {
         let mut value = [0; size_of::<c_int>()];
         self.get_bytes(fd, &mut value)?;
         Ok(c_int::from_ne_bytes(value))

@@ -558,7 +558,7 @@ impl TestRun {
     }
 
     /// Closes the current interval and reports it.
-    pub(crate) fn report_interval(
+    fn report_interval(
         &mut self,
         omitting: bool,
         last: bool,

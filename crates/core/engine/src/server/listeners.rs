@@ -203,7 +203,7 @@ fn listener(local: &LocalOptions, address: SocketAddr) -> Result<OwnedFd, OsErro
 }
 
 /// A socket bound to the server's port, with the server's options; also used for UDP.
-pub(crate) fn open_bound(
+fn open_bound(
     local: &LocalOptions,
     address: SocketAddr,
     protocol: Protocol,

@@ -307,7 +307,7 @@ fn bare_command(line: &str) -> Option<Heading<'_>> {
 }
 
 /// The name of a program without its directory and the suffix of Windows.
-pub(super) fn program_name(word: &str) -> &str {
+fn program_name(word: &str) -> &str {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
     name.strip_suffix(".exe").unwrap_or(name)
 }

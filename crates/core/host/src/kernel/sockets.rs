@@ -84,9 +84,9 @@ pub(crate) struct TcpSocket {
     /// Address of the other end.
     pub(crate) remote: SocketAddr,
     /// Connections that wait to be accepted of a listener, otherwise bytes that wait to be read.
-    pub(crate) receive_queue: u32,
+    receive_queue: u32,
     /// Backlog of a listener, otherwise bytes that wait to be acknowledged.
-    pub(crate) send_queue: u32,
+    send_queue: u32,
     /// Number by which `/proc/*/fd` names it; 0 for one that no process has.
     pub(crate) inode: u32,
     /// `TCP_INFO` of the connection, where it was requested.

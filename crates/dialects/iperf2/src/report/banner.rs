@@ -11,7 +11,7 @@ use super::amount::{bits, buffer_size, bytes};
 use super::options::Options;
 
 /// The line above and below a banner.
-pub(super) const RULE: &str = "------------------------------------------------------------\n";
+const RULE: &str = "------------------------------------------------------------\n";
 
 /// The banner of a listening socket.
 pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec) -> String {

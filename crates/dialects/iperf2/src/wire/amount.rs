@@ -65,7 +65,7 @@ impl Amount {
 }
 
 /// Unit of times.
-pub(crate) const TICK: Duration = Duration::from_millis(10);
+const TICK: Duration = Duration::from_millis(10);
 /// The bit that makes a number a time.
 const TIME: u32 = 0x8000_0000;
 

@@ -51,7 +51,7 @@ pub(crate) struct FirstDatagram {
 }
 
 /// Bytes of a first datagram that are kept.
-pub(crate) const FIRST_BYTES_MAX: usize = 128;
+const FIRST_BYTES_MAX: usize = 128;
 /// Datagrams read per turn.
 const DATAGRAMS_PER_TURN: usize = 256;
 

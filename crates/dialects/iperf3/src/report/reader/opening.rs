@@ -29,7 +29,7 @@ pub(super) struct Test<'a> {
     pub(super) mss_bytes: u32,
     pub(super) streams: Vec<Stream>,
     /// The number of each stream in the report.
-    pub(super) sockets: Vec<Option<i64>>,
+    sockets: Vec<Option<i64>>,
     pub(super) intervals: &'a [Value],
 }
 

@@ -115,7 +115,7 @@ impl Client {
         self.agreed.map(|t| t.transport)
     }
 
-    pub(super) fn awaits_streams(&self) -> bool {
+    fn awaits_streams(&self) -> bool {
         self.stage == Stage::Opening
             && !self.over
             && self.agreed.is_some_and(|t| t.missing_streams > 0)
