@@ -163,7 +163,7 @@ pub fn reading(sequence: u64, before: &Snapshot, now: &Snapshot) -> Reading {
 
     Reading {
         sequence,
-        at_ns: now.monotonic_ns.unwrap_or(0),
+        at_ns: now.monotonic_ns,
         window_ns: change.window_ns,
         cpu_busy: all.share(all.busy()),
         busiest_cpu_busy: change.busiest_cpu_busy(),
@@ -524,7 +524,7 @@ pub(crate) mod tests {
         );
         assert_eq!(
             (reading.sequence, reading.at_ns, reading.window_ns),
-            (3, 2 * S, S)
+            (3, Some(2 * S), S)
         );
         assert!(
             is(reading.cpu_busy, 0.25) && is(reading.busiest_cpu_busy, 0.5),
