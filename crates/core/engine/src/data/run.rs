@@ -558,12 +558,7 @@ impl TestRun {
     }
 
     /// Closes the current interval and reports it.
-    fn report_interval(
-        &mut self,
-        omitting: bool,
-        last: bool,
-        reporter: &mut Reporter<'_>,
-    ) {
+    fn report_interval(&mut self, omitting: bool, last: bool, reporter: &mut Reporter<'_>) {
         let report = self.sampler.close_interval(omitting, last);
         if !report.streams.is_empty() {
             reporter.emit(&Event::Interval(report));

@@ -14,10 +14,8 @@ use crate::wire::opening::Opening;
 use crate::wire::stamp::Timestamp;
 use crate::wire::version::Version;
 
-pub use flow::{
-    FlowRefusal, FlowServer, FlowServerAction, FlowServerInput, REPORT_SILENCE, REPORTS_MAX,
-};
-pub use stream::{ConnectBack, StreamServer, StreamServerAction, StreamServerInput};
+pub use flow::{FlowRefusal, FlowServer, REPORT_SILENCE, REPORTS_MAX};
+pub use stream::StreamServer;
 
 /// Demands and limits of a server.
 #[derive(Debug, Clone, PartialEq)]
