@@ -18,7 +18,6 @@ const ATTRIBUTE_HEADER_BYTES: usize = 4;
 const TYPE_MASK: u16 = 0x3fff;
 
 /// One message of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Message<'a> {
     /// Type of the message; below 16 the types of netlink itself.
     pub(crate) kind: u16,
@@ -153,7 +152,7 @@ const fn aligned(length: usize) -> usize {
 }
 
 /// A set of named bits as ethtool sends it (`ETHTOOL_A_BITSET`).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub(crate) struct Bitset {
     /// Names, each with whether it is set. Without a mask, only those that are set.
     pub(crate) bits: Vec<(String, bool)>,

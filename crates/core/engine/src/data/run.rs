@@ -46,7 +46,6 @@ pub(crate) use settings::{PumpBuilder, PumpInputs, RunSettings};
 use strategy_trials::StrategyTrials;
 
 /// Events that the owner of a run handles.
-#[derive(Debug)]
 pub(crate) enum RunEvent {
     /// The end condition is met; only the end that decides sees this.
     EndReached,

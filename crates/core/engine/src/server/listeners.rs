@@ -25,7 +25,6 @@ use crate::error::{EngineError, Operation};
 use crate::wait::family;
 
 /// The listeners of a server, by their index in the event loop.
-#[derive(Debug)]
 pub(crate) struct Listeners {
     entries: BTreeMap<u64, Listener>,
     next_index: u64,
@@ -33,7 +32,6 @@ pub(crate) struct Listeners {
     address: SocketAddr,
 }
 
-#[derive(Debug)]
 struct Listener {
     fd: OwnedFd,
     /// Index of the dialect of its connections, or of those that no dialect recognises.

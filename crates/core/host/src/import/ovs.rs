@@ -7,7 +7,7 @@ const SRC: &str = "import:ovs pmd table";
 const ROWS_MAX: usize = 65_536;
 
 /// Reads the table row by row.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Reader {
     columns: Vec<String>,
     rows: Vec<Vec<Option<f64>>>,

@@ -3,7 +3,7 @@
 use super::ethtool_headings::HEADINGS;
 
 /// Output of one command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub(super) struct Block<'a> {
     pub(super) host: Option<&'a str>,
     /// The command as typed, without the prompt; empty where it is unknown.

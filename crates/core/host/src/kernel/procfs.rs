@@ -3,7 +3,6 @@
 use linerate_model::snapshot::{Snapshot, Value};
 
 /// One line of `/proc/interrupts`.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Interrupt {
     /// Number, or name for those of the CPU itself.
     pub(crate) number: String,

@@ -75,7 +75,7 @@ impl Tested {
 }
 
 /// One TCP socket.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TcpSocket {
     /// Number of its state (`net/tcp_states.h`).
     pub(crate) state: u8,
@@ -150,7 +150,7 @@ fn request(
 }
 
 /// Connections by state (`net/tcp_states.h`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Default)]
 pub(crate) struct States([u64; NAMES.len()]);
 
 /// Names of the states as in ss(8).

@@ -161,7 +161,7 @@ impl StreamSeries<'_> {
 }
 
 /// Member of an interval that holds a measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Group {
     Tcp,
     Udp,

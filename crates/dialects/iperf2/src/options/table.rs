@@ -14,7 +14,7 @@ use super::effects as fx;
 use super::message::Stop;
 
 /// Section of an option in the help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) enum Section {
     /// Client and server.
     Both,
@@ -36,7 +36,6 @@ pub(crate) enum Section {
 pub(crate) type OptionRow = table::OptionRow<Args, Stop, Section, Extra>;
 
 /// Properties of an option that iperf 2 alone has.
-#[derive(Debug, Clone, Copy)]
 pub(crate) struct Extra {
     /// Variable of the environment that does the same.
     pub(crate) variable: Option<&'static str>,

@@ -208,7 +208,6 @@ mod at {
 }
 
 /// Offsets that differ between TCP and UDP, which has the isochronous words in between.
-#[derive(Debug, Clone, Copy)]
 struct HeaderTail {
     start: usize,
     fq_rate: usize,

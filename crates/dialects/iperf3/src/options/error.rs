@@ -7,7 +7,7 @@ use linerate_model::command_line::getopt::{GLIBC, GetoptError};
 use thiserror::Error;
 
 /// The command line cannot be carried out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum UsageError {
     /// Not even readable.
     Getopt(GetoptError),
@@ -66,7 +66,7 @@ impl From<linerate_model::Error> for ParameterError {
 
 /// A value or a combination that is not accepted. Texts ending in `: ` are those to which the
 /// original appends the text of `errno`, which is empty for a mere range error.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, Error)]
 pub(crate) enum ParameterError {
     #[error("cannot be both server and client")]
     ServerAndClient,

@@ -32,7 +32,7 @@ pub(crate) enum Role {
 }
 
 /// Section of an option in the help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) enum Section {
     /// Client and server.
     Both,

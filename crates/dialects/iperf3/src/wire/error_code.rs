@@ -3,7 +3,6 @@
 use linerate_model::Failure;
 
 /// Suffix of the text of an error.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Suffix {
     /// Nothing.
     None,

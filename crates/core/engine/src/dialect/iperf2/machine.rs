@@ -22,7 +22,7 @@ pub(super) enum Machine {
 }
 
 /// Who reads what arrives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(super) enum ReadMode {
     /// A worker, or none.
     None,

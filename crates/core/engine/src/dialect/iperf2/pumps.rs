@@ -28,7 +28,7 @@ use crate::data::worker::{
 use crate::measure::stream_stats::StreamStats;
 
 /// Where the bytes of a sender come from.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) enum Origin {
     #[default]
     Pattern,

@@ -23,7 +23,6 @@ use super::open_bound;
 use crate::error::{EngineError, Operation};
 
 /// The unconnected socket on the server's port.
-#[derive(Debug)]
 pub(crate) struct UdpListener {
     /// Readable while the socket is.
     epoll: Epoll,
@@ -33,7 +32,6 @@ pub(crate) struct UdpListener {
     waiting: VecDeque<FirstDatagram>,
 }
 
-#[derive(Debug)]
 struct Socket {
     fd: OwnedFd,
     local: LocalOptions,
@@ -41,7 +39,7 @@ struct Socket {
 }
 
 /// A datagram from an address without a flow.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) struct FirstDatagram {
     pub(crate) from: SocketAddr,
     /// The address as the socket has it, possibly IPv4-mapped.

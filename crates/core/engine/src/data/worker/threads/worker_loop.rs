@@ -21,7 +21,7 @@ struct Slot {
     state: SlotState,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum SlotState {
     Ready,
     Blocked,
@@ -37,7 +37,7 @@ enum SlotState {
 }
 
 /// CPU time and waits of one worker so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct WorkerLoad {
     cpu: OnceLock<ThreadCpuClock>,
     waits: AtomicU64,
@@ -417,7 +417,6 @@ impl Slot {
 }
 
 /// Events that a worker waits for.
-#[derive(Debug, PartialEq, Eq)]
 enum Wait {
     AllReady,
     SomeReady,

@@ -72,7 +72,6 @@ impl fmt::Display for Target {
 }
 
 /// A connection that was made.
-#[derive(Debug)]
 pub(super) struct Dialled {
     pub(super) fd: OwnedFd,
     pub(super) remote: SocketAddr,

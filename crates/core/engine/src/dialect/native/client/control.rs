@@ -50,7 +50,7 @@ pub struct NativeClient {
 }
 
 /// Attempts to connect again.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Retry {
     /// Time of the next one.
     due: Option<Instant>,

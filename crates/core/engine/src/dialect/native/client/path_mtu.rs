@@ -18,7 +18,7 @@ use linerate_sys::poll::{self, Interest};
 use linerate_sys::{clock, errno, sockopt, udp};
 
 /// Sizes and marks of both directions.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Sizes {
     pub(super) size: Vec<(PathDirection, SizeResult)>,
     /// Direction, TOS as sent, TOS as received.
@@ -35,7 +35,7 @@ struct SizeTest<'a> {
 }
 
 /// Outcome of a probe datagram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum ProbeOutcome {
     Arrived {
         tos: u8,

@@ -33,7 +33,7 @@ pub(super) struct ProbeFlow {
 }
 
 /// Result of one call of [`ProbeFlow::answer`].
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct FlowRead {
     pub(super) probes: u64,
     pub(super) foreign: u64,
