@@ -1,7 +1,6 @@
 //! Errors with the operation that failed and its object.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use crate::errno_text;
 

@@ -1,9 +1,8 @@
 //! Typed access to socket options by name: the only callers of `setsockopt(2)` and `getsockopt(2)`.
 
-use std::fmt;
-use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd};
+use std::{fmt, io};
 
 use libc::{c_int, socklen_t};
 

@@ -1,8 +1,7 @@
 //! CPU time and placement.
 
-use std::fs;
-use std::io;
 use std::time::Duration;
+use std::{fs, io};
 
 use libc::{c_int, pid_t};
 

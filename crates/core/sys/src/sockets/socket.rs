@@ -1,10 +1,9 @@
 //! Making, naming, joining and ending sockets.
 
 use std::ffi::CString;
-use std::fmt;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
+use std::{fmt, io};
 
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 

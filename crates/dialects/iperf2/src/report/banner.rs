@@ -2,8 +2,7 @@
 
 use std::net::IpAddr;
 
-use linerate_model::spec::working_load;
-use linerate_model::spec::{TestSpec, Transport};
+use linerate_model::spec::{TestSpec, Transport, working_load};
 use linerate_model::stream::{ListenerFacts, SocketFacts};
 use linerate_model::workload::{BounceBack, Isochronous, Shape};
 

@@ -1,9 +1,8 @@
 //! Peers that vanish, fall silent or speak another language.
 
-use linerate_iperf2::wire::Mode;
-use linerate_iperf2::wire::Policy;
 use linerate_iperf2::wire::client::HEADER_TIMEOUT;
 use linerate_iperf2::wire::machine::{Action, Input};
+use linerate_iperf2::wire::{Mode, Policy};
 use linerate_model::{Failure, FailureKind};
 
 use crate::streams::{Pair, clock, header};

@@ -7,8 +7,8 @@ use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 
 use super::{
     DEFAULT_BLOCK_LEN_BYTES, LINERATE_PROTOCOL, MAX_UDP_BLOCK_LEN_BYTES, MIN_UDP_BLOCK_LEN_BYTES,
+    Params, UdpOffload,
 };
-use super::{Params, UdpOffload};
 
 /// Version text for servers. They only print it, so the release we imitate comes first.
 const CLIENT_VERSION: &str = concat!("3.22 (linerate ", env!("CARGO_PKG_VERSION"), ")");

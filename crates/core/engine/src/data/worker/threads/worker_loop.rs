@@ -2,9 +2,8 @@
 
 use std::io;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use linerate_model::StreamRole;
