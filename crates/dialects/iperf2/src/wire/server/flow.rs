@@ -8,7 +8,7 @@ use linerate_model::workload::Shape;
 use linerate_model::{EndCondition, Failure, TestSpec, Transport};
 use thiserror::Error;
 
-use super::{AcceptedTest, Policy, UdpReverse, closed, terminated};
+use super::{AcceptedTest, Policy, UdpReverse, clocks_agree, closed, terminated};
 use crate::wire::datagram::{FlowOpening, NumberWidth};
 use crate::wire::header::Mode;
 use crate::wire::machine::{Action, Input};
@@ -85,7 +85,7 @@ impl FlowServer {
     ) -> Result<Self, FlowRefusal> {
         let opening = FlowOpening::parse(datagram).ok_or(FlowRefusal::NoFlow)?;
         let report_offset = opening.report_offset;
-        let mut test = accepted(opening, &policy, clock);
+        let mut test = accepted(opening, clock);
         // A flow to a group has many receivers, none of which may answer.
         let mode = if is_group { Mode::Forward } else { test.mode() };
         if mode.server_sends() || mode.connects_back() {
@@ -344,7 +344,7 @@ fn headerless_spec() -> TestSpec {
     }
 }
 
-fn accepted(opening: FlowOpening, policy: &Policy, clock: Timestamp) -> AcceptedTest {
+fn accepted(opening: FlowOpening, clock: Timestamp) -> AcceptedTest {
     let trip_times = opening.short_trip_times
         || opening
             .header
@@ -354,7 +354,7 @@ fn accepted(opening: FlowOpening, policy: &Policy, clock: Timestamp) -> Accepted
         Some(header) => header.start,
         None => Some(opening.head.sent),
     };
-    let clocks_disagree = trip_times && !policy.clocks_agree(start, clock);
+    let clocks_disagree = trip_times && !clocks_agree(start, clock);
     let mut spec = match &opening.header {
         Some(header) => server_spec(header, Transport::Udp),
         None => headerless_spec(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use linerate_model::workload::Workload;
 use linerate_model::{Direction, EndCondition, Failure, TestSpec, Transport};
 
-use super::{AcceptedTest, Policy, closed, terminated};
+use super::{AcceptedTest, Policy, clocks_agree, closed, terminated};
 use crate::wire::ack::{AckTimes, ServerAck};
 use crate::wire::bounceback::{BounceHead, HEAD_LEN};
 use crate::wire::bytes::take;
@@ -249,7 +249,7 @@ impl StreamServer {
             return self.refuse(NO_PERMIT.to_owned());
         }
 
-        let clocks_disagree = header.trip_times && !self.policy.clocks_agree(header.start, clock);
+        let clocks_disagree = header.trip_times && !clocks_agree(header.start, clock);
         let wants_ack = header.wants_ack();
 
         // Three times let the client estimate the offset of the clocks.
