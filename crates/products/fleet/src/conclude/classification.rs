@@ -14,7 +14,6 @@ use super::spread::median_error;
 use linerate_model::stats::median;
 
 /// Findings about hosts, pairs and racks, strongest first.
-#[must_use]
 pub fn findings(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Finding> {
     let hosts = analysis.effects.hosts.len();
     let mut slow: Vec<&HostEffect> = analysis
@@ -220,7 +219,6 @@ const CPU_BUSY: f64 = 0.85;
 
 /// Compares cells of rounds with those of the same tests alone: a shared core of the network, or
 /// busy hosts.
-#[must_use]
 pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
     let key = |cell: &Cell| Task {
         // A control test is a repetition of its own, so repetitions do not enter the comparison.

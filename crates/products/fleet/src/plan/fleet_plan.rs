@@ -62,7 +62,6 @@ pub struct PlanHost {
 
 impl FleetPlan {
     /// Its identity. Time and budget are no part of it.
-    #[must_use]
     pub fn hash(&self) -> PlanHash {
         let mut hosts = self.hosts.clone();
         // The order of the hosts in the inventory is not part of the identity.
@@ -103,7 +102,6 @@ impl FleetPlan {
     }
 
     /// Tasks of these pairs in both directions.
-    #[must_use]
     pub fn tasks_of(&self, pairs: &[(HostId, HostId)], repetition: u32) -> Vec<Task> {
         // Each pair has two directions per path; variants make the list grow once more.
         let mut tasks = Vec::with_capacity(pairs.len() * 2 * self.paths.len());
@@ -125,7 +123,6 @@ impl FleetPlan {
     }
 
     /// Every combination of path and variant.
-    #[must_use]
     pub fn treatments(&self) -> Vec<(Arc<str>, Arc<str>)> {
         // A plan without variants has one treatment per path, with an empty name.
         let unvaried = [String::new()];
@@ -150,7 +147,6 @@ impl FleetPlan {
     }
 
     /// Limits of the rounds of this plan.
-    #[must_use]
     pub fn caps(&self, mode: FleetMode) -> Caps {
         let (racks, crossing) = (self.racks(), self.crossing.clone());
         let targets = self.targets().into_iter().cloned().collect();
@@ -164,7 +160,6 @@ impl FleetPlan {
     }
 
     /// Hosts that run a server and nothing else.
-    #[must_use]
     pub fn targets(&self) -> BTreeSet<&HostId> {
         self.hosts
             .iter()
@@ -174,7 +169,6 @@ impl FleetPlan {
     }
 
     /// The rack of each host that has one.
-    #[must_use]
     pub fn racks(&self) -> BTreeMap<HostId, String> {
         self.hosts
             .iter()
@@ -184,7 +178,6 @@ impl FleetPlan {
 }
 
 /// Identity of a task of a plan.
-#[must_use]
 pub fn task_id(plan: PlanHash, task: &Task) -> TaskId {
     let hash = Fnv128::new()
         .number(plan.0)

@@ -23,7 +23,6 @@ const CONTROL_CELLS_MIN: usize = 4;
 const CONTROL_SHARE: usize = 50;
 
 /// Pairs of a mesh, each once: all, or those of the first `rounds` rounds of its tournament.
-#[must_use]
 pub(super) fn pairs(hosts: &[HostId], rounds: Option<u32>, seed: u64) -> Vec<(HostId, HostId)> {
     let default = || (hosts.len() > HOSTS_UNSAMPLED_MAX).then_some(ROUNDS_SAMPLED);
     let rounds = rounds
@@ -49,7 +48,6 @@ pub(super) fn pairs(hosts: &[HostId], rounds: Option<u32>, seed: u64) -> Vec<(Ho
 }
 
 /// Tests of suspects with known good hosts, both ways, that are not among `known` tasks.
-#[must_use]
 pub fn adaptive(
     plan: &FleetPlan,
     suspects: &[HostId],
@@ -89,7 +87,6 @@ pub fn adaptive(
 
 /// Tests that repeat one in fifty of these tasks, and at least four, alone. They are the repetition
 /// after the last one.
-#[must_use]
 pub fn control(plan: &FleetPlan, tasks: &[Task]) -> Vec<Task> {
     let mut pairs: Vec<(&HostId, &HostId)> = tasks
         .iter()

@@ -202,7 +202,6 @@ pub enum StopReason {
 
 impl StopReason {
     /// The word in messages.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cancel => "cancel",
@@ -280,7 +279,6 @@ const BEAT_DEFAULT_MS: u64 = 1000;
 
 impl Agent {
     /// An agent whose control path is open. Its first actions send the preamble and HELLO.
-    #[must_use]
     pub fn new(now_ns: u64, service: Service, hello: Hello) -> Self {
         let mut agent = Self {
             service,
@@ -320,13 +318,11 @@ impl Agent {
     }
 
     /// The run of the plan that was accepted last.
-    #[must_use]
     pub fn run(&self) -> Option<RunId> {
         self.run
     }
 
     /// State of the agent, as in its BEAT.
-    #[must_use]
     pub fn state(&self) -> AgentState {
         self.state
     }

@@ -18,13 +18,11 @@ const CHANGES_SHOWN: usize = 15;
 const TRIALS_USUAL: u32 = 5;
 
 /// The comparison as text.
-#[must_use]
 pub fn text(comparison: &Comparison, style: Style) -> String {
     document(comparison).text(style)
 }
 
 /// The comparison as one HTML file.
-#[must_use]
 pub fn html(comparison: &Comparison) -> String {
     let mut document = document(comparison);
     document.blocks.extend(
@@ -36,7 +34,6 @@ pub fn html(comparison: &Comparison) -> String {
 }
 
 /// The comparison as one JSON object, schema `linerate.compare/1`.
-#[must_use]
 pub fn json(comparison: &Comparison) -> String {
     linerate_document::pretty_json(comparison)
 }

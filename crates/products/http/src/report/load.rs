@@ -39,7 +39,6 @@ pub struct LoadReport<'a> {
 
 /// The run as text in lines of at most 120 columns: its result, what limited it and what to do, and
 /// everything else where it `is_verbose`.
-#[must_use]
 pub fn load_text(report: &LoadReport<'_>, is_verbose: bool, style: Style) -> String {
     Document {
         name: "linerate http load",

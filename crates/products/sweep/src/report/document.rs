@@ -18,7 +18,6 @@ use super::values;
 use crate::{Run, RunError};
 
 /// The report as text.
-#[must_use]
 pub fn text(sweep: &Sweep, runs: &[Run], glyphs: Glyphs) -> String {
     document(sweep, runs).text(Style {
         glyphs,
@@ -27,7 +26,6 @@ pub fn text(sweep: &Sweep, runs: &[Run], glyphs: Glyphs) -> String {
 }
 
 /// The report as one HTML file.
-#[must_use]
 pub fn html(sweep: &Sweep, runs: &[Run]) -> String {
     document(sweep, runs).html()
 }
@@ -353,7 +351,6 @@ fn with_levels<'a>(
 }
 
 /// A head line and one line per run, in the order of time.
-#[must_use]
 pub fn csv(sweep: &Sweep, runs: &[Run]) -> String {
     let runs: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
     let value = |run: &Run, value: &dyn Fn(f64, &RunMetrics) -> Option<f64>| {
