@@ -14,7 +14,7 @@ use linerate_fleet::protocol::coordinator::{
 use linerate_fleet::protocol::line::{LINE_MAX_BYTES, LineReader, OpeningReader};
 use linerate_fleet::protocol::message::{
     AgentMessage, ArmTask, CoordinatorMessage, Done, FAIL_TEXT_MAX_BYTES, FactsDepth, Hello,
-    JsonText, Message, Plan, Preflight, Preflighted, Sample, TaskEnd, Versions, decode, encode,
+    JsonText, Message, Plan, Preflight, Preflighted, TaskEnd, Versions, decode, encode,
 };
 use linerate_fleet::spec::inventory;
 
@@ -594,7 +594,7 @@ fn json(value: &impl serde::Serialize) -> String {
 /// A plan for a host.
 pub fn plan() -> Plan {
     let text = r#"{"lease_ms":3000,"addresses":[{"path":"phys","address":"10.0.0.1"}],
-        "ports":{"first":5201,"last":5209},"sample_ms":1000}"#;
+        "ports":{"first":5201,"last":5209}}"#;
     serde_json::from_str(text).expect("a plan")
 }
 
@@ -666,8 +666,7 @@ fn agent_input(kind: u8) -> AgentInput {
             text: "no".to_owned(),
         },
         8 | 9 => AgentInput::Started { task, at_ns: 1 },
-        10 => AgentInput::Sample(Sample::default()),
-        11..=13 => {
+        10..=13 => {
             let record = "x".repeat(usize::from(kind) * 2_000);
             AgentInput::Finished(Box::new(Finish {
                 task,
@@ -720,8 +719,7 @@ fn report(kind: u8, round: u32, host: usize) -> String {
             "started",
             format!(r#"{{"round":{round},"task":"{task}","at_ns":5}}"#),
         ),
-        9 => ("sample", r#"{"tasks":[]}"#.to_owned()),
-        10 | 11 => (
+        9..=11 => (
             "result",
             format!(
                 r#"{{"round":{round},"task":"{task}","part":0,"parts":1{}}}"#,

@@ -34,7 +34,7 @@ use crate::TaskId;
 use crate::protocol::lease::Lease;
 use crate::protocol::message::{
     AddressRange, AgentMessage, AgentState, ArmTask, Caps, Done, Envelope, Hello, JsonText,
-    PREAMBLE, Plan, Preflight, Preflighted, Sample, encode,
+    PREAMBLE, Plan, Preflight, Preflighted, encode,
 };
 use crate::{MS_NS, SECOND_NS};
 use dedup::Commands;
@@ -108,8 +108,6 @@ pub enum Input {
         /// When.
         at_ns: u64,
     },
-    /// Rates of the running tasks. Dropped when the plan wants none.
-    Sample(Sample),
     /// A worker ended.
     Finished(Box<Finish>),
     /// Answer to [`Action::ReadHost`] after a round: counters of the host over the round.

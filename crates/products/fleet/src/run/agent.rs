@@ -16,7 +16,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
 use crate::protocol::agent::{Action, Agent, Input, LeaveReason, Service};
-use crate::protocol::message::{AddressRange, Plan, Sample};
+use crate::protocol::message::{AddressRange, Plan};
 use crate::run::carrier::stdio::StdioCarrier;
 use crate::run::carrier::{Carrier, HostEvent, wait};
 use linerate_sys::poll::{Epoll, Interest, Ready};
@@ -118,7 +118,6 @@ struct HostAgent {
     probes: Option<Probes>,
     host: HostWindow,
     plan: Option<Box<Plan>>,
-    next_sample_ns: Option<u64>,
     /// Local inputs that the machine has not taken yet.
     inputs: VecDeque<Input>,
 }
@@ -144,7 +143,6 @@ impl HostAgent {
             probes: None,
             host: HostWindow::open(),
             plan: None,
-            next_sample_ns: None,
             inputs: VecDeque::new(),
         })
     }
@@ -239,9 +237,6 @@ impl HostAgent {
         };
         match address::check(&plan.addresses) {
             Ok(()) => {
-                let sample_ns = plan.sample_ms.saturating_mul(1_000_000);
-                self.next_sample_ns =
-                    (sample_ns > 0).then(|| clock::monotonic_ns().saturating_add(sample_ns));
                 self.workers.start_servers(run, &plan, &self.epoll);
                 self.plan = Some(plan);
             }
@@ -298,7 +293,6 @@ impl HostAgent {
             path,
             self.workers.deadline_ns(),
             probes,
-            self.next_sample_ns,
         ];
         let next_ns = deadlines.into_iter().flatten().min()?;
 
@@ -312,27 +306,7 @@ impl HostAgent {
         self.workers.handle_timeout(now_ns);
         self.finish_probes();
 
-        if self.next_sample_ns.is_some_and(|at_ns| now_ns >= at_ns) {
-            self.sample(now_ns);
-        }
-
         self.machine.handle_timeout(now_ns);
-    }
-
-    fn sample(&mut self, now_ns: u64) {
-        let period_ms = self.plan.as_ref().map_or(0, |plan| plan.sample_ms);
-        self.next_sample_ns =
-            (period_ms > 0).then(|| now_ns.saturating_add(period_ms.saturating_mul(1_000_000)));
-
-        let tasks = self.workers.take_rates();
-        if !tasks.is_empty() {
-            let cpu_permille = self.host.cpu_permille();
-            self.inputs.push_back(Input::Sample(Sample {
-                tasks,
-                cpu_permille,
-                dropped: 0,
-            }));
-        }
     }
 
     /// Ends everything at once; the last lines have a moment to leave.

@@ -245,7 +245,6 @@ fn plan(hosts: &FleetHosts, own: &Addresses, caps: Caps) -> Plan {
         addresses: own.collect(),
         ports: hosts.inventory.ports,
         caps,
-        sample_ms: 0,
         beat_ms,
     }
 }

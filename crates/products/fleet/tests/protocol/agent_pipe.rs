@@ -6,8 +6,7 @@ use linerate_fleet::TaskId;
 use linerate_fleet::protocol::agent::{Action, Agent, Finish, Input, Service};
 use linerate_fleet::protocol::line::LINE_MAX_BYTES;
 use linerate_fleet::protocol::message::{
-    Done, Ended, Hello, JsonText, Outcome, Preflighted, ProbeOutcome, ProbeReport, Sample, TaskEnd,
-    TaskRate, Versions,
+    Done, Ended, Hello, JsonText, Outcome, Preflighted, ProbeOutcome, ProbeReport, TaskEnd, Versions,
 };
 
 use crate::player::Carrier;
@@ -250,18 +249,6 @@ impl Carrier for AgentPipe {
             ["silence"] => self.mode = Mode::Silent,
             ["refuse"] => self.mode = Mode::Refuses,
             ["finish", words @ ..] => self.finish(words),
-            ["sample", count] => {
-                let rate = TaskRate {
-                    task: TaskId(1),
-                    bps: 1_000_000_000,
-                };
-                let tasks = vec![rate; count.parse().expect("a number")];
-                self.input(Input::Sample(Sample {
-                    tasks,
-                    cpu_permille: 1,
-                    dropped: 0,
-                }));
-            }
             ["eof"] => {
                 self.agent.handle_lost(self.now_ns);
                 self.obey();

@@ -90,9 +90,6 @@ impl CoordinatorPipe {
                 Action::Started { host, task, at_ns } => {
                     format!("Started {} {task} {at_ns:?}", self.name(host))
                 }
-                Action::Sample { host, sample } => {
-                    format!("Sample {} {}", self.name(host), sample.tasks.len())
-                }
                 Action::Result(result) => {
                     let (role, outcome) = (result.role, result.end.outcome);
                     let plausible = if result.is_plausible {

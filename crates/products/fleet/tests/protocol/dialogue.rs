@@ -243,7 +243,7 @@ fn usual(kind: &str) -> Map<String, Value> {
     let body = match kind {
         "plan" => json!({
             "lease_ms": 3000, "addresses": [{"path": "phys", "address": "10.0.0.1"}],
-            "ports": {"first": 5201, "last": 5209}, "caps": {}, "sample_ms": 1000
+            "ports": {"first": 5201, "last": 5209}, "caps": {}
         }),
         "preflight" => json!({
             "partners": ["10.0.0.2", "10.0.0.3"], "peers": [{"peer": "10.0.0.2", "port": 5201}], "facts": "quick"
@@ -257,7 +257,6 @@ fn usual(kind: &str) -> Map<String, Value> {
         "armed" | "started" => {
             json!({ "round": 1, "task": "00000000000000000000000000000011", "at_ns": 1 })
         }
-        "sample" => json!({ "tasks": [{"task": "00000000000000000000000000000011", "bps": 5}] }),
         "result" => json!({
             "round": 1, "task": "00000000000000000000000000000011", "part": 0, "parts": 1, "record": ["{}"],
             "end": {"outcome": "done", "bytes": 225_000_000, "elapsed_ns": 2_000_000_000_u64}

@@ -116,10 +116,6 @@ fn task_between_two_agents_runs_both_ways_and_both_report_it() {
     }
 
     assert_eq!(hosts.client.messages("started").len(), 1);
-    assert!(
-        !hosts.client.messages("sample").is_empty(),
-        "rates are reported while the test runs"
-    );
     let window = hosts.client.messages("result")[0]["host_window"].clone();
     assert!(
         window["length_ns"].as_u64() > Some(1_000_000_000),

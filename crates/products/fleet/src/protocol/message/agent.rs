@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Caps, Fail, JsonText, Message, PARTS_MAX, Preflighted, SAMPLE_MAX_BYTES};
+use super::{Caps, Fail, JsonText, Message, PARTS_MAX, Preflighted};
 use crate::TaskId;
 
 /// A message of an agent.
@@ -23,8 +23,6 @@ pub enum AgentMessage {
     Armed(Armed),
     /// A task started.
     Started(Started),
-    /// Rates of the running tasks.
-    Sample(Sample),
     /// A task ended.
     Result(Box<TaskResult>),
     /// A round or the run was ended early.
@@ -153,28 +151,6 @@ pub struct Started {
     pub task: TaskId,
     /// Actual start, agent's clock.
     pub at_ns: u64,
-}
-
-/// Rates of the running tasks. Its line has at most [`SAMPLE_MAX_BYTES`].
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sample {
-    /// Rates.
-    pub tasks: Vec<TaskRate>,
-    /// Load of the host's CPUs in tenths of a percent.
-    #[serde(default)]
-    pub cpu_permille: u16,
-    /// Samples that were dropped before this one.
-    #[serde(default)]
-    pub dropped: u64,
-}
-
-/// Present rate of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskRate {
-    /// The task.
-    pub task: TaskId,
-    /// Goodput.
-    pub bps: u64,
 }
 
 /// A part of the result of a task.
@@ -324,18 +300,14 @@ impl Message for AgentMessage {
         "clocked",
         "armed",
         "started",
-        "sample",
         "result",
         "done",
         "beat",
         "fail",
     ];
 
-    fn check(&mut self, line_bytes: usize) -> Result<(), String> {
+    fn check(&mut self) -> Result<(), String> {
         match self {
-            Self::Sample(_) if line_bytes > SAMPLE_MAX_BYTES => Err(format!(
-                "a sample of {line_bytes} bytes, at most {SAMPLE_MAX_BYTES} are allowed"
-            )),
             Self::Result(result)
                 if !(1..=PARTS_MAX).contains(&result.parts) || result.part >= result.parts =>
             {

@@ -44,9 +44,6 @@ pub struct Plan {
     /// Bounds of each task.
     #[serde(default)]
     pub caps: Caps,
-    /// Period of SAMPLE in ms; 0 for none.
-    #[serde(default)]
-    pub sample_ms: u64,
     /// Period of the agent's BEAT in ms.
     #[serde(default = "beat_default_ms")]
     pub beat_ms: u64,
@@ -180,7 +177,7 @@ impl Message for CoordinatorMessage {
         "fail",
     ];
 
-    fn check(&mut self, _: usize) -> Result<(), String> {
+    fn check(&mut self) -> Result<(), String> {
         match self {
             Self::Arm(arm) => arm.check(),
             Self::Fail(fail) => {

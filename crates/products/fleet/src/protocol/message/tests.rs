@@ -38,7 +38,6 @@ fn plan() -> Plan {
             last: 5209,
         },
         caps: Caps::default(),
-        sample_ms: 0,
         beat_ms: 1000,
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn run(run: RunId, task: &ClientTask, input: &WorkerInput) {
     // The wait ends early at the end of the input, which the test notices as well.
     let _ = input.next_until(Some(at_ns.saturating_sub(CONNECT_AHEAD_NS)));
     spec.test.workload.start = Start::AtMonotonic(Duration::from_nanos(at_ns));
-    let mut events = TaskEvents::new(run, &task.task, true);
+    let mut events = TaskEvents::new(run, &task.task);
     let result = client::run(&spec, &mut events, input);
     events.finish(result.outcome);
 }

@@ -234,7 +234,7 @@ impl Test {
         let (task, running) = peer
             .and_then(|peer| self.expected.accept(peer, is_this))
             .ok_or_else(refused)?;
-        self.accepted = Some((TaskEvents::new(self.run, &task, false), running));
+        self.accepted = Some((TaskEvents::new(self.run, &task), running));
 
         Ok(())
     }

@@ -37,7 +37,6 @@ impl Workers {
                     self.inputs.push(Input::Started { task, at_ns });
                 }
             }
-            FromWorker::Sample { task, bps } => drop(self.rates.insert(task, bps)),
             FromWorker::Record { task, piece } => self.update_task(task, |task| {
                 // A record beyond the bound loses pieces and is no JSON any more, so its reader
                 // drops it.
@@ -63,7 +62,6 @@ impl Workers {
     }
 
     fn finish(&mut self, task: TaskId, end: TaskEnd) {
-        self.rates.remove(&task);
         if let Some(Task { record, .. }) = self.tasks.remove(&task) {
             self.inputs
                 .push(Input::Finished(Box::new(Finish { task, end, record })));
