@@ -103,10 +103,10 @@ pub fn agent(script: &[u8]) {
         if script.first().is_some_and(|byte| byte % 2 == 0) {
             seq = 1;
             agent.handle_line(now_ns, envelope(seq, 1, "plan", &json(&plan())).as_bytes());
-            agent.handle_local(now_ns, AgentInput::Planned { ports: vec![5201] });
+            agent.handle_local(AgentInput::Planned { ports: vec![5201] });
             seq = 2;
             agent.handle_line(now_ns, envelope(seq, 1, "preflight", PREFLIGHT).as_bytes());
-            agent.handle_local(now_ns, agent_input(3));
+            agent.handle_local(agent_input(3));
         }
 
         for [kind, argument] in script.as_chunks::<2>().0 {
@@ -126,14 +126,14 @@ pub fn agent(script: &[u8]) {
                     now_ns,
                     script.get(usize::from(*argument)..).unwrap_or_default(),
                 ),
-                5 => agent.handle_local(now_ns, agent_input(*argument)),
+                5 => agent.handle_local(agent_input(*argument)),
                 6 if *argument > 250 => agent.handle_lost(now_ns),
                 6 => agent.handle_too_long(),
                 // The owner does its part, and the coordinator continues.
                 7 if *argument < 128 => {
                     [0, 5, 3, 255]
                         .into_iter()
-                        .for_each(|kind| agent.handle_local(now_ns, agent_input(kind)));
+                        .for_each(|kind| agent.handle_local(agent_input(kind)));
                     seq += 1;
 
                     let next = if *argument < 64 {
@@ -523,41 +523,34 @@ fn lead_agent(agent: &mut Agent, step: usize) {
     match step {
         0 => {
             feed(1, "plan", json(&plan()));
-            agent.handle_local(1, AgentInput::Planned { ports: vec![5201] });
+            agent.handle_local(AgentInput::Planned { ports: vec![5201] });
         }
         1 => {
             feed(2, "preflight", PREFLIGHT.to_owned());
-            agent.handle_local(1, agent_input(3));
+            agent.handle_local(agent_input(3));
         }
         2 => {
             feed(3, "arm", arm(1));
-            agent.handle_local(
-                1,
-                AgentInput::Armed {
-                    ports: vec![5201],
-                    pids: vec![7],
-                },
-            );
+            agent.handle_local(AgentInput::Armed {
+                ports: vec![5201],
+                pids: vec![7],
+            });
         }
         3 => feed(4, "go", format!(r#"{{"round":1,"t0_ns":{}}}"#, 500 * MS_NS)),
-        4 => agent.handle_local(
-            500 * MS_NS,
-            AgentInput::Started {
-                task: TaskId(1),
-                at_ns: 500 * MS_NS,
-            },
-        ),
+        4 => agent.handle_local(AgentInput::Started {
+            task: TaskId(1),
+            at_ns: 500 * MS_NS,
+        }),
         5 => {
             let finish = Finish {
                 task: TaskId(1),
                 end: TaskEnd::aborted("x"),
                 record: String::new(),
             };
-            agent.handle_local(501 * MS_NS, AgentInput::Finished(Box::new(finish)));
-            agent.handle_local(501 * MS_NS, AgentInput::HostWindow(null()));
+            agent.handle_local(AgentInput::Finished(Box::new(finish)));
         }
         6 => feed(5, "cancel", "{}".to_owned()),
-        _ => agent.handle_local(502 * MS_NS, AgentInput::Stopped(Box::default())),
+        _ => agent.handle_local(AgentInput::Stopped(Box::default())),
     }
 }
 
@@ -666,7 +659,7 @@ fn agent_input(kind: u8) -> AgentInput {
             text: "no".to_owned(),
         },
         8 | 9 => AgentInput::Started { task, at_ns: 1 },
-        10..=13 => {
+        10..=14 => {
             let record = "x".repeat(usize::from(kind) * 2_000);
             AgentInput::Finished(Box::new(Finish {
                 task,
@@ -674,7 +667,6 @@ fn agent_input(kind: u8) -> AgentInput {
                 record,
             }))
         }
-        14 => AgentInput::HostWindow(null()),
         _ => {
             let round = (kind < 128).then_some(u32::from(kind / 16));
             AgentInput::Stopped(Box::new(Done {

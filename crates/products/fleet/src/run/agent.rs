@@ -6,7 +6,6 @@
 mod address;
 mod facts;
 mod hello;
-mod host_window;
 mod probes;
 mod simulate;
 mod workers;
@@ -16,7 +15,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
 use crate::protocol::agent::{Action, Agent, Input, LeaveReason, Service};
-use crate::protocol::message::{AddressRange, Plan};
+use crate::protocol::message::Plan;
 use crate::run::carrier::stdio::StdioCarrier;
 use crate::run::carrier::{Carrier, HostEvent, wait};
 use linerate_sys::poll::{Epoll, Interest, Ready};
@@ -25,7 +24,6 @@ use linerate_sys::{OsError, clock, errno, process};
 use super::bus;
 use crate::spec::BusOptions;
 pub(super) use hello::sha256_of_program;
-use host_window::HostWindow;
 use linerate_model::outcome::{Error, Outcome};
 use probes::Probes;
 use workers::Workers;
@@ -116,7 +114,6 @@ struct HostAgent {
     epoll: Epoll,
     workers: Workers,
     probes: Option<Probes>,
-    host: HostWindow,
     plan: Option<Box<Plan>>,
     /// Local inputs that the machine has not taken yet.
     inputs: VecDeque<Input>,
@@ -141,7 +138,6 @@ impl HostAgent {
             epoll,
             workers: Workers::new(FIRST_WORKER),
             probes: None,
-            host: HostWindow::open(),
             plan: None,
             inputs: VecDeque::new(),
         })
@@ -180,7 +176,7 @@ impl HostAgent {
 
             self.inputs.extend(self.workers.take_inputs());
             let input = self.inputs.pop_front()?;
-            self.machine.handle_local(clock::monotonic_ns(), input);
+            self.machine.handle_local(input);
         }
     }
 
@@ -193,8 +189,6 @@ impl HostAgent {
                 .push_back(Input::Hello(Box::new(hello::hello(self.address)))),
             Action::Prepare(plan) => self.prepare(plan),
             Action::Probe(preflight) => {
-                self.host
-                    .set_peer(other_than_own(&preflight.partners, self.plan.as_deref()));
                 let devices = self.plan.iter().flat_map(|plan| &plan.addresses);
                 let facts = facts::facts(preflight.facts, devices.map(|own| own.address));
                 self.probes = Some(Probes::start(
@@ -216,12 +210,6 @@ impl HostAgent {
             Action::Admit(addresses) => self.workers.arm(&addresses),
             Action::StartWorker { round, task } => {
                 self.workers.start_task(round, *task, &self.epoll);
-            }
-            Action::ReadHost {
-                is_after: false, ..
-            } => self.host.begin(),
-            Action::ReadHost { is_after: true, .. } => {
-                self.inputs.extend(self.host.end().map(Input::HostWindow));
             }
             Action::BeginAt { task, at_ns } => self.workers.begin(task, at_ns),
             Action::StopTask { task, .. } => self.workers.stop_task(task, now_ns),
@@ -322,15 +310,4 @@ impl HostAgent {
             self.path.poll(clock::monotonic_ns());
         }
     }
-}
-
-/// A partner's address, as far as the plan distinguishes it from those of this host.
-fn other_than_own(partners: &[AddressRange], plan: Option<&Plan>) -> Option<IpAddr> {
-    let is_own = |address: &IpAddr| {
-        plan.is_some_and(|plan| plan.addresses.iter().any(|own| own.address == *address))
-    };
-    partners
-        .iter()
-        .flat_map(|range| [range.first(), range.last()])
-        .find(|address| !is_own(address))
 }

@@ -6,7 +6,8 @@ use linerate_fleet::TaskId;
 use linerate_fleet::protocol::agent::{Action, Agent, Finish, Input, Service};
 use linerate_fleet::protocol::line::LINE_MAX_BYTES;
 use linerate_fleet::protocol::message::{
-    Done, Ended, Hello, JsonText, Outcome, Preflighted, ProbeOutcome, ProbeReport, TaskEnd, Versions,
+    Done, Ended, Hello, JsonText, Outcome, Preflighted, ProbeOutcome, ProbeReport, TaskEnd,
+    Versions,
 };
 
 use crate::player::Carrier;
@@ -58,7 +59,7 @@ impl AgentPipe {
     }
 
     fn input(&mut self, input: Input) {
-        self.agent.handle_local(self.now_ns, input);
+        self.agent.handle_local(input);
         self.obey();
     }
 
@@ -129,14 +130,6 @@ impl AgentPipe {
                     None,
                 )
             }
-            Action::ReadHost {
-                round,
-                is_after: false,
-            } => (format!("ReadHost {round} before"), None),
-            Action::ReadHost { round, .. } => (
-                format!("ReadHost {round} after"),
-                window().map(Input::HostWindow),
-            ),
             Action::BeginAt { task, at_ns } => {
                 self.begins.push((at_ns, task));
                 (format!("BeginAt {task} {at_ns}"), None)
@@ -163,7 +156,7 @@ impl AgentPipe {
         self.actions.push(text);
 
         if let Some(answer) = answer.filter(|_| self.mode != Mode::Silent) {
-            self.agent.handle_local(self.now_ns, answer);
+            self.agent.handle_local(answer);
         }
     }
 
@@ -298,7 +291,7 @@ fn stopped(round: Option<u32>) -> Input {
     }))
 }
 
-fn window() -> Option<JsonText> {
+fn facts() -> Option<JsonText> {
     JsonText::new("{\"cpu\":1}".to_owned())
 }
 
@@ -315,6 +308,6 @@ fn report(peers: &[linerate_fleet::protocol::message::ProbeTarget]) -> Preflight
     };
     Preflighted {
         peers: peers.iter().map(probed).collect(),
-        facts: window(),
+        facts: facts(),
     }
 }

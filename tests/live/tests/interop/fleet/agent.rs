@@ -116,11 +116,6 @@ fn task_between_two_agents_runs_both_ways_and_both_report_it() {
     }
 
     assert_eq!(hosts.client.messages("started").len(), 1);
-    let window = hosts.client.messages("result")[0]["host_window"].clone();
-    assert!(
-        window["length_ns"].as_u64() > Some(1_000_000_000),
-        "{window}"
-    );
     hosts.client.send("cancel", &json!({}));
     hosts.server.send("cancel", &json!({}));
 

@@ -8,7 +8,7 @@ use crate::protocol::message::{
 
 impl Agent {
     /// Takes what the owner did or measured.
-    pub fn handle_local(&mut self, now_ns: u64, input: Input) {
+    pub fn handle_local(&mut self, input: Input) {
         if self.is_closed {
             return;
         }
@@ -37,8 +37,7 @@ impl Agent {
                     .unwrap_or_else(|| "a worker ended".to_owned());
                 self.handle_answer(Input::ArmFailed { text });
             }
-            Input::Finished(finish) => self.finish(now_ns, *finish),
-            Input::HostWindow(window) => self.release(Some(window)),
+            Input::Finished(finish) => self.finish(*finish),
             Input::Stopped(done) => self.handle_stopped(*done),
             answer => self.handle_answer(answer),
         }

@@ -23,11 +23,6 @@ impl Agent {
         } = arm;
         self.last_round = number;
         self.pending = Some(Pending::Arm { seq });
-        // Before the workers, whose load belongs to the round.
-        self.actions.push_back(Action::ReadHost {
-            round: number,
-            is_after: false,
-        });
         self.actions.push_back(Action::Admit(admit));
 
         let workers = tasks.iter().map(|task| Action::StartWorker {
@@ -49,7 +44,6 @@ impl Agent {
             number,
             offset_ns,
             tasks,
-            held: None,
         });
 
         Ok(())

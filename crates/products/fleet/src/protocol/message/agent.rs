@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Caps, Fail, JsonText, Message, PARTS_MAX, Preflighted};
+use super::{Caps, Fail, Message, PARTS_MAX, Preflighted};
 use crate::TaskId;
 
 /// A message of an agent.
@@ -167,9 +167,6 @@ pub struct TaskResult {
     /// End of the task; in part 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<TaskEnd>,
-    /// Counters of the host over the round; in part 0 of the last task of a round.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_window: Option<JsonText>,
     /// Pieces of the record of the test; all pieces of all parts in order are one text of JSON.
     #[serde(default)]
     pub record: Vec<String>,

@@ -14,18 +14,6 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
-    /// First address.
-    #[must_use]
-    pub fn first(self) -> IpAddr {
-        self.first
-    }
-
-    /// Last address.
-    #[must_use]
-    pub fn last(self) -> IpAddr {
-        self.last
-    }
-
     /// The address is one of them.
     #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {

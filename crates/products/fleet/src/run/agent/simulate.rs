@@ -116,7 +116,7 @@ impl Simulated {
 
             inputs
                 .into_iter()
-                .for_each(|input| self.machine.handle_local(clock::monotonic_ns(), input));
+                .for_each(|input| self.machine.handle_local(input));
         }
     }
 
@@ -195,7 +195,7 @@ impl Simulated {
         });
         inputs
             .into_iter()
-            .for_each(|input| self.machine.handle_local(now_ns, input));
+            .for_each(|input| self.machine.handle_local(input));
 
         self.machine.handle_timeout(now_ns);
     }

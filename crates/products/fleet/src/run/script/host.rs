@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use crate::TaskId;
 use crate::protocol::agent::{Action, Agent, Finish, Input, Service};
 use crate::protocol::message::{
-    ArmTask, Done, Ended, Hello, JsonText, Outcome, Plan, Preflighted, Role, TaskEnd, VERSION,
-    Versions,
+    ArmTask, Done, Ended, Hello, Outcome, Plan, Preflighted, Role, TaskEnd, VERSION, Versions,
 };
 use linerate_history::run::import::record_of;
 use linerate_store::text;
@@ -193,7 +192,7 @@ impl ScriptHost {
 
     fn give(&mut self, input: Input) {
         if let Some(agent) = &mut self.agent {
-            agent.handle_local(clock::monotonic_ns(), input);
+            agent.handle_local(input);
         }
     }
 
@@ -221,12 +220,6 @@ impl ScriptHost {
             }
             Action::Describe => self.give(Input::Hello(Box::new(self.hello.clone()))),
             Action::StartWorker { task, .. } => self.start(*task, outgoing),
-            Action::ReadHost { is_after: true, .. } => {
-                // A shell has no counters, but the last result of a round waits for them.
-                if let Some(none) = JsonText::new("{}".to_owned()) {
-                    self.give(Input::HostWindow(none));
-                }
-            }
             Action::BeginAt { task, at_ns } => {
                 if let Some(test) = self.test(task) {
                     test.begin_at_ns = Some(at_ns);
@@ -244,10 +237,7 @@ impl ScriptHost {
                 self.stop_tests(|_| true, outgoing);
             }
             Action::Leave(reason) => outgoing.lost = Some(format!("{reason:?}")),
-            Action::Admit(_)
-            | Action::ReadHost {
-                is_after: false, ..
-            } => {}
+            Action::Admit(_) => {}
         }
     }
 

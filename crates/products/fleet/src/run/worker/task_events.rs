@@ -4,9 +4,7 @@ use crate::protocol::message::{ArmTask, Outcome, TaskEnd};
 use linerate_history::run::record::{head, host_key};
 use linerate_model::record::{Body, HostPart, RunId, RunKind, RunRecord, RunState, Trial};
 use linerate_model::workload::Start;
-use linerate_model::{
-    Event, EventSink, Failure, FailureKind, Flow, SinkError, Summary, measure,
-};
+use linerate_model::{Event, EventSink, Failure, FailureKind, Flow, SinkError, Summary, measure};
 use linerate_store::{Builder, keys, text};
 use linerate_sys::{clock, process};
 
