@@ -7,7 +7,6 @@ mod address;
 mod facts;
 mod hello;
 mod probes;
-mod simulate;
 mod workers;
 
 use std::collections::VecDeque;
@@ -77,17 +76,6 @@ pub fn run_bus(options: &BusOptions, site: &str, host: String) -> Result<(), Err
         .map_err(Error::failed)?
         .run()
         .map(drop)
-}
-
-/// Runs agents on a bus that test nothing and report what a test would, for measurements of a
-/// coordinator and a broker.
-///
-/// # Errors
-/// The broker cannot be reached or refuses an agent.
-pub fn simulate(options: &BusOptions, site: &str, hosts: &[String]) -> Result<(), Error> {
-    // Each connection needs one.
-    let _ = process::raise_fd_limit();
-    simulate::run(bus::agents(options, site, hosts)?, hosts.len())
 }
 
 /// Address from which this host reaches another one.
