@@ -13,8 +13,8 @@ use linerate_fleet::protocol::coordinator::{
 };
 use linerate_fleet::protocol::line::{LINE_MAX_BYTES, LineReader, OpeningReader};
 use linerate_fleet::protocol::message::{
-    AgentMessage, ArmTask, CoordinatorMessage, Done, FAIL_TEXT_MAX_BYTES, FactsDepth, Hello,
-    JsonText, Message, Plan, Preflight, Preflighted, TaskEnd, Versions, decode, encode,
+    AgentMessage, ArmTask, CoordinatorMessage, Done, FAIL_TEXT_MAX_BYTES, Hello, JsonText, Message,
+    Plan, Preflight, Preflighted, TaskEnd, Versions, decode, encode,
 };
 use linerate_fleet::spec::inventory;
 
@@ -593,8 +593,8 @@ pub fn plan() -> Plan {
 
 fn task(id: TaskId, role: &str) -> ArmTask {
     let text = format!(
-        r#"{{"task":"{id}","role":"{role}","peer":"10.0.0.2","port":5201,"path":"phys","transport":"tcp",
-        "direction":"forward","streams":1,"time_ms":2000}}"#
+        r#"{{"task":"{id}","role":"{role}","peer":"10.0.0.2","port":5201,"path":"phys",
+        "streams":1,"time_ms":2000}}"#
     );
     serde_json::from_str(&text).expect("a task")
 }
@@ -737,10 +737,7 @@ fn decision(kind: u8, round: &mut u32) -> Input {
             plan: Box::new(plan()),
         },
         1 => Input::PlansSent,
-        2 => Input::Preflight(vec![
-            (0, preflight(FactsDepth::None)),
-            (9, preflight(FactsDepth::Full)),
-        ]),
+        2 => Input::Preflight(vec![(0, preflight(false)), (9, preflight(true))]),
         3 => Input::Clocks {
             exchanges: u32::from(kind / 64),
         },
@@ -763,11 +760,11 @@ fn decision(kind: u8, round: &mut u32) -> Input {
     }
 }
 
-fn preflight(facts: FactsDepth) -> Preflight {
+fn preflight(has_facts: bool) -> Preflight {
     Preflight {
         partners: Vec::new(),
         peers: Vec::new(),
-        facts,
+        has_facts,
     }
 }
 

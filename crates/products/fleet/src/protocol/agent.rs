@@ -33,7 +33,7 @@ use linerate_model::record::RunId;
 use crate::TaskId;
 use crate::protocol::lease::Lease;
 use crate::protocol::message::{
-    AddressRange, AgentMessage, AgentState, ArmTask, Caps, Done, Envelope, Hello, PREAMBLE, Plan,
+    AddressRange, AgentMessage, AgentState, ArmTask, Done, Envelope, Hello, PREAMBLE, Plan,
     Preflight, Preflighted, encode,
 };
 use crate::{MS_NS, SECOND_NS};
@@ -235,8 +235,6 @@ struct Stop {
 #[derive(Debug)]
 pub struct Agent {
     service: Service,
-    /// Bounds that the owner of the host set.
-    policy: Caps,
     state: AgentState,
     /// Its tasks, from ARM to their end.
     round: Option<Round>,
@@ -271,7 +269,6 @@ impl Agent {
     pub fn new(now_ns: u64, service: Service, hello: Hello) -> Self {
         let mut agent = Self {
             service,
-            policy: hello.policy,
             state: AgentState::Idle,
             round: None,
             is_closed: false,

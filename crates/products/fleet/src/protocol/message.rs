@@ -1,7 +1,7 @@
 //! Messages of both ends: one JSON object per line,
 //! `{"v":1,"run":"…","epoch":7,"seq":42,"type":"arm","body":{…}}`.
 //!
-//! Unknown members are ignored. New behaviour is requested by the names in [`Hello::caps`].
+//! Unknown members are ignored.
 
 mod agent;
 mod coordinator;
@@ -24,8 +24,8 @@ pub use agent::{
     Planned, Started, TaskEnd, TaskResult, Versions,
 };
 pub use coordinator::{
-    Cancel, Clock, CoordinatorMessage, FactsDepth, Plan, Preflight, PrepareRound, ProbeTarget,
-    Solicit, StartRound,
+    Cancel, Clock, CoordinatorMessage, Plan, Preflight, PrepareRound, ProbeTarget, Solicit,
+    StartRound,
 };
 pub use delivery::{Delivery, delivery};
 pub(crate) use fail::shortened;
@@ -34,7 +34,7 @@ pub use json_text::JsonText;
 pub use peers::AddressRange;
 pub use preflighted::{BridgePort, Preflighted, ProbeOutcome, ProbeReport};
 pub(crate) use task::is_name;
-pub use task::{ArmTask, Caps, PathAddress, Ports, Role, TaskFault};
+pub use task::{ArmTask, PathAddress, Ports, Role, TaskFault};
 
 use crate::protocol::line::limits;
 

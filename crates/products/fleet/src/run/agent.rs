@@ -22,7 +22,6 @@ use linerate_sys::{OsError, clock, errno, process};
 
 use super::bus;
 use crate::spec::BusOptions;
-pub(super) use hello::sha256_of_program;
 use linerate_model::outcome::{Error, Outcome};
 use probes::Probes;
 use workers::Workers;
@@ -178,7 +177,10 @@ impl HostAgent {
             Action::Prepare(plan) => self.prepare(plan),
             Action::Probe(preflight) => {
                 let devices = self.plan.iter().flat_map(|plan| &plan.addresses);
-                let facts = facts::facts(preflight.facts, devices.map(|own| own.address));
+                let addresses = devices.map(|own| own.address);
+                let facts = (preflight.has_facts)
+                    .then(|| facts::facts(addresses))
+                    .flatten();
                 self.probes = Some(Probes::start(
                     &preflight.peers,
                     facts,

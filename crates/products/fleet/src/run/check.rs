@@ -2,7 +2,7 @@
 
 use crate::conclude::hosts::HostFindings;
 use crate::protocol::clock::Estimate;
-use crate::protocol::message::{Caps, Hello, ProbeReport};
+use crate::protocol::message::{Hello, ProbeReport};
 use crate::report::{CheckReport, CheckRow, CheckState};
 use crate::spec::inventory::{Host, Reach};
 use linerate_model::finding::Finding;
@@ -15,12 +15,9 @@ use super::connect::connect;
 use super::control::Control;
 use super::host_rules::{host_findings, seen};
 use super::members::{Member, Prepared, TestEnd};
-use super::prepare::Planned;
 use crate::spec::FleetHosts;
 use linerate_model::outcome::{Error, Outcome};
 
-/// Length of the tests that the hosts are asked for; none is run.
-const TEST_MS: u64 = 1_000;
 /// Note of a server without an agent.
 const NO_AGENT: &str = "a server without an agent: no facts, no clock";
 
@@ -40,21 +37,8 @@ pub struct CheckResult {
 /// The inventory or this host lacks what the coordinator needs, or a signal ended it.
 pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error> {
     let paths = hosts.path_names()?;
-    let caps = Caps {
-        time_ms: Some(TEST_MS),
-        ..Caps::default()
-    };
     let run = RunId::new(unix_ns() / 1_000_000, random::bytes());
-    let (control, prepared) = connect(
-        (run, None),
-        hosts,
-        Planned {
-            paths: &paths,
-            caps,
-        },
-        signals,
-        &mut |_| {},
-    )?;
+    let (control, prepared) = connect((run, None), hosts, &paths, signals, &mut |_| {})?;
     let found = host_findings(&control, &prepared, &hosts.inventory);
     let rows: Vec<CheckRow> = (hosts.inventory.hosts.iter().enumerate())
         .map(|(index, host)| row(index, host, &control, &prepared, &found))

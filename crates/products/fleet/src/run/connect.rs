@@ -10,11 +10,10 @@ use linerate_model::record::RunId;
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::signal::Signals;
 
-use super::agent::sha256_of_program;
 use super::bus;
 use super::control::{Control, Ended, Lease};
 use super::members::Prepared;
-use super::prepare::{Planned, hello_timeout_ns, prepare};
+use super::prepare::{hello_timeout_ns, prepare};
 use super::script::ScriptCarrier;
 use super::targets::targets;
 use linerate_model::outcome::{Error, Outcome};
@@ -31,12 +30,12 @@ pub(super) const CLOCK_BUDGET_NS: u64 = 10_000_000;
 pub(super) fn connect<'a>(
     run: (RunId, Option<PlanHash>),
     hosts: &FleetHosts,
-    planned: Planned<'_>,
+    paths: &[String],
     signals: &'a Signals,
     note: &mut dyn FnMut(&str),
 ) -> Result<(Control<'a>, Prepared), Error> {
     // A resolver may take longer than agents wait for their plan.
-    let targets = targets(&hosts.inventory, planned.paths);
+    let targets = targets(&hosts.inventory, paths);
     let Lease {
         carrier,
         epoch,
@@ -60,7 +59,7 @@ pub(super) fn connect<'a>(
     );
     control.history = history;
 
-    match prepare(&mut control, hosts, targets, planned) {
+    match prepare(&mut control, hosts, targets, paths) {
         Ok(prepared) => Ok((control, prepared)),
         // Hosts that have a plan are released before the error is reported.
         Err(ended) => {
@@ -105,8 +104,7 @@ fn lease(
 
 /// Connections to this program with these arguments at all hosts.
 pub(super) fn carrier(hosts: &FleetHosts, arguments: &str) -> Result<SshCarrier, Error> {
-    let sha256 = sha256_of_program().map_err(Error::failed)?;
-    let program = AgentProgram::own(sha256, arguments.to_owned()).map_err(Error::failed)?;
+    let program = AgentProgram::own(arguments.to_owned()).map_err(Error::failed)?;
     ssh(hosts, Remote::Agent(program))
 }
 

@@ -7,7 +7,7 @@ use linerate_fleet::TaskId;
 use linerate_fleet::protocol::coordinator::{
     Action, Coordinator, End, Input, NotRun, RoundPlan, RoundTask, Settings,
 };
-use linerate_fleet::protocol::message::{ArmTask, FactsDepth, FailCode, Plan, Preflight};
+use linerate_fleet::protocol::message::{ArmTask, FailCode, Plan, Preflight};
 use serde_json::{Value, json};
 
 use crate::dialogue::{run_id, task};
@@ -221,7 +221,7 @@ impl Carrier for CoordinatorPipe {
                 let preflight = || Preflight {
                     partners: Vec::new(),
                     peers: Vec::new(),
-                    facts: FactsDepth::Quick,
+                    has_facts: true,
                 };
                 self.input(Input::Preflight(self.everyone(preflight)));
             }

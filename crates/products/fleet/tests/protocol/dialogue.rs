@@ -234,7 +234,7 @@ pub(crate) fn run_id(number: u32) -> String {
 pub(crate) fn task(number: u64, role: &str) -> Value {
     json!({
         "task": format!("{number:032x}"), "role": role, "peer": "10.0.0.2", "port": 5201, "path": "phys",
-        "transport": "tcp", "direction": "forward", "streams": 1, "time_ms": 2000
+        "streams": 1, "time_ms": 2000
     })
 }
 
@@ -243,10 +243,10 @@ fn usual(kind: &str) -> Map<String, Value> {
     let body = match kind {
         "plan" => json!({
             "lease_ms": 3000, "addresses": [{"path": "phys", "address": "10.0.0.1"}],
-            "ports": {"first": 5201, "last": 5209}, "caps": {}
+            "ports": {"first": 5201, "last": 5209}
         }),
         "preflight" => json!({
-            "partners": ["10.0.0.2", "10.0.0.3"], "peers": [{"peer": "10.0.0.2", "port": 5201}], "facts": "quick"
+            "partners": ["10.0.0.2", "10.0.0.3"], "peers": [{"peer": "10.0.0.2", "port": 5201}], "has_facts": true
         }),
         "clock" => json!({ "c1_ns": 5 }),
         "arm" => json!({ "round": 1, "tasks": [task(1, "client")] }),

@@ -11,8 +11,7 @@ use linerate_fleet::protocol::coordinator::{
     Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings, Step,
 };
 use linerate_fleet::protocol::message::{
-    ArmTask, Done, FactsDepth, Hello, Outcome, PREAMBLE, Plan, Preflight, Preflighted, TaskEnd,
-    Versions,
+    ArmTask, Done, Hello, Outcome, PREAMBLE, Plan, Preflight, Preflighted, TaskEnd, Versions,
 };
 
 use crate::dialogue::{run_id, task};
@@ -189,7 +188,7 @@ impl Fleet {
         let preflight = || Preflight {
             partners: vec!["10.0.0.2".parse().expect("an address")],
             peers: Vec::new(),
-            facts: FactsDepth::None,
+            has_facts: false,
         };
         self.input(Input::Preflight(
             (0..self.hosts.len())

@@ -71,7 +71,7 @@ impl Agent {
             if !ids.insert(task.task) {
                 return Err((FailCode::Task, format!("task {}: twice", task.task)));
             }
-            plan.check(task, &self.partners, self.policy)
+            plan.check(task, &self.partners)
                 .map_err(|fault| (FailCode::Task, fault.to_string()))?;
         }
 

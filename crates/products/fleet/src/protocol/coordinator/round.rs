@@ -123,7 +123,6 @@ impl Coordinator {
         let arm = PrepareRound {
             round,
             offset_ns: estimate.map_or(0, |estimate| estimate.offset_ns),
-            uncertainty_ns: estimate.map_or(0, |estimate| estimate.uncertainty_ns),
             tasks,
             admit: admit.into_iter().collect(),
         };

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Caps, Fail, Message, PARTS_MAX, Preflighted};
+use super::{Fail, Message, PARTS_MAX, Preflighted};
 use crate::TaskId;
 
 /// A message of an agent.
@@ -40,12 +40,6 @@ pub struct Hello {
     pub protocol: Versions,
     /// Version of the program.
     pub version: String,
-    /// SHA-256 of the program file, hexadecimal.
-    #[serde(default)]
-    pub sha256: String,
-    /// Names of optional parts of the protocol.
-    #[serde(default)]
-    pub caps: Vec<String>,
     /// Name that the host has for itself.
     #[serde(default)]
     pub host: String,
@@ -55,27 +49,12 @@ pub struct Hello {
     /// Hash of the boot id and of the network namespace.
     #[serde(default)]
     pub boot_hash: Option<String>,
-    /// Release of the kernel.
-    #[serde(default)]
-    pub kernel: String,
-    /// Machine of `uname -m`.
-    #[serde(default)]
-    pub arch: String,
-    /// CPUs that the agent may use.
-    #[serde(default)]
-    pub cpus: u32,
     /// Addresses of the host.
     #[serde(default)]
     pub addresses: Vec<Address>,
     /// Local address of the control path.
     #[serde(default)]
     pub control_address: Option<IpAddr>,
-    /// Version of the installed iperf3.
-    #[serde(default)]
-    pub iperf3: Option<String>,
-    /// Bounds that the owner of the host set.
-    #[serde(default)]
-    pub policy: Caps,
     /// Agent's monotonic clock.
     #[serde(default)]
     pub mono_ns: u64,
@@ -189,7 +168,7 @@ pub struct TaskEnd {
     /// Step of the wall clock during the task.
     #[serde(default)]
     pub clock_step_ns: i64,
-    /// Payload that arrived in the measured time, in both directions together.
+    /// Payload that arrived in the measured time.
     #[serde(default)]
     pub bytes: u64,
     /// Measured time.

@@ -25,7 +25,6 @@ use crate::run::connect::connect;
 use crate::run::control::Control;
 use crate::run::host_rules::{forwarders, host_findings, seen};
 use crate::run::members::{Member, Prepared};
-use crate::run::prepare::Planned;
 use crate::run::targets::host_part;
 use crate::spec::RunSpec;
 use linerate_document::progress::Progress;
@@ -67,12 +66,8 @@ fn connected<'a>(
     progress: &mut Progress,
 ) -> Result<Connected<'a>, Error> {
     let hosts = &spec.hosts.inventory.hosts;
-    let planned = Planned {
-        paths,
-        caps: spec.test.caps(),
-    };
     let run = (kept.id(), Some(kept.plan));
-    let (control, prepared) = connect(run, &spec.hosts, planned, signals, &mut |note| {
+    let (control, prepared) = connect(run, &spec.hosts, paths, signals, &mut |note| {
         progress.line(note);
     })?;
     let found = host_findings(&control, &prepared, &spec.hosts.inventory);

@@ -12,7 +12,6 @@ use crate::spec::inventory::Host;
 use linerate_doctor::separating;
 use linerate_model::fleet::{Cell, FleetMode, HostId, PlanHash, Round, Task};
 use linerate_model::snapshot::Snapshot;
-use linerate_model::{Direction, Transport};
 use linerate_sys::clock::monotonic_ns;
 
 use super::cell::{Lengths, PlannedCell, cells};
@@ -170,20 +169,13 @@ impl Rounds<'_> {
             // The client connects to the port of the server, so both ends have the same one.
             port: to.port,
             path: task.path.to_string(),
-            transport: Transport::Tcp,
-            direction: if is_reversed {
-                Direction::Reverse
-            } else {
-                Direction::Forward
-            },
+            is_reversed,
             streams: self.options.streams,
             time_ms: self.options.time_ms(),
             omit_ms: self.options.omit_ms(),
             delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-            block_bytes: None,
             rate_bps: self.options.rate_bps,
             congestion: congestion(&task.variant),
-            dscp: 0,
         };
         Some(RoundTask {
             task: id,

@@ -140,9 +140,6 @@ impl ScriptHost {
         let value = value.trim();
         match name {
             "host" => self.hello.host = value.to_owned(),
-            "kernel" => self.hello.kernel = value.to_owned(),
-            "arch" => self.hello.arch = value.to_owned(),
-            "cpus" => self.hello.cpus = value.parse().unwrap_or(0),
             // Address and port of the client, then of this host (ssh(1)).
             "ssh" => {
                 self.hello.control_address =
@@ -150,7 +147,6 @@ impl ScriptHost {
             }
             "iperf3" if !value.is_empty() => {
                 self.hello.version = value.split(" (").next().unwrap_or(value).to_owned();
-                self.hello.iperf3 = Some(self.hello.version.clone());
             }
             _ => {}
         }
@@ -158,7 +154,7 @@ impl ScriptHost {
 
     /// All facts are there.
     fn begin(&mut self) -> Outgoing {
-        if self.hello.iperf3.is_none() {
+        if self.hello.version.is_empty() {
             return Outgoing {
                 lost: Some("iperf3 is not installed".to_owned()),
                 ..Outgoing::default()
