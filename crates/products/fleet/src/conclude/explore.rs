@@ -17,8 +17,7 @@ use rounds::Run;
 /// run again, except those without a result and those of a ladder step that is not complete.
 ///
 /// All tasks run first. A task that a host did not confirm in time runs once more after them. Then
-/// follow, as the plan allows, tests of suspects with good hosts, and the same tests alone; of a
-/// ladder, rounds without each suspect.
+/// follow tests of suspects with good hosts; of a ladder, rounds without each suspect.
 pub fn explore<R: RoundRunner>(
     planned: &PlannedRun,
     finished: Vec<Cell>,
@@ -31,11 +30,6 @@ pub fn explore<R: RoundRunner>(
         None => {
             run.tasks(planned.tasks.clone(), plan.mode);
             explore_suspects(plan, &mut run);
-            let control = match plan.has_control && matches!(plan.mode, FleetMode::Rounds) {
-                true => sample::control(plan, &planned.tasks),
-                false => Vec::new(),
-            };
-            run.tasks(control, FleetMode::Isolated);
             conclude(plan, run)
         }
     }
@@ -55,7 +49,7 @@ fn explore_suspects<R: RoundRunner>(plan: &FleetPlan, run: &mut Run<'_, R>) {
 
         let known: BTreeSet<Task> = run.cells.keys().cloned().collect();
         let tasks = sample::adaptive(plan, &suspects, &references, &known);
-        if !plan.is_adaptive || tasks.is_empty() || run.ended.is_some() {
+        if tasks.is_empty() || run.ended.is_some() {
             return;
         }
 
@@ -86,7 +80,7 @@ pub(crate) fn treatment_name(path: &str, variant: &str) -> String {
 
 /// One analysis for each path and variant.
 fn analyses<'a>(plan: &FleetPlan, cells: impl Iterator<Item = &'a Cell>) -> Vec<Analysis> {
-    let treatments = by_treatment(cells.filter(|cell| cell.mode == plan.mode));
+    let treatments = by_treatment(cells);
     let racks = plan.racks();
     treatments
         .into_values()
@@ -106,17 +100,11 @@ fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
 
         let is_of =
             |cell: &&Cell| *cell.task.path == effects.path && *cell.task.variant == effects.variant;
-        // Cells of another mode are the control tests.
-        let (alone, together): (Vec<&Cell>, Vec<&Cell>) = run
-            .cells
-            .values()
-            .filter(is_of)
-            .partition(|cell| cell.mode != plan.mode);
-        findings.extend(super::contention(&together, &alone));
 
         // Hosts behind a slow uplink are a group that is explained.
         if analysis.uplinks.is_empty() {
-            findings.extend(run.groups(&together, None));
+            let cells: Vec<&Cell> = run.cells.values().filter(is_of).collect();
+            findings.extend(run.groups(&cells, None));
         }
 
         if analyses.len() > 1 {

@@ -33,10 +33,6 @@ pub struct FleetPlan {
     pub crossing: BTreeMap<String, u32>,
     /// Rounds of a mesh that is sampled. Absent: all pairs up to 100 hosts, 20 rounds of more.
     pub sample_rounds: Option<u32>,
-    /// More tests where the first ones leave a host undecided.
-    pub is_adaptive: bool,
-    /// A part of the cells is measured again alone, for comparison.
-    pub has_control: bool,
     /// Decides the order and the samples.
     pub seed: u64,
     /// Options of each test as one text. They decide nothing here and belong to the identity of the
@@ -89,11 +85,7 @@ impl FleetPlan {
             .sample_rounds
             // No setting and a setting of 0 rounds have different hashes.
             .map_or(0, |rounds| u128::from(rounds) + 1);
-        let flags = u128::from(self.is_adaptive) << 1 | u128::from(self.has_control);
-        let hash = hash
-            .number(u128::from(self.repetitions))
-            .number(sampled)
-            .number(flags);
+        let hash = hash.number(u128::from(self.repetitions)).number(sampled);
 
         PlanHash(
             hash.number(u128::from(self.seed))

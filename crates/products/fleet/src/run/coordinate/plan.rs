@@ -43,8 +43,6 @@ pub(super) fn plan(spec: &RunSpec, paths: &[String], links_bps: &Links) -> Fleet
         repetitions: spec.repetitions,
         crossing: crossing(spec, links_bps),
         sample_rounds: spec.sample_rounds,
-        is_adaptive: true,
-        has_control: false,
         seed: spec.seed,
         options: format!("{test:?}"),
         round_time: test.time
