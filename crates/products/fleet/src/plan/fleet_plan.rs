@@ -8,7 +8,7 @@ use linerate_model::fleet::{FleetMode, HostId, PairDirection, PlanHash, Task, Ta
 use linerate_model::stored_name;
 
 use super::units::Caps;
-use crate::spec::Topology;
+use crate::spec::{TestOptions, Topology};
 use linerate_model::fnv::Fnv128;
 
 /// A plan.
@@ -35,13 +35,14 @@ pub struct FleetPlan {
     pub sample_rounds: Option<u32>,
     /// Decides the order and the samples.
     pub seed: u64,
-    /// Options of each test as one text. They decide nothing here and belong to the identity of the
-    /// plan.
-    pub options: String,
+    /// Each test.
+    pub test: TestOptions,
     /// Time of one round with its overhead.
     pub round_time: Duration,
     /// No round is started that would end later.
     pub budget: Duration,
+    /// Most payload of all tests in bytes.
+    pub bytes_max: u64,
 }
 
 /// A host of a plan.
@@ -57,7 +58,7 @@ pub struct PlanHost {
 }
 
 impl FleetPlan {
-    /// Its identity. Time and budget are no part of it.
+    /// Its identity. Bounds and the time of a round are no part of it.
     #[must_use]
     pub fn hash(&self) -> PlanHash {
         let mut hosts = self.hosts.clone();
@@ -89,7 +90,7 @@ impl FleetPlan {
 
         PlanHash(
             hash.number(u128::from(self.seed))
-                .text(&self.options)
+                .text(&format!("{:?}", self.test))
                 .value(),
         )
     }
@@ -143,11 +144,11 @@ impl FleetPlan {
 
     /// Limits of the rounds of this plan.
     #[must_use]
-    pub fn caps(&self, mode: FleetMode) -> Caps {
+    pub fn caps(&self) -> Caps {
         let (racks, crossing) = (self.racks(), self.crossing.clone());
         let targets = self.targets().into_iter().cloned().collect();
         Caps {
-            mode,
+            mode: self.mode,
             direction: self.direction,
             racks,
             crossing,

@@ -11,9 +11,8 @@ use linerate_sys::clock::{monotonic_ns, unix_ns};
 use linerate_sys::random;
 use linerate_sys::signal::Signals;
 
-use super::connect::connect;
-use super::control::Control;
-use super::host_rules::{host_findings, seen};
+use super::connect::{Connected, connect};
+use super::host_rules::seen;
 use super::members::{Member, Prepared, TestEnd};
 use crate::spec::FleetHosts;
 use linerate_model::outcome::{Error, Outcome};
@@ -38,12 +37,12 @@ pub struct CheckResult {
 pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error> {
     let paths = hosts.path_names()?;
     let run = RunId::new(unix_ns() / 1_000_000, random::bytes());
-    let (control, prepared) = connect((run, None), hosts, &paths, signals, &mut |_| {})?;
-    let found = host_findings(&control, &prepared, &hosts.inventory);
+    let connected = connect((run, None), hosts, &paths, signals, &mut |_| {})?;
     let rows: Vec<CheckRow> = (hosts.inventory.hosts.iter().enumerate())
-        .map(|(index, host)| row(index, host, &control, &prepared, &found))
+        .map(|(index, host)| row(&connected, index, host))
         .collect();
 
+    let Connected { control, found, .. } = connected;
     control.finish();
     let is_reached = |row: &&CheckRow| row.state != CheckState::Unreachable;
     // A test needs two hosts.
@@ -70,13 +69,12 @@ pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error
     })
 }
 
-fn row(
-    index: usize,
-    host: &Host,
-    control: &Control<'_>,
-    prepared: &Prepared,
-    found: &HostFindings,
-) -> CheckRow {
+fn row(connected: &Connected<'_>, index: usize, host: &Host) -> CheckRow {
+    let Connected {
+        control,
+        prepared,
+        found,
+    } = connected;
     let hello = control.coordinator.hello(index);
     let member = prepared.members.get(&index);
     let end = member.and_then(|member| member.ends.values().next());
@@ -162,7 +160,7 @@ fn version_note(version: &str) -> Option<String> {
 }
 
 /// A link that is slower than those of most others.
-fn slower_note(end: &TestEnd, prepared: &Prepared) -> Option<String> {
+fn slower_note(end: &TestEnd, prepared: &Prepared<'_>) -> Option<String> {
     let own_bps = end.speed_bps?;
     let ends = prepared
         .members

@@ -9,8 +9,7 @@ use crate::spec::inventory::Host;
 use crate::spec::{CONTROL_PATH, FleetHosts};
 
 use super::control::{Control, Ended};
-use super::members::{Member, Prepared, TestEnd};
-use super::targets::Targets;
+use super::members::{Member, Prepared, Targets, TestEnd};
 
 /// Longest wait for the first message of a host: several attempts to connect, and a copy of the
 /// agent.
@@ -30,6 +29,8 @@ const BEAT_BUS_MS: u64 = 3_000;
 /// Exchanges of clock readings with each host, and the same of a large fleet.
 const EXCHANGES: u32 = 20;
 const EXCHANGES_LARGE: u32 = 8;
+/// Longest distance of the starts.
+pub(super) const CLOCK_BUDGET_NS: u64 = 10_000_000;
 /// Hosts from which a fleet is large.
 const LARGE: usize = 1_000;
 /// Most hosts of which whole snapshots are collected, and of which each probes all others.
@@ -51,12 +52,12 @@ pub(super) fn hello_timeout_ns(hosts: &FleetHosts) -> u64 {
 
 /// Prepares all hosts that answer and have an address of every path, and the servers without an
 /// agent if a host does.
-pub(super) fn prepare(
+pub(super) fn prepare<'a>(
     control: &mut Control<'_>,
-    hosts: &FleetHosts,
+    hosts: &'a FleetHosts,
     targets: Targets,
     paths: &[String],
-) -> Result<Prepared, Ended> {
+) -> Result<Prepared<'a>, Ended> {
     let addresses = send_plans(control, hosts, paths)?;
     control.reasons.extend(targets.reasons);
     control.step(Input::PlansSent, |action| {

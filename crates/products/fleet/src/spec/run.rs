@@ -80,6 +80,11 @@ impl RunSpec {
 }
 
 impl TestOptions {
+    /// Time from the start to the end.
+    pub(crate) fn length(self) -> Duration {
+        self.omit + self.time
+    }
+
     pub(crate) fn time_ms(self) -> u64 {
         u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX)
     }

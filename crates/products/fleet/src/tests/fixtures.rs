@@ -11,7 +11,7 @@ use linerate_model::fleet::{
 
 use crate::conclude::{FleetProgress, RoundError, RoundRunner};
 use crate::plan::{FleetPlan, PlanHost};
-use crate::spec::Topology;
+use crate::spec::{TestOptions, Topology};
 
 pub(crate) fn host(name: &str) -> HostId {
     name.parse().expect("a host id")
@@ -40,9 +40,16 @@ pub(crate) fn mesh(count: usize) -> FleetPlan {
         crossing: BTreeMap::new(),
         sample_rounds: None,
         seed: 1,
-        options: "-t 2".to_owned(),
+        test: TestOptions {
+            time: Duration::from_secs(2),
+            omit: Duration::ZERO,
+            streams: 1,
+            rate_bps: None,
+            stagger: Duration::ZERO,
+        },
         round_time: Duration::from_secs(3),
         budget: Duration::MAX,
+        bytes_max: u64::MAX,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::TaskId;
 use crate::conclude::period::{ByteInterval, Period, TestIntervals, common};
-use crate::protocol::coordinator::{HostResult, NotRun as Reason};
+use crate::protocol::coordinator::NotRun as Reason;
 use crate::protocol::message::{FailCode, Outcome, Role, TaskEnd};
 use linerate_model::fleet::{
     Cell, CellFlag, CellOutcome, FleetMode, Measurement, NotRun, NotRunReason, StartTimes, Task,
@@ -12,7 +12,8 @@ use linerate_model::fleet::{
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{Series, SeriesOf, Times, Trial, Way};
 
-use crate::run::connect::CLOCK_BUDGET_NS;
+use crate::run::prepare::CLOCK_BUDGET_NS;
+use crate::spec::TestOptions;
 
 /// Most intervals that are read of a test.
 const INTERVALS_MAX: usize = 1 << 13;
@@ -52,19 +53,12 @@ pub(super) struct PlannedCell {
     pub(super) is_reversed: bool,
 }
 
-/// Length of the tests of a round.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Lengths {
-    pub(super) omit_ns: u64,
-    pub(super) test_ns: u64,
-}
-
 /// One cell for each task.
 pub(super) fn cells(
     mode: FleetMode,
     planned: &[PlannedCell],
     mut reports: BTreeMap<TaskId, TaskReport>,
-    lengths: Lengths,
+    test: TestOptions,
 ) -> Vec<Cell> {
     let intervals = |cell: &PlannedCell| {
         Some((
@@ -74,7 +68,7 @@ pub(super) fn cells(
     };
     let series: BTreeMap<TaskId, TestIntervals> = planned.iter().filter_map(intervals).collect();
     let all: Vec<TestIntervals> = series.values().cloned().collect();
-    let period = common(&all, lengths.omit_ns, lengths.test_ns);
+    let period = common(&all, test.omit_ns(), test.time_ns());
     let cell = |cell: &PlannedCell| {
         let report = reports.remove(&cell.id).unwrap_or_default();
         let outcome = report.outcome(cell, series.get(&cell.id), period, all.len() > 1);
@@ -170,15 +164,14 @@ impl TaskReport {
 
 impl Received {
     /// Reads a result. The offset is agent's clock minus coordinator's clock.
-    pub(super) fn new(result: HostResult, offset_ns: i64) -> Self {
-        let HostResult {
-            role,
-            end,
-            record,
-            is_plausible,
-            ..
-        } = result;
-        let record = linerate_store::text::read(&record).ok();
+    pub(super) fn new(
+        role: Role,
+        end: TaskEnd,
+        record: &str,
+        is_plausible: bool,
+        offset_ns: i64,
+    ) -> Self {
+        let record = linerate_store::text::read(record).ok();
         let trial = record.as_ref().and_then(|record| record.trials.first());
         let of_client = trial.filter(|_| role == Role::Client);
         let is_one = record
