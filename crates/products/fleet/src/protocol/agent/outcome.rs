@@ -85,8 +85,7 @@ impl Agent {
 
         // A record beyond the bound is not cut: a part of JSON is of no value to its reader.
         let pieces = parts(&record).unwrap_or_else(|| {
-            end.reason
-                .get_or_insert_with(|| format!("the record is left out: {} bytes", record.len()));
+            end.leave_out_record();
             vec![Vec::new()]
         });
         let count = u32::try_from(pieces.len()).unwrap_or(u32::MAX);

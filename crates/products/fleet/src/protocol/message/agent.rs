@@ -187,6 +187,12 @@ impl TaskEnd {
         }
     }
 
+    /// The record is too long for its messages. A reason that is there is kept.
+    pub(crate) fn leave_out_record(&mut self) {
+        self.reason
+            .get_or_insert_with(|| "the record is left out: it is too long".to_owned());
+    }
+
     /// A task that was ended before its time.
     #[must_use]
     pub fn aborted(reason: &str) -> Self {

@@ -51,7 +51,8 @@ struct Task {
     is_client: bool,
     is_ready: bool,
     started_ns: Option<u64>,
-    record: String,
+    /// Pieces so far; `None` of a record beyond its bound.
+    record: Option<String>,
 }
 
 /// The end of a round or of everything.
@@ -138,14 +139,13 @@ impl Workers {
         };
         match started {
             Ok(child) => {
-                let record = String::new();
                 let new = Task {
                     round,
                     child,
                     is_client,
                     is_ready: false,
                     started_ns: None,
-                    record,
+                    record: Some(String::new()),
                 };
                 self.tasks.insert(task, new);
             }

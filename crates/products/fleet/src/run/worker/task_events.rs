@@ -48,10 +48,12 @@ impl TaskEvents {
         }
 
         self.end.clock_step_ns = clock::realtime_offset_ns().saturating_sub(self.clock_offset_ns);
-        let (task, end) = (self.task.task, self.end.clone());
+        let (task, mut end) = (self.task.task, self.end.clone());
 
         let record = text::write(&self.record());
-        if record.len() <= RECORD_MAX_BYTES {
+        if record.len() > RECORD_MAX_BYTES {
+            end.leave_out_record();
+        } else {
             for piece in pieces(&record) {
                 emit(&FromWorker::Record {
                     task,
