@@ -439,7 +439,14 @@ fn lead(coordinator: &mut Coordinator, step: usize) {
             });
             done(coordinator.handle_local(1, Input::PlansSent));
         }
-        2 => everyone(coordinator, &line("planned", r#"{"ports":[5201]}"#)),
+        2 => {
+            everyone(coordinator, &line("planned", r#"{"ports":[5201]}"#));
+            done(coordinator.handle_local(1, Input::Clocks { exchanges: 1 }));
+            everyone(
+                coordinator,
+                &line("clocked", r#"{"c1_ns":1,"a2_ns":1,"a3_ns":1}"#),
+            );
+        }
         3 => {
             let ends = |id, client, server| round_task(TaskId(id), client, server);
             let plan = RoundPlan {
@@ -606,7 +613,7 @@ fn arm(round: u32) -> String {
     ];
     let count = if round.is_multiple_of(2) { 2 } else { 1 };
     format!(
-        r#"{{"round":{round},"tasks":[{}]}}"#,
+        r#"{{"round":{round},"offset_ns":0,"tasks":[{}]}}"#,
         tasks.get(..count).expect("two tasks").join(",")
     )
 }

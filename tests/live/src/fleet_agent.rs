@@ -120,7 +120,7 @@ impl FleetAgent {
 
         self.send(
             "arm",
-            &json!({ "round": round, "tasks": [task], "admit": admitted }),
+            &json!({ "round": round, "offset_ns": 0, "tasks": [task], "admit": admitted }),
         );
         self.wait_for_nth("armed", before)
     }

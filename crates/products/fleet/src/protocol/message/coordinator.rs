@@ -106,7 +106,6 @@ pub struct PrepareRound {
     /// Number of the round, ascending.
     pub round: u32,
     /// Agent's clock minus coordinator's clock.
-    #[serde(default)]
     pub offset_ns: i64,
     /// Tasks in which this host is client or server, at most [`super::TASKS_MAX`].
     pub tasks: Vec<ArmTask>,

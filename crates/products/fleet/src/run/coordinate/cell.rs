@@ -34,8 +34,8 @@ pub(super) struct Received {
     role: Role,
     end: TaskEnd,
     is_plausible: bool,
-    /// Agent's clock minus coordinator's clock.
-    offset_ns: i64,
+    /// Agent's clock minus coordinator's clock; `None` where that is not known.
+    offset_ns: Option<i64>,
     retransmits: Option<u64>,
     rtt_us: Option<u64>,
     /// Amounts over time, of the end that received.
@@ -140,7 +140,7 @@ impl TaskReport {
         let reason = match reason {
             Reason::HostOut => NotRunReason::Unreachable,
             Reason::HostLost => NotRunReason::PeerLost,
-            Reason::SlowControl | Reason::NoResult => NotRunReason::SlowControl,
+            Reason::SlowControl | Reason::NoClock | Reason::NoResult => NotRunReason::SlowControl,
             Reason::Refused(FailCode::Late) => NotRunReason::Late,
             Reason::Refused(_) => NotRunReason::Refused,
             Reason::Cancelled => NotRunReason::Cancelled,
@@ -163,13 +163,13 @@ impl TaskReport {
 }
 
 impl Received {
-    /// Reads a result. The offset is agent's clock minus coordinator's clock.
+    /// Reads a result. The offset is agent's clock minus coordinator's clock, where it is known.
     pub(super) fn new(
         role: Role,
         end: TaskEnd,
         record: &str,
         is_plausible: bool,
-        offset_ns: i64,
+        offset_ns: Option<i64>,
     ) -> Self {
         let record = linerate_store::text::read(record).ok();
         let trial = record.as_ref().and_then(|record| record.trials.first());
@@ -189,7 +189,7 @@ impl Received {
             rtt_us: of_client
                 .and_then(|trial| figure(trial, MeasureName::RttMeanNs))
                 .map(|ns| (ns / 1e3) as u64),
-            intervals: of_sink.and_then(|trial| intervals(trial, &end, offset_ns)),
+            intervals: of_sink.and_then(|trial| intervals(trial, &end, offset_ns?)),
             role,
             end,
             is_plausible,
@@ -201,11 +201,14 @@ impl Received {
         let is_late = self.start().is_some_and(|start| {
             start.actual_ns > start.planned_ns.saturating_add(CLOCK_BUDGET_NS)
         });
+        // Without its clock neither its start nor its place in the common period is known.
+        let has_no_clock = self.end.started_ns.is_some() && self.offset_ns.is_none();
         let has_step = self.end.clock_step_ns.unsigned_abs() > CLOCK_BUDGET_NS;
         let flags = [
             (!self.is_plausible, CellFlag::Implausible),
             (is_late, CellFlag::LateStart),
             (has_step, CellFlag::ClockStep),
+            (has_no_clock, CellFlag::NoClock),
         ];
 
         flags
@@ -216,7 +219,7 @@ impl Received {
 
     fn start(&self) -> Option<StartTimes> {
         // The offset is agent minus coordinator, so its negative leads back to this clock.
-        let here = |agent_ns: u64| agent_ns.checked_add_signed(self.offset_ns.checked_neg()?);
+        let here = |agent_ns: u64| agent_ns.checked_add_signed(self.offset_ns?.checked_neg()?);
         let end = &self.end;
         Some(StartTimes {
             planned_ns: here(end.planned_ns?)?,
@@ -310,6 +313,27 @@ mod tests {
             times,
             values.iter().map(|value| Some(*value)).collect(),
         )
+    }
+
+    #[test]
+    fn start_on_an_unknown_clock_is_absent_with_a_flag() {
+        let end = || TaskEnd {
+            planned_ns: Some(5),
+            started_ns: Some(6),
+            ..TaskEnd::done()
+        };
+        let known = Received::new(Role::Client, end(), "", true, Some(-10));
+        let start = StartTimes {
+            planned_ns: 15,
+            actual_ns: 16,
+        };
+        assert_eq!((known.start(), known.flags()), (Some(start), Vec::new()));
+
+        let unknown = Received::new(Role::Client, end(), "", true, None);
+        assert_eq!(
+            (unknown.start(), unknown.flags()),
+            (None, vec![CellFlag::NoClock])
+        );
     }
 
     #[test]

@@ -82,7 +82,8 @@ fn received(role: Role, own: &[u8], text: &[u8]) -> Received {
         record(text)
     };
 
-    Received::new(role, end, &record, true, word(own, 5) as i64)
+    let offset_ns = present(5).map(|offset| offset as i64);
+    Received::new(role, end, &record, true, offset_ns)
 }
 
 /// A record of a test whose intervals are these bytes.

@@ -69,7 +69,7 @@ impl Rounds<'_> {
             .control
             .coordinator
             .clock(host, monotonic_ns())
-            .map_or(0, |estimate| estimate.offset_ns);
+            .map(|estimate| estimate.offset_ns);
 
         Some(Received::new(role, end, &record, is_plausible, offset_ns))
     }

@@ -25,8 +25,7 @@ impl Reports {
             Action::Failed { fail, .. } => self.refusal = Some(printable(&fail.text)),
             Action::Result(result) => {
                 let estimate = coordinator.clock(result.host, monotonic_ns());
-                // Without an estimate the clocks are taken as equal.
-                let offset_ns = estimate.map_or(0, |estimate| estimate.offset_ns);
+                let offset_ns = estimate.map(|estimate| estimate.offset_ns);
                 let HostResult {
                     task,
                     role,

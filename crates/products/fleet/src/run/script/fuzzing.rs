@@ -81,7 +81,7 @@ fn command(seq: u64, argument: u8) -> String {
         0 => return plan(seq),
         1..=3 => (
             "arm",
-            json!({"round": round, "tasks": [task(argument / 8, "client"), task(argument / 16, "server")]}),
+            json!({"round": round, "offset_ns": 0, "tasks": [task(argument / 8, "client"), task(argument / 16, "server")]}),
         ),
         4 | 5 => (
             "go",
