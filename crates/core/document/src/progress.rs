@@ -83,9 +83,12 @@ fn write(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
+/// Line length where the standard output is no terminal: that of a mail or a ticket.
+const FILE_COLUMNS: usize = 80;
+
 /// Style that the standard output can show.
 pub fn style() -> Style {
-    let columns = terminal_columns(io::stdout()).unwrap_or(Style::PLAIN.columns);
+    let columns = terminal_columns(io::stdout()).unwrap_or(FILE_COLUMNS);
     Style {
         glyphs: glyphs(),
         is_coloured: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
