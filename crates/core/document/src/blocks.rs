@@ -114,7 +114,7 @@ impl Entry {
 const ENTRY_CHARS_MIN: usize = 30;
 
 impl Document {
-    /// Lines as wide as the style allows; only verbatim ones may be longer.
+    /// Lines of at most `style.columns` characters; only verbatim ones may be longer.
     pub fn text(&self, style: Style) -> String {
         let mut out = String::new();
         for block in &self.blocks {

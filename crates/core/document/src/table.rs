@@ -165,7 +165,7 @@ impl Table {
             .collect()
     }
 
-    /// Lines as wide as the style allows: long words are wrapped in the last column, and
+    /// Lines of at most `style.columns` characters: long words are wrapped in the last column, and
     /// columns that do not fit follow below, beside the first one again.
     pub fn text(&self, style: Style) -> String {
         let mut out = String::new();
@@ -183,7 +183,7 @@ impl Table {
         }
 
         for note in &self.notes {
-            for line in wrapped(&style.line(note), style.columns.saturating_sub(GAP)) {
+            for line in wrapped(&style.line(note), style.columns.saturating_sub(2)) {
                 let _ = writeln!(out, "  {line}");
             }
         }
@@ -221,12 +221,7 @@ impl Table {
             }),
         ) = (widths.last_mut(), self.columns.last())
         {
-            *last = (*last).min(
-                style
-                    .columns
-                    .saturating_sub(before + GAP)
-                    .max(WORDS_CHARS_MIN),
-            );
+            *last = (*last).min(style.columns.saturating_sub(before + GAP).max(WORDS_CHARS_MIN));
         }
 
         widths
@@ -357,7 +352,7 @@ fn plain(row: &[Cell], style: Style) -> Vec<Cell> {
 }
 
 /// Places of columns that fit beside each other; the first one is in every block.
-fn blocks(widths: &[usize], columns: usize) -> Vec<Vec<usize>> {
+fn blocks(widths: &[usize], line_chars: usize) -> Vec<Vec<usize>> {
     let Some(first) = widths.first() else {
         return Vec::new();
     };
@@ -366,7 +361,7 @@ fn blocks(widths: &[usize], columns: usize) -> Vec<Vec<usize>> {
 
     for (place, width) in widths.iter().enumerate().skip(1) {
         // A column that is too wide for any line still stands beside the first one.
-        if used + GAP + width > columns && used > GAP + first {
+        if used + GAP + width > line_chars && used > GAP + first {
             // Each block repeats the first column, which names the rows.
             blocks.push(vec![0]);
             used = GAP + first;

@@ -424,11 +424,7 @@ mod tests {
 
     /// The comparison as a terminal of 80 columns shows it.
     fn brief(found: &Comparison) -> String {
-        let style = Style {
-            columns: 80,
-            ..Style::PLAIN
-        };
-        let shown = text(found, false, style);
+        let shown = text(found, false, Style::PLAIN);
         let lines: Vec<&str> = shown.lines().collect();
         let is_narrow = |line: &&str| line.chars().count() <= 80;
         assert!(lines.len() <= 6 && lines.iter().all(is_narrow), "{shown}");

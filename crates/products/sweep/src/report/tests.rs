@@ -131,11 +131,7 @@ fn long(sweep: &Sweep) -> String {
 
 /// What fits a terminal.
 fn brief(sweep: &Sweep) -> String {
-    let style = Style {
-        columns: 80,
-        ..Style::UNSTYLED
-    };
-    let shown = text(sweep, &runs(), false, style);
+    let shown = text(sweep, &runs(), false, Style::UNSTYLED);
     let lines: Vec<&str> = shown.lines().collect();
     let is_narrow = |line: &&str| line.chars().count() <= 80 || line.starts_with("Do ");
     assert!(lines.len() <= 14 && lines.iter().all(is_narrow), "{shown}");
