@@ -221,7 +221,12 @@ impl Table {
             }),
         ) = (widths.last_mut(), self.columns.last())
         {
-            *last = (*last).min(style.columns.saturating_sub(before + GAP).max(WORDS_CHARS_MIN));
+            *last = (*last).min(
+                style
+                    .columns
+                    .saturating_sub(before + GAP)
+                    .max(WORDS_CHARS_MIN),
+            );
         }
 
         widths
