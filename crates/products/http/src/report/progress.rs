@@ -14,7 +14,7 @@ use linerate_model::printable::printable_json;
 use linerate_model::stored_name;
 use serde::Serialize;
 
-use super::labels::{ending, phase};
+use super::labels::{ending, flag_name, phase};
 use super::numbers::{cell, grouped, known, mega, per_s, quantile};
 use crate::load::SecondPart;
 use crate::plan::cells::PlannedRun;
@@ -114,10 +114,11 @@ pub(crate) fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Styl
     let mut words: Vec<String> = ending(finished).into_iter().collect();
     words.extend(numbers(finished));
 
-    let flags: Vec<String> = finished.flags.iter().map(stored_name).collect();
-    if !flags.is_empty() {
-        words.push(format!("flags {}", flags.join(" ")));
-    }
+    let flags = finished
+        .flags
+        .iter()
+        .map(|flag| flag_name(*flag).to_owned());
+    words.extend(flags);
 
     style.line(&format!("{name}: {}", words.join(", "))) + "\n"
 }
@@ -127,7 +128,7 @@ fn numbers(run: &CellRun) -> Option<String> {
     let busiest = |busy: Option<Share>| known(busy, whole_percent);
     let server = run.server.as_ref();
     Some(format!(
-        "{} responses/s, payload {} MB/s, p99 {}, {} errors, max core client {} server {}",
+        "{} responses/s, payload {} MB/s, p99 {}, {} errors, busiest CPU client {} server {}",
         known(load.ok_per_s(), per_s),
         known(load.payload_bytes_per_s(), mega),
         known(load.latency.p99, |p99| quantile(Some(p99), load.latency.n)),
