@@ -90,10 +90,7 @@ pub(crate) fn blocks(study: &Study) -> Vec<Block> {
     blocks.extend(tables.into_iter().flatten().map(folded));
 
     let mut fold = |name: &str, text| {
-        blocks.push(Block::Details(
-            name.to_owned(),
-            Box::new(Block::Verbatim(text)),
-        ));
+        blocks.push(Block::Details(name.to_owned(), vec![Block::Verbatim(text)]));
     };
     if !study.checks.is_empty() {
         fold("T6 preflight", preflight(&study.checks, Style::UNSTYLED));
@@ -117,10 +114,10 @@ fn folded(table: Table) -> Block {
     let title = format!("{} {}", table.id, table.title);
     Block::Details(
         title,
-        Box::new(Block::Table(Table {
+        vec![Block::Table(Table {
             title: String::new(),
             ..table
-        })),
+        })],
     )
 }
 
