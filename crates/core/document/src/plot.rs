@@ -8,7 +8,7 @@ use crate::draw;
 use crate::page::escaped;
 use crate::style::{Style, shortened};
 use crate::table::{Cell, Table};
-use crate::wrap::{LINE_CHARS, wrapped};
+use crate::wrap::wrapped;
 
 /// Drawings that belong together.
 pub struct Plot {
@@ -67,7 +67,7 @@ impl Plot {
         let mut out = String::new();
         for line in wrapped(
             &style.line(&format!("{} ({})", self.title, self.note)),
-            LINE_CHARS,
+            style.columns,
         ) {
             let _ = writeln!(out, "{line}");
         }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use linerate_document::Style;
 use linerate_document::number::whole_percent;
 use linerate_document::seconds::{end_words, second_words};
-use linerate_document::wrap::LINE_CHARS;
 use linerate_model::http::{CellKey, CellRun, Reading, RunState, Share};
 use linerate_model::live::LiveHttp;
 use linerate_model::numbers::clock;
@@ -57,7 +56,7 @@ pub(crate) fn block(now: &LiveHttp, elapsed: Duration, style: Style) -> String {
 
     let mut out = String::new();
     for line in [first, second, client, server] {
-        let line: String = style.line(&line).chars().take(LINE_CHARS).collect();
+        let line: String = style.line(&line).chars().take(style.columns).collect();
         // Writing to a string does not fail.
         let _ = writeln!(out, "{line}");
     }
