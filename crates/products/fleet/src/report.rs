@@ -56,7 +56,6 @@ pub struct RunFacts {
 }
 
 /// The report of a run.
-#[must_use]
 pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> FleetReport {
     let plan = &run.plan;
     let host = |host: &PlanHost| FleetHost {
@@ -101,7 +100,6 @@ fn ended(end: FleetEnd) -> NotRun {
 
 /// The report as text: what fits a terminal, or where it is `verbose` every finding with its
 /// evidence, all effects and references.
-#[must_use]
 pub fn text(report: &FleetReport, verbose: bool, style: Style) -> String {
     if verbose {
         document(report, Depth::Long).text(style)
@@ -111,13 +109,11 @@ pub fn text(report: &FleetReport, verbose: bool, style: Style) -> String {
 }
 
 /// The report as one HTML file.
-#[must_use]
 pub fn html(report: &FleetReport) -> String {
     document(report, Depth::Page).html()
 }
 
 /// The report as one JSON object, schema `linerate.fleet/1`.
-#[must_use]
 pub fn json(report: &FleetReport) -> String {
     linerate_document::pretty_json(report)
 }

@@ -35,7 +35,6 @@ const NAME: &str = "linerate test";
 
 /// The report as text. `verbose` adds all percentiles, streams, the clock and how each rate was
 /// limited.
-#[must_use]
 pub fn text(
     report: &PathReport,
     diagnosis: Option<&Diagnosis>,
@@ -52,14 +51,12 @@ pub fn text(
 }
 
 /// The report as one HTML file with charts over time.
-#[must_use]
 pub fn html(report: &PathReport, diagnosis: Option<&Diagnosis>) -> String {
     document(report, diagnosis, Depth::Page).html()
 }
 
 /// The report as one JSON object, schema `linerate.path/1`, with the diagnosis and the single
 /// probes, if any, as members of it.
-#[must_use]
 pub fn json(
     report: &PathReport,
     diagnosis: Option<&Diagnosis>,
@@ -73,7 +70,6 @@ pub fn json(
 }
 
 /// An event as one line of JSON with its line end.
-#[must_use]
 pub fn event_line(event: &PathEvent<'_>) -> String {
     // A value of these types always has a form as JSON.
     printable_json(&serde_json::to_string(event).unwrap_or_default()) + "\n"

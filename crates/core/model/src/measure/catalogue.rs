@@ -95,7 +95,6 @@ pub enum Unit {
 
 impl Unit {
     /// Words of a scale whose values are positions, the lowest first; empty for quantities.
-    #[must_use]
     pub const fn scale(self) -> &'static [&'static str] {
         match self {
             Self::Grade => &["F", "D", "C", "B", "A", "A+"],
@@ -105,7 +104,6 @@ impl Unit {
     }
 
     /// Position of a word on the scale.
-    #[must_use]
     pub fn position(self, word: &str) -> Option<f64> {
         self.scale()
             .iter()
@@ -114,7 +112,6 @@ impl Unit {
     }
 
     /// A value with its unit in words.
-    #[must_use]
     pub fn text(self, value: f64) -> String {
         let fine = |value: f64| match value.abs() {
             0.0 => "0".to_owned(),
@@ -336,7 +333,6 @@ impl MeasureName {
     }
 
     /// Its facts.
-    #[must_use]
     pub fn info(self) -> MeasureInfo {
         ALL[self as usize]
     }

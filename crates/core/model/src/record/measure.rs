@@ -25,7 +25,6 @@ pub struct Measure {
 
 impl Measure {
     /// A single value in the unit of the measure.
-    #[must_use]
     pub const fn new(name: MeasureName, way: Way, value: f64) -> Self {
         Self {
             name,

@@ -31,7 +31,6 @@ const METRICS_SHOWN: usize = 4;
 ///
 /// `verbose` shows every finding with its evidence, and every rule that was ruled out or not
 /// evaluated.
-#[must_use]
 pub fn text(diagnosis: &Diagnosis, verbose: bool, style: Style) -> String {
     let mut blocks = short(diagnosis);
     if verbose {
@@ -401,7 +400,6 @@ fn differences(comparison: &Comparison, verbose: bool, shown: usize) -> Vec<Bloc
 }
 
 /// The diagnosis as one JSON object, schema `linerate.doctor/1`.
-#[must_use]
 pub fn json(diagnosis: &Diagnosis) -> String {
     linerate_document::pretty_json(diagnosis)
 }

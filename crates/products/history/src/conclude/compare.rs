@@ -108,7 +108,6 @@ type Factors = BTreeMap<String, String>;
 type Cells<'a> = BTreeMap<&'a Factors, Vec<&'a Trial>>;
 
 /// Compares the runs `b` with the runs `a`, both in the order of their starts.
-#[must_use]
 pub fn compare(a: &[RunRecord], b: &[RunRecord], settings: &Settings<'_>) -> Comparison {
     let ((trials_a, left_out_a), (trials_b, left_out_b)) = (counted(a), counted(b));
     let (cells_a, cells_b) = (cells(&trials_a), cells(&trials_b));

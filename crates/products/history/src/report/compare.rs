@@ -19,7 +19,6 @@ const CHANGES_SHOWN: usize = 15;
 const TRIALS_USUAL: u32 = 5;
 
 /// The comparison as text: what fits a terminal, or everything where it `is_verbose`.
-#[must_use]
 pub fn text(comparison: &Comparison, is_verbose: bool, style: Style) -> String {
     if is_verbose {
         document(comparison).text(style)
@@ -29,7 +28,6 @@ pub fn text(comparison: &Comparison, is_verbose: bool, style: Style) -> String {
 }
 
 /// The comparison as one HTML file.
-#[must_use]
 pub fn html(comparison: &Comparison) -> String {
     let mut document = document(comparison);
     document.blocks.extend(
@@ -41,7 +39,6 @@ pub fn html(comparison: &Comparison) -> String {
 }
 
 /// The comparison as one JSON object, schema `linerate.compare/1`.
-#[must_use]
 pub fn json(comparison: &Comparison) -> String {
     linerate_document::pretty_json(comparison)
 }

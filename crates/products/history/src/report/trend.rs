@@ -23,13 +23,11 @@ const CHANGES_SHOWN: usize = 8;
 const DAY_MS: f64 = 86_400_000.0;
 
 /// The trend as text; `when` gives a time in ms since 1970 as text.
-#[must_use]
 pub fn text(trend: &Trend, when: &dyn Fn(u64) -> String, style: Style) -> String {
     document(trend, when, RUNS_SHOWN).text(style)
 }
 
 /// The trend as one HTML file.
-#[must_use]
 pub fn html(trend: &Trend, when: &dyn Fn(u64) -> String) -> String {
     let mut document = document(trend, when, usize::MAX);
     let charts = [Some(trend), trend.other_way.as_deref()]
@@ -43,7 +41,6 @@ pub fn html(trend: &Trend, when: &dyn Fn(u64) -> String) -> String {
 }
 
 /// The trend as one JSON object, schema `linerate.trend/1`.
-#[must_use]
 pub fn json(trend: &Trend) -> String {
     linerate_document::pretty_json(trend)
 }

@@ -39,7 +39,6 @@ pub struct LoadReport<'a> {
 
 /// The run as text: in at most six lines what it reached, what limited it and what to do, and
 /// everything else where it `is_verbose`.
-#[must_use]
 pub fn load_text(report: &LoadReport<'_>, is_verbose: bool, style: Style) -> String {
     let written = |blocks| {
         let name = "linerate http load";

@@ -25,7 +25,6 @@ const HEADINGS: [&str; 3] = [
 
 /// The report as text in lines of at most 120 columns, without plots; only commands to copy may be
 /// longer.
-#[must_use]
 pub fn text(study: &Study, style: Style) -> String {
     let (title, remarks) = head(study);
     let mut blocks = vec![Block::Title(title)];
@@ -51,7 +50,6 @@ pub fn text(study: &Study, style: Style) -> String {
 
 /// The report as one HTML file: the answers and the throughput of the matrix first, then the plots,
 /// and all tables folded.
-#[must_use]
 pub fn html(study: &Study) -> String {
     Document {
         name: NAME,
@@ -126,7 +124,6 @@ fn folded(table: Table) -> Block {
 }
 
 /// The study as one JSON object whose keys are always in the same order; `schema` names its form.
-#[must_use]
 pub fn json(study: &Study) -> String {
     linerate_document::pretty_json(study)
 }

@@ -17,7 +17,6 @@ use super::{brief, sentences};
 use crate::{Run, RunError};
 
 /// The report as text: what fits a terminal, or everything where it `is_verbose`.
-#[must_use]
 pub fn text(sweep: &Sweep, runs: &[Run], is_verbose: bool, style: Style) -> String {
     if is_verbose {
         document(sweep, runs).text(style)
@@ -27,7 +26,6 @@ pub fn text(sweep: &Sweep, runs: &[Run], is_verbose: bool, style: Style) -> Stri
 }
 
 /// The report as one HTML file.
-#[must_use]
 pub fn html(sweep: &Sweep, runs: &[Run]) -> String {
     document(sweep, runs).html()
 }
@@ -353,7 +351,6 @@ fn with_levels<'a>(
 }
 
 /// A head line and one line per run, in the order of time.
-#[must_use]
 pub fn csv(sweep: &Sweep, runs: &[Run]) -> String {
     let runs: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
     let value = |run: &Run, value: &dyn Fn(f64, &RunMetrics) -> Option<f64>| {

@@ -23,7 +23,6 @@ pub(super) fn head(objective: Objective) -> &'static str {
 }
 
 /// A value with its unit.
-#[must_use]
 pub fn value(objective: Objective, value: f64) -> String {
     match objective {
         Objective::LowLoss if value <= 0.0 => "too much lost".to_owned(),

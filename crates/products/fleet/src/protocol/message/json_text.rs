@@ -9,7 +9,6 @@ pub struct JsonText(String);
 
 impl JsonText {
     /// `None` when the text is no JSON. Ends of lines become spaces.
-    #[must_use]
     pub fn new(text: String) -> Option<Self> {
         RawValue::from_string(text)
             .ok()
@@ -22,7 +21,6 @@ impl JsonText {
     }
 
     /// The text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -48,7 +48,6 @@ pub struct Children {
 
 impl Children {
     /// No children. Those to come have the tokens from `first_token` on.
-    #[must_use]
     pub fn new(first_token: u64) -> Self {
         Self {
             first_token,
@@ -74,13 +73,11 @@ impl Children {
     }
 
     /// All children that run.
-    #[must_use]
     pub fn ids(&self) -> Vec<ChildId> {
         self.running.keys().map(|id| ChildId(*id)).collect()
     }
 
     /// Process ids of all children that run.
-    #[must_use]
     pub fn pids(&self) -> Vec<u32> {
         self.running.values().map(PipedChild::pid).collect()
     }
@@ -139,7 +136,6 @@ impl Children {
     }
 
     /// When [`Self::handle_timeout`] is due.
-    #[must_use]
     pub fn deadline_ns(&self) -> Option<u64> {
         self.running
             .values()
