@@ -20,7 +20,7 @@ pub(crate) const PRODUCTS: ProductReport = ProductReport {
             .or_else(|| (HTTP.blocks)(record, has_charts))
             .or_else(|| (PATH.blocks)(record, has_charts))
     },
-    diagnosis: |diagnosis| linerate_doctor::report::blocks(diagnosis, false),
+    diagnosis: linerate_doctor::report::short,
 };
 const FLEET: ProductReport = linerate_fleet::report::RECORDS;
 const HTTP: ProductReport = linerate_http::report::RECORDS;

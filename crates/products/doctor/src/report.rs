@@ -8,7 +8,7 @@ use linerate_model::stored_name;
 
 pub use ceilings::ceilings;
 pub use diagnosis::{
-    blocks, checks, findings, fix_script, graded, json, steps, text, verbatim, wrapped,
+    checks, findings, fix_script, graded, json, short, steps, text, verbatim, wrapped,
 };
 pub use proof::{proof, proof_json};
 

@@ -26,7 +26,7 @@ mod explore_tests;
 #[cfg(test)]
 mod golden_tests;
 
-pub use classification::{contention, findings};
+pub use classification::findings;
 pub use effects::analyse;
 pub(crate) use effects::{is_slow, strength};
 pub use explore::explore;

@@ -110,6 +110,9 @@ pub enum CellFlag {
     LateStart,
     /// The wall clock of one end was set during the test.
     ClockStep,
+    /// The clock of the client is not known: its start is absent, and its rate is that of its whole
+    /// test.
+    NoClock,
     /// It ran in a catch-up round, beside other tests than planned.
     CaughtUp,
 }

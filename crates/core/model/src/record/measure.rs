@@ -49,6 +49,18 @@ pub enum Way {
     Sum,
 }
 
+impl Way {
+    /// The direction as text for people names it, seen from the client; `None` where there is none.
+    #[must_use]
+    pub const fn words(self) -> Option<&'static str> {
+        match self {
+            Self::Forward => Some("up"),
+            Self::Reverse => Some("down"),
+            Self::Sum => None,
+        }
+    }
+}
+
 impl From<Flow> for Way {
     fn from(flow: Flow) -> Self {
         match flow {

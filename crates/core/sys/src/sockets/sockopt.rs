@@ -24,7 +24,7 @@ pub use flow_label::{lease_flow_label, with_flow_label};
 pub use ip::{
     IP_BIND_ADDRESS_NO_PORT, IP_MTU_DISCOVER, IP_MULTICAST_ALL, IPV6_MTU_DISCOVER, IPV6_V6ONLY,
     path_mtu, set_dont_fragment, set_local_port_range, set_path_mtu_probe, set_receive_errors,
-    set_receive_tos, set_receive_ttl, set_tos,
+    set_receive_tos, set_receive_ttl, set_tos, set_ttl,
 };
 pub use multicast::{join_group, set_multicast_ttl};
 pub use sctp::{SCTP_NODELAY, sctp_bindx, set_sctp_init_streams};
@@ -55,6 +55,7 @@ const SO_INCOMING_CPU: SocketOption<u32> = option!(SOL_SOCKET, SO_INCOMING_CPU);
 
 /// Number of the CPU that processed the last packet of the socket (socket(7), Linux 3.19); `None`
 /// before the first one and where the kernel does not report it.
+#[must_use]
 pub fn incoming_cpu(fd: impl AsFd) -> Option<u32> {
     let cpu = SO_INCOMING_CPU.get(fd).ok()?;
     // The kernel has -1 before the first packet.

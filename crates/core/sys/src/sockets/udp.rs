@@ -22,7 +22,7 @@ use crate::syscall::{socket_addr, syscall_len};
 /// an empty datagram. A connected socket fails with `ECONNREFUSED` when the peer answered an
 /// earlier datagram with an ICMP message.
 pub use crate::stream_io::{recv, send};
-pub use error_queue::{QueuedError, take_error};
+pub use error_queue::{ErrorOrigin, QueuedError, take_error};
 pub use message::{Message, recv_message};
 pub use recv_batch::{RecvBatch, SLOT_LEN_MAX, SLOTS_MAX};
 pub use send_batch::{BATCH_MAX, SEGMENTS_MAX, send_many, send_segmented};

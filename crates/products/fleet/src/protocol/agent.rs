@@ -33,8 +33,8 @@ use linerate_model::record::RunId;
 use crate::TaskId;
 use crate::protocol::lease::Lease;
 use crate::protocol::message::{
-    AddressRange, AgentMessage, AgentState, ArmTask, Caps, Done, Envelope, Hello, JsonText,
-    PREAMBLE, Plan, Preflight, Preflighted, Sample, encode,
+    AddressRange, AgentMessage, AgentState, ArmTask, Done, Envelope, Hello, PREAMBLE, Plan,
+    Preflight, Preflighted, encode,
 };
 use crate::{MS_NS, SECOND_NS};
 use dedup::Commands;
@@ -51,8 +51,6 @@ pub const GO_TIMEOUT_NS: u64 = 30 * SECOND_NS;
 pub const START_AHEAD_MAX_NS: u64 = 10 * SECOND_NS;
 /// Longest time of a task beyond its own.
 pub const OVERTIME_NS: u64 = 2 * SECOND_NS;
-/// Longest wait for [`Input::HostWindow`].
-pub const HOST_WINDOW_TIMEOUT_NS: u64 = 500 * MS_NS;
 
 /// Connection of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,12 +106,8 @@ pub enum Input {
         /// When.
         at_ns: u64,
     },
-    /// Rates of the running tasks. Dropped when the plan wants none.
-    Sample(Sample),
     /// A worker ended.
     Finished(Box<Finish>),
-    /// Answer to [`Action::ReadHost`] after a round: counters of the host over the round.
-    HostWindow(JsonText),
     /// Answer to [`Action::StopRound`], with its round, and to [`Action::StopAll`], without one:
     /// what ended.
     Stopped(Box<Done>),
@@ -145,13 +139,6 @@ pub enum Action {
         round: u32,
         /// The task, within the bounds of the plan.
         task: Box<ArmTask>,
-    },
-    /// Read counters of the host, before or after a round.
-    ReadHost {
-        /// Number of the round.
-        round: u32,
-        /// After the round: [`Input::HostWindow`].
-        is_after: bool,
     },
     /// The worker's data begins at this time.
     BeginAt {
@@ -247,8 +234,6 @@ struct Stop {
 #[derive(Debug)]
 pub struct Agent {
     service: Service,
-    /// Bounds that the owner of the host set.
-    policy: Caps,
     state: AgentState,
     /// Its tasks, from ARM to their end.
     round: Option<Round>,
@@ -282,7 +267,6 @@ impl Agent {
     pub fn new(now_ns: u64, service: Service, hello: Hello) -> Self {
         let mut agent = Self {
             service,
-            policy: hello.policy,
             state: AgentState::Idle,
             round: None,
             is_closed: false,

@@ -33,7 +33,7 @@ use thiserror::Error;
 use crate::TaskId;
 use crate::protocol::clock::{Estimate, LEAD_MIN_NS};
 use crate::protocol::message::{
-    CoordinatorMessage, Done, Envelope, Fail, Hello, Plan, Preflight, Preflighted, Sample, encode,
+    CoordinatorMessage, Done, Envelope, Fail, Hello, Plan, Preflight, Preflighted, encode,
 };
 use barrier::Barrier;
 pub use barrier::Step;
@@ -140,13 +140,6 @@ pub enum Action {
         task: TaskId,
         /// Actual start on the coordinator's clock; `None` without an estimate of the host's clock.
         at_ns: Option<u64>,
-    },
-    /// Rates of running tasks.
-    Sample {
-        /// The host.
-        host: usize,
-        /// The rates.
-        sample: Sample,
     },
     /// A task ended. That of the client settles the task.
     Result(Box<HostResult>),

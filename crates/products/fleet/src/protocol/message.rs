@@ -1,7 +1,7 @@
 //! Messages of both ends: one JSON object per line,
 //! `{"v":1,"run":"…","epoch":7,"seq":42,"type":"arm","body":{…}}`.
 //!
-//! Unknown members are ignored. New behaviour is requested by the names in [`Hello::caps`].
+//! Unknown members are ignored.
 
 mod agent;
 mod coordinator;
@@ -21,11 +21,11 @@ use serde_json::value::RawValue;
 
 pub use agent::{
     Address, AgentMessage, AgentState, Armed, Clocked, Done, Ended, Heartbeat, Hello, Outcome,
-    Planned, Sample, Started, TaskEnd, TaskRate, TaskResult, Versions,
+    Planned, Started, TaskEnd, TaskResult, Versions,
 };
 pub use coordinator::{
-    Cancel, Clock, CoordinatorMessage, FactsDepth, Plan, Preflight, PrepareRound, ProbeTarget,
-    Solicit, StartRound,
+    Cancel, Clock, CoordinatorMessage, Plan, Preflight, PrepareRound, ProbeTarget, Solicit,
+    StartRound,
 };
 pub use delivery::{Delivery, delivery};
 pub(crate) use fail::shortened;
@@ -34,7 +34,7 @@ pub use json_text::JsonText;
 pub use peers::AddressRange;
 pub use preflighted::{BridgePort, Preflighted, ProbeOutcome, ProbeReport};
 pub(crate) use task::is_name;
-pub use task::{ArmTask, Caps, PathAddress, Ports, Role, TaskFault};
+pub use task::{ArmTask, PathAddress, Ports, Role, TaskFault};
 
 use crate::protocol::line::limits;
 
@@ -42,8 +42,6 @@ use crate::protocol::line::limits;
 pub const VERSION: u32 = 1;
 /// First line of an agent on a byte stream; it ends whatever a login shell printed before.
 pub const PREAMBLE: &str = "LRFLEET/1";
-/// Most bytes of the line of a SAMPLE.
-pub const SAMPLE_MAX_BYTES: usize = 512;
 /// Most parts of a RESULT.
 pub const PARTS_MAX: u32 = 16;
 /// Most tasks of an ARM.
@@ -76,7 +74,7 @@ pub trait Message: Serialize + DeserializeOwned {
     ///
     /// # Errors
     /// The first bound that is exceeded.
-    fn check(&mut self, line_bytes: usize) -> Result<(), String>;
+    fn check(&mut self) -> Result<(), String>;
 }
 
 /// The message as a line without its end.
@@ -129,7 +127,7 @@ pub fn decode<M: Message>(line: &[u8]) -> Result<Envelope<M>, Fail> {
     let mut message: M = serde_json::from_str(&format!(r#"{{"type":"{kind}","body":{body}}}"#))
         .map_err(|error| refused(FailCode::Body, format!("{kind}: {error}")))?;
     message
-        .check(line.len())
+        .check()
         .map_err(|text| refused(FailCode::Limit, text))?;
 
     Ok(Envelope {

@@ -220,6 +220,7 @@ fn flags(matrix: &Matrix<'_>) -> impl Iterator<Item = String> {
     let words = [
         (CellFlag::LateStart, "started late"),
         (CellFlag::ClockStep, "with a step of a wall clock"),
+        (CellFlag::NoClock, "whose clock is not known"),
         (CellFlag::CaughtUp, "ran in a catch-up round"),
     ];
     let count = |flag: CellFlag| {

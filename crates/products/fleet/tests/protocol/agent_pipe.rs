@@ -6,8 +6,8 @@ use linerate_fleet::TaskId;
 use linerate_fleet::protocol::agent::{Action, Agent, Finish, Input, Service};
 use linerate_fleet::protocol::line::LINE_MAX_BYTES;
 use linerate_fleet::protocol::message::{
-    Done, Ended, Hello, JsonText, Outcome, Preflighted, ProbeOutcome, ProbeReport, Sample, TaskEnd,
-    TaskRate, Versions,
+    Done, Ended, Hello, JsonText, Outcome, Preflighted, ProbeOutcome, ProbeReport, TaskEnd,
+    Versions,
 };
 
 use crate::player::Carrier;
@@ -59,7 +59,7 @@ impl AgentPipe {
     }
 
     fn input(&mut self, input: Input) {
-        self.agent.handle_local(self.now_ns, input);
+        self.agent.handle_local(input);
         self.obey();
     }
 
@@ -130,14 +130,6 @@ impl AgentPipe {
                     None,
                 )
             }
-            Action::ReadHost {
-                round,
-                is_after: false,
-            } => (format!("ReadHost {round} before"), None),
-            Action::ReadHost { round, .. } => (
-                format!("ReadHost {round} after"),
-                window().map(Input::HostWindow),
-            ),
             Action::BeginAt { task, at_ns } => {
                 self.begins.push((at_ns, task));
                 (format!("BeginAt {task} {at_ns}"), None)
@@ -164,7 +156,7 @@ impl AgentPipe {
         self.actions.push(text);
 
         if let Some(answer) = answer.filter(|_| self.mode != Mode::Silent) {
-            self.agent.handle_local(self.now_ns, answer);
+            self.agent.handle_local(answer);
         }
     }
 
@@ -250,18 +242,6 @@ impl Carrier for AgentPipe {
             ["silence"] => self.mode = Mode::Silent,
             ["refuse"] => self.mode = Mode::Refuses,
             ["finish", words @ ..] => self.finish(words),
-            ["sample", count] => {
-                let rate = TaskRate {
-                    task: TaskId(1),
-                    bps: 1_000_000_000,
-                };
-                let tasks = vec![rate; count.parse().expect("a number")];
-                self.input(Input::Sample(Sample {
-                    tasks,
-                    cpu_permille: 1,
-                    dropped: 0,
-                }));
-            }
             ["eof"] => {
                 self.agent.handle_lost(self.now_ns);
                 self.obey();
@@ -311,7 +291,7 @@ fn stopped(round: Option<u32>) -> Input {
     }))
 }
 
-fn window() -> Option<JsonText> {
+fn facts() -> Option<JsonText> {
     JsonText::new("{\"cpu\":1}".to_owned())
 }
 
@@ -328,6 +308,6 @@ fn report(peers: &[linerate_fleet::protocol::message::ProbeTarget]) -> Preflight
     };
     Preflighted {
         peers: peers.iter().map(probed).collect(),
-        facts: window(),
+        facts: facts(),
     }
 }

@@ -94,12 +94,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// The measure, with its direction where it has one.
+    /// The measure in words, with its direction where it has one.
     pub(crate) fn name(&self) -> String {
-        let name = self.measure.info().name;
-        match self.way {
-            Way::Sum => name.to_owned(),
-            way => format!("{name} {}", stored_name(way)),
+        let words = self.measure.info().words();
+        match self.way.words() {
+            None => words,
+            Some(way) => format!("{words} {way}"),
         }
     }
 }

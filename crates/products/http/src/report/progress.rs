@@ -7,7 +7,6 @@ use std::time::Duration;
 use linerate_document::Style;
 use linerate_document::number::whole_percent;
 use linerate_document::seconds::{end_words, second_words};
-use linerate_document::wrap::LINE_CHARS;
 use linerate_model::http::{CellKey, CellRun, Reading, RunState, Share};
 use linerate_model::live::LiveHttp;
 use linerate_model::numbers::clock;
@@ -15,7 +14,7 @@ use linerate_model::printable::printable_json;
 use linerate_model::stored_name;
 use serde::Serialize;
 
-use super::labels::{ending, phase};
+use super::labels::{ending, flag_name, phase};
 use super::numbers::{cell, grouped, known, mega, per_s, quantile};
 use crate::load::SecondPart;
 use crate::plan::cells::PlannedRun;
@@ -56,7 +55,7 @@ pub(crate) fn block(now: &LiveHttp, elapsed: Duration, style: Style) -> String {
 
     let mut out = String::new();
     for line in [first, second, client, server] {
-        let line: String = style.line(&line).chars().take(LINE_CHARS).collect();
+        let line: String = style.line(&line).chars().take(style.columns).collect();
         // Writing to a string does not fail.
         let _ = writeln!(out, "{line}");
     }
@@ -115,10 +114,11 @@ pub(crate) fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Styl
     let mut words: Vec<String> = ending(finished).into_iter().collect();
     words.extend(numbers(finished));
 
-    let flags: Vec<String> = finished.flags.iter().map(stored_name).collect();
-    if !flags.is_empty() {
-        words.push(format!("flags {}", flags.join(" ")));
-    }
+    let flags = finished
+        .flags
+        .iter()
+        .map(|flag| flag_name(*flag).to_owned());
+    words.extend(flags);
 
     style.line(&format!("{name}: {}", words.join(", "))) + "\n"
 }
@@ -128,7 +128,7 @@ fn numbers(run: &CellRun) -> Option<String> {
     let busiest = |busy: Option<Share>| known(busy, whole_percent);
     let server = run.server.as_ref();
     Some(format!(
-        "{} responses/s, payload {} MB/s, p99 {}, {} errors, max core client {} server {}",
+        "{} responses/s, payload {} MB/s, p99 {}, {} errors, busiest CPU client {} server {}",
         known(load.ok_per_s(), per_s),
         known(load.payload_bytes_per_s(), mega),
         known(load.latency.p99, |p99| quantile(Some(p99), load.latency.n)),

@@ -16,8 +16,6 @@ const PLAN_BYTES_MAX: usize = 64 << 10;
 
 /// Name of the report.
 const NAME: &str = "linerate http lab";
-/// The table of throughput by payload and connections.
-const HEAT_MAP: &str = "T2a";
 
 const HEADINGS: [&str; 3] = [
     "1 Baseline: is the path clean?",
@@ -42,7 +40,7 @@ pub fn text(study: &Study, style: Style) -> String {
     }
 
     if !study.checks.is_empty() {
-        blocks.push(Block::Heading("T6 preflight".to_owned()));
+        blocks.push(Block::Heading("Checks before the runs".to_owned()));
         blocks.push(Block::Verbatim(preflight(&study.checks, Style::UNSTYLED)));
     }
 
@@ -73,8 +71,9 @@ pub(crate) fn blocks(study: &Study) -> Vec<Block> {
     );
 
     let [baseline, payload, whole] = sections(study);
-    let (heated, more): (Vec<Table>, Vec<Table>) =
-        whole.into_iter().partition(|table| table.id == HEAT_MAP);
+    let (heated, more): (Vec<Table>, Vec<Table>) = whole
+        .into_iter()
+        .partition(|table| table.title.starts_with(tables::HEAT_MAP));
     blocks.extend(heated.into_iter().map(|mut table| {
         table
             .notes
@@ -94,7 +93,10 @@ pub(crate) fn blocks(study: &Study) -> Vec<Block> {
         ));
     };
     if !study.checks.is_empty() {
-        fold("T6 preflight", preflight(&study.checks, Style::UNSTYLED));
+        fold(
+            "Checks before the runs",
+            preflight(&study.checks, Style::UNSTYLED),
+        );
     }
 
     fold("Plan", study.plan.chars().take(PLAN_BYTES_MAX).collect());
@@ -112,9 +114,8 @@ fn sentences(study: &Study) -> [Option<String>; 3] {
 
 /// A table under its title.
 fn folded(table: Table) -> Block {
-    let title = format!("{} {}", table.id, table.title);
     Block::Details(
-        title,
+        table.title.clone(),
         Box::new(Block::Table(Table {
             title: String::new(),
             ..table
@@ -172,9 +173,7 @@ fn head(study: &Study) -> (String, Vec<String>) {
     lines.extend(protocol(study));
 
     if let Some(why) = &study.ceiling_missing {
-        lines.push(format!(
-            "responses/s that the network allows (X_net), and shares of it: n/a, {why}"
-        ));
+        lines.push(format!("responses/s that the network allows: n/a, {why}"));
     }
 
     lines.extend(study.notes.iter().map(|note| format!("note: {note}")));

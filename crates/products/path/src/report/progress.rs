@@ -29,8 +29,6 @@ pub struct PhaseProgress {
     pub rates_bps: Vec<f64>,
     /// Round-trip times of the last probes in ns, the newest last.
     pub rtts_ns: Vec<i64>,
-    /// Round trips per minute so far.
-    pub rpm: Option<f64>,
     /// Streams per direction.
     pub streams: u32,
 }
@@ -46,7 +44,6 @@ impl PhaseProgress {
             planned_ns: u64::try_from(planned.as_nanos()).unwrap_or(u64::MAX),
             rates_bps: Vec::new(),
             rtts_ns: Vec::new(),
-            rpm: None,
             streams: 0,
         }
     }
@@ -57,13 +54,13 @@ const BAR_CHARS: usize = 10;
 /// Characters of a curve.
 const CURVE_CHARS: usize = 8;
 
-/// `down 4/7 [=====>    ] 5.2 s   95.4 Mbit/s ▂▅▇▇▇▇   RTT 112 ms ▁▃▆▇▇▇   RPM ~510   4 streams`,
+/// `down 4/7 [=====>    ] 3 s left   95.4 Mbit/s ▂▅▇▇▇▇   RTT 112 ms ▁▃▆▇▇▇   4 streams`,
 /// without a line end and no longer than the terminal is wide.
 pub fn live(now: &PhaseProgress, style: Style) -> String {
     let share = now.elapsed_ns as f64 / now.planned_ns.max(1) as f64;
-    let seconds = now.elapsed_ns as f64 / 1e9;
+    let left_s = now.planned_ns.saturating_sub(now.elapsed_ns) as f64 / 1e9;
     let mut parts = vec![format!(
-        "{} {}/{} [{}] {seconds:.1} s",
+        "{} {}/{} [{}] {left_s:.0} s left",
         now.kind.name(),
         now.number,
         now.count,
@@ -87,7 +84,6 @@ pub fn live(now: &PhaseProgress, style: Style) -> String {
             curve(&mut now.rtts_ns.iter().map(|ns| *ns as f64))
         )
     }));
-    parts.extend(now.rpm.map(|rpm| format!("RPM ~{rpm:.0}")));
     parts.extend((now.streams > 0).then(|| counted(now.streams as usize, "stream")));
 
     // A line that is too long would wrap and could not be replaced.

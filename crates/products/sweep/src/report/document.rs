@@ -1,6 +1,5 @@
 //! The report of a sweep: the answer first, then why, then the metrics.
 
-use linerate_document::Glyphs;
 use linerate_document::blocks::{Block, Document};
 use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series};
 use linerate_document::number::known;
@@ -13,16 +12,17 @@ use linerate_model::sweep::{
     FactorResult, Leader, Level, Objective, Provenance, Recommendation, RunMetrics, Sweep,
 };
 
-use super::sentences;
 use super::values;
+use super::{brief, sentences};
 use crate::{Run, RunError};
 
-/// The report as text.
-pub fn text(sweep: &Sweep, runs: &[Run], glyphs: Glyphs) -> String {
-    document(sweep, runs).text(Style {
-        glyphs,
-        ..Style::PLAIN
-    })
+/// The report as text: what fits a terminal, or everything where it `is_verbose`.
+pub fn text(sweep: &Sweep, runs: &[Run], is_verbose: bool, style: Style) -> String {
+    if is_verbose {
+        document(sweep, runs).text(style)
+    } else {
+        brief::text(sweep, style)
+    }
 }
 
 /// The report as one HTML file.
@@ -153,7 +153,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
         title: format!("{} by {}", values::title(objective), factor.name),
         key: "vertical: lowest to highest run; ",
         note: if has_advice {
-            "ringed or *: advised"
+            "*: advised"
         } else {
             "no level is advised"
         }
@@ -240,7 +240,7 @@ fn chart(
 }
 
 /// Where no level does what is looked for, none is marked.
-fn has_advice(sweep: &Sweep) -> bool {
+pub(super) fn has_advice(sweep: &Sweep) -> bool {
     !matches!(sweep.answer, Recommendation::Unmet { .. })
 }
 

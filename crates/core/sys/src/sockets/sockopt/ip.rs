@@ -52,6 +52,20 @@ pub fn set_receive_tos(fd: impl AsFd, on: bool) -> Result<()> {
     RECEIVE_TOS.set(fd, on)
 }
 
+/// Sets the time to live or hop limit of outgoing packets, 1..=255 (`IP_TTL`, `IPV6_UNICAST_HOPS`);
+/// of both families on an IPv6 socket. Datagrams to groups have their own:
+/// [`super::set_multicast_ttl`].
+///
+/// # Errors
+/// The operating system's; `EINVAL` for 0.
+pub fn set_ttl(fd: impl AsFd, ttl: u8) -> Result<()> {
+    TTL.set_int(&fd, ttl.into())?;
+    if is_v6(&fd)? {
+        HOP_LIMIT.set_int(fd, ttl.into())?;
+    }
+    Ok(())
+}
+
 /// Lets [`crate::udp::Message::ttl`] be filled in: time to live and hop limit of received packets
 /// (`IP_RECVTTL`, Linux 2.2, `IPV6_RECVHOPLIMIT`, Linux 2.6.14); of both families on an IPv6
 /// socket.
@@ -159,6 +173,8 @@ const TOS: SocketOption = option!(IPPROTO_IP, IP_TOS);
 const TRAFFIC_CLASS: SocketOption = option!(IPPROTO_IPV6, IPV6_TCLASS);
 const RECEIVE_TOS: SocketOption<bool> = option!(IPPROTO_IP, IP_RECVTOS);
 const RECEIVE_TRAFFIC_CLASS: SocketOption<bool> = option!(IPPROTO_IPV6, IPV6_RECVTCLASS);
+const TTL: SocketOption = option!(IPPROTO_IP, IP_TTL);
+const HOP_LIMIT: SocketOption = option!(IPPROTO_IPV6, IPV6_UNICAST_HOPS);
 const RECEIVE_TTL: SocketOption<bool> = option!(IPPROTO_IP, IP_RECVTTL);
 const RECEIVE_HOP_LIMIT: SocketOption<bool> = option!(IPPROTO_IPV6, IPV6_RECVHOPLIMIT);
 const IPV4_PATH_MTU: SocketOption<u32> = option!(IPPROTO_IP, IP_MTU);

@@ -23,11 +23,6 @@ impl Agent {
         } = arm;
         self.last_round = number;
         self.pending = Some(Pending::Arm { seq });
-        // Before the workers, whose load belongs to the round.
-        self.actions.push_back(Action::ReadHost {
-            round: number,
-            is_after: false,
-        });
         self.actions.push_back(Action::Admit(admit));
 
         let workers = tasks.iter().map(|task| Action::StartWorker {
@@ -49,7 +44,6 @@ impl Agent {
             number,
             offset_ns,
             tasks,
-            held: None,
         });
 
         Ok(())
@@ -77,7 +71,7 @@ impl Agent {
             if !ids.insert(task.task) {
                 return Err((FailCode::Task, format!("task {}: twice", task.task)));
             }
-            plan.check(task, &self.partners, self.policy)
+            plan.check(task, &self.partners)
                 .map_err(|fault| (FailCode::Task, fault.to_string()))?;
         }
 

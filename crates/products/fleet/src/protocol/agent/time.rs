@@ -35,10 +35,6 @@ impl Agent {
             self.stop(now_ns, None, None, StopReason::Lease);
         }
 
-        if is_due(self.held_until_ns()) {
-            self.release(None);
-        }
-
         self.end_late_tasks(now_ns);
         if now_ns >= self.next_beat_ns && !self.is_closed {
             // The next beat counts from now: a late call does not send several at once.
@@ -60,7 +56,6 @@ impl Agent {
             self.stop_until_ns(),
             self.plan_until_ns,
             lease,
-            self.held_until_ns(),
             self.round.as_ref().and_then(Round::next_deadline_ns),
             Some(self.next_beat_ns),
         ];
@@ -81,10 +76,5 @@ impl Agent {
             Some(Pending::Stop(stop)) => Some(stop.until_ns),
             _ => None,
         }
-    }
-
-    fn held_until_ns(&self) -> Option<u64> {
-        let held = self.round.as_ref()?.held.as_ref()?;
-        Some(held.until_ns)
     }
 }

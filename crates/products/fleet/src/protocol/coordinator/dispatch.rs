@@ -142,7 +142,6 @@ impl Coordinator {
             AgentMessage::Clocked(clocked) => self.handle_clocked(now_ns, index, clocked),
             AgentMessage::Armed(armed) => self.handle_armed(index, armed.round),
             AgentMessage::Started(started) => self.handle_started(now_ns, index, started),
-            AgentMessage::Sample(sample) => self.handle_sample(index, sample),
             AgentMessage::Result(result) => self.handle_result(index, *result),
             _ => {}
         }

@@ -39,7 +39,7 @@ pub fn delivery(line: &str) -> Delivery {
             part.round, part.task, part.part
         )),
         AgentMessage::Done(_) => None,
-        // Clocks, samples and beats are of no value once they are late.
+        // Clocks and beats are of no value once they are late.
         _ => return Delivery::Live,
     };
     Delivery::Kept { run, id }

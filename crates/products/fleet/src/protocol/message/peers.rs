@@ -14,16 +14,6 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
-    /// First address.
-    pub fn first(self) -> IpAddr {
-        self.first
-    }
-
-    /// Last address.
-    pub fn last(self) -> IpAddr {
-        self.last
-    }
-
     /// The address is one of them.
     pub fn contains(self, address: IpAddr) -> bool {
         (self.first..=self.last).contains(&address)

@@ -29,8 +29,6 @@ pub struct RunResult {
 /// A run that is being recorded.
 pub(super) struct KeptRun {
     recording: Recording,
-    /// Identity of its plan.
-    pub(super) plan: PlanHash,
     begun_ns: u64,
     trials: KeptTrials,
     /// By it `fleet cancel` recognises this process; a run without one is ended where it was
@@ -62,16 +60,14 @@ impl KeptRun {
             peer: None,
         };
         let recording = Recording::begin(options, recording);
-        let test_ns = spec.test.omit_ns().saturating_add(spec.test.time_ns());
         let trials = KeptTrials {
             cells: Vec::new(),
-            test_ns,
+            test_ns: spec.test.omit_ns().saturating_add(spec.test.time_ns()),
         };
         let mark = ProcessMark::set(&mark(recording.run_id())).ok();
 
         Ok(Self {
             recording,
-            plan,
             begun_ns: monotonic_ns(),
             trials,
             _mark: mark,

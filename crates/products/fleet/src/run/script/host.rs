@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use crate::TaskId;
 use crate::protocol::agent::{Action, Agent, Finish, Input, Service};
 use crate::protocol::message::{
-    ArmTask, Done, Ended, Hello, JsonText, Outcome, Plan, Preflighted, Role, TaskEnd, VERSION,
-    Versions,
+    ArmTask, Done, Ended, Hello, Outcome, Plan, Preflighted, Role, TaskEnd, VERSION, Versions,
 };
 use linerate_history::run::import::record_of;
 use linerate_store::text;
@@ -141,9 +140,6 @@ impl ScriptHost {
         let value = value.trim();
         match name {
             "host" => self.hello.host = value.to_owned(),
-            "kernel" => self.hello.kernel = value.to_owned(),
-            "arch" => self.hello.arch = value.to_owned(),
-            "cpus" => self.hello.cpus = value.parse().unwrap_or(0),
             // Address and port of the client, then of this host (ssh(1)).
             "ssh" => {
                 self.hello.control_address =
@@ -151,7 +147,6 @@ impl ScriptHost {
             }
             "iperf3" if !value.is_empty() => {
                 self.hello.version = value.split(" (").next().unwrap_or(value).to_owned();
-                self.hello.iperf3 = Some(self.hello.version.clone());
             }
             _ => {}
         }
@@ -159,7 +154,7 @@ impl ScriptHost {
 
     /// All facts are there.
     fn begin(&mut self) -> Outgoing {
-        if self.hello.iperf3.is_none() {
+        if self.hello.version.is_empty() {
             return Outgoing {
                 lost: Some("iperf3 is not installed".to_owned()),
                 ..Outgoing::default()
@@ -193,7 +188,7 @@ impl ScriptHost {
 
     fn give(&mut self, input: Input) {
         if let Some(agent) = &mut self.agent {
-            agent.handle_local(clock::monotonic_ns(), input);
+            agent.handle_local(input);
         }
     }
 
@@ -221,12 +216,6 @@ impl ScriptHost {
             }
             Action::Describe => self.give(Input::Hello(Box::new(self.hello.clone()))),
             Action::StartWorker { task, .. } => self.start(*task, outgoing),
-            Action::ReadHost { is_after: true, .. } => {
-                // A shell has no counters, but the last result of a round waits for them.
-                if let Some(none) = JsonText::new("{}".to_owned()) {
-                    self.give(Input::HostWindow(none));
-                }
-            }
             Action::BeginAt { task, at_ns } => {
                 if let Some(test) = self.test(task) {
                     test.begin_at_ns = Some(at_ns);
@@ -244,10 +233,7 @@ impl ScriptHost {
                 self.stop_tests(|_| true, outgoing);
             }
             Action::Leave(reason) => outgoing.lost = Some(format!("{reason:?}")),
-            Action::Admit(_)
-            | Action::ReadHost {
-                is_after: false, ..
-            } => {}
+            Action::Admit(_) => {}
         }
     }
 

@@ -18,7 +18,7 @@ use linerate_sys::poll::{self, Interest};
 use linerate_sys::{clock, errno, sockopt, udp};
 
 /// Sizes and marks of both directions.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Sizes {
     pub(super) size: Vec<(PathDirection, SizeResult)>,
     /// Direction, TOS as sent, TOS as received.
@@ -35,7 +35,7 @@ struct SizeTest<'a> {
 }
 
 /// Outcome of a probe datagram.
-#[derive(PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProbeOutcome {
     Arrived {
         tos: u8,
@@ -193,7 +193,7 @@ impl SizeTest<'_> {
         let sent = udp::send_with_tos(self.fd, &datagram, if is_request { 0 } else { tos });
         match sent {
             Err(error) if error.raw_os_error() == Some(errno::EMSGSIZE) => {
-                while udp::take_error(self.fd).is_ok() {}
+                while udp::take_error(self.fd, &mut [0; 64]).is_ok() {}
                 // This socket ignores what routers reported (`IP_PMTUDISC_PROBE`, ip(7)): the
                 // interface is the limit.
                 ProbeOutcome::TooLarge {
@@ -221,7 +221,7 @@ impl SizeTest<'_> {
             let message = match udp::recv_message(self.fd, &mut buffer) {
                 Ok(message) => message,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-                Err(_) => match udp::take_error(self.fd) {
+                Err(_) => match udp::take_error(self.fd, &mut [0; 64]) {
                     Ok(error) => match error.mtu_bytes() {
                         Some(mtu) => {
                             return ProbeOutcome::TooLarge {

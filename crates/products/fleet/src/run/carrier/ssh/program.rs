@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
+use aws_lc_rs::digest::{Context, SHA256};
+
 /// The file that runs, and for which machine it is.
 #[derive(Debug)]
 pub struct AgentProgram {
@@ -36,11 +38,11 @@ impl AgentProgram {
     ///
     /// # Errors
     /// The file is not readable.
-    pub fn own(sha256: String, arguments: String) -> io::Result<Self> {
+    pub fn own(arguments: String) -> io::Result<Self> {
         let mut file = File::open(OWN)?;
         Ok(Self {
-            sha256,
             kind: kind_of(&mut file)?,
+            sha256: sha256_of(&mut file)?,
             arguments,
         })
     }
@@ -67,6 +69,24 @@ impl AgentProgram {
             ProgramKind::Other => Err(format!("{}; install it there", needed())),
         }
     }
+}
+
+/// SHA-256 of a file, hexadecimal.
+fn sha256_of(file: &mut (impl Read + Seek)) -> io::Result<String> {
+    file.rewind()?;
+    let mut digest = Context::new(&SHA256);
+    let mut chunk = vec![0; 1 << 16];
+
+    loop {
+        match file.read(&mut chunk)? {
+            0 => break,
+            count => digest.update(chunk.get(..count).unwrap_or_default()),
+        }
+    }
+
+    let digest = digest.finish();
+    let digits = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
+    Ok(digits.collect())
 }
 
 /// Reads the kind from the ELF header (elf(5)): 64 bits, little endian.

@@ -33,7 +33,7 @@ pub(super) struct ProbeFlow {
 }
 
 /// Result of one call of [`ProbeFlow::answer`].
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct FlowRead {
     pub(super) probes: u64,
     pub(super) foreign: u64,
@@ -126,7 +126,7 @@ impl ProbeFlow {
     /// Errors of earlier sends. As long as one is queued the socket stays ready. The client learns
     /// of a size that a router reports; other errors it notices by itself.
     fn take_errors(&mut self) {
-        while let Ok(error) = udp::take_error(&self.fd) {
+        while let Ok(error) = udp::take_error(&self.fd, &mut [0; 64]) {
             if let Some(bytes) = error.mtu_bytes()
                 && let Some((head, tos)) = self.size_probe.take()
             {
