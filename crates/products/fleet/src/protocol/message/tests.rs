@@ -117,7 +117,9 @@ fn wrong_lines_are_refused_with_their_code() {
         "0,".repeat(ELEMENTS_MAX)
     );
     let tasks = vec![serde_json::to_string(&task()).expect("JSON"); CLIENT_TASKS_MAX + 1].join(",");
-    let many = format!(r#"{{"v":1,"seq":1,"type":"arm","body":{{"round":1,"offset_ns":0,"tasks":[{tasks}]}}}}"#);
+    let many = format!(
+        r#"{{"v":1,"seq":1,"type":"arm","body":{{"round":1,"offset_ns":0,"tasks":[{tasks}]}}}}"#
+    );
 
     let rows = [
         ("", FailCode::Json, None),
