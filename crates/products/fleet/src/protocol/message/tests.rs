@@ -117,7 +117,9 @@ fn wrong_lines_are_refused_with_their_code() {
         "0,".repeat(ELEMENTS_MAX)
     );
     let tasks = vec![serde_json::to_string(&task()).expect("JSON"); CLIENT_TASKS_MAX + 1].join(",");
-    let many = format!(r#"{{"v":1,"seq":1,"type":"arm","body":{{"round":1,"offset_ns":0,"tasks":[{tasks}]}}}}"#);
+    let many = format!(
+        r#"{{"v":1,"seq":1,"type":"arm","body":{{"round":1,"offset_ns":0,"tasks":[{tasks}]}}}}"#
+    );
 
     let rows = [
         ("", FailCode::Json, None),
@@ -281,24 +283,4 @@ fn tasks_of_strangers_and_foreign_ports_are_refused() {
             Err(member)
         );
     }
-}
-
-#[test]
-fn facts_on_several_lines_are_one_line_of_a_message() {
-    let facts = JsonText::new("{\n  \"a\": \"b\\n\",\r\n  \"c\": [1]\n}".to_owned()).expect("JSON");
-    assert_eq!(JsonText::new("{".to_owned()), None);
-    let message = AgentMessage::Preflighted(Box::new(Preflighted {
-        peers: Vec::new(),
-        facts: Some(facts),
-    }));
-
-    let line = encode(&Envelope {
-        run: None,
-        epoch: 1,
-        seq: 1,
-        message,
-    })
-    .expect("short enough");
-    assert!(!line.contains(['\n', '\r']), "{line}");
-    assert!(decode::<AgentMessage>(line.as_bytes()).is_ok());
 }
