@@ -12,7 +12,7 @@ use crate::page::{self, escaped};
 use crate::plot::Plot;
 use crate::style::{Style, shortened};
 use crate::table::Table;
-use crate::wrap::{LINE_CHARS, wrapped};
+use crate::wrap::wrapped;
 
 /// A report.
 pub struct Document {
@@ -114,7 +114,7 @@ impl Entry {
 const ENTRY_CHARS_MIN: usize = 30;
 
 impl Document {
-    /// Lines of at most 120 columns; only verbatim ones may be longer.
+    /// Lines of at most `style.columns` characters; only verbatim ones may be longer.
     pub fn text(&self, style: Style) -> String {
         let mut out = String::new();
         for block in &self.blocks {
@@ -252,7 +252,7 @@ impl Block {
 
 /// Text of any length in indented lines.
 pub fn paragraph(out: &mut String, text: &str, indent: usize, style: Style) {
-    for line in wrapped(&style.line(text), LINE_CHARS - indent) {
+    for line in wrapped(&style.line(text), style.columns.saturating_sub(indent)) {
         let _ = writeln!(out, "{:indent$}{line}", "");
     }
 }

@@ -7,7 +7,7 @@ use crate::page::escaped;
 use crate::chart::Chart;
 use crate::draw;
 use crate::style::{Style, shortened};
-use crate::wrap::{LINE_CHARS, wrapped};
+use crate::wrap::wrapped;
 
 /// Drawings that belong together.
 pub struct Plot {
@@ -56,7 +56,7 @@ impl Plot {
         let mut out = String::new();
         for line in wrapped(
             &style.line(&format!("{} ({})", self.title, self.note)),
-            LINE_CHARS,
+            style.columns,
         ) {
             let _ = writeln!(out, "{line}");
         }

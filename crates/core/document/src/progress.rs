@@ -83,14 +83,16 @@ fn write(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
+/// Longer lines are hard to read on any terminal.
+const LONGEST_LINE_CHARS: usize = 120;
+
 /// Style that the standard output can show.
 pub fn style() -> Style {
     let columns = terminal_columns(io::stdout()).unwrap_or(Style::PLAIN.columns);
     Style {
         glyphs: glyphs(),
         is_coloured: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
-        // A wide terminal gets no longer lines: they are hard to read.
-        columns: columns.min(Style::PLAIN.columns),
+        columns: columns.min(LONGEST_LINE_CHARS),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::page::escaped;
 
 use crate::style::{Style, shortened};
-use crate::wrap::{LINE_CHARS, wrapped};
+use crate::wrap::wrapped;
 
 /// A table with an id, a title with the units, and notes.
 pub struct Table {
@@ -165,25 +165,25 @@ impl Table {
             .collect()
     }
 
-    /// Lines of at most [`LINE_CHARS`] characters: long words are wrapped in the last column, and
+    /// Lines of at most `style.columns` characters: long words are wrapped in the last column, and
     /// columns that do not fit follow below, beside the first one again.
     pub fn text(&self, style: Style) -> String {
         let mut out = String::new();
         let title = format!("{} {}", self.id, self.title);
         if !title.trim().is_empty() {
-            for line in wrapped(&style.line(title.trim()), LINE_CHARS) {
+            for line in wrapped(&style.line(title.trim()), style.columns) {
                 let _ = writeln!(out, "{}", style.bold(&line));
             }
         }
 
         let rows: Vec<Vec<Cell>> = self.rows.iter().map(|row| plain(row, style)).collect();
         let widths = self.widths(&rows, style);
-        for block in blocks(&widths) {
+        for block in blocks(&widths, style.columns) {
             self.block(&mut out, &block, &widths, &rows, style);
         }
 
         for note in &self.notes {
-            for line in wrapped(&style.line(note), LINE_CHARS - 2) {
+            for line in wrapped(&style.line(note), style.columns.saturating_sub(2)) {
                 let _ = writeln!(out, "  {line}");
             }
         }
@@ -199,7 +199,7 @@ impl Table {
             // Signs that a terminal cannot show take several characters of ASCII.
             let width = widest.max(chars(&style.line(&column.head)));
             width.min(if place == last {
-                LINE_CHARS - GAP
+                style.columns.saturating_sub(GAP)
             } else {
                 INNER_CHARS_MAX
             })
@@ -221,7 +221,12 @@ impl Table {
             }),
         ) = (widths.last_mut(), self.columns.last())
         {
-            *last = (*last).min(LINE_CHARS.saturating_sub(before + GAP).max(WORDS_CHARS_MIN));
+            *last = (*last).min(
+                style
+                    .columns
+                    .saturating_sub(before + GAP)
+                    .max(WORDS_CHARS_MIN),
+            );
         }
 
         widths
@@ -352,7 +357,7 @@ fn plain(row: &[Cell], style: Style) -> Vec<Cell> {
 }
 
 /// Places of columns that fit beside each other; the first one is in every block.
-fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
+fn blocks(widths: &[usize], line_chars: usize) -> Vec<Vec<usize>> {
     let Some(first) = widths.first() else {
         return Vec::new();
     };
@@ -361,7 +366,7 @@ fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
 
     for (place, width) in widths.iter().enumerate().skip(1) {
         // A column that is too wide for any line still stands beside the first one.
-        if used + GAP + width > LINE_CHARS && used > GAP + first {
+        if used + GAP + width > line_chars && used > GAP + first {
             // Each block repeats the first column, which names the rows.
             blocks.push(vec![0]);
             used = GAP + first;

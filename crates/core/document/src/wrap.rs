@@ -1,7 +1,7 @@
 //! Lines of a length people can read.
 
-/// Longest line of a report for a terminal.
-pub const LINE_CHARS: usize = 120;
+/// Longest line where nothing else is known of what shows it.
+pub(crate) const LINE_CHARS: usize = 80;
 
 /// Text in lines of at most `width` characters, broken between words; a longer word is cut. At
 /// least one line.

@@ -20,7 +20,7 @@ pub(crate) const PRODUCTS: ProductReport = ProductReport {
             .or_else(|| (HTTP.blocks)(record, has_charts))
             .or_else(|| (PATH.blocks)(record, has_charts))
     },
-    diagnosis: |diagnosis| linerate_doctor::report::blocks(diagnosis, false),
+    diagnosis: linerate_doctor::report::short,
 };
 const FLEET: ProductReport = linerate_fleet::report::RECORDS;
 const HTTP: ProductReport = linerate_http::report::RECORDS;
@@ -48,7 +48,6 @@ pub struct ReportSpec {
 impl ReportSpec {
     /// The runs of these names in the history of the user, whole and with all names, for every
     /// terminal and file.
-    #[must_use]
     pub fn new(runs: Vec<String>, form: Form) -> Self {
         Self {
             runs,

@@ -442,19 +442,20 @@ fn reports_have_what_was_not_reported_and_what_is_fine() {
             "flow control the peer advertises (not reported)",
             "The link is down",
         ),
-        ("10", "clients to server", "no problem found"),
+        ("10", "(server to its clients)", "no problem found"),
         ("12", "More concurrency only waits", "no problem found"),
     ] {
         let cases = cases();
         let case = cases.iter().find(|case| case["id"] == id).expect("a case");
-        let text = doctor::text(
-            &judged(case),
-            false,
-            Style {
+        let diagnosis = judged(case);
+        let [short, long] = [false, true].map(|is_verbose| {
+            let style = Style {
                 columns: 10_000,
                 ..Style::PLAIN
-            },
-        );
+            };
+            doctor::text(&diagnosis, is_verbose, style)
+        });
+        let text = short + &long;
         assert!(
             text.contains(contains) && !text.contains(lacks),
             "case {id}: {contains}\n{text}"

@@ -33,7 +33,7 @@ struct Answer {
     input: &'static str,
     /// Name of the verdict.
     verdict: &'static str,
-    /// Parts of the lines before `OK`, `ALSO` and `UNKNOWN`.
+    /// Parts of the lines before `Also` and `Checked`.
     parts: &'static [&'static str],
     /// Texts that the report must not contain.
     never: &'static [&'static str],
@@ -186,7 +186,7 @@ fn reports_get_their_answer() {
         );
 
         let is_answer = |line: &&str| {
-            !["ALSO", "OK ", "UNKNOWN", "UNREAD"]
+            !["Also", "Checked", "Unread"]
                 .iter()
                 .any(|label| line.starts_with(label))
         };

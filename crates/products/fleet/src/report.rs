@@ -52,7 +52,6 @@ pub struct RunFacts {
 }
 
 /// The report of a run.
-#[must_use]
 pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> FleetReport {
     let plan = &run.plan;
     let host = |host: &PlanHost| FleetHost {
@@ -87,20 +86,17 @@ pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> Fleet
 }
 
 /// The report as text. `verbose` adds every finding in full, all effects and references.
-#[must_use]
 pub fn text(report: &FleetReport, verbose: bool, style: Style) -> String {
     let depth = if verbose { Depth::Long } else { Depth::Short };
     document(report, depth).text(style)
 }
 
 /// The report as one HTML file.
-#[must_use]
 pub fn html(report: &FleetReport) -> String {
     document(report, Depth::Page).html()
 }
 
 /// The report as one JSON object, schema `linerate.fleet/1`.
-#[must_use]
 pub fn json(report: &FleetReport) -> String {
     linerate_document::pretty_json(report)
 }

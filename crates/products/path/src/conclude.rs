@@ -40,7 +40,6 @@ use unmeasured::has_silent_direction;
 pub use unmeasured::{is_partial, unmeasured};
 
 /// Makes a report. It depends on nothing but its input.
-#[must_use]
 pub fn conclude(input: &ConcludeInput) -> PathReport {
     // One impossible time would move the clock, and with it every delay of one direction.
     let possible = without_impossible(input);

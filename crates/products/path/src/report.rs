@@ -8,18 +8,20 @@ mod phases;
 mod progress;
 mod rows;
 mod scores;
+mod short;
 #[cfg(test)]
 mod tests;
 mod wording;
 
 use linerate_doctor::report as doctor;
+use linerate_document::Glyphs;
 use linerate_document::blocks::{Block, Document};
 use linerate_document::number::counted;
 use linerate_document::pretty_json;
 use linerate_document::record::ProductReport;
 use linerate_document::style::Style;
 use linerate_model::finding::Diagnosis;
-use linerate_model::path::{Dialect, PathEvent, PathReport, PathState, SampleSeries};
+use linerate_model::path::{PathEvent, PathReport, PathState, SampleSeries};
 use linerate_model::printable::printable_json;
 use linerate_model::record::{Detail, RunRecord};
 use serde::Serialize;
@@ -28,28 +30,33 @@ use wording::Depth;
 
 pub use progress::{PhaseProgress, announcement, finished_line, live};
 
+/// Name of the page.
+const NAME: &str = "linerate test";
+
 /// The report as text. `verbose` adds all percentiles, streams, the clock and how each rate was
 /// limited.
-#[must_use]
 pub fn text(
     report: &PathReport,
     diagnosis: Option<&Diagnosis>,
     verbose: bool,
     style: Style,
 ) -> String {
-    let depth = if verbose { Depth::Long } else { Depth::Short };
-    document(report, diagnosis, depth).text(style)
+    if verbose {
+        return document(report, diagnosis, Depth::Long).text(style);
+    }
+
+    let mut blocks = head(report);
+    blocks.extend(short::blocks(report, diagnosis, style.glyphs));
+    Document { name: NAME, blocks }.text(style)
 }
 
 /// The report as one HTML file with charts over time.
-#[must_use]
 pub fn html(report: &PathReport, diagnosis: Option<&Diagnosis>) -> String {
     document(report, diagnosis, Depth::Page).html()
 }
 
 /// The report as one JSON object, schema `linerate.path/1`, with the diagnosis and the single
 /// probes, if any, as members of it.
-#[must_use]
 pub fn json(
     report: &PathReport,
     diagnosis: Option<&Diagnosis>,
@@ -63,7 +70,6 @@ pub fn json(
 }
 
 /// An event as one line of JSON with its line end.
-#[must_use]
 pub fn event_line(event: &PathEvent<'_>) -> String {
     // A value of these types always has a form as JSON.
     printable_json(&serde_json::to_string(event).unwrap_or_default()) + "\n"
@@ -80,26 +86,22 @@ struct Diagnosed<'a> {
 }
 
 fn document(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: Depth) -> Document {
-    let mut blocks = vec![Block::Title(goodput::answer(report))];
-    blocks.extend(remarks(report).into_iter().map(Block::Remark));
+    let mut blocks = head(report);
     blocks.extend(self::blocks(report, diagnosis, depth));
-    Document {
-        name: "linerate test",
-        blocks,
-    }
+    Document { name: NAME, blocks }
+}
+
+/// The answer and what qualifies it.
+fn head(report: &PathReport) -> Vec<Block> {
+    let remarks = remarks(report).into_iter().map(Block::Remark);
+    std::iter::once(Block::Title(goodput::answer(report)))
+        .chain(remarks)
+        .collect()
 }
 
 /// Remarks that qualify the whole report.
 fn remarks(report: &PathReport) -> Vec<String> {
     let mut remarks = Vec::new();
-    if report.target.dialect == Dialect::Iperf3 {
-        let program = report.target.program.as_deref().unwrap_or("iperf3");
-        let absent = counted(report.absent.len(), "result");
-        remarks.push(format!(
-            "{program} at the far end: {absent} absent, listed at the end"
-        ));
-    }
-
     if report.state == PathState::Partial {
         remarks.push(format!(
             "The test is not complete; it took {}.",
@@ -123,14 +125,14 @@ fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: Depth) -> V
         .map(Block::Table)
         .into_iter()
         .collect();
-    let scores = scores::scores(report, depth);
+    let scores = scores::scores(report);
     section(&mut blocks, scores);
 
     // A long report has a line for each check, which stand behind what was measured.
     let is_long = depth == Depth::Long;
     let limit = diagnosis.map(|diagnosis| match is_long {
-        true => doctor::findings(diagnosis, true),
-        false => doctor::blocks(diagnosis, false),
+        true => doctor::findings(diagnosis),
+        false => doctor::short(diagnosis),
     });
     section(&mut blocks, limit.unwrap_or_default());
 
@@ -138,15 +140,12 @@ fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: Depth) -> V
         blocks.extend(charts::plots(report).into_iter().map(Block::Plot));
     }
 
-    section(&mut blocks, rows::results(report, depth));
-    if depth != Depth::Short {
-        blocks.extend(details::tables(report).into_iter().map(Block::Table));
-    }
-
+    section(&mut blocks, rows::results(report));
+    blocks.extend(details::tables(report).into_iter().map(Block::Table));
     section(&mut blocks, rows::absent(report));
     let checks = diagnosis
         .filter(|_| is_long)
-        .map(|diagnosis| doctor::checks(diagnosis, true));
+        .map(|diagnosis| doctor::checks(diagnosis));
     section(&mut blocks, checks.unwrap_or_default());
 
     blocks
@@ -170,19 +169,16 @@ fn record_blocks(record: &RunRecord, has_charts: bool) -> Option<Vec<Block>> {
         });
     let first = reports.next()?;
     let count = 1 + reports.count();
-    let depth = if has_charts {
-        Depth::Page
-    } else {
-        Depth::Short
-    };
-
     let mut shown = Vec::new();
     if count > 1 {
         shown.push(Block::Remark(format!(
             "The first of {count} tests of the path."
         )));
     }
-    shown.extend(blocks(first, None, depth));
+    shown.extend(match has_charts {
+        true => blocks(first, None, Depth::Page),
+        false => short::blocks(first, None, Glyphs::Ascii),
+    });
     Some(shown)
 }
 

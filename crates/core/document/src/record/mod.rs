@@ -21,13 +21,11 @@ pub use product::ProductReport;
 use crate::style::Style;
 
 /// The report as one HTML file of less than 1 MB.
-#[must_use]
 pub fn html(records: &[RunRecord], stretch: TimeRange, product: ProductReport) -> String {
     page::page(records, stretch, product)
 }
 
 /// The report as text.
-#[must_use]
 pub fn text(
     records: &[RunRecord],
     stretch: TimeRange,

@@ -46,7 +46,6 @@ pub(crate) use settings::{PumpBuilder, PumpInputs, RunSettings};
 use strategy_trials::StrategyTrials;
 
 /// Events that the owner of a run handles.
-#[derive(Debug)]
 pub(crate) enum RunEvent {
     /// The end condition is met; only the end that decides sees this.
     EndReached,
@@ -558,12 +557,7 @@ impl TestRun {
     }
 
     /// Closes the current interval and reports it.
-    pub(crate) fn report_interval(
-        &mut self,
-        omitting: bool,
-        last: bool,
-        reporter: &mut Reporter<'_>,
-    ) {
+    fn report_interval(&mut self, omitting: bool, last: bool, reporter: &mut Reporter<'_>) {
         let report = self.sampler.close_interval(omitting, last);
         if !report.streams.is_empty() {
             reporter.emit(&Event::Interval(report));

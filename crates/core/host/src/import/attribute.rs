@@ -6,7 +6,7 @@ use linerate_model::snapshot::{Absence, Snapshot, Value};
 use crate::kernel::procfs::Interrupt;
 
 /// Facts not yet attributed to an interface.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct UnattributedFacts {
     /// Address, fact below the interface, value, source.
     facts: Vec<(String, String, Value, String)>,

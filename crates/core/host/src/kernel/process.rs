@@ -51,12 +51,13 @@ impl Processes {
         own_ns: u64,
         buffer: &mut Buffer,
     ) {
-        let now_ns = snapshot.monotonic_ns.unwrap_or(0);
+        let now_ns = snapshot.monotonic_ns;
         // A walk over `/proc/PID/task` costs more than all samples of a second, and servers start
         // threads rarely.
-        if is_full || now_ns.saturating_sub(self.rescanned_ns) >= RESCAN_EVERY_NS {
+        let is_due = |now_ns: u64| now_ns.saturating_sub(self.rescanned_ns) >= RESCAN_EVERY_NS;
+        if is_full || now_ns.is_some_and(is_due) {
             self.readers.iter_mut().for_each(ProcessReader::rescan);
-            self.rescanned_ns = now_ns;
+            self.rescanned_ns = now_ns.unwrap_or(self.rescanned_ns);
         }
 
         snapshot.set("process.count", self.readers.len(), "sampler");
@@ -105,14 +106,15 @@ impl Processes {
         }
     }
 
-    /// Records how long each thread ran, and on which CPUs.
+    /// Records how long each thread ran, and on which CPUs where the time between the samples is
+    /// known.
     fn record_threads(
         &mut self,
         snapshot: &mut Snapshot,
-        now_ns: u64,
+        now_ns: Option<u64>,
         threads: BTreeMap<u32, u64>,
     ) {
-        if let Some((before_ns, before)) = &self.before {
+        if let (Some((before_ns, before)), Some(now_ns)) = (&self.before, now_ns) {
             // The CPU of a thread is known for the instant of the sample only: a thread that hardly
             // ran may have run elsewhere.
             let least_ns = now_ns.saturating_sub(*before_ns) / MIN_SHARE;
@@ -141,7 +143,7 @@ impl Processes {
             snapshot.count(format!("process.on_cpu.{cpu}.ns"), *ns, None);
         }
 
-        self.before = Some((now_ns, threads));
+        self.before = now_ns.map(|now_ns| (now_ns, threads));
     }
 
     fn threads_ns(&self, buffer: &mut Buffer) -> Result<BTreeMap<u32, u64>, ReadError> {
@@ -407,6 +409,8 @@ mod tests {
     use std::fs::File;
     use std::net::TcpListener;
 
+    use linerate_model::snapshot::Source;
+
     use super::*;
 
     #[test]
@@ -444,6 +448,22 @@ mod tests {
                 .expect("smaps_rollup")
         };
         assert!(line("Rss") >= line("Pss") && line("Pss") > 0);
+    }
+
+    #[test]
+    fn threads_have_no_cpu_between_samples_without_a_time() {
+        let mut processes = Processes::open(&[], 0);
+        let mut record = |time_ns, ran_ns| {
+            let mut snapshot = Snapshot::new("h", Source::Live);
+            processes.record_threads(&mut snapshot, time_ns, BTreeMap::from([(1, ran_ns)]));
+            processes.before.clone()
+        };
+        assert!(record(Some(5), 1).is_some());
+        assert_eq!(
+            record(None, 9),
+            None,
+            "no time to compare the next one with"
+        );
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Tested {
 }
 
 /// One TCP socket.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TcpSocket {
     /// Number of its state (`net/tcp_states.h`).
     pub(crate) state: u8,
@@ -84,9 +84,9 @@ pub(crate) struct TcpSocket {
     /// Address of the other end.
     pub(crate) remote: SocketAddr,
     /// Connections that wait to be accepted of a listener, otherwise bytes that wait to be read.
-    pub(crate) receive_queue: u32,
+    receive_queue: u32,
     /// Backlog of a listener, otherwise bytes that wait to be acknowledged.
-    pub(crate) send_queue: u32,
+    send_queue: u32,
     /// Number by which `/proc/*/fd` names it; 0 for one that no process has.
     pub(crate) inode: u32,
     /// `TCP_INFO` of the connection, where it was requested.
@@ -96,7 +96,6 @@ pub(crate) struct TcpSocket {
 }
 
 /// Reads one socket (`struct inet_diag_msg`).
-#[must_use]
 pub(crate) fn socket(payload: &[u8]) -> Option<TcpSocket> {
     const MESSAGE_BYTES: usize = 72;
 
@@ -151,7 +150,7 @@ fn request(
 }
 
 /// Connections by state (`net/tcp_states.h`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Default)]
 pub(crate) struct States([u64; NAMES.len()]);
 
 /// Names of the states as in ss(8).

@@ -22,7 +22,6 @@ pub struct Attachment {
 
 /// Lower device that a device of this network namespace sends through. VLAN, bridge, bond and
 /// macvlan have links to the devices below them (`lower_*` of sysfs).
-#[must_use]
 pub fn attachment(device: &str) -> Attachment {
     let mut found = Attachment::default();
     descend(device, DEPTH_MAX, &read_device, &mut found);

@@ -23,7 +23,6 @@ pub struct BridgePort {
 
 /// The port of a bridge of this network namespace that leads to a neighbour, as the bridge learned
 /// it; `None` of another device, and of what it did not learn. IPv4 only.
-#[must_use]
 pub fn bridge_port(device: &str, neighbour: IpAddr) -> Option<BridgePort> {
     let root = Path::new("/sys/class/net").join(device);
     // Other devices have no such file.

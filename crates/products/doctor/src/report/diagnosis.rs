@@ -5,6 +5,7 @@ mod checks;
 mod fixes;
 mod periods;
 mod placement;
+mod short;
 mod wording;
 
 use std::collections::BTreeSet;
@@ -14,9 +15,10 @@ pub use fixes::fix_script;
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document, Entry};
 use linerate_model::finding::{
-    Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, ReadTest, Severity, Verdict,
+    Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict,
 };
 use linerate_model::stored_name;
+pub use short::short;
 
 /// Its advice has a line of its own.
 const PLACEMENT_RULE: &str = "CPU-10";
@@ -24,71 +26,50 @@ const PLACEMENT_RULE: &str = "CPU-10";
 const COLUMN: usize = 12;
 /// Metrics of the finding that the verdict names.
 const METRICS_SHOWN: usize = 4;
-/// Other findings a short report shows.
-const FINDINGS_SHOWN: usize = 5;
-/// Changes of the limit a short report shows.
-const PERIODS_SHOWN: usize = 6;
-/// Tests of a pasted text that a short report lists.
-const TESTS_SHOWN: usize = 8;
-/// Lines a short report shows of what differs.
-const DIFFERENCES_SHOWN: usize = 10;
 
-/// The report as text: the limit and what to do about it, other findings, and one line each for
-/// what is fine and what could not be checked.
+/// The report as text: the limit and what to do about it, other findings, and what was checked.
 ///
 /// `verbose` shows every finding with its evidence, and every rule that was ruled out or not
 /// evaluated.
-#[must_use]
 pub fn text(diagnosis: &Diagnosis, verbose: bool, style: Style) -> String {
-    document(diagnosis, verbose).text(style)
-}
+    let mut blocks = short(diagnosis);
+    if verbose {
+        blocks = findings(diagnosis);
+        blocks.extend(checks(diagnosis));
+    }
 
-fn document(diagnosis: &Diagnosis, verbose: bool) -> Document {
     Document {
         name: "linerate doctor",
-        blocks: blocks(diagnosis, verbose),
+        blocks,
     }
+    .text(style)
 }
 
-/// The parts of the report.
-pub fn blocks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
-    let mut blocks = findings(diagnosis, verbose);
-    blocks.extend(checks(diagnosis, verbose));
-    blocks
-}
-
-/// The limit, what to do about it, and other findings.
-pub fn findings(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
-    let limit = |shown: usize| if verbose { usize::MAX } else { shown };
+/// The limit, what to do about it, and all other findings with their evidence.
+pub fn findings(diagnosis: &Diagnosis) -> Vec<Block> {
     let named = named(diagnosis);
-    let mut blocks: Vec<Block> = verbose
-        .then(|| wrapped("CHECKED", head(diagnosis)))
-        .into_iter()
-        .collect();
-    blocks.extend(answer(diagnosis, named, verbose, limit(PERIODS_SHOWN)));
-    blocks.extend(tests(diagnosis, limit(TESTS_SHOWN)));
+    let mut blocks = vec![wrapped("Checked", head(diagnosis))];
+    blocks.extend(answer(diagnosis, named));
+    let labels = std::iter::once("Tests").chain(std::iter::repeat(""));
+    blocks.extend(
+        tests(diagnosis)
+            .zip(labels)
+            .map(|(test, label)| wrapped(label, test)),
+    );
 
     if let Some(comparison) = &diagnosis.comparison {
-        blocks.extend(differences(comparison, verbose, limit(DIFFERENCES_SHOWN)));
+        blocks.extend(differences(comparison, true, usize::MAX));
     }
 
-    let is_other = |finding: &&Finding| {
-        let is_shown = finding.severity >= Severity::Medium && finding.id != PLACEMENT_RULE;
-        named.is_none_or(|named| !std::ptr::eq(named, *finding)) && (verbose || is_shown)
-    };
-    let others: Vec<&Finding> = diagnosis.findings.iter().filter(is_other).collect();
+    let others = diagnosis
+        .findings
+        .iter()
+        .filter(|finding| named.is_none_or(|named| !std::ptr::eq(named, *finding)));
+    blocks.extend(others.flat_map(|finding| other(finding, diagnosis)));
 
-    if verbose {
-        blocks.extend(
-            others
-                .into_iter()
-                .flat_map(|finding| other(finding, diagnosis)),
-        );
-    } else {
-        blocks.extend(others_in_short(&others, named, diagnosis));
-    }
-
-    blocks.extend(placement_blocks(diagnosis, verbose));
+    let labels = std::iter::once("CPUs").chain(std::iter::repeat(""));
+    let ends = diagnosis.placement.iter().zip(labels);
+    blocks.extend(ends.map(|(end, label)| wrapped(label, placement::line(end))));
     blocks
 }
 
@@ -104,7 +85,11 @@ pub fn wrapped(label: &str, text: impl Into<String>) -> Block {
 
 /// Wrapped text under a label that has the colour of a severity.
 pub fn graded(label: &str, severity: Severity, text: &str) -> Block {
-    let label = format!("{label:<COLUMN$}");
+    graded_in(COLUMN, label, severity, text)
+}
+
+fn graded_in(column: usize, label: &str, severity: Severity, text: &str) -> Block {
+    let label = format!("{label:<column$}");
     let status = label.trim_end().to_owned();
     // Only spaces were cut off, so that the index is the end of a character.
     let padding = label[status.len()..].to_owned();
@@ -132,13 +117,33 @@ fn named(diagnosis: &Diagnosis) -> Option<&Finding> {
 }
 
 /// The verdict's sentence, the metrics it rests on, and what to do.
-fn answer(
-    diagnosis: &Diagnosis,
-    named: Option<&Finding>,
-    verbose: bool,
-    periods_shown: usize,
-) -> Vec<Block> {
+fn answer(diagnosis: &Diagnosis, named: Option<&Finding>) -> Vec<Block> {
     let verdict = &diagnosis.verdict;
+    let (label, sentence) = limit(verdict, named);
+    let id = named.map_or_else(String::new, |finding| format!(", {}", finding.id));
+    let sentence = format!("{sentence} [{}{id}]", verdict.verdict);
+
+    let first = match named {
+        Some(finding) => graded(label, finding.severity, &sentence),
+        None => wrapped(label, sentence),
+    };
+    let mut blocks = vec![first];
+    blocks.extend(named.map(|finding| wrapped("", metrics(finding, METRICS_SHOWN))));
+    blocks.extend(periods::text(&verdict.timeline).map(|text| wrapped("  over time", text)));
+    blocks.extend(diagnosis.loss.iter().map(|split| wrapped("", loss(split))));
+
+    blocks.extend(
+        named
+            .into_iter()
+            .flat_map(|finding| steps(finding, &diagnosis.findings)),
+    );
+    blocks.extend(verdict.what_if.as_ref().map(|then| wrapped("  then", then)));
+    blocks.extend(named.into_iter().flat_map(details));
+    blocks
+}
+
+/// Its label and the verdict's sentence with its confidence.
+fn limit(verdict: &Verdict, named: Option<&Finding>) -> (&'static str, String) {
     let is_limit = match verdict.verdict.as_str() {
         "no-load" | "unknown" | "invalid" | "line-rate" | "speed-reading" => false,
         "configured-rate" => named.is_some(),
@@ -146,43 +151,17 @@ fn answer(
     };
 
     let mut sentence = plain_sentence(verdict).to_owned();
-    // Its sentence has the next step.
-    let is_undecided = sentence.starts_with("undecided");
     let is_guessed = verdict.verdict == "line-rate" && verdict.confidence < Confidence::High;
-    if (is_limit && !is_undecided) || is_guessed {
+    if (is_limit && !is_undecided(verdict)) || is_guessed {
         sentence.push_str(confidence(verdict.confidence));
     }
 
-    if verbose {
-        let id = named.map_or_else(String::new, |finding| format!(", {}", finding.id));
-        sentence = format!("{sentence} [{}{id}]", verdict.verdict);
-    }
+    (if is_limit { "Limit" } else { "Result" }, sentence)
+}
 
-    let label = if is_limit { "BOTTLENECK" } else { "RESULT" };
-    let first = match named {
-        Some(finding) => graded(label, finding.severity, &sentence),
-        None => wrapped(label, sentence),
-    };
-    let mut blocks = vec![first];
-    blocks.extend(named.map(|finding| wrapped("", metrics(finding, METRICS_SHOWN))));
-    blocks.extend(
-        periods::text(&verdict.timeline, periods_shown).map(|text| wrapped("  over time", text)),
-    );
-    blocks.extend(diagnosis.loss.iter().map(|split| wrapped("", loss(split))));
-
-    let repaired = named.filter(|_| verbose || !is_undecided);
-    blocks.extend(
-        repaired
-            .into_iter()
-            .flat_map(|finding| steps(finding, &diagnosis.findings, verbose)),
-    );
-
-    if let Some(then) = verdict.what_if.as_ref().filter(|_| verbose) {
-        blocks.push(wrapped("  then", then));
-    }
-
-    blocks.extend(named.filter(|_| verbose).into_iter().flat_map(details));
-    blocks
+/// Several limits are possible; the sentence has the next step.
+fn is_undecided(verdict: &Verdict) -> bool {
+    verdict.sentence.starts_with("undecided")
 }
 
 /// The sentence without the finding or the test that it ends with, which the next line shows.
@@ -203,7 +182,7 @@ const fn confidence(confidence: Confidence) -> &'static str {
     }
 }
 
-/// `client to server: 95.7 Mbit/s received; RTT 7.3 ms under load`
+/// `up: 95.7 Mbit/s received; RTT 7.3 ms under load`
 fn metrics(finding: &Finding, shown: usize) -> String {
     let metrics: Vec<String> = finding
         .evidence
@@ -220,27 +199,38 @@ fn metrics(finding: &Finding, shown: usize) -> String {
     }
 }
 
-/// Host and interface, or the direction of a test: `client test, client to server`.
+/// Host and interface, or the direction of a test: of `client test, client to server` it is `up`.
 fn place(finding: &Finding) -> &str {
-    finding.subject.rsplit(", ").next().unwrap_or_default()
+    match finding.subject.rsplit(", ").next().unwrap_or_default() {
+        "client to server" => "up",
+        "server to client" => "down",
+        place => place,
+    }
 }
 
 /// Commands, the way back, and advice. `all` has the finding to which it may refer.
-pub fn steps(finding: &Finding, all: &[Finding], verbose: bool) -> Vec<Block> {
-    let there = |command: &String| command.clone() + &place_of_commands(finding);
-    let commands = |commands: &[String]| commands.iter().map(there).collect::<Vec<_>>();
-    let mut blocks = labelled("  do", &commands(&finding.remedy));
-    blocks.extend(labelled("  undo", &commands(&finding.undo)));
+pub fn steps(finding: &Finding, all: &[Finding]) -> Vec<Block> {
+    let mut blocks = labelled("  do", &on_its_host(finding, &finding.remedy));
+    blocks.extend(labelled("  undo", &on_its_host(finding, &finding.undo)));
+    blocks.extend(
+        advice(finding, all)
+            .zip(["  next", ""])
+            .map(|(text, label)| wrapped(label, text)),
+    );
+    blocks
+}
 
-    let advice = |text: &String| {
-        // In advice these words join a sentence to the command before it.
-        let text = text.trim_start_matches("and ").trim_start_matches("or ");
-        if verbose {
-            text.to_owned()
-        } else {
-            wording::without_ids(text)
-        }
-    };
+/// Commands with the host on which they are run, where the subject does not name it.
+fn on_its_host(finding: &Finding, commands: &[String]) -> Vec<String> {
+    let place = place_of_commands(finding);
+    commands
+        .iter()
+        .map(|command| command.clone() + &place)
+        .collect()
+}
+
+/// What to do besides the commands: a cause to repair first, and an advice.
+fn advice<'a>(finding: &'a Finding, all: &[Finding]) -> impl Iterator<Item = String> + use<'a> {
     let cause = finding.retest_after.as_ref().map(|id| {
         let cause = all.iter().find(|finding| finding.id == *id);
         format!(
@@ -248,14 +238,13 @@ pub fn steps(finding: &Finding, all: &[Finding], verbose: bool) -> Vec<Block> {
             cause.map_or(id, |cause| &cause.title)
         )
     });
-    let next = cause.into_iter().chain(finding.advice.as_ref().map(advice));
-    // Two lines at most: a cause and an advice.
-    blocks.extend(
-        next.zip(["  next", ""])
-            .map(|(text, label)| wrapped(label, text)),
-    );
-
-    blocks
+    // In advice these words join a sentence to the command before it.
+    let plain = |text: &String| {
+        text.trim_start_matches("and ")
+            .trim_start_matches("or ")
+            .to_owned()
+    };
+    cause.into_iter().chain(finding.advice.as_ref().map(plain))
 }
 
 /// The host of the commands as a comment of the shell, where the subject does not name it.
@@ -297,97 +286,30 @@ fn details(finding: &Finding) -> Vec<Block> {
     blocks
 }
 
-/// A line for each test that was read: `nas iperf3 -c 192.0.2.20: 941 Mbit/s received; 6 s long`.
-fn tests(diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
-    let line = |test: &ReadTest| {
+/// A text for each test that was read: `nas iperf3 -c 192.0.2.20: 941 Mbit/s received; 6 s long`.
+fn tests(diagnosis: &Diagnosis) -> impl Iterator<Item = String> {
+    diagnosis.tests.iter().map(|test| {
         let values: Vec<String> = test.values.iter().filter_map(wording::metric).collect();
-        format!(
-            "{}: {}",
-            test.subject,
-            if values.is_empty() {
-                "no result".to_owned()
-            } else {
-                values.join("; ")
-            }
-        )
-    };
-    let labels = std::iter::once("TESTS").chain(std::iter::repeat(""));
-    let listed = diagnosis.tests.iter().take(shown).zip(labels);
-    let mut blocks: Vec<Block> = listed
-        .map(|(test, label)| wrapped(label, line(test)))
-        .collect();
-
-    if diagnosis.tests.len() > shown {
-        blocks.push(wrapped(
-            "",
-            format!("{} more: -v shows them", diagnosis.tests.len() - shown),
-        ));
-    }
-
-    blocks
-}
-
-/// A line for each finding that the verdict does not name; what several hosts have alike is one
-/// line. The first one has its remedy where it is worse than what the verdict names.
-fn others_in_short(
-    others: &[&Finding],
-    named: Option<&Finding>,
-    diagnosis: &Diagnosis,
-) -> Vec<Block> {
-    let mut lines: Vec<(&Finding, String)> = Vec::new();
-    for finding in others {
-        // One cause on several devices takes one line.
-        let is_alike = |known: &Finding| {
-            known.id == finding.id && first_metric(known) == first_metric(finding)
+        let values = match values.is_empty() {
+            true => "no result".to_owned(),
+            false => values.join("; "),
         };
-        match lines.iter_mut().find(|(known, _)| is_alike(known)) {
-            Some((_, places)) => *places = format!("{places}, {}", place(finding)),
-            None => lines.push((finding, place(finding).to_owned())),
-        }
-    }
-
-    let hidden = lines.len().saturating_sub(FINDINGS_SHOWN);
-    let labels = std::iter::once("ALSO").chain(std::iter::repeat(""));
-    let mut blocks = Vec::new();
-
-    for ((finding, places), label) in lines.iter().take(FINDINGS_SHOWN).zip(labels) {
-        blocks.push(graded(label, finding.severity, &headline(finding, places)));
-        let is_worst =
-            label == "ALSO" && named.is_none_or(|named| finding.severity > named.severity);
-        if is_worst {
-            blocks.extend(steps(finding, &diagnosis.findings, false));
-        }
-    }
-
-    if hidden > 0 {
-        blocks.push(wrapped("", format!("{hidden} more: -v shows them")));
-    }
-
-    blocks
+        format!("{}: {values}", test.subject)
+    })
 }
 
 /// All about a finding that the verdict does not name.
 fn other(finding: &Finding, diagnosis: &Diagnosis) -> Vec<Block> {
     let label = stored_name(finding.severity).to_uppercase();
-    let line = format!("{} [{}]", headline(finding, place(finding)), finding.id);
+    let line = format!(
+        "{} [{}]",
+        short::headline(finding, place(finding)),
+        finding.id
+    );
     let mut blocks = vec![graded(&label, finding.severity, &line)];
-    blocks.extend(steps(finding, &diagnosis.findings, true));
+    blocks.extend(steps(finding, &diagnosis.findings));
     blocks.extend(details(finding));
     blocks
-}
-
-fn headline(finding: &Finding, places: &str) -> String {
-    let metric = first_metric(finding).map_or_else(String::new, |metric| format!(": {metric}"));
-    let sure = if finding.confidence == Confidence::High {
-        ""
-    } else {
-        confidence(finding.confidence)
-    };
-    format!("{} ({places}){metric}{sure}", finding.title)
-}
-
-fn first_metric(finding: &Finding) -> Option<String> {
-    finding.evidence.iter().find_map(wording::metric)
 }
 
 /// `client to server: 1200 datagrams lost: sender 0, network 3, NIC not known, backlog 0, firewall 0, socket buffer 1197`
@@ -426,28 +348,6 @@ fn head(diagnosis: &Diagnosis) -> String {
     format!("{hosts}: {found} found, {out} ruled out, {open} not checkable")
 }
 
-/// The CPUs of both ends; a short report has only the advice.
-fn placement_blocks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
-    if verbose {
-        let labels = std::iter::once("PLACEMENT").chain(std::iter::repeat(""));
-        return diagnosis
-            .placement
-            .iter()
-            .zip(labels)
-            .map(|(end, label)| wrapped(label, placement::line(end)))
-            .collect();
-    }
-
-    let advised = diagnosis
-        .findings
-        .iter()
-        .filter(|finding| finding.id == PLACEMENT_RULE);
-    let advice = advised.filter_map(|finding| Some((finding, finding.advice.as_ref()?)));
-    advice
-        .map(|(finding, advice)| wrapped("PLACEMENT", format!("{}: {advice}", finding.subject)))
-        .collect()
-}
-
 fn differences(comparison: &Comparison, verbose: bool, shown: usize) -> Vec<Block> {
     let rules = [
         ("only on the first", &comparison.rules_only_a),
@@ -460,7 +360,7 @@ fn differences(comparison: &Comparison, verbose: bool, shown: usize) -> Vec<Bloc
     let rules = rules.into_iter().filter(|(_, ids)| !ids.is_empty());
     let mut blocks = vec![Block::Space];
     blocks.extend(
-        rules.map(|(place, ids)| verbatim("rules", &format!("{}: {place}", ids.join(" ")))),
+        rules.map(|(place, ids)| verbatim("Rules", &format!("{}: {place}", ids.join(" ")))),
     );
 
     let changed = comparison
@@ -471,7 +371,7 @@ fn differences(comparison: &Comparison, verbose: bool, shown: usize) -> Vec<Bloc
         let [a, b] = [&change.a, &change.b].map(|value| value.as_deref().unwrap_or("-"));
         let effect = format!("(effect {}: {})", change.impact, change.why);
         blocks.push(verbatim(
-            "DIFFERS",
+            "Differs",
             &format!("{} : {a} | {b} {effect}", change.key),
         ));
     }
@@ -487,20 +387,19 @@ fn differences(comparison: &Comparison, verbose: bool, shown: usize) -> Vec<Bloc
             String::new()
         };
         blocks.push(verbatim(
-            "ONLY",
+            "Only",
             &format!("the {which} knows {} more facts{names}", keys.len()),
         ));
     }
 
     blocks.push(verbatim(
-        "EQUAL",
+        "Equal",
         &format!("{} facts", comparison.same_count),
     ));
     blocks
 }
 
 /// The diagnosis as one JSON object, schema `linerate.doctor/1`.
-#[must_use]
 pub fn json(diagnosis: &Diagnosis) -> String {
     linerate_document::pretty_json(diagnosis)
 }

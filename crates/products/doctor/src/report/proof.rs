@@ -10,7 +10,6 @@ use linerate_model::stats::range;
 use crate::proof::{Proof, ProofResult, Rates};
 
 /// Effect of a fix on the rate, as text.
-#[must_use]
 pub fn proof(proof: &Proof, style: Style) -> String {
     let effect = &proof.effect;
     let commands = proof
@@ -54,7 +53,6 @@ pub fn proof(proof: &Proof, style: Style) -> String {
 }
 
 /// Effect of a fix on the rate, as a JSON object.
-#[must_use]
 pub fn proof_json(proof: &Proof) -> String {
     pretty_json(proof)
 }

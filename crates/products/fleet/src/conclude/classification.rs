@@ -11,7 +11,6 @@ use super::effects::{Analysis, is_slow, strength};
 use super::findings::{self, Template, because};
 
 /// Findings about hosts, pairs and racks, strongest first.
-#[must_use]
 pub fn findings(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Finding> {
     let hosts = analysis.effects.hosts.len();
     let mut slow: Vec<&HostEffect> = analysis

@@ -195,7 +195,6 @@ pub(super) fn read(mut finding: Finding, fact: &str, value: String, threshold: S
 }
 
 /// Findings, the most severe first, then the surest; equal ones stay in order.
-#[must_use]
 pub fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.confidence)));
     findings
@@ -203,7 +202,6 @@ pub fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
 
 /// The first line of a report: the strongest finding. `is_whole`: all cells have a result, so that
 /// what was not found is not there.
-#[must_use]
 pub fn headline(findings: &[Finding], is_whole: bool) -> String {
     match findings {
         [] => NO_FINDING.to_owned(),

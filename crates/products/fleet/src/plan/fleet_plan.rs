@@ -58,7 +58,6 @@ pub struct PlanHost {
 
 impl FleetPlan {
     /// Its identity. Bounds and the time of a round are no part of it.
-    #[must_use]
     pub fn hash(&self) -> PlanHash {
         let mut hosts = self.hosts.clone();
         // The order of the hosts in the inventory is not part of the identity.
@@ -95,7 +94,6 @@ impl FleetPlan {
     }
 
     /// Tasks of these pairs in both directions.
-    #[must_use]
     pub fn tasks_of(&self, pairs: &[(HostId, HostId)], repetition: u32) -> Vec<Task> {
         // Each pair has two directions per path; variants make the list grow once more.
         let mut tasks = Vec::with_capacity(pairs.len() * 2 * self.paths.len());
@@ -117,7 +115,6 @@ impl FleetPlan {
     }
 
     /// Every combination of path and variant.
-    #[must_use]
     pub fn treatments(&self) -> Vec<(Arc<str>, Arc<str>)> {
         // A plan without variants has one treatment per path, with an empty name.
         let unvaried = [String::new()];
@@ -142,7 +139,6 @@ impl FleetPlan {
     }
 
     /// Hosts that run a server and nothing else.
-    #[must_use]
     pub fn targets(&self) -> BTreeSet<&HostId> {
         self.hosts
             .iter()
@@ -152,7 +148,6 @@ impl FleetPlan {
     }
 
     /// The rack of each host that has one.
-    #[must_use]
     pub fn racks(&self) -> BTreeMap<HostId, String> {
         self.hosts
             .iter()
@@ -162,7 +157,6 @@ impl FleetPlan {
 }
 
 /// Identity of a task of a plan.
-#[must_use]
 pub fn task_id(plan: PlanHash, task: &Task) -> TaskId {
     let hash = Fnv128::new()
         .number(plan.0)

@@ -104,7 +104,6 @@ impl PlannedRun {
     }
 
     /// Computes the tasks of a plan.
-    #[must_use]
     pub fn new(plan: FleetPlan) -> Self {
         let steps = ladder::steps(&plan);
         let tasks = match plan.topology.hub() {
@@ -126,14 +125,12 @@ impl PlannedRun {
     }
 
     /// Tasks without a result.
-    #[must_use]
     pub fn open(&self, finished: &BTreeSet<Task>) -> Vec<Task> {
         let is_open = |task: &&Task| !finished.contains(task);
         self.tasks.iter().filter(is_open).cloned().collect()
     }
 
     /// Estimates the tasks without a result, tests that depend on results not counted.
-    #[must_use]
     pub fn estimate(&self, finished: &BTreeSet<Task>, alive: &BTreeSet<HostId>) -> Estimate {
         let plan = &self.plan;
         let planned = match plan.topology.hub() {
@@ -155,7 +152,6 @@ impl PlannedRun {
     }
 
     /// Most payload of the tasks without a result in bytes; `None` where nothing bounds one of them.
-    #[must_use]
     pub fn bytes_max(
         &self,
         finished: &BTreeSet<Task>,

@@ -18,7 +18,6 @@ use super::variants::order;
 ///
 /// With several paths or variants, all repetitions of a pair run one after another in balanced
 /// order; otherwise each repetition is a pass over all pairs.
-#[must_use]
 pub fn rounds(tasks: &[Task], alive: &BTreeSet<HostId>, plan: &FleetPlan) -> Vec<Round> {
     // Hosts that left keep their places, so that the others meet in the rounds of the whole
     // tournament.

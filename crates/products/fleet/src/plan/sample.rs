@@ -18,7 +18,6 @@ pub const STAGES_MAX: usize = 2;
 pub const REFERENCES: usize = 3;
 
 /// Pairs of a mesh, each once: all, or those of the first `rounds` rounds of its tournament.
-#[must_use]
 pub(super) fn pairs(hosts: &[HostId], rounds: Option<u32>, seed: u64) -> Vec<(HostId, HostId)> {
     let default = || (hosts.len() > HOSTS_UNSAMPLED_MAX).then_some(ROUNDS_SAMPLED);
     let rounds = rounds
@@ -44,7 +43,6 @@ pub(super) fn pairs(hosts: &[HostId], rounds: Option<u32>, seed: u64) -> Vec<(Ho
 }
 
 /// Tests of suspects with known good hosts, both ways, that are not among `known` tasks.
-#[must_use]
 pub fn adaptive(
     plan: &FleetPlan,
     suspects: &[HostId],

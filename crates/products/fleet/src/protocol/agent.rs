@@ -184,7 +184,6 @@ pub enum StopReason {
 
 impl StopReason {
     /// The word in messages.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cancel => "cancel",
@@ -275,7 +274,6 @@ const BEAT_DEFAULT_MS: u64 = 1000;
 
 impl Agent {
     /// An agent whose control path is open. Its first actions send the preamble and HELLO.
-    #[must_use]
     pub fn new(now_ns: u64, service: Service, hello: Hello) -> Self {
         let mut agent = Self {
             service,
@@ -314,7 +312,6 @@ impl Agent {
     }
 
     /// The run of the plan that was accepted last.
-    #[must_use]
     pub fn run(&self) -> Option<RunId> {
         self.run
     }

@@ -193,7 +193,6 @@ pub struct Coordinator {
 
 impl Coordinator {
     /// A coordinator that waits for the HELLO of this number of hosts.
-    #[must_use]
     pub fn new(now_ns: u64, settings: Settings, hosts: usize) -> Self {
         let deadline_ns = now_ns.saturating_add(settings.hello_timeout_ns);
 
@@ -253,25 +252,21 @@ impl Coordinator {
     }
 
     /// HELLO of a host.
-    #[must_use]
     pub fn hello(&self, host: usize) -> Option<&Hello> {
         self.hosts.get(host)?.hello.as_deref()
     }
 
     /// Ports of the servers of a host, in the order of the addresses in its plan.
-    #[must_use]
     pub fn ports(&self, host: usize) -> Option<&[u16]> {
         self.hosts.get(host).map(|host| host.ports.as_slice())
     }
 
     /// Where the clock of a host is.
-    #[must_use]
     pub fn clock(&self, host: usize, now_ns: u64) -> Option<Estimate> {
         self.hosts.get(host)?.clock.estimate(now_ns)
     }
 
     /// The host takes part and has a plan.
-    #[must_use]
     pub fn is_planned(&self, host: usize) -> bool {
         self.hosts
             .get(host)
@@ -279,7 +274,6 @@ impl Coordinator {
     }
 
     /// Number of hosts.
-    #[must_use]
     pub fn hosts(&self) -> usize {
         self.hosts.len()
     }

@@ -61,7 +61,6 @@ pub enum CheckState {
 
 impl CheckState {
     /// The state as a word.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -76,7 +75,6 @@ impl CheckState {
 const ROWS_SHOWN: usize = 24;
 
 /// Summary, a row for each host, and what to do next.
-#[must_use]
 pub fn check_text(check: &CheckReport, style: Style) -> String {
     let is_plain = |row: &&CheckRow| row.state == CheckState::Ready && row.notes.is_empty();
     let is_long = check.rows.len() > ROWS_SHOWN;

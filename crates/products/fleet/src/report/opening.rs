@@ -133,7 +133,7 @@ fn body(finding: &Finding, all: &[Finding], depth: Depth) -> Vec<Block> {
         .map(|(seen, label)| wrapped(label, seen.to_string()))
         .collect();
     blocks.push(wrapped("  why", &finding.explanation));
-    blocks.extend(steps(finding, all, true));
+    blocks.extend(steps(finding, all));
 
     if depth != Depth::Short {
         blocks.push(wrapped("  see", &finding.reference));

@@ -10,14 +10,12 @@ use super::export::markdown::escaped;
 use super::export::value_text;
 
 /// A line per run; `when` gives a time in ms since 1970 as text.
-#[must_use]
 pub fn text(rows: &[RunRow], when: &dyn Fn(u64) -> String, style: Style) -> String {
     let rows: Vec<_> = rows.iter().map(|row| cells(row, when)).collect();
     Table::of_words("", "", HEADS, &rows).text(style)
 }
 
 /// The table of [`text`] in Markdown.
-#[must_use]
 pub fn markdown(rows: &[RunRow], when: &dyn Fn(u64) -> String) -> String {
     let line = |cells: [String; 7]| format!("| {} |\n", cells.join(" | "));
     let head = line(HEADS.map(str::to_owned)) + &line(HEADS.map(|_| "---".to_owned()));
@@ -28,7 +26,6 @@ pub fn markdown(rows: &[RunRow], when: &dyn Fn(u64) -> String) -> String {
 }
 
 /// A line per run with exact values, comma-separated (RFC 4180).
-#[must_use]
 pub fn csv(rows: &[RunRow]) -> String {
     let text = |text: &Option<String>| quotable(text.as_deref().unwrap_or_default());
     let table = Table::of("", "", rows)

@@ -74,7 +74,6 @@ pub struct Saturation {
     round_trips: Spread,
     rate: MovingAverage,
     responsiveness: MovingAverage,
-    newest_rpm: Option<f64>,
     intervals: usize,
     is_stream_lost: bool,
     single_end_ns: Option<u64>,
@@ -83,7 +82,6 @@ pub struct Saturation {
 
 impl Saturation {
     /// A load at its start, with [`LoadPlan::streams_start`] streams.
-    #[must_use]
     pub fn new(plan: LoadPlan) -> Self {
         Self {
             samples: 0,
@@ -95,7 +93,6 @@ impl Saturation {
             round_trips: Spread::default(),
             rate: MovingAverage::default(),
             responsiveness: MovingAverage::default(),
-            newest_rpm: None,
             intervals: 0,
             is_stream_lost: false,
             single_end_ns: None,
@@ -105,7 +102,6 @@ impl Saturation {
     }
 
     /// Outcome of the load so far; after its end, of all of it.
-    #[must_use]
     pub fn outcome(&self) -> LoadOutcome {
         let ended_by = self.ended.unwrap_or(LoadEnd::Stopped);
         let differences = [
@@ -126,12 +122,6 @@ impl Saturation {
                 .map(|(_, name)| (*name).to_owned())
                 .collect(),
         }
-    }
-
-    /// Round trips per minute of the last interval with a probe.
-    #[must_use]
-    pub fn newest_rpm(&self) -> Option<f64> {
-        self.newest_rpm
     }
 
     fn confidence(&self, ended_by: LoadEnd) -> Confidence {
@@ -237,9 +227,8 @@ impl Saturation {
 
         // An interval without a reply has no responsiveness, which is not one of 0.
         if self.round_trips.count > 0 {
-            let rpm = NS_PER_MINUTE / self.round_trips.mean;
-            self.newest_rpm = Some(rpm);
-            self.responsiveness.add(rpm);
+            self.responsiveness
+                .add(NS_PER_MINUTE / self.round_trips.mean);
         }
 
         self.round_trips = Spread::default();

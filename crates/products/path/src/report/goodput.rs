@@ -4,26 +4,24 @@ use linerate_document::number::known;
 use linerate_document::number::percent;
 use linerate_document::table::Table;
 use linerate_model::numbers::rate;
-use linerate_model::path::{Delay, LoadPhase, PathReport, PathState, PhaseKind, RateCeiling};
+use linerate_model::path::{LoadPhase, PathReport, PathState, PhaseKind, RateCeiling};
 use linerate_model::stored_name;
 
 use super::wording;
-use crate::conclude::responsiveness_class;
 
-/// `lab.example:5201: 95.5 Mbit/s down, 19.1 Mbit/s up, bufferbloat C, responsiveness fair`
+/// Port of iperf3 and of `linerate serve`, which needs no mention.
+const DEFAULT_PORT: u16 = 5201;
+
+/// `lab.example  95.5 Mbit/s down  19.1 Mbit/s up  latency grade C (+192 ms, both)`
 pub(super) fn answer(report: &PathReport) -> String {
-    let target = wording::endpoint(&report.target.host, report.target.port);
     let mut parts = rates(report);
-    parts.extend(loss_under_load(report));
-    parts.extend(
-        report
-            .grade
-            .as_ref()
-            .map(|grade| format!("bufferbloat {}", grade.letter)),
-    );
-    parts.extend(
-        worst_rpm(report).map(|rpm| format!("responsiveness {}", responsiveness_class(rpm))),
-    );
+    parts.extend(report.grade.as_ref().map(|grade| {
+        let added = wording::added_ns(grade.added_ns);
+        let load = grade
+            .load
+            .map_or_else(String::new, |kind| format!(", {}", kind.name()));
+        format!("latency grade {} ({added}{load})", grade.letter)
+    }));
 
     if parts.is_empty() {
         let idle = report.idle.as_ref().and_then(|idle| idle.rtt?.p50_ns);
@@ -38,29 +36,16 @@ pub(super) fn answer(report: &PathReport) -> String {
         parts.push("no result".to_owned());
     }
 
-    let state = if report.state == PathState::Partial {
-        "incomplete: "
+    if report.state == PathState::Partial {
+        parts.insert(0, "incomplete".to_owned());
+    }
+    let port = if report.target.port == DEFAULT_PORT {
+        0
     } else {
-        ""
+        report.target.port
     };
-    format!("{target}: {state}{}", parts.join(", "))
-}
-
-/// Share of probes lost from which the loss is part of the answer.
-const LOSS_SHARE_MIN: f64 = 0.01;
-
-/// `9.4 % of probes lost (up)`, of the load that loses most.
-fn loss_under_load(report: &PathReport) -> Option<String> {
-    let share =
-        |delay: Delay| delay.lost as f64 / (delay.n.saturating_add(delay.lost)).max(1) as f64;
-    let shares = report
-        .phases
-        .iter()
-        .filter_map(|phase| Some((phase.kind, share(phase.rtt?))));
-    let (load, worst) = shares.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-
-    (worst >= LOSS_SHARE_MIN)
-        .then(|| format!("{} of probes lost ({})", percent(worst), load.name()))
+    parts.insert(0, wording::endpoint(&report.target.host, port));
+    parts.join("  ")
 }
 
 /// The results of a test without load: `rr 34900/s`, `capacity 49.4 Mbit/s down`,
@@ -107,7 +92,7 @@ fn other_results(report: &PathReport) -> Vec<String> {
 }
 
 /// `95.5 Mbit/s down`, `19.1 Mbit/s up`; of load in both directions only where there is no other.
-fn rates(report: &PathReport) -> Vec<String> {
+pub(super) fn rates(report: &PathReport) -> Vec<String> {
     let of = |kind: PhaseKind| report.phases.iter().find(|phase| phase.kind == kind);
     let down = of(PhaseKind::Down).and_then(|phase| phase.down_bps);
     let up = of(PhaseKind::Up).and_then(|phase| phase.up_bps);

@@ -29,15 +29,12 @@ pub struct PhaseProgress {
     pub rates_bps: Vec<f64>,
     /// Round-trip times of the last probes in ns, the newest last.
     pub rtts_ns: Vec<i64>,
-    /// Round trips per minute so far.
-    pub rpm: Option<f64>,
     /// Streams per direction.
     pub streams: u32,
 }
 
 impl PhaseProgress {
     /// The phase of this number that begins, of `count`.
-    #[must_use]
     pub fn new(kind: PhaseKind, number: u32, count: u32, planned: Duration) -> Self {
         Self {
             kind,
@@ -47,7 +44,6 @@ impl PhaseProgress {
             planned_ns: u64::try_from(planned.as_nanos()).unwrap_or(u64::MAX),
             rates_bps: Vec::new(),
             rtts_ns: Vec::new(),
-            rpm: None,
             streams: 0,
         }
     }
@@ -58,14 +54,13 @@ const BAR_CHARS: usize = 10;
 /// Characters of a curve.
 const CURVE_CHARS: usize = 8;
 
-/// `down 4/7 [=====>    ] 5.2 s   95.4 Mbit/s ▂▅▇▇▇▇   RTT 112 ms ▁▃▆▇▇▇   RPM ~510   4 streams`,
+/// `down 4/7 [=====>    ] 3 s left   95.4 Mbit/s ▂▅▇▇▇▇   RTT 112 ms ▁▃▆▇▇▇   4 streams`,
 /// without a line end and no longer than the terminal is wide.
-#[must_use]
 pub fn live(now: &PhaseProgress, style: Style) -> String {
     let share = now.elapsed_ns as f64 / now.planned_ns.max(1) as f64;
-    let seconds = now.elapsed_ns as f64 / 1e9;
+    let left_s = now.planned_ns.saturating_sub(now.elapsed_ns) as f64 / 1e9;
     let mut parts = vec![format!(
-        "{} {}/{} [{}] {seconds:.1} s",
+        "{} {}/{} [{}] {left_s:.0} s left",
         now.kind.name(),
         now.number,
         now.count,
@@ -89,7 +84,6 @@ pub fn live(now: &PhaseProgress, style: Style) -> String {
             curve(&mut now.rtts_ns.iter().map(|ns| *ns as f64))
         )
     }));
-    parts.extend(now.rpm.map(|rpm| format!("RPM ~{rpm:.0}")));
     parts.extend((now.streams > 0).then(|| counted(now.streams as usize, "stream")));
 
     // A line that is too long would wrap and could not be replaced.
@@ -113,7 +107,6 @@ fn time_bar(share: f64) -> String {
 
 /// A finished phase in one line with its line end, for logs:
 /// `down: 95.5 Mbit/s, RTT p50 112 ms (+99.6 ms), 517 RPM`
-#[must_use]
 pub fn finished_line(finished: FinishedPhase<'_>, style: Style) -> String {
     let line = match finished {
         FinishedPhase::Size(size) => format!("size: {}", rows::mtus(size).join(", ")),
@@ -131,7 +124,6 @@ pub fn finished_line(finished: FinishedPhase<'_>, style: Style) -> String {
 
 /// Announcement of the most that the test may move, once the first rate is known:
 /// `at this rate up to 230 MiB in 0:27`
-#[must_use]
 pub fn announcement(bytes_max: u64, seconds: f64) -> String {
     format!(
         "at this rate up to {} in {}",

@@ -12,52 +12,49 @@ use linerate_model::path::{
 };
 use linerate_model::stored_name;
 
-use super::wording::Depth;
 use super::{phases, wording};
 
 /// Bits of a GiB.
 const GIB_BITS: f64 = 8_589_934_592.0;
 
 /// Everything else that was measured.
-pub(super) fn results(report: &PathReport, depth: Depth) -> Vec<Block> {
+pub(super) fn results(report: &PathReport) -> Vec<Block> {
     let mut blocks = Vec::new();
     lines(
         &mut blocks,
-        "QUEUES",
+        "Queues",
         report.phases.iter().filter_map(queues),
     );
-    lines(&mut blocks, "IDLE", idle(report));
-    lines(&mut blocks, "LOSS", lost_probes(report));
+    lines(&mut blocks, "Idle", idle(report));
+    lines(&mut blocks, "Loss", lost_probes(report));
     lines(
         &mut blocks,
-        "DATAGRAMS",
+        "Datagrams",
         report.datagrams.iter().flat_map(phases::datagrams),
     );
     lines(
         &mut blocks,
-        "REQUESTS",
+        "Requests",
         report.transactions.iter().map(phases::transactions),
     );
     lines(
         &mut blocks,
-        "HIGHEST",
+        "Highest",
         report.ladders.iter().map(phases::ladder),
     );
-    lines(&mut blocks, "CALL", call(report));
-    lines(&mut blocks, "PATH", path(report));
+    lines(&mut blocks, "Call", call(report));
+    lines(&mut blocks, "Path", path(report));
 
-    if depth != Depth::Short {
-        lines(&mut blocks, "CLOCKS", clocks(report));
-        lines(&mut blocks, "CPU", report.phases.iter().filter_map(cpu));
-        lines(
-            &mut blocks,
-            "METHOD",
-            report.phases.iter().filter_map(deviations),
-        );
-    }
+    lines(&mut blocks, "Clocks", clocks(report));
+    lines(&mut blocks, "CPU", report.phases.iter().filter_map(cpu));
+    lines(
+        &mut blocks,
+        "Method",
+        report.phases.iter().filter_map(deviations),
+    );
 
-    lines(&mut blocks, "SERVER", server(report));
-    lines(&mut blocks, "TEST", [test(report)]);
+    lines(&mut blocks, "Server", server(report));
+    lines(&mut blocks, "Test", [test(report)]);
     blocks
 }
 
@@ -156,36 +153,57 @@ fn call(report: &PathReport) -> Option<String> {
 
 /// MTU, DSCP and ECN.
 fn path(report: &PathReport) -> Option<String> {
+    let (dscp, ecn) = changed_marks(report);
     let mut parts = mtus(&report.size);
     if let Some(marks) = &report.marks {
-        let changed = marks
-            .dscp
-            .iter()
-            .filter(|(_, sent, arrived)| sent != arrived);
-        let changed = changed
-            .map(|(way, sent, arrived)| format!("DSCP {sent} arrives as {arrived} {}", way.name()));
-        let changed: Vec<String> = changed.collect();
-        match (marks.dscp.is_empty(), changed.is_empty()) {
-            (true, _) => {}
-            (false, true) => parts.push("DSCP kept".to_owned()),
-            (false, false) => parts.extend(changed),
-        }
-
-        let other = marks
-            .ecn
-            .iter()
-            .filter(|(_, treatment)| *treatment != EcnTreatment::Kept);
-        let other =
-            other.map(|(way, treatment)| format!("ECN {} {}", stored_name(treatment), way.name()));
-        let other: Vec<String> = other.collect();
-        match (marks.ecn.is_empty(), other.is_empty()) {
-            (true, _) => {}
-            (false, true) => parts.push("ECN kept".to_owned()),
-            (false, false) => parts.extend(other),
+        for (is_known, changed, kept) in [
+            (!marks.dscp.is_empty(), dscp, "DSCP kept"),
+            (!marks.ecn.is_empty(), ecn, "ECN kept"),
+        ] {
+            let is_kept = is_known && changed.is_empty();
+            parts.extend(changed);
+            parts.extend(is_kept.then(|| kept.to_owned()));
         }
     }
 
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// An MTU below that of the interface, and marks that the path changes.
+pub(super) fn unusual(report: &PathReport) -> Option<String> {
+    let sizes = [report.size.down, report.size.up];
+    let is_limited =
+        |size: &SizeResult| matches!(size.how, SizeSignal::Reported | SizeSignal::BlackHole);
+    let is_limited = sizes.iter().flatten().any(is_limited);
+
+    let mut parts = Vec::new();
+    if is_limited {
+        parts = mtus(&report.size);
+    }
+    let (dscp, ecn) = changed_marks(report);
+    parts.extend(dscp);
+    parts.extend(ecn);
+
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// DSCP and ECN that arrive with another value than they were sent with.
+fn changed_marks(report: &PathReport) -> (Vec<String>, Vec<String>) {
+    let Some(marks) = &report.marks else {
+        return Default::default();
+    };
+    let dscp = marks
+        .dscp
+        .iter()
+        .filter(|(_, sent, arrived)| sent != arrived)
+        .map(|(way, sent, arrived)| format!("DSCP {sent} arrives as {arrived} {}", way.name()));
+    let ecn = marks
+        .ecn
+        .iter()
+        .filter(|(_, treatment)| *treatment != EcnTreatment::Kept)
+        .map(|(way, treatment)| format!("ECN {} {}", stored_name(treatment), way.name()));
+
+    (dscp.collect(), ecn.collect())
 }
 
 /// `MTU 1500 bytes both ways`, or each by itself.
@@ -353,6 +371,6 @@ pub(super) fn absent(report: &PathReport) -> Vec<Block> {
     }
 
     let mut blocks = Vec::new();
-    lines(&mut blocks, "ABSENT", texts);
+    lines(&mut blocks, "Absent", texts);
     blocks
 }

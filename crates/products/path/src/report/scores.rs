@@ -6,7 +6,7 @@ use linerate_model::finding::Severity;
 use linerate_model::path::{Delay, LoadPhase, PathReport};
 
 use super::goodput::worst_rpm;
-use super::wording::{self, Depth};
+use super::wording;
 use crate::conclude::responsiveness_class;
 
 /// Scale of the grades.
@@ -15,7 +15,7 @@ const SCALE: &str = "A+ <5 ms, A <30, B <60, C <200, D <400";
 const CLASSES: &str = "poor <300, fair <1000, good <6000";
 
 /// Bufferbloat and responsiveness.
-pub(super) fn scores(report: &PathReport, depth: Depth) -> Vec<Block> {
+pub(super) fn scores(report: &PathReport) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(grade) = &report.grade {
         let severity = match grade.letter.as_str() {
@@ -32,7 +32,7 @@ pub(super) fn scores(report: &PathReport, depth: Depth) -> Vec<Block> {
             "{}: load{load} adds {added} to the median RTT of {probes} ({SCALE})",
             grade.letter
         );
-        blocks.push(graded("BUFFERBLOAT", severity, &text));
+        blocks.push(graded("Bufferbloat", severity, &text));
     }
 
     if let Some(worst) = worst_rpm(report) {
@@ -51,7 +51,7 @@ pub(super) fn scores(report: &PathReport, depth: Depth) -> Vec<Block> {
             report
                 .phases
                 .iter()
-                .filter_map(|phase| Some(wrapped("", responsiveness(phase, depth)?))),
+                .filter_map(|phase| Some(wrapped("", responsiveness(phase)?))),
         );
     }
 
@@ -59,12 +59,11 @@ pub(super) fn scores(report: &PathReport, depth: Depth) -> Vec<Block> {
 }
 
 /// `down 517 RPM: new connections 530, in-band 504`
-fn responsiveness(phase: &LoadPhase, depth: Depth) -> Option<String> {
-    let is_long = depth != Depth::Short;
+fn responsiveness(phase: &LoadPhase) -> Option<String> {
     let with = |text: String, delays: &[(Option<Delay>, &str)]| {
         let medians = delays
             .iter()
-            .map(|(delay, name)| wording::median(*delay, name).filter(|_| is_long));
+            .map(|(delay, name)| wording::median(*delay, name));
         match wording::joined(medians) {
             None => text,
             Some(medians) => format!("{text} (p50 of {medians})"),
@@ -84,7 +83,7 @@ fn responsiveness(phase: &LoadPhase, depth: Depth) -> Option<String> {
         )
     });
 
-    let mean = phase.rpm_mean_rtt.filter(|_| is_long);
+    let mean = phase.rpm_mean_rtt;
     let mean = mean.map(|rpm| format!("of the mean RTT {rpm:.0}, as goresponsiveness computes it"));
     let head = format!("{} {}", phase.kind.name(), wording::rpm(phase.rpm?));
 

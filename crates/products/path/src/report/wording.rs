@@ -8,8 +8,6 @@ use linerate_model::path::{Delay, Dialect, Identity, PathReport, ProbeKind};
 /// Level of detail of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// Content that most readers need.
-    Short,
     /// All of it.
     Long,
     /// All of it, with charts.

@@ -138,7 +138,6 @@ impl<'a> ShownLoad<'a> {
         }
 
         self.progress.elapsed_ns = sample.at_ns;
-        self.progress.rpm = self.saturation.newest_rpm();
         self.progress.streams = sample.streams;
         self.observers
             .progress

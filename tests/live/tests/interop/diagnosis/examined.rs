@@ -206,7 +206,7 @@ fn the_diagnosis_follows_the_report() {
     client.expect_clean();
 
     let text = &client.stdout;
-    let verdict = ["\nBOTTLENECK  ", "\nRESULT      "]
+    let verdict = ["\nLimit    ", "\nResult   "]
         .into_iter()
         .find_map(|label| text.find(label));
     let report = text.rfind("receiver\n");
@@ -307,5 +307,5 @@ fn a_diagnosis_may_be_of_an_interrupted_test() {
     client.signal(linerate_interop::Signal::Interrupt);
 
     let finished = client.finish();
-    finished.expect_stdout("\nUNKNOWN     the server (it sent no facts)");
+    finished.expect_stdout("not known: the server (it sent no facts");
 }

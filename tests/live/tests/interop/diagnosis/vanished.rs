@@ -186,7 +186,7 @@ fn timed_a_rate_that_is_reached_over_loopback_is_the_limit() {
         .test(&target, &["--profile", "quick", "-b", "50M", "-q"])
         .finish_within(Duration::from_secs(60));
     test.expect_code(0)
-        .expect_stdout("RESULT      the target rate is reached");
+        .expect_stdout("Result   the target rate is reached");
     assert!(!test.stdout.contains("runs both ends"), "{test:?}");
 }
 

@@ -385,7 +385,7 @@ fn client_whose_streams_are_refused_reports_it_and_fails() {
     let text = client.test(&target, &words).finish();
     text.expect_code(1).expect_stdout("wait a minute");
 
-    for wrong in ["0.00 bit/s", "no problem", "bufferbloat", "RPM"] {
+    for wrong in ["0.00 bit/s", "no problem", "grade", "RPM"] {
         assert!(!text.stdout.contains(wrong), "{wrong}: {text:?}");
     }
 

@@ -145,7 +145,7 @@ fn load_of_which_no_byte_arrives_has_no_values_and_the_cause() {
         .expect_stdout("no byte arrived")
         .expect_stdout("the path drops large packets");
 
-    for wrong in ["0.00 bit/s", "no problem", "bufferbloat A", "excellent"] {
+    for wrong in ["0.00 bit/s", "no problem", "grade A", "excellent"] {
         assert!(!text.stdout.contains(wrong), "{wrong}: {text:?}");
     }
 

@@ -107,8 +107,8 @@ fn long_queue_of_the_path_has_its_remedy_in_the_short_report() {
     let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
 
     for part in [
-        "ALSO A queue on the path delays packets",
-        "next fq_codel or cake at",
+        "Also A queue on the path delays packets",
+        "Do fq_codel or cake at",
     ] {
         assert!(unwrapped.contains(part), "no {part}: {text}");
     }

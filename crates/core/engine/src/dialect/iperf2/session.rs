@@ -11,7 +11,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::wire::server::ConnectBack;
 use linerate_model::event::ClockCheck;
 use linerate_model::spec::LocalOptions;
 use linerate_model::workload::{Shape, Start};
@@ -54,7 +53,8 @@ pub(super) enum Request {
     /// Open a connection or flow to this port of the client.
     ConnectBack {
         port: u16,
-        back: Option<Box<ConnectBack>>,
+        /// Data to send; absent where they follow from the test of the session.
+        spec: Option<Box<TestSpec>>,
     },
 }
 
@@ -369,10 +369,12 @@ impl Session {
                     Action::Send(bytes) => connection.send(&bytes, false),
                     Action::SendPayload(bytes) => connection.send(&bytes, true),
                     Action::StartSending => connection.want_sending(),
-                    Action::StartReceiving(header_bytes) => connection.want_receiving(header_bytes),
-                    Action::StartBouncing(received) => connection.want_bouncing(received),
-                    Action::ConnectBack(port, back) => {
-                        requests.push(Request::ConnectBack { port, back });
+                    Action::StartReceiving { header_bytes } => {
+                        connection.want_receiving(header_bytes)
+                    }
+                    Action::StartBouncing { received } => connection.want_bouncing(received),
+                    Action::ConnectBack { port, spec } => {
+                        requests.push(Request::ConnectBack { port, spec });
                     }
                     Action::FinishSending => {
                         // A peer that is gone needs no good-bye.
@@ -392,7 +394,7 @@ impl Session {
                         "[{:3}] WARNING: did not receive ack of last datagram after 10 tries.",
                         connection.number
                     ))),
-                    Action::Unconfirmed => reporter.emit(&Event::Warning(format!(
+                    Action::ReportUnconfirmed => reporter.emit(&Event::Warning(format!(
                         "[{:3}] WARNING: ack of last datagram failed.",
                         connection.number
                     ))),

@@ -26,8 +26,7 @@ use linerate_sys::{clock, cpu, sockopt};
 use crate::data::run::{RunEvent, RunSettings, TestRun};
 use crate::dialect::iperf3::control_connection::{ControlConnection, Received};
 use crate::dialect::iperf3::error::failed;
-use crate::dialect::iperf3::keepalive;
-use crate::dialect::iperf3::udp_headers;
+use crate::dialect::iperf3::{keepalive, udp_headers};
 use crate::error::failure;
 use crate::interrupts::Interrupts;
 use crate::measure::overflow;
@@ -67,7 +66,6 @@ pub struct RunOptions<'a> {
 
 impl ClientResult {
     /// The event that ends the report.
-    #[must_use]
     pub fn last_event(&self) -> Event {
         match &self.outcome {
             Ok(()) => Event::Finished,

@@ -16,7 +16,7 @@ use super::resource_quota::{Capacity, ResourceQuota};
 use crate::data::quota::{Quota, SharedRate};
 
 /// Who requests a test and what it needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct QuotaRequest {
     pub(crate) address: Network,
     pub(crate) user: Option<String>,
@@ -37,7 +37,6 @@ pub(crate) struct QuotaRequest {
 }
 
 /// The tests that run, and what is left for others.
-#[derive(Debug)]
 pub(crate) struct Quotas {
     limits: ServerLimits,
     /// Longest time of a test without a user.
@@ -46,7 +45,6 @@ pub(crate) struct Quotas {
     entries: BTreeMap<u64, Entry>,
 }
 
-#[derive(Debug)]
 struct Entry {
     request: QuotaRequest,
     rates: Rates,
@@ -57,7 +55,7 @@ struct Entry {
 }
 
 /// The rates that a test shares with the others of its scopes.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 struct Rates {
     server: Option<Arc<SharedRate>>,
     address: Option<Arc<SharedRate>>,

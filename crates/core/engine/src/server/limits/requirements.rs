@@ -20,7 +20,7 @@ use linerate_model::{Direction, TestSpec, Transport};
 use crate::data::worker;
 
 /// Upper bound of the resources of one test.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Requirements {
     pub(crate) descriptors: u64,
     /// Those of them that are opened while the test runs, by the allotment of a session.
@@ -34,7 +34,7 @@ pub(crate) struct Requirements {
 /// Connections and flows that a session of the native dialect may have open beside its control
 /// connection and its load.
 #[cfg(feature = "native")]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub(crate) struct SessionNeeds {
     /// Streams of a load, both directions together.
     pub(crate) streams: u32,

@@ -11,7 +11,7 @@ use linerate_sys::{memory, process};
 use super::requirements::Requirements;
 
 /// Bounds of all tests together; `u64::MAX` for no bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) struct Capacity {
     pub(crate) descriptors: u64,
     /// Descriptors for the tests of one address.
@@ -25,7 +25,6 @@ pub(crate) struct Capacity {
 }
 
 /// Resources in use.
-#[derive(Debug)]
 pub(crate) struct ResourceQuota {
     pub(crate) capacity: Capacity,
     taken: BTreeMap<u64, (Network, Requirements)>,

@@ -12,7 +12,6 @@ use crate::wire::error_code::ErrorCode;
 impl Results {
     /// The results for the peer: this end's half of every stream. The caller adds the server's
     /// report.
-    #[must_use]
     pub fn from_summary(summary: &Summary, spec: &TestSpec, endpoint: Endpoint) -> Self {
         let tcp = spec.transport == Transport::Tcp;
         let congestion = if sends_first_direction(spec, endpoint) {

@@ -97,7 +97,6 @@ pub struct Refusal {
 
 impl Refusal {
     /// A refusal where no limit applies.
-    #[must_use]
     pub fn new(clause: &str, text: impl Into<String>) -> Self {
         Self {
             clause: clause.to_owned(),

@@ -1,52 +1,28 @@
-//! Areas that were checked and are fine, and areas that could not be checked.
+//! How much was checked, and areas that could not be checked.
 
 use std::collections::BTreeSet;
 
 use linerate_document::number::counted;
 use linerate_model::facts;
-use linerate_model::finding::{Diagnosis, Inapplicable, Severity, areas};
+use linerate_model::finding::{Diagnosis, areas};
 
-/// `windows, CPUs, MTU (53 checks; -v lists them)`; `None` where nothing was ruled out.
+/// Reasons that name what a host does not have.
+const NOT_THERE: [&str; 2] = ["not-applicable-to-kind", "unsupported-by-driver"];
+/// Reasons why areas could not be checked.
+const REASONS_SHOWN: usize = 3;
+
+/// `53 checks without a finding`; `None` where nothing was ruled out.
 pub(super) fn fine(diagnosis: &Diagnosis) -> Option<String> {
-    let checked = || {
-        diagnosis
-            .ruled_out
-            .iter()
-            .filter(|rule| rule.inapplicable.is_none())
-    };
-    let is_fine = |area: &[&str]| {
-        checked().any(|rule| is_of(area, &rule.id))
-            && !is_suspect(diagnosis, area)
-            && !is_unread(diagnosis, area)
-    };
-    let mut names: Vec<&str> = areas()
-        .filter(|(area, _)| is_fine(area))
-        .map(|(_, name)| name)
-        .collect();
-
-    // One direction of many flows is fine where the other is not.
-    names.extend(
-        checked()
-            .filter(|rule| rule.id == "CHN-02")
-            .map(|rule| rule.subject.as_str()),
-    );
-    let count = checked()
-        .map(|rule| &rule.id)
-        .collect::<BTreeSet<_>>()
-        .len();
-    let listed = if count == 1 { "it" } else { "them" };
-
-    (!names.is_empty()).then(|| {
-        format!(
-            "{} ({}; -v lists {listed})",
-            names.join(", "),
-            counted(count, "check")
-        )
-    })
+    let checked = diagnosis
+        .ruled_out
+        .iter()
+        .filter(|rule| rule.inapplicable.is_none());
+    let ids: BTreeSet<&String> = checked.map(|rule| &rule.id).collect();
+    (!ids.is_empty()).then(|| format!("{} without a finding", counted(ids.len(), "check")))
 }
 
-/// `link, PCIe (virtual interface); CPU governor (not present here)`; `None` where everything was
-/// checked.
+/// `the server (it sent no facts: serve --facts); NIC rings (needs root)`; `None` where everything
+/// was checked that these hosts have.
 pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
     // Names with the same reason, in the order of the first.
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
@@ -69,31 +45,18 @@ pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
         .iter()
         .any(|rule| rule.reasons.iter().any(|reason| reason == "not-in-import"));
     if diagnosis.hosts == ["client"] && !is_import {
-        add("it sent no facts", "the server");
+        add("it sent no facts: serve --facts", "the server");
     }
 
     for (_, name) in areas().filter(|(area, _)| is_unread(diagnosis, area)) {
         add("lines not understood", name);
     }
 
-    for (area, name) in areas().filter(|(area, _)| !is_decided(diagnosis, area)) {
-        let reason = diagnosis
-            .ruled_out
-            .iter()
-            .filter(|rule| is_of(area, &rule.id))
-            .find_map(|rule| match rule.inapplicable {
-                Some(Inapplicable::VirtualInterface) => Some("virtual interface"),
-                Some(Inapplicable::Device) => Some(rule.reason.as_str()),
-                _ => None,
-            });
-        if let Some(reason) = reason {
-            add(reason, name);
-        }
-    }
-
     for rule in &diagnosis.not_evaluated {
         for (key, reason) in rule.missing.iter().zip(&rule.reasons) {
-            let Some(fact) = fact_name(diagnosis, key) else {
+            // What a host does not have limits nothing.
+            let is_there = !NOT_THERE.contains(&reason.as_str());
+            let Some(fact) = fact_name(diagnosis, key).filter(|_| is_there) else {
                 continue;
             };
             let is_common = ["not-in-import", "not-reported"].contains(&reason.as_str());
@@ -109,24 +72,32 @@ pub(super) fn unknown(diagnosis: &Diagnosis) -> Option<String> {
         }
     }
 
-    let groups = groups
-        .into_iter()
-        .map(|(reason, names)| format!("{} ({reason})", names.join(", ")));
-    let text = groups.collect::<Vec<_>>().join("; ");
+    let mut texts: Vec<String> = groups
+        .iter()
+        .take(REASONS_SHOWN)
+        .map(|(reason, names)| format!("{} ({reason})", first_names(names)))
+        .collect();
+    if groups.len() > REASONS_SHOWN {
+        texts.push("more with -v".to_owned());
+    }
+
+    let text = texts.join("; ");
     (!text.is_empty()).then_some(text)
+}
+
+/// `link, PCIe and 9 more`
+fn first_names(names: &[String]) -> String {
+    match names {
+        [first, second, more @ ..] if more.len() > 1 => {
+            format!("{first}, {second} and {} more", more.len())
+        }
+        _ => names.join(", "),
+    }
 }
 
 fn is_of(area: &[&str], id: &str) -> bool {
     id.split_once('-')
         .is_some_and(|(prefix, _)| area.contains(&prefix))
-}
-
-fn is_suspect(diagnosis: &Diagnosis, area: &[&str]) -> bool {
-    let serious = diagnosis
-        .findings
-        .iter()
-        .filter(|finding| finding.severity >= Severity::Medium);
-    { serious }.any(|finding| is_of(area, &finding.id))
 }
 
 /// Lines about the area were not understood.

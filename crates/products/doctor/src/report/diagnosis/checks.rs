@@ -3,21 +3,20 @@
 use linerate_document::blocks::Block;
 use linerate_model::finding::Diagnosis;
 
-use super::{areas, verbatim, wrapped};
+use super::verbatim;
 
-/// A line for each area, or with `verbose` for each rule; lines of an import that were not
+/// A line for each rule that found nothing or lacked facts; lines of an import that were not
 /// understood.
-pub fn checks(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    if verbose {
-        blocks.extend(ruled_out(diagnosis));
-        blocks.extend(not_evaluated(diagnosis));
-    } else {
-        blocks.extend(areas::fine(diagnosis).map(|text| wrapped("OK", text)));
-        blocks.extend(areas::unknown(diagnosis).map(|text| wrapped("UNKNOWN", text)));
-    }
+pub fn checks(diagnosis: &Diagnosis) -> Vec<Block> {
+    let mut blocks: Vec<Block> = ruled_out(diagnosis).collect();
+    blocks.extend(not_evaluated(diagnosis));
 
-    blocks.extend(unread(diagnosis, verbose));
+    if !diagnosis.unread.is_empty() {
+        let count = diagnosis.unread_count.max(diagnosis.unread.len());
+        let head = format!("lines not understood: {count}");
+        blocks.push(verbatim("Unread", &head));
+        blocks.extend(diagnosis.unread.iter().map(|line| verbatim("", line)));
+    }
     blocks
 }
 
@@ -25,7 +24,7 @@ fn ruled_out(diagnosis: &Diagnosis) -> impl Iterator<Item = Block> {
     let rules = diagnosis.ruled_out.iter();
     rules.map(|rule| {
         verbatim(
-            "NOT",
+            "Not",
             &format!("{}  {}: {}", rule.id, rule.subject, rule.reason),
         )
     })
@@ -40,25 +39,4 @@ fn not_evaluated(diagnosis: &Diagnosis) -> impl Iterator<Item = Block> {
         };
         verbatim("?", &format!("{}  {}: {text}", rule.id, rule.subject))
     })
-}
-
-/// Lines of an import that were not understood.
-fn unread(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
-    let Some(first) = diagnosis.unread.first() else {
-        return Vec::new();
-    };
-    let count = diagnosis.unread_count.max(diagnosis.unread.len());
-    if !verbose {
-        return vec![verbatim(
-            "UNREAD",
-            &format!("lines not understood: {count}; the first: {first} (-v shows all)"),
-        )];
-    }
-
-    let mut blocks = vec![verbatim(
-        "UNREAD",
-        &format!("lines not understood: {count}"),
-    )];
-    blocks.extend(diagnosis.unread.iter().map(|line| verbatim("", line)));
-    blocks
 }

@@ -9,7 +9,7 @@ const TENTH_MS: u64 = 100;
 
 /// `slow start 1.0 s, receiver's CPU 9.0 s`, of an examined path
 /// `down: slow start 1.0 s, receiver's CPU 9.0 s; up: ...`; `None` where the limit did not change.
-pub(super) fn text(timeline: &[LimitPeriod], shown: usize) -> Option<String> {
+pub(super) fn text(timeline: &[LimitPeriod]) -> Option<String> {
     let mut periods: Vec<LimitPeriod> = Vec::new();
     for period in timeline
         .iter()
@@ -28,21 +28,13 @@ pub(super) fn text(timeline: &[LimitPeriod], shown: usize) -> Option<String> {
     let has_changed = periods
         .windows(2)
         .any(|pair| matches!(pair, [a, b] if a.verdict != b.verdict));
-    let of_loads: Vec<String> = periods
-        .iter()
-        .take(shown)
-        .collect::<Vec<_>>()
-        .chunk_by(|a, b| a.load == b.load)
-        .map(of_load)
-        .collect();
-
-    let more = if periods.len() > shown { ", ..." } else { "" };
-    has_changed.then(|| of_loads.join("; ") + more)
+    let of_loads = periods.chunk_by(|a, b| a.load == b.load).map(of_load);
+    has_changed.then(|| of_loads.collect::<Vec<_>>().join("; "))
 }
 
-fn of_load(periods: &[&LimitPeriod]) -> String {
+fn of_load(periods: &[LimitPeriod]) -> String {
     let load = periods.first().and_then(|first| first.load.as_ref());
-    let words: Vec<String> = periods.iter().map(|period| word(period)).collect();
+    let words: Vec<String> = periods.iter().map(word).collect();
     load.map_or_else(String::new, |load| format!("{load}: ")) + &words.join(", ")
 }
 
@@ -78,27 +70,17 @@ mod tests {
             period(Some("up"), "path", 2000),
         ];
         let all = "down: path 1.5 s; up: unknown 0.3 s, path 2.0 s";
-        assert_eq!(text(&timeline, 6).as_deref(), Some(all));
+        assert_eq!(text(&timeline).as_deref(), Some(all));
+        assert_eq!(text(&timeline[..2]), None);
         assert_eq!(
-            text(&timeline, 2).as_deref(),
-            Some("down: path 1.5 s; up: unknown 0.3 s, ...")
-        );
-        assert_eq!(text(&timeline[..2], 6), None);
-        assert_eq!(
-            text(
-                &[
-                    period(Some("down"), "path", 1000),
-                    period(Some("up"), "path", 900)
-                ],
-                6
-            ),
+            text(&[
+                period(Some("down"), "path", 1000),
+                period(Some("up"), "path", 900)
+            ]),
             None
         );
         assert_eq!(
-            text(
-                &[period(None, "path", 30), period(None, "unknown", 1000)],
-                6
-            ),
+            text(&[period(None, "path", 30), period(None, "unknown", 1000)]),
             None,
             "too short to be seen"
         );

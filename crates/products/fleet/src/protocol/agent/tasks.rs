@@ -16,7 +16,6 @@ pub struct Finish {
 
 impl Finish {
     /// The end of a task without a record.
-    #[must_use]
     pub fn without_record(task: TaskId, end: TaskEnd) -> Self {
         Self {
             task,

@@ -41,7 +41,6 @@ impl Agent {
     }
 
     /// When [`Self::handle_timeout`] is to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         if self.is_closed {
             return None;

@@ -11,7 +11,6 @@ const NS_PER_SECOND: u128 = 1_000_000_000;
 
 /// The reported amount fits the time of the task and the nominal rate. Without a
 /// nominal rate only the time is checked.
-#[must_use]
 pub fn is_plausible(end: &TaskEnd, spec: &ArmTask, nominal_bps: Option<u64>) -> bool {
     let time_ns = spec
         .time_ms

@@ -172,7 +172,6 @@ pub struct TaskEnd {
 
 impl TaskEnd {
     /// A task that ran for its time, so far without amounts and times.
-    #[must_use]
     pub fn done() -> Self {
         Self {
             outcome: Outcome::Done,
@@ -188,7 +187,6 @@ impl TaskEnd {
     }
 
     /// A task that was ended before its time.
-    #[must_use]
     pub fn aborted(reason: &str) -> Self {
         Self {
             outcome: Outcome::Aborted,

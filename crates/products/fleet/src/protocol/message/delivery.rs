@@ -21,7 +21,6 @@ pub enum Delivery {
 
 /// Delivery of an agent's line by a bus. A task that runs again in another round has another
 /// result.
-#[must_use]
 pub fn delivery(line: &str) -> Delivery {
     let Ok(Envelope {
         run: Some(run),

@@ -98,13 +98,11 @@ pub struct TaskFault {
 
 impl ArmTask {
     /// The host connects and reports the result.
-    #[must_use]
     pub fn is_client(&self) -> bool {
         self.role == Role::Client
     }
 
     /// Who sends, seen from the client.
-    #[must_use]
     pub fn direction(&self) -> Direction {
         if self.is_reversed {
             Direction::Reverse
@@ -114,7 +112,6 @@ impl ArmTask {
     }
 
     /// Time from the start to the end.
-    #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.time_ms
             .saturating_add(self.omit_ms)
@@ -122,7 +119,6 @@ impl ArmTask {
     }
 
     /// Time from the start of the round to that of the task.
-    #[must_use]
     pub fn delay_ns(&self) -> u64 {
         self.delay_ms.saturating_mul(MS_NS)
     }
@@ -191,7 +187,6 @@ impl ArmTask {
 
 impl Ports {
     /// The port is one of them.
-    #[must_use]
     pub fn contains(self, port: u16) -> bool {
         (self.first..=self.last).contains(&port)
     }

@@ -46,7 +46,6 @@ pub struct Children {
 
 impl Children {
     /// No children. Those to come have the tokens from `first_token` on.
-    #[must_use]
     pub fn new(first_token: u64) -> Self {
         Self {
             first_token,
@@ -72,7 +71,6 @@ impl Children {
     }
 
     /// All children that run.
-    #[must_use]
     pub fn ids(&self) -> Vec<ChildId> {
         self.running.keys().map(|id| ChildId(*id)).collect()
     }
@@ -131,7 +129,6 @@ impl Children {
     }
 
     /// When [`Self::handle_timeout`] is due.
-    #[must_use]
     pub fn deadline_ns(&self) -> Option<u64> {
         self.running
             .values()

@@ -183,8 +183,8 @@ impl ClientSession {
         }
 
         for request in requests {
-            let Request::ConnectBack { port, back } = request;
-            let spec = back.map_or_else(|| self.back_spec(), |back| back.spec);
+            let Request::ConnectBack { port, spec } = request;
+            let spec = spec.map_or_else(|| self.back_spec(), |spec| *spec);
             let remote = SocketAddr::new(self.peer.ip(), port);
             self.dials.push(Dial::new(*next_number, remote, spec));
             *next_number = next_number.saturating_add(1);

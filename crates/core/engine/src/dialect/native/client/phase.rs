@@ -201,7 +201,7 @@ impl NativeClient {
         Ok(None)
     }
 
-    pub(super) fn reserve(&self, granted: Granted) -> ReserveFlow {
+    fn reserve(&self, granted: Granted) -> ReserveFlow {
         let target = self.probe_target(0);
         ReserveFlow {
             remote: target.remote,

@@ -32,7 +32,7 @@ pub(super) struct TransactionPlan {
 }
 
 /// Completed transactions.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Transacted {
     /// All transactions, failed ones as well, up to [`SAMPLES_MAX`].
     pub(super) samples: Vec<ProbeSample>,
@@ -68,7 +68,7 @@ struct Connection {
 }
 
 /// How a transaction ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum Outcome {
     Complete,
     Failed,

@@ -61,7 +61,7 @@ pub(super) enum Task {
 }
 
 /// Counts of arrivals so far.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct ProbeCounts {
     /// Distinct UDP probes.
     pub(super) probes: u64,

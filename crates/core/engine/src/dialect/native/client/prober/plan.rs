@@ -15,7 +15,6 @@ use crate::dialect::native::client::bind;
 use crate::dialect::native::client::flow::ReserveFlow;
 
 /// Remote and local end of new connections.
-#[derive(Debug, Clone)]
 pub(crate) struct ProbeTarget {
     pub(crate) remote: SocketAddr,
     pub(crate) bind: BindSpec,
@@ -71,7 +70,7 @@ pub(crate) struct ConnectionPlan {
 }
 
 /// Round trips so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct ProbeResults {
     /// DSCP and samples of each flow.
     pub(crate) udp: Vec<(u8, Vec<ProbeSample>)>,

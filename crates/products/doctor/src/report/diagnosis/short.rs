@@ -1,0 +1,159 @@
+//! The report that fits a small terminal: the limit, what to do about it, what else was found, and
+//! how much was checked.
+
+use linerate_document::blocks::Block;
+use linerate_model::finding::{Confidence, Diagnosis, Finding, Severity};
+
+use super::{
+    METRICS_SHOWN, PLACEMENT_RULE, advice, areas, confidence, differences, graded_in, is_undecided,
+    limit, loss, metrics, named, on_its_host, one_line, place, tests, wording,
+};
+
+/// Column of the text beside the labels.
+const COLUMN: usize = 9;
+/// Commands and advice of the limit.
+const STEPS_SHOWN: usize = 3;
+/// Other findings.
+const FINDINGS_SHOWN: usize = 2;
+/// Tests of a pasted text.
+const TESTS_SHOWN: usize = 3;
+/// Facts that differ between two hosts.
+const DIFFERENCES_SHOWN: usize = 4;
+
+/// The report as blocks of at most a dozen lines.
+pub fn short(diagnosis: &Diagnosis) -> Vec<Block> {
+    let named = named(diagnosis);
+    let verdict = &diagnosis.verdict;
+    let (label, sentence) = limit(verdict, named);
+
+    let mut blocks = vec![match named {
+        Some(finding) => graded_in(COLUMN, label, finding.severity, &sentence),
+        None => entry(label, sentence),
+    }];
+    blocks.extend(named.map(|finding| entry("", metrics(finding, METRICS_SHOWN))));
+    let lossy = diagnosis.loss.iter().filter(|split| split.lost > 0);
+    blocks.extend(lossy.map(|split| entry("", loss(split))));
+
+    if let Some(named) = named.filter(|_| !is_undecided(verdict)) {
+        blocks.extend(steps(named, diagnosis, STEPS_SHOWN));
+    }
+
+    if label == "Result" || diagnosis.tests.len() > 1 {
+        blocks.extend(listed_tests(diagnosis));
+    }
+    if let Some(comparison) = &diagnosis.comparison {
+        blocks.extend(differences(comparison, false, DIFFERENCES_SHOWN));
+    }
+
+    blocks.extend(others(diagnosis, named));
+    blocks.extend(checked(diagnosis).map(|text| entry("Checked", text)));
+    blocks.extend(unread(diagnosis));
+    blocks
+}
+
+/// What was read of the tests.
+fn listed_tests(diagnosis: &Diagnosis) -> Vec<Block> {
+    let count = diagnosis.tests.len();
+    let labels = std::iter::once("Tests").chain(std::iter::repeat(""));
+    let listed = tests(diagnosis).take(TESTS_SHOWN).zip(labels);
+    let mut blocks: Vec<Block> = listed.map(|(test, label)| entry(label, test)).collect();
+    if count > TESTS_SHOWN {
+        blocks.push(entry("", format!("{} more with -v", count - TESTS_SHOWN)));
+    }
+    blocks
+}
+
+fn entry(label: &str, text: impl Into<String>) -> Block {
+    Block::entry(label, COLUMN, text)
+}
+
+/// Commands, which are never wrapped, and advice.
+fn steps(finding: &Finding, diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
+    let commands = on_its_host(finding, &finding.remedy);
+    let commands = commands.iter().map(|command| (true, one_line(command)));
+    let advice =
+        advice(finding, &diagnosis.findings).map(|text| (false, wording::without_ids(&text)));
+
+    let labels = std::iter::once("Do").chain(std::iter::repeat(""));
+    let lines = commands.chain(advice).take(shown).zip(labels);
+    lines
+        .map(|((is_command, text), label)| match is_command {
+            true => Block::verbatim(label, COLUMN, text),
+            false => entry(label, text),
+        })
+        .collect()
+}
+
+/// Findings that the verdict does not name, the first one with its first step. One cause on several
+/// devices is one line.
+fn others(diagnosis: &Diagnosis, named: Option<&Finding>) -> Vec<Block> {
+    let shown = diagnosis.findings.iter().filter(|finding| {
+        let is_named = named.is_some_and(|named| std::ptr::eq(named, *finding));
+        let is_advice = finding.id == PLACEMENT_RULE && finding.advice.is_some();
+        !is_named && (finding.severity >= Severity::Medium || is_advice)
+    });
+    let mut lines: Vec<(&Finding, String)> = Vec::new();
+    for finding in shown {
+        let is_alike = |known: &Finding| {
+            known.id == finding.id && first_metric(known) == first_metric(finding)
+        };
+        match lines.iter_mut().find(|(known, _)| is_alike(known)) {
+            Some((_, places)) => *places = format!("{places}, {}", place(finding)),
+            None => lines.push((finding, place(finding).to_owned())),
+        }
+    }
+
+    let hidden = lines.len().saturating_sub(FINDINGS_SHOWN);
+    let mut blocks = Vec::new();
+    for (number, (finding, places)) in lines.iter().take(FINDINGS_SHOWN).enumerate() {
+        let label = if number == 0 { "Also" } else { "" };
+        let text = headline(finding, places);
+        blocks.push(graded_in(COLUMN, label, finding.severity, &text));
+
+        if number == 0 {
+            blocks.extend(steps(finding, diagnosis, 1));
+        }
+    }
+
+    if hidden > 0 {
+        blocks.push(entry("", format!("{hidden} more with -v")));
+    }
+    blocks
+}
+
+/// `A queue on the path delays packets (up): queue 177 ms`
+pub(super) fn headline(finding: &Finding, places: &str) -> String {
+    let metric = first_metric(finding).map_or_else(String::new, |metric| format!(": {metric}"));
+    let sure = match finding.confidence {
+        Confidence::High => "",
+        other => confidence(other),
+    };
+    format!("{} ({places}){metric}{sure}", finding.title)
+}
+
+fn first_metric(finding: &Finding) -> Option<String> {
+    finding.evidence.iter().find_map(wording::metric)
+}
+
+/// `48 checks without a finding; not known: NIC rings (needs root)`. What is not known is named only
+/// where it could change the verdict.
+fn checked(diagnosis: &Diagnosis) -> Option<String> {
+    let is_open = diagnosis.verdict.confidence < Confidence::High;
+    let unknown = areas::unknown(diagnosis).filter(|_| is_open);
+    let parts = [
+        areas::fine(diagnosis),
+        unknown.map(|names| format!("not known: {names}")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Lines of an import that were not understood.
+fn unread(diagnosis: &Diagnosis) -> Option<Block> {
+    let first = diagnosis.unread.first()?;
+    let count = diagnosis.unread_count.max(diagnosis.unread.len());
+    Some(entry(
+        "Unread",
+        format!("lines not understood: {count} (-v shows them); the first: {first}"),
+    ))
+}

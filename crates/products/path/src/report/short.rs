@@ -1,0 +1,202 @@
+//! The report that fits a small terminal: the rates and the grade, a line for each phase, what
+//! limits the path and what to do about it. `-v` has everything else.
+
+use linerate_doctor::report as doctor;
+use linerate_document::Glyphs;
+use linerate_document::blocks::Block;
+use linerate_document::number::{counted, percent};
+use linerate_document::sparkline;
+use linerate_document::table::Table;
+use linerate_model::finding::Diagnosis;
+use linerate_model::path::{
+    Datagrams, Delay, Dialect, LoadPhase, LoadSample, PathReport, PhaseKind,
+};
+
+use super::{goodput, phases, rows, wording};
+
+/// Column of the text beside the labels.
+const COLUMN: usize = 9;
+/// Points of the rate over time.
+const CURVE_CHARS: usize = 8;
+/// Share of datagrams or probes lost from which the loss is shown.
+const LOSS_SHARE_MIN: f64 = 0.001;
+
+/// The report without its title.
+pub(super) fn blocks(
+    report: &PathReport,
+    diagnosis: Option<&Diagnosis>,
+    glyphs: Glyphs,
+) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let rows = rows_of(report, glyphs);
+    if !report.phases.is_empty() {
+        blocks.push(Block::Table(table(&rows)));
+    }
+
+    let mut found = Vec::new();
+    lines(&mut found, "Loss", lost_probes(report));
+    lines(
+        &mut found,
+        "UDP",
+        report
+            .datagrams
+            .iter()
+            .filter(|datagrams| report.phases.is_empty() || is_lossy(datagrams))
+            .flat_map(phases::datagrams),
+    );
+    lines(
+        &mut found,
+        "Requests",
+        report.transactions.iter().map(phases::transactions),
+    );
+    lines(
+        &mut found,
+        "Highest",
+        report.ladders.iter().map(phases::ladder),
+    );
+    lines(&mut found, "Path", rows::unusual(report));
+    found.extend(diagnosis.map(doctor::short).unwrap_or_default());
+    lines(&mut found, "Absent", absent(report));
+    lines(
+        &mut found,
+        "Details",
+        ["-v for all values; --html FILE for a page with charts".to_owned()],
+    );
+
+    blocks.push(Block::Space);
+    blocks.extend(found);
+    blocks
+}
+
+fn lines(blocks: &mut Vec<Block>, label: &str, texts: impl IntoIterator<Item = String>) {
+    let labels = std::iter::once(label).chain(std::iter::repeat(""));
+    let texts = texts.into_iter().zip(labels);
+    blocks.extend(texts.map(|(text, label)| Block::entry(label, COLUMN, text)));
+}
+
+/// A phase as a line of the table.
+struct Row {
+    name: &'static str,
+    goodput: String,
+    rtt: Option<Delay>,
+    added_ns: Option<i64>,
+    retransmits: Option<u64>,
+    curve: String,
+}
+
+fn rows_of(report: &PathReport, glyphs: Glyphs) -> Vec<Row> {
+    let load = |phase: &LoadPhase| Row {
+        name: phase.kind.name(),
+        goodput: goodput::goodput(phase),
+        rtt: phase.rtt,
+        added_ns: phase.added_p50_ns,
+        retransmits: [phase.down_retransmits, phase.up_retransmits]
+            .into_iter()
+            .flatten()
+            .reduce(u64::saturating_add),
+        curve: curve(&phase.series, glyphs),
+    };
+    let idle = report.idle.as_ref().map(|idle| Row {
+        name: PhaseKind::Idle.name(),
+        goodput: String::new(),
+        rtt: idle.rtt,
+        added_ns: None,
+        retransmits: None,
+        curve: String::new(),
+    });
+    report.phases.iter().map(load).chain(idle).collect()
+}
+
+/// Columns without a value are left out.
+fn table(rows: &[Row]) -> Table {
+    let columns: [(&str, fn(&Row) -> Option<String>); 4] = [
+        ("latency", |row| Some(wording::signed_ns(row.rtt?.p50_ns?))),
+        ("added", |row| row.added_ns.map(wording::added_ns)),
+        ("p99", |row| Some(wording::signed_ns(row.rtt?.p99_ns?))),
+        ("retrans", |row| {
+            row.retransmits.map(|count| count.to_string())
+        }),
+    ];
+    let mut table = Table::of("", "", rows)
+        .text("", |row| row.name)
+        .number("goodput", |row| row.goodput.as_str());
+
+    for (head, cell) in columns {
+        if rows.iter().any(|row| cell(row).is_some()) {
+            table = table.number(head, |row| cell(row).unwrap_or_default());
+        }
+    }
+    if rows.iter().any(|row| !row.curve.is_empty()) {
+        table = table.text("over time", |row| row.curve.as_str());
+    }
+
+    table.table()
+}
+
+/// `▁▃▇▇▇▇▇▇`: the rate of a load in eight equal parts of its time.
+fn curve(samples: &[LoadSample], glyphs: Glyphs) -> String {
+    let Some(end_ns) = samples.last().map(|last| last.at_ns).filter(|ns| *ns > 0) else {
+        return String::new();
+    };
+    let bytes_until = |at_ns: u64| {
+        let known = samples.iter().take_while(|sample| sample.at_ns <= at_ns);
+        known.last().map_or(0, |sample| {
+            sample.down_bytes.saturating_add(sample.up_bytes)
+        })
+    };
+
+    let parts = CURVE_CHARS as u64;
+    let moved = (1..=parts).map(|part| {
+        let [from, to] = [part - 1, part].map(|part| bytes_until(end_ns / parts * part));
+        to.saturating_sub(from) as f64
+    });
+    sparkline::row(moved, CURVE_CHARS, glyphs)
+}
+
+/// `UDP probes under load: both 2.00 %`
+fn lost_probes(report: &PathReport) -> Option<String> {
+    let share = |phase: &LoadPhase| {
+        let rtt = phase.rtt?;
+        let share = rtt.lost as f64 / rtt.n.saturating_add(rtt.lost).max(1) as f64;
+        (share >= LOSS_SHARE_MIN).then(|| format!("{} {}", phase.kind.name(), percent(share)))
+    };
+    let shares = wording::joined(report.phases.iter().map(share))?;
+    Some(format!(
+        "{} under load: {shares}",
+        wording::probes_of(report)
+    ))
+}
+
+fn is_lossy(datagrams: &Datagrams) -> bool {
+    let loss = &datagrams.loss;
+    let lost = loss.sent.saturating_sub(loss.received);
+    lost as f64 >= LOSS_SHARE_MIN * loss.sent.max(1) as f64
+}
+
+/// `9 results: the server speaks iperf3 only`, for each reason.
+fn absent(report: &PathReport) -> Vec<String> {
+    if report.target.dialect == Dialect::Iperf3 {
+        let program = report.target.program.as_deref().unwrap_or("iperf3");
+        let results = counted(report.absent.len(), "result");
+        return vec![format!(
+            "{results} that {program} as the server cannot give (-v)"
+        )];
+    }
+
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (result, reason) in &report.absent {
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, results)) => results.push(result),
+            None => reasons.push((reason, vec![result])),
+        }
+    }
+
+    let line = |(reason, results): (&str, Vec<&str>)| match results.as_slice() {
+        [first, second, third, more @ ..] if !more.is_empty() => {
+            let more = more.len();
+            format!("{first}, {second}, {third} and {more} more: {reason}")
+        }
+        results => format!("{}: {reason}", results.join(", ")),
+    };
+    reasons.into_iter().map(line).collect()
+}
