@@ -8,6 +8,8 @@ use base64::Engine as _;
 use linerate_model::finding::Severity;
 use linerate_model::printable::printable;
 
+use crate::boxes::Boxes;
+use crate::frame::{FindingCard, Head, Route};
 use crate::page::{self, escaped};
 use crate::plot::Plot;
 use crate::style::{Style, shortened};
@@ -47,9 +49,17 @@ pub enum Block {
     /// An empty line of text.
     Space,
     /// A part that HTML shows on demand, and text does not.
-    Details(String, Box<Self>),
+    Details(String, Vec<Self>),
     /// A file inside the HTML page.
     Download(Download),
+    /// The answer of an HTML page.
+    Head(Head),
+    /// The path as a line of an HTML page.
+    Route(Route),
+    /// Distributions, drawn in HTML.
+    Boxes(Boxes),
+    /// A finding of an HTML page.
+    Finding(FindingCard),
 }
 
 /// A file inside an HTML page.
@@ -183,12 +193,17 @@ impl Block {
             }
             Self::Entry(entry) => entry.text(out, style),
             Self::Space => out.push('\n'),
-            // A terminal can neither unfold a part nor save a file.
-            Self::Details(..) | Self::Download(_) => {}
+            // A terminal can neither unfold a part nor save a file, and has sentences for the rest.
+            Self::Details(..)
+            | Self::Download(_)
+            | Self::Head(_)
+            | Self::Route(_)
+            | Self::Boxes(_)
+            | Self::Finding(_) => {}
         }
     }
 
-    fn html(&self, out: &mut String) {
+    pub(crate) fn html(&self, out: &mut String) {
         let line = |text: &str| escaped(&shortened(text));
         let _ = match self {
             Self::Title(text) => writeln!(out, "<h1>{}</h1>", line(text)),
@@ -227,10 +242,26 @@ impl Block {
                 plot.html(out);
                 Ok(())
             }
-            Self::Details(summary, block) => {
+            Self::Details(summary, blocks) => {
                 let _ = writeln!(out, "<details><summary>{}</summary>", line(summary));
-                block.html(out);
+                blocks.iter().for_each(|block| block.html(out));
                 writeln!(out, "</details>")
+            }
+            Self::Head(head) => {
+                head.html(out);
+                Ok(())
+            }
+            Self::Route(route) => {
+                route.html(out);
+                Ok(())
+            }
+            Self::Boxes(boxes) => {
+                boxes.html(out);
+                Ok(())
+            }
+            Self::Finding(finding) => {
+                finding.html(out);
+                Ok(())
             }
             Self::Download(Download {
                 name,

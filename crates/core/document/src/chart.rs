@@ -2,7 +2,6 @@
 //! drawn as bars on a terminal.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use crate::style::Style;
 
@@ -46,6 +45,8 @@ pub struct ShadedRange {
     pub to: f64,
     /// That of the series it concerns.
     pub hue: usize,
+    /// Its name, in the first chart of a plot.
+    pub label: String,
 }
 
 /// Scale of an axis.
@@ -67,6 +68,8 @@ pub struct Series {
     pub hue: usize,
     /// From left to right.
     pub points: Vec<Point>,
+    /// Places over which no line leads, from left to right.
+    pub breaks: Vec<f64>,
 }
 
 /// Style of a series.
@@ -153,6 +156,18 @@ impl Axis {
             .between(0.5, f64::from(count) + 0.5)
     }
 
+    /// An axis from 0, or by ratio where the values are too far apart for one.
+    pub fn of_range(
+        label: impl Into<Cow<'static, str>>,
+        (low, high): (f64, f64),
+        text: impl Fn(f64) -> String + 'static,
+    ) -> Self {
+        match low > 0.0 && high / low > LINEAR_RATIO_MAX {
+            true => Self::log(label, text),
+            false => Self::linear(label, from_zero(text)),
+        }
+    }
+
     /// Sets the values that are written at the axis.
     pub fn at(mut self, ticks: impl IntoIterator<Item = f64>) -> Self {
         self.ticks = ticks.into_iter().collect();
@@ -183,9 +198,10 @@ pub fn from_zero(text: impl Fn(f64) -> String) -> impl Fn(f64) -> String {
 
 /// Most series of a drawing; more are not distinguishable.
 pub const SERIES_MAX: usize = 8;
-/// Places whose values are listed one by one, and stretches of which a longer series keeps the
-/// lowest and the highest value.
-pub const SLOTS_MAX: usize = 400;
+/// Stretches of which a longer series keeps the lowest and the highest value.
+pub(crate) const STRETCHES_MAX: usize = 400;
+/// Values of which the highest is more times the lowest have no linear axis in common.
+const LINEAR_RATIO_MAX: f64 = 30.0;
 /// Fewest measured points of a curve.
 const CURVE_POINTS_MIN: usize = 3;
 /// Characters of the longest bar.
@@ -204,10 +220,16 @@ impl Series {
             line_style,
             hue,
             points: thinned(points.into_iter().collect()),
+            breaks: Vec::new(),
         }
     }
 
-    fn is_data(&self) -> bool {
+    /// No line leads from one side of a break to the other.
+    pub(crate) fn is_broken(&self, from: f64, to: f64) -> bool {
+        self.breaks.iter().any(|at| (from..to).contains(at))
+    }
+
+    pub(crate) fn is_data(&self) -> bool {
         !matches!(self.line_style, LineStyle::Limit | LineStyle::Shade)
     }
 
@@ -216,13 +238,13 @@ impl Series {
     }
 }
 
-/// The lowest and the highest point of each of [`SLOTS_MAX`] stretches, so that peaks are kept.
+/// The lowest and the highest point of each of [`STRETCHES_MAX`] stretches, so that peaks are kept.
 fn thinned(points: Vec<Point>) -> Vec<Point> {
-    if points.len() <= SLOTS_MAX {
+    if points.len() <= STRETCHES_MAX {
         return points;
     }
 
-    let stretch = points.len().div_ceil(SLOTS_MAX);
+    let stretch = points.len().div_ceil(STRETCHES_MAX);
     let is_kept: Vec<bool> = points
         .chunks(stretch)
         .flat_map(|chunk| {
@@ -242,18 +264,6 @@ fn thinned(points: Vec<Point>) -> Vec<Point> {
         .zip(is_kept)
         .filter_map(|(point, is_kept)| is_kept.then_some(point))
         .collect()
-}
-
-/// Values of all series at a place, or within a stretch of places.
-pub struct Slot {
-    /// Lower end, in the unit of the axis.
-    pub from: f64,
-    /// Upper end.
-    pub to: f64,
-    /// The place with its unit.
-    pub name: String,
-    /// A value for each series that has one here.
-    pub cells: Vec<Option<String>>,
 }
 
 impl Chart {
@@ -348,75 +358,6 @@ impl Chart {
         };
         points.into_iter().map(bar).collect()
     }
-
-    /// Values of all series at each place something was measured at. Where there are more than
-    /// `slots_max` places, neighbours share a slot, which has the lowest and the highest value.
-    pub fn slots(&self, slots_max: usize) -> Vec<Slot> {
-        let series = self.series.iter().filter(|series| series.is_data());
-        let mut places: Vec<f64> = series
-            .flat_map(|series| &series.points)
-            .map(|point| point.x)
-            .collect();
-        places.sort_unstable_by(f64::total_cmp);
-        places.dedup();
-
-        let slot = |places: &[f64]| {
-            // Chunks are never empty.
-            let (from, to) = (places[0], places[places.len() - 1]);
-            let [first, last] = [from, to].map(|place| (self.x.text)(place));
-            let name = if from == to {
-                first
-            } else {
-                format!("{first} to {last}")
-            };
-
-            let cells = self
-                .series
-                .iter()
-                .map(|series| self.cell(series, from, to))
-                .collect();
-            Slot {
-                from,
-                to,
-                name,
-                cells,
-            }
-        };
-        places
-            .chunks(places.len().div_ceil(slots_max).max(1))
-            .map(slot)
-            .collect()
-    }
-
-    fn cell(&self, series: &Series, from: f64, to: f64) -> Option<String> {
-        let points: Vec<&Point> = series
-            .points
-            .iter()
-            .filter(|point| (from..=to).contains(&point.x))
-            .collect();
-        if from == to {
-            // Equal values at one place are listed once.
-            let texts: BTreeSet<String> = points.iter().map(|point| self.value(point)).collect();
-            return (!texts.is_empty()).then(|| texts.into_iter().collect::<Vec<_>>().join(", "));
-        }
-
-        let order = |a: &&&Point, b: &&&Point| a.y.total_cmp(&b.y);
-        let low = points.iter().min_by(order).map(|point| self.value(point))?;
-        let high = points.iter().max_by(order).map(|point| self.value(point))?;
-        Some(if low == high {
-            low
-        } else {
-            format!("{low} to {high}")
-        })
-    }
-
-    fn value(&self, point: &Point) -> String {
-        let label = point
-            .label
-            .as_ref()
-            .map_or_else(String::new, |label| format!(" ({label})"));
-        format!("{}{label}", (self.y.text)(point.y))
-    }
 }
 
 #[cfg(test)]
@@ -432,7 +373,7 @@ mod tests {
             )
         };
         let series = Series::new("rate", LineStyle::Main, 0, (0..36_000).map(point));
-        assert!(series.points.len() <= 2 * SLOTS_MAX);
+        assert!(series.points.len() <= 2 * STRETCHES_MAX);
 
         let highest = series
             .points
@@ -441,22 +382,5 @@ mod tests {
             .expect("points");
         assert_eq!((highest.x, highest.y), (20_001.0, 9.0));
         assert!(series.points.is_sorted_by_key(|point| point.x));
-
-        let text = |value: f64| value.to_string();
-        let chart = Chart::new(
-            Axis::linear("s", text),
-            Axis::linear("rate", text),
-            200,
-            vec![series],
-        );
-        let slots = chart.slots(SLOTS_MAX);
-        assert!(slots.len() <= SLOTS_MAX);
-        assert_eq!(
-            slots
-                .iter()
-                .filter(|slot| slot.cells == [Some("0 to 9".to_owned())])
-                .count(),
-            1
-        );
     }
 }

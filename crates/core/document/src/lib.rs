@@ -12,10 +12,12 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+pub mod boxes;
 mod charset;
 pub mod chart;
 pub mod expected;
 pub mod exposition;
+pub mod frame;
 pub mod live;
 pub mod log_rate_limit;
 pub mod number;
@@ -32,7 +34,6 @@ pub mod table;
 pub mod trial;
 pub mod wrap;
 
-mod backend;
 mod draw;
 mod memory_output;
 mod output;

@@ -191,6 +191,12 @@ impl Table {
         out
     }
 
+    /// All columns fit beside each other.
+    pub fn fits(&self, style: Style) -> bool {
+        let rows: Vec<Vec<Cell>> = self.rows.iter().map(|row| plain(row, style)).collect();
+        blocks(&self.widths(&rows, style), style.columns).len() < 2
+    }
+
     fn widths(&self, rows: &[Vec<Cell>], style: Style) -> Vec<usize> {
         let last = self.columns.len().saturating_sub(1);
         let width = |place: usize, column: &Column| {
@@ -310,7 +316,12 @@ impl Table {
                 escaped(&shortened(title))
             ),
         };
-        let _ = write!(out, "<div class=\"wide\"><table>{caption}\n<thead><tr>");
+        let width = match self.columns.len() {
+            0..=8 => "",
+            9..=12 => " class=\"many\"",
+            _ => " class=\"most\"",
+        };
+        let _ = write!(out, "<table{width}>{caption}\n<thead><tr>");
 
         for column in &self.columns {
             let class = class(column);
@@ -329,7 +340,11 @@ impl Table {
                 let heat = cell.heat.map_or_else(String::new, |heat| {
                     format!(" style=\"--heat:{:.0}%\"", 100.0 * heat)
                 });
-                let class = format!("{}{heat}", class(column));
+                let label = match text.as_str() {
+                    "" => String::new(),
+                    _ => format!(" data-label=\"{}\"", escaped(&shortened(&column.head))),
+                };
+                let class = format!("{}{label}{heat}", class(column));
                 let _ = match cell.is_marked {
                     true => write!(out, "<td{class}><strong>*{text}</strong></td>"),
                     false => write!(out, "<td{class}>{text}</td>"),
@@ -339,7 +354,7 @@ impl Table {
             out.push_str("</tr>\n");
         }
 
-        out.push_str("</tbody></table></div>\n");
+        out.push_str("</tbody></table>\n");
         for note in &self.notes {
             let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(&shortened(note)));
         }

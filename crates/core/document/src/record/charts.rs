@@ -70,6 +70,7 @@ pub(super) fn plots(record: &RunRecord, measures: &[Values<'_>], stretch: TimeRa
                     from: first,
                     to: warm_up.min(last),
                     hue: 0,
+                    label: "warm-up".to_owned(),
                 }]
             } else {
                 Vec::new()

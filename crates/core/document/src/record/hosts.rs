@@ -26,7 +26,7 @@ pub(super) fn hosts(record: &RunRecord) -> Vec<Block> {
 
     let facts = facts(&record.hosts);
     let facts =
-        facts.map(|table| Block::Details("All facts".to_owned(), Box::new(Block::Table(table))));
+        facts.map(|table| Block::Details("All facts".to_owned(), vec![Block::Table(table)]));
     [Block::Heading("Hosts".to_owned()), Block::List(lines)]
         .into_iter()
         .chain(facts)

@@ -2,7 +2,7 @@
 
 use linerate_model::record::{Detail, Series, SeriesOf, Trial, Way};
 
-use crate::chart::SLOTS_MAX;
+use crate::chart::STRETCHES_MAX;
 
 /// A part of the time of each trial, in ns since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +126,7 @@ pub(super) fn by_interval(streams: &[(u32, Vec<Value>)]) -> Vec<Vec<Value>> {
     intervals
 }
 
-/// Neighbours added up, so that at most [`SLOTS_MAX`] are left.
+/// Neighbours added up, so that at most [`STRETCHES_MAX`] are left.
 pub(super) fn merged(values: &[Value]) -> Vec<Value> {
     let add = |chunk: &[Value]| Value {
         // Chunks are never empty.
@@ -135,7 +135,7 @@ pub(super) fn merged(values: &[Value]) -> Vec<Value> {
         value: chunk.iter().map(|value| value.value).sum(),
     };
     values
-        .chunks(values.len().div_ceil(SLOTS_MAX).max(1))
+        .chunks(values.len().div_ceil(STRETCHES_MAX).max(1))
         .map(add)
         .collect()
 }

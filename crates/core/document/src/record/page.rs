@@ -252,7 +252,7 @@ fn run(
             // The report of the path has them in its own order.
             Some(_) => vec![Block::Details(
                 "All measures".to_owned(),
-                Box::new(Block::Table(table)),
+                vec![Block::Table(table)],
             )],
             None => vec![Block::Heading("Values".to_owned()), Block::Table(table)],
         });
@@ -260,7 +260,7 @@ fn run(
 
     let trials = measures::trials(record, &measures).filter(|_| !has_own_trials(record));
     blocks.extend(
-        trials.map(|table| Block::Details("All trials".to_owned(), Box::new(Block::Table(table)))),
+        trials.map(|table| Block::Details("All trials".to_owned(), vec![Block::Table(table)])),
     );
     blocks.extend(hosts::hosts(record));
     blocks.extend(repeat(record));

@@ -468,11 +468,11 @@ mod tests {
         assert!(places.is_sorted(), "{places:?}");
         assert_eq!(
             page.matches("class=\"marker h0\"").count(),
-            5 + 1,
-            "the trials of A and the legend"
+            2 * (5 + 1),
+            "the trials of A and their name in each width"
         );
         assert!(
-            page.contains("<td>-10.0 %</td>") && page.contains(">margin</text>"),
+            page.contains(">-10.0 %</td>") && page.contains(">margin</text>"),
             "{page}"
         );
 

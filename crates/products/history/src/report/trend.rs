@@ -306,12 +306,12 @@ mod tests {
         let page = html(&found, &when);
         assert_eq!(
             page.matches("class=\"marker h0\"").count(),
-            26 + 1,
-            "a dot per value and the legend"
+            2 * (26 + 1),
+            "a dot per value and the name in each width"
         );
         assert_eq!(
             page.matches("class=\"marker h1\"").count(),
-            1 + 1,
+            2 * (1 + 1),
             "the run without a result: {page}"
         );
         assert!(json(&found).contains("\"linerate.trend/1\""));

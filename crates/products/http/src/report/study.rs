@@ -87,10 +87,7 @@ pub(crate) fn blocks(study: &Study) -> Vec<Block> {
     blocks.extend(tables.into_iter().flatten().map(folded));
 
     let mut fold = |name: &str, text| {
-        blocks.push(Block::Details(
-            name.to_owned(),
-            Box::new(Block::Verbatim(text)),
-        ));
+        blocks.push(Block::Details(name.to_owned(), vec![Block::Verbatim(text)]));
     };
     if !study.checks.is_empty() {
         fold(
@@ -116,10 +113,10 @@ fn sentences(study: &Study) -> [Option<String>; 3] {
 fn folded(table: Table) -> Block {
     Block::Details(
         table.title.clone(),
-        Box::new(Block::Table(Table {
+        vec![Block::Table(Table {
             title: String::new(),
             ..table
-        })),
+        })],
     )
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn blocks(sweep: &Sweep, runs: &[Run]) -> Vec<Block> {
     blocks.push(Block::Paragraph(cost(sweep)));
     blocks.push(Block::Details(
         "All runs".to_owned(),
-        Box::new(Block::Table(all_runs(sweep, runs))),
+        vec![Block::Table(all_runs(sweep, runs))],
     ));
 
     blocks

@@ -1,0 +1,321 @@
+//! Parts of a page that a reader sees first: the answer in large type, the path as a line, and
+//! findings as cards. A terminal has the same in sentences.
+
+use std::fmt::Write;
+
+use linerate_model::finding::Severity;
+
+use crate::blocks::Block;
+use crate::page::escaped;
+use crate::style::shortened;
+
+/// The answer of a page, or of one run on a page of several.
+#[derive(Default)]
+pub struct Head {
+    /// The ends of what was measured: `lab1 → 192.0.2.7`.
+    pub title: String,
+    /// When, how long, by what.
+    pub facts: Vec<String>,
+    /// The answer in one sentence.
+    pub verdict: String,
+    /// How good it is.
+    pub badge: Option<Badge>,
+    /// Three or four results.
+    pub cards: Vec<Card>,
+    /// The page has other runs as well.
+    pub is_part: bool,
+}
+
+/// How good something is. The colour is that of the severity.
+pub struct Badge {
+    text: String,
+    severity: Severity,
+    label: String,
+}
+
+impl Badge {
+    /// A word, and what it is about.
+    pub fn new(text: impl Into<String>, severity: Severity, label: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            severity,
+            label: label.into(),
+        }
+    }
+
+    /// A grade from `A+` to `F`, which has its own colour, and what it is about.
+    pub fn grade(letter: &str, label: impl Into<String>) -> Self {
+        let severity = match letter.chars().next() {
+            Some('A') => Severity::Info,
+            Some('B') => Severity::Low,
+            Some('C') => Severity::Medium,
+            _ => Severity::High,
+        };
+        Self::new(letter, severity, label)
+    }
+}
+
+/// One result in large type.
+pub struct Card {
+    label: String,
+    value: String,
+    note: String,
+}
+
+impl Card {
+    /// A value with its unit behind the last space, its name, and what it compares with.
+    pub fn new(
+        label: impl Into<String>,
+        value: impl Into<String>,
+        note: impl Into<String>,
+    ) -> Self {
+        Self {
+            label: label.into(),
+            value: value.into(),
+            note: note.into(),
+        }
+    }
+}
+
+/// A path as a line: stations with a segment between each two.
+#[derive(Default)]
+pub struct Route {
+    /// From the client to the server.
+    pub stations: Vec<Station>,
+    /// The segment behind each station but the last.
+    pub segments: Vec<Segment>,
+}
+
+/// A host or a hop.
+pub struct Station {
+    /// Its name or address.
+    pub name: String,
+    /// Its role, and what is known of it.
+    pub detail: String,
+}
+
+/// What lies between two stations.
+#[derive(Default)]
+pub struct Segment {
+    /// What passes through it, one line each.
+    pub lines: Vec<String>,
+    /// No other segment is narrower; the text says how it is known.
+    pub narrowest: Option<String>,
+    /// What waits before it.
+    pub queues: Vec<Queue>,
+}
+
+/// A queue.
+pub struct Queue {
+    /// Its direction and its delay.
+    pub text: String,
+    /// Its share of the longest one, 0..=1.
+    pub share: f64,
+}
+
+/// A finding with its remedy.
+pub struct FindingCard {
+    /// How much it matters.
+    pub severity: Severity,
+    /// What was found.
+    pub title: String,
+    /// Where.
+    pub subject: String,
+    /// What it means.
+    pub text: String,
+    /// What a reader unfolds: how to change it, how to undo that, why.
+    pub parts: Vec<(&'static str, Vec<Block>)>,
+}
+
+fn line(text: &str) -> String {
+    escaped(&shortened(text))
+}
+
+/// An element with a class; nothing without a text.
+fn element(name: &str, class: &str, text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text => format!("<{name} class=\"{class}\">{}</{name}>", line(text)),
+    }
+}
+
+fn class(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "good",
+        Severity::Low => "fair",
+        Severity::Medium => "poor",
+        Severity::High | Severity::Blocker => "bad",
+    }
+}
+
+impl Head {
+    pub(crate) fn html(&self, out: &mut String) {
+        let heading = if self.is_part { "h2" } else { "h1" };
+        let _ = writeln!(
+            out,
+            "<header><{heading}>{}</{heading}>\n{}{}",
+            line(&self.title),
+            element("p", "facts", &self.facts.join(" · ")),
+            element("p", "verdict", &self.verdict)
+        );
+
+        if self.badge.is_some() || !self.cards.is_empty() {
+            out.push_str("<div class=\"cards\">\n");
+            for card in &self.cards {
+                let (value, unit) = card.value.rsplit_once(' ').unwrap_or((&card.value, ""));
+                let _ = writeln!(
+                    out,
+                    "<div class=\"card\"><p>{}</p><p class=\"value\">{} {}</p>{}</div>",
+                    line(&card.label),
+                    line(value),
+                    element("span", "unit", unit),
+                    element("p", "note", &card.note)
+                );
+            }
+            if let Some(badge) = &self.badge {
+                let _ = writeln!(
+                    out,
+                    "<div class=\"card badge {}\"><p class=\"value\">{}</p>{}</div>",
+                    class(badge.severity),
+                    line(&badge.text),
+                    element("p", "note", &badge.label)
+                );
+            }
+            out.push_str("</div>\n");
+        }
+
+        out.push_str("</header>\n");
+    }
+}
+
+impl Route {
+    pub(crate) fn html(&self, out: &mut String) {
+        out.push_str("<ol class=\"route\">\n");
+        let segments = self
+            .segments
+            .iter()
+            .map(Some)
+            .chain(std::iter::repeat(None));
+        for (station, segment) in self.stations.iter().zip(segments) {
+            let _ = writeln!(
+                out,
+                "<li class=\"station\"><strong>{}</strong>{}</li>",
+                line(&station.name),
+                element("span", "note", &station.detail)
+            );
+            if let Some(segment) = segment {
+                segment.html(out);
+            }
+        }
+        out.push_str("</ol>\n");
+    }
+}
+
+impl Segment {
+    fn html(&self, out: &mut String) {
+        let narrow = if self.narrowest.is_some() {
+            " narrow"
+        } else {
+            ""
+        };
+        let lines: String = self
+            .lines
+            .iter()
+            .map(|text| element("span", "rate", text))
+            .collect();
+        let _ = write!(out, "<li class=\"segment{narrow}\">{lines}<i></i>");
+
+        let narrowest = self.narrowest.as_deref().unwrap_or_default();
+        out.push_str(&element("strong", "note", narrowest));
+        for queue in &self.queues {
+            let _ = write!(
+                out,
+                "<span class=\"queue\" style=\"--share:{:.0}%\">{}</span>",
+                100.0 * queue.share.clamp(0.0, 1.0),
+                line(&queue.text)
+            );
+        }
+        out.push_str("</li>\n");
+    }
+}
+
+impl FindingCard {
+    pub(crate) fn html(&self, out: &mut String) {
+        let _ = writeln!(
+            out,
+            "<article class=\"finding {}\"><h3>{} {}</h3>{}",
+            class(self.severity),
+            line(&self.title),
+            element(
+                "small",
+                "severity",
+                &linerate_model::stored_name(self.severity)
+            ),
+            element("p", "note", &self.subject)
+        );
+        out.push_str(&element("p", "", &self.text));
+
+        for (summary, blocks) in &self.parts {
+            let _ = writeln!(out, "<details><summary>{summary}</summary>");
+            blocks.iter().for_each(|block| block.html(out));
+            out.push_str("</details>\n");
+        }
+        out.push_str("</article>\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letter_and_colour_of_a_grade_agree() {
+        let letters = [
+            ("A+", "good"),
+            ("A", "good"),
+            ("B", "fair"),
+            ("C", "poor"),
+            ("D", "bad"),
+            ("F", "bad"),
+        ];
+        for (letter, colour) in letters {
+            assert_eq!(class(Badge::grade(letter, "").severity), colour, "{letter}");
+        }
+    }
+
+    #[test]
+    fn texts_of_peers_are_text() {
+        let hostile = "<script>alert(1)</script>\u{1b}[2J";
+        let mut page = String::new();
+        Head {
+            title: hostile.to_owned(),
+            facts: vec![hostile.to_owned()],
+            verdict: hostile.to_owned(),
+            badge: Some(Badge::new(hostile, Severity::Info, hostile)),
+            cards: vec![Card::new(hostile, hostile, hostile)],
+            is_part: false,
+        }
+        .html(&mut page);
+        Route {
+            stations: vec![Station {
+                name: hostile.to_owned(),
+                detail: hostile.to_owned(),
+            }],
+            segments: vec![Segment {
+                lines: vec![hostile.to_owned()],
+                narrowest: Some(hostile.to_owned()),
+                queues: vec![Queue {
+                    text: hostile.to_owned(),
+                    share: 2.0,
+                }],
+            }],
+        }
+        .html(&mut page);
+
+        assert!(
+            !page.contains("<script") && !page.contains('\u{1b}'),
+            "{page}"
+        );
+        assert!(page.contains("--share:100%"), "{page}");
+    }
+}
