@@ -46,10 +46,6 @@ impl Agent {
             seq,
             message,
         } = envelope;
-        // Two ends that answer a FAIL with a FAIL would never stop.
-        if matches!(message, CoordinatorMessage::Fail(_)) {
-            return;
-        }
         // Before run and epoch are checked: a new coordinator asks agents of an earlier run too.
         if matches!(message, CoordinatorMessage::Solicit(_)) {
             return self.actions.push_back(Action::Describe);
