@@ -2,6 +2,7 @@
 //! command, then the cells. Text and HTML are one document over a [`FleetReport`], which is also
 //! the JSON.
 
+mod brief;
 mod cells;
 mod check;
 mod csv;
@@ -22,13 +23,11 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::conclude::FleetOutcome;
 use crate::conclude::trials::with_trials;
-use crate::conclude::{FleetEnd, FleetOutcome};
 use crate::plan::{PlanHost, PlannedRun};
 use linerate_document::record::ProductReport;
-use linerate_model::fleet::{
-    FleetHeader, FleetHost, FleetReport, FleetRun, HostId, NotRun, NotRunReason,
-};
+use linerate_model::fleet::{FleetHeader, FleetHost, FleetReport, FleetRun, HostId};
 use linerate_model::record::{Body, RunRecord, Trial};
 
 pub use check::{CheckReport, CheckRow, CheckState, check_text};
@@ -36,6 +35,7 @@ pub use csv::csv;
 use depth::Depth;
 pub use hosts::hosts_text;
 pub use leftovers::{HostLeftovers, Leftover, leftovers_text};
+use linerate_doctor::report::wrapped;
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
 pub use progress::{Announced, announcement, progress_line};
@@ -74,7 +74,7 @@ pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> Fleet
         // 584 years of nanoseconds fit into 64 bits.
         elapsed_ns: u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX),
         seed: plan.seed,
-        ended: outcome.ended.map(ended),
+        ended: outcome.ended,
     };
 
     FleetReport {
@@ -87,19 +87,14 @@ pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> Fleet
     }
 }
 
-fn ended(end: FleetEnd) -> NotRun {
-    let (reason, detail) = match end {
-        FleetEnd::Budget => (NotRunReason::Budget, None),
-        FleetEnd::Cancelled => (NotRunReason::Cancelled, None),
-        FleetEnd::Failed(reason) => (NotRunReason::Failed, Some(reason)),
-    };
-    NotRun { reason, detail }
-}
-
-/// The report as text. `verbose` adds every finding in full, all effects and references.
+/// The report as text: what fits a terminal, or where it is `verbose` every finding with its
+/// evidence, all effects and references.
 pub fn text(report: &FleetReport, verbose: bool, style: Style) -> String {
-    let depth = if verbose { Depth::Long } else { Depth::Short };
-    document(report, depth).text(style)
+    if verbose {
+        document(report, Depth::Long).text(style)
+    } else {
+        brief::text(report, style)
+    }
 }
 
 /// The report as one HTML file.
@@ -154,7 +149,7 @@ fn answer(run: &FleetRun, trials: &[Trial]) -> Vec<String> {
 
 /// The report of a run of a record but its title; nothing of one that did not end.
 fn record_blocks(run: &FleetRun, trials: &[Trial], is_page: bool) -> Vec<Block> {
-    let depth = if is_page { Depth::Page } else { Depth::Short };
+    let depth = if is_page { Depth::Page } else { Depth::Long };
     run.report
         .iter()
         .flat_map(|report| blocks(&with_trials(report, trials), depth))
@@ -172,15 +167,17 @@ fn document(report: &FleetReport, depth: Depth) -> Document {
 
 /// The parts of the report but its title.
 fn blocks(report: &FleetReport, depth: Depth) -> Vec<Block> {
-    let mut blocks = opening::next_steps(report);
-    blocks.extend(opening::remarks(&report.header));
-    blocks.extend(opening::findings(&report.findings, depth));
+    let next = opening::next_steps(report, missing::Missing::steps).into_iter();
+    let mut blocks: Vec<Block> = next.map(|step| wrapped("next", step)).collect();
+    let remarks = opening::remarks(&report.header).into_iter();
+    blocks.extend(remarks.map(|remark| wrapped("note", remark)));
+    blocks.extend(opening::findings(&report.findings));
 
     // A table of all cells is readable up to some number of hosts; of more, outliers are listed.
     for matrix in matrix::matrices(report) {
         blocks.extend(match matrix.hosts.len() <= depth.cells_hosts_max() {
-            true => cells::blocks(&matrix, depth),
-            false => large::blocks(&matrix, depth),
+            true => cells::blocks(&matrix),
+            false => large::blocks(&matrix),
         });
     }
 

@@ -3,8 +3,6 @@
 /// Depth of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// The parts that most readers need.
-    Short,
     /// All of it.
     Long,
     /// All of it, as a page.
@@ -15,7 +13,7 @@ impl Depth {
     /// Most hosts of a table of all cells.
     pub(super) const fn cells_hosts_max(self) -> usize {
         match self {
-            Self::Short | Self::Long => 24,
+            Self::Long => 24,
             Self::Page => 64,
         }
     }

@@ -3,8 +3,7 @@
 use super::host::Host;
 use super::{Action, Coordinator, DropReason, HostState, Step};
 use crate::protocol::message::{
-    AgentMessage, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail, FailCode, Hello, VERSION,
-    decode,
+    AgentMessage, CoordinatorMessage, Envelope, FAULTS_MAX, Fail, FailCode, Hello, VERSION, decode,
 };
 
 impl Coordinator {
@@ -136,7 +135,7 @@ impl Coordinator {
                 });
                 self.arrive(Step::Preflight, index);
             }
-            AgentMessage::Done(done) => self.handle_done(index, done),
+            AgentMessage::Done(done) => self.handle_done(index, done.round),
             // Results and readings need a plan; anything before it is a fault.
             _ if !self.is_planned(index) => self.handle_fault(index, unfit(seq)),
             AgentMessage::Clocked(clocked) => self.handle_clocked(now_ns, index, clocked),
@@ -151,21 +150,17 @@ impl Coordinator {
         self.hosts.get(index).is_some_and(Host::has_open_plan)
     }
 
-    fn handle_done(&mut self, index: usize, done: Done) {
-        match done.round {
+    fn handle_done(&mut self, index: usize, round: Option<u32>) {
+        match round {
             Some(round) => self.handle_round_done(index, round),
             None if self.awaits(Step::End, index) => {
                 self.arrive(Step::End, index);
                 if let Some(host) = self.host_mut(index) {
                     host.presence = HostState::Out;
                 }
-                self.actions.push_back(Action::Ended { host: index, done });
             }
             // The agent ended the run without a CANCEL, as when its lease expires.
-            None => {
-                self.actions.push_back(Action::Ended { host: index, done });
-                self.drop_host(index, DropReason::Ended);
-            }
+            None => self.drop_host(index, DropReason::Ended),
         }
     }
 
