@@ -445,7 +445,7 @@ fn a_report_of_a_path_is_imported_shown_and_compared() {
 
     let list = history(&store, &["list"]).expect_clean().stdout.clone();
     assert!(
-        list.contains("Mbit/s down, ") && list.contains("Mbit/s up"),
+        list.contains(" down, ") && list.contains(" up Mbit/s"),
         "{list}"
     );
 
@@ -499,7 +499,7 @@ fn comparison_of_single_trials_prints_the_command_that_makes_five() {
     }
 
     let mut command = Command::new(ours().path());
-    command.args(["compare", "last~1", "last", "--store", store_text]);
+    command.args(["compare", "last~1", "last", "-v", "--store", store_text]);
     let compared = Process::start(command).finish();
     compared.expect_code(11);
 

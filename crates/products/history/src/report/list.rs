@@ -2,7 +2,7 @@
 
 use linerate_document::style::Style;
 use linerate_document::table::Table;
-use linerate_model::record::RunRow;
+use linerate_model::record::{RunRow, RunState};
 use linerate_model::stored_name;
 
 use super::export::csv::quotable;
@@ -11,8 +11,23 @@ use super::export::value_text;
 
 /// A line per run; `when` gives a time in ms since 1970 as text.
 pub fn text(rows: &[RunRow], when: &dyn Fn(u64) -> String, style: Style) -> String {
-    let rows: Vec<_> = rows.iter().map(|row| cells(row, when)).collect();
-    Table::of_words("", "", HEADS, &rows).text(style)
+    let times: Vec<String> = rows.iter().map(|row| when(row.started_unix_ms)).collect();
+    // `2026-01-31 12:00:00`: minutes are enough, and the year where there are several.
+    let is_one_year = times.iter().all(|time| time.get(..4) == times[0].get(..4));
+    let from = if is_one_year { 5 } else { 0 };
+
+    let row = |(row, time): (&RunRow, &String)| {
+        let short = time.get(from..16).unwrap_or(time);
+        let [.., kind, path, result, state, labels] = cells(row, when);
+        let state = Some(state).filter(|_| row.state != RunState::Complete);
+        let labels = Some(labels).filter(|labels| !labels.is_empty());
+        let words = std::iter::once(result).chain(state).chain(labels);
+        let result = words.collect::<Vec<_>>().join("; ");
+        [row.run_id.short(), short.to_owned(), kind, path, result]
+    };
+    let rows: Vec<[String; 5]> = rows.iter().zip(&times).map(row).collect();
+    let heads = ["run", "started", "kind", "path", "result"];
+    Table::of_words("", "", heads, &rows).text(style)
 }
 
 /// The table of [`text`] in Markdown.
@@ -68,7 +83,7 @@ fn cells(row: &RunRow, when: &dyn Fn(u64) -> String) -> [String; 7] {
     let result = row.primary.map(|(measure, value)| {
         let text = |value| value_text(value, measure.info().unit);
         match row.both_ways {
-            Some((up, down)) => format!("{} down, {} up", text(down), text(up)),
+            Some((up, down)) => both_ways(&text(down), &text(up)),
             None => text(value),
         }
     });
@@ -90,6 +105,16 @@ fn cells(row: &RunRow, when: &dyn Fn(u64) -> String) -> [String; 7] {
     ]
 }
 
+/// `941 down, 38.2 up Mbit/s`
+pub(crate) fn both_ways(down: &str, up: &str) -> String {
+    match (down.split_once(' '), up.split_once(' ')) {
+        (Some((down, unit)), Some((up, other))) if unit == other => {
+            format!("{down} down, {up} up {unit}")
+        }
+        _ => format!("{down} down, {up} up"),
+    }
+}
+
 fn path(row: &RunRow) -> String {
     match (&row.client, &row.server) {
         (Some(client), Some(server)) => format!("{client} > {server}"),
@@ -109,7 +134,7 @@ fn labels(row: &RunRow) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_model::measure::MeasureName;
-    use linerate_model::record::{RunId, RunKind, RunState};
+    use linerate_model::record::{RunId, RunKind};
 
     use super::*;
 
@@ -134,7 +159,7 @@ mod tests {
 
     #[test]
     fn lists_have_a_line_per_run_and_text_of_others_stays_text() {
-        let when = |_| "today".to_owned();
+        let when = |_| "2026-01-31 12:00:00".to_owned();
         let untitled = RunRow {
             labels: Default::default(),
             ..row()
@@ -145,12 +170,10 @@ mod tests {
 
         for part in [
             "07070707",
-            "today",
+            "  01-31 12:00  ",
             "test",
             "a|b > 192.0.2.7",
-            "941 Mbit/s",
-            "complete",
-            "site=x",
+            "941 Mbit/s; site=x",
         ] {
             assert!(lines[1].contains(part), "{part}: {list}");
         }
@@ -168,7 +191,7 @@ mod tests {
         };
         let list = text(&[two_way], &when, Style::PLAIN);
         assert!(
-            list.contains("941 Mbit/s down, 20.0 Mbit/s up") && list.contains("no answer"),
+            list.contains("941 down, 20.0 up Mbit/s; no") && list.contains("answer; site=x"),
             "{list}"
         );
 
