@@ -13,8 +13,8 @@ use linerate_fleet::protocol::coordinator::{
 };
 use linerate_fleet::protocol::line::{LINE_MAX_BYTES, LineReader, OpeningReader};
 use linerate_fleet::protocol::message::{
-    AgentMessage, ArmTask, CoordinatorMessage, Done, FAIL_TEXT_MAX_BYTES, Hello, JsonText, Message,
-    Plan, Preflight, Preflighted, TaskEnd, Versions, decode, encode,
+    AgentMessage, ArmTask, CoordinatorMessage, FAIL_TEXT_MAX_BYTES, Hello, Message, Plan,
+    Preflight, Preflighted, TaskEnd, Versions, decode, encode,
 };
 use linerate_fleet::spec::inventory;
 
@@ -538,10 +538,7 @@ fn lead_agent(agent: &mut Agent, step: usize) {
         }
         2 => {
             feed(3, "arm", arm(1));
-            agent.handle_local(AgentInput::Armed {
-                ports: vec![5201],
-                pids: vec![7],
-            });
+            agent.handle_local(AgentInput::Armed);
         }
         3 => feed(4, "go", format!(r#"{{"round":1,"t0_ns":{}}}"#, 500 * MS_NS)),
         4 => agent.handle_local(AgentInput::Started {
@@ -557,7 +554,7 @@ fn lead_agent(agent: &mut Agent, step: usize) {
             agent.handle_local(AgentInput::Finished(Box::new(finish)));
         }
         6 => feed(5, "cancel", "{}".to_owned()),
-        _ => agent.handle_local(AgentInput::Stopped(Box::default())),
+        _ => agent.handle_local(AgentInput::Stopped(None)),
     }
 }
 
@@ -572,10 +569,6 @@ pub fn settings() -> Settings {
         is_solicited: false,
         clock_budget_ns: 10 * MS_NS,
     }
-}
-
-fn null() -> JsonText {
-    JsonText::new("null".to_owned()).expect("JSON")
 }
 
 /// A message of the run of [`settings`], the first of its sender.
@@ -651,17 +644,14 @@ fn agent_input(kind: u8) -> AgentInput {
         },
         3 => AgentInput::Preflighted(Box::new(Preflighted {
             peers: Vec::new(),
-            facts: Some(null()),
+            facts: None,
         })),
         4 => AgentInput::Clock {
             c1_ns: 1,
             a2_ns: 2,
             a3_ns: 3,
         },
-        5..=7 => AgentInput::Armed {
-            ports: vec![5201],
-            pids: vec![1],
-        },
+        5..=7 => AgentInput::Armed,
         8 if kind > 200 => AgentInput::ArmFailed {
             text: "no".to_owned(),
         },
@@ -676,10 +666,7 @@ fn agent_input(kind: u8) -> AgentInput {
         }
         _ => {
             let round = (kind < 128).then_some(u32::from(kind / 16));
-            AgentInput::Stopped(Box::new(Done {
-                round,
-                ..Done::default()
-            }))
+            AgentInput::Stopped(round)
         }
     }
 }

@@ -33,4 +33,4 @@ pub use explore::explore;
 pub(crate) use explore::{by_treatment, treatment_name};
 pub(crate) use findings::because;
 pub use findings::{NO_FINDING, headline, ranked};
-pub use runner::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner};
+pub use runner::{FleetOutcome, FleetProgress, RoundError, RoundRunner};

@@ -23,13 +23,11 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::conclude::FleetOutcome;
 use crate::conclude::trials::with_trials;
-use crate::conclude::{FleetEnd, FleetOutcome};
 use crate::plan::{PlanHost, PlannedRun};
 use linerate_document::record::ProductReport;
-use linerate_model::fleet::{
-    FleetHeader, FleetHost, FleetReport, FleetRun, HostId, NotRun, NotRunReason,
-};
+use linerate_model::fleet::{FleetHeader, FleetHost, FleetReport, FleetRun, HostId};
 use linerate_model::record::{Body, RunRecord, Trial};
 
 pub use check::{CheckReport, CheckRow, CheckState, check_text};
@@ -76,7 +74,7 @@ pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> Fleet
         // 584 years of nanoseconds fit into 64 bits.
         elapsed_ns: u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX),
         seed: plan.seed,
-        ended: outcome.ended.map(ended),
+        ended: outcome.ended,
     };
 
     FleetReport {
@@ -87,15 +85,6 @@ pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> Fleet
         findings: outcome.findings,
         ..FleetReport::new(header)
     }
-}
-
-fn ended(end: FleetEnd) -> NotRun {
-    let (reason, detail) = match end {
-        FleetEnd::Budget => (NotRunReason::Budget, None),
-        FleetEnd::Cancelled => (NotRunReason::Cancelled, None),
-        FleetEnd::Failed(reason) => (NotRunReason::Failed, Some(reason)),
-    };
-    NotRun { reason, detail }
 }
 
 /// The report as text: what fits a terminal, or where it is `verbose` every finding with its

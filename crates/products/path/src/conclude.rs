@@ -164,12 +164,7 @@ fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<CallQuality> 
 
 /// Reasons for what is absent and has none yet.
 fn explain(report: &PathReport, context: &Context<'_>, absent: &mut Absent) {
-    let has_probes = |phase: &PhaseResult| {
-        matches!(
-            phase.spec.kind,
-            PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both
-        )
-    };
+    let has_probes = |phase: &PhaseResult| phase.spec.kind.has_probes();
     if report.clock.is_none() && context.input.phases.iter().any(has_probes) {
         absent.add(
             names::ONE_WAY_DELAY,

@@ -10,6 +10,7 @@ use linerate_sys::{cpu, errno, process};
 use crate::error::{ReadError, record, record_absent};
 use crate::kernel::file::{Buffer, KernelFile};
 use crate::kernel::sockets::Sockets;
+use crate::short_file::{entries, names};
 
 /// Threads of one process that are read.
 const THREADS_MAX: usize = 1024;
@@ -209,13 +210,9 @@ impl ProcessReader {
 
     /// Finds threads that began or ended, and reads what changes as seldom.
     fn rescan(&mut self) {
-        let entries = fs::read_dir(self.root.join("task"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        let alive: Vec<u32> = entries
+        let alive: Vec<u32> = names(self.root.join("task"))
             .take(THREADS_MAX)
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter_map(|name| name.parse().ok())
             .collect();
         self.threads.retain(|thread, _| alive.contains(thread));
 
@@ -382,26 +379,15 @@ pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
 
 /// The numbers of the processes of this host.
 pub(crate) fn numbers() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .take(PROCESSES_MAX);
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    names("/proc")
+        .take(PROCESSES_MAX)
+        .filter_map(|name| name.parse().ok())
 }
 
 fn has_one_of(pid: u32, names: &[String]) -> bool {
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    descriptors.take(PROCESSES_MAX).any(|entry| {
-        let target = fs::read_link(entry.path()).ok();
-        target
-            .as_deref()
-            .and_then(|target| target.to_str())
-            .is_some_and(|target| names.iter().any(|name| name == target))
-    })
+    let descriptors = entries(format!("/proc/{pid}/fd")).take(PROCESSES_MAX);
+    let mut targets = descriptors.filter_map(|path| fs::read_link(path).ok());
+    targets.any(|target| names.iter().any(|name| target.to_str() == Some(name)))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 use linerate_model::http::Peak;
 use linerate_model::snapshot::Snapshot;
@@ -12,6 +13,7 @@ use linerate_sys::tcp_info::{TcpInfo, decode};
 use crate::error::ReadError;
 use crate::netlink::client::NetlinkClient;
 use crate::netlink::{attribute, text, u16_at, u32_at};
+use crate::short_file::entries;
 
 const BY_FAMILY: u16 = 20;
 const TCP: u8 = 6;
@@ -312,27 +314,17 @@ impl Sockets {
 pub(crate) fn record_own_udp(snapshot: &mut Snapshot) {
     const DESCRIPTORS_MAX: usize = 4096;
 
-    let descriptors = fs::read_dir("/proc/self/fd")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .take(DESCRIPTORS_MAX);
-    let own: BTreeSet<String> = descriptors
-        .filter_map(|entry| {
-            fs::read_link(entry.path())
-                .ok()?
-                .into_os_string()
-                .into_string()
-                .ok()
-        })
+    let own: BTreeSet<PathBuf> = entries("/proc/self/fd")
+        .take(DESCRIPTORS_MAX)
+        .filter_map(|path| fs::read_link(path).ok())
         .collect();
 
     for file in ["/proc/net/udp", "/proc/net/udp6"] {
         // The last column of `/proc/net/udp` has the drops of each socket; sock_diag reports them
         // only with `INET_DIAG_SKMEMINFO`.
         let text = fs::read_to_string(file).unwrap_or_default();
-        for (inode, drops) in
-            udp_drops(&text).filter(|(inode, _)| own.contains(&format!("socket:[{inode}]")))
+        for (inode, drops) in udp_drops(&text)
+            .filter(|(inode, _)| own.contains(Path::new(&format!("socket:[{inode}]"))))
         {
             snapshot.count(format!("self.udp.{inode}.drops"), drops, None);
         }

@@ -55,6 +55,11 @@ impl PhaseKind {
         matches!(self, Self::Rr | Self::Crr | Self::Cps)
     }
 
+    /// Probes run while it lasts.
+    pub fn has_probes(self) -> bool {
+        self == Self::Idle || !self.load_directions().is_empty()
+    }
+
     /// Directions of its load of streams; none of a phase without one.
     pub const fn load_directions(self) -> &'static [PathDirection] {
         match self {

@@ -14,14 +14,14 @@ use crate::syscall::syscall;
 use crate::terminal;
 
 /// Goes to the background as `daemon(3)` does: no terminal, its own session, standard streams on
-/// `/dev/null`, and the root as working directory unless `keep_cwd`. The caller's process ends; a
-/// child of its child returns from here.
+/// `/dev/null`, but in the same working directory. The caller's process ends; a child of its child
+/// returns from here.
 ///
 /// Call before any thread starts: only the calling thread survives.
 ///
 /// # Errors
 /// The operating system's. After the first fork only the child is left to see them.
-pub fn daemonize(keep_cwd: bool) -> Result<()> {
+pub fn daemonize() -> Result<()> {
     let null = OpenOptions::new()
         .read(true)
         .write(true)
@@ -33,10 +33,6 @@ pub fn daemonize(keep_cwd: bool) -> Result<()> {
     syscall(unsafe { libc::setsid() }).during("setsid", "")?;
     // A process that is not the leader of its session cannot acquire a terminal by accident.
     fork_and_leave()?;
-
-    if !keep_cwd {
-        std::env::set_current_dir("/").during("chdir", "/")?;
-    }
 
     for standard in 0..=2 {
         // SAFETY: the source is open, and the targets are the standard streams, which are ours to

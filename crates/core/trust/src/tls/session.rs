@@ -101,12 +101,6 @@ macro_rules! session {
                 self.0.connection.is_handshaking()
             }
 
-            /// True if the peer closed the session in order (`close_notify`). The end of a
-            /// connection without it may be the work of others.
-            pub fn is_closed_by_peer(&self) -> bool {
-                self.0.is_closed_by_peer
-            }
-
             /// 32 bytes that the two ends of this session alone can compute (RFC 8446, 7.5). `None`
             /// until the handshake is complete, and after a failure.
             pub fn exporter(&self, label: &str) -> Option<[u8; 32]> {

@@ -18,7 +18,7 @@ use linerate_model::finding::{
     Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict,
 };
 use linerate_model::stored_name;
-pub use short::short;
+pub use short::{checked, limit_and_steps, short};
 
 /// Its advice has a line of its own.
 const PLACEMENT_RULE: &str = "CPU-10";

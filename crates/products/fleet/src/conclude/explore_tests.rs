@@ -13,7 +13,7 @@ use super::ladder::{asymmetry, queues};
 use super::{analyse, findings, groups, headline};
 use proptest::prelude::*;
 
-use super::{FleetEnd, FleetOutcome, explore};
+use super::{FleetOutcome, explore};
 use crate::fixtures::{FakeNetwork, GIGABIT, cell, host, mesh, racked};
 use crate::plan::{FleetPlan, PlannedRun};
 use crate::spec::Topology;
@@ -471,9 +471,10 @@ fn budget_and_cancel_end_a_run_with_a_reason_for_every_cell() {
         (outcome.rounds, measured(&outcome), outcome.cells.len()),
         (3, 24, 56)
     );
+    let ended = outcome.ended.as_ref().map(|ended| ended.reason);
     assert_eq!(
-        (outcome.ended.as_ref(), reasons(&outcome.cells)),
-        (Some(&FleetEnd::Budget), [NotRunReason::Budget].into())
+        (ended, reasons(&outcome.cells)),
+        (Some(NotRunReason::Budget), [NotRunReason::Budget].into())
     );
 
     let outcome = run(&mesh(8), 1, |network| network.cancelled_at = Some(5));
@@ -482,7 +483,8 @@ fn budget_and_cancel_end_a_run_with_a_reason_for_every_cell() {
         (5, 40, 56)
     );
     assert_eq!(reasons(&outcome.cells), [NotRunReason::Cancelled].into());
-    assert_eq!(outcome.ended, Some(FleetEnd::Cancelled));
+    let ended = outcome.ended.as_ref().map(|ended| ended.reason);
+    assert_eq!(ended, Some(NotRunReason::Cancelled));
 }
 
 #[test]

@@ -59,6 +59,18 @@ pub enum RoundError {
     Failed(String),
 }
 
+impl From<RoundError> for NotRun {
+    fn from(error: RoundError) -> Self {
+        match error {
+            RoundError::Cancelled => Self::new(NotRunReason::Cancelled),
+            RoundError::Failed(text) => Self {
+                reason: NotRunReason::Failed,
+                detail: Some(text),
+            },
+        }
+    }
+}
+
 /// Where a run is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetProgress {
@@ -88,7 +100,7 @@ pub struct FleetOutcome {
     /// Rounds that were run.
     pub rounds: usize,
     /// Why the run ended before all of its rounds.
-    pub ended: Option<FleetEnd>,
+    pub ended: Option<NotRun>,
 }
 
 impl FleetOutcome {
@@ -110,28 +122,6 @@ impl FleetOutcome {
                     detail: Some(format!("{host} is excluded ({id})")),
                 });
             }
-        }
-    }
-}
-
-/// Why a run ended early.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FleetEnd {
-    /// Its time had passed.
-    Budget,
-    /// The user cancelled it.
-    Cancelled,
-    /// The coordinator could not continue. With the reason.
-    Failed(String),
-}
-
-impl FleetEnd {
-    /// The reason of the tasks that were not run.
-    pub(super) fn reason(&self) -> NotRunReason {
-        match self {
-            Self::Budget => NotRunReason::Budget,
-            Self::Cancelled => NotRunReason::Cancelled,
-            Self::Failed(_) => NotRunReason::Failed,
         }
     }
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use linerate_model::fleet::{FleetMode, HostId, PairDirection, PlanHash, Task, TaskId};
 use linerate_model::stored_name;
 
-use super::units::Caps;
 use crate::spec::{TestOptions, Topology};
 use linerate_model::fnv::Fnv128;
 
@@ -137,19 +136,6 @@ impl FleetPlan {
         };
 
         self.paths.iter().flat_map(of_path).collect()
-    }
-
-    /// Limits of the rounds of this plan.
-    pub fn caps(&self) -> Caps {
-        let (racks, crossing) = (self.racks(), self.crossing.clone());
-        let targets = self.targets().into_iter().cloned().collect();
-        Caps {
-            mode: self.mode,
-            direction: self.direction,
-            racks,
-            crossing,
-            targets,
-        }
     }
 
     /// Hosts that run a server and nothing else.

@@ -138,7 +138,7 @@ impl PlannedRun {
                 &ladder::among(self.steps.clone(), alive, finished),
                 finished,
             ),
-            None => rounds(&self.open(finished), alive, &plan.caps(), plan.seed),
+            None => rounds(&self.open(finished), alive, plan),
         };
 
         Estimate {

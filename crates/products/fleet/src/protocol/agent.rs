@@ -33,8 +33,8 @@ use linerate_model::record::RunId;
 use crate::TaskId;
 use crate::protocol::lease::Lease;
 use crate::protocol::message::{
-    AddressRange, AgentMessage, AgentState, ArmTask, Done, Envelope, Hello, PREAMBLE, Plan,
-    Preflight, Preflighted, encode,
+    AddressRange, AgentMessage, ArmTask, Envelope, Hello, PREAMBLE, Plan, Preflight, Preflighted,
+    encode,
 };
 use crate::{MS_NS, SECOND_NS};
 use dedup::Commands;
@@ -88,12 +88,7 @@ pub enum Input {
         a3_ns: u64,
     },
     /// All workers of the round are ready.
-    Armed {
-        /// Ports of the servers.
-        ports: Vec<u16>,
-        /// Process ids of the workers.
-        pids: Vec<u32>,
-    },
+    Armed,
     /// A worker could not be started.
     ArmFailed {
         /// Explanation.
@@ -108,9 +103,9 @@ pub enum Input {
     },
     /// A worker ended.
     Finished(Box<Finish>),
-    /// Answer to [`Action::StopRound`], with its round, and to [`Action::StopAll`], without one:
-    /// what ended.
-    Stopped(Box<Done>),
+    /// Answer to [`Action::StopRound`], with its round, and to [`Action::StopAll`], without one: all
+    /// of it has ended.
+    Stopped(Option<u32>),
 }
 
 /// Actions that the owner carries out.
@@ -230,6 +225,21 @@ struct Stop {
     until_ns: u64,
 }
 
+/// State of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AgentState {
+    /// No plan.
+    Idle,
+    /// A plan and no tasks.
+    Planned,
+    /// Workers are prepared.
+    Armed,
+    /// Tasks run.
+    Running,
+    /// The run has ended.
+    Done,
+}
+
 /// An agent. Performs no I/O and reads no clock.
 #[derive(Debug)]
 pub struct Agent {
@@ -304,11 +314,6 @@ impl Agent {
     /// The run of the plan that was accepted last.
     pub fn run(&self) -> Option<RunId> {
         self.run
-    }
-
-    /// State of the agent, as in its BEAT.
-    pub fn state(&self) -> AgentState {
-        self.state
     }
 
     /// Another state, without tasks.

@@ -33,7 +33,7 @@ use thiserror::Error;
 use crate::TaskId;
 use crate::protocol::clock::{Estimate, LEAD_MIN_NS};
 use crate::protocol::message::{
-    CoordinatorMessage, Done, Envelope, Fail, Hello, Plan, Preflight, Preflighted, encode,
+    CoordinatorMessage, Envelope, Fail, Hello, Plan, Preflight, Preflighted, encode,
 };
 use barrier::Barrier;
 pub use barrier::Step;
@@ -156,13 +156,6 @@ pub enum Action {
         round: u32,
         /// Hosts that did not confirm their end of the round.
         unconfirmed: Vec<usize>,
-    },
-    /// A host ended its run.
-    Ended {
-        /// The host.
-        host: usize,
-        /// Processes that ended there.
-        done: Done,
     },
     /// The run has ended; always the last action.
     Finished {

@@ -7,7 +7,6 @@ mod agent;
 mod coordinator;
 mod delivery;
 mod fail;
-mod json_text;
 mod peers;
 mod preflighted;
 mod task;
@@ -20,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use agent::{
-    Address, AgentMessage, AgentState, Armed, Clocked, Done, Ended, Heartbeat, Hello, Outcome,
-    Planned, Started, TaskEnd, TaskResult, Versions,
+    Address, AgentMessage, Armed, Clocked, Done, Heartbeat, Hello, Outcome, Planned, Started,
+    TaskEnd, TaskResult, Versions,
 };
 pub use coordinator::{
     Cancel, Clock, CoordinatorMessage, Plan, Preflight, PrepareRound, ProbeTarget, Solicit,
@@ -30,7 +29,6 @@ pub use coordinator::{
 pub use delivery::{Delivery, delivery};
 pub(crate) use fail::shortened;
 pub use fail::{FAIL_TEXT_MAX_BYTES, Fail, FailCode};
-pub use json_text::JsonText;
 pub use peers::AddressRange;
 pub use preflighted::{BridgePort, Preflighted, ProbeOutcome, ProbeReport};
 pub(crate) use task::is_name;

@@ -178,9 +178,7 @@ impl HostAgent {
             Action::Probe(preflight) => {
                 let devices = self.plan.iter().flat_map(|plan| &plan.addresses);
                 let addresses = devices.map(|own| own.address);
-                let facts = (preflight.has_facts)
-                    .then(|| facts::facts(addresses))
-                    .flatten();
+                let facts = preflight.has_facts.then(|| facts::facts(addresses));
                 self.probes = Some(Probes::start(
                     &preflight.peers,
                     facts,

@@ -77,10 +77,7 @@ impl<'a> Prepared<'a> {
         let Some(member) = self.members.get_mut(&index) else {
             return;
         };
-        member.facts = report
-            .facts
-            .as_ref()
-            .and_then(|facts| serde_json::from_str(facts.as_str()).ok());
+        member.facts = report.facts.map(|facts| *facts);
 
         for end in member.ends.values_mut() {
             let known = end.device.as_ref().zip(member.facts.as_ref());

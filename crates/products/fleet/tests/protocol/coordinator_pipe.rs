@@ -113,9 +113,6 @@ impl CoordinatorPipe {
                 Action::RoundDone { round, unconfirmed } => {
                     format!("RoundDone {round} [{}]", self.joined(&unconfirmed))
                 }
-                Action::Ended { host, done } => {
-                    format!("Ended {} {}", self.name(host), done.ended.len())
-                }
                 Action::Finished { unconfirmed } => {
                     self.has_finished = true;
                     format!("Finished [{}]", self.joined(&unconfirmed))

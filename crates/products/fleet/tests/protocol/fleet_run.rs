@@ -11,7 +11,7 @@ use linerate_fleet::protocol::coordinator::{
     Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings, Step,
 };
 use linerate_fleet::protocol::message::{
-    ArmTask, Done, Hello, Outcome, PREAMBLE, Plan, Preflight, Preflighted, TaskEnd, Versions,
+    ArmTask, Hello, Outcome, PREAMBLE, Plan, Preflight, Preflighted, TaskEnd, Versions,
 };
 
 use crate::dialogue::{run_id, task};
@@ -336,14 +336,11 @@ impl Host {
                 }
                 AgentAction::StopRound { round, .. } => {
                     self.due.clear();
-                    Some(AgentInput::Stopped(Box::new(Done {
-                        round: Some(round),
-                        ..Done::default()
-                    })))
+                    Some(AgentInput::Stopped(Some(round)))
                 }
                 AgentAction::StopAll { .. } => {
                     self.due.clear();
-                    Some(AgentInput::Stopped(Box::default()))
+                    Some(AgentInput::Stopped(None))
                 }
                 AgentAction::Leave(_) => {
                     self.has_left = true;
@@ -357,10 +354,7 @@ impl Host {
 
             let is_ready = std::mem::take(&mut self.starting) > 0;
             if is_ready {
-                self.agent.handle_local(AgentInput::Armed {
-                    ports: vec![5201],
-                    pids: vec![1],
-                });
+                self.agent.handle_local(AgentInput::Armed);
             }
         }
 

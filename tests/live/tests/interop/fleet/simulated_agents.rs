@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_fleet::TaskId;
 use linerate_fleet::protocol::agent::{Action, Agent, Finish, Input, Service};
 use linerate_fleet::protocol::message::{
-    Done, Hello, Preflight, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget, TaskEnd, VERSION,
+    Hello, Preflight, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget, TaskEnd, VERSION,
     Versions,
 };
 use linerate_fleet::run::carrier::bus::BusAgents;
@@ -113,10 +113,7 @@ impl SimulatedAgent {
             // All workers of an ARM are started before the answer, as with real processes.
             if !self.starting.is_empty() {
                 self.running.append(&mut self.starting);
-                inputs.push(Input::Armed {
-                    ports: vec![self.port],
-                    pids: Vec::new(),
-                });
+                inputs.push(Input::Armed);
             }
 
             if inputs.is_empty() {
@@ -168,14 +165,11 @@ impl SimulatedAgent {
             }
             Action::StopRound { round, .. } => {
                 self.running.clear();
-                Some(Input::Stopped(Box::new(Done {
-                    round: Some(round),
-                    ..Done::default()
-                })))
+                Some(Input::Stopped(Some(round)))
             }
             Action::StopAll { .. } => {
                 self.running.clear();
-                Some(Input::Stopped(Box::default()))
+                Some(Input::Stopped(None))
             }
             _ => None,
         }
@@ -229,7 +223,6 @@ fn probed(preflight: &Preflight) -> Preflighted {
         outcome: ProbeOutcome::Ok,
         rtt_ns: Some(RTT_NS),
         device: None,
-        source: None,
         mtu_bytes: None,
         bridge_port: None,
     };

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::event::ClockCheck;
 use linerate_model::spec::LocalOptions;
-use linerate_model::workload::{Shape, Start};
+use linerate_model::workload::Start;
 use linerate_model::{
     Direction, Event, Failure, FailureKind, StreamId, StreamRole, Summary, TestSpec, Transport,
 };
@@ -342,7 +342,7 @@ impl Session {
             }
             (StreamRole::Receiver, None) => {
                 // Who answers requests has sent all when there are no more.
-                if matches!(connection.spec.workload.shape, Shape::BounceBack(_)) {
+                if connection.is_bouncing() {
                     connection.machine.sending_done(0);
                 }
                 connection.machine.eof();

@@ -499,12 +499,8 @@ impl<'a> Client<'a> {
 
         if let Some(results) = self.peer_results.take() {
             // The machine has checked the stream ids before it passed the results on.
-            let _ = linerate_iperf3::wire::results::merge_peer(
-                &mut summary,
-                &self.spec.test,
-                Endpoint::Client,
-                &results,
-            );
+            let _ =
+                linerate_iperf3::wire::results::merge_peer(&mut summary, &self.spec.test, &results);
             concurrent_tests = results.ran_beside;
             (server_output, self.peer_facts) = (results.server_output, results.facts);
         }

@@ -24,6 +24,7 @@ use crate::data::worker;
 pub(crate) struct Requirements {
     pub(crate) descriptors: u64,
     /// Those of them that are opened while the test runs, by the allotment of a session.
+    #[cfg(feature = "native")]
     pub(crate) allotted: u64,
     /// Memory of the process; that of the kernel's sockets has limits of its own (tcp(7)).
     pub(crate) memory_bytes: u64,
@@ -100,6 +101,7 @@ impl Requirements {
             descriptors: DESCRIPTORS_PER_TEST
                 + streams
                 + workers.saturating_mul(DESCRIPTORS_PER_WORKER),
+            #[cfg(feature = "native")]
             allotted: 0,
             memory_bytes: BYTES_PER_TEST
                 .saturating_add(workers.saturating_mul(BYTES_PER_WORKER))

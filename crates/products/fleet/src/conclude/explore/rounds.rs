@@ -10,7 +10,7 @@ use linerate_model::fleet::{
 };
 
 use crate::conclude::ladder::LadderRow;
-use crate::conclude::runner::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner};
+use crate::conclude::runner::{FleetOutcome, FleetProgress, RoundRunner};
 use crate::conclude::{because, groups, ranked};
 use crate::plan::ladder::{self, Step};
 use crate::plan::{PlannedRun, rounds};
@@ -21,7 +21,7 @@ pub(super) struct Run<'a, R> {
     pub(super) runner: &'a mut R,
     pub(super) cells: BTreeMap<Task, Cell>,
     pub(super) alive: BTreeSet<HostId>,
-    pub(super) ended: Option<FleetEnd>,
+    pub(super) ended: Option<NotRun>,
     started: Duration,
     rounds_done: usize,
 }
@@ -62,7 +62,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         let plan = &self.planned.plan;
         let mut again = BTreeSet::new();
         loop {
-            let planned = rounds(&open, &self.alive, &plan.caps(), plan.seed);
+            let planned = rounds(&open, &self.alive, plan);
             let is_changed = self.pass(&planned, is_catch_up, &mut again);
             if !is_changed {
                 return again;
@@ -170,7 +170,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         let elapsed = self.runner.now().saturating_sub(self.started);
         let plan = &self.planned.plan;
         if elapsed + plan.round_time > plan.budget {
-            self.ended = Some(FleetEnd::Budget);
+            self.ended = Some(NotRun::new(NotRunReason::Budget));
             return None;
         }
 
@@ -194,12 +194,8 @@ impl<'a, R: RoundRunner> Run<'a, R> {
                 self.rounds_done += 1;
                 Some(complete(round, cells))
             }
-            Err(RoundError::Cancelled) => {
-                self.ended = Some(FleetEnd::Cancelled);
-                None
-            }
-            Err(RoundError::Failed(reason)) => {
-                self.ended = Some(FleetEnd::Failed(reason));
+            Err(error) => {
+                self.ended = Some(error.into());
                 None
             }
         }
@@ -216,7 +212,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             let reason = match &self.ended {
                 // A host that left explains more than the end of the run.
                 _ if !self.can_run(&task) => NotRunReason::Unreachable,
-                Some(ended) => ended.reason(),
+                Some(ended) => ended.reason,
                 None => NotRunReason::Failed,
             };
             let outcome = CellOutcome::NotRun(NotRun::new(reason));

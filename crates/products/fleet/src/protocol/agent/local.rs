@@ -1,9 +1,9 @@
 //! Inputs of the owner. One that arrives too late has no effect.
 
-use super::{Action, Agent, Input, Pending, StopReason};
+use super::{Action, Agent, AgentState, Input, Pending, StopReason};
 use crate::TaskId;
 use crate::protocol::message::{
-    AgentMessage, AgentState, Armed, Clocked, FailCode, Planned, Preflighted, Started,
+    AgentMessage, Armed, Clocked, FailCode, Planned, Preflighted, Started,
 };
 
 impl Agent {
@@ -38,7 +38,7 @@ impl Agent {
                 self.handle_answer(Input::ArmFailed { text });
             }
             Input::Finished(finish) => self.finish(*finish),
-            Input::Stopped(done) => self.handle_stopped(*done),
+            Input::Stopped(round) => self.handle_stopped(round),
             answer => self.handle_answer(answer),
         }
     }
@@ -59,11 +59,11 @@ impl Agent {
             (Some(Pending::Preflight { seq }), Input::Preflighted(report)) => {
                 self.answer_preflight(seq, report);
             }
-            (Some(Pending::Arm { seq }), Input::Armed { ports, pids }) => {
+            (Some(Pending::Arm { seq }), Input::Armed) => {
                 let Some(round) = self.round.as_ref().map(|round| round.number) else {
                     return;
                 };
-                self.answer(seq, AgentMessage::Armed(Armed { round, ports, pids }));
+                self.answer(seq, AgentMessage::Armed(Armed { round }));
             }
             (Some(Pending::Arm { seq }), Input::ArmFailed { text }) => {
                 // Workers of the round that did start have to end before the next ARM.

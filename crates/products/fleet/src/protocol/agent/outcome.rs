@@ -2,9 +2,9 @@
 
 use super::record_parts::parts;
 use super::tasks::{Finish, RunTask};
-use super::{Action, Agent, StopReason};
+use super::{Action, Agent, AgentState, StopReason};
 use crate::TaskId;
-use crate::protocol::message::{AgentMessage, AgentState, TaskEnd, TaskResult, shortened};
+use crate::protocol::message::{AgentMessage, TaskEnd, TaskResult, shortened};
 
 impl Agent {
     /// A worker ended. Tasks that have ended are not reported again.

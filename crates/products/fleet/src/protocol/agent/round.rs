@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 
 use super::tasks::{Round, RunTask};
-use super::{Action, Agent, GO_TIMEOUT_NS, OVERTIME_NS, Pending, START_AHEAD_MAX_NS, StopReason};
-use crate::protocol::message::{AddressRange, AgentState, FailCode, PrepareRound, StartRound};
+use super::{
+    Action, Agent, AgentState, GO_TIMEOUT_NS, OVERTIME_NS, Pending, START_AHEAD_MAX_NS, StopReason,
+};
+use crate::protocol::message::{AddressRange, FailCode, PrepareRound, StartRound};
 
 impl Agent {
     pub(super) fn arm(

@@ -113,12 +113,6 @@ pub struct Clocked {
 pub struct Armed {
     /// Number of the round.
     pub round: u32,
-    /// Ports of the servers.
-    #[serde(default)]
-    pub ports: Vec<u16>,
-    /// Process ids of the workers.
-    #[serde(default)]
-    pub pids: Vec<u32>,
 }
 
 /// A task started.
@@ -218,59 +212,20 @@ pub enum Outcome {
     Aborted,
 }
 
-/// Processes that ended with a round or run.
+/// The end of all processes of a round or run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     /// The round; absent for the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
-    /// Processes that ended.
-    #[serde(default)]
-    pub ended: Vec<Ended>,
-    /// Ports of listeners that were closed.
-    #[serde(default)]
-    pub closed: Vec<u16>,
-    /// Processes that did not end.
-    #[serde(default)]
-    pub remaining: Vec<u32>,
     /// The agent sent this before its processes confirmed their end.
     #[serde(default)]
     pub unconfirmed: bool,
 }
 
-/// A process that ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
-    /// Process id.
-    pub pid: u32,
-    /// The signal that ended it; absent when it ended by itself.
-    #[serde(default)]
-    pub signal: Option<i32>,
-}
-
 /// The sender is alive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Heartbeat {
-    /// State of the agent; absent from the coordinator.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<AgentState>,
-}
-
-/// State of an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentState {
-    /// No plan.
-    Idle,
-    /// A plan and no tasks.
-    Planned,
-    /// Workers are prepared.
-    Armed,
-    /// Tasks run.
-    Running,
-    /// The run has ended.
-    Done,
-}
+pub struct Heartbeat {}
 
 impl Message for AgentMessage {
     const KINDS: &'static [&'static str] = &[

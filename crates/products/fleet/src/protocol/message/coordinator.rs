@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AddressRange, ArmTask, Fail, Heartbeat, Message, PathAddress, Ports, TaskFault};
+use super::{AddressRange, ArmTask, Heartbeat, Message, PathAddress, Ports, TaskFault};
 use crate::TaskId;
 
 /// A message of the coordinator.
@@ -28,8 +28,6 @@ pub enum CoordinatorMessage {
     /// On a bus, where agents are there first: send HELLO. Answer: HELLO, which names the run of a
     /// busy agent.
     Solicit(Solicit),
-    /// A message of the agent was not used.
-    Fail(Fail),
 }
 
 /// Permissions of the agent in this run.
@@ -148,16 +146,11 @@ impl Message for CoordinatorMessage {
         "cancel",
         "beat",
         "solicit",
-        "fail",
     ];
 
     fn check(&mut self) -> Result<(), String> {
         match self {
             Self::Arm(arm) => arm.check(),
-            Self::Fail(fail) => {
-                fail.cut();
-                Ok(())
-            }
             _ => Ok(()),
         }
     }

@@ -103,7 +103,6 @@ impl ArmTask {
     }
 
     /// Who sends, seen from the client.
-    #[must_use]
     pub fn direction(&self) -> Direction {
         if self.is_reversed {
             Direction::Reverse

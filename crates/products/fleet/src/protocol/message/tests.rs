@@ -284,23 +284,3 @@ fn tasks_of_strangers_and_foreign_ports_are_refused() {
         );
     }
 }
-
-#[test]
-fn facts_on_several_lines_are_one_line_of_a_message() {
-    let facts = JsonText::new("{\n  \"a\": \"b\\n\",\r\n  \"c\": [1]\n}".to_owned()).expect("JSON");
-    assert_eq!(JsonText::new("{".to_owned()), None);
-    let message = AgentMessage::Preflighted(Box::new(Preflighted {
-        peers: Vec::new(),
-        facts: Some(facts),
-    }));
-
-    let line = encode(&Envelope {
-        run: None,
-        epoch: 1,
-        seq: 1,
-        message,
-    })
-    .expect("short enough");
-    assert!(!line.contains(['\n', '\r']), "{line}");
-    assert!(decode::<AgentMessage>(line.as_bytes()).is_ok());
-}

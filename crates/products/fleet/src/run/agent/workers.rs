@@ -10,7 +10,7 @@ use std::process::Command;
 
 use crate::TaskId;
 use crate::protocol::agent::Input;
-use crate::protocol::message::{ArmTask, Done, Plan};
+use crate::protocol::message::{ArmTask, Plan};
 use crate::run::carrier::children::{ChildId, Children};
 use linerate_model::record::RunId;
 use linerate_sys::clock;
@@ -59,7 +59,7 @@ struct Task {
 struct Stopping {
     /// These have to end before.
     children: Vec<ChildId>,
-    done: Done,
+    round: Option<u32>,
 }
 
 impl Workers {
@@ -190,10 +190,7 @@ impl Workers {
 
         self.stopping = Some(Stopping {
             children,
-            done: Done {
-                round: Some(round),
-                ..Done::default()
-            },
+            round: Some(round),
         });
         self.follow_stopping();
     }
@@ -210,7 +207,7 @@ impl Workers {
 
         self.stopping = Some(Stopping {
             children,
-            done: Done::default(),
+            round: None,
         });
         self.follow_stopping();
     }
@@ -274,15 +271,7 @@ impl Workers {
             .all(|server| server.is_current || !server.is_alive);
         if self.is_arming && is_current && self.tasks.values().all(|task| task.is_ready) {
             self.is_arming = false;
-            let ports = self
-                .servers
-                .iter()
-                .filter_map(|server| server.port)
-                .collect();
-            self.inputs.push(Input::Armed {
-                ports,
-                pids: self.children.pids(),
-            });
+            self.inputs.push(Input::Armed);
         }
     }
 
@@ -298,7 +287,7 @@ impl Workers {
             .stopping
             .take_if(|stopping| stopping.children.is_empty())
         {
-            self.inputs.push(Input::Stopped(Box::new(stopping.done)));
+            self.inputs.push(Input::Stopped(stopping.round));
         }
     }
 

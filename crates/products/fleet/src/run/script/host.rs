@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::TaskId;
 use crate::protocol::agent::{Action, Agent, Finish, Input, Service};
 use crate::protocol::message::{
-    ArmTask, Done, Ended, Hello, Outcome, Plan, Preflighted, Role, TaskEnd, VERSION, Versions,
+    ArmTask, Hello, Outcome, Plan, Preflighted, Role, TaskEnd, VERSION, Versions,
 };
 use linerate_history::run::import::record_of;
 use linerate_store::text;
@@ -39,7 +39,6 @@ pub(super) struct ScriptHost {
     is_arming: bool,
     /// A round, or without one everything, is being ended.
     stop: Option<Option<u32>>,
-    ended: Vec<Ended>,
 }
 
 /// A test of this host.
@@ -73,7 +72,6 @@ impl ScriptHost {
             tests: Vec::new(),
             is_arming: false,
             stop: None,
-            ended: Vec::new(),
         }
     }
 
@@ -287,21 +285,11 @@ impl ScriptHost {
     fn due_input(&mut self) -> Option<Input> {
         if self.is_arming && self.tests.iter().all(|test| test.is_ready) {
             self.is_arming = false;
-            let servers = self.tests.iter().filter(|test| !test.task.is_client());
-            let pids = self.tests.iter().filter_map(|test| test.pid).collect();
-            return Some(Input::Armed {
-                ports: servers.map(|test| test.task.port).collect(),
-                pids,
-            });
+            return Some(Input::Armed);
         }
 
         let round = self.stop.take_if(|_| self.tests.is_empty())?;
-        let ended = std::mem::take(&mut self.ended);
-        Some(Input::Stopped(Box::new(Done {
-            round,
-            ended,
-            ..Done::default()
-        })))
+        Some(Input::Stopped(round))
     }
 
     fn test(&mut self, task: TaskId) -> Option<&mut Test> {
@@ -338,9 +326,6 @@ impl ScriptHost {
             return;
         };
         let test = self.tests.swap_remove(at);
-        self.ended
-            .extend(test.pid.map(|pid| Ended { pid, signal: None }));
-
         if self.stop.is_none() {
             self.give(Input::Finished(Box::new(test.finish(code))));
         }

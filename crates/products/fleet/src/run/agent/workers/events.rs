@@ -2,7 +2,7 @@
 
 use crate::TaskId;
 use crate::protocol::agent::{Finish, Input};
-use crate::protocol::message::{Ended, Outcome, TaskEnd};
+use crate::protocol::message::{Outcome, TaskEnd};
 use crate::run::carrier::children::{ChildEvent, ChildId};
 use linerate_sys::clock;
 
@@ -19,7 +19,7 @@ impl Workers {
                 Err(_) => self.children.end(child, clock::monotonic_ns()),
             },
             ChildEvent::TooLong => self.children.end(child, clock::monotonic_ns()),
-            ChildEvent::Ended { pid, signal } => self.handle_end(child, Ended { pid, signal }),
+            ChildEvent::Ended { signal } => self.handle_end(child, signal),
         }
     }
 
@@ -75,27 +75,19 @@ impl Workers {
         self.fail_tasks(child, text);
     }
 
-    fn handle_end(&mut self, child: ChildId, ended: Ended) {
+    fn handle_end(&mut self, child: ChildId, signal: Option<i32>) {
         // A server that is already known as ended has been reported.
         let is_server = self
             .servers
             .iter()
             .any(|server| server.child == child && server.is_alive);
-        let port = self
-            .servers
-            .iter()
-            .find(|server| server.child == child)
-            .and_then(|server| server.port);
 
         self.update_server(child, |server| server.is_alive = false);
         if let Some(stopping) = &mut self.stopping {
             stopping.children.retain(|known| *known != child);
-            stopping.done.ended.push(ended);
-            // The port closes with the process that listened on it.
-            stopping.done.closed.extend(port);
         }
 
-        let text = match ended.signal {
+        let text = match signal {
             Some(signal) => format!("a worker was ended by signal {signal}"),
             None => "a worker ended without a result".to_owned(),
         };

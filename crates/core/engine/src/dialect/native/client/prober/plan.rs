@@ -33,6 +33,15 @@ impl ProbeTarget {
 
         Ok(fd)
     }
+
+    /// Begins to connect. The connection is reset when it is closed, so that it leaves no port
+    /// behind in TIME_WAIT.
+    pub(crate) fn connect(&self) -> io::Result<OwnedFd> {
+        let fd = self.socket(Protocol::Tcp)?;
+        let _ = sockopt::set_reset_on_close(&fd);
+        socket::connect(&fd, &self.remote)?;
+        Ok(fd)
+    }
 }
 
 /// A round trip without times of the peer; one that is not complete is lost.
@@ -85,6 +94,4 @@ pub(crate) struct ProbeResults {
     pub(crate) refused: u64,
     /// Flows that a spare one has taken the place of.
     pub(crate) replaced: u32,
-    /// Datagrams that answer no probe.
-    pub(crate) foreign: u64,
 }
