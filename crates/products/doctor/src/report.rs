@@ -8,7 +8,8 @@ use linerate_model::stored_name;
 
 pub use ceilings::ceilings;
 pub use diagnosis::{
-    checks, findings, fix_script, graded, json, short, steps, text, verbatim, wrapped,
+    card, cards, checks, findings, fix_script, graded, json, limiting, sentence, short, steps,
+    text, verbatim, wrapped,
 };
 pub use proof::{proof, proof_json};
 

@@ -10,13 +10,3 @@ pub(super) enum Depth {
     /// All of it, as a page.
     Page,
 }
-
-impl Depth {
-    /// Most hosts of a table of all cells.
-    pub(super) const fn cells_hosts_max(self) -> usize {
-        match self {
-            Self::Short | Self::Long => 24,
-            Self::Page => 64,
-        }
-    }
-}

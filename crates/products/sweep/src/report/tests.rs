@@ -128,9 +128,9 @@ fn the_text_begins_with_the_answer() {
     assert_expected_in(
         env!("CARGO_MANIFEST_DIR"),
         "sweep/text.txt",
-        &text(&sweep(), &runs(), Glyphs::Ascii),
+        &text(&sweep(), Glyphs::Ascii),
     );
-    let blocks = text(&sweep(), &runs(), Glyphs::Blocks);
+    let blocks = text(&sweep(), Glyphs::Blocks);
     assert!(blocks.contains("   1 ████▋ 33.0 Gbit/s\n"), "{blocks}");
 }
 
@@ -147,7 +147,7 @@ fn remarks_qualify_the_answer() {
     sweep.plan.objective = Objective::CpuPerByte;
     sweep.is_client_cpu_only = true;
 
-    let text = text(&sweep, &runs(), Glyphs::Ascii);
+    let text = text(&sweep, Glyphs::Ascii);
     for part in [
         "Inconclusive: runs differ too much\n",
         "late runs differ from early ones by -20 %",
@@ -165,7 +165,7 @@ fn remarks_qualify_the_answer() {
     sweep.factors[0].failed.clear();
     sweep.factors[0].degradations.clear();
 
-    let text = super::text(&sweep, &runs(), Glyphs::Ascii);
+    let text = super::text(&sweep, Glyphs::Ascii);
     assert!(
         !text.contains("\nstreams\n"),
         "a heading without text: {text}"
@@ -178,7 +178,7 @@ fn headline_qualifies_runs_that_are_too_short_for_the_queues_of_the_path() {
     sweep.plan.time_s = 1;
     sweep.in_flight_share = Some(0.04);
 
-    let text = text(&sweep, &runs(), Glyphs::Ascii);
+    let text = text(&sweep, Glyphs::Ascii);
     let headline = text
         .split("\n\n")
         .next()
@@ -199,7 +199,7 @@ fn where_no_level_is_better_the_default_is_enough() {
     (factor.plateau, factor.advised, factor.degradations) = (1..=3, 0, Vec::new());
     (factor.is_default, factor.ties) = (true, vec![1, 2]);
 
-    let text = text(&sweep, &runs(), Glyphs::Ascii);
+    let text = text(&sweep, Glyphs::Ascii);
     assert!(
         text.contains("10 to 20: no clear gain over auto (up to 3 % counts as none)\n"),
         "{text}"
@@ -237,7 +237,7 @@ fn answer_has_the_delay_and_the_retransmits_of_what_is_advised_and_of_what_is_no
     (factor.is_default, factor.ties, factor.spared) =
         (true, vec![1], vec!["8".to_owned(), "16".to_owned()]);
 
-    let text = unwrapped(&text(&sweep, &runs(), Glyphs::Ascii));
+    let text = unwrapped(&text(&sweep, Glyphs::Ascii));
     assert!(
         text.contains("95 % confidence), round trip 8.06 ms, 0 retransmits streams"),
         "{text}"
@@ -268,7 +268,7 @@ fn choices_that_are_as_good_are_named_as_ties() {
     ) = (false, 1, 0, 0..=0);
     (factor.is_default, factor.ties, factor.degradations) = (true, vec![0, 2], Vec::new());
 
-    let text = unwrapped(&text(&sweep, &runs(), Glyphs::Ascii));
+    let text = unwrapped(&text(&sweep, Glyphs::Ascii));
     assert!(
         text.contains("; reno and cubic tie with it streams"),
         "{text}"
@@ -298,7 +298,7 @@ fn where_every_level_loses_too_much_none_is_advised() {
     }
 
     sweep.factors[0].degradations.clear();
-    let text = text(&sweep, &runs(), Glyphs::Ascii);
+    let text = text(&sweep, Glyphs::Ascii);
     assert!(
         text.starts_with("No rate from 1 to 20 has less than 0.1 % loss\n"),
         "{text}"
@@ -386,14 +386,18 @@ fn picture_has_loss_and_round_trip_and_thirty_amounts_by_their_ratios() {
     let line = lines.nth(1).and_then(|rest| rest.split('"').next());
     let x: Vec<f64> = line
         .expect("a line")
-        .split('L')
-        .filter_map(|corner| corner.split(' ').next()?.parse().ok())
+        .split('l')
+        .filter_map(|step| step.split(' ').next()?.parse().ok())
+        .scan(0.0, |at, step: f64| {
+            *at += step;
+            Some(*at)
+        })
         .collect();
     // As far from 1 to 2 as from 8 to 16.
     assert!(((x[1] - x[0]) - (x[15] - x[7])).abs() < 0.3, "{x:?}");
 
     assert!(
-        text(&sweep, &runs(), Glyphs::Ascii)
+        text(&sweep, Glyphs::Ascii)
             .lines()
             .any(|line| line.trim_start().starts_with("auto ####")),
         "a bar"
