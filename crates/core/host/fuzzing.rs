@@ -9,7 +9,6 @@ use crate::tc::filters::Filters;
 use crate::tc::{self, shapers};
 
 /// Parses the bytes as every kind of response; returns the number of facts and counters.
-#[must_use]
 pub fn decode_anything(bytes: &[u8]) -> usize {
     let mut snapshot = Snapshot::new("fuzz", Source::Live);
     let mut found = Vec::new();

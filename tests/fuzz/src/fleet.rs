@@ -13,8 +13,8 @@ use linerate_fleet::protocol::coordinator::{
 };
 use linerate_fleet::protocol::line::{LINE_MAX_BYTES, LineReader, OpeningReader};
 use linerate_fleet::protocol::message::{
-    AgentMessage, ArmTask, CoordinatorMessage, Done, FAIL_TEXT_MAX_BYTES, FactsDepth, Hello,
-    JsonText, Message, Plan, Preflight, Preflighted, Sample, TaskEnd, Versions, decode, encode,
+    AgentMessage, ArmTask, CoordinatorMessage, FAIL_TEXT_MAX_BYTES, Hello, Message, Plan,
+    Preflight, Preflighted, TaskEnd, Versions, decode, encode,
 };
 use linerate_fleet::spec::inventory;
 
@@ -103,10 +103,10 @@ pub fn agent(script: &[u8]) {
         if script.first().is_some_and(|byte| byte % 2 == 0) {
             seq = 1;
             agent.handle_line(now_ns, envelope(seq, 1, "plan", &json(&plan())).as_bytes());
-            agent.handle_local(now_ns, AgentInput::Planned { ports: vec![5201] });
+            agent.handle_local(AgentInput::Planned { ports: vec![5201] });
             seq = 2;
             agent.handle_line(now_ns, envelope(seq, 1, "preflight", PREFLIGHT).as_bytes());
-            agent.handle_local(now_ns, agent_input(3));
+            agent.handle_local(agent_input(3));
         }
 
         for [kind, argument] in script.as_chunks::<2>().0 {
@@ -126,14 +126,14 @@ pub fn agent(script: &[u8]) {
                     now_ns,
                     script.get(usize::from(*argument)..).unwrap_or_default(),
                 ),
-                5 => agent.handle_local(now_ns, agent_input(*argument)),
+                5 => agent.handle_local(agent_input(*argument)),
                 6 if *argument > 250 => agent.handle_lost(now_ns),
                 6 => agent.handle_too_long(),
                 // The owner does its part, and the coordinator continues.
                 7 if *argument < 128 => {
                     [0, 5, 3, 255]
                         .into_iter()
-                        .for_each(|kind| agent.handle_local(now_ns, agent_input(kind)));
+                        .for_each(|kind| agent.handle_local(agent_input(kind)));
                     seq += 1;
 
                     let next = if *argument < 64 {
@@ -439,7 +439,14 @@ fn lead(coordinator: &mut Coordinator, step: usize) {
             });
             done(coordinator.handle_local(1, Input::PlansSent));
         }
-        2 => everyone(coordinator, &line("planned", r#"{"ports":[5201]}"#)),
+        2 => {
+            everyone(coordinator, &line("planned", r#"{"ports":[5201]}"#));
+            done(coordinator.handle_local(1, Input::Clocks { exchanges: 1 }));
+            everyone(
+                coordinator,
+                &line("clocked", r#"{"c1_ns":1,"a2_ns":1,"a3_ns":1}"#),
+            );
+        }
         3 => {
             let ends = |id, client, server| round_task(TaskId(id), client, server);
             let plan = RoundPlan {
@@ -523,41 +530,31 @@ fn lead_agent(agent: &mut Agent, step: usize) {
     match step {
         0 => {
             feed(1, "plan", json(&plan()));
-            agent.handle_local(1, AgentInput::Planned { ports: vec![5201] });
+            agent.handle_local(AgentInput::Planned { ports: vec![5201] });
         }
         1 => {
             feed(2, "preflight", PREFLIGHT.to_owned());
-            agent.handle_local(1, agent_input(3));
+            agent.handle_local(agent_input(3));
         }
         2 => {
             feed(3, "arm", arm(1));
-            agent.handle_local(
-                1,
-                AgentInput::Armed {
-                    ports: vec![5201],
-                    pids: vec![7],
-                },
-            );
+            agent.handle_local(AgentInput::Armed);
         }
         3 => feed(4, "go", format!(r#"{{"round":1,"t0_ns":{}}}"#, 500 * MS_NS)),
-        4 => agent.handle_local(
-            500 * MS_NS,
-            AgentInput::Started {
-                task: TaskId(1),
-                at_ns: 500 * MS_NS,
-            },
-        ),
+        4 => agent.handle_local(AgentInput::Started {
+            task: TaskId(1),
+            at_ns: 500 * MS_NS,
+        }),
         5 => {
             let finish = Finish {
                 task: TaskId(1),
                 end: TaskEnd::aborted("x"),
                 record: String::new(),
             };
-            agent.handle_local(501 * MS_NS, AgentInput::Finished(Box::new(finish)));
-            agent.handle_local(501 * MS_NS, AgentInput::HostWindow(null()));
+            agent.handle_local(AgentInput::Finished(Box::new(finish)));
         }
         6 => feed(5, "cancel", "{}".to_owned()),
-        _ => agent.handle_local(502 * MS_NS, AgentInput::Stopped(Box::default())),
+        _ => agent.handle_local(AgentInput::Stopped(None)),
     }
 }
 
@@ -572,10 +569,6 @@ pub fn settings() -> Settings {
         is_solicited: false,
         clock_budget_ns: 10 * MS_NS,
     }
-}
-
-fn null() -> JsonText {
-    JsonText::new("null".to_owned()).expect("JSON")
 }
 
 /// A message of the run of [`settings`], the first of its sender.
@@ -594,14 +587,14 @@ fn json(value: &impl serde::Serialize) -> String {
 /// A plan for a host.
 pub fn plan() -> Plan {
     let text = r#"{"lease_ms":3000,"addresses":[{"path":"phys","address":"10.0.0.1"}],
-        "ports":{"first":5201,"last":5209},"sample_ms":1000}"#;
+        "ports":{"first":5201,"last":5209}}"#;
     serde_json::from_str(text).expect("a plan")
 }
 
 fn task(id: TaskId, role: &str) -> ArmTask {
     let text = format!(
-        r#"{{"task":"{id}","role":"{role}","peer":"10.0.0.2","port":5201,"path":"phys","transport":"tcp",
-        "direction":"forward","streams":1,"time_ms":2000}}"#
+        r#"{{"task":"{id}","role":"{role}","peer":"10.0.0.2","port":5201,"path":"phys",
+        "streams":1,"time_ms":2000}}"#
     );
     serde_json::from_str(&text).expect("a task")
 }
@@ -613,7 +606,7 @@ fn arm(round: u32) -> String {
     ];
     let count = if round.is_multiple_of(2) { 2 } else { 1 };
     format!(
-        r#"{{"round":{round},"tasks":[{}]}}"#,
+        r#"{{"round":{round},"offset_ns":0,"tasks":[{}]}}"#,
         tasks.get(..count).expect("two tasks").join(",")
     )
 }
@@ -651,23 +644,19 @@ fn agent_input(kind: u8) -> AgentInput {
         },
         3 => AgentInput::Preflighted(Box::new(Preflighted {
             peers: Vec::new(),
-            facts: Some(null()),
+            facts: None,
         })),
         4 => AgentInput::Clock {
             c1_ns: 1,
             a2_ns: 2,
             a3_ns: 3,
         },
-        5..=7 => AgentInput::Armed {
-            ports: vec![5201],
-            pids: vec![1],
-        },
+        5..=7 => AgentInput::Armed,
         8 if kind > 200 => AgentInput::ArmFailed {
             text: "no".to_owned(),
         },
         8 | 9 => AgentInput::Started { task, at_ns: 1 },
-        10 => AgentInput::Sample(Sample::default()),
-        11..=13 => {
+        10..=14 => {
             let record = "x".repeat(usize::from(kind) * 2_000);
             AgentInput::Finished(Box::new(Finish {
                 task,
@@ -675,13 +664,9 @@ fn agent_input(kind: u8) -> AgentInput {
                 record,
             }))
         }
-        14 => AgentInput::HostWindow(null()),
         _ => {
             let round = (kind < 128).then_some(u32::from(kind / 16));
-            AgentInput::Stopped(Box::new(Done {
-                round,
-                ..Done::default()
-            }))
+            AgentInput::Stopped(round)
         }
     }
 }
@@ -720,8 +705,7 @@ fn report(kind: u8, round: u32, host: usize) -> String {
             "started",
             format!(r#"{{"round":{round},"task":"{task}","at_ns":5}}"#),
         ),
-        9 => ("sample", r#"{"tasks":[]}"#.to_owned()),
-        10 | 11 => (
+        9..=11 => (
             "result",
             format!(
                 r#"{{"round":{round},"task":"{task}","part":0,"parts":1{}}}"#,
@@ -747,10 +731,7 @@ fn decision(kind: u8, round: &mut u32) -> Input {
             plan: Box::new(plan()),
         },
         1 => Input::PlansSent,
-        2 => Input::Preflight(vec![
-            (0, preflight(FactsDepth::None)),
-            (9, preflight(FactsDepth::Full)),
-        ]),
+        2 => Input::Preflight(vec![(0, preflight(false)), (9, preflight(true))]),
         3 => Input::Clocks {
             exchanges: u32::from(kind / 64),
         },
@@ -773,11 +754,11 @@ fn decision(kind: u8, round: &mut u32) -> Input {
     }
 }
 
-fn preflight(facts: FactsDepth) -> Preflight {
+fn preflight(has_facts: bool) -> Preflight {
     Preflight {
         partners: Vec::new(),
         peers: Vec::new(),
-        facts,
+        has_facts,
     }
 }
 

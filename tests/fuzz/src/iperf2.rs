@@ -9,20 +9,15 @@ use linerate_iperf2::wire::ack::ServerAck;
 use linerate_iperf2::wire::amount::Amount;
 use linerate_iperf2::wire::bounceback::{BounceHead, MESSAGE_LEN_MAX, Reply, Responder};
 use linerate_iperf2::wire::burst::BurstReader;
-use linerate_iperf2::wire::client::{
-    FlowClient, FlowClientAction, FlowClientInput, FlowClientSetup, StreamClient,
-    StreamClientAction, StreamClientInput, StreamClientSetup,
-};
+use linerate_iperf2::wire::client::{FlowClient, FlowClientSetup, StreamClient, StreamClientSetup};
 use linerate_iperf2::wire::datagram::{DatagramHead, FlowOpening, NumberWidth};
 use linerate_iperf2::wire::frame::FrameWords;
 use linerate_iperf2::wire::header::{
     Header, Mode, TCP_HEADER_LEN_MAX, TcpHeaderReader, parse_tcp, parse_udp,
 };
+use linerate_iperf2::wire::machine::{Action, Input};
 use linerate_iperf2::wire::report::FinalReport;
-use linerate_iperf2::wire::server::{
-    FlowServer, FlowServerAction, FlowServerInput, Policy, StreamServer, StreamServerAction,
-    StreamServerInput,
-};
+use linerate_iperf2::wire::server::{FlowServer, Policy, StreamServer};
 use linerate_iperf2::wire::settings::{BLOCK_LEN_MAX_BYTES, DATAGRAM_LEN_MAX_BYTES, server_spec};
 use linerate_iperf2::wire::stamp::Timestamp;
 use linerate_iperf2::wire::version::Version;
@@ -177,21 +172,16 @@ fn stream_server(script: &[u8]) {
             let _ = server.handle_bytes(clock(), bytes);
         }
         Op::Eof => server.handle_eof(now),
-        Op::Error => server.handle_error(now, "Connection reset by peer"),
+        Op::Error => server.handle_local(now, Input::Failed(failure())),
         Op::Time => server.handle_timeout(now),
         Op::Item(kind) => {
             let _ = server.handle_bytes(clock(), &sample_header(&[kind]).emit_tcp());
         }
-        Op::Local(0..=200) => server.handle_local(now, StreamServerInput::SendingDone),
-        Op::Local(201..=220) => server.handle_local(now, StreamServerInput::Terminated),
-        Op::Local(_) => server.handle_local(now, StreamServerInput::Failed(failure())),
+        Op::Local(0..=200) => server.handle_local(now, Input::SendingDone { next_number: 0 }),
+        Op::Local(201..=220) => server.handle_local(now, Input::Interrupted),
+        Op::Local(_) => server.handle_local(now, Input::Failed(failure())),
     };
-    let poll = |server: &mut StreamServer| {
-        Some(matches!(
-            server.poll_action()?,
-            StreamServerAction::Close(_)
-        ))
-    };
+    let poll = |server: &mut StreamServer| Some(matches!(server.poll_action()?, Action::Close(_)));
 
     let server = StreamServer::new(start(), clock(), policy);
     drive(script, TICK, server, step, poll, StreamServer::poll_timeout);
@@ -210,21 +200,16 @@ fn stream_client(script: &[u8]) {
             let _ = client.handle_bytes(now, clock(), bytes);
         }
         Op::Eof => client.handle_eof(now),
-        Op::Error => client.handle_error(now, "Connection reset by peer"),
+        Op::Error => client.handle_local(now, Input::Failed(failure())),
         Op::Time => client.handle_timeout(now),
         Op::Item(kind) => {
             let _ = client.handle_bytes(now, clock(), &sample_header(&[kind]).emit_tcp());
         }
-        Op::Local(0..=180) => client.handle_local(now, StreamClientInput::SendingDone),
-        Op::Local(181..=220) => client.handle_local(now, StreamClientInput::Interrupted),
-        Op::Local(_) => client.handle_local(now, StreamClientInput::Failed(failure())),
+        Op::Local(0..=180) => client.handle_local(now, Input::SendingDone { next_number: 0 }),
+        Op::Local(181..=220) => client.handle_local(now, Input::Interrupted),
+        Op::Local(_) => client.handle_local(now, Input::Failed(failure())),
     };
-    let poll = |client: &mut StreamClient| {
-        Some(matches!(
-            client.poll_action()?,
-            StreamClientAction::Close(_)
-        ))
-    };
+    let poll = |client: &mut StreamClient| Some(matches!(client.poll_action()?, Action::Close(_)));
 
     let client = StreamClient::new(start(), setup);
     drive(script, TICK, client, step, poll, StreamClient::poll_timeout);
@@ -237,17 +222,16 @@ fn flow_server(script: &[u8]) {
 
     let step = |flow: &mut FlowServer, now: Instant, op: Op<'_>| match op {
         Op::Time => flow.handle_timeout(now),
-        Op::Bytes(_) => flow.handle_local(now, FlowServerInput::DataArrived),
-        Op::Item(bytes) => flow.handle_local(now, FlowServerInput::DatagramArrived(bytes.into())),
-        Op::Eof | Op::Error => flow.handle_local(now, FlowServerInput::Failed(failure())),
-        Op::Local(0..=100) => flow.handle_local(now, FlowServerInput::SendingDone),
+        Op::Bytes(_) => flow.handle_local(now, Input::DataArrived),
+        Op::Item(bytes) => flow.handle_local(now, Input::DatagramArrived(bytes.into())),
+        Op::Eof | Op::Error => flow.handle_local(now, Input::Failed(failure())),
+        Op::Local(0..=100) => flow.handle_local(now, Input::SendingDone { next_number: 0 }),
         Op::Local(101..=240) => {
-            flow.handle_local(now, FlowServerInput::LastArrived(Box::default()));
+            flow.handle_local(now, Input::LastArrived(Box::default()));
         }
-        Op::Local(_) => flow.handle_local(now, FlowServerInput::Terminated),
+        Op::Local(_) => flow.handle_local(now, Input::Interrupted),
     };
-    let poll =
-        |flow: &mut FlowServer| Some(matches!(flow.poll_action()?, FlowServerAction::Close(_)));
+    let poll = |flow: &mut FlowServer| Some(matches!(flow.poll_action()?, Action::Close(_)));
     let flow = FlowServer::new(start(), clock(), Policy::default(), &first, false)
         .expect("a valid first datagram");
     drive(script, TICK, flow, step, poll, FlowServer::poll_timeout);
@@ -265,7 +249,7 @@ fn flow_client(script: &[u8]) {
     let step = |flow: &mut FlowClient, now: Instant, op: Op<'_>| match op {
         Op::Time => flow.handle_timeout(now, clock()),
         Op::Bytes(bytes) => flow.handle_datagram(now, bytes),
-        Op::Eof | Op::Error => flow.handle_local(now, clock(), FlowClientInput::Failed(failure())),
+        Op::Eof | Op::Error => flow.handle_local(now, clock(), Input::Failed(failure())),
         Op::Item(lost) => {
             flow.handle_datagram(
                 now,
@@ -276,15 +260,14 @@ fn flow_client(script: &[u8]) {
                 .emit(16),
             );
         }
-        Op::Local(0..=60) => flow.handle_local(now, clock(), FlowClientInput::DataArrived),
-        Op::Local(61..=100) => flow.handle_local(now, clock(), FlowClientInput::LastArrived),
+        Op::Local(0..=60) => flow.handle_local(now, clock(), Input::DataArrived),
+        Op::Local(61..=100) => flow.handle_local(now, clock(), Input::LastArrived(Box::default())),
         Op::Local(101..=240) => {
-            flow.handle_local(now, clock(), FlowClientInput::SendingDone { next_number });
+            flow.handle_local(now, clock(), Input::SendingDone { next_number });
         }
-        Op::Local(_) => flow.handle_local(now, clock(), FlowClientInput::Interrupted),
+        Op::Local(_) => flow.handle_local(now, clock(), Input::Interrupted),
     };
-    let poll =
-        |flow: &mut FlowClient| Some(matches!(flow.poll_action()?, FlowClientAction::Close(_)));
+    let poll = |flow: &mut FlowClient| Some(matches!(flow.poll_action()?, Action::Close(_)));
     let flow = FlowClient::new(start(), clock(), setup);
     drive(script, TICK, flow, step, poll, FlowClient::poll_timeout);
 }

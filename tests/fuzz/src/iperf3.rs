@@ -108,7 +108,6 @@ pub fn server_control(script: &[u8]) {
 }
 
 /// Results of one stream, as both machines may exchange them.
-#[must_use]
 pub fn sample_results() -> Results {
     Results {
         cpu: CpuUsage::default(),

@@ -278,7 +278,6 @@ fn item<M: Message>(message: M, next: &mut u64) -> Vec<u8> {
 }
 
 /// A phase that both machines may agree on.
-#[must_use]
 pub fn spec() -> PhaseSpec {
     PhaseSpec {
         kind: PhaseKind::Down,
@@ -299,7 +298,6 @@ pub fn spec() -> PhaseSpec {
 }
 
 /// A hello without a proof.
-#[must_use]
 pub fn hello() -> Hello {
     Hello {
         program: "test".to_owned(),
@@ -311,7 +309,6 @@ pub fn hello() -> Hello {
 }
 
 /// A session named `s1`.
-#[must_use]
 pub fn welcome() -> Welcome {
     Welcome {
         program: "test".to_owned(),
@@ -324,7 +321,6 @@ pub fn welcome() -> Welcome {
 }
 
 /// Tokens of two streams.
-#[must_use]
 pub fn ready(phase: u32) -> Ready {
     Ready {
         phase,

@@ -39,14 +39,12 @@ pub struct BrokerTls {
 impl Broker {
     /// Starts a broker without users; `None`, with a note, where no nats-server is named by
     /// `NATS_SERVER_BIN` or in the path.
-    #[must_use]
     pub fn start() -> Option<Self> {
         Self::with_users("")
     }
 
     /// Starts a broker that knows a coordinator and these agents of a site, with the permissions
     /// that docs/fleet.md has.
-    #[must_use]
     pub fn with_permissions(site: &str, agents: &[&str]) -> Option<Self> {
         Self::with_users(&authorization(site, agents, |name| {
             format!("user: {name}, password: {PASSWORD}")
@@ -55,7 +53,6 @@ impl Broker {
 
     /// [`Self::with_permissions`] over TLS: clients are known by the common names of their
     /// certificates.
-    #[must_use]
     pub fn with_certificates(site: &str, agents: &[&str], tls: &BrokerTls) -> Option<Self> {
         let BrokerTls {
             certificate,
@@ -101,31 +98,26 @@ impl Broker {
     }
 
     /// Address for clients without a name.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
     /// Address for clients that want TLS.
-    #[must_use]
     pub fn tls_url(&self) -> String {
         format!("tls://127.0.0.1:{}", self.port)
     }
 
     /// Port of loopback.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
     /// Address for a user.
-    #[must_use]
     pub fn url_of(&self, user: &str) -> String {
         format!("nats://{user}:{PASSWORD}@127.0.0.1:{}", self.port)
     }
 
     /// Process id.
-    #[must_use]
     pub fn id(&self) -> u32 {
         self.process.id()
     }

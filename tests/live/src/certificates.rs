@@ -19,7 +19,6 @@ const CONFIG: &str = "[req]\ndistinguished_name = names\n[names]\n\
 
 impl Certificates {
     /// Makes an authority, and a certificate for each of these common names.
-    #[must_use]
     pub fn make(names: &[&str]) -> Self {
         let certificates = Self {
             folder: tempfile::tempdir().expect("a temporary folder"),
@@ -71,13 +70,11 @@ impl Certificates {
     }
 
     /// File of the certificate of a common name; that of the authority has the name `authority`.
-    #[must_use]
     pub fn certificate(&self, name: &str) -> PathBuf {
         self.path(&format!("{name}.pem"))
     }
 
     /// File of the private key of a common name.
-    #[must_use]
     pub fn key(&self, name: &str) -> PathBuf {
         self.path(&format!("{name}.key"))
     }

@@ -101,7 +101,6 @@ impl FleetAgent {
             "lease_ms": lease_ms,
             "addresses": [{ "path": PATH, "address": self.address }],
             "ports": { "first": first_port, "last": first_port + 3 },
-            "sample_ms": 200,
         });
         self.send("plan", &body);
         let planned = self.wait_for("planned");
@@ -121,7 +120,7 @@ impl FleetAgent {
 
         self.send(
             "arm",
-            &json!({ "round": round, "tasks": [task], "admit": admitted }),
+            &json!({ "round": round, "offset_ns": 0, "tasks": [task], "admit": admitted }),
         );
         self.wait_for_nth("armed", before)
     }

@@ -47,7 +47,6 @@ const PATH: &str = "lab";
 impl FleetLab {
     /// A host for each link, named `h0`, `h1` …; `None`, with the reason printed, where this
     /// machine has no namespaces or no sshd.
-    #[must_use]
     pub fn new(links: &[HostLink]) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -91,7 +90,6 @@ impl FleetLab {
     }
 
     /// Namespace of a host.
-    #[must_use]
     pub fn host(&self, number: usize) -> String {
         format!("{}-h{number}", self.prefix)
     }
@@ -101,7 +99,6 @@ impl FleetLab {
     }
 
     /// Namespace of the coordinator.
-    #[must_use]
     pub fn coordinator(&self) -> String {
         format!("{}-ctl", self.prefix)
     }
@@ -349,7 +346,6 @@ impl FleetLab {
     }
 
     /// Log of the sshd of a host.
-    #[must_use]
     pub fn sshd_log(&self, number: usize) -> String {
         self.sshds[number].stderr()
     }
@@ -361,7 +357,6 @@ impl FleetLab {
     }
 
     /// Writes the inventory of all hosts and returns its file.
-    #[must_use]
     pub fn inventory(&self) -> PathBuf {
         let mut text = "[fleet]\nname = \"lab\"\n".to_owned();
         if self.rack_size.is_some() {
@@ -397,7 +392,6 @@ impl FleetLab {
     }
 
     /// A command of `linerate fleet` at the coordinator, with the inventory of all hosts behind it.
-    #[must_use]
     pub fn command(&self, words: &[&str]) -> Command {
         let (inventory, config) = (self.inventory(), self.ssh_config());
         let hosts = ["-i", path(&inventory), "--ssh-config", path(&config)];
@@ -405,7 +399,6 @@ impl FleetLab {
     }
 
     /// A command of `linerate` at the coordinator.
-    #[must_use]
     pub fn linerate(&self, words: &[&str]) -> Command {
         let mut command = inside(&self.coordinator(), ours().path(), words);
         // Cargo turns the history off for tests.
@@ -416,14 +409,12 @@ impl FleetLab {
     }
 
     /// Configuration of ssh(1) that knows the hosts.
-    #[must_use]
     pub fn ssh_config(&self) -> PathBuf {
         self.file("ssh_config")
     }
 
     /// The record of a run of the coordinator's history.
     #[track_caller]
-    #[must_use]
     pub fn record(&self, name: &str) -> Value {
         Process::start(self.linerate(&["history", "show", name, "--json"]))
             .finish()
@@ -432,7 +423,6 @@ impl FleetLab {
 
     /// The report of a run as JSON. Whole runs take a minute or two.
     #[track_caller]
-    #[must_use]
     pub fn report(&self, words: &[&str]) -> Value {
         let run = Process::start(self.command(&[&["run"], words, &["--json", "-q"]].concat()));
         let finished = run.finish_within(Duration::from_secs(240));
@@ -441,7 +431,6 @@ impl FleetLab {
     }
 
     /// Command lines of all processes of the hosts but sshd itself.
-    #[must_use]
     pub fn processes(&self) -> Vec<String> {
         let of_host = |number| {
             self.processes_of(number)
@@ -453,7 +442,6 @@ impl FleetLab {
 
     /// Ids and command lines of all processes of a host but sshd and its own server, in the order
     /// of their ids.
-    #[must_use]
     pub fn processes_of(&self, number: usize) -> Vec<(u32, String)> {
         let output = Command::new("ip")
             .args(["netns", "pids", &self.host(number)])
@@ -480,7 +468,6 @@ impl FleetLab {
     }
 
     /// Bytes that a host has sent on the tested network.
-    #[must_use]
     pub fn sent_bytes(&self, number: usize) -> u64 {
         let file = format!("/sys/class/net/{DATA}/statistics/tx_bytes");
         let output = inside(&self.host(number), Path::new("cat"), &[&file])
@@ -493,7 +480,6 @@ impl FleetLab {
     }
 
     /// Listening sockets of all hosts but those of sshd and of servers without an agent.
-    #[must_use]
     pub fn listeners(&self) -> Vec<String> {
         let of_host = |number| {
             let output = inside(&self.host(number), Path::new("ss"), &["-Hltn"])

@@ -16,7 +16,6 @@ pub struct NatsClient {
 
 impl NatsClient {
     /// Connects to a broker on this port of loopback.
-    #[must_use]
     pub fn connect(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("a broker");
         stream

@@ -31,7 +31,6 @@ pub struct Shells(TempDir);
 impl Shells {
     /// A host for each time in seconds, after which its shell begins; `None`, with the reason
     /// printed, without the right to mount.
-    #[must_use]
     pub fn new(seconds: &[u32]) -> Option<Self> {
         let may_mount = Command::new("unshare").args(["--mount", "true"]).status();
         if !may_mount.is_ok_and(|status| status.success()) {
@@ -76,13 +75,11 @@ impl Shells {
     }
 
     /// The history of [`Self::linerate`].
-    #[must_use]
     pub fn history(&self) -> PathBuf {
         self.folder().join("state/linerate/history.db")
     }
 
     /// A mesh of all hosts with tests of a second.
-    #[must_use]
     pub fn mesh(&self) -> Command {
         let mut command =
             self.linerate(&["fleet", "run", "mesh", "-t", "1", "-O", "0", "--json", "-i"]);
@@ -91,7 +88,6 @@ impl Shells {
     }
 
     /// A command of `linerate` that finds the script and the history.
-    #[must_use]
     pub fn linerate(&self, words: &[&str]) -> Command {
         let path = format!(
             "{}:{}",

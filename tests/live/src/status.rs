@@ -22,7 +22,6 @@ impl Status {
     ///
     /// # Panics
     /// If it has ended.
-    #[must_use]
     #[track_caller]
     pub fn of(process_id: u32) -> Self {
         Self::while_it_runs(process_id).expect("the process runs")
@@ -30,7 +29,6 @@ impl Status {
 
     /// Reads the status of a process; `None` once it has ended, waited for or not: it has no memory
     /// then.
-    #[must_use]
     pub fn while_it_runs(process_id: u32) -> Option<Self> {
         let folder = format!("/proc/{process_id}");
         let status = fs::read_to_string(format!("{folder}/status")).ok()?;

@@ -13,7 +13,6 @@ const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
 impl Glyphs {
     /// A bar of `share` of `width` characters; shares beyond 0 to 1 are cut.
-    #[must_use]
     pub fn bar(self, share: f64, width: usize) -> String {
         let share = share.clamp(0.0, 1.0);
         match self {

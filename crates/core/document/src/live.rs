@@ -25,7 +25,6 @@ source.onerror = () => { state.textContent = 'Not connected. These values are ol
 const SCRIPT_HASH: &str = "sha256-gXUkeB49XsYVz6OEk2nz6ee+gIj3J8Se/WomGVvV6A4=";
 
 /// Content Security Policy of [`page()`].
-#[must_use]
 pub fn policy() -> String {
     format!(
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src '{SCRIPT_HASH}'; \
@@ -34,7 +33,6 @@ pub fn policy() -> String {
 }
 
 /// The whole page with what runs now.
-#[must_use]
 pub fn page(state: &LiveState, now_ns: u64) -> String {
     let reload = "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>";
     let frame = page::begin_with("linerate serve", reload);
@@ -47,11 +45,12 @@ pub fn page(state: &LiveState, now_ns: u64) -> String {
 }
 
 /// Part of the page that an event replaces.
-#[must_use]
 pub fn content(state: &LiveState, now_ns: u64) -> String {
     let blocks = match &state.server {
         Some(server) => of_server(server, now_ns),
-        None => vec![Block::Head(head("The server does not listen yet".to_owned()))],
+        None => vec![Block::Head(head(
+            "The server does not listen yet".to_owned(),
+        ))],
     };
 
     Document {
@@ -62,7 +61,6 @@ pub fn content(state: &LiveState, now_ns: u64) -> String {
 }
 
 /// Data of an event of the stream: the content as one JSON string.
-#[must_use]
 pub fn event(state: &LiveState, now_ns: u64) -> String {
     // JSON escapes line ends, which would end the field (server-sent events, HTML Living Standard
     // 9.2).
@@ -158,7 +156,6 @@ fn plot(server: &LiveServer) -> Option<Plot> {
 
 /// A running test: number, client, user, protocol, direction, streams, seconds, rate now and on
 /// average, and tests beside it.
-#[must_use]
 pub fn cells(session: &LiveSession, now_ns: u64) -> [String; 10] {
     let facts = &session.facts;
     let ran_s = ns_to_s(now_ns.saturating_sub(session.started_ns)).floor();
@@ -177,7 +174,6 @@ pub fn cells(session: &LiveSession, now_ns: u64) -> [String; 10] {
 }
 
 /// Seconds of a test, and all of them when they are known.
-#[must_use]
 pub fn seconds(ran_s: f64, end: Option<EndCondition>) -> String {
     match end.and_then(EndCondition::duration) {
         // A test ends some moments after its time: no more than all of it is shown.
@@ -191,7 +187,6 @@ pub fn seconds(ran_s: f64, end: Option<EndCondition>) -> String {
 }
 
 /// Name of a transport protocol.
-#[must_use]
 pub fn transport(transport: Transport) -> &'static str {
     match transport {
         Transport::Tcp => "TCP",

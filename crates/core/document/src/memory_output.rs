@@ -10,7 +10,6 @@ pub struct MemoryOutput(Arc<Mutex<Option<String>>>);
 
 impl MemoryOutput {
     /// The text without the end of its last line; `None` where nothing was written.
-    #[must_use]
     pub fn text(&self) -> Option<String> {
         self.0
             .lock()

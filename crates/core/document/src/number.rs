@@ -100,7 +100,6 @@ pub fn whole_percent(share: f64) -> String {
 }
 
 /// A part of a whole in percent. What happened once in a million is not 0.
-#[must_use]
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
@@ -112,7 +111,6 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A time in the largest fitting unit.
-#[must_use]
 pub fn time(ns: f64) -> String {
     // Whole ns have no digits after the point.
     if (0.0..999.5).contains(&ns) {

@@ -60,13 +60,11 @@ struct Stream {
 
 impl Output {
     /// Reports to standard output, errors to standard error.
-    #[must_use]
     pub fn standard() -> Self {
         Self::new(Box::new(io::stdout()), Box::new(io::stderr()))
     }
 
     /// Reports to `normal`, errors to `errors`.
-    #[must_use]
     pub fn new(normal: Box<dyn Write + Send>, errors: Box<dyn Write + Send>) -> Self {
         Self::direct(Streams::new(normal, Some(errors)))
     }

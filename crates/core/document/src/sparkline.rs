@@ -6,7 +6,6 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 const LETTERS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 
 /// The newest points in one row of at most `width` characters, the highest point at full height.
-#[must_use]
 pub fn row(values: impl DoubleEndedIterator<Item = f64>, width: usize, glyphs: Glyphs) -> String {
     let values = newest(values, width);
     let max = maximum(&values);
@@ -17,7 +16,6 @@ pub fn row(values: impl DoubleEndedIterator<Item = f64>, width: usize, glyphs: G
 }
 
 /// One character for a share, 0..=1.
-#[must_use]
 pub fn level(share: f64, glyphs: Glyphs) -> char {
     let ramp = ramp(glyphs);
     // A share of 1 is the last place of the ramp.
@@ -27,7 +25,6 @@ pub fn level(share: f64, glyphs: Glyphs) -> char {
 
 /// The newest points as columns in `height` rows, from the top, each as wide as there are points;
 /// the axis begins at 0.
-#[must_use]
 pub fn rows(
     values: impl DoubleEndedIterator<Item = f64>,
     width: usize,
@@ -68,7 +65,6 @@ fn newest(values: impl DoubleEndedIterator<Item = f64>, width: usize) -> Vec<f64
 }
 
 /// The highest point.
-#[must_use]
 pub fn maximum(values: &[f64]) -> f64 {
     values
         .iter()

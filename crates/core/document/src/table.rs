@@ -191,6 +191,12 @@ impl Table {
         out
     }
 
+    /// All columns fit beside each other.
+    pub fn fits(&self, style: Style) -> bool {
+        let rows: Vec<Vec<Cell>> = self.rows.iter().map(|row| plain(row, style)).collect();
+        blocks(&self.widths(&rows, style), style.columns).len() < 2
+    }
+
     fn widths(&self, rows: &[Vec<Cell>], style: Style) -> Vec<usize> {
         let last = self.columns.len().saturating_sub(1);
         let width = |place: usize, column: &Column| {

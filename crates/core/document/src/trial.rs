@@ -12,7 +12,6 @@ pub struct Received {
 }
 
 /// All tests passed: their numbers, forward and reverse for each transport, and the next command.
-#[must_use]
 pub fn passed(tcp: [Received; 2], udp: [Received; 2]) -> String {
     format!(
         "Passed: TCP {}, reverse {}; UDP {}, reverse {}. \
@@ -25,7 +24,6 @@ pub fn passed(tcp: [Received; 2], udp: [Received; 2]) -> String {
 }
 
 /// The test of this title failed.
-#[must_use]
 pub fn failed(title: &str, reason: &str) -> String {
     format!(
         "Failed: {title}: {reason}. Next: `linerate doctor lo` looks for the cause on this \

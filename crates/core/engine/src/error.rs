@@ -39,7 +39,7 @@ pub(crate) enum EngineError {
 }
 
 /// Failed operation of the operating system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, thiserror::Error)]
 pub(crate) enum Operation {
     #[error("accept stream connection")]
     AcceptStream,

@@ -1,7 +1,6 @@
 //! Cheap random numbers where nothing depends on their being unpredictable.
 
 /// Numbers without a visible pattern: xorshift64* (Vigna, 2016).
-#[derive(Debug)]
 pub(crate) struct Sequence(u64);
 
 impl Sequence {

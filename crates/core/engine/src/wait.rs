@@ -12,7 +12,6 @@ use linerate_sys::{OsError, errno};
 use crate::interrupts::Interrupts;
 
 /// Why a wait ended without the socket being ready.
-#[derive(Debug)]
 pub(crate) enum WaitError {
     Os(OsError),
     Interrupted(String),

@@ -32,7 +32,6 @@ pub struct Request {
 
 /// Takes a snapshot. What cannot be read is absent with its reason; an interface that does not
 /// exist as well.
-#[must_use]
 pub fn collect(request: &Request) -> Snapshot {
     let mut snapshot = identity();
     let all = links::all();

@@ -17,7 +17,6 @@ use crate::tc;
 
 /// Reads the counters, of the interface towards `peer` where they are those of an interface. Takes
 /// about a millisecond.
-#[must_use]
 pub fn drops(peer: IpAddr) -> HostDrops {
     let mut snapshot = identity();
     HostCounters::open().record(&mut snapshot, &mut Buffer::new());

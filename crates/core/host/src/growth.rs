@@ -37,13 +37,11 @@ impl Ticks {
     }
 
     /// Ticks that were not idle.
-    #[must_use]
     pub fn busy(&self) -> u64 {
         self.total.saturating_sub(self.idle)
     }
 
     /// Some of the ticks as a share of all; `None` if none passed.
-    #[must_use]
     pub fn share(&self, ticks: u64) -> Option<f64> {
         share(ticks, self.total)
     }
@@ -85,7 +83,6 @@ pub struct Growth<'a> {
 
 impl<'a> Growth<'a> {
     /// Growth from the first to the second of two samples.
-    #[must_use]
     pub fn between(before: &'a Snapshot, after: &'a Snapshot) -> Self {
         let (mut cpus, mut all_cpus): (BTreeMap<u32, Ticks>, Ticks) = Default::default();
         for (key, cpu, state, ticks) in cpu_counters(after) {

@@ -66,14 +66,12 @@ pub struct Imported {
 }
 
 /// Reads one text. `name` is the host where the text names none.
-#[must_use]
 pub fn import(name: &str, text: &str) -> Imported {
     import_all(&[(name, text)], &reports::none)
 }
 
 /// Reads texts, each with the name of its file. Several texts that name no host describe the same
 /// one, unless they contradict each other.
-#[must_use]
 pub fn import_all(texts: &[(&str, &str)], read_tests: ReadTests<'_>) -> Imported {
     let mut imported = Imported::default();
     let mut pasted = Vec::new();

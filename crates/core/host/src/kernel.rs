@@ -21,7 +21,7 @@ use linerate_model::snapshot::{Absence, Snapshot, Value};
 use crate::error::{ReadError, record_absent};
 use crate::kernel::file::{Buffer, KernelFile};
 use crate::kernel::process::{descriptor_limits, kib_line_bytes};
-use crate::short_file::read;
+use crate::short_file::{names, read};
 
 /// Variables that decide about throughput, by directory.
 const VARIABLES: [(&str, &str); 5] = [
@@ -67,21 +67,15 @@ fn disciplines(snapshot: &mut Snapshot) {
     let Ok(built_in) = fs::read_to_string(modules.join("modules.builtin")) else {
         return snapshot.set_absent("kernel.qdiscs", Absence::NotReported, None, SRC);
     };
-    let loadable = fs::read_dir(modules.join("kernel/net/sched"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let loadable: Vec<String> = loadable
-        .filter_map(|file| file.file_name().into_string().ok())
-        .collect();
-    let names: BTreeSet<&str> = built_in
+    let loadable: Vec<String> = names(modules.join("kernel/net/sched")).collect();
+    let known: BTreeSet<&str> = built_in
         .lines()
         .chain(loadable.iter().map(String::as_str))
         .filter_map(discipline)
         .collect();
     snapshot.set(
         "kernel.qdiscs",
-        Value::List(names.into_iter().map(Value::from).collect()),
+        Value::List(known.into_iter().map(Value::from).collect()),
         SRC,
     );
 }

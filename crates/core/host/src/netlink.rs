@@ -6,11 +6,11 @@ pub(crate) mod client;
 /// Type of the message that ends a response with an error number.
 pub(crate) const ERROR: u16 = 2;
 /// Type of the message that ends a dump.
-pub(crate) const DONE: u16 = 3;
+const DONE: u16 = 3;
 /// A response is requested.
-pub(crate) const REQUEST: u16 = 1;
+const REQUEST: u16 = 1;
 /// The sender wants all objects.
-pub(crate) const DUMP: u16 = 0x300;
+const DUMP: u16 = 0x300;
 
 const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
@@ -18,7 +18,6 @@ const ATTRIBUTE_HEADER_BYTES: usize = 4;
 const TYPE_MASK: u16 = 0x3fff;
 
 /// One message of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Message<'a> {
     /// Type of the message; below 16 the types of netlink itself.
     pub(crate) kind: u16,
@@ -63,7 +62,6 @@ pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 /// The first attribute of a type.
-#[must_use]
 pub(crate) fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes)
         .find(|(kind, _)| *kind == wanted)
@@ -71,46 +69,39 @@ pub(crate) fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
 }
 
 /// The number of two bytes in the first attribute of a type.
-#[must_use]
 pub(crate) fn u16_of(bytes: &[u8], wanted: u16) -> Option<u16> {
     u16_at(attribute(bytes, wanted)?, 0)
 }
 
 /// The number of four bytes in the first attribute of a type.
-#[must_use]
 pub(crate) fn u32_of(bytes: &[u8], wanted: u16) -> Option<u32> {
     u32_at(attribute(bytes, wanted)?, 0)
 }
 
 /// The number of eight bytes in the first attribute of a type.
-#[must_use]
 pub(crate) fn u64_of(bytes: &[u8], wanted: u16) -> Option<u64> {
     u64_at(attribute(bytes, wanted)?, 0)
 }
 
 /// A number of four bytes at a position.
-#[must_use]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..at.checked_add(4)?)?;
     bytes.try_into().ok().map(u32::from_ne_bytes)
 }
 
 /// A number of two bytes at a position.
-#[must_use]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     let bytes = bytes.get(at..at.checked_add(2)?)?;
     bytes.try_into().ok().map(u16::from_ne_bytes)
 }
 
 /// A number of eight bytes at a position.
-#[must_use]
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(8)?)?;
     bytes.try_into().ok().map(u64::from_ne_bytes)
 }
 
 /// Text up to the first zero.
-#[must_use]
 pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes
         .iter()
@@ -120,14 +111,12 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 /// Error number of an [`ERROR`] message; 0 is an acknowledgement.
-#[must_use]
 pub(crate) fn errno(payload: &[u8]) -> i32 {
     // netlink(7): the kernel sends a negative error number.
     u32_at(payload, 0).map_or(0, |code| code.cast_signed().checked_neg().unwrap_or(0))
 }
 
 /// A request: header and body.
-#[must_use]
 pub(crate) fn request(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(HEADER_BYTES + body.len()).unwrap_or(u32::MAX);
     let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
@@ -151,7 +140,6 @@ pub(crate) fn push(bytes: &mut Vec<u8>, kind: u16, content: &[u8]) {
 }
 
 /// One attribute.
-#[must_use]
 pub(crate) fn encoded(kind: u16, content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     push(&mut bytes, kind, content);
@@ -164,7 +152,7 @@ const fn aligned(length: usize) -> usize {
 }
 
 /// A set of named bits as ethtool sends it (`ETHTOOL_A_BITSET`).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub(crate) struct Bitset {
     /// Names, each with whether it is set. Without a mask, only those that are set.
     pub(crate) bits: Vec<(String, bool)>,
@@ -175,7 +163,6 @@ const BITS_MAX: usize = 4096;
 
 impl Bitset {
     /// Reads a set that lists its bits by name.
-    #[must_use]
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         const NO_MASK: u16 = 1;
         const BITS: u16 = 3;
@@ -195,7 +182,6 @@ impl Bitset {
     }
 
     /// True if a name is set.
-    #[must_use]
     pub(crate) fn has(&self, name: &str) -> bool {
         self.bits.iter().any(|(known, set)| *set && known == name)
     }

@@ -61,7 +61,6 @@ pub struct Sampler {
 
 impl Sampler {
     /// Opens every source. What cannot be opened is absent from every sample, with the reason.
-    #[must_use]
     pub fn open(watched: Watched) -> Self {
         let mut sampler = Self {
             constant: constant(),
@@ -83,7 +82,6 @@ impl Sampler {
     }
 
     /// Objects that it samples.
-    #[must_use]
     pub fn watched(&self) -> &Watched {
         &self.watched
     }

@@ -21,7 +21,6 @@ pub struct DataPath {
 
 impl DataPath {
     /// A path on which the kernel decides how much a call hands over.
-    #[must_use]
     pub fn new(role: StreamRole, method: Method, description: impl Into<String>) -> Self {
         Self {
             role,

@@ -90,7 +90,6 @@ pub struct ControlConnected {
 
 impl ControlConnected {
     /// A connection from `local` to `remote`.
-    #[must_use]
     pub const fn new(local: SocketAddr, remote: SocketAddr) -> Self {
         Self {
             local,
@@ -159,7 +158,6 @@ pub struct ClockCheck {
 
 impl ClockCheck {
     /// Delays in ns on the stream `number`.
-    #[must_use]
     pub const fn new(number: u32, request_ns: i64, response_ns: i64) -> Self {
         Self {
             number,
@@ -185,7 +183,6 @@ pub struct DelayedStart {
 
 impl DelayedStart {
     /// A start of the stream `number`; both times are in µs since 1970.
-    #[must_use]
     pub const fn new(number: u32, at_unix_us: u64, now_unix_us: u64) -> Self {
         Self {
             number,

@@ -34,7 +34,6 @@ pub fn all() -> impl Iterator<Item = FactKey> {
 }
 
 /// The entry of a key such as `nic.eth0.ring.rx.cur`, or of a pattern.
-#[must_use]
 pub fn find(key: &str) -> Option<FactKey> {
     all()
         // A key that is named exactly has its own line beside that of its pattern.

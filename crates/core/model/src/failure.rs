@@ -40,7 +40,6 @@ pub struct Failure {
 
 impl Failure {
     /// A failure without a number.
-    #[must_use]
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -50,7 +49,6 @@ impl Failure {
     }
 
     /// A failure on this end.
-    #[must_use]
     pub fn error(code: i32, message: impl Into<String>) -> Self {
         Self {
             kind: FailureKind::Error,

@@ -55,7 +55,6 @@ pub struct Evidence {
 
 impl Evidence {
     /// The value of a fact, and what it was compared with.
-    #[must_use]
     pub fn new(
         fact: impl Into<String>,
         value: impl Into<String>,
@@ -69,7 +68,6 @@ impl Evidence {
     }
 
     /// A statement with its values in it.
-    #[must_use]
     pub fn statement(text: impl Into<String>) -> Self {
         Self {
             fact: text.into(),
@@ -234,7 +232,6 @@ pub struct Difference {
 
 impl Difference {
     /// A difference of the key `key` with an effect of 0 (none) to 3; neither value is known.
-    #[must_use]
     pub fn new(key: impl Into<String>, impact: u8, why: impl Into<String>) -> Self {
         Self {
             key: key.into(),
@@ -424,7 +421,6 @@ const fn is_zero(count: &usize) -> bool {
 
 impl Diagnosis {
     /// A diagnosis of no host, with a verdict.
-    #[must_use]
     pub fn new(verdict: Verdict) -> Self {
         Self {
             schema: DOCTOR_SCHEMA.to_owned(),

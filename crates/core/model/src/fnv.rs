@@ -25,7 +25,6 @@ impl Default for Fnv128 {
 
 impl Fnv128 {
     /// The hash of no bytes.
-    #[must_use]
     pub fn new() -> Self {
         Self(BASIS_128)
     }
@@ -51,7 +50,6 @@ impl Fnv128 {
     }
 
     /// The hash.
-    #[must_use]
     pub fn value(&self) -> u128 {
         self.0
     }

@@ -46,7 +46,6 @@ pub struct StreamInterval {
 
 impl StreamInterval {
     /// Payload of `stream` from `start_ns` to `end_ns`, without further facts.
-    #[must_use]
     pub fn new(stream: &Stream, start_ns: u64, end_ns: u64, bytes: u64) -> Self {
         let Stream { id, role, flow, .. } = *stream;
         Self {
@@ -61,13 +60,11 @@ impl StreamInterval {
     }
 
     /// Length in seconds.
-    #[must_use]
     pub fn seconds(&self) -> f64 {
         crate::units::ns_to_s(self.end_ns.saturating_sub(self.start_ns))
     }
 
     /// Payload rate in bit/s.
-    #[must_use]
     pub fn bits_per_second(&self) -> f64 {
         crate::units::rate_bps(self.bytes, self.seconds())
     }
@@ -90,7 +87,6 @@ pub struct UdpInterval {
 
 impl UdpInterval {
     /// Growth of the counters, and the jitter in s at the end.
-    #[must_use]
     pub const fn new(packets: u64, lost: i64, out_of_order: u64, jitter_s: f64) -> Self {
         Self {
             packets,
@@ -120,7 +116,6 @@ pub struct IntervalSum {
 
 impl IntervalReport {
     /// An interval of the measured part that ended at the reporting grid.
-    #[must_use]
     pub const fn new(streams: Vec<StreamInterval>) -> Self {
         Self {
             omitted: false,
@@ -130,7 +125,6 @@ impl IntervalReport {
     }
 
     /// Adds up the streams of one direction; `None` when there are none.
-    #[must_use]
     pub fn sum(&self, flow: Flow) -> Option<IntervalSum> {
         let rows: Vec<&StreamInterval> = self.streams.iter().filter(|s| s.flow == flow).collect();
         let first = rows.first()?;

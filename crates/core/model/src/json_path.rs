@@ -12,7 +12,6 @@ enum Container<'a> {
 }
 
 /// Offset of the first bracket that opens a level below `max`, if there is one.
-#[must_use]
 pub fn nested_too_deep(text: &[u8], max: usize) -> Option<usize> {
     let (at, stack) = walk(text, max);
     (stack.len() > max).then_some(at)
@@ -20,7 +19,6 @@ pub fn nested_too_deep(text: &[u8], max: usize) -> Option<usize> {
 
 /// Names of the members around the byte at `offset`, joined with dots: `result.load.3.at_ns`. Empty
 /// outside of members; cut off below `max` levels.
-#[must_use]
 pub fn path_at(text: &[u8], offset: usize, max: usize) -> String {
     // The place of an error can lie behind the end of a text that is cut off.
     let before = text.get(..offset).unwrap_or(text);

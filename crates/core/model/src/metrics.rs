@@ -170,7 +170,6 @@ pub struct Histogram {
 
 impl Histogram {
     /// Bins that are not empty, in order, without percentiles or values beyond them.
-    #[must_use]
     pub const fn new(kind: HistogramKind, bin_width_us: u32, bins: Vec<(u32, u64)>) -> Self {
         Self {
             kind,

@@ -13,7 +13,6 @@ impl<T: Serialize> fmt::Display for Stored<T> {
 }
 
 /// The name under which a variant without fields is stored. Reports show the same word.
-#[must_use]
 pub fn stored_name(variant: impl Serialize) -> String {
     Stored(variant).to_string()
 }

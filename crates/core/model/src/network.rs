@@ -28,7 +28,6 @@ impl Network {
     /// has fewer. A range of IPv4-mapped addresses (RFC 4291 section 2.5.5.2) is the IPv4 range it
     /// represents; `None` when its prefix is shorter than that of all mapped addresses, because it
     /// would be neither of the two.
-    #[must_use]
     pub fn new(address: IpAddr, prefix_len: u8) -> Option<Self> {
         let canonical = address.to_canonical();
         let prefix_len = if canonical == address {
@@ -42,7 +41,6 @@ impl Network {
 
     /// The range that is taken for one client: a single IPv4 address, or the /64 of an IPv6
     /// address, within which a host chooses freely (RFC 4291 section 2.5.4, RFC 8981).
-    #[must_use]
     pub fn of_client(address: IpAddr) -> Self {
         // An IPv4 client of a socket of both families has a mapped address (ipv6(7)).
         let address = address.to_canonical();
@@ -55,7 +53,6 @@ impl Network {
     }
 
     /// True if the address is in the range. IPv4-mapped IPv6 addresses count as IPv4.
-    #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }
@@ -63,7 +60,6 @@ impl Network {
 
 /// True if a kind of interface consists of software only, so that no wire limits it and its speed
 /// is a constant of the kernel.
-#[must_use]
 pub fn is_software_kind(kind: &str) -> bool {
     matches!(
         kind,

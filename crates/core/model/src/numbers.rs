@@ -29,7 +29,6 @@ impl From<[f64; 2]> for Interval {
 pub const MISSING: &str = "n/a";
 
 /// A rate in the largest fitting unit, 1000-based.
-#[must_use]
 pub fn rate(bps: f64) -> String {
     let (value, unit) = scaled(
         bps,
@@ -40,20 +39,17 @@ pub fn rate(bps: f64) -> String {
 }
 
 /// An amount of bytes in the largest fitting unit, 1024-based.
-#[must_use]
 pub fn bytes(bytes: f64) -> String {
     let (value, unit) = scaled(bytes, 1024.0, ["B", "KiB", "MiB", "GiB", "TiB"]);
     format!("{} {unit}", digits(value))
 }
 
 /// A change as a share: `-90 %`.
-#[must_use]
 pub fn change(share: f64) -> String {
     format!("{:+.0} %", share * 100.0)
 }
 
 /// Seconds as `1:23:45` or `2:03`.
-#[must_use]
 pub fn clock(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
@@ -65,7 +61,6 @@ pub fn clock(seconds: f64) -> String {
 }
 
 /// Three digits that matter.
-#[must_use]
 pub fn digits(value: f64) -> String {
     match value.abs() {
         // At these bounds rounding would add a fourth digit.
@@ -76,7 +71,6 @@ pub fn digits(value: f64) -> String {
 }
 
 /// A value in the largest fitting of a ladder of units.
-#[must_use]
 pub fn scaled<const N: usize>(
     value: f64,
     base: f64,

@@ -56,7 +56,6 @@ impl Error {
     }
 
     /// A request for what this build leaves out.
-    #[must_use]
     pub fn absent(what: &str) -> Self {
         Self::usage(format!(
             "{what} is not in this build; the full program `linerate` has it"

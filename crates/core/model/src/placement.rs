@@ -60,7 +60,6 @@ pub struct SharedCpus {
 
 impl SharedCpus {
     /// CPUs that share `resource`.
-    #[must_use]
     pub fn new(resource: impl Into<String>, cpus: Vec<u32>) -> Self {
         Self {
             resource: resource.into(),
@@ -70,7 +69,6 @@ impl SharedCpus {
 }
 
 /// `0-3,8` as numbers. A list that is longer than any machine is cut.
-#[must_use]
 pub fn cpu_list(text: &str) -> Vec<u32> {
     const CPUS_MAX: usize = 8192;
 

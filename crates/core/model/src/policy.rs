@@ -44,7 +44,6 @@ pub struct Liveness {
 
 impl Liveness {
     /// The same time in both cases.
-    #[must_use]
     pub fn always(timeout: Duration) -> Self {
         Self {
             while_wanted: timeout,
@@ -155,7 +154,6 @@ pub struct AccessRules {
 
 impl AccessRules {
     /// Addresses of `allow`, or all where it is empty, without those of `deny`.
-    #[must_use]
     pub const fn new(allow: Vec<AccessSource>, deny: Vec<AccessSource>) -> Self {
         Self { allow, deny }
     }

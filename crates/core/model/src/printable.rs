@@ -5,7 +5,6 @@ use std::fmt::Write;
 
 /// One line: every character that acts on what shows it is U+FFFD (the replacement character), line
 /// ends and tabs too.
-#[must_use]
 pub fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if acts(c) { REPLACEMENT } else { c })
@@ -13,7 +12,6 @@ pub fn printable(text: &str) -> String {
 }
 
 /// The same for text of several lines, which keeps its line ends and tabs.
-#[must_use]
 pub fn printable_lines(text: &str) -> String {
     let is_kept = |c: char| matches!(c, '\n' | '\t') || !acts(c);
     text.chars()
@@ -22,7 +20,6 @@ pub fn printable_lines(text: &str) -> String {
 }
 
 /// One line of at most `chars_max` characters. Longer text ends with `…`.
-#[must_use]
 pub fn printable_start(text: &str, chars_max: usize) -> String {
     // Text of a peer has any length: what is not shown is not copied.
     let end = text
@@ -42,7 +39,6 @@ pub fn printable_start(text: &str, chars_max: usize) -> String {
 /// JSON text with the same values, in which escapes take the place of the characters that act: JSON
 /// itself demands that for the first 32 only. They occur in strings alone, except for line ends and
 /// tabs between values.
-#[must_use]
 pub fn printable_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -64,7 +60,6 @@ pub fn printable_json(json: &str) -> String {
 /// True if a character acts on what shows it instead of being seen: control characters (C0, DEL,
 /// C1), with which text drives a terminal, and the characters of direction and format (Unicode,
 /// category Cf), with which it passes for other text.
-#[must_use]
 pub fn acts(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -33,7 +33,6 @@
 use crate::snapshot::{Snapshot, Value};
 
 /// Runs a snapshot contains.
-#[must_use]
 pub fn count(snapshot: &Snapshot) -> usize {
     (0..)
         // Runs are numbered without gaps, so that the first missing number is their count.

@@ -83,7 +83,6 @@ pub struct TestFacts {
 
 impl TestFacts {
     /// A test without a number or a user, beside no other.
-    #[must_use]
     pub const fn new(
         peer: SocketAddr,
         transport: Transport,
@@ -123,7 +122,6 @@ pub struct TestRecord {
 
 impl TestRecord {
     /// A test that moved nothing.
-    #[must_use]
     pub const fn new(facts: TestFacts, outcome: Outcome) -> Self {
         Self {
             facts,

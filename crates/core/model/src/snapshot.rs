@@ -143,7 +143,6 @@ pub enum Value {
 
 impl Value {
     /// The value as a number; a switch counts as 0 or 1 nowhere.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "facts are far below 2^53")]
     pub const fn number(&self) -> Option<f64> {
         match self {
@@ -260,7 +259,6 @@ const GROUPS: [&str; 21] = [
 
 impl Snapshot {
     /// A snapshot without facts.
-    #[must_use]
     pub fn new(host: impl Into<String>, source: Source) -> Self {
         Self {
             schema: SNAPSHOT_SCHEMA.to_owned(),
@@ -381,7 +379,6 @@ impl Snapshot {
     }
 
     /// The value of a fact; `None` when it is absent or was never requested.
-    #[must_use]
     pub fn value(&self, key: &str) -> Option<&Value> {
         match self.facts.get(key) {
             Some(Fact::Known { v, .. }) => Some(v),
@@ -390,7 +387,6 @@ impl Snapshot {
     }
 
     /// The quality of a known value.
-    #[must_use]
     pub fn quality(&self, key: &str) -> Option<Quality> {
         match self.facts.get(key) {
             Some(Fact::Known { quality, .. }) => *quality,
@@ -399,7 +395,6 @@ impl Snapshot {
     }
 
     /// Why a fact has no value. What was never requested is not in the import, or not reported.
-    #[must_use]
     pub fn absence(&self, key: &str) -> Option<Absence> {
         match self.facts.get(key) {
             Some(Fact::Known { .. }) => None,
@@ -412,13 +407,11 @@ impl Snapshot {
     }
 
     /// The value of a fact as a number.
-    #[must_use]
     pub fn number(&self, key: &str) -> Option<f64> {
         self.value(key).and_then(Value::number)
     }
 
     /// The value of a fact as a whole number that is not negative.
-    #[must_use]
     pub fn whole(&self, key: &str) -> Option<u64> {
         match self.value(key) {
             Some(Value::Integer(whole)) => u64::try_from(*whole).ok(),
@@ -427,7 +420,6 @@ impl Snapshot {
     }
 
     /// The value of a fact as words.
-    #[must_use]
     pub fn text(&self, key: &str) -> Option<&str> {
         match self.value(key) {
             Some(Value::Text(text)) => Some(text),
@@ -436,7 +428,6 @@ impl Snapshot {
     }
 
     /// The value of a fact as a switch.
-    #[must_use]
     pub fn flag(&self, key: &str) -> Option<bool> {
         match self.value(key) {
             Some(Value::Bool(on)) => Some(*on),
@@ -445,7 +436,6 @@ impl Snapshot {
     }
 
     /// Names of the interfaces with facts in this snapshot, sorted.
-    #[must_use]
     pub fn interfaces(&self) -> BTreeSet<&str> {
         let (facts, counters) = (self.facts_under(NIC), self.counters_under(NIC));
         let keys = facts

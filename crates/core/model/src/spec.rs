@@ -59,7 +59,6 @@ pub enum EndCondition {
 
 impl EndCondition {
     /// The time limit, if this is one.
-    #[must_use]
     pub fn duration(self) -> Option<Duration> {
         match self {
             Self::Duration(d) => Some(d),
@@ -148,7 +147,6 @@ impl Default for TestSpec {
 
 impl TestSpec {
     /// True if receivers report each burst or frame instead of intervals.
-    #[must_use]
     pub fn reports_bursts(&self) -> bool {
         match self.workload.shape {
             Shape::Bursts { .. } => self.transport == Transport::Tcp,
@@ -158,7 +156,6 @@ impl TestSpec {
     }
 
     /// Streams this test opens in total, both directions.
-    #[must_use]
     pub fn total_streams(&self) -> u32 {
         match self.direction {
             // iperf3 opens the number of -P for each direction.
@@ -176,7 +173,6 @@ const LOAD_UNSENT_LIMIT_BYTES: u32 = 256 * 1024;
 
 /// The test of each stream that loads the path beside the bounce-back test `test`; `None` without a
 /// load.
-#[must_use]
 pub fn working_load(test: &TestSpec) -> Option<TestSpec> {
     let Shape::BounceBack(bounce) = &test.workload.shape else {
         return None;
@@ -278,7 +274,6 @@ impl SendPath {
     ];
 
     /// The path of this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMES
             .iter()
@@ -287,7 +282,6 @@ impl SendPath {
     }
 
     /// The name of this path.
-    #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES
             .iter()
@@ -351,7 +345,6 @@ impl Segmentation {
     pub const BUFFER_MAX_BYTES: u32 = 65_507;
 
     /// As many datagrams of this length as fit one system call, at least one.
-    #[must_use]
     pub fn of_datagrams(datagram_bytes: u32) -> Self {
         let fitting = Self::BUFFER_MAX_BYTES / datagram_bytes.max(1);
         // A datagram that is longer than the buffer is a buffer of its own.

@@ -37,7 +37,6 @@ impl Spread {
     }
 
     /// Standard deviation of a sample; 0 for fewer than two numbers.
-    #[must_use]
     pub fn deviation(&self) -> f64 {
         match self.count {
             0 | 1 => 0.0,
@@ -47,7 +46,6 @@ impl Spread {
     }
 
     /// Sum of the numbers.
-    #[must_use]
     pub fn sum(&self) -> f64 {
         self.mean * self.count as f64
     }

@@ -4,13 +4,11 @@
 pub use crate::numbers::Interval;
 
 /// The middle value; the mean of the two in the middle for an even number; `None` of nothing.
-#[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     median_in(&mut values.to_vec())
 }
 
 /// `(max − min) / median`; `None` of fewer than two values and of a median of 0 or less.
-#[must_use]
 pub fn relative_spread(values: &[f64]) -> Option<f64> {
     // A share of 0, or of a negative median, has no meaning.
     let middle = median(values).filter(|middle| *middle > 0.0 && values.len() > 1)?;
@@ -18,7 +16,6 @@ pub fn relative_spread(values: &[f64]) -> Option<f64> {
 }
 
 /// Least and greatest value; `None` of nothing.
-#[must_use]
 pub fn range(values: &[f64]) -> Option<Interval> {
     let ends = values.iter().map(|value| Interval {
         low: *value,
@@ -32,7 +29,6 @@ pub fn range(values: &[f64]) -> Option<Interval> {
 
 /// Fewest values that allow an interval of this confidence: with one fewer, all lie on one side of
 /// the median too often.
-#[must_use]
 pub fn values_min(confidence: f64) -> usize {
     // All of n values lie on one side of the median with a chance of 2^(1 - n).
     1 + (1.0 - confidence).log2().abs().ceil() as usize
@@ -40,7 +36,6 @@ pub fn values_min(confidence: f64) -> usize {
 
 /// Interval that holds the median with this confidence: between two order statistics (David and
 /// Nagaraja, "Order Statistics", section 7.1). `None` of fewer values than [`values_min`].
-#[must_use]
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -71,7 +66,6 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
 
 /// Confidence that `candidate` is at least `share` of `other`: one minus the one-sided significance
 /// of the rank-sum test (Mann and Whitney, 1947). Ties count half.
-#[must_use]
 pub fn confidence_as_good(candidate: &[f64], other: &[f64], share: f64) -> f64 {
     let pairs = candidate.iter().flat_map(|own| {
         other
@@ -88,7 +82,6 @@ pub fn confidence_as_good(candidate: &[f64], other: &[f64], share: f64) -> f64 {
 /// Most by which `other` may be higher than `candidate`, as a share of `candidate`, with this
 /// confidence: the one-sided bound of the shift by the rank-sum test. Values are above 0. `None` of
 /// too few values; 0 where `other` is lower.
-#[must_use]
 pub fn excess_max(candidate: &[f64], other: &[f64], confidence: f64) -> Option<f64> {
     let pairs = candidate
         .iter()
@@ -105,7 +98,6 @@ pub fn excess_max(candidate: &[f64], other: &[f64], confidence: f64) -> Option<f
 /// Trend over time that several samples share, each in the order of time: the two-sided
 /// significance of the sum of Kendall's statistics (Hirsch, Slack and Smith, 1982), by the normal
 /// distribution. 1 of values without an order.
-#[must_use]
 pub fn trend_p(samples: &[Vec<f64>]) -> f64 {
     let (mut sum, mut variance) = (0.0_f64, 0.0);
     for values in samples {
@@ -131,7 +123,6 @@ pub fn trend_p(samples: &[Vec<f64>]) -> f64 {
 
 /// Ratio of a candidate to `other`, as [`shift_interval`] has it. Values are above
 /// 0; `None` of too few.
-#[must_use]
 pub fn ratio_interval(
     candidate: &[f64],
     other: &[f64],
@@ -146,7 +137,6 @@ pub fn ratio_interval(
 /// that holds the true effect with this confidence, by the rank-sum test (Hodges and Lehmann,
 /// 1963); `None` of too few values for it. `effect` grows with its first value and falls with its
 /// second.
-#[must_use]
 pub fn shift_interval(
     candidate: &[f64],
     other: &[f64],
@@ -173,7 +163,6 @@ pub fn shift_interval(
 /// Two-sided significance of the rank-sum test (Mann and Whitney, 1947): how often two samples of
 /// one distribution lie this far apart. Ties have the mean of their ranks. Exact up to 40 values,
 /// normal beyond.
-#[must_use]
 pub fn rank_sum_p(a: &[f64], b: &[f64]) -> f64 {
     let ranks = doubled_ranks(a, b);
     let (n, all) = (a.len(), ranks.len());
@@ -247,7 +236,6 @@ fn ways_of_sums(ranks: &[usize], n: usize) -> Vec<f64> {
 }
 
 /// Median of the distances to the median, a spread that single values do not decide.
-#[must_use]
 pub fn median_deviation(values: &[f64]) -> Option<f64> {
     let middle = median(values)?;
     median(
@@ -260,7 +248,6 @@ pub fn median_deviation(values: &[f64]) -> Option<f64> {
 
 /// Significances corrected for their number, so that of those below a limit at most this share is
 /// chance (Benjamini and Hochberg, 1995).
-#[must_use]
 pub fn adjusted(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_unstable_by(|x, y| p[*y].total_cmp(&p[*x]));

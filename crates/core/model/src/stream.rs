@@ -57,7 +57,6 @@ pub struct Stream {
 
 impl Stream {
     /// A stream of which nothing but its addresses is known.
-    #[must_use]
     pub fn new(
         id: StreamId,
         role: StreamRole,
@@ -117,7 +116,6 @@ pub struct ListenerFacts {
 
 impl ListenerFacts {
     /// A socket that listens on one port.
-    #[must_use]
     pub const fn new(port: u16, socket: SocketFacts, is_v6: bool) -> Self {
         Self {
             port,

@@ -73,7 +73,6 @@ pub struct StreamSummary {
 
 impl StreamSummary {
     /// The half this end measured itself.
-    #[must_use]
     pub fn local(&self) -> Option<&EndpointTotals> {
         match self.role {
             StreamRole::Sender => self.sender.as_ref(),
@@ -96,7 +95,6 @@ pub struct EndpointTotals {
 
 impl EndpointTotals {
     /// Payload bytes of `duration_ns`, and the counters of a UDP stream.
-    #[must_use]
     pub const fn new(bytes: u64, duration_ns: u64, udp: Option<UdpTotals>) -> Self {
         Self {
             bytes,
@@ -106,13 +104,11 @@ impl EndpointTotals {
     }
 
     /// Length in seconds.
-    #[must_use]
     pub fn seconds(&self) -> f64 {
         ns_to_s(self.duration_ns)
     }
 
     /// Payload rate in bit/s.
-    #[must_use]
     pub fn bits_per_second(&self) -> f64 {
         rate_bps(self.bytes, self.seconds())
     }
@@ -140,7 +136,6 @@ pub struct UdpTotals {
 
 impl UdpTotals {
     /// Counters of an end that does not report its warm-up.
-    #[must_use]
     pub const fn new(packets: u64, lost: u64, out_of_order: u64, jitter_s: f64) -> Self {
         Self {
             packets,
@@ -195,7 +190,6 @@ pub struct FileSummary {
 
 impl FileSummary {
     /// The file `name` of `size_bytes`.
-    #[must_use]
     pub fn new(name: impl Into<String>, size_bytes: u64) -> Self {
         Self {
             name: name.into(),

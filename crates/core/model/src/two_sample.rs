@@ -75,7 +75,6 @@ pub struct Judged {
 impl Judged {
     /// Compares `b` with `a`. `earlier` are values of the path before both; the noise is theirs,
     /// with fewer than 8 that of both sides. `None` of no values.
-    #[must_use]
     pub fn new(
         info: &MeasureInfo,
         margin: f64,
@@ -130,14 +129,12 @@ impl Judged {
     }
 
     /// The effect that means no change.
-    #[must_use]
     pub fn no_effect(&self) -> f64 {
         if self.is_ratio { 1.0 } else { 0.0 }
     }
 
     /// Greatest loss that the interval does not exclude: a share of A, or in the unit of the
     /// measure.
-    #[must_use]
     pub fn loss_max(&self) -> Option<f64> {
         let interval = self.interval?;
         let loss = match self.better {

@@ -1,13 +1,11 @@
 //! Units: nanoseconds to seconds, bytes to rates, and the unit formatter of the iperf family.
 
 /// Nanoseconds as seconds.
-#[must_use]
 pub fn ns_to_s(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
 /// Payload bytes over seconds as bit/s; 0 for an empty period.
-#[must_use]
 pub fn rate_bps(bytes: u64, seconds: f64) -> f64 {
     if seconds > 0.0 {
         bytes as f64 * 8.0 / seconds
@@ -39,7 +37,6 @@ impl UnitFormat {
 
     /// Reads a letter of `-f`: lower case for bits, upper case for bytes, `a` for the largest
     /// fitting prefix.
-    #[must_use]
     pub fn from_letter(letter: char) -> Option<Self> {
         let power = match letter.to_ascii_lowercase() {
             'a' => None,
@@ -54,7 +51,6 @@ impl UnitFormat {
 
     /// A value in this unit and its label without the final `s`. `largest` is the largest power
     /// that may be chosen.
-    #[must_use]
     pub fn scaled(self, mut value: f64, largest: usize) -> (f64, &'static str) {
         const BITS: [&str; 6] = ["bit", "Kbit", "Mbit", "Gbit", "Tbit", "Pbit"];
         const BYTES: [&str; 6] = ["Byte", "KByte", "MByte", "GByte", "TByte", "PByte"];
@@ -78,7 +74,6 @@ impl UnitFormat {
 
 /// Formats `bytes` (an amount, or a rate in bytes per second) the way iperf3 does: three
 /// significant digits and a label without its final `s`, for example `1.10 GByte` or `94.9 Mbit`.
-#[must_use]
 pub fn format_amount(bytes: f64, format: UnitFormat) -> String {
     const TERA: usize = 4;
 

@@ -141,7 +141,6 @@ pub struct Isochronous {
 impl Isochronous {
     /// `frames_per_s` frames of equal size per second, `mean_bps` bit/s in total, the datagrams of
     /// a frame back to back.
-    #[must_use]
     pub const fn new(frames_per_s: f64, mean_bps: f64) -> Self {
         Self {
             frames_per_s,
@@ -179,7 +178,6 @@ pub struct BounceBack {
 impl BounceBack {
     /// One request of `request_bytes` after the other, each with an immediate reply of the same
     /// size.
-    #[must_use]
     pub const fn new(request_bytes: u32) -> Self {
         Self {
             request_bytes,
@@ -207,7 +205,6 @@ pub struct WorkingLoad {
 
 impl WorkingLoad {
     /// `streams` streams in each direction.
-    #[must_use]
     pub const fn new(streams: u32) -> Self {
         Self {
             up: true,
@@ -233,7 +230,6 @@ pub struct HistogramSpec {
 
 impl HistogramSpec {
     /// `bins` bins of `bin_width_us` µs; the interval from 5 % to 95 % is named.
-    #[must_use]
     pub const fn new(bin_width_us: u32, bins: u32) -> Self {
         Self {
             bin_width_us,

@@ -126,7 +126,6 @@ impl Store {
 }
 
 /// A name means a file: it has a `/` or a `.`.
-#[must_use]
 pub fn is_file_name(name: &str) -> bool {
     name.contains(['/', '.']) && !name.starts_with("label:")
 }

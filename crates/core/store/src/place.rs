@@ -39,7 +39,6 @@ impl Place {
     }
 
     /// This file.
-    #[must_use]
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -48,13 +47,11 @@ impl Place {
     }
 
     /// The database file. Where a server has the database, this names the spool alone.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The directory of records that could not be written into the database.
-    #[must_use]
     pub fn spool(&self) -> PathBuf {
         self.path.with_extension("spool")
     }

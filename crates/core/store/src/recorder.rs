@@ -60,7 +60,6 @@ enum Job {
 
 impl Recorder {
     /// Starts the writer.
-    #[must_use]
     pub fn new(place: Place) -> Self {
         let (queue, jobs) = sync_channel(QUEUE);
         let counts = Counts::default();
@@ -133,7 +132,6 @@ impl Recorder {
     }
 
     /// Counts of the records so far.
-    #[must_use]
     pub fn recorded(&self) -> Recorded {
         self.counts.lock().clone()
     }
@@ -164,7 +162,6 @@ impl Recorder {
 
 impl Recorded {
     /// One line for the user; `None` when every record is in the store.
-    #[must_use]
     pub fn message(&self) -> Option<String> {
         let reason = self.reason.as_deref().unwrap_or("unknown reason");
         match (self.spooled, self.lost) {

@@ -62,7 +62,6 @@ impl Store {
     }
 
     /// Where it is.
-    #[must_use]
     pub const fn place(&self) -> &Place {
         &self.place
     }

@@ -1,7 +1,6 @@
 //! Errors with the operation that failed and its object.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use crate::errno_text;
 
@@ -34,20 +33,17 @@ impl OsError {
     }
 
     /// The error number (`errno(3)`), when the cause came from the kernel.
-    #[must_use]
     pub fn errno(&self) -> Option<i32> {
         self.source.raw_os_error()
     }
 
     /// The cause alone, as `strerror(3)` formats it: `Connection refused`.
-    #[must_use]
     pub fn text(&self) -> String {
         io_text(&self.source)
     }
 
     /// True if this kernel or this kind of socket lacks the feature, as opposed to refusing the
     /// value or the user.
-    #[must_use]
     pub fn is_unsupported(&self) -> bool {
         self.errno().is_some_and(is_unsupported_errno)
             || self.source.kind() == io::ErrorKind::Unsupported
@@ -80,14 +76,12 @@ impl From<OsError> for io::Error {
 /// Text of an error number as glibc words it, without a number behind it: `Connection refused`.
 ///
 /// The wording does not depend on the C library the program is linked with.
-#[must_use]
 pub fn strerror(errno: i32) -> String {
     errno_text::errno_text(errno).map_or_else(|| format!("Unknown error {errno}"), str::to_owned)
 }
 
 /// Text of an I/O error as `strerror(3)` gives it; errors that are not the kernel's keep their own
 /// text.
-#[must_use]
 pub fn io_text(error: &io::Error) -> String {
     error
         .raw_os_error()

@@ -1,9 +1,8 @@
 //! Typed access to socket options by name: the only callers of `setsockopt(2)` and `getsockopt(2)`.
 
-use std::fmt;
-use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd};
+use std::{fmt, io};
 
 use libc::{c_int, socklen_t};
 
@@ -108,7 +107,7 @@ impl<T> SocketOption<T> {
     }
 
     /// Reads an integer option.
-    pub(crate) fn get_int(&self, fd: impl AsFd) -> Result<c_int> {
+    fn get_int(&self, fd: impl AsFd) -> Result<c_int> {
         let mut value = [0; size_of::<c_int>()];
         self.get_bytes(fd, &mut value)?;
         Ok(c_int::from_ne_bytes(value))

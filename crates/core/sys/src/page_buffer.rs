@@ -9,10 +9,9 @@
 //! sweeps the offsets.
 
 use std::alloc::{self, Layout};
-use std::fmt;
-use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use std::{fmt, io};
 
 use crate::error::{OsError, Result};
 

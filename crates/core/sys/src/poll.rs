@@ -143,7 +143,6 @@ impl Epoll {
     }
 
     /// What is ready now; nothing when the system does not tell.
-    #[must_use]
     pub fn ready(&self) -> Vec<Ready> {
         let mut events = Vec::new();
         let _ = self.wait(&mut events, Some(Duration::ZERO));

@@ -11,7 +11,7 @@ use linerate_sys::process::daemonize;
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     match arguments.get(1..) {
-        Some([role, port, keep]) if role == "become-a-daemon" => report(port, keep == "true"),
+        Some([role, port]) if role == "become-a-daemon" => report(port),
         // Test runners ask for the names of all tests, and then for those of ignored ones.
         Some(arguments) if arguments.iter().any(|argument| argument == "--list") => {
             if !arguments.iter().any(|argument| argument == "--ignored") {
@@ -20,16 +20,12 @@ fn main() {
                     .expect("standard output");
             }
         }
-        _ => {
-            for keep_cwd in [false, true] {
-                check(keep_cwd);
-            }
-        }
+        _ => check(),
     }
 }
 
-fn report(port: &str, keep_cwd: bool) {
-    daemonize(keep_cwd).expect("daemonize");
+fn report(port: &str) {
+    daemonize().expect("daemonize");
     let link = |name: &str| {
         std::fs::read_link(format!("/proc/self/{name}"))
             .expect("link")
@@ -58,11 +54,11 @@ fn report(port: &str, keep_cwd: bool) {
         .expect("report");
 }
 
-fn check(keep_cwd: bool) {
+fn check() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
     let port = listener.local_addr().expect("address").port().to_string();
     let mut child = Command::new(std::env::current_exe().expect("own path"))
-        .args(["become-a-daemon", &port, &keep_cwd.to_string()])
+        .args(["become-a-daemon", &port])
         .current_dir("/proc")
         .spawn()
         .expect("start");
@@ -72,12 +68,8 @@ fn check(keep_cwd: bool) {
     );
 
     let facts = read_report(&listener);
-    let cwd = if keep_cwd { "/proc" } else { "/" };
     // No terminal, and not a session's leader, which could acquire one.
-    assert_eq!(
-        facts,
-        format!("{cwd} /dev/null /dev/null /dev/null 0 false")
-    );
+    assert_eq!(facts, "/proc /dev/null /dev/null /dev/null 0 false");
 }
 
 /// Accepts with a deadline, so that a daemon that died does not hang the test.

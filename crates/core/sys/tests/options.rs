@@ -354,10 +354,6 @@ fn options_of_another_protocol_are_typed_as_unsupported() {
             "setsockopt SCTP_INITMSG",
         ),
         (
-            sockopt::set_sctp_max_seg(&tcp, 1200),
-            "setsockopt SCTP_MAXSEG",
-        ),
-        (
             sockopt::sctp_bindx(&tcp, &[address(V4)]),
             "setsockopt SCTP_SOCKOPT_BINDX_ADD",
         ),
@@ -384,7 +380,6 @@ fn sctp_options_work_or_the_socket_says_that_sctp_is_absent() {
     };
     sockopt::SCTP_NODELAY.set(&fd, true).expect("no delay");
     sockopt::set_sctp_init_streams(&fd, 4).expect("streams");
-    sockopt::set_sctp_max_seg(&fd, 1200).expect("segment");
     sockopt::sctp_bindx(&fd, &[address(V4)]).expect("bindx");
 }
 

@@ -30,13 +30,11 @@ impl Fingerprint {
     }
 
     /// From a digest.
-    #[must_use]
     pub const fn new(digest: [u8; 32]) -> Self {
         Self(digest)
     }
 
     /// The digest.
-    #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -82,7 +82,6 @@ impl HostKey {
     }
 
     /// SHA-256 over the public key.
-    #[must_use]
     pub const fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }

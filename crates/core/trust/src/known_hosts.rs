@@ -73,14 +73,12 @@ impl KnownHosts {
     }
 
     /// Problems of the file, in the order of its lines.
-    #[must_use]
     pub fn warnings(&self) -> &[KnownHostsWarning] {
         &self.warnings
     }
 
     /// Fingerprint of a server; `None` for an unknown one. `host` is the name or address that the
     /// user gave: letters of either case and forms of the same IPv6 address are equal.
-    #[must_use]
     pub fn get(&self, host: &str, port: u16) -> Option<Fingerprint> {
         self.list.get(&HostName::new(host, port)?)
     }

@@ -14,7 +14,6 @@ use aws_lc_rs::hmac;
 /// `secret` is the resume secret of the session, `exporter` that of the new connection, `number`
 /// the last number of a message that the client sent and `received` the last one that it received
 /// in order.
-#[must_use]
 pub fn resume_proof(
     secret: &[u8; 32],
     exporter: &[u8; 32],
@@ -58,7 +57,6 @@ const RESUME_LABEL: &[u8] = b"linerate/1 resume\0";
 /// Tag of the datagrams of a flow: the first 8 bytes of HMAC(`secret`, `flow`), numbers big-endian.
 ///
 /// Prevents injection by hosts that are not on the path.
-#[must_use]
 pub fn flow_tag(secret: &[u8; 32], flow: u32) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = sign(secret, &[&flow.to_be_bytes()]);
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
@@ -78,7 +76,6 @@ pub struct FlowOpener {
 /// Proof that the opener of a flow receives what is sent to its address: 63 bits of HMAC(`secret`,
 /// address, port, session, flow, `period`), numbers big-endian. The server alone has the secret,
 /// and `period` is the time by its clock.
-#[must_use]
 pub fn address_proof(secret: &[u8; 32], opener: &FlowOpener, period: u64) -> u64 {
     // A dual-stack socket reports IPv4 sources as mapped addresses (RFC 4291, section 2.5.5.2).
     let octets = match opener.address.ip() {
@@ -96,7 +93,6 @@ pub fn address_proof(secret: &[u8; 32], opener: &FlowOpener, period: u64) -> u64
 }
 
 /// SHA-256 of bytes that are not to be shown.
-#[must_use]
 pub fn digest(bytes: &[u8]) -> [u8; 32] {
     let mut digest = [0; 32];
     digest.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes).as_ref());

@@ -6,7 +6,6 @@ use aws_lc_rs::rand;
 ///
 /// # Panics
 /// When the random number source fails, which getrandom(2) excludes for requests of this size.
-#[must_use]
 pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     rand::fill(&mut bytes).expect("the random number source of the kernel does not fail");

@@ -135,7 +135,6 @@ impl Token {
     }
 
     /// The name; `token` for one without.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -226,7 +225,6 @@ impl Tokens {
     }
 
     /// The token with this name.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Token> {
         self.by_name.get(name)
     }
@@ -265,7 +263,6 @@ impl Role {
 }
 
 /// Proof of a token by one end. `exporter` is that of the session for [`crate::CHANNEL_BINDING`].
-#[must_use]
 pub fn proof(token: &Token, exporter: &[u8; 32], role: Role) -> [u8; 32] {
     sign(token.secret(), &[role.label(), exporter])
 }

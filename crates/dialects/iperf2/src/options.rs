@@ -55,7 +55,6 @@ pub enum Request {
 
 /// Parses the environment and the arguments after the program name. `program` is the name in
 /// messages.
-#[must_use]
 pub fn parse(program: &OsStr, argv: &[OsString], checks: ValueChecks) -> Parsed {
     let mut args = Args::new(argv, checks);
     let surroundings = Surroundings {
@@ -103,7 +102,6 @@ fn print(program: &OsStr, stop: &Stop, layout: Layout) -> Request {
 
 /// All options on this command line are options of iperf 2. A missing value or an ambiguous
 /// abbreviation still names one.
-#[must_use]
 pub fn are_known(args: &[OsString]) -> bool {
     knows_options(&table::grammar(), args)
 }

@@ -25,13 +25,11 @@ use linerate_model::{EventSink, ServerReporter};
 pub use options::{Excluded, Layout, Options, Style};
 
 /// A writer for the one test of a client.
-#[must_use]
 pub fn client_sink(options: Options, output: Output) -> Box<dyn EventSink> {
     server::Reporter::new(Arc::new(options), output).sink()
 }
 
 /// A reporter for a server and all its tests.
-#[must_use]
 pub fn server_reporter(options: Options, output: Output) -> Box<dyn ServerReporter> {
     Box::new(server::Reporter::new(Arc::new(options), output))
 }

@@ -17,6 +17,7 @@ pub mod datagram;
 mod flags;
 pub mod frame;
 pub mod header;
+pub mod machine;
 pub mod opening;
 pub mod report;
 pub mod sequence;

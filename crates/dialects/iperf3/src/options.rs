@@ -96,7 +96,6 @@ fn request(argv: &[OsString], checks: ValueChecks) -> Result<Request, UsageError
 
 /// All options on this command line are options of iperf3. A missing value or an ambiguous
 /// abbreviation still names one.
-#[must_use]
 pub fn are_known(args: &[OsString]) -> bool {
     knows_options(&table::grammar(), args)
 }

@@ -29,7 +29,6 @@ pub use server::server_reporter;
 pub use test_report::{Appendix, TestReport};
 
 /// A writer for the one test of a client.
-#[must_use]
 pub fn client_sink(options: Options, output: Output) -> Box<dyn TestReport> {
     sink(Arc::new(options), output, None)
 }

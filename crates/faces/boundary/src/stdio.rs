@@ -17,7 +17,6 @@ unsafe extern "C" {
 }
 
 /// The standard output of the program.
-#[must_use]
 pub fn stdout_file() -> CFile {
     // SAFETY: the C library sets the variable before `main`; a program that changes it while
     // another thread writes breaks its own output.

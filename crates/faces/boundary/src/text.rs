@@ -14,7 +14,6 @@ pub struct Text(*const c_char);
 
 impl Text {
     /// The string; `None` for a null pointer. Bytes that are no UTF-8 are replaced.
-    #[must_use]
     pub fn read(&self) -> Option<String> {
         Some(bytes(self.0)?.to_string_lossy().into_owned())
     }
@@ -30,7 +29,6 @@ pub struct ArgVector(*const *const c_char);
 
 impl ArgVector {
     /// The arguments up to `count` or the first null pointer.
-    #[must_use]
     pub fn read(&self, count: c_int) -> Vec<OsString> {
         let count = if self.0.is_null() {
             0
@@ -64,13 +62,11 @@ impl Kept {
     }
 
     /// Null where nothing is stored.
-    #[must_use]
     pub fn as_ptr(&self) -> *const c_char {
         self.0.as_ref().map_or(ptr::null(), |text| text.as_ptr())
     }
 
     /// The stored text.
-    #[must_use]
     pub fn get(&self) -> Option<&str> {
         self.0.as_ref()?.to_str().ok()
     }

@@ -51,6 +51,9 @@ pub(crate) struct CompareArgs {
     /// Write a page with charts to a file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Print all measures, trials and differences of configuration
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 const NOTES: &str = "\
@@ -91,7 +94,7 @@ fn run(args: &CompareArgs) -> Result<Outcome, Error> {
     print_all(&if args.json {
         report::json(comparison)
     } else {
-        report::text(comparison, style())
+        report::text(comparison, args.verbose, style())
     })?;
     if let Some(path) = &args.html {
         fs::write(path, report::html(comparison))

@@ -106,7 +106,7 @@ fn run_client(spec: &ClientSpec, output: &OutputOptions) -> Outcome {
 /// Serves clients.
 fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> Outcome {
     // Before any thread starts: fork(2) copies the calling thread alone.
-    if daemon && let Err(error) = process::daemonize(true) {
+    if daemon && let Err(error) = process::daemonize() {
         return refuse(&error.text());
     }
 

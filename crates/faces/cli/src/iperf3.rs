@@ -94,7 +94,7 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
 fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOptions) -> Outcome {
     // Before any thread starts: fork(2) copies the calling thread alone.
     if process.daemon
-        && let Err(error) = process::daemonize(true)
+        && let Err(error) = process::daemonize()
     {
         return refuse(&ErrorCode::Daemon.failure(Some(&error.text())));
     }

@@ -175,6 +175,9 @@ struct OutputArgs {
     /// Print no progress
     #[arg(short, long)]
     quiet: bool,
+    /// Print every level with its spread, and what it cost
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 const NOTES: &str = "\
@@ -298,7 +301,7 @@ fn write_reports(output: &OutputArgs, record: &RunRecord, has_result: bool) -> R
     let runs = recorded_runs(sweep, &record.trials);
     let text = match (output.json, has_result) {
         (true, _) => linerate::record::json(record),
-        (false, true) => report::text(sweep, linerate::progress::glyphs()),
+        (false, true) => report::text(sweep, output.verbose, linerate::progress::style()),
         (false, false) => String::new(),
     };
     let printed = print(&text);

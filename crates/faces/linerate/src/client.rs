@@ -34,14 +34,12 @@ pub struct Client {
 
 impl Client {
     /// The test that `spec` describes.
-    #[must_use]
     pub fn new(spec: ClientSpec) -> Self {
         Self { spec }
     }
 
     /// `test` against the server at `port` of `host`, a name or an address, with the defaults of
     /// this end.
-    #[must_use]
     pub fn to(host: &str, port: u16, test: TestSpec) -> Self {
         let local = LocalOptions {
             port,

@@ -33,7 +33,6 @@ const CHECKS: values::ValueChecks = values::ValueChecks {
 
 /// Limits as a dialect's options hold them; `None` where none were typed.
 #[cfg(feature = "full")]
-#[must_use]
 pub fn limits(typed: Option<&str>) -> Option<Expectations> {
     // What cannot be read was refused with its option.
     read_limits(typed?).ok()
@@ -41,7 +40,6 @@ pub fn limits(typed: Option<&str>) -> Option<Expectations> {
 
 /// Labels as a dialect's options hold them; `None` where no record was requested.
 #[cfg(feature = "full")]
-#[must_use]
 pub fn labels(typed: Option<&str>) -> Option<Labels> {
     record::labels(typed?).ok()
 }

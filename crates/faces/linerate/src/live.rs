@@ -31,19 +31,16 @@ impl Default for Live {
 
 impl Live {
     /// Time since the view began in ns.
-    #[must_use]
     pub fn now_ns(&self) -> u64 {
         clock::as_ns(self.started.elapsed())
     }
 
     /// The state now.
-    #[must_use]
     pub fn read(&self) -> LiveState {
         self.lock().clone()
     }
 
     /// Grows with every change.
-    #[must_use]
     pub fn version(&self) -> u64 {
         self.lock().version
     }
@@ -56,7 +53,6 @@ impl Live {
     }
 
     /// Takes the events of a test.
-    #[must_use]
     pub fn sink(&self) -> LiveSink {
         LiveSink(self.clone())
     }

@@ -50,7 +50,6 @@ pub struct ReportSpec {
 impl ReportSpec {
     /// The runs of these names in the history of the user, whole and with all names, for every
     /// terminal and file.
-    #[must_use]
     pub fn new(runs: Vec<String>, form: Form) -> Self {
         Self {
             runs,

@@ -47,7 +47,6 @@ impl View {
     /// Shows a state. Where there is no terminal that can, one line on standard error names the
     /// reason and the run continues without. Call it before any other thread starts: threads
     /// inherit which signals are blocked.
-    #[must_use]
     pub fn open(live: &Live) -> Option<Self> {
         match Self::try_open(live) {
             Ok(view) => Some(view),
@@ -93,7 +92,6 @@ impl View {
     }
 
     /// Streams of a client: what goes to the terminal of the view is held back.
-    #[must_use]
     pub fn output(&self) -> Output {
         let [normal, errors] = self.held.writers();
         Output::new(normal, errors)

@@ -447,7 +447,7 @@ fn files_are_reported_and_compared_without_a_history() {
         compared.comparison
     );
 
-    let text = linerate_history::report::compare::text(&compared.comparison, Style::PLAIN);
+    let text = linerate_history::report::compare::text(&compared.comparison, true, Style::PLAIN);
     assert!(
         text.contains("linerate history import --label side=b FILE..."),
         "{text}"

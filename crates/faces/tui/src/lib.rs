@@ -30,7 +30,6 @@ pub const COLUMNS_MIN: u16 = 40;
 pub const ROWS_MIN: u16 = 10;
 
 /// The screen of a state.
-#[must_use]
 pub fn screen(state: &LiveState, view: View) -> Buffer {
     let mut page = Page::new(view);
     match (

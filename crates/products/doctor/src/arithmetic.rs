@@ -48,7 +48,6 @@ impl Transport {
 
 /// Best goodput of a link with full-size packets, in the unit of `speed`: 941.5 of 1000 with IPv4,
 /// timestamps and an MTU of 1500; `None` when the headers do not fit.
-#[must_use]
 pub fn goodput_ceiling(
     speed: f64,
     mtu_bytes: f64,
@@ -61,27 +60,23 @@ pub fn goodput_ceiling(
 }
 
 /// Best TCP goodput over IPv4 with timestamps, the ordinary case, in the unit of `speed`.
-#[must_use]
 pub fn tcp_ceiling(speed: f64, mtu_bytes: f64) -> f64 {
     goodput_ceiling(speed, mtu_bytes, Network::V4, Transport::TcpTimestamps).unwrap_or(0.0)
 }
 
 /// Payload a local tbf or htb lets through at `rate`: it counts the MTU and 14 bytes of header per
 /// packet, not the preamble, checksum and gap the wire needs (`tc-tbf(8)`).
-#[must_use]
 pub fn shaper_payload(rate: f64, mtu_bytes: f64) -> f64 {
     // IPv4 has 20 bytes, TCP with time stamps 32.
     rate * (mtu_bytes - 52.0) / (mtu_bytes + SHAPER_HEADER_BYTES)
 }
 
 /// Full-size frames per second at `speed_bps`.
-#[must_use]
 pub fn frames_per_second(speed_bps: f64, mtu_bytes: f64) -> f64 {
     speed_bps / 8.0 / (mtu_bytes + ETHERNET_OVERHEAD_BYTES)
 }
 
 /// Time a receive ring of `entries` descriptors bridges at line rate, microseconds.
-#[must_use]
 pub fn ring_time_us(entries: f64, mtu_bytes: f64, speed_bps: f64) -> f64 {
     entries / frames_per_second(speed_bps, mtu_bytes) * 1e6
 }
@@ -91,7 +86,6 @@ pub fn ring_time_us(entries: f64, mtu_bytes: f64, speed_bps: f64) -> f64 {
 /// `gigatransfers` is the speed of one lane (2.5 for the first generation), `max_payload_bytes` the
 /// negotiated maximum payload. Flow control and descriptors cost about five per cent more, so a bus
 /// counts as full from 0.9 of this figure on. `None` for a speed no generation has.
-#[must_use]
 pub fn pcie_usable_bps(gigatransfers: f64, lanes: f64, max_payload_bytes: f64) -> Option<f64> {
     // Line code and bytes of framing, sequence number, header and checksum per data packet (PCIe
     // base specification).
@@ -111,7 +105,6 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 /// Generation of a PCI Express lane by its speed.
-#[must_use]
 pub fn pcie_generation(gigatransfers: f64) -> Option<u8> {
     let speeds = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0];
     let at = speeds
@@ -121,14 +114,12 @@ pub fn pcie_generation(gigatransfers: f64) -> Option<u8> {
 }
 
 /// Bytes in flight that fill a path: bandwidth times delay.
-#[must_use]
 pub fn bdp_bytes(rate_bps: f64, rtt_us: f64) -> f64 {
     // 8 bits per byte and 10^6 microseconds per second.
     rate_bps * rtt_us / 8e6
 }
 
 /// Rate a window allows, bit/s: one window per round trip.
-#[must_use]
 pub fn window_ceiling_bps(window_bytes: f64, rtt_us: f64) -> f64 {
     window_bytes * 8e6 / rtt_us
 }
@@ -136,14 +127,12 @@ pub fn window_ceiling_bps(window_bytes: f64, rtt_us: f64) -> f64 {
 /// Buffer that holds the data in flight and their overhead: two bandwidth-delay products, because a
 /// send buffer also holds what is repeated, and with `tcp_adv_win_scale` 1 half of a receive buffer
 /// is kept for its packets (`tcp(7)`).
-#[must_use]
 pub fn buffer_bytes(rate_bps: f64, rtt_us: f64) -> f64 {
     2.0 * bdp_bytes(rate_bps, rtt_us)
 }
 
 /// Rate of a Reno flow under random loss, bit/s (Mathis and others, 1997). CUBIC is close to it
 /// where the product of bandwidth and delay is small.
-#[must_use]
 pub fn mathis_bps(mss_bytes: f64, rtt_us: f64, loss: f64) -> f64 {
     // 1.22 is the square root of 3/2: losses at equal distances, one acknowledgement per segment.
     mss_bytes * 8e6 / rtt_us * 1.22 / loss.sqrt()
@@ -151,7 +140,6 @@ pub fn mathis_bps(mss_bytes: f64, rtt_us: f64, loss: f64) -> f64 {
 
 /// Expected number of queues, of `queues`, that a hash uses for `flows` flows: 10 flows on 8 queues
 /// use 5.9.
-#[must_use]
 pub fn expected_queues(flows: f64, queues: f64) -> f64 {
     if queues < 1.0 {
         return 0.0;

@@ -29,7 +29,6 @@ pub enum Class {
 
 impl Class {
     /// Name of the class.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::RxRingFull => "rx_ring_full",
@@ -191,7 +190,6 @@ const NAMES: &[(Class, &[&str])] = &[
 const RING_FULL_OF_DRIVER: &[(&str, &str)] = &[("mlx4_en", "rx_dropped"), ("gve", "rx_dropped")];
 
 /// Meaning of a driver's counter; `None` when it is unknown.
-#[must_use]
 pub fn classify(driver: Option<&str>, name: &str) -> Option<Class> {
     let leaf = name.rsplit('/').next().unwrap_or(name);
     // Before the table: `rx_dropped` of other drivers is no overflow of a ring.
@@ -219,7 +217,6 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// True if a counter without a class has a name that suggests errors.
-#[must_use]
 pub fn looks_like_trouble(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     [
@@ -231,7 +228,6 @@ pub fn looks_like_trouble(name: &str) -> bool {
 
 /// Bits after which a driver's counter wraps; `None` for 64. The r8169 family keeps its tallies in
 /// 16 bits (`drivers/net/ethernet/realtek/r8169_main.c`, `struct rtl8169_counters`).
-#[must_use]
 pub fn width(driver: Option<&str>, name: &str) -> Option<u8> {
     match (driver?, name) {
         ("r8169" | "r8152", "rx_missed" | "align_errors" | "tx_aborted" | "tx_underrun") => {

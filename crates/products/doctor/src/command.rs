@@ -71,7 +71,6 @@ impl Command {
 /// True if a shell and the program take the text for one word that has no other meaning: letters,
 /// digits and a few signs, and no sign at its begin, where a hyphen makes an option of it and a dot
 /// a folder above.
-#[must_use]
 pub fn is_token(text: &str) -> bool {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "_-.:,%@+=".contains(c);
     text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') && text.chars().all(is_safe)

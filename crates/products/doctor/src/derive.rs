@@ -12,7 +12,6 @@ use crate::scope::{Facts, Host, Run};
 const SRC: &str = "derived";
 
 /// Adds what follows from the facts of a snapshot. Applying it twice changes nothing.
-#[must_use]
 pub fn derive(mut snapshot: Snapshot) -> Snapshot {
     // First: names of interfaces become parts of the keys that follow.
     drop_shell_words(&mut snapshot);

@@ -13,7 +13,6 @@ use crate::period::Period;
 use crate::rules;
 
 /// Compares two observations: the findings of both, and what differs.
-#[must_use]
 pub fn compare(a: &Observed, b: &Observed, only: &[String]) -> Diagnosis {
     let (left, right) = (derive(a.snapshot.clone()), derive(b.snapshot.clone()));
     // Counters of two texts around a test grew in it: as many overflows as lost datagrams are then

@@ -24,7 +24,6 @@ struct Separation {
 /// Facts that most hosts of each group share and that differ between the groups, those with the
 /// largest effect on the rate first, as statements; then how many do not. Empty where a group has
 /// no facts.
-#[must_use]
 pub fn separating(fast: &[Snapshot], slow: &[Snapshot]) -> Vec<String> {
     if fast.is_empty() || slow.is_empty() {
         return Vec::new();

@@ -20,7 +20,6 @@ use crate::verdict;
 use crate::vote;
 
 /// Diagnoses hosts. `only` names the rules to apply; empty means all.
-#[must_use]
 pub fn diagnose(observed: &[Observed], only: &[String]) -> Diagnosis {
     let slices = slices(observed, &[]);
     diagnose_with(observed, only, &slices)

@@ -61,7 +61,6 @@ impl EndpointObservation {
 }
 
 /// Diagnoses a test by the observations of its client and, if it sent one, its server.
-#[must_use]
 pub fn diagnose_test(
     client: EndpointObservation,
     server: Option<EndpointObservation>,

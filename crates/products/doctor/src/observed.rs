@@ -16,7 +16,6 @@ pub struct Observed {
 
 impl Observed {
     /// A host that was read once.
-    #[must_use]
     pub const fn once(snapshot: Snapshot) -> Self {
         Self {
             snapshot,

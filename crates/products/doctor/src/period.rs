@@ -67,7 +67,6 @@ const fn is_off(flag: &bool) -> bool {
 impl Period {
     /// The period between the first and the last of several snapshots of one host, in the order
     /// they were taken; `None` when there are fewer than two or they cannot be subtracted.
-    #[must_use]
     pub fn over(snapshots: &[Snapshot]) -> Option<Self> {
         let mut period = Self::default();
         for pair in snapshots.windows(2) {
@@ -156,7 +155,6 @@ impl Period {
     }
 
     /// Growth of one counter; `None` when it was not read at both ends.
-    #[must_use]
     pub fn delta(&self, key: &str) -> Option<&Delta> {
         self.deltas.get(key)
     }

@@ -31,7 +31,6 @@ impl ProofPlan {
     /// Runs that fit into `budget`: longer ones first, then more. Their number does not depend on
     /// their results, because an interval of runs that end at a chosen result holds the truth less
     /// often. `None` below [`Self::BUDGET_MIN`].
-    #[must_use]
     pub fn within(budget: Duration) -> Option<Self> {
         let seconds = u32::try_from(budget.as_secs()).unwrap_or(u32::MAX);
         let seconds = seconds.saturating_sub(Self::DIAGNOSIS_S + OVERHEAD_S);
@@ -44,13 +43,11 @@ impl ProofPlan {
     }
 
     /// True if the fix is applied in a run: A B B A, in which a drift over time cancels out.
-    #[must_use]
     pub fn has_fix(run: u32) -> bool {
         matches!(run % BLOCK, 1 | 2)
     }
 
     /// Time of `runs` runs.
-    #[must_use]
     pub fn time(self, runs: u32) -> Duration {
         Duration::from_secs(u64::from(runs) * u64::from(self.run_s + OVERHEAD_S))
     }
@@ -133,7 +130,6 @@ pub enum ProofResult {
 
 impl Effect {
     /// Compares rates in bit/s; `None` of fewer than four a side.
-    #[must_use]
     pub fn of(without: Vec<f64>, with: Vec<f64>) -> Option<Self> {
         let (ratio, interval) = ratio_interval(&with, &without, CONFIDENCE)?;
         let Interval { low, high } = interval;

@@ -8,8 +8,8 @@ use linerate_model::stored_name;
 
 pub use ceilings::ceilings;
 pub use diagnosis::{
-    card, cards, checks, findings, fix_script, graded, json, limiting, sentence, short, steps,
-    text, verbatim, wrapped,
+    card, cards, checked, checks, findings, fix_script, graded, json, limit_and_steps, limiting,
+    sentence, short, steps, text, verbatim, wrapped,
 };
 pub use proof::{proof, proof_json};
 
@@ -17,7 +17,6 @@ use crate::catalogue;
 
 /// The rule with this id as text: what it finds, why that matters and where to read on; `None` if
 /// there is no such rule.
-#[must_use]
 pub fn explanation(id: &str) -> Option<String> {
     let rule = catalogue().find(|rule| rule.id.eq_ignore_ascii_case(id))?;
     Some(format!(

@@ -42,7 +42,6 @@ impl TestTimeline {
 
     /// The facts of every direction of the test that this end has. `busiest_thread_share` is the
     /// part of this process's time that its busiest thread took.
-    #[must_use]
     pub fn runs(&self, busiest_thread_share: Option<f64>) -> Vec<(Flow, RunFacts)> {
         let Some(header) = &self.header else {
             return Vec::new();
@@ -54,7 +53,6 @@ impl TestTimeline {
     }
 
     /// The intervals of a direction, as far as this end saw them.
-    #[must_use]
     pub fn intervals(&self, flow: Flow) -> Vec<TestInterval> {
         self.direction(flow).intervals()
     }

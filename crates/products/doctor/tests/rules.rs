@@ -390,6 +390,18 @@ fn every_text_is_two_sentences_and_has_a_reference() {
     }
 }
 
+#[test]
+fn shaper_of_a_host_with_the_rate_of_the_test_is_its_limit_and_not_the_path() {
+    let facts = "nic.e.net.mtu=1500 nic.e.qdisc.root.kind=tbf nic.e.qdisc.root.rate_bps=4e7 \
+                 run.0.tool=x run.0.limit=path run.0.busy_share=0.99 run.0.received_bps=3.83e7";
+    let words: Vec<&str> = facts.split_whitespace().collect();
+    assert_eq!(judged(&words).verdict.verdict, "configured-rate");
+
+    let faster = "nic.e.qdisc.root.rate_bps=1e9";
+    let verdict = judged(&[words, vec![faster]].concat()).verdict;
+    assert_eq!(verdict.verdict, "path");
+}
+
 /// A queue of some ms that overflows, and a path of microseconds whose round trip grows with the
 /// work of the hosts.
 #[test]

@@ -26,11 +26,11 @@ mod explore_tests;
 #[cfg(test)]
 mod golden_tests;
 
-pub use classification::{contention, findings};
+pub use classification::findings;
 pub use effects::analyse;
 pub(crate) use effects::{is_slow, strength};
 pub use explore::explore;
 pub(crate) use explore::{by_treatment, treatment_name};
 pub(crate) use findings::because;
 pub use findings::{NO_FINDING, headline, ranked};
-pub use runner::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner};
+pub use runner::{FleetOutcome, FleetProgress, RoundError, RoundRunner};

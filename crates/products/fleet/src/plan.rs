@@ -12,7 +12,7 @@ mod units;
 mod variants;
 
 pub use fleet_plan::{FleetPlan, PlanHost, task_id};
-pub use planned_run::{Estimate, PlannedRun};
+pub use planned_run::{Estimate, Links, PlannedRun};
 pub use rounds::rounds;
 
 #[cfg(test)]

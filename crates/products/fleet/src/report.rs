@@ -2,10 +2,10 @@
 //! command, then the cells. Text and HTML are one document over a [`FleetReport`], which is also
 //! the JSON.
 
+mod brief;
 mod cells;
 mod check;
 mod csv;
-mod depth;
 mod footer;
 mod hosts;
 mod ladder;
@@ -22,17 +22,15 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::conclude::FleetOutcome;
 use crate::conclude::trials::with_trials;
-use crate::conclude::{FleetEnd, FleetOutcome};
 use crate::plan::{PlanHost, PlannedRun};
 use linerate_doctor::report as doctor;
 use linerate_document::frame::{Badge, Card, Head};
 use linerate_document::number::counted;
 use linerate_document::record::{ProductReport, RunPage};
 use linerate_model::finding::Severity;
-use linerate_model::fleet::{
-    FleetHeader, FleetHost, FleetReport, FleetRun, HostId, NotRun, NotRunReason,
-};
+use linerate_model::fleet::{FleetHeader, FleetHost, FleetReport, FleetRun, HostId};
 use linerate_model::numbers::rate;
 use linerate_model::record::{Body, RunRecord, Trial};
 use linerate_model::stats::median;
@@ -40,9 +38,9 @@ use linerate_model::stored_name;
 
 pub use check::{CheckReport, CheckRow, CheckState, check_text};
 pub use csv::csv;
-use depth::Depth;
 pub use hosts::hosts_text;
 pub use leftovers::{HostLeftovers, Leftover, leftovers_text};
+use linerate_doctor::report::wrapped;
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
 pub use progress::{Announced, announcement, progress_line};
@@ -64,7 +62,6 @@ pub struct RunFacts {
 }
 
 /// The report of a run.
-#[must_use]
 pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> FleetReport {
     let plan = &run.plan;
     let host = |host: &PlanHost| FleetHost {
@@ -85,7 +82,7 @@ pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> Fleet
         // 584 years of nanoseconds fit into 64 bits.
         elapsed_ns: u64::try_from(facts.elapsed.as_nanos()).unwrap_or(u64::MAX),
         seed: plan.seed,
-        ended: outcome.ended.map(ended),
+        ended: outcome.ended,
     };
 
     FleetReport {
@@ -98,32 +95,26 @@ pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> Fleet
     }
 }
 
-fn ended(end: FleetEnd) -> NotRun {
-    let (reason, detail) = match end {
-        FleetEnd::Budget => (NotRunReason::Budget, None),
-        FleetEnd::Cancelled => (NotRunReason::Cancelled, None),
-        FleetEnd::Failed(reason) => (NotRunReason::Failed, Some(reason)),
-    };
-    NotRun { reason, detail }
-}
-
-/// The report as text. `verbose` adds every finding in full, all effects and references.
-#[must_use]
+/// The report as text: what fits a terminal, or where it is `verbose` every finding with its
+/// evidence, all effects and references.
 pub fn text(report: &FleetReport, verbose: bool, style: Style) -> String {
-    let depth = if verbose { Depth::Long } else { Depth::Short };
-    document(report, depth).text(style)
+    if verbose {
+        document(report).text(style)
+    } else {
+        brief::text(report, style)
+    }
 }
 
 /// The report as one HTML file.
-#[must_use]
 pub fn html(report: &FleetReport) -> String {
     page(report).document(NAME).html()
 }
 
 /// The page: the answer, the matrix or the ladder as a picture, findings, and all values folded.
 fn page(report: &FleetReport) -> RunPage {
-    let mut blocks = opening::next_steps(report);
-    blocks.extend(opening::remarks(&report.header));
+    let next = opening::next_steps(report, missing::Missing::steps).into_iter();
+    let remarks = opening::remarks(&report.header).into_iter();
+    let mut blocks: Vec<Block> = next.chain(remarks).map(Block::Remark).collect();
     let mut details = Vec::new();
     for matrix in matrix::matrices(report) {
         let is_small = matrix.hosts.len() <= HEAT_HOSTS_MAX;
@@ -131,8 +122,8 @@ fn page(report: &FleetReport) -> RunPage {
             blocks.push(Block::Heat(cells::heat_map(&matrix)));
         }
         let values = match is_small {
-            true => cells::blocks(&matrix, Depth::Page),
-            false => large::blocks(&matrix, Depth::Page),
+            true => cells::blocks(&matrix),
+            false => large::blocks(&matrix),
         };
         match is_small {
             true => details.push(Block::Details(cells::title(&matrix), values)),
@@ -192,7 +183,6 @@ fn cards(report: &FleetReport) -> Vec<Card> {
 }
 
 /// The report as one JSON object, schema `linerate.fleet/1`.
-#[must_use]
 pub fn json(report: &FleetReport) -> String {
     linerate_document::pretty_json(report)
 }
@@ -243,13 +233,13 @@ fn answer(run: &FleetRun, trials: &[Trial]) -> Vec<String> {
 fn record_blocks(run: &FleetRun, trials: &[Trial]) -> Vec<Block> {
     run.report
         .iter()
-        .flat_map(|report| blocks(&with_trials(report, trials), Depth::Short))
+        .flat_map(|report| blocks(&with_trials(report, trials)))
         .collect()
 }
 
-fn document(report: &FleetReport, depth: Depth) -> Document {
+fn document(report: &FleetReport) -> Document {
     let mut blocks = vec![Block::Title(opening::title(report))];
-    blocks.extend(self::blocks(report, depth));
+    blocks.extend(self::blocks(report));
     Document { name: NAME, blocks }
 }
 
@@ -257,16 +247,18 @@ fn document(report: &FleetReport, depth: Depth) -> Document {
 const CELLS_HOSTS_MAX: usize = 24;
 
 /// The parts of the report but its title.
-fn blocks(report: &FleetReport, depth: Depth) -> Vec<Block> {
-    let mut blocks = opening::next_steps(report);
-    blocks.extend(opening::remarks(&report.header));
-    blocks.extend(opening::findings(&report.findings, depth));
+fn blocks(report: &FleetReport) -> Vec<Block> {
+    let next = opening::next_steps(report, missing::Missing::steps).into_iter();
+    let mut blocks: Vec<Block> = next.map(|step| wrapped("next", step)).collect();
+    let remarks = opening::remarks(&report.header).into_iter();
+    blocks.extend(remarks.map(|remark| wrapped("note", remark)));
+    blocks.extend(opening::findings(&report.findings));
 
     // A table of all cells is readable up to some number of hosts; of more, outliers are listed.
     for matrix in matrix::matrices(report) {
         blocks.extend(match matrix.hosts.len() <= CELLS_HOSTS_MAX {
-            true => cells::blocks(&matrix, depth),
-            false => large::blocks(&matrix, depth),
+            true => cells::blocks(&matrix),
+            false => large::blocks(&matrix),
         });
     }
 

@@ -23,7 +23,6 @@ pub mod leftovers;
 mod members;
 mod prepare;
 mod script;
-mod targets;
 pub mod worker;
 
 /// Input of hosts as arbitrary bytes.

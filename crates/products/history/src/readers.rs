@@ -79,7 +79,6 @@ pub struct Imported {
 
 impl Imported {
     /// True if the report is cut off.
-    #[must_use]
     pub fn is_partial(&self) -> bool {
         !matches!(self.events.last(), Some(Event::Finished | Event::Failed(_)))
     }
@@ -152,7 +151,6 @@ pub fn import(
 
 /// Reads the output of a command, which can have lines of other programs. Without the command its
 /// options are not known.
-#[must_use]
 pub fn import_output(command: Option<&Command>, output: &str) -> Contents {
     let mut reader = Reader::new(None, &|_| 0);
     if let Some(command) = command {

@@ -23,7 +23,6 @@ pub struct TlsPeer {
 
 impl Protocol {
     /// HTTP/1.1 in plain text, which has its own event loop.
-    #[must_use]
     pub fn is_plain_http1(&self) -> bool {
         !self.is_http2 && self.tls.is_none()
     }

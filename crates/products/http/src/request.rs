@@ -31,7 +31,6 @@ pub enum RequestError {
 
 impl RequestSpec {
     /// A plain `GET`.
-    #[must_use]
     pub fn get() -> Self {
         Self {
             method: "GET".to_owned(),

@@ -18,7 +18,6 @@ pub enum TargetScope {
 
 impl TargetScope {
     /// Class of an address; `networks` are the addresses of this host with their prefix lengths.
-    #[must_use]
     pub fn of(address: IpAddr, networks: &[(IpAddr, u8)]) -> Self {
         if local_networks(networks).any(|network| network.contains(address)) {
             Self::Private
@@ -41,7 +40,6 @@ pub struct Demand {
 
 impl Demand {
     /// The size of `load`, its warm-up included.
-    #[must_use]
     pub fn of(load: &LoadSpec) -> Self {
         Self {
             connections: load.connections,

@@ -144,7 +144,6 @@ fn parse_ports(text: &str, is_tls: bool) -> Result<RangeInclusive<u16>, &'static
 
 impl Target {
     /// Value of the `Host` field.
-    #[must_use]
     pub fn authority(&self) -> String {
         // A device is known to this host alone (RFC 6874, section 4).
         let host = self.host.split('%').next().unwrap_or_default();

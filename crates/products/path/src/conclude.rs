@@ -40,7 +40,6 @@ use unmeasured::has_silent_direction;
 pub use unmeasured::{is_partial, unmeasured};
 
 /// Makes a report. It depends on nothing but its input.
-#[must_use]
 pub fn conclude(input: &ConcludeInput) -> PathReport {
     // One impossible time would move the clock, and with it every delay of one direction.
     let possible = without_impossible(input);
@@ -165,12 +164,7 @@ fn voice_of(context: &Context<'_>, phases: &[LoadPhase]) -> Option<CallQuality> 
 
 /// Reasons for what is absent and has none yet.
 fn explain(report: &PathReport, context: &Context<'_>, absent: &mut Absent) {
-    let has_probes = |phase: &PhaseResult| {
-        matches!(
-            phase.spec.kind,
-            PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both
-        )
-    };
+    let has_probes = |phase: &PhaseResult| phase.spec.kind.has_probes();
     if report.clock.is_none() && context.input.phases.iter().any(has_probes) {
         absent.add(
             names::ONE_WAY_DELAY,

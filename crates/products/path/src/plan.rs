@@ -64,7 +64,6 @@ pub struct StreamsMax {
 }
 
 /// Plans the phases of a test against a server of `dialect`.
-#[must_use]
 pub fn plan(spec: &PathSpec, dialect: Dialect) -> PlannedTest {
     let mut planned = PlannedTest::default();
     for kind in wanted(spec) {
@@ -105,7 +104,6 @@ fn estimate_s(phases: &[PlannedPhase]) -> u64 {
 
 impl PlannedTest {
     /// Kinds of the phases, each once.
-    #[must_use]
     pub fn kinds(&self) -> Vec<PhaseKind> {
         let mut kinds: Vec<PhaseKind> = self.phases.iter().map(|phase| phase.spec.kind).collect();
         // Phases of one kind are neighbours in the plan.
@@ -115,7 +113,6 @@ impl PlannedTest {
 
     /// Time by which all phases have ended, even on a path whose queues empty slowly: a tenth more
     /// than is announced.
-    #[must_use]
     pub fn time_max(&self) -> Duration {
         Duration::from_millis(self.estimate_s.saturating_mul(1_100))
     }
@@ -125,7 +122,6 @@ impl PlannedTest {
 /// all of them: on a slow path queues of earlier loads take time to empty. It keeps half of its
 /// time. `overrun` is how much longer than planned each load so far took; as much is expected of
 /// those to come and of what follows them. `None` without load.
-#[must_use]
 pub fn load_within(phases: &[PlannedPhase], left: Duration, overrun: Duration) -> Option<LoadPlan> {
     let load = phases.first()?.load?;
     let loads = phases.iter().filter(|phase| phase.load.is_some()).count();
@@ -148,7 +144,6 @@ impl PlannedPhase {
     /// Rate of its datagrams in bit/s of IP packets, given what the loads found. `packet_bytes` is
     /// the length of one of its IP packets. `None` where the rate is free, or depends on a rate
     /// that was not found.
-    #[must_use]
     pub fn datagram_rate_bps(
         &self,
         down_bps: Option<f64>,
@@ -171,7 +166,6 @@ fn half(bps: Option<f64>) -> Option<u64> {
 }
 
 /// Headers of IP and UDP in bytes.
-#[must_use]
 pub fn headers_bytes(is_ipv6: bool) -> u32 {
     // IPv6 has 40 bytes (RFC 8200 section 3), IPv4 has 20 without options, UDP has 8.
     if is_ipv6 { 48 } else { 28 }

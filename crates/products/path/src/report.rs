@@ -34,7 +34,6 @@ const NAME: &str = "linerate test";
 
 /// The report as text. `verbose` adds all percentiles, streams, the clock and how each rate was
 /// limited.
-#[must_use]
 pub fn text(
     report: &PathReport,
     diagnosis: Option<&Diagnosis>,
@@ -52,7 +51,6 @@ pub fn text(
 }
 
 /// The report of a record of a test as one HTML file.
-#[must_use]
 pub fn html(record: &RunRecord) -> String {
     let records = std::slice::from_ref(record);
     record::html(records, TimeRange::default(), RECORDS)
@@ -60,7 +58,6 @@ pub fn html(record: &RunRecord) -> String {
 
 /// The report as one JSON object, schema `linerate.path/1`, with the diagnosis and the single
 /// probes, if any, as members of it.
-#[must_use]
 pub fn json(
     report: &PathReport,
     diagnosis: Option<&Diagnosis>,
@@ -74,7 +71,6 @@ pub fn json(
 }
 
 /// An event as one line of JSON with its line end.
-#[must_use]
 pub fn event_line(event: &PathEvent<'_>) -> String {
     // A value of these types always has a form as JSON.
     printable_json(&serde_json::to_string(event).unwrap_or_default()) + "\n"

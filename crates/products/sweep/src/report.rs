@@ -1,6 +1,7 @@
 //! Reports of a sweep: text with a plot, one line per run, and one HTML file. All of them write the
 //! same [`Sweep`] and compute nothing.
 
+mod brief;
 mod document;
 mod sentences;
 mod values;
@@ -8,7 +9,6 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-pub use linerate_document::Glyphs;
 use linerate_document::record::ProductReport;
 pub use linerate_model::numbers::clock;
 use linerate_model::record::{Body, RunRecord};

@@ -45,7 +45,6 @@ pub struct SweepSpec {
 impl SweepSpec {
     /// Runs of 3 s of TCP against the server at `port` of `host`, three per setting in at most a
     /// quarter of an hour, for the most throughput. Nothing is varied yet.
-    #[must_use]
     pub fn to(host: &str, port: u16) -> Self {
         Self {
             host: host.to_owned(),

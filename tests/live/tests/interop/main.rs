@@ -49,6 +49,7 @@ mod fleet {
     mod report;
     mod script;
     mod signatures;
+    mod simulated_agents;
     mod targets;
     mod worker;
 }

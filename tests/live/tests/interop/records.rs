@@ -445,7 +445,7 @@ fn a_report_of_a_path_is_imported_shown_and_compared() {
 
     let list = history(&store, &["list"]).expect_clean().stdout.clone();
     assert!(
-        list.contains("Mbit/s down, ") && list.contains("Mbit/s up"),
+        list.contains(" down, ") && list.contains(" up Mbit/s"),
         "{list}"
     );
 

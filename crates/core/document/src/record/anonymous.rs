@@ -9,7 +9,6 @@ use serde_json::Value;
 /// The record with roles in place of host names, addresses for documentation (RFC 5737, RFC 3849)
 /// in place of real ones, and without users, keys of hosts, machine and boot ids. Titles and notes
 /// stay, but for the names in them.
-#[must_use]
 pub fn anonymized(record: &RunRecord) -> RunRecord {
     let mut names = Names::of(record);
     let mut copy = record.clone();

@@ -21,13 +21,11 @@ pub use product::{ProductReport, RunPage};
 use crate::style::Style;
 
 /// The report as one HTML file of less than 1 MB.
-#[must_use]
 pub fn html(records: &[RunRecord], stretch: TimeRange, product: ProductReport) -> String {
     page::page(records, stretch, product)
 }
 
 /// The report as text.
-#[must_use]
 pub fn text(records: &[RunRecord], product: ProductReport, style: Style) -> String {
     page::summary(records, product)
         .text(style)

@@ -434,7 +434,6 @@ fn repeat(record: &RunRecord) -> Vec<Block> {
 }
 
 /// A word for a shell.
-#[must_use]
 pub fn quoted(word: &str) -> String {
     // These characters have no meaning to a shell (sh(1)).
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);

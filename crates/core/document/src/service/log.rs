@@ -51,7 +51,6 @@ pub struct LogOptions {
 }
 
 /// Announcement of dropped lines of the log.
-#[must_use]
 pub fn dropped_notice(options: LogOptions) -> DroppedNotice {
     DroppedNotice::report(move |lines| {
         let sentence = format!(
@@ -65,7 +64,6 @@ pub fn dropped_notice(options: LogOptions) -> DroppedNotice {
 }
 
 /// A reporter that writes log lines.
-#[must_use]
 pub fn log_reporter(options: LogOptions, output: Output) -> Box<dyn ServerReporter> {
     Box::new(LogReporter {
         log: Log { options, output },

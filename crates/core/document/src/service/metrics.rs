@@ -121,7 +121,6 @@ impl Metrics {
     }
 
     /// All metrics as text; those of records where the server makes some.
-    #[must_use]
     pub fn exposition(
         &self,
         version: &str,

@@ -13,7 +13,6 @@ pub use log::{Format, Level, LogOptions, dropped_notice, log_reporter};
 pub use metrics::{Metrics, ProcessMetrics, RecordMetrics};
 
 /// A reporter that counts what passes through it.
-#[must_use]
 pub fn counted(inner: Box<dyn ServerReporter>, metrics: Arc<Metrics>) -> Box<dyn ServerReporter> {
     Box::new(Forward::new(inner, move |event| metrics.count(event)))
 }

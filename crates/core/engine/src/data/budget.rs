@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// During the warm-up it is unlimited; [`Budget::arm`] starts the count. A sender takes whole
 /// blocks and stops at the first refusal, so the test ends within one block of the amount however
 /// many streams share it.
-#[derive(Debug)]
 pub(crate) struct Budget {
     unit: Unit,
     /// Remaining amount, in bytes or blocks; `UNARMED` while nothing is counted.
@@ -15,7 +14,7 @@ pub(crate) struct Budget {
     amount: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Bytes, rounded up to whole blocks.
     Bytes,

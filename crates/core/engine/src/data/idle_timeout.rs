@@ -5,7 +5,6 @@ use std::time::Duration;
 use linerate_sys::clock::as_ns;
 
 /// Watches the received bytes of a test (`--rcv-timeout`).
-#[derive(Debug, Clone, Copy)]
 pub(crate) struct IdleTimeout {
     timeout_ns: Option<u64>,
     seen_bytes: u64,

@@ -5,7 +5,7 @@
 /// Deadlines are absolute, computed from the byte count in integers, so the rate neither drifts nor
 /// depends on when the sender woke up. A sender that was held up sends what became due at once, as
 /// the original does: its rate is an average since the start of the test.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Schedule {
     start_ns: u64,
     rate_bps: u64,

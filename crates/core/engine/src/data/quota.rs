@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The limits of one test; empty for none.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Quota {
     rates: Vec<Arc<SharedRate>>,
     /// Bytes left.
@@ -16,7 +16,7 @@ pub(crate) struct Quota {
 }
 
 /// Bytes that may be moved now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Grant {
     /// This many bytes.
     Bytes(usize),
@@ -27,7 +27,7 @@ pub(crate) enum Grant {
 }
 
 /// Traffic that a rate is shared by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Traffic {
     /// Data of a load.
     Load,
@@ -37,7 +37,6 @@ pub(crate) enum Traffic {
 }
 
 /// A rate that all tests of a scope share.
-#[derive(Debug)]
 pub(crate) struct SharedRate {
     rate_bps: u64,
     /// When everything that was moved had been moved at the rate, monotonic ns.

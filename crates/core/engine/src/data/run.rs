@@ -46,7 +46,6 @@ pub(crate) use settings::{PumpBuilder, PumpInputs, RunSettings};
 use strategy_trials::StrategyTrials;
 
 /// Events that the owner of a run handles.
-#[derive(Debug)]
 pub(crate) enum RunEvent {
     /// The end condition is met; only the end that decides sees this.
     EndReached,
@@ -538,7 +537,7 @@ impl TestRun {
             match due {
                 Due::Tick => {
                     let omitting = self.started.as_ref().is_some_and(|s| s.timeline.omitting());
-                    self.report_interval(omitting, false, reporter);
+                    self.report_interval(omitting, reporter);
                 }
                 Due::OmitEnd => self.end_warm_up(now_ns, reporter),
                 Due::End => self.reach_end(events),
@@ -558,13 +557,8 @@ impl TestRun {
     }
 
     /// Closes the current interval and reports it.
-    pub(crate) fn report_interval(
-        &mut self,
-        omitting: bool,
-        last: bool,
-        reporter: &mut Reporter<'_>,
-    ) {
-        let report = self.sampler.close_interval(omitting, last);
+    fn report_interval(&mut self, omitting: bool, reporter: &mut Reporter<'_>) {
+        let report = self.sampler.close_interval(omitting, false);
         if !report.streams.is_empty() {
             reporter.emit(&Event::Interval(report));
         }

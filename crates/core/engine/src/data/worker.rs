@@ -35,7 +35,6 @@ pub(crate) use threads::pool::{Placement, WorkerPool, threads_max};
 pub(crate) use threads::target::Target;
 
 /// Result of one call of [`Pump::pump`].
-#[derive(Debug)]
 pub(crate) enum Pumped {
     /// More can be done at once.
     Again,
@@ -53,7 +52,6 @@ pub(crate) enum Pumped {
 }
 
 /// Why a stream has ended.
-#[derive(Debug)]
 pub(crate) enum Ended {
     /// The amount of the test, or the file, is used up.
     AmountReached,

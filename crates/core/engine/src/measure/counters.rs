@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::measure::observations::Observations;
 
 /// Cumulative counters of one stream since it was opened.
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct StreamCounters {
     bytes: AtomicU64,

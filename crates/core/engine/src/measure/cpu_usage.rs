@@ -4,7 +4,7 @@ use linerate_model::CpuUsage;
 use linerate_sys::cpu::{self, CpuTime};
 
 /// Measures from its creation.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct CpuMeter {
     started_ns: u64,
     before: CpuTime,

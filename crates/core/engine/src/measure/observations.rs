@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Observations on one stream, written by its worker alone.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Observations {
     /// Lateness of paced portions; only for streams with a rate.
     pub(crate) lateness: Option<Histogram>,
@@ -51,7 +51,6 @@ impl Observations {
 
 /// Durations in ns, in buckets that grow with the value: eight per power of two, so that a quantile
 /// is at most an eighth too high. A record costs a few ns, memory is 2 KiB.
-#[derive(Debug)]
 pub(crate) struct Histogram {
     buckets: Box<[AtomicU32]>,
 }

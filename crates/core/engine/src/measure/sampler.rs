@@ -47,7 +47,6 @@ struct SampledStream {
 }
 
 /// State of a stream.
-#[derive(Debug, Clone, Copy)]
 enum StreamState {
     Running,
     /// Finished; its last reading, not yet reported.
@@ -56,7 +55,7 @@ enum StreamState {
 }
 
 /// One reading of one stream.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 struct Sample {
     at_ns: u64,
     counts: Counts,
@@ -67,7 +66,7 @@ struct Sample {
 }
 
 /// Smallest, largest and mean of the smoothed round-trip times read at interval ends.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 struct RttRange {
     min_us: u32,
     max_us: u32,
@@ -442,7 +441,7 @@ fn tcp_interval(info: &TcpInfo, repeated: Repeated, held_before: TcpLimits) -> T
 }
 
 /// Segments sent again, and how many of them the peer reported as received twice.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 struct Repeated {
     retransmits: u64,
     dsack_segments: Option<u64>,

@@ -19,12 +19,12 @@ use crate::lock::lock;
 use crate::measure::counters::{Counts, StreamCounters};
 
 /// Samples of one stream, since the last interval ended and since it began.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct StreamStats {
     both: Mutex<IntervalAndTotal>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct IntervalAndTotal {
     interval: Samples,
     total: Samples,
@@ -34,14 +34,14 @@ struct IntervalAndTotal {
 }
 
 /// When intervals end, on the monotonic clock.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 struct IntervalEnds {
     next_ns: u64,
     interval_ns: u64,
 }
 
 /// Samples of reads. `None` and empty series were not measured.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Samples {
     pub(crate) reads: Option<ReadCounts>,
     pub(crate) writes: Option<WriteCounts>,
@@ -66,7 +66,7 @@ pub(crate) struct Samples {
 }
 
 /// Counts per bin of a histogram that is being filled.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct HistogramBins {
     kind: HistogramKind,
     spec: HistogramSpec,

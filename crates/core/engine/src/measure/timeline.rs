@@ -7,7 +7,6 @@ use linerate_sys::clock::as_ns;
 
 /// Absolute deadlines of one test, monotonic ns. A deadline that was missed is not repeated, so the
 /// grid never drifts.
-#[derive(Debug, Clone)]
 pub(crate) struct Timeline {
     /// Start of the part that is running: the warm-up, then the measured part.
     part_start_ns: u64,

@@ -13,7 +13,6 @@ use super::limits::queue::AdmissionQueue;
 use super::limits::quotas::{QuotaRequest, Quotas};
 
 /// The rules of a server, the tests it runs and the clients that wait, of all dialects.
-#[derive(Debug)]
 pub(crate) struct Admission {
     kind: policy::Admission,
     quotas: Quotas,
@@ -30,7 +29,7 @@ pub(crate) struct Admission {
 const COMES_AGAIN: Duration = Duration::from_secs(60);
 
 /// Time for which a place is taken. `None` where that is unknown.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 enum TestTime {
     /// The test has not begun; its length.
     Planned(Option<Duration>),
@@ -49,7 +48,7 @@ impl TestTime {
 
 /// Place of a client in the queue.
 #[cfg(feature = "native")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     /// Clients before it.
     pub(crate) ahead: usize,
@@ -58,7 +57,7 @@ pub(crate) struct Turn {
 }
 
 /// The decision on a client whose test is not known yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Decision {
     Admitted,
     /// It waits for its turn, at most this long.

@@ -106,7 +106,6 @@ pub(crate) trait Session {
 }
 
 /// Result of matching the first bytes of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recognised {
     Mine,
     NotMine,
@@ -115,7 +114,7 @@ pub(crate) enum Recognised {
 }
 
 /// Reaction of a dialect to a signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) enum Stopped {
     /// Its tests run to their end, and so does the server.
     Draining,

@@ -3,7 +3,7 @@
 use linerate_model::service::RefusalReason;
 
 /// Treatment of new connections by a dialect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) enum Intake {
     /// It accepts them.
     Open,

@@ -25,7 +25,6 @@ use crate::error::{EngineError, Operation};
 use crate::wait::family;
 
 /// The listeners of a server, by their index in the event loop.
-#[derive(Debug)]
 pub(crate) struct Listeners {
     entries: BTreeMap<u64, Listener>,
     next_index: u64,
@@ -33,7 +32,6 @@ pub(crate) struct Listeners {
     address: SocketAddr,
 }
 
-#[derive(Debug)]
 struct Listener {
     fd: OwnedFd,
     /// Index of the dialect of its connections, or of those that no dialect recognises.
@@ -203,7 +201,7 @@ fn listener(local: &LocalOptions, address: SocketAddr) -> Result<OwnedFd, OsErro
 }
 
 /// A socket bound to the server's port, with the server's options; also used for UDP.
-pub(crate) fn open_bound(
+fn open_bound(
     local: &LocalOptions,
     address: SocketAddr,
     protocol: Protocol,

@@ -6,7 +6,7 @@ use linerate_model::{TestSpec, policy};
 use linerate_sys::clock::as_ns;
 
 /// Watches how far a test has come: bytes that arrived, or bytes the client has acknowledged.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Liveness {
     limits: policy::Liveness,
     /// Less than this is no progress.

@@ -11,7 +11,7 @@ use linerate_model::{Failure, StreamRole, Summary, Transport, measure};
 use crate::data::run::TestRun;
 
 /// Payload bytes of one test.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ByteTotals {
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
@@ -28,7 +28,6 @@ impl ByteTotals {
 }
 
 /// Follows the running tests.
-#[derive(Debug)]
 pub(crate) struct ServerStats {
     running: BTreeMap<u64, Running>,
     /// In the order of [`TRANSPORTS`].
@@ -37,7 +36,6 @@ pub(crate) struct ServerStats {
     since: Instant,
 }
 
-#[derive(Debug)]
 struct Running {
     facts: TestFacts,
     /// Most tests that ran beside this one.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 /// Times by number of the session: the next one is found without a scan.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Timers {
     in_order: BTreeSet<(Instant, u64)>,
     by_id: HashMap<u64, Instant>,

@@ -6,7 +6,7 @@ use linerate_model::snapshot::{Absence, Snapshot, Value};
 use crate::kernel::procfs::Interrupt;
 
 /// Facts not yet attributed to an interface.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct UnattributedFacts {
     /// Address, fact below the interface, value, source.
     facts: Vec<(String, String, Value, String)>,
@@ -18,22 +18,15 @@ pub(super) struct UnattributedFacts {
 const LOOSE_MAX: usize = 100_000;
 
 impl UnattributedFacts {
-    pub(super) fn pci(&mut self, address: &str, fact: &str, value: f64, src: &str) {
-        self.push(address, format!("pci.{fact}"), Value::Real(value), src);
-    }
-
-    pub(super) fn pci_text(&mut self, address: &str, fact: &str, value: &str, src: &str) {
-        self.push(address, format!("pci.{fact}"), value.into(), src);
-    }
-
-    pub(super) fn numa(&mut self, address: &str, fact: &str, value: Value, src: &str) {
-        self.push(address, format!("numa.{fact}"), value, src);
-    }
-
-    fn push(&mut self, address: &str, fact: String, value: Value, src: &str) {
+    pub(super) fn fact(&mut self, address: &str, fact: &str, value: impl Into<Value>, src: &str) {
         if self.facts.len() < LOOSE_MAX {
-            self.facts
-                .push((address.to_owned(), fact, value, src.to_owned()));
+            let fact = (
+                address.to_owned(),
+                fact.to_owned(),
+                value.into(),
+                src.to_owned(),
+            );
+            self.facts.push(fact);
         }
     }
 

@@ -16,7 +16,7 @@ pub(super) struct Reader<'a> {
     path: Vec<(usize, String)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 struct Section {
     kind: Kind,
     device: String,

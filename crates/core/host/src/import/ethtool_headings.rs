@@ -1,7 +1,7 @@
 //! Kinds of output of ethtool and the words with which they begin.
 
 /// Subject of an output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Link,
     Features,

@@ -11,7 +11,7 @@ use super::sections::Block;
 const HOPS_MAX: usize = 256;
 
 /// One hop, as far as it is known.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Hop {
     address: Option<String>,
     loss_share: Option<f64>,
@@ -25,7 +25,7 @@ pub(super) struct Reader {
     hops: usize,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Tool {
     Mtr,
     Traceroute,

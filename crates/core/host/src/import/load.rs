@@ -12,7 +12,7 @@ use super::sections::Block;
 const SAMPLES_MAX: usize = 65_536;
 
 /// Shares of the time of one CPU, or of all, in one sample.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Clone, Copy, Default)]
 struct Load {
     busy: f64,
     softirq: f64,

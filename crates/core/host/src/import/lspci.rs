@@ -95,11 +95,11 @@ fn capability(loose: &mut UnattributedFacts, address: &str, line: &str) -> bool 
 
     for part in value.split(',').map(str::trim) {
         if let Some(speed) = part.strip_prefix("Speed ").and_then(leading_number) {
-            loose.pci(address, &format!("{side}_speed_gts"), speed, SRC);
+            loose.fact(address, &format!("pci.{side}_speed_gts"), speed, SRC);
         }
 
         if let Some(width) = part.strip_prefix("Width x").and_then(leading_number) {
-            loose.pci(address, &format!("{side}_width"), width, SRC);
+            loose.fact(address, &format!("pci.{side}_width"), width, SRC);
         }
     }
 
@@ -113,7 +113,7 @@ fn sizes(loose: &mut UnattributedFacts, address: &str, line: &str) -> bool {
             .is_some_and(|(_, rest)| payload(loose, address, fact, rest))
     };
     // One line can have both: `||` would stop after the first.
-    read("MaxPayload ", "mps_bytes") | read("MaxReadReq ", "mrrs_bytes")
+    read("MaxPayload ", "pci.mps_bytes") | read("MaxReadReq ", "pci.mrrs_bytes")
 }
 
 /// `ASPM L1 Enabled; RCB 64 bytes`, `ASPM L0s L1 Enabled`, `ASPM Disabled`
@@ -129,14 +129,14 @@ fn power_saving(loose: &mut UnattributedFacts, address: &str, value: &str) {
         words.strip_suffix(" Enabled")
     };
     if let Some(states) = states {
-        loose.pci_text(address, "aspm", states, SRC);
+        loose.fact(address, "pci.aspm", states, SRC);
     }
 }
 
 fn payload(loose: &mut UnattributedFacts, address: &str, fact: &str, rest: &str) -> bool {
     let size = leading_number(rest);
     if let Some(size) = size {
-        loose.pci(address, fact, size, SRC);
+        loose.fact(address, fact, size, SRC);
     }
     size.is_some()
 }
@@ -156,12 +156,12 @@ fn attribute(loose: &mut UnattributedFacts, address: &str, line: &str) -> bool {
         "max_link_width" => "max_width",
         "numa_node" if prefix.is_empty() => {
             if let Ok(node) = value.trim().parse::<i64>() {
-                loose.numa(address, "node", node.into(), SYSFS);
+                loose.fact(address, "numa.node", node, SYSFS);
             }
             return true;
         }
         "local_cpulist" if prefix.is_empty() => {
-            loose.numa(address, "local_cpulist", value.trim().into(), SYSFS);
+            loose.fact(address, "numa.local_cpulist", value.trim(), SYSFS);
             return true;
         }
         "numa_node" | "local_cpulist" => return true,
@@ -169,7 +169,7 @@ fn attribute(loose: &mut UnattributedFacts, address: &str, line: &str) -> bool {
     };
 
     match leading_number(value) {
-        Some(number) => loose.pci(address, &format!("{prefix}{fact}"), number, SYSFS),
+        Some(number) => loose.fact(address, &format!("pci.{prefix}{fact}"), number, SYSFS),
         None => loose.seen_in_sysfs(address),
     }
 

@@ -7,7 +7,7 @@ const SRC: &str = "import:ovs pmd table";
 const ROWS_MAX: usize = 65_536;
 
 /// Reads the table row by row.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Reader {
     columns: Vec<String>,
     rows: Vec<Vec<Option<f64>>>,
@@ -97,7 +97,7 @@ fn mean(values: &[f64]) -> Option<f64> {
 }
 
 /// The middle value; of an even number of values the upper one.
-pub(super) fn upper_median(values: &[f64]) -> Option<f64> {
+fn upper_median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()

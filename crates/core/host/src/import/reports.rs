@@ -52,7 +52,7 @@ pub(super) fn none(_: &str, _: &[&str]) -> TestOutput {
 }
 
 /// The runs of one host.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Runs {
     runs: Vec<TestRun>,
     iperf3_version: Option<String>,

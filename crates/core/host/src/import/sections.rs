@@ -3,7 +3,7 @@
 use super::ethtool_headings::HEADINGS;
 
 /// Output of one command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub(super) struct Block<'a> {
     pub(super) host: Option<&'a str>,
     /// The command as typed, without the prompt; empty where it is unknown.
@@ -307,7 +307,7 @@ fn bare_command(line: &str) -> Option<Heading<'_>> {
 }
 
 /// The name of a program without its directory and the suffix of Windows.
-pub(super) fn program_name(word: &str) -> &str {
+fn program_name(word: &str) -> &str {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
     name.strip_suffix(".exe").unwrap_or(name)
 }

@@ -287,28 +287,21 @@ fn sender(streams: &[Growth<'_>], bytes: u64) -> Vec<(&'static str, Value)> {
         .zip(min_rtt_us.filter(|us| *us > 0))
         .map(|(now, least)| f64::from(now) / f64::from(least));
 
+    let sum = |field: fn(&Growth<'_>) -> Option<u64>| {
+        streams
+            .iter()
+            .map(field)
+            .sum::<Option<u64>>()
+            .map(Value::from)
+    };
     let facts: [(&str, Option<Value>); 12] = [
         ("retransmits", Some(retransmits.into())),
         (
             "retransmit_share",
             retransmit_share(retransmits, bytes, mss_bytes).map(Value::from),
         ),
-        (
-            "reordered_segments",
-            streams
-                .iter()
-                .map(|stream| stream.reordered)
-                .sum::<Option<u64>>()
-                .map(Value::from),
-        ),
-        (
-            "dsack_segments",
-            streams
-                .iter()
-                .map(|stream| stream.dsack_segments)
-                .sum::<Option<u64>>()
-                .map(Value::from),
-        ),
+        ("reordered_segments", sum(|stream| stream.reordered)),
+        ("dsack_segments", sum(|stream| stream.dsack_segments)),
         (
             "reordering",
             now()

@@ -8,7 +8,7 @@ use linerate_model::placement::cpu_list;
 use linerate_model::snapshot::{Absence, Snapshot, Value};
 
 use crate::kernel::process::{cpu_of_task, number_at};
-use crate::short_file::{read, read_number};
+use crate::short_file::{entries, names, read, read_number};
 
 const SRC: &str = "sysfs";
 
@@ -63,12 +63,8 @@ fn shared(snapshot: &mut Snapshot, root: &Path, cpus: &[u32]) {
         );
     }
 
-    let nodes = fs::read_dir(root.join("node"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let lists: BTreeSet<String> = nodes
-        .filter_map(|node| read(node.path().join("cpulist")))
+    let lists: BTreeSet<String> = entries(root.join("node"))
+        .filter_map(|node| read(node.join("cpulist")))
         .collect();
     let lists = lists
         .into_iter()
@@ -102,12 +98,8 @@ fn groups(cpus: &[u32], list_of: impl Fn(&u32) -> Option<String>) -> Option<Valu
 
 /// Cores of different speed differ in `cpu_capacity`.
 fn capacities(snapshot: &mut Snapshot, root: &Path) {
-    let cpus = fs::read_dir(root.join("cpu"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let capacities: BTreeSet<String> = cpus
-        .filter_map(|entry| read(entry.path().join("cpu_capacity")))
+    let capacities: BTreeSet<String> = entries(root.join("cpu"))
+        .filter_map(|cpu| read(cpu.join("cpu_capacity")))
         .collect();
     snapshot.set("cpu.hybrid", capacities.len() > 1, SRC);
 }
@@ -153,15 +145,11 @@ pub(crate) fn record_own(snapshot: &mut Snapshot) {
 /// CPU time of every thread of this process in ticks, the time it waited for a CPU, and the CPUs it
 /// may use.
 pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
-    let threads = fs::read_dir("/proc/self/task")
-        .into_iter()
-        .flatten()
-        .flatten();
-    for thread in threads.take(THREADS_MAX) {
-        let Some(number) = thread.file_name().to_str().map(str::to_owned) else {
-            continue;
-        };
-        let text = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+    const THREADS: &str = "/proc/self/task";
+
+    for number in names(THREADS).take(THREADS_MAX) {
+        let thread = Path::new(THREADS).join(&number);
+        let text = fs::read_to_string(thread.join("stat")).unwrap_or_default();
         snapshot.count_known(format!("self.thread.{number}.ticks"), thread_ticks(&text));
         snapshot.set_known(
             format!("self.thread.{number}.cpu"),
@@ -169,14 +157,14 @@ pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
             "procfs:stat",
         );
 
-        let schedstat = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        let schedstat = fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
         snapshot.count_known(
             format!("self.thread.{number}.wait_ns"),
             // The second number is the time on a run queue, in ns
             // (Documentation/scheduler/sched-stats.rst).
             number_at(&schedstat, 1),
         );
-        let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        let status = fs::read_to_string(thread.join("status")).unwrap_or_default();
         let cpus = status
             .lines()
             .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));

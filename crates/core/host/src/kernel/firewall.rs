@@ -119,7 +119,7 @@ fn rules() -> Result<Rules, ReadError> {
 }
 
 /// Drops of the firewall.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Rules {
     count: usize,
     /// Drops of each rule or policy with a counter.

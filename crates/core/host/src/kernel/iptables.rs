@@ -13,7 +13,7 @@ pub(crate) struct Dropped {
 }
 
 /// Drops by the rules and policies of a table.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub(crate) struct Rules {
     pub(crate) count: usize,
     /// Program, table, chain and number of each that drops.

@@ -17,7 +17,6 @@ const TABLES: [&str; 4] = ["tcp", "tcp6", "udp", "udp6"];
 /// True where a socket in another network namespace of this machine is connected to this address,
 /// as the other end of a test between two containers of one machine is. Namespaces of processes
 /// that this user may not read are left out.
-#[must_use]
 pub fn is_peer_in_other_namespace(own: SocketAddr) -> bool {
     let own = SocketAddr::new(own.ip().to_canonical(), own.port());
     // The link names the inode of the namespace, equal for all processes in it (namespaces(7)).

@@ -10,6 +10,7 @@ use linerate_sys::{cpu, errno, process};
 use crate::error::{ReadError, record, record_absent};
 use crate::kernel::file::{Buffer, KernelFile};
 use crate::kernel::sockets::Sockets;
+use crate::short_file::{entries, names};
 
 /// Threads of one process that are read.
 const THREADS_MAX: usize = 1024;
@@ -51,12 +52,13 @@ impl Processes {
         own_ns: u64,
         buffer: &mut Buffer,
     ) {
-        let now_ns = snapshot.monotonic_ns.unwrap_or(0);
+        let now_ns = snapshot.monotonic_ns;
         // A walk over `/proc/PID/task` costs more than all samples of a second, and servers start
         // threads rarely.
-        if is_full || now_ns.saturating_sub(self.rescanned_ns) >= RESCAN_EVERY_NS {
+        let is_due = |now_ns: u64| now_ns.saturating_sub(self.rescanned_ns) >= RESCAN_EVERY_NS;
+        if is_full || now_ns.is_some_and(is_due) {
             self.readers.iter_mut().for_each(ProcessReader::rescan);
-            self.rescanned_ns = now_ns;
+            self.rescanned_ns = now_ns.unwrap_or(self.rescanned_ns);
         }
 
         snapshot.set("process.count", self.readers.len(), "sampler");
@@ -105,14 +107,15 @@ impl Processes {
         }
     }
 
-    /// Records how long each thread ran, and on which CPUs.
+    /// Records how long each thread ran, and on which CPUs where the time between the samples is
+    /// known.
     fn record_threads(
         &mut self,
         snapshot: &mut Snapshot,
-        now_ns: u64,
+        now_ns: Option<u64>,
         threads: BTreeMap<u32, u64>,
     ) {
-        if let Some((before_ns, before)) = &self.before {
+        if let (Some((before_ns, before)), Some(now_ns)) = (&self.before, now_ns) {
             // The CPU of a thread is known for the instant of the sample only: a thread that hardly
             // ran may have run elsewhere.
             let least_ns = now_ns.saturating_sub(*before_ns) / MIN_SHARE;
@@ -141,7 +144,7 @@ impl Processes {
             snapshot.count(format!("process.on_cpu.{cpu}.ns"), *ns, None);
         }
 
-        self.before = Some((now_ns, threads));
+        self.before = now_ns.map(|now_ns| (now_ns, threads));
     }
 
     fn threads_ns(&self, buffer: &mut Buffer) -> Result<BTreeMap<u32, u64>, ReadError> {
@@ -207,13 +210,9 @@ impl ProcessReader {
 
     /// Finds threads that began or ended, and reads what changes as seldom.
     fn rescan(&mut self) {
-        let entries = fs::read_dir(self.root.join("task"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        let alive: Vec<u32> = entries
+        let alive: Vec<u32> = names(self.root.join("task"))
             .take(THREADS_MAX)
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter_map(|name| name.parse().ok())
             .collect();
         self.threads.retain(|thread, _| alive.contains(thread));
 
@@ -380,32 +379,23 @@ pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
 
 /// The numbers of the processes of this host.
 pub(crate) fn numbers() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .take(PROCESSES_MAX);
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    names("/proc")
+        .take(PROCESSES_MAX)
+        .filter_map(|name| name.parse().ok())
 }
 
 fn has_one_of(pid: u32, names: &[String]) -> bool {
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    descriptors.take(PROCESSES_MAX).any(|entry| {
-        let target = fs::read_link(entry.path()).ok();
-        target
-            .as_deref()
-            .and_then(|target| target.to_str())
-            .is_some_and(|target| names.iter().any(|name| name == target))
-    })
+    let descriptors = entries(format!("/proc/{pid}/fd")).take(PROCESSES_MAX);
+    let mut targets = descriptors.filter_map(|path| fs::read_link(path).ok());
+    targets.any(|target| names.iter().any(|name| target.to_str() == Some(name)))
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::File;
     use std::net::TcpListener;
+
+    use linerate_model::snapshot::Source;
 
     use super::*;
 
@@ -444,6 +434,22 @@ mod tests {
                 .expect("smaps_rollup")
         };
         assert!(line("Rss") >= line("Pss") && line("Pss") > 0);
+    }
+
+    #[test]
+    fn threads_have_no_cpu_between_samples_without_a_time() {
+        let mut processes = Processes::open(&[], 0);
+        let mut record = |time_ns, ran_ns| {
+            let mut snapshot = Snapshot::new("h", Source::Live);
+            processes.record_threads(&mut snapshot, time_ns, BTreeMap::from([(1, ran_ns)]));
+            processes.before.clone()
+        };
+        assert!(record(Some(5), 1).is_some());
+        assert_eq!(
+            record(None, 9),
+            None,
+            "no time to compare the next one with"
+        );
     }
 
     #[test]

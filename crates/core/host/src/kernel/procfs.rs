@@ -3,7 +3,6 @@
 use linerate_model::snapshot::{Snapshot, Value};
 
 /// One line of `/proc/interrupts`.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Interrupt {
     /// Number, or name for those of the CPU itself.
     pub(crate) number: String,
@@ -18,7 +17,6 @@ const CPUS_MAX: usize = 8192;
 
 /// Lines of `/proc/interrupts`. Without the header, columns are numbered from 0 and end where the
 /// numbers end.
-#[must_use]
 pub(crate) fn interrupts(text: &str) -> Vec<Interrupt> {
     let header = text
         .lines()
@@ -103,7 +101,6 @@ pub(crate) fn softnet(snapshot: &mut Snapshot, text: &str) {
 }
 
 /// True if words are a line of `/proc/net/softnet_stat`.
-#[must_use]
 pub(crate) fn is_softnet_line(columns: &[&str]) -> bool {
     columns.len() >= 9
         && columns

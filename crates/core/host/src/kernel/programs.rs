@@ -24,7 +24,6 @@ pub struct ProcessTimes {
 
 impl ProcessTimes {
     /// Reads all processes this user can see.
-    #[must_use]
     pub fn read() -> Self {
         let ticks = process::numbers().filter_map(|pid| {
             let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;

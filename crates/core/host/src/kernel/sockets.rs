@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 use linerate_model::http::Peak;
 use linerate_model::snapshot::Snapshot;
@@ -12,6 +13,7 @@ use linerate_sys::tcp_info::{TcpInfo, decode};
 use crate::error::ReadError;
 use crate::netlink::client::NetlinkClient;
 use crate::netlink::{attribute, text, u16_at, u32_at};
+use crate::short_file::entries;
 
 const BY_FAMILY: u16 = 20;
 const TCP: u8 = 6;
@@ -75,7 +77,7 @@ impl Tested {
 }
 
 /// One TCP socket.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TcpSocket {
     /// Number of its state (`net/tcp_states.h`).
     pub(crate) state: u8,
@@ -84,9 +86,9 @@ pub(crate) struct TcpSocket {
     /// Address of the other end.
     pub(crate) remote: SocketAddr,
     /// Connections that wait to be accepted of a listener, otherwise bytes that wait to be read.
-    pub(crate) receive_queue: u32,
+    receive_queue: u32,
     /// Backlog of a listener, otherwise bytes that wait to be acknowledged.
-    pub(crate) send_queue: u32,
+    send_queue: u32,
     /// Number by which `/proc/*/fd` names it; 0 for one that no process has.
     pub(crate) inode: u32,
     /// `TCP_INFO` of the connection, where it was requested.
@@ -96,7 +98,6 @@ pub(crate) struct TcpSocket {
 }
 
 /// Reads one socket (`struct inet_diag_msg`).
-#[must_use]
 pub(crate) fn socket(payload: &[u8]) -> Option<TcpSocket> {
     const MESSAGE_BYTES: usize = 72;
 
@@ -151,7 +152,7 @@ fn request(
 }
 
 /// Connections by state (`net/tcp_states.h`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Default)]
 pub(crate) struct States([u64; NAMES.len()]);
 
 /// Names of the states as in ss(8).
@@ -313,27 +314,17 @@ impl Sockets {
 pub(crate) fn record_own_udp(snapshot: &mut Snapshot) {
     const DESCRIPTORS_MAX: usize = 4096;
 
-    let descriptors = fs::read_dir("/proc/self/fd")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .take(DESCRIPTORS_MAX);
-    let own: BTreeSet<String> = descriptors
-        .filter_map(|entry| {
-            fs::read_link(entry.path())
-                .ok()?
-                .into_os_string()
-                .into_string()
-                .ok()
-        })
+    let own: BTreeSet<PathBuf> = entries("/proc/self/fd")
+        .take(DESCRIPTORS_MAX)
+        .filter_map(|path| fs::read_link(path).ok())
         .collect();
 
     for file in ["/proc/net/udp", "/proc/net/udp6"] {
         // The last column of `/proc/net/udp` has the drops of each socket; sock_diag reports them
         // only with `INET_DIAG_SKMEMINFO`.
         let text = fs::read_to_string(file).unwrap_or_default();
-        for (inode, drops) in
-            udp_drops(&text).filter(|(inode, _)| own.contains(&format!("socket:[{inode}]")))
+        for (inode, drops) in udp_drops(&text)
+            .filter(|(inode, _)| own.contains(Path::new(&format!("socket:[{inode}]"))))
         {
             snapshot.count(format!("self.udp.{inode}.drops"), drops, None);
         }

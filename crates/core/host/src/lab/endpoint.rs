@@ -27,7 +27,6 @@ pub struct Period {
 
 impl Period {
     /// Begins with a sample; peaks count from here.
-    #[must_use]
     pub fn begin(first: Snapshot) -> Self {
         let mut period = Self {
             last: first.clone(),
@@ -61,7 +60,6 @@ impl Period {
     }
 
     /// The statistics so far.
-    #[must_use]
     pub fn stats(&self) -> EndpointStats {
         let change = Growth::between(&self.first, &self.last);
         let all = change.all_cpus;
@@ -158,7 +156,6 @@ fn values(sample: &Snapshot, value: impl Fn(&str) -> Option<u64>) -> EndpointSta
 }
 
 /// The difference of a sample to the one before it.
-#[must_use]
 pub fn reading(sequence: u64, before: &Snapshot, now: &Snapshot) -> Reading {
     let change = Growth::between(before, now);
     let (all, nic) = (change.all_cpus, change.nic());
@@ -166,7 +163,7 @@ pub fn reading(sequence: u64, before: &Snapshot, now: &Snapshot) -> Reading {
 
     Reading {
         sequence,
-        at_ns: now.monotonic_ns.unwrap_or(0),
+        at_ns: now.monotonic_ns,
         window_ns: change.window_ns,
         cpu_busy: all.share(all.busy()),
         busiest_cpu_busy: change.busiest_cpu_busy(),
@@ -527,7 +524,7 @@ pub(crate) mod tests {
         );
         assert_eq!(
             (reading.sequence, reading.at_ns, reading.window_ns),
-            (3, 2 * S, S)
+            (3, Some(2 * S), S)
         );
         assert!(
             is(reading.cpu_busy, 0.25) && is(reading.busiest_cpu_busy, 0.5),

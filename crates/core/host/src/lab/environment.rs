@@ -40,7 +40,6 @@ pub struct EnvironmentQuery<'a> {
 }
 
 /// Reads this host; takes [`EnvironmentQuery::period`].
-#[must_use]
 pub fn environment(query: &EnvironmentQuery<'_>) -> Environment {
     let pid = query.pids.first().copied().unwrap_or_else(std::process::id);
     let mut sampler = Sampler::open(Watched {

@@ -16,7 +16,8 @@ const UNCOUNTED_BYTES: u64 = 24;
 /// Seconds from a beginning, from samples at any interval.
 #[derive(Debug, Clone)]
 pub struct Seconds {
-    origin_ns: u64,
+    /// Absent where the first sample has no time: then no second is known.
+    origin_ns: Option<u64>,
     /// The sample at the end of the last complete second.
     before: Snapshot,
     complete: Vec<EndpointSecond>,
@@ -24,22 +25,21 @@ pub struct Seconds {
 
 impl Seconds {
     /// Begins with a sample.
-    #[must_use]
     pub fn begin(first: Snapshot) -> Self {
         Self {
-            origin_ns: first.monotonic_ns.unwrap_or(0),
+            origin_ns: first.monotonic_ns,
             before: first,
             complete: Vec::new(),
         }
     }
 
-    /// Adds a later sample. Seconds between late samples have their mean.
+    /// Adds a later sample; one without a time belongs to no second. Seconds between late samples
+    /// have their mean.
     pub fn add(&mut self, sample: &Snapshot) {
-        let elapsed_ns = sample
-            .monotonic_ns
-            .unwrap_or(0)
-            .saturating_sub(self.origin_ns)
-            .saturating_add(EARLY_NS);
+        let Some((origin_ns, now_ns)) = self.origin_ns.zip(sample.monotonic_ns) else {
+            return;
+        };
+        let elapsed_ns = now_ns.saturating_sub(origin_ns).saturating_add(EARLY_NS);
         let ended = usize::try_from(elapsed_ns / SECOND_NS)
             .unwrap_or(SECONDS_MAX)
             .min(SECONDS_MAX);
@@ -50,7 +50,6 @@ impl Seconds {
     }
 
     /// The complete ones.
-    #[must_use]
     pub fn into_inner(self) -> Vec<EndpointSecond> {
         self.complete
     }
@@ -155,6 +154,24 @@ mod tests {
         let found = of(&[(10_000, 0, 0), (13_000, 150, 3000)]);
         assert_eq!(found, [(Some(0.5), Some(8.0 * 1024.0 * 1000.0)); 3]);
         assert_eq!(of(&[(10_000, 0, 0), (1 << 40, 0, 0)]).len(), SECONDS_MAX);
+    }
+
+    #[test]
+    fn sample_without_a_time_belongs_to_no_second() {
+        let timeless = Snapshot {
+            monotonic_ns: None,
+            ..host(9000, 90, 90, "ether")
+        };
+        let mut seconds = Seconds::begin(timeless.clone());
+        seconds.add(&host(10_000, 50, 10, "ether"));
+        assert_eq!(seconds.into_inner(), [], "the first one has no time");
+
+        let mut seconds = Seconds::begin(host(10_000, 0, 0, "ether"));
+        seconds.add(&timeless);
+        seconds.add(&host(11_000, 50, 1000, "ether"));
+        let seconds = seconds.into_inner();
+        assert_eq!(seconds.len(), 1);
+        assert_eq!(seconds[0].wire_bps, Some(8.0 * 1024.0 * 1000.0));
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! The physical ports that a device sends through.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
-use crate::short_file::read;
+use crate::short_file::{names, read};
 
 /// Devices below each other that are followed; the kernel nests no more (`MAX_NEST_DEV`).
 const DEPTH_MAX: usize = 8;
@@ -22,7 +21,6 @@ pub struct Attachment {
 
 /// Lower device that a device of this network namespace sends through. VLAN, bridge, bond and
 /// macvlan have links to the devices below them (`lower_*` of sysfs).
-#[must_use]
 pub fn attachment(device: &str) -> Attachment {
     let mut found = Attachment::default();
     descend(device, DEPTH_MAX, &read_device, &mut found);
@@ -39,14 +37,7 @@ fn read_device(name: &str) -> Device {
     let folder = Path::new("/sys/class/net").join(name);
     let is_vlan = read(folder.join("uevent"))
         .is_some_and(|text| text.lines().any(|line| line == "DEVTYPE=vlan"));
-    let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let below = entries.filter_map(|entry| {
-        entry
-            .file_name()
-            .to_str()?
-            .strip_prefix("lower_")
-            .map(str::to_owned)
-    });
+    let below = names(&folder).filter_map(|name| name.strip_prefix("lower_").map(str::to_owned));
 
     Device {
         below: below.take(PORTS_MAX).collect(),

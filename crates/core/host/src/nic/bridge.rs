@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use crate::nic::pci;
-use crate::short_file::read;
+use crate::short_file::{entries, read};
 
 /// Bytes of an entry of the forwarding table (`struct __fdb_entry` of `linux/if_bridge.h`).
 const ENTRY_BYTES: usize = 16;
@@ -23,7 +23,6 @@ pub struct BridgePort {
 
 /// The port of a bridge of this network namespace that leads to a neighbour, as the bridge learned
 /// it; `None` of another device, and of what it did not learn. IPv4 only.
-#[must_use]
 pub fn bridge_port(device: &str, neighbour: IpAddr) -> Option<BridgePort> {
     let root = Path::new("/sys/class/net").join(device);
     // Other devices have no such file.
@@ -31,9 +30,7 @@ pub fn bridge_port(device: &str, neighbour: IpAddr) -> Option<BridgePort> {
     // The bridge knows hardware addresses alone.
     let arp = read("/proc/net/arp")?;
     let number = port_number(&table, mac_of(&arp, neighbour, device)?)?;
-    let ports = fs::read_dir(root.join("brif")).ok()?.flatten();
-    let port = ports
-        .map(|port| port.path())
+    let port = entries(root.join("brif"))
         // sysfs prints the number in hexadecimal (`show_port_no`).
         .find(|port| read(port.join("port_no")) == Some(format!("{number:#x}")))?;
     let name = port.file_name()?.to_str()?.to_owned();

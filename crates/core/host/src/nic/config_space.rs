@@ -15,7 +15,7 @@ pub(crate) struct PcieLink {
 }
 
 /// Why there is no capability.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NoPcieCapability {
     /// Without rights the kernel shows the first 64 bytes only.
     Hidden,

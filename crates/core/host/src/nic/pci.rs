@@ -9,7 +9,7 @@ use linerate_model::snapshot::Absence;
 
 use crate::nic::config_space::{NoPcieCapability, PcieLink, pcie_link};
 use crate::recorder::Recorder;
-use crate::short_file::read;
+use crate::short_file::{entries, read};
 
 const CONFIG: &str = "sysfs:config";
 
@@ -92,11 +92,7 @@ fn upstream(nic: &mut Recorder<'_>, device: &Path) {
     let Some(parent) = device.parent() else {
         return;
     };
-    let networks = fs::read_dir(parent)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.path().join("net").is_dir());
+    let networks = entries(parent).filter(|path| path.join("net").is_dir());
     // The device itself is one of them.
     nic.set("pci.siblings", networks.count().saturating_sub(1));
     nic.known(

@@ -43,7 +43,6 @@ pub struct Route {
 }
 
 /// The routes to some peers; `None` for a peer without one.
-#[must_use]
 pub fn routes(peers: &[IpAddr]) -> Vec<Option<Route>> {
     let links = links::all();
     peers
@@ -52,7 +51,7 @@ pub fn routes(peers: &[IpAddr]) -> Vec<Option<Route>> {
         .collect()
 }
 
-pub(crate) fn route_of(body: &[u8], links: &[Link]) -> Route {
+fn route_of(body: &[u8], links: &[Link]) -> Route {
     const PREFERRED_SOURCE: u16 = 7;
 
     let index = u32_of(body, DEVICE);
@@ -105,7 +104,7 @@ fn link_layer_address(next_hop: &[u8], device: u32) -> Option<String> {
 }
 
 /// The link-layer address in the attributes of a neighbour: `52:54:00:12:34:56`.
-pub(crate) fn address_in(neighbour: &[u8]) -> Option<String> {
+fn address_in(neighbour: &[u8]) -> Option<String> {
     const ADDRESS: u16 = 2;
 
     let bytes: Vec<String> = attribute(neighbour, ADDRESS)?

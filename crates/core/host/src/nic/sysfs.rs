@@ -1,6 +1,5 @@
 //! Facts of `/sys` about one interface: its node, its queues and its interrupts.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use linerate_model::placement::cpu_list;
@@ -9,7 +8,7 @@ use linerate_model::snapshot::{Absence, Snapshot};
 use crate::kernel::procfs::Interrupt;
 use crate::nic::pci;
 use crate::recorder::Recorder;
-use crate::short_file::{read, read_number};
+use crate::short_file::{names, read, read_number};
 
 const SRC: &str = "sysfs";
 /// Queues of one interface that are read.
@@ -39,14 +38,7 @@ fn node(nic: &mut Recorder<'_>, device: &Path) {
 }
 
 fn queues(nic: &mut Recorder<'_>, root: &Path) {
-    let names = fs::read_dir(root.join("queues"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let names: Vec<String> = names
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .take(QUEUES_MAX)
-        .collect();
+    let names: Vec<String> = names(root.join("queues")).take(QUEUES_MAX).collect();
 
     for direction in ["rx", "tx"] {
         let own = names.iter().filter(|name| name.starts_with(direction));
@@ -82,13 +74,7 @@ fn own_interrupts(
     // virtual ones have names only.
     let listed: Vec<String> = devices
         .iter()
-        .flat_map(|device| {
-            fs::read_dir(device.join("msi_irqs"))
-                .into_iter()
-                .flatten()
-                .flatten()
-        })
-        .filter_map(|entry| entry.file_name().into_string().ok())
+        .flat_map(|device| names(device.join("msi_irqs")))
         .collect();
     let named = |irq: &&Interrupt| {
         irq.description

@@ -10,7 +10,7 @@ use crate::tc::shapers;
 const SRC: &str = "rtnetlink:GETTFILTER";
 
 /// Summary of the filters of one interface.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Filters {
     count: usize,
     kinds: BTreeSet<String>,

@@ -7,7 +7,7 @@ use crate::netlink::{attribute, u16_at, u32_at, u32_of, u64_of};
 const OPTIONS: u16 = 2;
 
 /// A shaper without classes.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Shaper {
     pub(crate) rate_bps: f64,
     limit_bytes: Option<u32>,

@@ -192,7 +192,6 @@ impl<'a, Id: Copy + PartialEq> Iterator for Getopt<'a, Id> {
 
 /// All options of `args` are in the grammar. A missing value or an ambiguous abbreviation still
 /// names an option of it.
-#[must_use]
 pub fn knows_options(grammar: &Grammar<usize>, args: &[OsString]) -> bool {
     !Getopt::new(grammar, args).any(|found| {
         matches!(

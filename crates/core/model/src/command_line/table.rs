@@ -41,7 +41,6 @@ pub enum Value {
 
 impl Value {
     /// The value as the help writes it behind the long form.
-    #[must_use]
     pub fn placeholder(&self) -> String {
         match self {
             Self::None => String::new(),
@@ -97,7 +96,6 @@ impl<A, E> Effect<A, E> {
     }
 
     /// The value, for the help. One without a placeholder is not shown.
-    #[must_use]
     pub fn value(&self) -> Value {
         match self {
             // The parser takes a value that the help does not show.
@@ -109,7 +107,6 @@ impl<A, E> Effect<A, E> {
     }
 
     /// Use of a value, for the parser.
-    #[must_use]
     pub fn argument(&self) -> Argument {
         match self {
             Self::Switch(_) | Self::CheckedSwitch(_) => Argument::None,
@@ -152,7 +149,6 @@ impl<A, E, S, X> OptionRow<A, E, S, X> {
 }
 
 /// A table in the form the parser reads; ids are positions in it.
-#[must_use]
 pub fn grammar<A, E, S, X>(rows: &[OptionRow<A, E, S, X>]) -> Grammar<usize> {
     let mut grammar = Grammar {
         shorts: Vec::new(),
@@ -183,7 +179,6 @@ pub fn grammar<A, E, S, X>(rows: &[OptionRow<A, E, S, X>]) -> Grammar<usize> {
 }
 
 /// The options of a table in the order of the sections of the help.
-#[must_use]
 pub fn groups<A, E, S: PartialEq, X>(
     rows: &[OptionRow<A, E, S, X>],
     sections: &[(S, &'static str)],
@@ -196,7 +191,6 @@ pub fn groups<A, E, S: PartialEq, X>(
 }
 
 /// The options of one section.
-#[must_use]
 pub fn section_options<A, E, S: PartialEq, X>(
     rows: &[OptionRow<A, E, S, X>],
     section: &S,
@@ -213,7 +207,6 @@ const TEXT_COLUMN: usize = 30;
 const LINE_WIDTH: usize = 100;
 
 /// Groups of options as the long help lists them.
-#[must_use]
 pub fn listing(groups: &[OptionGroup]) -> String {
     let mut text = String::new();
     for group in groups {

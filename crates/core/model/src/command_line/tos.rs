@@ -2,7 +2,6 @@
 
 /// The byte that a name in lower case denotes: the classes of RFC 2474, RFC 2597 and RFC 3246, and
 /// the bits of the old type of service (RFC 1349).
-#[must_use]
 pub fn tos_by_name(name: &str) -> Option<u8> {
     match (name, name.as_bytes()) {
         ("ef", _) => Some(46 << 2),

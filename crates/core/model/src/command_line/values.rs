@@ -10,20 +10,17 @@ use super::numbers::{Base, whole_with_unit};
 use crate::Error;
 
 /// Reads a whole number of bytes with an optional K, M, G or T (powers of 1024), at most `max`.
-#[must_use]
 pub fn size_bytes(text: &str, max: u64) -> Option<u64> {
     whole_with_unit(text.as_bytes(), Base::Binary, max).ok()
 }
 
 /// Text of a value; bytes that are no UTF-8 are replaced. Names that matter as bytes are kept as
 /// paths.
-#[must_use]
 pub fn text(value: &OsStr) -> String {
     value.to_string_lossy().into_owned()
 }
 
 /// Splits `host%device`. Behind an IPv6 link-local address the device is the scope and stays.
-#[must_use]
 pub fn split_device(address: &str) -> (String, Option<String>) {
     let Some((host, device)) = address.split_once('%') else {
         return (address.to_owned(), None);

@@ -19,7 +19,6 @@ pub struct Cell {
 
 impl Cell {
     /// The outcome of `task` in a round of `mode`.
-    #[must_use]
     pub fn new(task: Task, mode: FleetMode, outcome: CellOutcome) -> Self {
         Self {
             task,
@@ -29,7 +28,6 @@ impl Cell {
     }
 
     /// The measurement; `None` of a task that has none.
-    #[must_use]
     pub fn measurement(&self) -> Option<&Measurement> {
         match &self.outcome {
             CellOutcome::Measured(measurement) => Some(measurement),
@@ -38,7 +36,6 @@ impl Cell {
     }
 
     /// The measurement, if it belongs into statistics.
-    #[must_use]
     pub fn usable(&self) -> Option<&Measurement> {
         let is_excluded =
             |flag: &CellFlag| matches!(flag, CellFlag::Implausible | CellFlag::NoCommonPeriod);
@@ -113,6 +110,9 @@ pub enum CellFlag {
     LateStart,
     /// The wall clock of one end was set during the test.
     ClockStep,
+    /// The clock of the client is not known: its start is absent, and its rate is that of its whole
+    /// test.
+    NoClock,
     /// It ran in a catch-up round, beside other tests than planned.
     CaughtUp,
 }
@@ -130,7 +130,6 @@ pub struct NotRun {
 
 impl NotRun {
     /// A reason without a message.
-    #[must_use]
     pub const fn new(reason: NotRunReason) -> Self {
         Self {
             reason,

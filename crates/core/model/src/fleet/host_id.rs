@@ -24,7 +24,6 @@ const LENGTH_MAX: usize = 63;
 
 impl HostId {
     /// The text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

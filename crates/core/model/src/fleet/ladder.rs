@@ -50,7 +50,6 @@ pub struct LadderRow {
 
 impl LadderRow {
     /// Steps of `level` hosts with nothing varied; each host with its median rate in bit/s.
-    #[must_use]
     pub fn new(
         direction: LadderDirection,
         path: impl Into<String>,
@@ -90,7 +89,6 @@ pub struct Poisoning {
 impl Poisoning {
     /// Median rates in bit/s; the sum of the others differs by `noise_bps` from one repetition to
     /// the next.
-    #[must_use]
     pub const fn new(with_bps: f64, without_bps: f64, own_bps: f64, noise_bps: f64) -> Self {
         Self {
             with_bps,
@@ -102,7 +100,6 @@ impl Poisoning {
     }
 
     /// True if the others gain more than the share of the suspect.
-    #[must_use]
     pub fn is_found(&self) -> bool {
         self.gain_bps > self.gain_explained_bps
     }

@@ -36,7 +36,6 @@ pub struct FleetReport {
 
 impl FleetReport {
     /// A report that has neither cells nor findings yet.
-    #[must_use]
     pub fn new(header: FleetHeader) -> Self {
         Self {
             schema: FLEET_SCHEMA.to_owned(),
@@ -83,7 +82,6 @@ pub struct FleetHeader {
 impl FleetHeader {
     /// A run that is not stored and has run no round. Its control connections are not known to be
     /// apart.
-    #[must_use]
     pub fn new(plan: PlanHash, hosts: Vec<FleetHost>, topology: FleetTopology) -> Self {
         Self {
             run_id: None,
@@ -120,7 +118,6 @@ pub struct FleetHost {
 
 impl FleetHost {
     /// A host with an agent of which nothing but its id is known.
-    #[must_use]
     pub const fn new(id: HostId) -> Self {
         Self {
             id,

@@ -23,7 +23,6 @@ pub struct FleetRun {
 
 impl FleetRun {
     /// A run that has not ended.
-    #[must_use]
     pub const fn new(plan: PlanHash, inputs: Value) -> Self {
         Self {
             plan,

@@ -33,7 +33,6 @@ pub struct Task {
 
 impl Task {
     /// The first test from `source` to `sink` on `path`, with nothing varied.
-    #[must_use]
     pub fn new(source: HostId, sink: HostId, path: impl Into<Arc<str>>) -> Self {
         Self {
             source,
@@ -57,7 +56,6 @@ pub struct Round {
 
 impl Round {
     /// `tasks` that start at the same time.
-    #[must_use]
     pub const fn new(tasks: Vec<Task>, mode: FleetMode) -> Self {
         Self { tasks, mode }
     }

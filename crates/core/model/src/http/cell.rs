@@ -39,7 +39,6 @@ pub struct CellKey {
 
 impl CellKey {
     /// A cell of a closed loop, or of connections that are only held.
-    #[must_use]
     pub const fn new(phase: Phase, payload_bytes: u64, connections: u32) -> Self {
         Self {
             phase,
@@ -50,7 +49,6 @@ impl CellKey {
     }
 
     /// Its name in messages and file names: `matrix-10k-c64`.
-    #[must_use]
     pub fn name(&self) -> String {
         format!(
             "{}-{}-c{}",
@@ -100,7 +98,6 @@ pub struct CellRun {
 
 impl CellRun {
     /// A run of which nothing but its end is known. `repeat` is from 1.
-    #[must_use]
     pub fn new(key: CellKey, repeat: u32, state: RunState) -> Self {
         Self {
             key,
@@ -175,7 +172,6 @@ pub struct Cell {
 
 impl Cell {
     /// A cell without runs.
-    #[must_use]
     pub fn new(key: CellKey, verdict: CellVerdict) -> Self {
         Self {
             key,

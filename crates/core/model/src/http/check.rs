@@ -58,7 +58,6 @@ pub struct Check {
 
 impl Check {
     /// A check of all cells, without values and remedy.
-    #[must_use]
     pub fn new(id: impl Into<String>, side: Side, status: CheckStatus) -> Self {
         Self {
             id: id.into(),

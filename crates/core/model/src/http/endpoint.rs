@@ -45,7 +45,6 @@ pub struct NicStats {
 
 impl NicStats {
     /// A device that moved nothing, of which only the name is known.
-    #[must_use]
     pub fn new(device: impl Into<String>) -> Self {
         Self {
             device: device.into(),
@@ -194,8 +193,8 @@ pub struct Reading {
     /// Number of it, from 1 without gaps.
     pub sequence: u64,
     /// When, monotonic clock of that end.
-    pub at_ns: u64,
-    /// Time since the last sample.
+    pub at_ns: Option<u64>,
+    /// Time since the last sample; 0 where one of both has no time.
     pub window_ns: u64,
     /// Share of all CPUs that was busy.
     pub cpu_busy: Option<Share>,

@@ -51,7 +51,6 @@ pub enum ErrorClass {
 
 impl ErrorClass {
     /// True if the client's host is the limit, not the server or the path.
-    #[must_use]
     pub fn is_client_limit(self) -> bool {
         matches!(self, Self::AddrNotAvail | Self::FdLimit | Self::NoBuffers)
     }
@@ -110,13 +109,11 @@ impl ErrorCounts {
     }
 
     /// Failures of one kind.
-    #[must_use]
     pub fn count(&self, class: ErrorClass) -> u64 {
         self.0.get(&class).map_or(0, |entry| entry.count)
     }
 
     /// Failures of all kinds.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.0.values().map(|entry| entry.count).sum()
     }

@@ -135,7 +135,6 @@ pub struct CellFacts {
 
 impl CellFacts {
     /// A cell without a finished run, on a server without an agent.
-    #[must_use]
     pub fn new(key: CellKey, port: u16, network: Network) -> Self {
         Self {
             key,
@@ -160,7 +159,6 @@ impl CellFacts {
     }
 
     /// True if at least half of the runs have this flag, so that the median run may.
-    #[must_use]
     pub fn is_mostly(&self, flag: Flag) -> bool {
         let flagged = self.flagged(flag);
         // A flag of no run is not that of most of no runs.
@@ -168,13 +166,11 @@ impl CellFacts {
     }
 
     /// Runs with this flag.
-    #[must_use]
     pub fn flagged(&self, flag: Flag) -> u64 {
         self.flags.get(&flag).copied().map_or(0, u64::from)
     }
 
     /// Failures of these kinds as a share of the requests that ended.
-    #[must_use]
     pub fn error_share(&self, classes: &[ErrorClass]) -> Share {
         let failed: u64 = classes.iter().map(|class| self.errors.count(*class)).sum();
         if self.ended == 0 {

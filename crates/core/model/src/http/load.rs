@@ -34,7 +34,6 @@ pub enum Mode {
 impl Mode {
     /// Requests that each connection keeps outstanding, at least 1: pipelined ones, or streams of
     /// HTTP/2.
-    #[must_use]
     pub fn streams(self) -> u32 {
         match self {
             // A pipeline of 0 is that of one request at a time.
@@ -89,7 +88,6 @@ pub struct Quantile {
 
 impl Quantile {
     /// A quantile that is known from both sides.
-    #[must_use]
     pub const fn new(ns: u64) -> Self {
         Self {
             ns,
@@ -224,7 +222,6 @@ fn plain_http1() -> Option<NegotiatedProtocol> {
 
 impl LoadResult {
     /// A run that established no connection.
-    #[must_use]
     pub fn new(mode: Mode) -> Self {
         Self {
             protocol: None,
@@ -251,25 +248,21 @@ impl LoadResult {
     }
 
     /// Complete 2xx responses per second of the window; absent for an empty window.
-    #[must_use]
     pub fn ok_per_s(&self) -> Option<f64> {
         self.per_s(self.ok)
     }
 
     /// Bytes of bodies per second.
-    #[must_use]
     pub fn payload_bytes_per_s(&self) -> Option<f64> {
         self.per_s(self.payload_bytes)
     }
 
     /// Bytes of heads and bodies per second.
-    #[must_use]
     pub fn http_bytes_per_s(&self) -> Option<f64> {
         self.per_s(self.http_bytes?)
     }
 
     /// Failures as a share of all that ended, 0 to 1; absent where nothing ended.
-    #[must_use]
     pub fn error_share(&self) -> Option<f64> {
         let errors = self.errors.total();
         let ended = self.ok.saturating_add(errors);

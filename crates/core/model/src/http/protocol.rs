@@ -47,7 +47,6 @@ pub enum HttpVersion {
 
 impl HttpVersion {
     /// Name with the protocol: `HTTP/1.1`.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Http1 => "HTTP/1.1",
@@ -68,7 +67,6 @@ pub struct NegotiatedTls {
 
 impl NegotiatedProtocol {
     /// True if it is HTTP/1.1 in plain text, whose bytes on the wire are those of heads and bodies.
-    #[must_use]
     pub fn is_plain_http1(&self) -> bool {
         *self == Self::default()
     }

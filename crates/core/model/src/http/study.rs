@@ -50,13 +50,11 @@ impl LossWithoutLoad {
     pub const SHARE_MAX: f64 = 0.001;
 
     /// Retransmitted segments as a share of all.
-    #[must_use]
     pub fn share(&self) -> f64 {
         self.retransmits as f64 / self.segments.max(1) as f64
     }
 
     /// The path loses segments without a full queue.
-    #[must_use]
     pub fn is_lossy(&self) -> bool {
         self.retransmits >= Self::RETRANSMITS_MIN && self.share() > Self::SHARE_MAX
     }
@@ -104,7 +102,6 @@ pub struct MemoryLine {
 impl MemoryLine {
     /// Memory grows with the connections. Otherwise they took what the program had free before, and
     /// what each takes was not measured.
-    #[must_use]
     pub fn grows(&self) -> bool {
         self.bytes_per_connection >= 1.0
     }
@@ -134,7 +131,6 @@ pub struct IdleStep {
 
 impl IdleStep {
     /// Connections without their cost.
-    #[must_use]
     pub const fn new(wanted: u32, open: u64, dropped: u64) -> Self {
         Self {
             wanted,
@@ -187,7 +183,6 @@ pub struct Pass {
 
 impl Pass {
     /// True if `what` is met; `None` when it is unknown.
-    #[must_use]
     pub fn new(what: impl Into<String>, is_met: Option<bool>, evidence: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -251,7 +246,6 @@ pub struct Study {
 
 impl Study {
     /// An experiment on `target` that has run nothing yet; `plan` is the resolved one.
-    #[must_use]
     pub fn new(target: impl Into<String>, plan: impl Into<String>) -> Self {
         Self {
             schema: HTTP_SCHEMA.to_owned(),

@@ -42,7 +42,6 @@ pub fn payload_bytes(name: &str) -> Result<u64, UnitError> {
 }
 
 /// The shortest name of a number of bytes of a body.
-#[must_use]
 pub fn payload_name(bytes: u64) -> String {
     match bytes {
         0 => "0".to_owned(),
@@ -74,7 +73,6 @@ pub fn duration(name: &str) -> Result<Duration, UnitError> {
 }
 
 /// The shortest name of a time, to the millisecond.
-#[must_use]
 pub fn duration_name(time: Duration) -> String {
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let fitting = TIMES_MS
@@ -87,13 +85,11 @@ pub fn duration_name(time: Duration) -> String {
 }
 
 /// A time in nanoseconds.
-#[must_use]
 pub fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A count with its digits in groups: `101,461`.
-#[must_use]
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -110,19 +106,16 @@ pub fn grouped(count: u64) -> String {
 }
 
 /// A rate in bit/s with a decimal unit: `1 Gbit/s`, `941.5 Mbit/s`.
-#[must_use]
 pub fn rate_name(bps: f64) -> String {
     in_unit(bps, &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")])
 }
 
 /// A time in nanoseconds with a fitting unit: `290 µs`, `12.5 ms`.
-#[must_use]
 pub fn time_name(ns: f64) -> String {
     in_unit(ns, &[(1e9, "s"), (1e6, "ms"), (1e3, "µs")])
 }
 
 /// Bytes with a binary unit: `20.5 KiB`, `407 MiB`.
-#[must_use]
 pub fn bytes_name(bytes: f64) -> String {
     in_unit(
         bytes,
@@ -148,13 +141,11 @@ fn in_unit(value: f64, units: &[(f64, &str)]) -> String {
 }
 
 /// A part of a whole in percent: `0.12 %`, `12.5 %`.
-#[must_use]
 pub fn percent(share: f64) -> String {
     format!("{} %", rounded(share * 100.0))
 }
 
 /// A figure with as many digits as matter: four, and no zeros behind the point.
-#[must_use]
 pub fn rounded(value: f64) -> String {
     let magnitude = value.abs();
     let decimals = match magnitude {
@@ -171,7 +162,6 @@ pub fn rounded(value: f64) -> String {
 }
 
 /// Text of a user for a line of a message: short and without control characters.
-#[must_use]
 pub fn shown(text: &str) -> String {
     const CHARS_MAX: usize = 40;
     printable_start(text, CHARS_MAX)

@@ -53,7 +53,6 @@ pub struct Judgement {
 
 impl Judgement {
     /// A class without advice.
-    #[must_use]
     pub const fn new(class: VerdictClass, evidence: Vec<Evidence>) -> Self {
         Self {
             class,
@@ -78,7 +77,6 @@ pub struct CellVerdict {
 
 impl CellVerdict {
     /// The only class that fits.
-    #[must_use]
     pub const fn new(primary: Judgement, confidence: Confidence) -> Self {
         Self {
             primary,

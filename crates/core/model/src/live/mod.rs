@@ -57,7 +57,6 @@ impl LiveLine {
     }
 
     /// The newest point.
-    #[must_use]
     pub fn last(&self) -> Option<f64> {
         self.values.back().copied()
     }
@@ -101,7 +100,6 @@ impl LiveLevel {
     }
 
     /// The median run, the lower one of two.
-    #[must_use]
     pub fn median(&self) -> Option<&(f64, String)> {
         let mut sorted: Vec<&(f64, String)> = self.values.iter().collect();
         sorted.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -59,7 +59,6 @@ pub struct LiveSession {
 
 impl LiveSession {
     /// Payload of both directions in bit/s since the test began; `None` before the first interval.
-    #[must_use]
     pub fn mean_bps(&self) -> Option<f64> {
         let bytes = self.received_bytes.saturating_add(self.sent_bytes);
         (self.measured_ns > 0).then(|| rate_bps(bytes, crate::units::ns_to_s(self.measured_ns)))

@@ -88,7 +88,6 @@ pub struct LiveStream {
 
 impl LiveTest {
     /// Payload in bit/s since the measured part began; `None` before the first interval.
-    #[must_use]
     pub fn mean_bps(&self) -> Option<f64> {
         (self.measured_ns > 0).then(|| rate_bps(self.bytes, ns_to_s(self.measured_ns)))
     }

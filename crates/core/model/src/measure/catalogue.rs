@@ -95,7 +95,6 @@ pub enum Unit {
 
 impl Unit {
     /// Words of a scale whose values are positions, the lowest first; empty for quantities.
-    #[must_use]
     pub const fn scale(self) -> &'static [&'static str] {
         match self {
             Self::Grade => &["F", "D", "C", "B", "A", "A+"],
@@ -105,7 +104,6 @@ impl Unit {
     }
 
     /// Position of a word on the scale.
-    #[must_use]
     pub fn position(self, word: &str) -> Option<f64> {
         self.scale()
             .iter()
@@ -114,7 +112,6 @@ impl Unit {
     }
 
     /// A value with its unit in words.
-    #[must_use]
     pub fn text(self, value: f64) -> String {
         let fine = |value: f64| match value.abs() {
             0.0 => "0".to_owned(),
@@ -300,6 +297,35 @@ const ALL: [MeasureInfo; 47] = [
     info(M::Confidence, "confidence", "confidence", "how steady rate and responsiveness were", (Unit::Confidence, Neither, difference(1.0))),
 ];
 
+impl MeasureInfo {
+    /// The name without its unit, as text for people writes it: `loaded RTT p99`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        const UNITS: [&str; 6] = ["_bps", "_ns", "_cores", "_share", "_bytes", "_rpm"];
+
+        match self.measure {
+            M::CpuSPerGib => "CPU per GiB".to_owned(),
+            M::ServerCpuNsPerRequest => "server CPU per request".to_owned(),
+            M::ClientCpuNsPerRequest => "client CPU per request".to_owned(),
+            M::CpuClientCores => "client CPU".to_owned(),
+            M::CpuServerCores => "server CPU".to_owned(),
+            M::OkPerS => "responses".to_owned(),
+            M::PayloadBytesPerS => "payload".to_owned(),
+            M::RetransmitShare => "retransmitted".to_owned(),
+            M::ErrorShare => "failed requests".to_owned(),
+            M::FairnessJain => "fairness".to_owned(),
+            M::BothReceivedBps => "received, load both ways".to_owned(),
+            M::BufferbloatGrade => "bufferbloat".to_owned(),
+            M::LoadedMos => "call quality under load".to_owned(),
+            _ => {
+                let unit = UNITS.iter().find_map(|unit| self.name.strip_suffix(unit));
+                let words = unit.unwrap_or(self.name).replace('_', " ");
+                words.replace("rtt", "RTT").replace("mtu", "MTU")
+            }
+        }
+    }
+}
+
 impl MeasureName {
     /// Every measure, in the order of reports.
     pub fn all() -> impl Iterator<Item = MeasureInfo> {
@@ -307,7 +333,6 @@ impl MeasureName {
     }
 
     /// Its facts.
-    #[must_use]
     pub fn info(self) -> MeasureInfo {
         ALL[self as usize]
     }
@@ -350,6 +375,16 @@ mod tests {
         }
 
         assert_eq!("throughput".parse::<MeasureName>(), Err(()));
+    }
+
+    #[test]
+    fn words_of_measures_are_distinct_and_no_keys() {
+        let mut words: Vec<String> = MeasureName::all().map(|info| info.words()).collect();
+        assert!(words.iter().all(|words| !words.contains('_')), "{words:?}");
+        words.sort();
+        let all = words.len();
+        words.dedup();
+        assert_eq!(words.len(), all);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use crate::record::{Measure, Way};
 use crate::stored_name;
 
 /// All measures of a report, in the order of the catalogue.
-#[must_use]
 pub fn of_path(report: &PathReport) -> Vec<Measure> {
     let mut found = Measures::default();
     found.idle(report);
@@ -226,7 +225,6 @@ pub fn path_names() -> impl Iterator<Item = &'static str> {
 /// The measure and the direction that a name denotes in a test of a path: `p99`, `down.p99`,
 /// `rpm.up`, `loss`. Without a direction every one that was measured is meant. `None` for an
 /// unknown name.
-#[must_use]
 pub fn path_target(name: &str) -> Option<(M, Option<Way>)> {
     let exact = NAMES
         .into_iter()
@@ -265,7 +263,6 @@ fn way(word: &str) -> Option<Way> {
 }
 
 /// Why a report lacks a measure; `None` where it does not have the reason.
-#[must_use]
 pub fn why_absent(report: &PathReport, measure: M, way: Option<Way>) -> Option<String> {
     let reason = |key: &&str| report.absent.get(*key);
     keys(measure, way)

@@ -5,8 +5,6 @@
 pub const GOODPUT: &str = "goodput";
 /// Payload rate of one stream.
 pub const SINGLE_STREAM: &str = "rate of one stream";
-/// Upper bound of the rate.
-pub const CEILING: &str = "ceiling of the rate";
 /// Retransmitted segments.
 pub const RETRANSMITS: &str = "retransmitted segments";
 /// Round-trip time without load.

@@ -4,7 +4,6 @@ use super::Delay;
 
 /// Jitter of transit times in the order of arrival, ns (RFC 3550 section 6.4.1). The clocks of both
 /// ends need no common zero. `None` of fewer than two.
-#[must_use]
 pub fn jitter_ns(transits_ns: &[i64]) -> Option<u64> {
     let pairs = transits_ns.iter().zip(transits_ns.iter().skip(1));
     let smoothed = pairs
@@ -15,7 +14,6 @@ pub fn jitter_ns(transits_ns: &[i64]) -> Option<u64> {
 }
 
 /// Gaps between datagrams, given when each arrived, ns. `None` of fewer than two.
-#[must_use]
 pub fn gaps(arrivals_ns: &[u64]) -> Option<Delay> {
     let gaps: Vec<i64> = gaps_ns(arrivals_ns)
         .map(|gap| i64::try_from(gap).unwrap_or(i64::MAX))
@@ -25,7 +23,6 @@ pub fn gaps(arrivals_ns: &[u64]) -> Option<Delay> {
 
 /// Most datagrams that arrived together: at most a tenth of their planned gap apart. `None` without
 /// a datagram.
-#[must_use]
 pub fn longest_train(arrivals_ns: &[u64], planned_gap_ns: u64) -> Option<u64> {
     let mut train = 1;
     let later = gaps_ns(arrivals_ns).map(|gap| {

@@ -31,7 +31,6 @@ pub struct ClockEstimate {
 
 impl ClockEstimate {
     /// A clock that runs as fast as this one.
-    #[must_use]
     pub const fn new(method: ClockMethod, offset_ns: i64, error_ns: u64) -> Self {
         Self {
             method,

@@ -46,7 +46,6 @@ pub struct Delay {
 
 impl Delay {
     /// Distribution of the delays that arrived, in ns, and of `lost` more that count as infinite.
-    #[must_use]
     pub fn of(arrived_ns: &[i64], lost: u64) -> Self {
         let mut sorted = arrived_ns.to_vec();
         sorted.sort_unstable();
@@ -70,7 +69,6 @@ impl Delay {
 
 /// Mean of the delays without the largest 5 %, in ns: TM of draft-ietf-ippm-responsiveness-09.
 /// `None` of nothing.
-#[must_use]
 pub fn trimmed_mean(arrived_ns: &[i64]) -> Option<i64> {
     let mut sorted = arrived_ns.to_vec();
     sorted.sort_unstable();
@@ -79,7 +77,6 @@ pub fn trimmed_mean(arrived_ns: &[i64]) -> Option<i64> {
 
 /// Nearest-rank percentile of sorted samples followed by `lost` infinite ones. `None` where it is
 /// infinite or fewer than three samples lie beyond it.
-#[must_use]
 pub fn percentile(sorted_ns: &[i64], lost: u64, per_mille: u64) -> Option<i64> {
     let all = (sorted_ns.len() as u64).saturating_add(lost);
     // A lost sample is larger than every other: its rank lies beyond those that arrived.

@@ -25,7 +25,6 @@ pub type HostDropsReader = Rc<dyn Fn(IpAddr) -> HostDrops>;
 
 impl HostDrops {
     /// Growth since an earlier reading; absent where either is, or where the counter was reset.
-    #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         // A counter that fell was reset: its growth is not known.
         let growth = |now: Option<u64>, before: Option<u64>| now?.checked_sub(before?);

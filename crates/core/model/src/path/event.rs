@@ -73,7 +73,6 @@ pub struct LoadInterval {
 
 impl LoadInterval {
     /// Time from `start_ns` to `end_ns` in which nothing moved.
-    #[must_use]
     pub const fn new(phase: PhaseKind, start_ns: u64, end_ns: u64) -> Self {
         Self {
             phase,

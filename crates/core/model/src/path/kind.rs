@@ -51,13 +51,16 @@ impl PhaseKind {
     ];
 
     /// It consists of requests and responses, each connection of which has one at a time.
-    #[must_use]
     pub fn has_transactions(self) -> bool {
         matches!(self, Self::Rr | Self::Crr | Self::Cps)
     }
 
+    /// Probes run while it lasts.
+    pub fn has_probes(self) -> bool {
+        self == Self::Idle || !self.load_directions().is_empty()
+    }
+
     /// Directions of its load of streams; none of a phase without one.
-    #[must_use]
     pub const fn load_directions(self) -> &'static [PathDirection] {
         match self {
             Self::Down => &[PathDirection::Down],
@@ -68,7 +71,6 @@ impl PhaseKind {
     }
 
     /// Its name on the command line and in reports.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Size => "size",
@@ -100,7 +102,6 @@ pub enum PathDirection {
 
 impl PathDirection {
     /// Its name in reports.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Down => "down",

@@ -30,7 +30,6 @@ pub struct RateCeiling {
 
 impl RateCeiling {
     /// A ceiling in bit/s of payload.
-    #[must_use]
     pub fn new(rate_bps: f64, by: impl Into<String>) -> Self {
         Self {
             rate_bps,
@@ -131,7 +130,6 @@ pub struct LoadPhase {
 
 impl LoadPhase {
     /// A load that has measured nothing yet.
-    #[must_use]
     pub const fn new(kind: PhaseKind, confidence: Confidence) -> Self {
         Self {
             kind,

@@ -50,7 +50,6 @@ pub struct Datagrams {
 
 impl Datagrams {
     /// Datagrams of which nothing but their loss is known.
-    #[must_use]
     pub const fn new(kind: PhaseKind, direction: PathDirection, loss: LossByPlace) -> Self {
         Self {
             kind,
@@ -93,7 +92,6 @@ pub struct Transactions {
 
 impl Transactions {
     /// `per_s` transactions per second over `flows` connections or flows.
-    #[must_use]
     pub const fn new(kind: PhaseKind, flows: u32, per_s: f64, latency: Delay) -> Self {
         Self {
             kind,
@@ -127,7 +125,6 @@ pub struct RateLadder {
 
 impl RateLadder {
     /// Rates that were tried, each with the share that failed.
-    #[must_use]
     pub const fn new(
         kind: PhaseKind,
         direction: Option<PathDirection>,

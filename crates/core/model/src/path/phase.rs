@@ -95,7 +95,6 @@ pub struct ProbeSample {
 impl ProbeSample {
     /// Round trip without the time at the other end, RFC 8762: (t4 - t1) - (t3 - t2). `None` of one
     /// that was lost.
-    #[must_use]
     pub fn rtt_ns(&self) -> Option<i64> {
         let whole = signed(self.received_ns?) - signed(self.sent_ns);
         let inside = match (self.peer_received_ns, self.peer_sent_ns) {
@@ -295,7 +294,6 @@ pub struct PhaseResult {
 
 impl PhaseResult {
     /// Result of a phase that begins.
-    #[must_use]
     pub fn of(spec: PhaseSpec) -> Self {
         Self {
             spec,

@@ -77,7 +77,6 @@ pub struct PathReport {
 
 impl PathReport {
     /// A report that has measured nothing of the path to `target` yet.
-    #[must_use]
     pub fn new(state: PathState, profile: Profile, target: PathTarget) -> Self {
         Self {
             schema: PATH_SCHEMA.to_owned(),
@@ -177,7 +176,6 @@ pub struct Grade {
 
 impl Grade {
     /// A grade for a `load` that adds `added_ns` to the median round trip.
-    #[must_use]
     pub fn new(
         letter: impl Into<String>,
         load: PhaseKind,

@@ -48,7 +48,6 @@ pub struct SampleSeries {
 
 impl SampleSeries {
     /// A series without probes.
-    #[must_use]
     pub const fn new(phase: PhaseKind, kind: SampleKind) -> Self {
         Self {
             phase,

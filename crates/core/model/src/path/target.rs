@@ -33,7 +33,6 @@ pub struct PathTarget {
 
 impl PathTarget {
     /// A server that was reached at `address` and has not proved its identity.
-    #[must_use]
     pub fn new(host: impl Into<String>, port: u16, address: IpAddr, dialect: Dialect) -> Self {
         Self {
             host: host.into(),

@@ -76,7 +76,6 @@ pub struct SubflowRow {
 
 impl SubflowRow {
     /// A subflow of the stream `stream` between two addresses that has moved nothing.
-    #[must_use]
     pub fn new(stream: u32, local: impl Into<String>, remote: impl Into<String>) -> Self {
         Self {
             stream,

@@ -42,7 +42,6 @@ pub struct Import {
 
 impl Import {
     /// A document of the form `format` with this SHA-256.
-    #[must_use]
     pub fn new(format: impl Into<String>, sha256: impl Into<String>) -> Self {
         Self {
             format: format.into(),
@@ -98,7 +97,6 @@ pub struct HostPart {
 
 impl HostPart {
     /// A host of which nothing but its role and its name is known.
-    #[must_use]
     pub fn new(role: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             role: role.into(),

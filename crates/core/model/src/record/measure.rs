@@ -25,7 +25,6 @@ pub struct Measure {
 
 impl Measure {
     /// A single value in the unit of the measure.
-    #[must_use]
     pub const fn new(name: MeasureName, way: Way, value: f64) -> Self {
         Self {
             name,
@@ -48,6 +47,18 @@ pub enum Way {
     Reverse,
     /// Both, or a figure without a direction.
     Sum,
+}
+
+impl Way {
+    /// The direction as text for people names it, seen from the client; `None` where there is none.
+    #[must_use]
+    pub const fn words(self) -> Option<&'static str> {
+        match self {
+            Self::Forward => Some("up"),
+            Self::Reverse => Some("down"),
+            Self::Sum => None,
+        }
+    }
 }
 
 impl From<Flow> for Way {

@@ -84,7 +84,6 @@ pub struct RunRecord {
 
 impl RunRecord {
     /// The same record without trials and labels, which a store keeps apart.
-    #[must_use]
     pub fn without_trials_and_labels(&self) -> Self {
         Self {
             schema: self.schema.clone(),
@@ -110,7 +109,6 @@ impl RunRecord {
 
     /// A run that begins, of an unknown program between unknown hosts. `started_at` and
     /// `started_unix_ms` are the same time.
-    #[must_use]
     pub fn new(
         run_id: RunId,
         kind: RunKind,
@@ -156,7 +154,6 @@ impl RunRecord {
     /// The measure that represents the run in lists, and its median over the complete trials:
     /// received bits per second of a test, successful responses per second of a load. `None` where
     /// no trial has it.
-    #[must_use]
     pub fn primary(&self) -> Option<(MeasureName, f64)> {
         let mut primary = PrimaryMeasure::default();
         self.trials.iter().for_each(|trial| primary.add(trial));
@@ -211,7 +208,6 @@ pub enum RunState {
 
 impl RunState {
     /// The state of a run without values, by the reason of its end.
-    #[must_use]
     pub fn of_failure(reason: &str) -> Self {
         const REFUSED: [&str; 4] = ["refused", "refuses", "server is busy", "access denied"];
 
@@ -234,7 +230,6 @@ impl RunState {
     }
 
     /// Its name in a text for people.
-    #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -249,7 +244,6 @@ impl RunState {
     }
 
     /// True if it ended without values.
-    #[must_use]
     pub const fn has_failed(self) -> bool {
         matches!(self, Self::Failed | Self::Refused | Self::NoAnswer)
     }
@@ -291,7 +285,6 @@ pub struct HttpLoad {
 
 impl HttpLoad {
     /// A load on `target`, a URL without secrets, that is not judged.
-    #[must_use]
     pub fn new(target: impl Into<String>) -> Self {
         Self {
             target: target.into(),
@@ -325,7 +318,6 @@ pub struct Session {
 
 impl Session {
     /// A test on one stream without a number or a user, beside no other.
-    #[must_use]
     pub const fn new(
         peer: SocketAddr,
         transport: Transport,
@@ -362,7 +354,6 @@ pub struct Links {
 
 impl Links {
     /// True if it belongs to no other run.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

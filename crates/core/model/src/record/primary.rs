@@ -38,7 +38,6 @@ impl PrimaryMeasure {
     }
 
     /// The measure and its median. `None` where no trial has one.
-    #[must_use]
     pub fn median(self) -> Option<(MeasureName, f64)> {
         NAMES
             .into_iter()

@@ -17,7 +17,6 @@ pub struct RunIdError(String);
 
 impl RunId {
     /// A new id of a time in ms since 1970 and 10 random bytes.
-    #[must_use]
     pub fn new(unix_ms: u64, random: [u8; 10]) -> Self {
         let random = random
             .iter()
@@ -28,7 +27,6 @@ impl RunId {
     }
 
     /// The end of it, which differs from run to run: what reports show.
-    #[must_use]
     pub fn short(self) -> String {
         format!("{:08x}", self.0 as u32)
     }

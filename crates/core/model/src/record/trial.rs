@@ -55,7 +55,6 @@ pub struct Trial {
 
 impl Trial {
     /// A trial that reached its end after this time, without anything measured.
-    #[must_use]
     pub fn complete(elapsed_ns: u64) -> Self {
         Self {
             no: 0,
@@ -74,7 +73,6 @@ impl Trial {
     }
 
     /// The trial of an examined path.
-    #[must_use]
     pub fn of_path(report: &PathReport) -> Self {
         let mut trial = Self::complete(report.elapsed_ns);
         if report.state == PathState::Partial {
@@ -108,7 +106,6 @@ pub struct Series {
 
 impl Series {
     /// One value for each interval of `times`.
-    #[must_use]
     pub fn new(
         name: impl Into<String>,
         of: SeriesOf,
@@ -242,7 +239,6 @@ pub enum Times {
 
 impl Times {
     /// Start and end of an interval in ns; `None` beyond the last one.
-    #[must_use]
     pub fn interval(&self, at: usize) -> Option<(u64, u64)> {
         match self {
             Self::Grid { t0_ns, step_ns } => {

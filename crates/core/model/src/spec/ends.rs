@@ -165,7 +165,6 @@ pub struct ConnectRetry {
 
 impl ConnectRetry {
     /// Attempts at least `pause` apart, without a limit of their number or time.
-    #[must_use]
     pub const fn new(pause: Duration) -> Self {
         Self {
             attempts: None,
@@ -217,7 +216,6 @@ pub struct ClientSpec {
 
 impl ClientSpec {
     /// `test` against the server `host`, with the options `local` of this end.
-    #[must_use]
     pub fn new(host: impl Into<String>, local: LocalOptions, test: TestSpec) -> Self {
         Self {
             host: host.into(),
@@ -243,7 +241,6 @@ pub struct Credentials {
 
 impl Credentials {
     /// A login with OAEP padding; `public_key_pem` is the server's.
-    #[must_use]
     pub fn new(
         username: impl Into<String>,
         password: impl Into<String>,
@@ -314,7 +311,6 @@ impl ServerAuth {
     pub const MAX_SKEW: Duration = Duration::from_secs(10);
 
     /// Logins with OAEP padding, at most [`Self::MAX_SKEW`] off the clock of the server.
-    #[must_use]
     pub fn new(private_key_pem: impl Into<String>, users_file: impl Into<PathBuf>) -> Self {
         Self {
             private_key_pem: private_key_pem.into(),

@@ -73,7 +73,6 @@ pub struct Reason {
 
 impl Reason {
     /// A reason without the values of a window.
-    #[must_use]
     pub fn new(name: ReasonName, sentence: impl Into<String>) -> Self {
         Self {
             name,
@@ -126,7 +125,6 @@ pub struct WindowDeficit {
 
 impl WindowDeficit {
     /// The window of one stream, with the bandwidth-delay product of its rate and its round trip.
-    #[must_use]
     pub const fn new(window_bytes: u64, rtt_us: f64, stream_rate_bps: f64) -> Self {
         Self {
             window_bytes,

@@ -57,7 +57,6 @@ pub struct Sweep {
 
 impl Sweep {
     /// A sweep without factors, between hosts of which nothing is known.
-    #[must_use]
     pub fn new(plan: SweepPlan, estimate: Cost, cost: Cost, answer: Recommendation) -> Self {
         Self {
             plan,
@@ -112,7 +111,6 @@ pub struct SweepPlan {
 
 impl SweepPlan {
     /// TCP to the server `host`; no factors, no runs, no time.
-    #[must_use]
     pub fn new(host: impl Into<String>, port: u16, objective: Objective) -> Self {
         Self {
             host: host.into(),
@@ -132,7 +130,6 @@ impl SweepPlan {
     }
 
     /// `TCP` or `UDP`.
-    #[must_use]
     pub fn protocol(&self) -> &'static str {
         if self.is_udp { "UDP" } else { "TCP" }
     }
@@ -150,7 +147,6 @@ pub struct PlannedFactor {
 
 impl PlannedFactor {
     /// A factor and its levels, both as on a command line.
-    #[must_use]
     pub fn new(name: impl Into<String>, levels: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -176,7 +172,6 @@ pub enum Objective {
 
 impl Objective {
     /// True if a setting is better the higher its value is.
-    #[must_use]
     pub const fn is_higher_better(self) -> bool {
         match self {
             Self::Throughput | Self::LowLoss => true,
@@ -185,7 +180,6 @@ impl Objective {
     }
 
     /// Name of a value with its unit, for keys and columns.
-    #[must_use]
     pub fn key(self) -> &'static str {
         match self {
             Self::Throughput => "received_bps",
@@ -257,7 +251,6 @@ pub struct Cost {
 
 impl Cost {
     /// `runs` that take `seconds` together.
-    #[must_use]
     pub const fn new(runs: u64, seconds: f64) -> Self {
         Self { runs, seconds }
     }
@@ -307,7 +300,6 @@ pub struct Leader {
 
 impl Leader {
     /// A setting with its median and the command that does it again.
-    #[must_use]
     pub fn new(setting: SettingLevels, value: f64, command: impl Into<String>) -> Self {
         Self {
             setting,
@@ -367,7 +359,6 @@ pub struct FactorResult {
 impl FactorResult {
     /// Levels without an order; that at the place `best` is the whole plateau and the advised one,
     /// with confidence 0.
-    #[must_use]
     pub fn new(name: impl Into<String>, levels: Vec<Level>, best: usize) -> Self {
         Self {
             name: name.into(),
@@ -404,7 +395,6 @@ pub struct FailedLevel {
 
 impl FailedLevel {
     /// `runs` that failed, the first one for `error`.
-    #[must_use]
     pub fn new(level: impl Into<String>, runs: usize, error: impl Into<String>) -> Self {
         Self {
             level: level.into(),
@@ -510,7 +500,6 @@ pub struct Degradation {
 
 impl Degradation {
     /// A side without a reason. `edge` and `worst` are places of levels.
-    #[must_use]
     pub const fn new(side: PlateauSide, edge: usize, worst: usize, change_percent: f64) -> Self {
         Self {
             side,

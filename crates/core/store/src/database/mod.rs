@@ -32,7 +32,7 @@ pub(crate) fn check_version(place: &str, found: i64, known: i64) -> Result<(), S
 }
 
 /// Access of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) enum Access {
     /// All its statements read one state of the database.
     Read,
@@ -118,7 +118,6 @@ impl dyn Database + '_ {
 }
 
 /// A transaction. Statements of its database belong to it.
-#[derive(Debug)]
 pub(crate) struct Transaction<'a> {
     database: &'a dyn Database,
     is_over: bool,

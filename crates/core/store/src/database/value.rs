@@ -5,7 +5,7 @@ use linerate_model::record::RunId;
 use crate::StoreError;
 
 /// A value of a column or a parameter.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Value {
     Null,
     Integer(i64),

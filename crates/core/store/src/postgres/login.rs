@@ -1,10 +1,9 @@
 //! Reaching a server: its URL, TLS, and the password.
 
-use std::env;
-use std::fs;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{env, fs};
 
 use ::postgres::config::{Host, SslMode};
 use ::postgres::{Client, Config, NoTls};

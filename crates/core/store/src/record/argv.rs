@@ -17,7 +17,6 @@ const PARAMETERS: [&str; 7] = [
 
 /// A command line as typed, without passwords, tokens, user information of URLs and credentials in
 /// headers.
-#[must_use]
 pub fn scrubbed(argv: &[String]) -> Vec<String> {
     let mut follows_secret = false;
     let scrub = |argument: &String| {

@@ -15,7 +15,7 @@ const ITEMS_MAX: usize = 1_000_000;
 const NAME_MAX_BYTES: usize = 256;
 
 /// Content of a text, as far as it was read.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Scan {
     /// Value of the member `schema`.
     pub(crate) schema: Option<String>,

@@ -43,7 +43,6 @@ impl Default for Builder {
 
 impl Builder {
     /// For a test that was planned like this; the header of the test replaces it.
-    #[must_use]
     pub fn new(planned: TestHeader) -> Self {
         let detail = TestDetail {
             header: without_secrets(planned),

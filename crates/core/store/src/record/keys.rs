@@ -41,13 +41,11 @@ const NIC_MOMENTARY: [&str; 10] = [
 
 /// Key of the path between two hosts: equal for all runs between them over the same address family
 /// and device.
-#[must_use]
 pub fn path_key(client: &str, server: &str, family: &str, device: &str) -> String {
     hash(&["path", client, server, family, device])
 }
 
 /// Key of what is measured: the specification without titles and labels.
-#[must_use]
 pub fn spec_key(kind: &str, spec: &impl Serialize) -> String {
     let mut spec = serde_json::to_value(spec).unwrap_or_default();
     remove(&mut spec);
@@ -55,13 +53,11 @@ pub fn spec_key(kind: &str, spec: &impl Serialize) -> String {
 }
 
 /// Key of a host, made of its machine id, which itself must not leave the host (machine-id(5)).
-#[must_use]
 pub fn host_key(machine_id: &str) -> String {
     hash(&["linerate host", machine_id.trim()])
 }
 
 /// Key of the settings of a host; equal while they do not change.
-#[must_use]
 pub fn facts_key(snapshot: &Snapshot) -> String {
     let settings = snapshot.facts.keys().filter(|key| is_setting(key));
     let settings: serde_json::Map<String, Value> = settings
@@ -80,7 +76,6 @@ pub fn facts_key(snapshot: &Snapshot) -> String {
 }
 
 /// A JSON value as text without white space and with sorted names: equal for equal values.
-#[must_use]
 pub fn canonical(value: &Value) -> String {
     let mut sorted = value.clone();
     sorted.sort_all_objects();
@@ -88,7 +83,6 @@ pub fn canonical(value: &Value) -> String {
 }
 
 /// SHA-256, hexadecimal.
-#[must_use]
 pub fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }

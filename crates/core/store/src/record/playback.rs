@@ -11,7 +11,6 @@ use super::fields;
 
 /// The events the trial was made of, in order; none for a trial that is not a throughput test.
 /// Intervals that were merged are one event, and histograms are in the summary only.
-#[must_use]
 pub fn playback(trial: &Trial) -> Vec<Event> {
     let Some(Detail::Test(detail)) = &trial.detail else {
         return Vec::new();
@@ -162,7 +161,7 @@ impl StreamSeries<'_> {
 }
 
 /// Member of an interval that holds a measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Group {
     Tcp,
     Udp,

@@ -83,7 +83,6 @@ pub fn read(text: &str) -> Result<RunRecord, TextError> {
 
 /// A record on one line, members in the order of the types. Texts beyond the bound of a reader are
 /// cut.
-#[must_use]
 pub fn write(record: &RunRecord) -> String {
     // A record has text keys and no maps of other types, so it always has a text.
     let text = serde_json::to_string(record).unwrap_or_default();

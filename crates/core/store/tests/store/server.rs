@@ -1,12 +1,11 @@
 //! Tests of the store on a PostgreSQL server. The tests start one of their own, with its data in a
 //! temporary directory.
 
-use std::env;
-use std::fs;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use std::{env, fs};
 
 use linerate_store::{Filter, Place, Recorder, Store};
 use postgres::{Client, NoTls};

@@ -11,7 +11,6 @@ pub use identity::{boot_id, realtime_error_max_ns, realtime_offset_ns};
 
 /// Nanoseconds of the monotonic clock (`CLOCK_MONOTONIC`, clock_gettime(2)): since an arbitrary
 /// start, never back.
-#[must_use]
 pub fn monotonic_ns() -> u64 {
     read_ns(libc::CLOCK_MONOTONIC).unwrap_or_default()
 }
@@ -40,19 +39,16 @@ pub(crate) fn timespec(ns: u64) -> libc::timespec {
 }
 
 /// A duration in nanoseconds, `u64::MAX` for one of 584 years or more.
-#[must_use]
 pub fn as_ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Milliseconds since 1970 by the wall clock; 0 where it shows an earlier time.
-#[must_use]
 pub fn unix_ms() -> u64 {
     unix_ns() / 1_000_000
 }
 
 /// Nanoseconds since 1970 by the wall clock; 0 where it shows an earlier time.
-#[must_use]
 pub fn unix_ns() -> u64 {
     as_ns(
         SystemTime::now()
@@ -68,7 +64,6 @@ pub struct ThreadCpuClock(libc::clockid_t);
 
 impl ThreadCpuClock {
     /// The clock of the calling thread; `None` where the system has none.
-    #[must_use]
     pub fn of_this_thread() -> Option<Self> {
         let mut clock: libc::clockid_t = 0;
         // SAFETY: the calling thread exists, and `clock` is writable during the call.
@@ -77,7 +72,6 @@ impl ThreadCpuClock {
     }
 
     /// CPU time the thread has used, ns; `None` once it has ended.
-    #[must_use]
     pub fn read_ns(self) -> Option<u64> {
         read_ns(self.0)
     }
@@ -94,7 +88,6 @@ pub struct RealtimeOffset {
 
 impl RealtimeOffset {
     /// Reads both clocks, as closely together as this thread is let.
-    #[must_use]
     pub fn read() -> Self {
         let readings = std::iter::repeat_with(Self::reading).take(READINGS);
         let closest = readings.min_by_key(|reading| reading.error_ns);
@@ -111,13 +104,11 @@ impl RealtimeOffset {
     }
 
     /// The monotonic time of a time since 1970; 0 for times before the monotonic clock began.
-    #[must_use]
     pub fn monotonic_ns(self, unix_ns: u64) -> u64 {
         unix_ns.saturating_add_signed(self.offset_ns.saturating_neg())
     }
 
     /// The time since 1970 of a monotonic time.
-    #[must_use]
     pub fn unix_ns(self, monotonic_ns: u64) -> u64 {
         monotonic_ns.saturating_add_signed(self.offset_ns)
     }

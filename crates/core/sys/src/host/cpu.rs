@@ -1,8 +1,7 @@
 //! CPU time and placement.
 
-use std::fs;
-use std::io;
 use std::time::Duration;
+use std::{fs, io};
 
 use libc::{c_int, pid_t};
 
@@ -20,13 +19,11 @@ pub struct CpuTime {
 }
 
 /// CPU time of all threads of this process so far (`RUSAGE_SELF`, getrusage(2)).
-#[must_use]
 pub fn process_time() -> CpuTime {
     usage(libc::RUSAGE_SELF)
 }
 
 /// CPU time of the calling thread so far (`RUSAGE_THREAD`, Linux 2.6.26).
-#[must_use]
 pub fn thread_time() -> CpuTime {
     usage(libc::RUSAGE_THREAD)
 }
@@ -131,7 +128,6 @@ impl Affinity {
     }
 
     /// Number of these CPUs.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.mask
             .iter()
@@ -145,20 +141,17 @@ impl Affinity {
     }
 
     /// The number of the CPU, if it is one.
-    #[must_use]
     pub fn only(&self) -> Option<usize> {
         self.cpus().next().filter(|_| self.count() == 1)
     }
 }
 
 /// True if the calling thread may run on this CPU; true when the kernel does not report it.
-#[must_use]
 pub fn allows(cpu: usize) -> bool {
     affinity().map_or(true, |affinity| affinity.cpus().any(|known| known == cpu))
 }
 
 /// Number of CPUs that the calling thread may run on, at least one.
-#[must_use]
 pub fn online_cpus() -> usize {
     affinity().map_or(1, |affinity| affinity.count().max(1))
 }

@@ -46,7 +46,6 @@ const STICKY: u32 = 0o1000;
 
 /// Who has access to a file with this metadata and must not have it; `None` without one. A pipe or
 /// a device has no content that others could read or change later.
-#[must_use]
 pub fn exposure(path: &Path, metadata: &Metadata, protected: Protected) -> Option<Exposure> {
     let is_directory = protected == Protected::Directory;
     let is_concerned = if is_directory {

@@ -15,7 +15,6 @@ type Resource = libc::c_int;
 /// groups this process is in (cgroups(7): `memory.max` of version 2, `memory.limit_in_bytes` of
 /// version 1) and its own (`RLIMIT_DATA`, `RLIMIT_AS`, getrlimit(2)), bytes; `None` where none of
 /// them can be read.
-#[must_use]
 pub fn limit_bytes() -> Option<u64> {
     let host = fs::read_to_string("/proc/meminfo")
         .ok()

@@ -4,7 +4,6 @@
 ///
 /// # Panics
 /// On a kernel older than 3.17, which does not have the call.
-#[must_use]
 pub fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     let mut filled = 0;

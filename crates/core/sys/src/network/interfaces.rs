@@ -23,14 +23,12 @@ pub fn namespace_cookie() -> Result<u64> {
 }
 
 /// True for an address of this host.
-#[must_use]
 pub fn is_local(address: IpAddr) -> bool {
     address.is_loopback() || device_of(address).is_some()
 }
 
 /// The device that has this address. `None` where none has it, as with addresses of multicast
 /// groups, or where the kernel does not report it.
-#[must_use]
 pub fn device_of(address: IpAddr) -> Option<String> {
     let list = DeviceList::query()?;
     let entry = list.iter().find(|entry| ip(entry) == Some(address))?;
@@ -41,7 +39,6 @@ pub fn device_of(address: IpAddr) -> Option<String> {
 
 /// The addresses of this host, each with the length of its network's prefix in bits. Empty where
 /// the kernel does not report it.
-#[must_use]
 pub fn addresses() -> Vec<(IpAddr, u8)> {
     let list = DeviceList::query();
     let entries = list.iter().flat_map(DeviceList::iter);

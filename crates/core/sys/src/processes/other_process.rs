@@ -34,7 +34,6 @@ impl OtherProcess {
     }
 
     /// Its number.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
     }

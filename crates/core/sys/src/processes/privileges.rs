@@ -68,7 +68,6 @@ impl User {
     }
 
     /// True if the user is root, so that [`assume`](Self::assume) would keep every privilege.
-    #[must_use]
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }
@@ -147,7 +146,6 @@ const CAPABILITIES_MAX: libc::c_ulong = 64;
 
 /// The first port that every user may bind (`net.ipv4.ip_unprivileged_port_start`, ip(7), Linux
 /// 4.11): 1024 where the kernel does not report it.
-#[must_use]
 pub fn first_port_for_all() -> u16 {
     const PATH: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
     let text = std::fs::read_to_string(PATH).ok();
@@ -156,7 +154,6 @@ pub fn first_port_for_all() -> u16 {
 }
 
 /// True if the process runs as root.
-#[must_use]
 pub fn is_root() -> bool {
     effective_user() == 0
 }

@@ -14,14 +14,14 @@ use crate::syscall::syscall;
 use crate::terminal;
 
 /// Goes to the background as `daemon(3)` does: no terminal, its own session, standard streams on
-/// `/dev/null`, and the root as working directory unless `keep_cwd`. The caller's process ends; a
-/// child of its child returns from here.
+/// `/dev/null`, but in the same working directory. The caller's process ends; a child of its child
+/// returns from here.
 ///
 /// Call before any thread starts: only the calling thread survives.
 ///
 /// # Errors
 /// The operating system's. After the first fork only the child is left to see them.
-pub fn daemonize(keep_cwd: bool) -> Result<()> {
+pub fn daemonize() -> Result<()> {
     let null = OpenOptions::new()
         .read(true)
         .write(true)
@@ -33,10 +33,6 @@ pub fn daemonize(keep_cwd: bool) -> Result<()> {
     syscall(unsafe { libc::setsid() }).during("setsid", "")?;
     // A process that is not the leader of its session cannot acquire a terminal by accident.
     fork_and_leave()?;
-
-    if !keep_cwd {
-        std::env::set_current_dir("/").during("chdir", "/")?;
-    }
 
     for standard in 0..=2 {
         // SAFETY: the source is open, and the targets are the standard streams, which are ours to
@@ -60,7 +56,6 @@ fn fork_and_leave() -> Result<()> {
 
 /// True if a process of this number exists (kill(2) with signal 0), of any user. Numbers below 1
 /// name groups and are not alive.
-#[must_use]
 pub fn pid_is_alive(pid: i32) -> bool {
     // SAFETY: signal 0 checks and delivers nothing.
     pid > 0
@@ -167,7 +162,6 @@ pub fn open_fd_count() -> Result<usize> {
 }
 
 /// Bytes of a page of memory (sysconf(3)).
-#[must_use]
 pub fn page_bytes() -> u64 {
     // SAFETY: no pointers are passed; every system has a page size.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -200,7 +194,6 @@ impl fmt::Display for Uname {
 }
 
 /// Calls uname(2).
-#[must_use]
 pub fn uname() -> Uname {
     // SAFETY: all-zero bytes are a valid utsname.
     let mut names: libc::utsname = unsafe { std::mem::zeroed() };
@@ -239,14 +232,12 @@ pub fn return_large_blocks() {
 }
 
 /// True if the descriptor is a terminal (isatty(3)).
-#[must_use]
 pub fn isatty(fd: impl AsFd) -> bool {
     fd.as_fd().is_terminal()
 }
 
 /// Columns of the terminal behind a descriptor (ioctl_tty(2), `TIOCGWINSZ`); `None` where there is
 /// no terminal, or it does not know.
-#[must_use]
 pub fn terminal_columns(fd: impl AsFd) -> Option<usize> {
     terminal::size(fd).map(|size| usize::from(size.columns))
 }

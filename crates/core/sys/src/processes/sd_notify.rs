@@ -33,7 +33,6 @@ pub fn notify(state: &str) -> Result<bool> {
 
 /// Period of `WATCHDOG=1` for the service manager (sd_watchdog_enabled(3)): half of the
 /// time after which it takes the service for dead. `None` when it does not watch this process.
-#[must_use]
 pub fn watchdog_interval() -> Option<Duration> {
     let number = |name| env::var(name).ok()?.parse::<u64>().ok();
     let is_meant = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));

@@ -46,13 +46,11 @@ impl Signal {
     ];
 
     /// The signal's number on this architecture.
-    #[must_use]
     pub fn number(self) -> i32 {
         Self::ALL[self as usize].1
     }
 
     /// The signal as strsignal(3) of glibc names it: `Interrupt`, `Terminated`.
-    #[must_use]
     pub fn description(self) -> &'static str {
         Self::ALL[self as usize].2
     }

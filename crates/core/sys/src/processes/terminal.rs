@@ -19,7 +19,6 @@ pub struct Size {
 
 /// Size of the terminal behind a descriptor (`TIOCGWINSZ`); `None` where there is no terminal, or
 /// it does not know.
-#[must_use]
 pub fn size(fd: impl AsFd) -> Option<Size> {
     let mut size = libc::winsize {
         ws_row: 0,
@@ -110,7 +109,6 @@ impl Screen {
     }
 
     /// Size now; `None` when the terminal does not know.
-    #[must_use]
     pub fn size(&self) -> Option<Size> {
         size(&self.output)
     }
@@ -170,7 +168,6 @@ pub fn leave() {
 }
 
 /// True if a screen is in use.
-#[must_use]
 pub fn is_in_use() -> bool {
     active().is_some()
 }

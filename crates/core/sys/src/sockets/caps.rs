@@ -21,7 +21,6 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// The kernel's features, queried at the first call with sockets that are closed again.
-    #[must_use]
     pub fn probe() -> &'static Self {
         static PROBED: OnceLock<Capabilities> = OnceLock::new();
         PROBED.get_or_init(Self::query)

@@ -1,10 +1,9 @@
 //! Making, naming, joining and ending sockets.
 
 use std::ffi::CString;
-use std::fmt;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
+use std::{fmt, io};
 
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
@@ -45,7 +44,6 @@ pub enum Family {
 
 impl Family {
     /// The family of an address.
-    #[must_use]
     pub fn of(address: &SocketAddr) -> Self {
         if address.is_ipv4() {
             Self::V4
@@ -219,7 +217,6 @@ fn not_internet() -> io::Error {
 
 /// An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) as the IPv4 address it represents; others
 /// as they are.
-#[must_use]
 pub fn unmap(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
@@ -233,13 +230,11 @@ pub fn unmap(address: SocketAddr) -> SocketAddr {
 /// True if the socket's packets are IPv4: an IPv4 socket, or an IPv6 one that talks to an
 /// IPv4-mapped address. This decides which header field a type of service goes into. A listener on
 /// `::` counts as IPv6.
-#[must_use]
 pub fn is_ipv4_socket(fd: impl AsFd) -> bool {
     local_addr(fd).is_ok_and(|local| local.is_ipv4())
 }
 
 /// The address that covers all interfaces of a family.
-#[must_use]
 pub fn wildcard(family: Family, port: u16) -> SocketAddr {
     match family {
         Family::V4 => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port),

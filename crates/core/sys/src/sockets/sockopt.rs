@@ -27,7 +27,7 @@ pub use ip::{
     set_receive_tos, set_receive_ttl, set_tos, set_ttl,
 };
 pub use multicast::{join_group, set_multicast_ttl};
-pub use sctp::{SCTP_NODELAY, sctp_bindx, set_sctp_init_streams, set_sctp_max_seg};
+pub use sctp::{SCTP_NODELAY, sctp_bindx, set_sctp_init_streams};
 pub use tcp::{
     TCP_KEEPCNT, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_MAXSEG, TCP_NODELAY, TCP_NOTSENT_LOWAT,
     TCP_QUICKACK, TCP_USER_TIMEOUT, TCP_WINDOW_CLAMP, congestion, set_congestion,

@@ -72,7 +72,6 @@ pub struct TcpInfo {
 
 impl TcpInfo {
     /// Congestion window in bytes.
-    #[must_use]
     pub fn cwnd_bytes(&self) -> u64 {
         u64::from(self.snd_cwnd_segments) * u64::from(self.snd_mss_bytes)
     }
@@ -80,14 +79,12 @@ impl TcpInfo {
     /// Payload that has reached the peer since the connection began, in order or beyond a gap; full
     /// segments are assumed beyond a gap. `None` where the kernel does not count acknowledged
     /// bytes.
-    #[must_use]
     pub fn delivered_bytes(&self) -> Option<u64> {
         let beyond_a_gap = u64::from(self.sacked_segments) * u64::from(self.snd_mss_bytes);
         Some(self.bytes_acked?.saturating_add(beyond_a_gap))
     }
 
     /// Bytes in flight.
-    #[must_use]
     pub fn in_flight_bytes(&self) -> u64 {
         u64::from(self.in_flight_segments) * u64::from(self.snd_mss_bytes)
     }
@@ -115,7 +112,6 @@ const TCP_INFO: SocketOption = option!(IPPROTO_TCP, TCP_INFO);
 
 /// Reads the kernel's answer. Older kernels give fewer bytes: what lies beyond is absent. `None`
 /// when even the oldest fields are cut.
-#[must_use]
 pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
     let word = |at: usize| {
         answer

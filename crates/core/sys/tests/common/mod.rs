@@ -84,3 +84,13 @@ pub(crate) fn pattern(len: usize) -> Vec<u8> {
         .map(|i| (i.wrapping_mul(31) ^ (i >> 8)) as u8)
         .collect()
 }
+
+/// Sets the time to live, and on an IPv6 socket the hop limit, of what leaves a socket.
+pub(crate) fn set_ttl(fd: impl AsFd, ttl: u32) {
+    let socket = socket2::SockRef::from(&fd);
+    // An IPv6 socket has both: mapped addresses are those of IPv4.
+    socket.set_ttl_v4(ttl).expect("set");
+    if socket.domain().expect("a socket") == socket2::Domain::IPV6 {
+        socket.set_unicast_hops_v6(ttl).expect("set");
+    }
+}

@@ -31,7 +31,7 @@ enum Content {
 }
 
 /// Defect of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Damage {
     #[error("no `HOST:PORT FINGERPRINT`")]
     Unreadable,

@@ -23,7 +23,6 @@ pub struct ClientConfig(pub(super) Arc<rustls::ClientConfig>);
 impl ServerConfig {
     /// TLS 1.3 alone, the key as a raw public key, no session tickets, no early data: every session
     /// is a full handshake, so its exporter is bound to the key.
-    #[must_use]
     pub fn new(key: &HostKey) -> Self {
         let mut config = rustls::ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
@@ -44,7 +43,6 @@ impl ServerConfig {
 impl ClientConfig {
     /// Accepts any Ed25519 key that the server proves to possess. Whose key it is must be decided
     /// by the caller, see [`super::ClientSession::peer`].
-    #[must_use]
     pub fn new() -> Self {
         let provider = provider();
         let verifier = AnyKey::new(provider.signature_verification_algorithms);

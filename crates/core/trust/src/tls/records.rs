@@ -2,7 +2,7 @@
 
 /// Counts the records of a stream by their headers (RFC 8446, section 5.1): type, version, and
 /// length of the body.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct RecordCounter {
     /// Bytes of the present header that have arrived.
     header: [u8; HEADER_LEN],

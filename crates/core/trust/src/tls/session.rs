@@ -26,7 +26,6 @@ pub struct ServerSession(Channel);
 
 impl ClientSession {
     /// Begins a handshake; [`Self::take_outgoing`] gives its first bytes.
-    #[must_use]
     pub fn new(config: &ClientConfig) -> Self {
         // Never sent, and never compared: the identity is the key.
         let name = ServerName::try_from("linerate").expect("a name of letters");
@@ -40,7 +39,6 @@ impl ClientSession {
     ///
     /// The session does not judge it: until the caller has compared it, or verified a proof over
     /// [`Self::exporter`], the server may be anybody.
-    #[must_use]
     pub fn peer(&self) -> Option<Fingerprint> {
         let keys = self.0.established()?.peer_certificates()?;
         keys.first().map(|key| Fingerprint::of(key))
@@ -49,7 +47,6 @@ impl ClientSession {
 
 impl ServerSession {
     /// Waits for the handshake of a client.
-    #[must_use]
     pub fn new(config: &ServerConfig) -> Self {
         let connection =
             ServerConnection::new(Arc::clone(&config.0)).expect("the configuration is consistent");
@@ -95,27 +92,17 @@ macro_rules! session {
 
             /// Records of the peer that have begun, all of the handshake included. Each costs this
             /// end a decryption, however short it is.
-            #[must_use]
             pub fn records_received(&self) -> u64 {
                 self.0.records
             }
 
             /// True if the handshake is incomplete.
-            #[must_use]
             pub fn is_handshaking(&self) -> bool {
                 self.0.connection.is_handshaking()
             }
 
-            /// True if the peer closed the session in order (`close_notify`). The end of a
-            /// connection without it may be the work of others.
-            #[must_use]
-            pub fn is_closed_by_peer(&self) -> bool {
-                self.0.is_closed_by_peer
-            }
-
             /// 32 bytes that the two ends of this session alone can compute (RFC 8446, 7.5). `None`
             /// until the handshake is complete, and after a failure.
-            #[must_use]
             pub fn exporter(&self, label: &str) -> Option<[u8; 32]> {
                 self.0
                     .established()?

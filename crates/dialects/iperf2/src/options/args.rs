@@ -75,7 +75,7 @@ pub(crate) struct Args {
 }
 
 /// A rate as typed.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum RateArg {
     /// Bit/s and, behind a comma, a standard deviation.
     Bits {
@@ -105,7 +105,7 @@ pub(crate) struct DirectionArgs {
 pub(crate) const BURST_BYTES: u32 = 1 << 20;
 
 /// Rate of frames as typed.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum FrameRate {
     /// Bits per second.
     Bits(f64),
@@ -114,7 +114,7 @@ pub(crate) enum FrameRate {
 }
 
 /// The value of `--isochronous`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct IsochronousArg {
     /// Frames per second.
     pub(crate) frames_per_s: f64,
@@ -236,7 +236,6 @@ pub struct OutputOptions {
 
 impl OutputOptions {
     /// The options of the writers for one end.
-    #[must_use]
     pub fn report_options(&self, endpoint: Endpoint, local: &LocalOptions) -> Options {
         Options {
             endpoint,

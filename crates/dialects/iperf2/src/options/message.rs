@@ -10,7 +10,7 @@ pub enum Message {
 }
 
 /// The program ends without a test.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Stop {
     /// `-h`
     Help,

@@ -4,8 +4,7 @@
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use linerate_model::spec::Iperf2Defaults;
-use linerate_model::spec::{AddressFamily, ClientSpec, ServerSpec, TestSpec};
+use linerate_model::spec::{AddressFamily, ClientSpec, Iperf2Defaults, ServerSpec, TestSpec};
 use linerate_model::workload::{BounceBack, Isochronous, Pairing, Release, Shape, Start};
 use linerate_model::{Direction, EndCondition, Transport};
 

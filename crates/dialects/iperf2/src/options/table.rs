@@ -14,7 +14,7 @@ use super::effects as fx;
 use super::message::Stop;
 
 /// Section of an option in the help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) enum Section {
     /// Client and server.
     Both,
@@ -36,7 +36,6 @@ pub(crate) enum Section {
 pub(crate) type OptionRow = table::OptionRow<Args, Stop, Section, Extra>;
 
 /// Properties of an option that iperf 2 alone has.
-#[derive(Debug, Clone, Copy)]
 pub(crate) struct Extra {
     /// Variable of the environment that does the same.
     pub(crate) variable: Option<&'static str>,
@@ -62,19 +61,16 @@ const SECTIONS: [(Section, &str); 6] = [
 ];
 
 /// The options in the order of the help; those of the last group are refused.
-#[must_use]
 pub fn option_groups() -> Vec<OptionGroup> {
     table::groups(OPTIONS, &SECTIONS)
 }
 
 /// Options that have no effect; the help does not list them.
-#[must_use]
 pub fn options_without_effect() -> Vec<OptionHelp> {
     table::section_options(OPTIONS, &Section::Absent)
 }
 
 /// Variables of the environment with the long option whose default they hold.
-#[must_use]
 pub fn variables() -> Vec<(&'static str, &'static str)> {
     let variable = |option: &OptionRow| Some((option.extra.variable?, option.long));
     OPTIONS.iter().filter_map(variable).collect()

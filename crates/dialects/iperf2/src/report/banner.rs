@@ -2,8 +2,7 @@
 
 use std::net::IpAddr;
 
-use linerate_model::spec::working_load;
-use linerate_model::spec::{TestSpec, Transport};
+use linerate_model::spec::{TestSpec, Transport, working_load};
 use linerate_model::stream::{ListenerFacts, SocketFacts};
 use linerate_model::workload::{BounceBack, Isochronous, Shape};
 
@@ -11,7 +10,7 @@ use super::amount::{bits, buffer_size, bytes};
 use super::options::Options;
 
 /// The line above and below a banner.
-pub(super) const RULE: &str = "------------------------------------------------------------\n";
+const RULE: &str = "------------------------------------------------------------\n";
 
 /// The banner of a listening socket.
 pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec) -> String {

@@ -39,7 +39,6 @@ struct Pool {
 impl<'a> Rows<'a> {
     /// No rows. `utc_offset_s` is the offset of local time from UTC at a local time in seconds
     /// since 1970, for times without one.
-    #[must_use]
     pub fn new(utc_offset_s: &'a dyn Fn(i64) -> i64) -> Self {
         Self {
             utc_offset_s,

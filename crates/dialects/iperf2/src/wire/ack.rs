@@ -43,7 +43,6 @@ pub struct ClockCheck {
 
 impl ServerAck {
     /// The answer's bytes.
-    #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let len = if self.times.is_some() {
             TIMED_ACK_LEN
@@ -68,7 +67,6 @@ impl ServerAck {
     }
 
     /// Reads an answer; `None` if the bytes are none, or not all of it.
-    #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let len = word(bytes, 4)? as usize;
         if word(bytes, 0)? != TYPE || len > bytes.len() || !(len == ACK_LEN || len == TIMED_ACK_LEN)
@@ -93,7 +91,6 @@ impl ServerAck {
 
 impl AckTimes {
     /// Compares the clocks; `now` is the client's when the answer arrived.
-    #[must_use]
     pub fn clock_check(&self, now: Timestamp) -> ClockCheck {
         ClockCheck {
             send_ns: self.accepted.ns_since(self.sent),
@@ -105,7 +102,6 @@ impl AckTimes {
 impl ClockCheck {
     /// Largest error that the difference of the clocks can put into a one-way delay, if the path
     /// were symmetric: the delays differ by the asymmetry of the path and twice that difference.
-    #[must_use]
     pub fn clock_error_ns(&self) -> i64 {
         (self.send_ns.saturating_sub(self.ack_ns) / 2).saturating_abs()
     }

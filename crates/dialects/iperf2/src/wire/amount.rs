@@ -21,7 +21,6 @@ impl Amount {
     pub const BYTES_MAX: u32 = 0x7fff_ffff;
 
     /// Reads the word: with the highest bit set a negative number of ticks, else bytes.
-    #[must_use]
     pub fn from_word(word: u32) -> Self {
         match word {
             0 => Self::Open,
@@ -31,7 +30,6 @@ impl Amount {
     }
 
     /// The word.
-    #[must_use]
     pub fn to_word(self) -> u32 {
         match self {
             Self::Open => 0,
@@ -41,7 +39,6 @@ impl Amount {
     }
 
     /// The amount of a test; `None` for more bytes than the word can carry.
-    #[must_use]
     pub fn of_end(end: EndCondition) -> Option<Self> {
         Some(match end {
             EndCondition::Duration(time) => {
@@ -58,7 +55,6 @@ impl Amount {
     }
 
     /// The same for a test.
-    #[must_use]
     pub fn to_end(self) -> EndCondition {
         match self {
             Self::Open => EndCondition::Unlimited,
@@ -69,7 +65,7 @@ impl Amount {
 }
 
 /// Unit of times.
-pub(crate) const TICK: Duration = Duration::from_millis(10);
+const TICK: Duration = Duration::from_millis(10);
 /// The bit that makes a number a time.
 const TIME: u32 = 0x8000_0000;
 

@@ -138,14 +138,12 @@ impl BounceHead {
     }
 
     /// Bytes of the reply.
-    #[must_use]
     pub fn reply_len(&self) -> u32 {
         self.reply_bytes.unwrap_or(self.request_bytes)
     }
 
     /// A whole message: head and digits. A request shorter than its head is cut, as real clients
     /// cut it.
-    #[must_use]
     pub fn message(&self, len: u32) -> Vec<u8> {
         let mut bytes = vec![0; len.min(MESSAGE_LEN_MAX) as usize];
         // The word at 60 is part of the digits unless a reply size is named.

@@ -27,7 +27,6 @@ pub struct BurstHead {
 
 impl BurstHead {
     /// Reads a head; `None` for a size no burst has.
-    #[must_use]
     pub fn parse(bytes: &[u8; BURST_HEAD_LEN]) -> Option<Self> {
         let word = |at| word(bytes, at).unwrap_or_default();
         let size_bytes = word(48);
@@ -67,23 +66,13 @@ pub struct BurstReader {
     head: Vec<u8>,
     current: BurstHead,
     missing: u32,
-    last_number: u32,
     is_lost: bool,
 }
 
-/// A burst whose last byte has arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Burst {
-    /// Its head.
-    pub head: BurstHead,
-    /// Its number is not the one after the last.
-    pub is_out_of_sequence: bool,
-}
-
 impl BurstReader {
-    /// Takes bytes up to the end of one burst from the front of `input`, and returns that burst.
-    /// Call it until `input` is empty.
-    pub fn read(&mut self, input: &mut &[u8]) -> Option<Burst> {
+    /// Takes bytes up to the end of one burst from the front of `input`, and returns the head of
+    /// that burst. Call it until `input` is empty.
+    pub fn read(&mut self, input: &mut &[u8]) -> Option<BurstHead> {
         if self.is_lost {
             *input = &[];
             return None;
@@ -102,16 +91,10 @@ impl BurstReader {
         }
 
         self.head.clear();
-        let expected = self.last_number.wrapping_add(1);
-        self.last_number = self.current.number;
-        Some(Burst {
-            head: self.current,
-            is_out_of_sequence: self.current.number != expected,
-        })
+        Some(self.current)
     }
 
     /// A head made no sense, so nothing behind it can be parsed.
-    #[must_use]
     pub fn is_lost(&self) -> bool {
         self.is_lost
     }
@@ -153,7 +136,7 @@ mod tests {
         bytes
     }
 
-    fn read_all(reader: &mut BurstReader, mut input: &[u8]) -> Vec<Burst> {
+    fn read_all(reader: &mut BurstReader, mut input: &[u8]) -> Vec<BurstHead> {
         let mut found = Vec::new();
         while !input.is_empty() {
             found.extend(reader.read(&mut input));
@@ -171,24 +154,14 @@ mod tests {
         assert_eq!(read_all(&mut reader, &bursts(&[100])), []);
     }
 
-    #[test]
-    fn a_gap_in_the_numbers_is_noticed() {
-        let mut bytes = bursts(&[92, 92, 92]);
-        bytes.drain(92..184);
-        let found = read_all(&mut BurstReader::default(), &bytes);
-        let flags: Vec<bool> = found.iter().map(|burst| burst.is_out_of_sequence).collect();
-        assert_eq!(flags, [false, true]);
-    }
-
     proptest! {
         #[test]
         fn bursts_are_found_whatever_the_pieces(sizes in prop::collection::vec(92_u32..400, 0..9), piece in 1_usize..500) {
             let mut reader = BurstReader::default();
             let bytes = bursts(&sizes);
-            let found: Vec<Burst> = bytes.chunks(piece).flat_map(|part| read_all(&mut reader, part)).collect();
-            let found_sizes: Vec<u32> = found.iter().map(|burst| burst.head.size_bytes).collect();
+            let found: Vec<BurstHead> = bytes.chunks(piece).flat_map(|part| read_all(&mut reader, part)).collect();
+            let found_sizes: Vec<u32> = found.iter().map(|head| head.size_bytes).collect();
             prop_assert_eq!(found_sizes, sizes);
-            prop_assert!(found.iter().all(|burst| !burst.is_out_of_sequence));
         }
     }
 }

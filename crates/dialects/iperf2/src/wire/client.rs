@@ -7,11 +7,8 @@ mod flow;
 mod stream;
 
 pub use flow::{
-    FIRST_DATAGRAM_WAIT, FIRST_DATAGRAMS_MAX, FlowClient, FlowClientAction, FlowClientInput,
-    FlowClientSetup, LAST_DATAGRAMS_MAX, REPORT_WAIT,
+    FIRST_DATAGRAM_WAIT, FIRST_DATAGRAMS_MAX, FlowClient, FlowClientSetup, LAST_DATAGRAMS_MAX,
+    REPORT_WAIT,
 };
 pub(crate) use stream::failure;
-pub use stream::{
-    ACK_TIMEOUT, DRAIN_TIMEOUT, HEADER_TIMEOUT, StreamClient, StreamClientAction,
-    StreamClientInput, StreamClientSetup,
-};
+pub use stream::{ACK_TIMEOUT, DRAIN_TIMEOUT, HEADER_TIMEOUT, StreamClient, StreamClientSetup};

@@ -31,7 +31,6 @@ pub enum NumberWidth {
 impl DatagramHead {
     /// Reads the head of a datagram; `None` when it is shorter than that.
     #[inline]
-    #[must_use]
     pub fn parse(datagram: &[u8], width: NumberWidth) -> Option<Self> {
         let low = word(datagram, 0)?;
         let number = match width {
@@ -53,7 +52,6 @@ impl DatagramHead {
     }
 
     /// The datagram after the last: data have ended.
-    #[must_use]
     pub fn is_last(&self) -> bool {
         self.number < 0
     }
@@ -61,7 +59,6 @@ impl DatagramHead {
 
 /// A datagram of `datagram_bytes`, complete but for number and time: digits as far as it reaches,
 /// with the header over their beginning.
-#[must_use]
 pub fn template(header: Option<&Header>, datagram_bytes: usize) -> Vec<u8> {
     let mut datagram = vec![0; datagram_bytes];
     crate::wire::fill_pattern(&mut datagram);
@@ -95,7 +92,6 @@ impl FlowOpening {
     /// Reads the first datagram of an unknown peer. `None` when it begins no flow: too short, the
     /// end of one that is already forgotten, or, without a header, a number or a time that cannot
     /// be one.
-    #[must_use]
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         if let Ok(header) = parse_udp(datagram) {
             let head = DatagramHead::parse(datagram, NumberWidth::Wide)?;

@@ -23,13 +23,11 @@ pub struct FrameWords {
 
 impl FrameWords {
     /// Bytes a datagram needs to hold the words of this release.
-    #[must_use]
     pub fn end(version: Version) -> usize {
         offset(version) + 32
     }
 
     /// Reads the words; `None` when the datagram is too short or has none.
-    #[must_use]
     pub fn parse(datagram: &[u8], version: Version) -> Option<Self> {
         let at = offset(version);
         let words = Self {
@@ -55,7 +53,6 @@ impl FrameWords {
     }
 
     /// The datagram that completes its frame, if it has that many bytes.
-    #[must_use]
     pub fn is_last_of_frame(&self, datagram_bytes: usize) -> bool {
         self.left_bytes as usize <= datagram_bytes
     }

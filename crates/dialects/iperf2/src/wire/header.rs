@@ -94,19 +94,16 @@ pub enum Mode {
 
 impl Mode {
     /// The client sends on its own connection.
-    #[must_use]
     pub fn client_sends(self) -> bool {
         self != Self::Reverse
     }
 
     /// The server sends on the client's connection.
-    #[must_use]
     pub fn server_sends(self) -> bool {
         matches!(self, Self::Reverse | Self::FullDuplex)
     }
 
     /// The server connects back.
-    #[must_use]
     pub fn connects_back(self) -> bool {
         matches!(self, Self::Dual | Self::TradeOff)
     }
@@ -136,7 +133,6 @@ pub struct FrameSettings {
 
 impl Header {
     /// A header of this release without options.
-    #[must_use]
     pub fn new(version: Version, port: u16, amount: Amount) -> Self {
         Self {
             version,
@@ -148,25 +144,21 @@ impl Header {
     }
 
     /// End condition of the test.
-    #[must_use]
     pub fn end(&self) -> EndCondition {
         self.amount.to_end()
     }
 
     /// Data of a TCP stream are a sequence of bursts, each with a head.
-    #[must_use]
     pub fn frames_tcp_data(&self) -> bool {
         self.trip_times || self.isochronous || self.bursts
     }
 
     /// A server answers this header of a TCP connection.
-    #[must_use]
     pub fn wants_ack(&self) -> bool {
         self.detect_peer || !self.mode.server_sends()
     }
 
     /// The first datagram must be this long to hold the whole header.
-    #[must_use]
     pub fn datagram_len_min(&self) -> usize {
         // The start lies behind the bytes that the length counts.
         let end_of_start = if self.start.is_some() {
@@ -216,7 +208,6 @@ mod at {
 }
 
 /// Offsets that differ between TCP and UDP, which has the isochronous words in between.
-#[derive(Debug, Clone, Copy)]
 struct HeaderTail {
     start: usize,
     fq_rate: usize,

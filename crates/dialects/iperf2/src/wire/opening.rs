@@ -25,7 +25,6 @@ pub enum Opening {
 pub const OPENING_LEN: usize = 4;
 
 /// Classifies the first bytes of a connection.
-#[must_use]
 pub fn recognise(bytes: &[u8]) -> Opening {
     let Some(flags) = word(bytes, 0) else {
         // No opening of ours but data and headers begins with other bytes, so a wrong first byte is

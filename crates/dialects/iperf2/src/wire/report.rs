@@ -33,7 +33,6 @@ pub struct FinalReport {
 impl FinalReport {
     /// The datagram, for a client that expects its report at `offset`
     /// ([`FlowOpening::report_offset`](crate::wire::datagram::FlowOpening)).
-    #[must_use]
     pub fn emit(&self, offset: usize) -> Vec<u8> {
         let mut bytes = vec![0; REPORT_LEN];
         let Some(at) = bytes.get_mut(offset..) else {
@@ -65,7 +64,6 @@ impl FinalReport {
     }
 
     /// Reads a report; `None` when the datagram is none.
-    #[must_use]
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         let at = datagram.get(HEAD_LEN..)?;
         let flags = word(at, 0)?;

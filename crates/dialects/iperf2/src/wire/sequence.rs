@@ -55,43 +55,36 @@ impl SequenceTracker {
     }
 
     /// Highest number seen, which is also the number of datagrams the sender had sent by then.
-    #[must_use]
     pub fn highest(&self) -> u64 {
         self.highest.unsigned_abs()
     }
 
     /// Numbers below the highest that have not arrived.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
     /// Datagrams that came after one with a higher number.
-    #[must_use]
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
     /// Datagrams that came twice.
-    #[must_use]
     pub fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
     /// Datagrams that came at all.
-    #[must_use]
     pub fn received(&self) -> u64 {
         self.received
     }
 
     /// Smoothed interarrival jitter in s (RFC 1889 section 6.3.1) at this moment.
-    #[must_use]
     pub fn jitter_s(&self) -> f64 {
         self.jitter_ns / 1e9
     }
 
     /// Mean of the smoothed jitter over all datagrams in s, which is what final reports show.
-    #[must_use]
     pub fn mean_jitter_s(&self) -> f64 {
         match self.jitter_count {
             0 => 0.0,
@@ -100,7 +93,6 @@ impl SequenceTracker {
     }
 
     /// Transit times in ns; meaningful as delays only if the clocks agree.
-    #[must_use]
     pub fn transit_ns(&self) -> &Spread {
         &self.transit_ns
     }

@@ -14,10 +14,11 @@ use crate::wire::opening::Opening;
 use crate::wire::stamp::Timestamp;
 use crate::wire::version::Version;
 
-pub use flow::{
-    FlowRefusal, FlowServer, FlowServerAction, FlowServerInput, REPORT_SILENCE, REPORTS_MAX,
-};
-pub use stream::{ConnectBack, StreamServer, StreamServerAction, StreamServerInput};
+pub use flow::{FlowRefusal, FlowServer, REPORT_SILENCE, REPORTS_MAX};
+pub use stream::StreamServer;
+
+/// Largest difference of the clocks at which one-way delays are valid.
+const CLOCK_SKEW_MAX: Duration = Duration::from_secs(600);
 
 /// Demands and limits of a server.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,8 +29,6 @@ pub struct Policy {
     pub permit_key: Option<Vec<u8>>,
     /// Clients may make the server connect back to them.
     pub may_connect_back: bool,
-    /// Largest difference of the clocks at which one-way delays are valid.
-    pub clock_skew_max: Duration,
     /// A flow without datagrams for so long has ended.
     pub idle_timeout: Duration,
     /// Datagrams that must come from an address before anything large is sent to it. Real clients
@@ -52,7 +51,6 @@ impl Default for Policy {
             handshake_timeout: Duration::from_secs(10),
             permit_key: None,
             may_connect_back: true,
-            clock_skew_max: Duration::from_secs(600),
             idle_timeout: Duration::from_secs(10),
             datagrams_before_sending: 2,
             udp_reverse: Some(UdpReverse::default()),
@@ -86,6 +84,13 @@ impl Default for UdpReverse {
     }
 }
 
+/// Checks whether this start time of a client implies that both clocks agree.
+fn clocks_agree(start: Option<Timestamp>, now: Timestamp) -> bool {
+    start.is_some_and(|start| {
+        u128::from(now.ns_since(start).unsigned_abs()) <= CLOCK_SKEW_MAX.as_nanos()
+    })
+}
+
 fn closed(message: &str) -> Failure {
     Failure::new(FailureKind::PeerClosed, message)
 }
@@ -111,7 +116,6 @@ pub struct AcceptedTest {
 
 impl AcceptedTest {
     /// Who sends.
-    #[must_use]
     pub fn mode(&self) -> crate::wire::header::Mode {
         self.header
             .as_ref()
@@ -120,12 +124,6 @@ impl AcceptedTest {
 }
 
 impl Policy {
-    /// Checks whether this start time of a client implies that both clocks agree.
-    fn clocks_agree(&self, start: Option<Timestamp>, now: Timestamp) -> bool {
-        let Some(start) = start else { return false };
-        u128::from(now.ns_since(start).unsigned_abs()) <= self.clock_skew_max.as_nanos()
-    }
-
     /// Compares without telling by its duration how much of the key was right. A key that this
     /// server has not is wrong.
     fn permits(&self, key: Option<&[u8]>) -> bool {

@@ -84,7 +84,6 @@ pub fn client_header(
 }
 
 /// The test requested of a server on one connection (`is_tcp`) or flow, within its limits.
-#[must_use]
 pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
     let len_max = if transport == Transport::Udp {
         DATAGRAM_LEN_MAX_BYTES
@@ -162,7 +161,6 @@ fn scheduled_start(header: &Header) -> Start {
 }
 
 /// The head of every request of a bounce-back test.
-#[must_use]
 pub fn bounce_head(bounce: &BounceBack, test: &TestSpec) -> BounceHead {
     BounceHead {
         request_bytes: bounce.request_bytes,
@@ -176,7 +174,6 @@ pub fn bounce_head(bounce: &BounceBack, test: &TestSpec) -> BounceHead {
 }
 
 /// The bounce-back test a request belongs to, as far as a server can tell.
-#[must_use]
 pub fn bounce_spec(head: &BounceHead) -> TestSpec {
     let mut bounce = BounceBack::new(head.request_bytes);
     bounce.reply_bytes = head.reply_bytes;
@@ -204,7 +201,6 @@ pub fn bounce_spec(head: &BounceHead) -> TestSpec {
 }
 
 /// Who sends, on which connections.
-#[must_use]
 pub fn mode(test: &TestSpec) -> Mode {
     match (test.direction, test.workload.pairing) {
         (Direction::Forward, _) => Mode::Forward,

@@ -17,7 +17,6 @@ impl Timestamp {
     pub const LEN: usize = 8;
 
     /// The time `unix_ns` nanoseconds after 1970. The wire's seconds end in 2106.
-    #[must_use]
     pub fn from_unix_ns(unix_ns: u64) -> Self {
         Self {
             sec: (unix_ns / 1_000_000_000) as u32,
@@ -26,20 +25,17 @@ impl Timestamp {
     }
 
     /// Nanoseconds since 1970; any two words fit.
-    #[must_use]
     pub fn unix_ns(self) -> u64 {
         u64::from(self.sec) * 1_000_000_000 + u64::from(self.usec) * 1000
     }
 
     /// Nanoseconds from `earlier` to this time, negative if the clocks disagree.
-    #[must_use]
     pub fn ns_since(self, earlier: Self) -> i64 {
         // Both are below 2^62.1, so neither conversion nor difference can overflow.
         self.unix_ns() as i64 - earlier.unix_ns() as i64
     }
 
     /// Checks whether both words are 0, which means "no time".
-    #[must_use]
     pub fn is_unset(self) -> bool {
         self == Self::default()
     }

@@ -40,7 +40,6 @@ impl Version {
     }
 
     /// Name and version in messages.
-    #[must_use]
     pub fn of(release: Release) -> Self {
         match release {
             Release::V2_2 => Self::V2_2_1,
@@ -49,7 +48,6 @@ impl Version {
     }
 
     /// Reads the two words; `None` unless they are those of a release 2.
-    #[must_use]
     pub fn from_words(upper: u32, lower: u32) -> Option<Self> {
         let (major, minor) = ((upper >> 16) as u16, upper as u16);
         let patch = (lower >> 16) as u16;
@@ -58,7 +56,6 @@ impl Version {
     }
 
     /// The two words.
-    #[must_use]
     pub fn to_words(self) -> (u32, u32) {
         let upper = u32::from(self.major) << 16 | u32::from(self.minor);
         let lower = u32::from(self.patch) << 16 | u32::from(self.stage);
@@ -66,7 +63,6 @@ impl Version {
     }
 
     /// Headers of this release are four bytes longer (field for the wait at the barrier).
-    #[must_use]
     pub fn has_wide_header(self) -> bool {
         (self.major, self.minor) >= (2, 2)
     }

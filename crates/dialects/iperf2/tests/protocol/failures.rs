@@ -1,9 +1,8 @@
 //! Peers that vanish, fall silent or speak another language.
 
-use linerate_iperf2::wire::Mode;
-use linerate_iperf2::wire::Policy;
-use linerate_iperf2::wire::client::{HEADER_TIMEOUT, StreamClientAction};
-use linerate_iperf2::wire::server::{StreamServerAction, StreamServerInput};
+use linerate_iperf2::wire::client::HEADER_TIMEOUT;
+use linerate_iperf2::wire::machine::{Action, Input};
+use linerate_iperf2::wire::{Mode, Policy};
 use linerate_model::{Failure, FailureKind};
 
 use crate::streams::{Pair, clock, header};
@@ -57,8 +56,10 @@ fn early_close_differs_from_failure() {
     }
 
     let mut pair = server_after(&header(Mode::Forward).emit_tcp());
-    pair.server
-        .handle_error(pair.now, "Connection reset by peer");
+    pair.server.handle_local(
+        pair.now,
+        Input::Failed(Failure::new(FailureKind::Error, "Connection reset by peer")),
+    );
     pair.run();
     assert_eq!(server_failure(&pair).message, "Connection reset by peer");
 }
@@ -80,7 +81,7 @@ fn other_protocols_are_refused_at_their_first_bytes() {
             "{other:02x?}"
         );
         assert!(
-            !pair.server_did(|a| matches!(a, StreamServerAction::Send(_))),
+            !pair.server_did(|a| matches!(a, Action::Send(_))),
             "{other:02x?}"
         );
     }
@@ -102,7 +103,7 @@ fn a_header_whose_version_or_length_is_wrong_is_refused() {
         let mut pair = server_after(&bad);
         pair.run();
 
-        let accepted = pair.server_did(|a| matches!(a, StreamServerAction::Accepted(_)));
+        let accepted = pair.server_did(|a| matches!(a, Action::Accepted(_)));
         // A patch number may be any; everything else must agree.
         assert_eq!(accepted, at == 41, "byte {at} = {byte:02x}");
     }
@@ -111,17 +112,15 @@ fn a_header_whose_version_or_length_is_wrong_is_refused() {
 #[test]
 fn terminated_server_reports_it_once() {
     let mut pair = server_after(&header(Mode::Forward).emit_tcp());
-    pair.server
-        .handle_local(pair.now, StreamServerInput::Terminated);
-    pair.server
-        .handle_local(pair.now, StreamServerInput::Terminated);
+    pair.server.handle_local(pair.now, Input::Interrupted);
+    pair.server.handle_local(pair.now, Input::Interrupted);
     pair.server.handle_eof(pair.now);
     pair.run();
 
     let closings = pair
         .server_actions
         .iter()
-        .filter(|a| matches!(a, StreamServerAction::Close(_)));
+        .filter(|a| matches!(a, Action::Close(_)));
     assert_eq!(closings.count(), 1);
 }
 
@@ -145,5 +144,5 @@ fn a_client_does_not_wait_for_ever_for_framed_data() {
     pair.client_actions
         .extend(std::iter::from_fn(|| pair.client.poll_action()));
     assert!(matches!(pair.client_outcome(), Some(Err(_))));
-    assert!(!pair.client_did(|a| matches!(a, StreamClientAction::StartReceiving { .. })));
+    assert!(!pair.client_did(|a| matches!(a, Action::StartReceiving { .. })));
 }

@@ -3,13 +3,11 @@
 use std::time::{Duration, Instant};
 
 use linerate_iperf2::wire::client::{
-    FIRST_DATAGRAMS_MAX, FlowClient, FlowClientAction, FlowClientInput, FlowClientSetup,
-    LAST_DATAGRAMS_MAX, REPORT_WAIT,
+    FIRST_DATAGRAMS_MAX, FlowClient, FlowClientSetup, LAST_DATAGRAMS_MAX, REPORT_WAIT,
 };
 use linerate_iperf2::wire::datagram::NumberWidth;
-use linerate_iperf2::wire::server::{
-    FlowServer, FlowServerAction, FlowServerInput, REPORT_SILENCE, REPORTS_MAX,
-};
+use linerate_iperf2::wire::machine::{Action, Input};
+use linerate_iperf2::wire::server::{FlowServer, REPORT_SILENCE, REPORTS_MAX};
 use linerate_iperf2::wire::{DatagramHead, Mode, Policy};
 use linerate_model::FailureKind;
 
@@ -40,11 +38,11 @@ fn server(now: Instant, client: &FlowClient) -> FlowServer {
     FlowServer::new(now, clock(), Policy::default(), &datagram(client, 1), false).expect("a flow")
 }
 
-fn server_actions(server: &mut FlowServer) -> Vec<FlowServerAction> {
+fn server_actions(server: &mut FlowServer) -> Vec<Action> {
     std::iter::from_fn(|| server.poll_action()).collect()
 }
 
-fn client_actions(client: &mut FlowClient) -> Vec<FlowClientAction> {
+fn client_actions(client: &mut FlowClient) -> Vec<Action> {
     std::iter::from_fn(|| client.poll_action()).collect()
 }
 
@@ -52,21 +50,14 @@ fn client_actions(client: &mut FlowClient) -> Vec<FlowClientAction> {
 fn every_last_datagram_has_a_number_of_its_own_until_the_client_gives_up() {
     let mut now = Instant::now();
     let mut client = client(now, Mode::Forward);
-    assert_eq!(
-        client_actions(&mut client),
-        [FlowClientAction::StartSending]
-    );
-    client.handle_local(
-        now,
-        clock(),
-        FlowClientInput::SendingDone { next_number: 8 },
-    );
+    assert_eq!(client_actions(&mut client), [Action::StartSending]);
+    client.handle_local(now, clock(), Input::SendingDone { next_number: 8 });
 
     let mut numbers = Vec::new();
     loop {
         for action in client_actions(&mut client) {
             match action {
-                FlowClientAction::Send(bytes) => {
+                Action::Send(bytes) => {
                     assert_eq!(bytes.len(), 1470);
                     numbers.push(
                         DatagramHead::parse(&bytes, NumberWidth::Wide)
@@ -74,9 +65,9 @@ fn every_last_datagram_has_a_number_of_its_own_until_the_client_gives_up() {
                             .number,
                     );
                 }
-                FlowClientAction::NoReport => {}
+                Action::NoReport => {}
                 other => {
-                    assert_eq!(other, FlowClientAction::Close(Ok(())));
+                    assert_eq!(other, Action::Close(Ok(())));
                     assert_eq!(numbers.len(), LAST_DATAGRAMS_MAX as usize);
                     assert_eq!(numbers[..3], [-8, -9, -10]);
                     return;
@@ -93,12 +84,12 @@ fn every_last_datagram_has_a_number_of_its_own_until_the_client_gives_up() {
 fn a_report_is_repeated_until_the_client_is_silent() {
     let now = Instant::now();
     let client = client(now, Mode::Forward);
-    let last = || FlowServerInput::LastArrived(Box::default());
+    let last = || Input::LastArrived(Box::default());
 
-    let sent = |actions: &[FlowServerAction]| {
+    let sent = |actions: &[Action]| {
         actions
             .iter()
-            .filter(|a| matches!(a, FlowServerAction::Send(_)))
+            .filter(|a| matches!(a, Action::Send(_)))
             .count()
     };
 
@@ -108,10 +99,7 @@ fn a_report_is_repeated_until_the_client_is_silent() {
     assert_eq!(sent(&server_actions(&mut received)), 2);
     assert_eq!(received.poll_timeout(), Some(now + REPORT_SILENCE));
     received.handle_timeout(now + REPORT_SILENCE);
-    assert_eq!(
-        server_actions(&mut received),
-        [FlowServerAction::Close(Ok(()))]
-    );
+    assert_eq!(server_actions(&mut received), [Action::Close(Ok(()))]);
 
     let mut deaf = server(now, &client);
     for _ in 0..50 {
@@ -120,10 +108,7 @@ fn a_report_is_repeated_until_the_client_is_silent() {
 
     let actions = server_actions(&mut deaf);
     assert_eq!(sent(&actions), REPORTS_MAX as usize);
-    let end = [
-        FlowServerAction::ReportUnconfirmed,
-        FlowServerAction::Close(Ok(())),
-    ];
+    let end = [Action::ReportUnconfirmed, Action::Close(Ok(()))];
     assert!(actions.ends_with(&end));
 }
 
@@ -134,17 +119,13 @@ fn a_flow_whose_client_vanished_ends() {
     drop(server_actions(&mut server));
 
     let later = now + Duration::from_secs(5);
-    server.handle_local(later, FlowServerInput::DataArrived);
+    server.handle_local(later, Input::DataArrived);
     let deadline = server.poll_timeout().expect("a limit");
     assert_eq!(deadline, later + Policy::default().idle_timeout);
     server.handle_timeout(deadline);
 
     let actions = server_actions(&mut server);
-    let [
-        FlowServerAction::StopReceiving,
-        FlowServerAction::Close(Err(failure)),
-    ] = actions.as_slice()
-    else {
+    let [Action::StopReceiving, Action::Close(Err(failure))] = actions.as_slice() else {
         panic!("{actions:?}")
     };
     assert_eq!(failure.kind, FailureKind::PeerClosed);
@@ -156,17 +137,12 @@ fn forged_datagram_starts_no_stream() {
         let now = Instant::now();
         let mut server = server(now, &client(now, mode));
 
-        let acts = |actions: &[FlowServerAction]| {
-            let sends = |a: &FlowServerAction| {
-                matches!(
-                    a,
-                    FlowServerAction::StartSending | FlowServerAction::ConnectBack { .. }
-                )
-            };
+        let acts = |actions: &[Action]| {
+            let sends = |a: &Action| matches!(a, Action::StartSending | Action::ConnectBack { .. });
             actions.iter().any(sends)
         };
         assert!(!acts(&server_actions(&mut server)), "{mode:?}");
-        server.handle_local(now, FlowServerInput::DataArrived);
+        server.handle_local(now, Input::DataArrived);
         assert!(acts(&server_actions(&mut server)), "{mode:?}");
     }
 }
@@ -179,7 +155,7 @@ fn a_client_repeats_its_first_datagram_until_data_arrive() {
 
     for _ in 0..5 {
         for action in client_actions(&mut client) {
-            if let FlowClientAction::Send(bytes) = action {
+            if let Action::Send(bytes) = action {
                 let head = DatagramHead::parse(&bytes, NumberWidth::Wide).expect("a head");
                 assert_eq!((head.number, bytes.len()), (1, 1470));
                 asked += 1;
@@ -191,13 +167,10 @@ fn a_client_repeats_its_first_datagram_until_data_arrive() {
     }
 
     assert_eq!(asked, 5);
-    client.handle_local(now, clock(), FlowClientInput::DataArrived);
+    client.handle_local(now, clock(), Input::DataArrived);
     drop(client_actions(&mut client));
-    client.handle_local(now, clock(), FlowClientInput::LastArrived);
-    assert_eq!(
-        client_actions(&mut client),
-        [FlowClientAction::Close(Ok(()))]
-    );
+    client.handle_local(now, clock(), Input::LastArrived(Box::default()));
+    assert_eq!(client_actions(&mut client), [Action::Close(Ok(()))]);
 }
 
 #[test]
@@ -209,7 +182,7 @@ fn a_server_that_never_sends_is_given_up() {
     while let Some(deadline) = client.poll_timeout() {
         asked += client_actions(&mut client)
             .iter()
-            .filter(|a| matches!(a, FlowClientAction::Send(_)))
+            .filter(|a| matches!(a, Action::Send(_)))
             .count();
         now = deadline;
         client.handle_timeout(now, clock());
@@ -218,7 +191,7 @@ fn a_server_that_never_sends_is_given_up() {
     assert_eq!(asked, FIRST_DATAGRAMS_MAX as usize);
     assert!(matches!(
         client_actions(&mut client).last(),
-        Some(FlowClientAction::Close(Err(_)))
+        Some(Action::Close(Err(_)))
     ));
 }
 
@@ -227,39 +200,27 @@ fn both_directions_of_a_flow_end_without_a_report() {
     let now = Instant::now();
     let mut client = client(now, Mode::FullDuplex);
     let mut server = server(now, &client);
-    server.handle_local(now, FlowServerInput::DataArrived);
-    server.handle_local(now, FlowServerInput::LastArrived(Box::default()));
+    server.handle_local(now, Input::DataArrived);
+    server.handle_local(now, Input::LastArrived(Box::default()));
 
     let actions = server_actions(&mut server);
     assert!(
         !actions
             .iter()
-            .any(|a| matches!(a, FlowServerAction::Send(_) | FlowServerAction::Close(_))),
+            .any(|a| matches!(a, Action::Send(_) | Action::Close(_))),
         "{actions:?}"
     );
-    server.handle_local(now, FlowServerInput::SendingDone);
-    assert_eq!(
-        server_actions(&mut server),
-        [FlowServerAction::Close(Ok(()))]
-    );
+    server.handle_local(now, Input::SendingDone { next_number: 0 });
+    assert_eq!(server_actions(&mut server), [Action::Close(Ok(()))]);
 
-    client.handle_local(
-        now,
-        clock(),
-        FlowClientInput::SendingDone { next_number: 9 },
-    );
+    client.handle_local(now, clock(), Input::SendingDone { next_number: 9 });
     let actions = client_actions(&mut client);
     assert!(
-        !actions
-            .iter()
-            .any(|a| matches!(a, FlowClientAction::Close(_))),
+        !actions.iter().any(|a| matches!(a, Action::Close(_))),
         "{actions:?}"
     );
-    client.handle_local(now, clock(), FlowClientInput::LastArrived);
-    assert_eq!(
-        client_actions(&mut client),
-        [FlowClientAction::Close(Ok(()))]
-    );
+    client.handle_local(now, clock(), Input::LastArrived(Box::default()));
+    assert_eq!(client_actions(&mut client), [Action::Close(Ok(()))]);
 }
 
 #[test]
@@ -268,16 +229,14 @@ fn a_group_is_never_answered() {
     let client = client(now, Mode::Forward);
     let mut server = FlowServer::new(now, clock(), Policy::default(), &datagram(&client, 1), true)
         .expect("a flow");
-    server.handle_local(now, FlowServerInput::LastArrived(Box::default()));
+    server.handle_local(now, Input::LastArrived(Box::default()));
 
     let actions = server_actions(&mut server);
     assert!(
-        !actions
-            .iter()
-            .any(|a| matches!(a, FlowServerAction::Send(_))),
+        !actions.iter().any(|a| matches!(a, Action::Send(_))),
         "{actions:?}"
     );
-    assert_eq!(actions.last(), Some(&FlowServerAction::Close(Ok(()))));
+    assert_eq!(actions.last(), Some(&Action::Close(Ok(()))));
 }
 
 #[test]
@@ -307,7 +266,7 @@ fn short_datagrams_begin_with_the_whole_header() {
     let first = client_actions(&mut client)
         .into_iter()
         .find_map(|action| match action {
-            FlowClientAction::Send(bytes) => Some(bytes),
+            Action::Send(bytes) => Some(bytes),
             _ => None,
         });
     let first = first.expect("it asks");

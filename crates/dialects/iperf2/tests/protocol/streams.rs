@@ -3,10 +3,8 @@
 use std::time::{Duration, Instant};
 
 use linerate_iperf2::wire::amount::Amount;
-use linerate_iperf2::wire::client::{
-    ACK_TIMEOUT, DRAIN_TIMEOUT, StreamClientAction, StreamClientInput, StreamClientSetup,
-};
-use linerate_iperf2::wire::server::{StreamServerAction, StreamServerInput};
+use linerate_iperf2::wire::client::{ACK_TIMEOUT, DRAIN_TIMEOUT, StreamClientSetup};
+use linerate_iperf2::wire::machine::{Action, Input};
 use linerate_iperf2::wire::{Header, Mode, Policy, StreamClient, StreamServer, Timestamp, Version};
 use linerate_model::Failure;
 use proptest::prelude::*;
@@ -18,8 +16,8 @@ pub(crate) struct Pair {
     pub(crate) server: StreamServer,
     /// Bytes that arrive at once.
     pub(crate) segment: usize,
-    pub(crate) client_actions: Vec<StreamClientAction>,
-    pub(crate) server_actions: Vec<StreamServerAction>,
+    pub(crate) client_actions: Vec<Action>,
+    pub(crate) server_actions: Vec<Action>,
     /// Bytes behind headers.
     pub(crate) client_data: Vec<u8>,
     pub(crate) server_data: Vec<u8>,
@@ -64,16 +62,14 @@ impl Pair {
             let mut to_client = Vec::new();
 
             while let Some(action) = self.client.poll_action() {
-                if let StreamClientAction::Send(bytes) = &action {
+                if let Action::SendPayload(bytes) = &action {
                     to_server.extend(bytes);
                 }
                 self.client_actions.push(action);
             }
 
             while let Some(action) = self.server.poll_action() {
-                if let StreamServerAction::Send(bytes) | StreamServerAction::SendHeader(bytes) =
-                    &action
-                {
+                if let Action::Send(bytes) | Action::SendPayload(bytes) = &action {
                     to_client.extend(bytes);
                 }
 
@@ -99,7 +95,7 @@ impl Pair {
     /// The client has sent everything; its end of the connection closes, then the server's.
     fn finish_client(&mut self) {
         self.client
-            .handle_local(self.now, StreamClientInput::SendingDone);
+            .handle_local(self.now, Input::SendingDone { next_number: 0 });
         self.run();
         self.server.handle_eof(self.now);
         self.run();
@@ -107,7 +103,7 @@ impl Pair {
 
     fn finish_server(&mut self) {
         self.server
-            .handle_local(self.now, StreamServerInput::SendingDone);
+            .handle_local(self.now, Input::SendingDone { next_number: 0 });
         self.run();
         self.client.handle_eof(self.now);
         self.run();
@@ -117,23 +113,23 @@ impl Pair {
 
     pub(crate) fn client_outcome(&self) -> Option<&Result<(), Failure>> {
         match self.client_actions.last() {
-            Some(StreamClientAction::Close(outcome)) => Some(outcome),
+            Some(Action::Close(outcome)) => Some(outcome),
             _ => None,
         }
     }
 
     pub(crate) fn server_outcome(&self) -> Option<&Result<(), Failure>> {
         match self.server_actions.last() {
-            Some(StreamServerAction::Close(outcome)) => Some(outcome),
+            Some(Action::Close(outcome)) => Some(outcome),
             _ => None,
         }
     }
 
-    pub(crate) fn server_did(&self, wanted: impl Fn(&StreamServerAction) -> bool) -> bool {
+    pub(crate) fn server_did(&self, wanted: impl Fn(&Action) -> bool) -> bool {
         self.server_actions.iter().any(wanted)
     }
 
-    pub(crate) fn client_did(&self, wanted: impl Fn(&StreamClientAction) -> bool) -> bool {
+    pub(crate) fn client_did(&self, wanted: impl Fn(&Action) -> bool) -> bool {
         self.client_actions.iter().any(wanted)
     }
 }
@@ -142,8 +138,8 @@ impl Pair {
 fn a_forward_test_is_answered_drained_and_closed() {
     let mut pair = Pair::new(Some(header(Mode::Forward)), Policy::default());
     pair.run();
-    assert!(pair.server_did(|a| *a == StreamServerAction::StartReceiving));
-    assert!(pair.client_did(|a| *a == StreamClientAction::StartSending));
+    assert!(pair.server_did(|a| *a == Action::StartReceiving { header_bytes: 0 }));
+    assert!(pair.client_did(|a| *a == Action::StartSending));
     pair.finish_client();
     assert_eq!(pair.server_outcome(), Some(&Ok(())));
     assert_eq!(
@@ -162,7 +158,7 @@ fn a_server_that_never_closes_is_not_waited_for() {
     let mut pair = Pair::new(Some(header(Mode::Forward)), Policy::default());
     pair.run();
     pair.client
-        .handle_local(pair.now, StreamClientInput::SendingDone);
+        .handle_local(pair.now, Input::SendingDone { next_number: 0 });
 
     let deadline = pair.client.poll_timeout().expect("a limit");
     assert_eq!(deadline, pair.now + DRAIN_TIMEOUT);
@@ -175,10 +171,10 @@ fn a_server_that_never_closes_is_not_waited_for() {
 fn a_reverse_test_ends_with_the_server() {
     let mut pair = Pair::new(Some(header(Mode::Reverse)), Policy::default());
     pair.run();
-    assert!(pair.client_did(|a| *a == StreamClientAction::StartReceiving { header_bytes: 0 }));
-    assert!(!pair.client_did(|a| *a == StreamClientAction::StartSending));
+    assert!(pair.client_did(|a| *a == Action::StartReceiving { header_bytes: 0 }));
+    assert!(!pair.client_did(|a| *a == Action::StartSending));
     assert!(
-        !pair.server_did(|a| matches!(a, StreamServerAction::Send(_))),
+        !pair.server_did(|a| matches!(a, Action::Send(_))),
         "no answer before data"
     );
     assert_eq!(pair.client.wanted(), None);
@@ -187,7 +183,7 @@ fn a_reverse_test_ends_with_the_server() {
         Some(pair.now + SECOND + DRAIN_TIMEOUT)
     );
     pair.server
-        .handle_local(pair.now, StreamServerInput::SendingDone);
+        .handle_local(pair.now, Input::SendingDone { next_number: 0 });
     pair.run();
     assert_eq!(
         pair.server_outcome(),
@@ -206,7 +202,7 @@ fn a_client_that_never_closes_is_not_waited_for() {
     let mut pair = Pair::new(Some(header(Mode::Reverse)), Policy::default());
     pair.run();
     pair.server
-        .handle_local(pair.now, StreamServerInput::SendingDone);
+        .handle_local(pair.now, Input::SendingDone { next_number: 0 });
 
     let deadline = pair.server.poll_timeout().expect("a limit");
     pair.server.handle_timeout(deadline);
@@ -220,7 +216,7 @@ fn a_client_that_has_closed_is_not_waited_for() {
     pair.run();
     pair.server.handle_eof(pair.now);
     pair.server
-        .handle_local(pair.now, StreamServerInput::SendingDone);
+        .handle_local(pair.now, Input::SendingDone { next_number: 0 });
     pair.run();
     assert_eq!(pair.server_outcome(), Some(&Ok(())));
 }
@@ -234,7 +230,7 @@ fn a_reverse_test_with_trip_times_begins_with_the_servers_header() {
     };
     let mut pair = Pair::new(Some(header), Policy::default());
     pair.run();
-    assert!(pair.client_did(|a| *a == StreamClientAction::StartReceiving { header_bytes: 80 }));
+    assert!(pair.client_did(|a| *a == Action::StartReceiving { header_bytes: 80 }));
 }
 
 #[test]
@@ -272,17 +268,17 @@ fn peer_detection_waits_for_the_answer_and_returns_the_version() {
     pair.client_actions
         .extend(std::iter::from_fn(|| pair.client.poll_action()));
     assert!(
-        !pair.client_did(|a| *a == StreamClientAction::StartSending),
+        !pair.client_did(|a| *a == Action::StartSending),
         "not before the answer"
     );
 
-    let StreamClientAction::Send(bytes) = &pair.client_actions[0] else {
+    let Action::SendPayload(bytes) = &pair.client_actions[0] else {
         panic!("no header")
     };
     pair.server.handle_bytes(clock(), bytes);
     pair.run();
-    assert!(pair.client_did(|a| *a == StreamClientAction::StartSending));
-    assert!(pair.client_did(|a| matches!(a, StreamClientAction::ClockCheck(_))));
+    assert!(pair.client_did(|a| *a == Action::StartSending));
+    assert!(pair.client_did(|a| matches!(a, Action::ClockCheck(_))));
 
     // A server of the 2.0 series never answers.
     let mut silent = Pair::new(Some(header), Policy::default());
@@ -304,7 +300,7 @@ fn connections_back_go_to_the_announced_port() {
         let mut pair = Pair::new(Some(header.clone()), Policy::default());
         pair.run();
 
-        let back = |a: &StreamServerAction| matches!(a, StreamServerAction::ConnectBack(back) if back.port == 6101);
+        let back = |a: &Action| matches!(a, Action::ConnectBack { port: 6101, .. });
         assert_eq!(pair.server_did(back), !afterwards);
         pair.finish_client();
         assert!(pair.server_did(back));
@@ -316,7 +312,7 @@ fn connections_back_go_to_the_announced_port() {
         let mut refused = Pair::new(Some(header), policy);
         refused.run();
         refused.finish_client();
-        assert!(!refused.server_did(|a| matches!(a, StreamServerAction::ConnectBack(_))));
+        assert!(!refused.server_did(|a| matches!(a, Action::ConnectBack { .. })));
         assert_eq!(
             refused.server_outcome(),
             Some(&Ok(())),
@@ -344,7 +340,7 @@ fn only_the_permit_key_opens_a_guarded_server() {
         let mut pair = Pair::new(Some(header), policy());
         pair.run();
         assert_eq!(
-            pair.server_did(|a| *a == StreamServerAction::StartReceiving),
+            pair.server_did(|a| *a == Action::StartReceiving { header_bytes: 0 }),
             served,
             "{key:?}"
         );
@@ -370,7 +366,7 @@ fn clocks_too_far_apart_switch_delays_off_and_nothing_else() {
     let mut pair = Pair::new(Some(header), Policy::default());
     pair.run();
 
-    let Some(StreamServerAction::Accepted(test)) = pair.server_actions.first() else {
+    let Some(Action::Accepted(test)) = pair.server_actions.first() else {
         panic!("not accepted")
     };
     assert!(test.clocks_disagree && !test.spec.workload.trip_times);
@@ -398,11 +394,11 @@ fn a_connection_without_header_counts_from_its_first_byte() {
         }
 
         pair.run();
-        let Some(StreamServerAction::Accepted(test)) = pair.server_actions.first() else {
+        let Some(Action::Accepted(test)) = pair.server_actions.first() else {
             panic!("not accepted")
         };
         assert_eq!(test.payload_bytes + data, bytes.len());
-        assert!(!pair.server_did(|a| matches!(a, StreamServerAction::Send(_))));
+        assert!(!pair.server_did(|a| matches!(a, Action::Send(_))));
     }
 }
 
@@ -420,7 +416,7 @@ fn bounce_back_is_handed_over_with_its_first_head() {
     let rest = pair.server.handle_bytes(clock(), &request).to_vec();
 
     pair.run();
-    let Some(StreamServerAction::StartBouncing { received }) = pair.server_actions.last() else {
+    let Some(Action::StartBouncing { received }) = pair.server_actions.last() else {
         panic!("{:?}", pair.server_actions)
     };
     assert_eq!([received.as_slice(), &rest].concat(), request);

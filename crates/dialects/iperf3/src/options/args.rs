@@ -168,7 +168,6 @@ pub struct OutputOptions {
 
 impl OutputOptions {
     /// The options of the writers for one end.
-    #[must_use]
     pub fn report_options(&self, endpoint: Endpoint) -> Options {
         let style = match (self.json_stream, self.json) {
             (true, _) => Style::JsonStream {

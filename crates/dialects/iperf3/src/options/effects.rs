@@ -18,6 +18,7 @@ use linerate_model::units::UnitFormat;
 
 use super::args::{Args, ChosenRole, Outcome};
 use super::error::ParameterError;
+use crate::wire::ErrorCode;
 
 /// One day: longest test (MAX_TIME of iperf.h) and longest time-out.
 pub(crate) const DAY_S: i32 = 86_400;
@@ -36,7 +37,7 @@ pub(crate) const AMOUNT_MAX: u64 = i64::MAX as u64;
 
 pub(crate) fn server(args: &mut Args) -> Outcome {
     if matches!(args.role, Some(ChosenRole::Client(_))) {
-        return Err(ParameterError::ServerAndClient);
+        return Err(ErrorCode::ServClient.into());
     }
     args.role = Some(ChosenRole::Server);
     Ok(())
@@ -44,7 +45,7 @@ pub(crate) fn server(args: &mut Args) -> Outcome {
 
 pub(crate) fn client(args: &mut Args, value: &OsStr) -> Outcome {
     if args.role == Some(ChosenRole::Server) {
-        return Err(ParameterError::ServerAndClient);
+        return Err(ErrorCode::ServClient.into());
     }
 
     let (host, device) = split_device(&text(value));
@@ -63,15 +64,15 @@ pub(crate) fn bind(args: &mut Args, value: &OsStr) {
 }
 
 pub(crate) fn port_number(value: &OsStr) -> Result<u16, ParameterError> {
-    let number = bounded(value, 1, i32::from(u16::MAX), ParameterError::Port)?;
-    u16::try_from(number).map_err(|_| ParameterError::Port)
+    let number = bounded(value, 1, i32::from(u16::MAX), ErrorCode::BadPort)?;
+    u16::try_from(number).map_err(|_| ErrorCode::BadPort.into())
 }
 
 // The test
 
 pub(crate) fn direction(args: &mut Args, wanted: Direction) -> Outcome {
     if args.test.direction != Direction::Forward && args.test.direction != wanted {
-        return Err(ParameterError::ReverseBidirectional);
+        return Err(ErrorCode::ReverseBidir.into());
     }
     args.test.direction = wanted;
     Ok(())
@@ -96,7 +97,7 @@ pub(crate) fn bitrate(args: &mut Args, value: &OsStr) -> Outcome {
         let burst = u32::try_from(atoi(burst))
             .ok()
             .filter(|burst| (1..=1000).contains(burst));
-        args.test.pacing.burst_blocks = Some(burst.ok_or(ParameterError::Burst)?);
+        args.test.pacing.burst_blocks = Some(burst.ok_or(ErrorCode::Burst)?);
     }
 
     args.rate_bps = Some(whole(OsStr::from_bytes(rate), Base::Decimal, AMOUNT_MAX)?);
@@ -123,24 +124,24 @@ pub(crate) fn window_bytes(value: &OsStr) -> Result<Option<u32>, ParameterError>
 
     let bytes = size(value)?;
     if !(0.0..=MAX).contains(&bytes) {
-        return Err(ParameterError::BufferSize);
+        return Err(ErrorCode::BufSize.into());
     }
     Ok(positive(bytes as u32))
 }
 
-pub(crate) fn tos(value: &OsStr) -> Result<u8, ParameterError> {
+pub(crate) fn tos(value: &OsStr) -> Result<u8, ErrorCode> {
     // The original reads this one with strtol and base 0, so 0x10 and 020 are 16.
     integer_any_base(value.as_bytes())
         .and_then(|(number, _)| u8::try_from(number).ok())
-        .ok_or(ParameterError::Tos)
+        .ok_or(ErrorCode::BadTos)
 }
 
-pub(crate) fn flow_label(value: &OsStr) -> Result<Option<u32>, ParameterError> {
+pub(crate) fn flow_label(value: &OsStr) -> Result<Option<u32>, ErrorCode> {
     // A flow label has 20 bits (RFC 6437).
     let label = integer_any_base(value.as_bytes())
         .and_then(|(number, _)| u32::try_from(number).ok())
         .filter(|label| (1..=0xF_FFFF).contains(label));
-    label.map(Some).ok_or(ParameterError::FlowLabel)
+    label.map(Some).ok_or(ErrorCode::SetFlow)
 }
 
 pub(crate) fn sctp_streams(value: &OsStr) -> Result<Option<u16>, ParameterError> {
@@ -150,25 +151,20 @@ pub(crate) fn sctp_streams(value: &OsStr) -> Result<Option<u16>, ParameterError>
 
 pub(crate) fn rcv_timeout(args: &mut Args, value: &OsStr) -> Outcome {
     // From MIN_NO_MSG_RCVD_TIMEOUT of iperf.h.
-    args.local.rcv_timeout = millis(bounded(
-        value,
-        100,
-        DAY_S * 1000,
-        ParameterError::ReceiveTimeout,
-    )?);
+    args.local.rcv_timeout = millis(bounded(value, 100, DAY_S * 1000, ErrorCode::RcvTimeout)?);
     args.rcv_timeout_given = true;
     Ok(())
 }
 
 /// Only a check with all three parts is possible here: the kernel's own values are not known yet.
-pub(crate) fn control_keepalive(value: Option<&OsStr>) -> Result<Keepalive, ParameterError> {
+pub(crate) fn control_keepalive(value: Option<&OsStr>) -> Result<Keepalive, ErrorCode> {
     let mut parts = value
         .unwrap_or_default()
         .as_bytes()
         .splitn(3, |byte| *byte == b'/');
     let mut part = || {
         let number = atoi(parts.next().unwrap_or_default());
-        u32::try_from(number).map_err(|_| ParameterError::Keepalive)
+        u32::try_from(number).map_err(|_| ErrorCode::CntlKa)
     };
     let keepalive = Keepalive {
         idle_s: part()?,
@@ -178,7 +174,7 @@ pub(crate) fn control_keepalive(value: Option<&OsStr>) -> Result<Keepalive, Para
     let retries_s = u64::from(keepalive.interval_s) * u64::from(keepalive.count);
     // The idle time must exceed all retries together, as in the original.
     if keepalive.idle_s > 0 && retries_s > 0 && u64::from(keepalive.idle_s) <= retries_s {
-        return Err(ParameterError::Keepalive);
+        return Err(ErrorCode::CntlKa);
     }
 
     Ok(keepalive)
@@ -191,9 +187,9 @@ pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
             .ok()
             // CPU_SETSIZE, inclusive as in the original.
             .filter(|cpu| *cpu <= 1024)
-            .ok_or(ParameterError::Affinity)
+            .ok_or(ErrorCode::Affinity)
     };
-    let (number, _) = integer_any_base(value.as_bytes()).ok_or(ParameterError::Affinity)?;
+    let (number, _) = integer_any_base(value.as_bytes()).ok_or(ErrorCode::Affinity)?;
     args.local.cpu = Some(cpu(number)?);
 
     if let Some(comma) = value.as_bytes().iter().position(|byte| *byte == b',') {
@@ -210,7 +206,7 @@ pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
 pub(crate) fn bitrate_limit(value: &OsStr) -> Result<Option<BitrateLimit>, ParameterError> {
     let (rate, window) = split_slash(value.as_bytes());
     let window = match window {
-        Some(window) => report_period(window).ok_or(ParameterError::AveragingInterval)?,
+        Some(window) => report_period(window).ok_or(ErrorCode::TotalInterval)?,
         None => AVERAGING_WINDOW,
     };
     let rate_bps = whole(OsStr::from_bytes(rate), Base::Decimal, AMOUNT_MAX)?;
@@ -313,7 +309,7 @@ pub(crate) fn metrics(value: &OsStr) -> Result<SocketAddr, ParameterError> {
 
 /// The value of an option that the original does not have.
 fn expected(value: &OsStr, form: &str) -> ParameterError {
-    ParameterError::Added(format!("{:?}: expected {form}", text(value)))
+    ParameterError::Text(format!("{:?}: expected {form}", text(value)))
 }
 
 // Reports
@@ -325,12 +321,12 @@ pub(crate) fn format(args: &mut Args, value: &OsStr) -> Outcome {
     args.output.format = letter
         .filter(|letter| "kmgtKMGT".contains(*letter))
         .and_then(UnitFormat::from_letter)
-        .ok_or(ParameterError::Format)?;
+        .ok_or(ErrorCode::BadFormat)?;
     Ok(())
 }
 
 pub(crate) fn interval(value: &OsStr) -> Result<Option<Duration>, ParameterError> {
-    let period = report_period(value.as_bytes()).ok_or(ParameterError::Interval)?;
+    let period = report_period(value.as_bytes()).ok_or(ErrorCode::Interval)?;
     Ok((!period.is_zero()).then_some(period))
 }
 
@@ -369,12 +365,12 @@ pub(crate) fn bounded(
     value: &OsStr,
     min: i32,
     max: i32,
-    error: ParameterError,
+    error: impl Into<ParameterError>,
 ) -> Result<u32, ParameterError> {
     let number = atoi(value.as_bytes());
     match u32::try_from(number) {
         Ok(number_u32) if (min..=max).contains(&number) => Ok(number_u32),
-        _ => Err(error),
+        _ => Err(error.into()),
     }
 }
 
@@ -408,7 +404,7 @@ fn split_slash(value: &[u8]) -> (&[u8], Option<&[u8]>) {
 }
 
 fn unit_error(value: &OsStr) -> ParameterError {
-    ParameterError::Unit(text(value))
+    ParameterError::Text(ErrorCode::UnitVal.message(Some(&text(value))))
 }
 
 pub(crate) fn seconds(number: u32) -> Duration {

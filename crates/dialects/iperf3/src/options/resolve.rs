@@ -12,6 +12,7 @@ use linerate_model::{Direction, EndCondition, Transport};
 
 use super::args::{Args, AuthArgs, ChosenRole, EndArgs, OutputOptions, ProcessOptions};
 use super::error::ParameterError;
+use crate::wire::ErrorCode;
 use crate::wire::auth::{AuthError, is_encrypted};
 
 /// Task of the program.
@@ -66,10 +67,10 @@ pub(crate) fn resolve(
     let auth = resolve_auth(&args, surroundings)?;
     let is_client = matches!(args.role, Some(ChosenRole::Client(_)));
     if is_client && args.rcv_timeout_given && args.test.direction == Direction::Forward {
-        return Err(ParameterError::ReceiveTimeoutWhileSending);
+        return Err(ErrorCode::RvrsOnlyRcvTimeout.into());
     }
     if args.local.file.is_some() && args.test.transport == Transport::Udp {
-        return Err(ParameterError::UdpFile);
+        return Err(ErrorCode::UdpFileTransfer.into());
     }
 
     let block_len_bytes = block_len(args.test.transport, args.block_len_bytes)?;
@@ -83,7 +84,7 @@ pub(crate) fn resolve(
     let end = end_condition(&args.end, file_len)?;
 
     match (args.role.clone(), auth) {
-        (None, _) => Err(ParameterError::NoRole),
+        (None, _) => Err(ErrorCode::NoRole.into()),
         (Some(ChosenRole::Client(host)), auth) => {
             Ok(client(args, host, auth.client, block_len_bytes, end))
         }
@@ -120,13 +121,13 @@ pub(crate) fn warnings(args: &Args) -> Vec<&'static str> {
 }
 
 /// The padding of logins belongs to servers, and to clients that log in.
-fn check_roles(args: &Args) -> Result<(), ParameterError> {
+fn check_roles(args: &Args) -> Result<(), ErrorCode> {
     let stray_padding = args.auth.pkcs1_padding && args.auth.username.is_none();
     match args.role {
         Some(ChosenRole::Client(_)) if args.server_only_seen || stray_padding => {
-            Err(ParameterError::ServerOnly)
+            Err(ErrorCode::ServerOnly)
         }
-        Some(ChosenRole::Server) if args.client_only_seen => Err(ParameterError::ClientOnly),
+        Some(ChosenRole::Server) if args.client_only_seen => Err(ErrorCode::ClientOnly),
         _ => Ok(()),
     }
 }
@@ -158,11 +159,11 @@ fn credentials(
     let (username, key_path) = match (&auth.username, &auth.public_key_path) {
         (None, None) => return Ok(None),
         (Some(username), Some(path)) => (username.clone(), path),
-        _ => return Err(ParameterError::ClientAuth),
+        _ => return Err(ErrorCode::SetClientAuth.into()),
     };
-    let public_key_pem = read_pem(key_path, surroundings, ParameterError::ClientAuth)?;
+    let public_key_pem = read_pem(key_path, surroundings, ErrorCode::SetClientAuth)?;
     // Last: the prompt appears only if the rest of the login is usable.
-    let password = (surroundings.password)().ok_or(ParameterError::ClientAuth)?;
+    let password = (surroundings.password)().ok_or(ErrorCode::SetClientAuth)?;
     // The decrypted token is read with sscanf and %s (auth.c).
     if username.contains(char::is_whitespace) || password.contains(char::is_whitespace) {
         return Err(ParameterError::BlankInCredentials);
@@ -180,18 +181,18 @@ fn server_auth(
     let (key_path, users_file) = match (&auth.private_key_path, &auth.users_path) {
         (None, None) => return Ok(None),
         (Some(key), Some(users)) => (key, users.clone()),
-        _ => return Err(ParameterError::ServerAuth),
+        _ => return Err(ErrorCode::SetServerAuth.into()),
     };
     // Checked now, read again at each login so that users can be added.
-    read_file(&users_file, surroundings, ParameterError::UsersFile)?;
+    read_file(&users_file, surroundings, ErrorCode::ServerAuthUsers)?;
 
-    let private_key_pem = read_pem(key_path, surroundings, ParameterError::ServerAuth)?;
+    let private_key_pem = read_pem(key_path, surroundings, ErrorCode::SetServerAuth)?;
     // A server has no terminal for the passphrase that OpenSSL would prompt for.
     if is_encrypted(&private_key_pem) {
         let file = format!("{}: {}", key_path.display(), AuthError::Encrypted);
         return Err(ParameterError::Unreadable {
             file,
-            complaint: Box::new(ParameterError::ServerAuth),
+            complaint: ErrorCode::SetServerAuth,
         });
     }
 
@@ -212,24 +213,23 @@ fn server_auth(
 fn read_pem(
     path: &Path,
     surroundings: &Surroundings<'_>,
-    complaint: ParameterError,
+    complaint: ErrorCode,
 ) -> Result<String, ParameterError> {
-    let text =
-        String::from_utf8(read_file(path, surroundings, complaint.clone())?).unwrap_or_default();
+    let text = String::from_utf8(read_file(path, surroundings, complaint)?).unwrap_or_default();
     if text.contains("-----BEGIN ") {
         return Ok(text);
     }
 
     Err(ParameterError::Unreadable {
         file: format!("{}: no PEM file", path.display()),
-        complaint: Box::new(complaint),
+        complaint,
     })
 }
 
 fn read_file(
     path: &Path,
     surroundings: &Surroundings<'_>,
-    complaint: ParameterError,
+    complaint: ErrorCode,
 ) -> Result<Vec<u8>, ParameterError> {
     (surroundings.read_file)(path).map_err(|error| ParameterError::Unreadable {
         file: format!(
@@ -237,12 +237,12 @@ fn read_file(
             path.display(),
             linerate_sys::error::io_text(&error)
         ),
-        complaint: Box::new(complaint),
+        complaint,
     })
 }
 
 /// The block length in bytes, 0 for the transport's default.
-fn block_len(transport: Transport, bytes: f64) -> Result<u32, ParameterError> {
+fn block_len(transport: Transport, bytes: f64) -> Result<u32, ErrorCode> {
     let whole_bytes = bytes.trunc();
     let valid = match transport {
         // 0 is the default of the transport, as if the option were absent.
@@ -252,14 +252,14 @@ fn block_len(transport: Transport, bytes: f64) -> Result<u32, ParameterError> {
     };
     match (valid, transport) {
         (true, _) => Ok(whole_bytes as u32),
-        (false, Transport::Udp) => Err(ParameterError::UdpBlockSize),
-        (false, _) => Err(ParameterError::BlockSize),
+        (false, Transport::Udp) => Err(ErrorCode::UdpBlockSize),
+        (false, _) => Err(ErrorCode::BlockSize),
     }
 }
 
 /// An amount of 0 was as good as not named, a duration of 0 was named and means no limit. Without
 /// any, a test of a file ends with the file; the original takes its length in every direction.
-fn end_condition(end: &EndArgs, file_len: Option<u64>) -> Result<EndCondition, ParameterError> {
+fn end_condition(end: &EndArgs, file_len: Option<u64>) -> Result<EndCondition, ErrorCode> {
     match (end.duration_s, end.bytes, end.blocks) {
         (None, 0, 0) if file_len.is_some_and(|bytes| bytes > 0) => {
             Ok(EndCondition::Bytes(file_len.unwrap_or_default()))
@@ -271,7 +271,7 @@ fn end_condition(end: &EndArgs, file_len: Option<u64>) -> Result<EndCondition, P
         )))),
         (None, bytes, 0) => Ok(EndCondition::Bytes(bytes)),
         (None, 0, blocks) => Ok(EndCondition::Blocks(blocks)),
-        _ => Err(ParameterError::EndConditions),
+        _ => Err(ErrorCode::EndConditions),
     }
 }
 

@@ -17,6 +17,7 @@ use super::effects::{self as fx, AMOUNT_MAX, DAY_S, bounded, positive};
 use super::error::ParameterError;
 use super::help::long_help;
 use super::version::version_text;
+use crate::wire::ErrorCode;
 
 /// Roles that accept an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub(crate) enum Role {
 }
 
 /// Section of an option in the help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) enum Section {
     /// Client and server.
     Both,
@@ -59,7 +60,6 @@ const SECTIONS: [(Section, &str); 4] = [
 ];
 
 /// The options in the order of the help.
-#[must_use]
 pub fn option_groups() -> Vec<OptionGroup> {
     table::groups(OPTIONS, &SECTIONS)
 }
@@ -114,7 +114,7 @@ where
     Ok(())
 }
 
-use ParameterError as E;
+use ErrorCode as E;
 
 /// Every option, in the order in which the original lists candidates for an ambiguous abbreviation.
 #[rustfmt::skip]
@@ -192,7 +192,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(Some('S'), "tos", S::Client, CheckedValue("N", |a, v| set(&mut a.test.socket.tos, fx::tos(v))),
         "Value of the IP type-of-service byte, 0 to 255; decimal, octal with a leading 0 or \
          hexadecimal with 0x."),
-    row(None, "dscp", S::Client, CheckedValue("N|NAME", |a, v| set(&mut a.test.socket.tos, dscp::tos_of(v.as_bytes()).ok_or(E::Dscp))),
+    row(None, "dscp", S::Client, CheckedValue("N|NAME", |a, v| set(&mut a.test.socket.tos, dscp::tos_of(v.as_bytes()).ok_or(E::BadDscp))),
         "Differentiated services code point, 0 to 63 or a name such as ef, cs5 or af41."),
     row(None, "extra-data", S::Client, Value("TEXT", |a, v| a.test.extra_data = Some(text(v))),
         "Text that is copied into the JSON reports of both ends."),
@@ -270,7 +270,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(None, "rcv-timeout", S::Both, CheckedValue("MS", fx::rcv_timeout),
         "Give up when nothing is received for this many milliseconds, 100 to 86400000 (default \
          120000)."),
-    row(None, "snd-timeout", S::Both, CheckedValue("MS", |a, v| set(&mut a.local.snd_timeout, bounded(v, 0, DAY_S * 1000, E::SendTimeout).map(|ms| positive(ms).map(fx::millis)))),
+    row(None, "snd-timeout", S::Both, CheckedValue("MS", |a, v| set(&mut a.local.snd_timeout, bounded(v, 0, DAY_S * 1000, E::SndTimeout).map(|ms| positive(ms).map(fx::millis)))),
         "Give up when sent TCP data stays unacknowledged for this many milliseconds (default: the \
          kernel's limit)."),
     row(None, "cntl-ka", S::Both, CheckedMaybe("IDLE/INTERVAL/COUNT", |a, v| set(&mut a.local.control_keepalive, fx::control_keepalive(v).map(Some))),

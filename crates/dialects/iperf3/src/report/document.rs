@@ -10,8 +10,7 @@ mod start;
 
 use std::sync::Arc;
 
-use linerate_document::members;
-use linerate_document::pretty;
+use linerate_document::{members, pretty};
 use linerate_model::data_path::{DataPath, PerCall};
 use linerate_model::event::{Event, ServerOutput, TestHeader};
 use linerate_model::{IntervalReport, Stream, Summary};

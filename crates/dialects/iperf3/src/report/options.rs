@@ -47,7 +47,6 @@ pub struct Options {
 
 impl Options {
     /// Text of this program and host, with iperf3's defaults.
-    #[must_use]
     pub fn new(endpoint: Endpoint) -> Self {
         Self {
             endpoint,

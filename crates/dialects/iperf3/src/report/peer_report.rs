@@ -15,7 +15,6 @@ use super::text::TextWriter;
 use super::{Options, Style};
 
 /// Writes the report of a server's test for a client that requests it (`--get-server-output`).
-#[must_use]
 pub fn peer_report(options: Options) -> CollectorFactory<ServerOutput> {
     let (options, budget) = (Arc::new(options), RowBudget::new());
     Rc::new(move || {

@@ -36,14 +36,12 @@ pub struct Report {
 }
 
 /// True if a document is a report of iperf3.
-#[must_use]
 pub fn is_report(document: &Value) -> bool {
     let version = document["start"]["version"].as_str();
     version.is_some_and(|version| version.starts_with("iperf 3"))
 }
 
 /// True if it is the report of a server that ended without a client.
-#[must_use]
 pub fn is_idle_server(document: &Value) -> bool {
     let has_ended = document["error"]
         .as_str()
@@ -52,7 +50,6 @@ pub fn is_idle_server(document: &Value) -> bool {
 }
 
 /// Reads a report. The end of one that is cut off is not read: its totals can be missing in part.
-#[must_use]
 pub fn report(document: &Value, is_cut: bool) -> Report {
     let start = &document["start"];
     let test = Test::of(document);
@@ -192,7 +189,6 @@ fn server_output(document: &Value) -> Option<ServerOutput> {
 }
 
 /// The failure with the text of `error`. The end that a signal ended is named in it.
-#[must_use]
 pub fn failed(error: &str, endpoint: Endpoint) -> Event {
     let ends = |who: &str| error.contains(&format!("the {who} has terminated"));
     let kind = match endpoint {

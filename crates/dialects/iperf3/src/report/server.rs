@@ -15,7 +15,6 @@ use super::text::Page;
 use super::{Options, Style, sink};
 
 /// A reporter for a server and all its tests.
-#[must_use]
 pub fn server_reporter(options: Options, output: Output) -> Box<dyn ServerReporter> {
     let options = Arc::new(options);
     Box::new(Reporter {

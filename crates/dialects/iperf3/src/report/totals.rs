@@ -8,7 +8,6 @@ use linerate_model::units::{ns_to_s, rate_bps};
 use linerate_model::{EndpointTotals, Flow, StreamRole, StreamSummary, Summary, TestSpec};
 
 /// Sender's and receiver's view of one stream, or of all streams of one direction.
-#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Totals {
     /// Role of this end.
     pub(super) role: StreamRole,
@@ -21,7 +20,7 @@ pub(super) struct Totals {
 }
 
 /// One end's view.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct View {
     pub(super) bytes: u64,
     pub(super) duration_ns: u64,
@@ -29,7 +28,7 @@ pub(super) struct View {
 }
 
 /// UDP counters of the measured part.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 pub(super) struct UdpView {
     pub(super) packets: i64,
     /// `None` when the warm-up's share is not known.

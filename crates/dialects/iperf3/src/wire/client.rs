@@ -132,7 +132,6 @@ pub struct Client {
 
 impl Client {
     /// A client whose control connection is open. The first action sends the cookie.
-    #[must_use]
     pub fn new(now: Instant, setup: ClientSetup) -> Self {
         let cookie = setup.cookie.wire().to_vec();
         let mut client = Self::introduced(now, setup);
@@ -141,7 +140,6 @@ impl Client {
     }
 
     /// A client whose server has received the cookie. Nothing is sent before the server's answer.
-    #[must_use]
     pub fn introduced(now: Instant, setup: ClientSetup) -> Self {
         Self {
             setup,
@@ -279,7 +277,6 @@ impl Client {
     }
 
     /// When [`Self::handle_timeout`] wants to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.dialogue.deadline()
     }

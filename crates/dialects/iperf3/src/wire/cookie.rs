@@ -17,14 +17,12 @@ pub struct Cookie([u8; TEXT_LEN]);
 
 impl Cookie {
     /// Makes a cookie of 36 random bytes; the caller owns the source of randomness.
-    #[must_use]
     pub fn from_random(bytes: [u8; 36]) -> Self {
         Self(bytes.map(|byte| ALPHABET[usize::from(byte % 32)]))
     }
 
     /// Reads the wire form. Bytes after the first NUL are dropped, the last byte is taken for the
     /// terminator.
-    #[must_use]
     pub fn parse(wire: &[u8; COOKIE_WIRE_LEN]) -> Self {
         let mut text = [0; TEXT_LEN];
         for (to, from) in text
@@ -38,7 +36,6 @@ impl Cookie {
     }
 
     /// The bytes that open a connection.
-    #[must_use]
     pub fn wire(&self) -> [u8; COOKIE_WIRE_LEN] {
         let mut wire = [0; COOKIE_WIRE_LEN];
         wire[..TEXT_LEN].copy_from_slice(&self.0);

@@ -3,7 +3,6 @@
 use linerate_model::Failure;
 
 /// Suffix of the text of an error.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Suffix {
     /// Nothing.
     None,
@@ -29,7 +28,6 @@ macro_rules! error_codes {
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
             /// The number on the wire.
-            #[must_use]
             pub fn number(self) -> i32 {
                 match self {
                     $(Self::$name => $number,)*
@@ -172,7 +170,6 @@ error_codes! {
 
 impl ErrorCode {
     /// The code with this number.
-    #[must_use]
     pub fn from_number(number: i32) -> Self {
         Self::ALL
             .iter()
@@ -184,7 +181,6 @@ impl ErrorCode {
     /// The words of release 3.22. `cause` is the text of the operating system's error, the
     /// resolver's, or the offending argument; codes that take none ignore it, codes that take one
     /// end in `: ` without it.
-    #[must_use]
     pub fn message(self, cause: Option<&str>) -> String {
         if let Self::Unknown(number) = self {
             return format!("int_errno={number}: ");
@@ -199,7 +195,6 @@ impl ErrorCode {
     }
 
     /// This code as the end of a test.
-    #[must_use]
     pub fn failure(self, cause: Option<&str>) -> Failure {
         Failure::error(self.number(), self.message(cause))
     }
@@ -207,7 +202,6 @@ impl ErrorCode {
 
 /// The system's words for an error number; `None` for 0 and below. A peer's number may mean
 /// something else on its system, which is unknown here.
-#[must_use]
 pub fn errno_text(errno: i32) -> Option<String> {
     if errno <= 0 {
         return None;

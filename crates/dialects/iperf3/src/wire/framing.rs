@@ -13,7 +13,6 @@ pub const MAX_RESULTS_BYTES_SERVER: u32 = 1 << 20;
 const RESULT_BYTES_PER_STREAM: u32 = 512;
 
 /// Longest results a server accepts of a test with that many streams in both directions.
-#[must_use]
 pub fn max_results_bytes_server(total_streams: u32) -> u32 {
     MAX_RESULTS_BYTES_SERVER.max(total_streams.saturating_mul(RESULT_BYTES_PER_STREAM))
 }
@@ -52,7 +51,6 @@ pub struct FrameReader {
 
 impl FrameReader {
     /// A reader for one frame of at most `max_bytes` of text.
-    #[must_use]
     pub fn new(max_bytes: u32) -> Self {
         Self {
             // Real peers read the length as a signed number.
@@ -105,14 +103,12 @@ impl FrameReader {
 
     /// The only byte that arrived so far. A peer that gives up here may have sent a state instead
     /// of a frame.
-    #[must_use]
     pub fn lone_byte(&self) -> Option<u8> {
         (self.length_read == 1).then_some(self.length[0])
     }
 }
 
 /// A text with its length in front.
-#[must_use]
 pub fn frame(text: &[u8]) -> Vec<u8> {
     let length = u32::try_from(text.len()).expect("our own texts are far below 4 GiB");
     [&length.to_be_bytes(), text].concat()

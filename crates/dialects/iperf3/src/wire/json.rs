@@ -15,7 +15,7 @@ use thiserror::Error;
 const MAX_DEPTH: usize = 128;
 
 /// Not JSON, nested too deeply, or with too many elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Error)]
 #[error("malformed JSON")]
 pub(crate) struct Malformed;
 

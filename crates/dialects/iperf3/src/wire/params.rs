@@ -159,13 +159,11 @@ impl Default for Params {
 
 impl Params {
     /// Checks whether the client is a linerate program and knows its additions.
-    #[must_use]
     pub fn peer_is_linerate(&self) -> bool {
         self.linerate_protocol.is_some()
     }
 
     /// Streams of both directions together.
-    #[must_use]
     pub fn total_streams(&self) -> u32 {
         self.parallel
             .saturating_mul(if self.bidirectional { 2 } else { 1 })
@@ -177,7 +175,6 @@ impl Params {
     }
 
     /// The highest total rate of the test, by either way of limiting it; 0 for no limit.
-    #[must_use]
     pub fn requested_rate_bps(&self) -> u64 {
         self.total_rate_bps(self.bandwidth_bps.max(self.fq_rate_bps))
     }

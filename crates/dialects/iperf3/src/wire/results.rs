@@ -61,13 +61,11 @@ pub struct StreamResult {
 }
 
 /// Number of a stream on the wire: 1, 3, 4, 5, … in the order of creation.
-#[must_use]
 pub fn wire_id(id: StreamId) -> u32 {
     if id.0 == 0 { 1 } else { id.0.saturating_add(2) }
 }
 
 /// The stream with this number on the wire; `None` for 0 and 2, which no stream has.
-#[must_use]
 pub fn stream_id(wire_id: u32) -> Option<StreamId> {
     match wire_id {
         1 => Some(StreamId(0)),
@@ -78,7 +76,6 @@ pub fn stream_id(wire_id: u32) -> Option<StreamId> {
 
 impl Results {
     /// Checks whether every entry names a stream of a test with this many.
-    #[must_use]
     pub(crate) fn name_only_streams_below(&self, total_streams: u32) -> bool {
         self.streams
             .iter()

@@ -21,7 +21,6 @@ pub struct SequenceTracker {
 
 impl SequenceTracker {
     /// A tracker for a stream whose counters are 64 bits wide, or 32.
-    #[must_use]
     pub fn new(wide: bool) -> Self {
         Self {
             wide,
@@ -58,28 +57,24 @@ impl SequenceTracker {
     /// Highest counter seen, 32-bit counters continued beyond their wrap; 0 before the first
     /// datagram.
     #[inline]
-    #[must_use]
     pub fn highest(&self) -> u64 {
         self.highest
     }
 
     /// Datagrams missing below the highest one.
     #[inline]
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
     /// Datagrams that came late or twice.
     #[inline]
-    #[must_use]
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
     /// Smoothed interarrival jitter in s (RFC 3550 section 6.4.1).
     #[inline]
-    #[must_use]
     pub fn jitter_s(&self) -> f64 {
         self.jitter_ns / 1e9
     }

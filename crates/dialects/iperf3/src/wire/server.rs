@@ -178,7 +178,6 @@ pub struct Server {
 
 impl Server {
     /// A session whose cookie has arrived. The first action requests the parameters.
-    #[must_use]
     pub fn new(now: Instant, setup: ServerSetup) -> Self {
         let phase = Phase::Parameters(FrameReader::new(MAX_PARAMS_BYTES));
         let mut dialogue = Dialogue::new(now, phase, setup.policy.handshake_timeout);
@@ -195,13 +194,11 @@ impl Server {
     }
 
     /// Name of the test; data connections repeat it.
-    #[must_use]
     pub fn cookie(&self) -> Cookie {
         self.setup.cookie
     }
 
     /// Why authentication failed, for the operator's log; it is not sent to the client.
-    #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         self.refusal.as_ref()
     }
@@ -345,7 +342,6 @@ impl Server {
     }
 
     /// When [`Self::handle_timeout`] wants to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.dialogue.deadline()
     }

@@ -48,13 +48,11 @@ impl State {
     ];
 
     /// The byte on the wire.
-    #[must_use]
     pub const fn byte(self) -> u8 {
         (self as i8).cast_unsigned()
     }
 
     /// Reads the byte on the wire; `None` for values no peer sends.
-    #[must_use]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.byte() == byte)
     }

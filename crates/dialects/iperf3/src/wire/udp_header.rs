@@ -32,14 +32,12 @@ pub struct UdpHeader {
 
 impl UdpHeader {
     /// Bytes of the header on the wire.
-    #[must_use]
     pub const fn len(wide: bool) -> usize {
         if wide { WIDE_LEN } else { NARROW_LEN }
     }
 
     /// A header for a datagram sent at `sent_ns` of a monotonic clock.
     #[inline]
-    #[must_use]
     pub fn at(sent_ns: u64, counter: u64) -> Self {
         Self {
             sec: (sent_ns / 1_000_000_000) as u32,
@@ -50,14 +48,12 @@ impl UdpHeader {
 
     /// The time of sending in ns; any two header words fit.
     #[inline]
-    #[must_use]
     pub fn sent_ns(&self) -> u64 {
         u64::from(self.sec) * 1_000_000_000 + u64::from(self.usec) * 1000
     }
 
     /// Reads the head of a datagram; `None` when it is shorter than the header.
     #[inline]
-    #[must_use]
     pub fn parse(datagram: &[u8], wide: bool) -> Option<Self> {
         let (sec, rest) = datagram.split_first_chunk::<4>()?;
         let (usec, rest) = rest.split_first_chunk::<4>()?;
@@ -100,20 +96,17 @@ impl UdpHeader {
 }
 
 /// Recognises an answer to a hello. Four variants exist: both byte orders of both generations.
-#[must_use]
 pub fn is_reply(datagram: &[u8]) -> bool {
     either_order(datagram, REPLY) || either_order(datagram, LEGACY_REPLY)
 }
 
 /// Recognises an answer to a hello that also announces that the sender coalesces what it receives.
-#[must_use]
 pub fn is_coalescing_reply(datagram: &[u8]) -> bool {
     datagram == REPLY_COALESCING
 }
 
 /// Recognises a hello. A server needs this to recognise strays: real servers take any
 /// first datagram.
-#[must_use]
 pub fn is_hello(datagram: &[u8]) -> bool {
     either_order(datagram, HELLO) || either_order(datagram, LEGACY_HELLO)
 }

@@ -219,11 +219,6 @@ fn the_server_keeps_its_limits() {
         ..TestSpec::default()
     };
 
-    let sctp = TestSpec {
-        transport: Transport::Sctp,
-        ..TestSpec::default()
-    };
-
     let rows: Vec<(&str, TestSpec, Policy, Option<i32>)> = vec![
         (
             "as long as allowed",
@@ -289,24 +284,6 @@ fn the_server_keeps_its_limits() {
             Some(34),
         ),
         ("UDP", udp, Policy::default(), None),
-        (
-            "no SCTP",
-            sctp,
-            Policy {
-                sctp_available: false,
-                ..Policy::default()
-            },
-            Some(13),
-        ),
-        (
-            "fewer streams",
-            test(),
-            Policy {
-                max_streams: 1,
-                ..Policy::default()
-            },
-            Some(6),
-        ),
     ];
     for (name, spec, policy, code) in rows {
         let mut pair = Pair::new(spec);

@@ -190,8 +190,7 @@ fn the_peer_completes_the_summary_of_a_tcp_sender() {
         ..Summary::default()
     };
     let peer = parse(OLD_TCP_RECEIVER).expect("a real capture");
-    merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer)
-        .expect("a known stream");
+    merge_peer(&mut summary, &TestSpec::default(), &peer).expect("a known stream");
 
     let receiver = summary.streams[0].receiver.expect("the peer sent it");
     assert_eq!(
@@ -219,7 +218,7 @@ fn peer_reports_retransmits_to_a_receiver_if_it_counts_them() {
         peer.sender_has_retransmits = has_retransmits;
         peer.streams[0].retransmits = Some(4);
         peer.congestion_used = Some("bbr".to_owned());
-        merge_peer(&mut summary, &spec, Endpoint::Client, &peer).expect("a known stream");
+        merge_peer(&mut summary, &spec, &peer).expect("a known stream");
         assert_eq!(summary.streams[0].tcp.map(|tcp| tcp.retransmits), expected);
         assert_eq!(summary.sender_congestion.as_deref(), Some("bbr"));
     }
@@ -243,8 +242,7 @@ fn losses_of_the_warm_up_are_unknown_when_an_old_peer_lost_something() {
         peer.streams[0].errors = errors;
         peer.streams[0].omitted_errors = None;
         peer.streams[0].omitted_packets = None;
-        merge_peer(&mut summary, &udp_spec(omit_s), Endpoint::Client, &peer)
-            .expect("a known stream");
+        merge_peer(&mut summary, &udp_spec(omit_s), &peer).expect("a known stream");
 
         let udp = summary.streams[0]
             .receiver
@@ -272,7 +270,7 @@ fn a_sending_peers_echo_of_our_losses_is_not_its_own() {
     peer.streams[0].errors = 9;
     peer.streams[0].jitter_s = 0.5;
     peer.streams[0].packets = 100;
-    merge_peer(&mut summary, &udp_spec(0), Endpoint::Client, &peer).expect("a known stream");
+    merge_peer(&mut summary, &udp_spec(0), &peer).expect("a known stream");
 
     let udp = summary.streams[0]
         .sender
@@ -291,14 +289,13 @@ fn unknown_streams_are_fatal_and_missing_ones_are_not() {
         ..Summary::default()
     };
     let mut peer = sample_results();
-    merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer)
-        .expect("a known stream");
+    merge_peer(&mut summary, &TestSpec::default(), &peer).expect("a known stream");
     assert!(summary.streams[0].receiver.is_some());
     assert_eq!(summary.streams[1].receiver, None);
 
     for id in [0, 2, 4, u32::MAX] {
         peer.streams[0].wire_id = id;
-        let merged = merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer);
+        let merged = merge_peer(&mut summary, &TestSpec::default(), &peer);
         assert_eq!(merged, Err(ErrorCode::StreamId), "{id}");
     }
 }

@@ -249,7 +249,6 @@ pub struct Machine {
 
 impl Machine {
     /// A machine whose connection has passed its TLS handshake.
-    #[must_use]
     pub fn new(now: Instant) -> Self {
         Self {
             state: State::Idle,
@@ -272,7 +271,6 @@ impl Machine {
 
     /// Input of the proof of a resumption. `None` while there is a connection or no
     /// session.
-    #[must_use]
     pub fn resume_point(&self) -> Option<ResumePoint> {
         let is_lost = self.is_session() && matches!(self.link, Link::Lost { .. });
         let (number, received) = self.exchange.numbers();

@@ -87,7 +87,6 @@ impl DatagramType {
     ];
 
     /// Fewest bytes of a datagram of this kind.
-    #[must_use]
     pub fn len_min(self) -> usize {
         match self {
             Self::FlowOpen => FLOW_OPEN_LEN_MIN,
@@ -100,7 +99,6 @@ impl DatagramType {
 }
 
 /// A native datagram by its first bytes and its length; nothing else is checked.
-#[must_use]
 pub fn is_native(bytes: &[u8]) -> bool {
     bytes.len() >= HEAD_LEN && bytes.starts_with(&MAGIC)
 }
@@ -135,7 +133,6 @@ pub struct FlowId {
 
 impl FlowId {
     /// Head of a datagram without flags.
-    #[must_use]
     pub const fn head(
         self,
         datagram_type: DatagramType,
@@ -155,7 +152,6 @@ impl FlowId {
 
 impl DatagramHead {
     /// The flow that it claims to be of; the caller compares it.
-    #[must_use]
     pub const fn id(&self) -> FlowId {
         FlowId {
             flow: self.flow,
@@ -182,7 +178,6 @@ impl DatagramHead {
     /// Reads the head of a datagram. `None` for other first bytes, an unknown kind, a datagram
     /// shorter than its kind needs, and a number or stamp beyond its bound.
     #[inline]
-    #[must_use]
     pub fn decode(datagram: &[u8]) -> Option<Self> {
         let mut reader = Reader(datagram);
         if reader.take()? != MAGIC {
@@ -218,7 +213,6 @@ impl FlowOpen {
     }
 
     /// Reads the body. `None` for a datagram that is too short.
-    #[must_use]
     pub fn decode(datagram: &[u8]) -> Option<Self> {
         Some(Self {
             token: Reader(datagram.get(HEAD_LEN..)?).take()?,
@@ -262,7 +256,6 @@ impl ReplyBody {
     /// Reads the body. `None` for a datagram that is too short and for a reply that left before its
     /// probe arrived.
     #[inline]
-    #[must_use]
     pub fn decode(datagram: &[u8]) -> Option<Self> {
         let mut reader = Reader(datagram.get(HEAD_LEN..)?);
         let reply = Self {
@@ -313,7 +306,6 @@ impl Feedback {
     }
 
     /// Reads the body. `None` for a datagram that is too short and for a number beyond its bound.
-    #[must_use]
     pub fn decode(datagram: &[u8]) -> Option<Self> {
         let mut reader = Reader(datagram.get(HEAD_LEN..)?);
         let feedback = Self {
@@ -349,7 +341,6 @@ impl SizeAnswer {
     }
 
     /// Reads the body. `None` for a datagram that is too short.
-    #[must_use]
     pub fn decode(datagram: &[u8]) -> Option<Self> {
         let mut reader = Reader(datagram.get(HEAD_LEN..)?);
         Some(Self {

@@ -16,9 +16,9 @@ pub const RESUME_MAX: Duration = Duration::from_secs(30);
 /// Most messages of a peer per second.
 pub(crate) const MESSAGES_PER_SECOND: u32 = 64;
 /// Most messages that are kept until they are acknowledged.
-pub(crate) const UNACKNOWLEDGED_MAX: usize = 64;
+const UNACKNOWLEDGED_MAX: usize = 64;
 /// Most bytes that are kept until they are acknowledged.
-pub(crate) const UNACKNOWLEDGED_MAX_BYTES: usize = 1 << 20;
+const UNACKNOWLEDGED_MAX_BYTES: usize = 1 << 20;
 /// Messages after which this end acknowledges without a message of its own.
 const ACKNOWLEDGE_AFTER: u32 = 16;
 

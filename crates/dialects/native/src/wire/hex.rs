@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 /// The bytes as text.
-#[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().fold(
         String::with_capacity(bytes.len().saturating_mul(2)),
@@ -17,7 +16,6 @@ pub fn encode(bytes: &[u8]) -> String {
 
 /// Exactly `N` bytes; `None` for a text of another length, with upper-case digits or with other
 /// characters.
-#[must_use]
 pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if pairs.len() != N || !rest.is_empty() {

@@ -19,7 +19,6 @@ const IPERF3_REFUSES: u8 = 0xff;
 const IPERF3_FAILS: u8 = 0xfe;
 
 /// A cookie of 120 random bits; the caller owns the source of randomness.
-#[must_use]
 pub fn cookie(random: [u8; 24]) -> [u8; COOKIE_WIRE_LEN] {
     let drawn = random.map(|byte| {
         ALPHABET
@@ -51,7 +50,6 @@ pub enum Opening {
 
 /// Classifies the first bytes of a connection. Bytes behind the cookie or the head are not
 /// examined.
-#[must_use]
 pub fn recognise(first_bytes: &[u8]) -> Opening {
     let magic = crate::wire::stream_head::MAGIC;
     let has_stream_magic = first_bytes
@@ -112,7 +110,6 @@ pub enum Answer {
 }
 
 /// Classifies the first bytes of a server.
-#[must_use]
 pub fn answer(bytes: &[u8]) -> Answer {
     match bytes {
         [] => Answer::Incomplete,

@@ -81,46 +81,39 @@ impl ReceivedSequence {
     }
 
     /// Different numbers that arrived.
-    #[must_use]
     pub fn distinct(&self) -> u64 {
         self.distinct
     }
 
     /// Datagrams whose number had arrived before.
-    #[must_use]
     pub fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
     /// Datagrams that arrived behind a larger number, without duplicates.
-    #[must_use]
     pub fn reordered(&self) -> u64 {
         self.reordered
     }
 
     /// Largest reordering extent (RFC 4737 section 4.2.2): datagrams between the first one with a
     /// larger number and the reordered one. A lower bound if more than 4,096 gaps lie between.
-    #[must_use]
     pub fn extent(&self) -> u64 {
         self.extent
     }
 
     /// Datagrams more than 65,536 numbers behind the largest. They may be late or duplicates and
     /// count as neither.
-    #[must_use]
     pub fn too_late(&self) -> u64 {
         self.too_late
     }
 
     /// Largest number that arrived.
-    #[must_use]
     pub fn highest(&self) -> Option<u64> {
         self.next.checked_sub(1)
     }
 
     /// Most missing numbers in a row below `sent`, the count of datagrams that the sender numbered
     /// from 0. Without it those behind the largest number that arrived are not counted.
-    #[must_use]
     pub fn longest_loss_burst(&self, sent: Option<u64>) -> u64 {
         let mut runs = Runs {
             longest: self.burst_max,

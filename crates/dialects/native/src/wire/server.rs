@@ -262,7 +262,6 @@ pub struct Machine {
 
 impl Machine {
     /// A machine whose connection has passed its TLS handshake.
-    #[must_use]
     pub fn new(now: Instant) -> Self {
         Self {
             state: State::Greeting,
@@ -285,25 +284,21 @@ impl Machine {
     }
 
     /// The session has begun and is not over: it can be resumed.
-    #[must_use]
     pub fn is_session(&self) -> bool {
         matches!(self.state, State::Session(_))
     }
 
     /// Time since which a session that continues has no connection.
-    #[must_use]
     pub fn lost_since(&self) -> Option<Instant> {
         self.lost_since.filter(|_| self.is_session())
     }
 
     /// A connection is there.
-    #[must_use]
     pub fn is_connected(&self) -> bool {
         self.lost_since.is_none() && !matches!(self.state, State::Closed)
     }
 
     /// Bytes for the client in actions that are not polled.
-    #[must_use]
     pub fn pending_bytes(&self) -> usize {
         let bytes = |action: &Action| {
             if let Action::Send(bytes) = action {

@@ -47,7 +47,6 @@ pub struct FrameHead {
 
 impl FrameHead {
     /// The bytes on the wire.
-    #[must_use]
     pub fn encode(&self) -> [u8; HEAD_LEN] {
         let mut bytes = [0; HEAD_LEN];
         let mut writer = Writer(&mut bytes);
@@ -175,13 +174,11 @@ impl FrameReader {
     }
 
     /// Bytes of the present data frame that have not arrived.
-    #[must_use]
     pub fn data_left(&self) -> u32 {
         self.data_left
     }
 
     /// The end frame arrived.
-    #[must_use]
     pub fn is_ended(&self) -> bool {
         self.ended == Some(FrameError::AfterEnd)
     }

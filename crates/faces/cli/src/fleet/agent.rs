@@ -22,15 +22,6 @@ pub(super) struct AgentArgs {
     /// Name of this host, as in the inventory of the coordinator [default: that of the system]
     #[arg(long, value_name = "NAME", requires = "bus")]
     host: Option<String>,
-    /// This many agents that test nothing, sim1, sim2 and so on, for measurements of a bus
-    #[arg(
-        long,
-        value_name = "N",
-        hide = true,
-        requires = "bus",
-        conflicts_with = "host"
-    )]
-    simulate: Option<u32>,
 }
 
 impl AgentArgs {
@@ -39,17 +30,7 @@ impl AgentArgs {
         let Some(bus) = self.bus.resolve() else {
             return agent::run_stdio().map(done);
         };
-        let ended = match self.simulate {
-            Some(count) => {
-                let names: Vec<String> = (1..=count).map(|number| format!("sim{number}")).collect();
-                agent::simulate(&bus, &self.site, &names)
-            }
-            None => agent::run_bus(
-                &bus,
-                &self.site,
-                self.host.unwrap_or_else(|| process::uname().node),
-            ),
-        };
-        ended.map(done)
+        let host = self.host.unwrap_or_else(|| process::uname().node);
+        agent::run_bus(&bus, &self.site, host).map(done)
     }
 }

@@ -12,7 +12,6 @@ pub use linerate_iperf2::options::{
 use super::CHECKS;
 
 /// Parses the environment and the arguments after the program name, see [`options::parse`].
-#[must_use]
 pub fn parse(program: &OsStr, args: &[OsString]) -> Parsed {
     options::parse(program, args, CHECKS)
 }

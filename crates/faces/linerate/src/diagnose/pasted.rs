@@ -12,7 +12,6 @@ use linerate_model::snapshot::Value;
 use linerate_model::{Event, Flow, Stream};
 
 /// Reads pasted texts, each with the name of its file: facts of hosts, and the tests among them.
-#[must_use]
 pub fn import_texts(texts: &[(&str, &str)]) -> Imported {
     import_all(texts, &tests)
 }

@@ -33,7 +33,6 @@ pub struct ControlChannel {
 
 impl ControlChannel {
     /// A channel at `address` to which only this host has access.
-    #[must_use]
     pub fn new(address: SocketAddr) -> Self {
         Self {
             address,

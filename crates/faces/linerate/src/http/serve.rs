@@ -33,7 +33,6 @@ pub struct ServePlan {
 
 impl ServePlan {
     /// The server alone.
-    #[must_use]
     pub fn new(spec: ServerSpec) -> Self {
         Self {
             spec,
@@ -57,7 +56,6 @@ pub struct TcpSpec {
 
 impl TcpSpec {
     /// A server at `port` of all addresses.
-    #[must_use]
     pub fn new(port: u16, access: AccessRules) -> Self {
         Self {
             host: None,

@@ -63,7 +63,6 @@ pub struct Service {
 
 impl Service {
     /// A server with a log, by the user who starts it: no metrics, no record, no live page.
-    #[must_use]
     pub fn new(spec: ServerSpec, log: LogOptions) -> Self {
         Self {
             spec,

@@ -33,7 +33,6 @@ pub struct WebSpec {
 
 impl WebSpec {
     /// A page at `address` with a random token.
-    #[must_use]
     pub fn new(address: SocketAddr) -> Self {
         Self {
             address,

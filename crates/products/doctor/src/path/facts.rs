@@ -31,7 +31,6 @@ pub struct PathRun {
 
 /// Every direction of every load phase, in the order of the phases; of a phase in both directions
 /// up first.
-#[must_use]
 pub fn path_runs(report: &PathReport) -> Vec<PathRun> {
     let directions = |kind: PhaseKind| match kind {
         PhaseKind::Up => &[PathDirection::Up][..],
@@ -304,7 +303,6 @@ fn over_time(facts: &mut RunFacts, seconds: &[Second]) {
 
 /// Facts that the kernel of a sender reports about its streams of one direction, over a phase of
 /// `elapsed_ns`. Empty without streams in that direction.
-#[must_use]
 pub fn sender_facts(
     streams: &[StreamTotals],
     direction: PathDirection,

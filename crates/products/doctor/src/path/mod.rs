@@ -40,7 +40,6 @@ const ACROSS: [&str; 3] = ["PATH-08", "LNK-03", "PAU-01"];
 
 /// Diagnoses an examined path. `observed` has at most one entry for each load phase; a phase
 /// without one is judged by the report alone.
-#[must_use]
 pub fn diagnose_path(report: &PathReport, mut observed: Vec<ObservedPhase>) -> Diagnosis {
     let mut runs = path_runs(report);
     let mut parts = Vec::new();

@@ -6,7 +6,6 @@ use crate::arithmetic::{self, Network, Transport};
 
 /// Tables: the highest goodput of links and of PCI Express, and the bytes in flight that fill a
 /// path.
-#[must_use]
 pub fn ceilings() -> String {
     let mut out = String::from(
         "Goodput of a 1 Gbit/s link in Mbit/s (linear in speed)\n   MTU    TCP/4 TCP/4 ts    TCP/6 \

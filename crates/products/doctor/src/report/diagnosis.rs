@@ -20,7 +20,7 @@ use linerate_model::finding::{
     Comparison, Confidence, Diagnosis, Evidence, Finding, LossSplit, Severity, Verdict,
 };
 use linerate_model::stored_name;
-pub use short::short;
+pub use short::{checked, limit_and_steps, short};
 
 /// Its advice has a line of its own.
 const PLACEMENT_RULE: &str = "CPU-10";
@@ -33,7 +33,6 @@ const METRICS_SHOWN: usize = 4;
 ///
 /// `verbose` shows every finding with its evidence, and every rule that was ruled out or not
 /// evaluated.
-#[must_use]
 pub fn text(diagnosis: &Diagnosis, verbose: bool, style: Style) -> String {
     let mut blocks = short(diagnosis);
     if verbose {
@@ -403,7 +402,6 @@ fn differences(comparison: &Comparison, verbose: bool, shown: usize) -> Vec<Bloc
 }
 
 /// The diagnosis as one JSON object, schema `linerate.doctor/1`.
-#[must_use]
 pub fn json(diagnosis: &Diagnosis) -> String {
     linerate_document::pretty_json(diagnosis)
 }

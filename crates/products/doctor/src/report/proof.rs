@@ -10,7 +10,6 @@ use linerate_model::stats::range;
 use crate::proof::{Proof, ProofResult, Rates};
 
 /// Effect of a fix on the rate, as text.
-#[must_use]
 pub fn proof(proof: &Proof, style: Style) -> String {
     let effect = &proof.effect;
     let commands = proof
@@ -18,7 +17,7 @@ pub fn proof(proof: &Proof, style: Style) -> String {
         .iter()
         .enumerate()
         .map(|(place, command)| match place {
-            0 => verbatim("PROVE", &format!("{}: {command}", proof.id)),
+            0 => verbatim("Prove", &format!("{}: {command}", proof.id)),
             _ => verbatim(
                 "",
                 &format!("{:indent$}{command}", "", indent = proof.id.len() + 2),
@@ -43,7 +42,7 @@ pub fn proof(proof: &Proof, style: Style) -> String {
         "{} times the rate ({percent:.0} % interval {low} to {high})",
         digits(effect.ratio)
     );
-    blocks.push(wrapped("RESULT", format!("{result}: {times}{next}")));
+    blocks.push(wrapped("Result", format!("{result}: {times}{next}")));
     blocks.push(wrapped("", "the former settings are restored"));
 
     Document {
@@ -54,7 +53,6 @@ pub fn proof(proof: &Proof, style: Style) -> String {
 }
 
 /// Effect of a fix on the rate, as a JSON object.
-#[must_use]
 pub fn proof_json(proof: &Proof) -> String {
     pretty_json(proof)
 }

@@ -14,7 +14,6 @@ const LITTLE_ERRORS_MAX: f64 = 0.01;
 
 /// Flags of a run: those the generator set, which alone knows whether it was late itself, and those
 /// its statistics show.
-#[must_use]
 pub fn run_flags(load: &LoadResult) -> Vec<Flag> {
     let mut flags = load.flags.clone();
     flags.extend(is_unsteady(load).then_some(Flag::Unsteady));

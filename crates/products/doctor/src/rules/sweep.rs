@@ -67,7 +67,6 @@ const RULES: [SweepRule; 13] = [
 
 /// Why `here` is worse than `best`, with the facts that are missing where no rule matches. Without
 /// `best`: what limits `here`; empty where that is not known, as with a full link.
-#[must_use]
 pub fn sweep_reasons(
     best: Option<&SettingFacts>,
     here: &SettingFacts,

@@ -50,7 +50,6 @@ impl ProofSpec {
 
     /// The fix of the finding `id`, by tests to port 5201 of `server`; the user confirms the
     /// changes.
-    #[must_use]
     pub fn new(id: impl Into<String>, server: impl Into<String>) -> Self {
         Self {
             id: id.into(),

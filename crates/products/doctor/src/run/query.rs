@@ -55,7 +55,6 @@ pub struct Query {
 
 impl Query {
     /// All rules over these facts.
-    #[must_use]
     pub fn of(source: Source) -> Self {
         Self {
             source,

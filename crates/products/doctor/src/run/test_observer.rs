@@ -53,7 +53,6 @@ impl Collector<String> for TestObserver {
 
 impl TestObserver {
     /// No test yet; the CPUs are those of this process now.
-    #[must_use]
     pub fn new() -> Self {
         let numbers = |affinity: cpu::Affinity| {
             affinity
@@ -142,13 +141,11 @@ fn busiest_thread(observed: &Observed) -> Option<(f64, Option<String>)> {
 }
 
 /// Collects facts of this host for clients that request them and may have them.
-#[must_use]
 pub fn facts_for_clients() -> Option<CollectorFactory<String>> {
     Some(Rc::new(|| Box::new(TestObserver::new())))
 }
 
 /// Counts what this host drops while a client's datagrams pass.
-#[must_use]
 pub fn drops_for_clients() -> Option<HostDropsReader> {
     Some(Rc::new(linerate_host::drops))
 }

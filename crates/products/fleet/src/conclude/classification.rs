@@ -3,18 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::finding::{Confidence, Finding};
-use linerate_model::fleet::{Cell, EndEffect, HostEffect, HostId, PairEffect, PairSuspect, Task};
+use linerate_model::fleet::{EndEffect, HostEffect, HostId, PairEffect, PairSuspect};
 use linerate_model::numbers::change;
 
 use super::blocks::SlowUplink;
 use super::effects::{Analysis, is_slow, strength};
-use super::findings::{self, Template, because, read};
-use super::matrix::ln_rate;
-use super::spread::median_error;
-use linerate_model::stats::median;
+use super::findings::{self, Template, because};
 
 /// Findings about hosts, pairs and racks, strongest first.
-#[must_use]
 pub fn findings(analysis: &Analysis, racks: &BTreeMap<HostId, String>) -> Vec<Finding> {
     let hosts = analysis.effects.hosts.len();
     let mut slow: Vec<&HostEffect> = analysis
@@ -209,90 +205,4 @@ fn of_pair(a: &HostId, b: &HostId, pairs: &[&PairEffect], third: Option<&HostId>
         "Neither of them was measured with a host that is known to be good.".to_owned();
 
     because(finding, statements)
-}
-
-/// Loss of a rate in rounds against the same pair alone, in the logarithm: 3 %.
-const CONTENTION_LN: f64 = -0.030_459_207_484_708_574;
-/// Fewest pairs that were measured both ways of running.
-const CONTROLS_MIN: usize = 3;
-/// A CPU with this load is the limit.
-const CPU_BUSY: f64 = 0.85;
-
-/// Compares cells of rounds with those of the same tests alone: a shared core of the network, or
-/// busy hosts.
-#[must_use]
-pub fn contention(together: &[&Cell], alone: &[&Cell]) -> Option<Finding> {
-    let key = |cell: &Cell| Task {
-        // A control test is a repetition of its own, so repetitions do not enter the comparison.
-        repetition: 0,
-        ..cell.task.clone()
-    };
-    let mut compared: BTreeMap<_, Vec<&Cell>> = BTreeMap::new();
-    for cell in together {
-        compared.entry(key(cell)).or_default().push(cell);
-    }
-
-    let mut losses = Vec::new();
-    let mut loads = Vec::new();
-
-    for control in alone {
-        let Some(own) = control.usable() else {
-            continue;
-        };
-        let cells = compared
-            .get(&key(control))
-            .into_iter()
-            .flatten()
-            .filter_map(|cell| cell.usable());
-        let cells: Vec<_> = cells.collect();
-        let rates: Vec<f64> = cells
-            .iter()
-            .map(|measurement| ln_rate(measurement))
-            .collect();
-        losses.extend(median(&rates).map(|rate| rate - ln_rate(own)));
-        loads.extend(
-            cells
-                .iter()
-                .flat_map(|cell| [cell.source_cpu, cell.sink_cpu])
-                .flatten(),
-        );
-    }
-
-    let loss = median(&losses).filter(|_| losses.len() >= CONTROLS_MIN)?;
-    // The loss has to exceed 3 % and four standard errors of its median.
-    if loss >= CONTENTION_LN || loss >= -4.0 * median_error(&losses)? {
-        return None;
-    }
-
-    let cpu = median(&loads);
-    let (template, next) = match cpu {
-        Some(cpu) if cpu >= CPU_BUSY => (
-            &findings::HOSTS,
-            "on the hosts: `linerate doctor --window 5s` during a round",
-        ),
-        _ => (
-            &findings::CORE,
-            "`linerate fleet run mesh --mode rack-safe`, and the counters of the uplinks on the \
-             switches",
-        ),
-    };
-
-    let confidence = if cpu.is_some() {
-        Confidence::Medium
-    } else {
-        Confidence::Low
-    };
-    let finding = template.about("rounds", confidence, next);
-    let threshold = format!("the same {} tests alone", losses.len());
-    let finding = read(finding, "rates in rounds", change(loss.exp_m1()), threshold);
-
-    Some(match cpu {
-        Some(cpu) => read(
-            finding,
-            "busiest CPU",
-            format!("{:.0} %", cpu * 100.0),
-            "85 % is a busy CPU".to_owned(),
-        ),
-        None => because(finding, ["no host reports its CPU load".to_owned()]),
-    })
 }

@@ -28,7 +28,6 @@ pub struct Analysis {
 ///
 /// The logarithm of a rate is the reference plus the least of 0, the effect of the source and the
 /// effect of the sink.
-#[must_use]
 pub fn analyse(cells: &[&Cell], racks: &BTreeMap<HostId, String>) -> Option<Analysis> {
     let first = cells.first()?;
     let matrix = Matrix::of(cells);
@@ -275,7 +274,6 @@ impl<'a> Fit<'a> {
 
 impl Analysis {
     /// Hosts that need more tests: slow ends, and ends of pairs that no third host decides.
-    #[must_use]
     pub fn suspects(&self) -> Vec<HostId> {
         let slow = self.effects.hosts.iter().filter(|host| is_slow(host));
         let undecided = self
@@ -290,7 +288,6 @@ impl Analysis {
     }
 
     /// Hosts of which both directions are cleared, those of most cells first.
-    #[must_use]
     pub fn references(&self) -> Vec<HostId> {
         let is_good = |host: &&HostEffect| host.sends.is_cleared && host.receives.is_cleared;
         let mut good: Vec<&HostEffect> = self.effects.hosts.iter().filter(is_good).collect();

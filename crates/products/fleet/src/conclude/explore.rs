@@ -10,56 +10,23 @@ use linerate_model::fleet::{Cell, FleetMode, HostId, HostPoisoning, Task};
 use super::effects::Analysis;
 use super::ladder as ladder_analysis;
 use super::runner::{FleetOutcome, RoundRunner};
-use crate::plan::{FleetPlan, PlannedRun, ladder, sample};
+use crate::plan::{PlannedRun, ladder, sample};
 use rounds::Run;
 
 /// Runs a plan. `finished` are the cells of an earlier part of the same run: their tasks are not
 /// run again, except those without a result and those of a ladder step that is not complete.
 ///
 /// All tasks run first. A task that a host did not confirm in time runs once more after them. Then
-/// follow, as the plan allows, tests of suspects with good hosts, and the same tests alone; of a
-/// ladder, rounds without each suspect.
+/// follow tests of suspects with good hosts; of a ladder, rounds without each suspect.
 pub fn explore<R: RoundRunner>(
     planned: &PlannedRun,
     finished: Vec<Cell>,
     runner: &mut R,
 ) -> FleetOutcome {
-    let plan = &planned.plan;
-    let mut run = Run::new(plan, finished, runner);
-    match plan.topology.hub() {
-        Some(hub) => explore_ladder(planned, hub, run),
-        None => {
-            run.tasks(planned.tasks.clone(), plan.mode);
-            explore_suspects(plan, &mut run);
-            let control = match plan.has_control && matches!(plan.mode, FleetMode::Rounds) {
-                true => sample::control(plan, &planned.tasks),
-                false => Vec::new(),
-            };
-            run.tasks(control, FleetMode::Isolated);
-            conclude(plan, run)
-        }
-    }
-}
-
-/// Tests of suspects with good hosts, in stages: each is a function of the cells before it.
-fn explore_suspects<R: RoundRunner>(plan: &FleetPlan, run: &mut Run<'_, R>) {
-    for _ in 0..sample::STAGES_MAX {
-        let analyses = analyses(plan, run.cells.values());
-        let suspects: BTreeSet<HostId> = analyses.iter().flat_map(Analysis::suspects).collect();
-        let suspects: Vec<HostId> = suspects
-            .into_iter()
-            .filter(|host| run.alive.contains(host))
-            .collect();
-        let mut references = analyses.first().map_or_else(Vec::new, Analysis::references);
-        references.retain(|host| run.alive.contains(host));
-
-        let known: BTreeSet<Task> = run.cells.keys().cloned().collect();
-        let tasks = sample::adaptive(plan, &suspects, &references, &known);
-        if !plan.is_adaptive || tasks.is_empty() || run.ended.is_some() {
-            return;
-        }
-
-        run.tasks(tasks, plan.mode);
+    let run = Run::new(planned, finished, runner);
+    match planned.plan.topology.hub() {
+        Some(hub) => run.ladder(hub),
+        None => run.pairs(),
     }
 }
 
@@ -84,105 +51,125 @@ pub(crate) fn treatment_name(path: &str, variant: &str) -> String {
     }
 }
 
-/// One analysis for each path and variant.
-fn analyses<'a>(plan: &FleetPlan, cells: impl Iterator<Item = &'a Cell>) -> Vec<Analysis> {
-    let treatments = by_treatment(cells.filter(|cell| cell.mode == plan.mode));
-    let racks = plan.racks();
-    treatments
-        .into_values()
-        .filter_map(|cells| super::analyse(&cells, &racks))
-        .collect()
-}
+impl<R: RoundRunner> Run<'_, R> {
+    fn pairs(mut self) -> FleetOutcome {
+        self.tasks(self.planned.tasks.clone());
+        self.test_suspects();
+        self.conclude()
+    }
 
-fn conclude<R: RoundRunner>(plan: &FleetPlan, run: Run<'_, R>) -> FleetOutcome {
-    let analyses = analyses(plan, run.cells.values());
-    let racks = plan.racks();
-    let mut findings: Vec<Finding> = Vec::new();
+    /// Tests of suspects with good hosts, in stages: each is a function of the cells before it.
+    fn test_suspects(&mut self) {
+        for _ in 0..sample::STAGES_MAX {
+            let analyses = self.analyses();
+            let suspects: BTreeSet<HostId> = analyses.iter().flat_map(Analysis::suspects).collect();
+            let suspects: Vec<HostId> = suspects
+                .into_iter()
+                .filter(|host| self.alive.contains(host))
+                .collect();
+            let mut references = analyses.first().map_or_else(Vec::new, Analysis::references);
+            references.retain(|host| self.alive.contains(host));
 
-    for analysis in &analyses {
-        let effects = &analysis.effects;
-        let before = findings.len();
-        findings.extend(super::findings(analysis, &racks));
+            let known: BTreeSet<Task> = self.cells.keys().cloned().collect();
+            let tasks = sample::adaptive(&self.planned.plan, &suspects, &references, &known);
+            if tasks.is_empty() || self.ended.is_some() {
+                return;
+            }
 
-        let is_of =
-            |cell: &&Cell| *cell.task.path == effects.path && *cell.task.variant == effects.variant;
-        // Cells of another mode are the control tests.
-        let (alone, together): (Vec<&Cell>, Vec<&Cell>) = run
-            .cells
-            .values()
-            .filter(is_of)
-            .partition(|cell| cell.mode != plan.mode);
-        findings.extend(super::contention(&together, &alone));
-
-        // Hosts behind a slow uplink are a group that is explained.
-        if analysis.uplinks.is_empty() {
-            findings.extend(run.groups(&together, None));
-        }
-
-        if analyses.len() > 1 {
-            let place = Evidence::statement(treatment_name(&effects.path, &effects.variant));
-            findings
-                .iter_mut()
-                .skip(before)
-                .for_each(|finding| finding.evidence.insert(0, place.clone()));
+            self.tasks(tasks);
         }
     }
 
-    let effects = analyses
-        .into_iter()
-        .map(|analysis| analysis.effects)
-        .collect();
-    run.into_outcome(findings, effects, Vec::new(), Vec::new())
-}
-
-fn explore_ladder<R: RoundRunner>(
-    planned: &PlannedRun,
-    hub: &HostId,
-    mut run: Run<'_, R>,
-) -> FleetOutcome {
-    let plan = &planned.plan;
-    let steps = ladder::among(planned.steps.clone(), &run.alive, &run.finished());
-    run.steps(&steps);
-    run.give_up(&planned.tasks, FleetMode::Ladder);
-
-    let rows = ladder_analysis::rows(&steps, &run.cells);
-    let mut findings = Vec::new();
-    let mut poisonings = Vec::new();
-
-    for (direction, suspect) in ladder_analysis::suspects(&rows) {
-        for (path, variant) in plan.treatments() {
-            let poison = ladder::poison(plan, direction, &suspect);
-            let mut steps = ladder::among(poison, &run.alive, &run.finished());
-            steps.retain(|step| step.path == *path && step.variant == *variant);
-            run.steps(&steps);
-
-            let Some((rates, finding)) = ladder_analysis::poisoning(&steps, &suspect, &run.cells)
-            else {
-                continue;
-            };
-            poisonings.push(HostPoisoning {
-                direction,
-                suspect: suspect.clone(),
-                rates,
-            });
-            findings.extend(finding);
-        }
+    /// One analysis for each path and variant.
+    fn analyses(&self) -> Vec<Analysis> {
+        let racks = self.planned.plan.racks();
+        by_treatment(self.cells.values())
+            .into_values()
+            .filter_map(|cells| super::analyse(&cells, &racks))
+            .collect()
     }
 
-    findings.extend(ladder_analysis::findings(hub, &rows));
-    let alone = ladder_analysis::alone(&steps, &run.cells);
-    findings.extend(
-        alone
-            .iter()
-            .filter_map(|cells| run.groups(cells, Some(hub))),
-    );
+    fn conclude(self) -> FleetOutcome {
+        let analyses = self.analyses();
+        let racks = self.planned.plan.racks();
+        let mut findings: Vec<Finding> = Vec::new();
 
-    // Without the rate of the link neither direction can be called full.
-    let line_bps = run.runner.link_bps(hub);
-    findings.extend(
-        line_bps
-            .map(|bps| ladder_analysis::asymmetries(hub, &rows, bps))
-            .unwrap_or_default(),
-    );
-    run.into_outcome(findings, Vec::new(), rows, poisonings)
+        for analysis in &analyses {
+            let effects = &analysis.effects;
+            let before = findings.len();
+            findings.extend(super::findings(analysis, &racks));
+
+            // Hosts behind a slow uplink are a group that is explained.
+            if analysis.uplinks.is_empty() {
+                let is_of = |cell: &&Cell| {
+                    *cell.task.path == effects.path && *cell.task.variant == effects.variant
+                };
+                let cells: Vec<&Cell> = self.cells.values().filter(is_of).collect();
+                findings.extend(self.groups(&cells, None));
+            }
+
+            if analyses.len() > 1 {
+                let place = Evidence::statement(treatment_name(&effects.path, &effects.variant));
+                findings
+                    .iter_mut()
+                    .skip(before)
+                    .for_each(|finding| finding.evidence.insert(0, place.clone()));
+            }
+        }
+
+        let effects = analyses
+            .into_iter()
+            .map(|analysis| analysis.effects)
+            .collect();
+        self.into_outcome(findings, effects, Vec::new(), Vec::new())
+    }
+
+    fn ladder(mut self, hub: &HostId) -> FleetOutcome {
+        let planned = self.planned;
+        let steps = ladder::among(planned.steps.clone(), &self.alive, &self.finished());
+        self.steps(&steps);
+        self.give_up(&planned.tasks, FleetMode::Ladder);
+
+        let rows = ladder_analysis::rows(&steps, &self.cells);
+        let mut findings = Vec::new();
+        let mut poisonings = Vec::new();
+
+        for (direction, suspect) in ladder_analysis::suspects(&rows) {
+            for (path, variant) in planned.plan.treatments() {
+                let poison = ladder::poison(&planned.plan, direction, &suspect);
+                let mut steps = ladder::among(poison, &self.alive, &self.finished());
+                steps.retain(|step| step.path == *path && step.variant == *variant);
+                self.steps(&steps);
+
+                let Some((rates, finding)) =
+                    ladder_analysis::poisoning(&steps, &suspect, &self.cells)
+                else {
+                    continue;
+                };
+                poisonings.push(HostPoisoning {
+                    direction,
+                    suspect: suspect.clone(),
+                    rates,
+                });
+                findings.extend(finding);
+            }
+        }
+
+        findings.extend(ladder_analysis::findings(hub, &rows));
+        let alone = ladder_analysis::alone(&steps, &self.cells);
+        findings.extend(
+            alone
+                .iter()
+                .filter_map(|cells| self.groups(cells, Some(hub))),
+        );
+
+        // Without the rate of the link neither direction can be called full.
+        let line_bps = self.runner.link_bps(hub);
+        findings.extend(
+            line_bps
+                .map(|bps| ladder_analysis::asymmetries(hub, &rows, bps))
+                .unwrap_or_default(),
+        );
+        self.into_outcome(findings, Vec::new(), rows, poisonings)
+    }
 }

@@ -3,7 +3,6 @@
 /// Index of Jain, Chiu and Hawe (DEC-TR-301, 1984): the square of the sum over the number times the
 /// sum of the squares. 1 where all rates are equal, 1/n where one has everything; `None` of nothing
 /// and of zeros.
-#[must_use]
 pub fn jain(rates: &[f64]) -> Option<f64> {
     let sum: f64 = rates.iter().sum();
     let squares: f64 = rates.iter().map(|rate| rate * rate).sum();

@@ -59,24 +59,6 @@ pub(super) const UPLINK: Template = Template {
     reference: "RFC 8238, section 2; port counters of the switches",
 };
 
-pub(super) const CORE: Template = Template {
-    id: "FLT-06",
-    severity: Severity::Medium,
-    title: "Pairs are slower together than alone",
-    explanation: "The CPUs of the hosts have time left. What the pairs of a round share is the \
-                  core of the network, which carries less than its ports together.",
-    reference: "RFC 8239",
-};
-
-pub(super) const HOSTS: Template = Template {
-    id: "FLT-07",
-    severity: Severity::Medium,
-    title: "Hosts are slower in rounds than alone, with busy CPUs",
-    explanation: "A CPU of the hosts is busy while all pairs run. The rates show what the hosts \
-                  can do, and not what the network carries.",
-    reference: "kernel networking/scaling",
-};
-
 pub(super) const POISON: Template = Template {
     id: "FLT-08",
     severity: Severity::High,
@@ -213,7 +195,6 @@ pub(super) fn read(mut finding: Finding, fact: &str, value: String, threshold: S
 }
 
 /// Findings, the most severe first, then the surest; equal ones stay in order.
-#[must_use]
 pub fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.confidence)));
     findings
@@ -221,7 +202,6 @@ pub fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
 
 /// The first line of a report: the strongest finding. `is_whole`: all cells have a result, so that
 /// what was not found is not there.
-#[must_use]
 pub fn headline(findings: &[Finding], is_whole: bool) -> String {
     match findings {
         [] => NO_FINDING.to_owned(),

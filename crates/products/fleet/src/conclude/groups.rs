@@ -75,7 +75,6 @@ pub(super) fn split(rates: &[(HostId, f64)], error: f64) -> Option<Groups> {
 const REPETITIONS_SURE: usize = 3;
 
 /// The two groups that the hosts of a mesh, or the hosts around the hub of a ladder, form.
-#[must_use]
 pub fn finding(cells: &[&Cell], hub: Option<&HostId>) -> Option<(Groups, Finding)> {
     let groups = groups_of(cells, hub)?;
     let mut repetitions: Vec<u32> = cells.iter().map(|cell| cell.task.repetition).collect();

@@ -6,7 +6,6 @@ use serde::Serialize;
 use linerate_model::stats::median;
 
 /// Expected number of `queues` that `flows` flows occupy.
-#[must_use]
 pub fn occupied(flows: u32, queues: u32) -> f64 {
     let queues = f64::from(queues);
     if queues < 1.0 {
@@ -18,7 +17,6 @@ pub fn occupied(flows: u32, queues: u32) -> f64 {
 
 /// Probability that `flows` flows occupy exactly `taken` of `queues`: S(k, m) · n! / ((n − m)! ·
 /// nᵏ), with Stirling numbers of the second kind.
-#[must_use]
 pub fn probability(taken: u32, flows: u32, queues: u32) -> f64 {
     probabilities(flows, queues)
         .get(taken as usize)
@@ -82,7 +80,6 @@ const LN_FALL_MAX: f64 = 3.841_459 / 2.0;
 
 /// Estimates the number of queues from sums of `flows` flows in bit/s, each a repetition. `None` of
 /// fewer than five sums and where a sum is no multiple of the single rate.
-#[must_use]
 pub fn estimate(sums_bps: &[f64], single_bps: f64, flows: u32) -> Option<QueueEstimate> {
     // One flow meets no other one in a queue.
     if sums_bps.len() < SUMS_MIN || !(2..=FLOWS_MAX).contains(&flows) || single_bps <= 0.0 {
@@ -130,7 +127,6 @@ pub fn estimate(sums_bps: &[f64], single_bps: f64, flows: u32) -> Option<QueueEs
 
 impl QueueEstimate {
     /// Flows shared queues: less than all of them ran at the rate of one.
-    #[must_use]
     pub fn has_collisions(&self) -> bool {
         let multiples: Vec<f64> = self
             .multiples

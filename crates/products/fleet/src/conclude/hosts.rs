@@ -56,7 +56,6 @@ pub struct HostFindings {
 
 /// Applies all rules. With `is_separate` the inventory has a network of its own for control.
 /// `clock_budget_ns` is how far starts may be apart.
-#[must_use]
 pub fn findings(hosts: &[HostFacts], is_separate: bool, clock_budget_ns: u64) -> HostFindings {
     let mut found = HostFindings::default();
     for (host, finding) in hosts

@@ -12,7 +12,6 @@ const SUM_SHARE: f64 = 0.02;
 const SCALES: f64 = 3.0;
 
 /// Positions of the rates alone that are below half of their median.
-#[must_use]
 pub fn suspects(alone_bps: &[f64]) -> Vec<usize> {
     let limit = median(alone_bps).map_or(0.0, |middle| SUSPECT_SHARE * middle);
     alone_bps
@@ -25,7 +24,6 @@ pub fn suspects(alone_bps: &[f64]) -> Vec<usize> {
 
 /// Compares repetitions: the sums of the others with the suspect, those without it, and its own
 /// rates. `None` where one is lacking.
-#[must_use]
 pub fn compare(with_bps: &[f64], without_bps: &[f64], own_bps: &[f64]) -> Option<Poisoning> {
     let (with, without, own) = (median(with_bps)?, median(without_bps)?, median(own_bps)?);
     let deviation = scale(with_bps)?.max(scale(without_bps)?);

@@ -25,7 +25,6 @@ type Ladder<'a> = (LadderDirection, &'a str, &'a str);
 
 /// Rows of the ladders, one for each direction, path, variant and level. A step in which a host has
 /// no usable cell is left out.
-#[must_use]
 pub fn rows(steps: &[Step], cells: &Cells) -> Vec<LadderRow> {
     let mut levels: BTreeMap<(Ladder<'_>, usize), Vec<Measured<'_>>> = BTreeMap::new();
     for step in steps {
@@ -112,7 +111,6 @@ fn measured<'a>(step: &Step, cells: &'a Cells) -> Measured<'a> {
 }
 
 /// Hosts that reach less than half of the median alone, by the direction in which they do.
-#[must_use]
 pub fn suspects(rows: &[LadderRow]) -> BTreeSet<(LadderDirection, HostId)> {
     let of_row = |row: &LadderRow| {
         let rates = host_rates(row);
@@ -131,7 +129,6 @@ pub fn suspects(rows: &[LadderRow]) -> BTreeSet<(LadderDirection, HostId)> {
 
 /// Compares the steps of [`poison`](crate::plan::ladder::poison) of one suspect; `None`
 /// without all of their cells.
-#[must_use]
 pub fn poisoning(
     steps: &[Step],
     suspect: &HostId,
@@ -196,7 +193,6 @@ const JAIN_UNFAIR: f64 = 0.9;
 const ALONE_MIN: f64 = 0.9;
 
 /// Findings from the rows of the ladders of a hub: sharing and queues.
-#[must_use]
 pub fn findings(hub: &HostId, rows: &[LadderRow]) -> Vec<Finding> {
     let mut found = Vec::new();
     for ladder in rows.iter().map(of_row).collect::<BTreeSet<_>>() {
@@ -222,7 +218,6 @@ pub fn findings(hub: &HostId, rows: &[LadderRow]) -> Vec<Finding> {
 }
 
 /// The cells of each host alone, one list for each ladder.
-#[must_use]
 pub fn alone<'a>(steps: &[Step], cells: &'a Cells) -> Vec<Vec<&'a Cell>> {
     let mut ladders: BTreeMap<Ladder<'_>, Vec<&Cell>> = BTreeMap::new();
     for step in steps.iter().filter(|step| step.level == 1) {
@@ -272,7 +267,6 @@ fn unfair(hub: &HostId, alone: &LadderRow, all: &LadderRow) -> Option<Finding> {
 }
 
 /// Estimate of the queues from the sums of a full step.
-#[must_use]
 pub fn queues(all: &LadderRow, alone: &LadderRow) -> Option<QueueEstimate> {
     let rates = host_rates(alone);
     hash_collision::estimate(
@@ -315,7 +309,6 @@ const SLOW_MAX: f64 = 0.80;
 
 /// Compares the full steps of both directions of a hub with the rate of its line in bit/s, for each
 /// path and variant.
-#[must_use]
 pub fn asymmetries(hub: &HostId, rows: &[LadderRow], line_bps: f64) -> Vec<Finding> {
     let mut sums: BTreeMap<(&str, &str), BTreeMap<LadderDirection, f64>> = BTreeMap::new();
     // Rows of a ladder are in the order of their levels, so that the last one is that of all hosts.
@@ -338,7 +331,6 @@ pub fn asymmetries(hub: &HostId, rows: &[LadderRow], line_bps: f64) -> Vec<Findi
 
 /// Compares the sums of an incast and a fanout of the same hub, both in bit/s, with the rate of its
 /// line.
-#[must_use]
 pub fn asymmetry(hub: &HostId, incast_bps: f64, fanout_bps: f64, line_bps: f64) -> Option<Finding> {
     let (incast, fanout) = (incast_bps / line_bps, fanout_bps / line_bps);
     let is_one_way = |fast: f64, slow: f64| fast >= FAST_MIN && slow < SLOW_MAX;

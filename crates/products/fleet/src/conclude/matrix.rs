@@ -84,7 +84,7 @@ impl Matrix {
 }
 
 /// A test that moved nothing counts as 1 bit/s.
-pub(super) fn ln_rate(measurement: &Measurement) -> f64 {
+fn ln_rate(measurement: &Measurement) -> f64 {
     // The logarithm of 0 is not finite and would spoil every sum that it enters.
     measurement.goodput_bps.max(1.0).ln()
 }

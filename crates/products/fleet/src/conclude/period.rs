@@ -33,7 +33,6 @@ pub struct Period {
 
 /// The period from the latest start and the warm-up to the earliest end. `test_ns` is the length of
 /// a test without the warm-up. `None` where that is less than half of a test, and of no tests.
-#[must_use]
 pub fn common(tests: &[TestIntervals], omit_ns: u64, test_ns: u64) -> Option<Period> {
     let start_ns = tests
         .iter()
@@ -50,7 +49,6 @@ pub fn common(tests: &[TestIntervals], omit_ns: u64, test_ns: u64) -> Option<Per
 impl TestIntervals {
     /// Rate in a period in bit/s. Of an interval that is partly in it, the same part of its bytes
     /// counts.
-    #[must_use]
     pub fn rate_bps(&self, period: Period) -> f64 {
         let length_ns = period.end_ns.saturating_sub(period.start_ns);
         let within = |interval: &ByteInterval| {

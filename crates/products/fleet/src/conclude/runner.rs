@@ -4,10 +4,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use linerate_model::finding::Finding;
-use linerate_model::fleet::{Cell, FleetEffects, HostId, HostPoisoning, NotRunReason, Round};
+use linerate_model::fleet::{
+    Cell, CellOutcome, FleetEffects, HostId, HostPoisoning, NotRun, NotRunReason, Round,
+};
 use thiserror::Error;
 
+use super::findings::ranked;
+use super::hosts::HostFindings;
 use super::ladder::LadderRow;
+use super::shared_slot::{self, Forwarder};
 
 /// Runs rounds of tests and reads the clock.
 pub trait RoundRunner {
@@ -54,6 +59,18 @@ pub enum RoundError {
     Failed(String),
 }
 
+impl From<RoundError> for NotRun {
+    fn from(error: RoundError) -> Self {
+        match error {
+            RoundError::Cancelled => Self::new(NotRunReason::Cancelled),
+            RoundError::Failed(text) => Self {
+                reason: NotRunReason::Failed,
+                detail: Some(text),
+            },
+        }
+    }
+}
+
 /// Where a run is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetProgress {
@@ -83,27 +100,28 @@ pub struct FleetOutcome {
     /// Rounds that were run.
     pub rounds: usize,
     /// Why the run ended before all of its rounds.
-    pub ended: Option<FleetEnd>,
+    pub ended: Option<NotRun>,
 }
 
-/// Why a run ended early.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FleetEnd {
-    /// Its time had passed.
-    Budget,
-    /// The user cancelled it.
-    Cancelled,
-    /// The coordinator could not continue. With the reason.
-    Failed(String),
-}
+impl FleetOutcome {
+    /// Adds what was found about the hosts: the findings, and why cells of excluded hosts have no
+    /// result.
+    pub fn add_hosts(&mut self, found: &HostFindings, forwarders: &[Forwarder]) {
+        let cells: Vec<&Cell> = self.cells.iter().collect();
+        let of_slots = shared_slot::findings(forwarders, &cells);
+        self.findings.extend(found.findings.iter().cloned());
+        self.findings.extend(of_slots);
+        self.findings = ranked(std::mem::take(&mut self.findings));
 
-impl FleetEnd {
-    /// The reason of the tasks that were not run.
-    pub(super) fn reason(&self) -> NotRunReason {
-        match self {
-            Self::Budget => NotRunReason::Budget,
-            Self::Cancelled => NotRunReason::Cancelled,
-            Self::Failed(_) => NotRunReason::Failed,
+        for cell in &mut self.cells {
+            let mut ends = [&cell.task.source, &cell.task.sink].into_iter();
+            let excluded = ends.find_map(|host| found.excluded.get_key_value(host));
+            if let Some((host, id)) = excluded {
+                cell.outcome = CellOutcome::NotRun(NotRun {
+                    reason: NotRunReason::Refused,
+                    detail: Some(format!("{host} is excluded ({id})")),
+                });
+            }
         }
     }
 }

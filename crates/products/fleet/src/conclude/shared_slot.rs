@@ -36,7 +36,6 @@ const OTHERS_MIN: usize = 2;
 
 /// Hosts whose pairs through one card are slower than those through two. Pairs behind one port do
 /// not pass the host. Tests that share a host with others are left out.
-#[must_use]
 pub fn findings(forwarders: &[Forwarder], cells: &[&Cell]) -> Vec<Finding> {
     forwarders
         .iter()

@@ -9,7 +9,6 @@ use linerate_model::stored_name;
 
 /// A cell with a result as a trial; `None` of one without. Its number and its times are those of
 /// the run it belongs to, and set there.
-#[must_use]
 pub fn trial(cell: &Cell) -> Option<Trial> {
     let measurement = cell.measurement()?;
     let Task {
@@ -70,7 +69,6 @@ fn measures(measured: &Measurement) -> Vec<Measure> {
 }
 
 /// The cells of trials, in the order of their tasks; of a task that was run again the last one.
-#[must_use]
 pub fn cells(trials: &[Trial]) -> Vec<Cell> {
     by_task(trials).into_values().collect()
 }
@@ -85,7 +83,6 @@ fn by_task(trials: &[Trial]) -> BTreeMap<&Task, Cell> {
 }
 
 /// The report without the cells that are trials of its record.
-#[must_use]
 pub fn without_trials(report: &FleetReport) -> FleetReport {
     let mut rest = report.clone();
     // Cells with a measurement are read from the trials, so the record has each of them once.
@@ -94,7 +91,6 @@ pub fn without_trials(report: &FleetReport) -> FleetReport {
 }
 
 /// The report with all of its cells.
-#[must_use]
 pub fn with_trials(report: &FleetReport, trials: &[Trial]) -> FleetReport {
     let mut cells = by_task(trials);
     cells.extend(report.cells.iter().map(|cell| (&cell.task, cell.clone())));

@@ -7,8 +7,7 @@ use std::time::Duration;
 use linerate_model::fleet::{FleetMode, HostId, PairDirection, PlanHash, Task, TaskId};
 use linerate_model::stored_name;
 
-use super::units::Caps;
-use crate::spec::Topology;
+use crate::spec::{TestOptions, Topology};
 use linerate_model::fnv::Fnv128;
 
 /// A plan.
@@ -33,19 +32,16 @@ pub struct FleetPlan {
     pub crossing: BTreeMap<String, u32>,
     /// Rounds of a mesh that is sampled. Absent: all pairs up to 100 hosts, 20 rounds of more.
     pub sample_rounds: Option<u32>,
-    /// More tests where the first ones leave a host undecided.
-    pub is_adaptive: bool,
-    /// A part of the cells is measured again alone, for comparison.
-    pub has_control: bool,
     /// Decides the order and the samples.
     pub seed: u64,
-    /// Options of each test as one text. They decide nothing here and belong to the identity of the
-    /// plan.
-    pub options: String,
+    /// Each test.
+    pub test: TestOptions,
     /// Time of one round with its overhead.
     pub round_time: Duration,
     /// No round is started that would end later.
     pub budget: Duration,
+    /// Most payload of all tests in bytes.
+    pub bytes_max: u64,
 }
 
 /// A host of a plan.
@@ -61,8 +57,7 @@ pub struct PlanHost {
 }
 
 impl FleetPlan {
-    /// Its identity. Time and budget are no part of it.
-    #[must_use]
+    /// Its identity. Bounds and the time of a round are no part of it.
     pub fn hash(&self) -> PlanHash {
         let mut hosts = self.hosts.clone();
         // The order of the hosts in the inventory is not part of the identity.
@@ -89,21 +84,16 @@ impl FleetPlan {
             .sample_rounds
             // No setting and a setting of 0 rounds have different hashes.
             .map_or(0, |rounds| u128::from(rounds) + 1);
-        let flags = u128::from(self.is_adaptive) << 1 | u128::from(self.has_control);
-        let hash = hash
-            .number(u128::from(self.repetitions))
-            .number(sampled)
-            .number(flags);
+        let hash = hash.number(u128::from(self.repetitions)).number(sampled);
 
         PlanHash(
             hash.number(u128::from(self.seed))
-                .text(&self.options)
+                .text(&format!("{:?}", self.test))
                 .value(),
         )
     }
 
     /// Tasks of these pairs in both directions.
-    #[must_use]
     pub fn tasks_of(&self, pairs: &[(HostId, HostId)], repetition: u32) -> Vec<Task> {
         // Each pair has two directions per path; variants make the list grow once more.
         let mut tasks = Vec::with_capacity(pairs.len() * 2 * self.paths.len());
@@ -125,7 +115,6 @@ impl FleetPlan {
     }
 
     /// Every combination of path and variant.
-    #[must_use]
     pub fn treatments(&self) -> Vec<(Arc<str>, Arc<str>)> {
         // A plan without variants has one treatment per path, with an empty name.
         let unvaried = [String::new()];
@@ -149,22 +138,7 @@ impl FleetPlan {
         self.paths.iter().flat_map(of_path).collect()
     }
 
-    /// Limits of the rounds of this plan.
-    #[must_use]
-    pub fn caps(&self, mode: FleetMode) -> Caps {
-        let (racks, crossing) = (self.racks(), self.crossing.clone());
-        let targets = self.targets().into_iter().cloned().collect();
-        Caps {
-            mode,
-            direction: self.direction,
-            racks,
-            crossing,
-            targets,
-        }
-    }
-
     /// Hosts that run a server and nothing else.
-    #[must_use]
     pub fn targets(&self) -> BTreeSet<&HostId> {
         self.hosts
             .iter()
@@ -174,7 +148,6 @@ impl FleetPlan {
     }
 
     /// The rack of each host that has one.
-    #[must_use]
     pub fn racks(&self) -> BTreeMap<HostId, String> {
         self.hosts
             .iter()
@@ -184,7 +157,6 @@ impl FleetPlan {
 }
 
 /// Identity of a task of a plan.
-#[must_use]
 pub fn task_id(plan: PlanHash, task: &Task) -> TaskId {
     let hash = Fnv128::new()
         .number(plan.0)

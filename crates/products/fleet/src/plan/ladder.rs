@@ -32,7 +32,6 @@ pub struct Step {
 /// Steps of the ladders of an incast or fanout plan: for each repetition every host alone, then 2,
 /// 4 … hosts, each step with all hosts of the one before. The order of the hosts is by lot, another
 /// one for each repetition. Empty for another plan.
-#[must_use]
 pub fn steps(plan: &FleetPlan) -> Vec<Step> {
     let Some(hub) = plan.topology.hub() else {
         return Vec::new();
@@ -75,7 +74,6 @@ pub fn steps(plan: &FleetPlan) -> Vec<Step> {
 
 /// Steps that show what a suspect does to the others: all with it, all without it twice, and all
 /// with it again.
-#[must_use]
 pub fn poison(plan: &FleetPlan, direction: LadderDirection, suspect: &HostId) -> Vec<Step> {
     let Some(hub) = plan.topology.hub() else {
         return Vec::new();
@@ -112,7 +110,6 @@ pub fn poison(plan: &FleetPlan, direction: LadderDirection, suspect: &HostId) ->
 
 /// Steps without the hosts that are not alive; finished steps stay as they were run. Steps of which
 /// no host is left are left out.
-#[must_use]
 pub fn among(steps: Vec<Step>, alive: &BTreeSet<HostId>, finished: &BTreeSet<Task>) -> Vec<Step> {
     let reduced = steps.into_iter().filter_map(|mut step| {
         if !step.tasks.iter().all(|task| finished.contains(task)) {
@@ -127,7 +124,6 @@ pub fn among(steps: Vec<Step>, alive: &BTreeSet<HostId>, finished: &BTreeSet<Tas
 
 /// Rounds of the steps in which a task has no result, with all of their tasks: a part of a step is
 /// compared with nothing.
-#[must_use]
 pub fn rounds(steps: &[Step], finished: &BTreeSet<Task>) -> Vec<Round> {
     let is_open = |step: &&Step| step.tasks.iter().any(|task| !finished.contains(task));
     let round = |step: &Step| Round::new(step.tasks.clone(), FleetMode::Ladder);

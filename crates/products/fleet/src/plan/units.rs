@@ -1,25 +1,11 @@
 //! Units of work of a schedule: the tests of one pair of hosts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use linerate_model::fleet::{FleetMode, HostId, PairDirection, Task};
+use linerate_model::fleet::{HostId, PairDirection, Task};
 
+use super::fleet_plan::FleetPlan;
 use super::tournament::Draw;
-
-/// Limits of a round.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Caps {
-    /// Which tests run at the same time.
-    pub mode: FleetMode,
-    /// The two directions of a pair: at the same time or one after the other.
-    pub direction: PairDirection,
-    /// The rack of each host that has one.
-    pub racks: BTreeMap<HostId, String>,
-    /// Pairs that may use the uplink of a rack at the same time.
-    pub crossing: BTreeMap<String, u32>,
-    /// Servers without an agent: each runs one test at a time.
-    pub targets: BTreeSet<HostId>,
-}
 
 /// Tests of one pair of hosts, which use both at the same time.
 pub(super) struct Unit<'a> {
@@ -30,12 +16,13 @@ pub(super) struct Unit<'a> {
 }
 
 /// Units of these tasks.
-pub(super) fn units<'a>(tasks: &[&'a Task], draw: &Draw, caps: &Caps) -> Vec<Unit<'a>> {
+pub(super) fn units<'a>(tasks: &[&'a Task], draw: &Draw, plan: &FleetPlan) -> Vec<Unit<'a>> {
+    let targets = plan.targets();
     let mut units: BTreeMap<(&HostId, &HostId), Unit<'a>> = BTreeMap::new();
     for task in tasks {
-        let has_target = caps.targets.contains(&task.source) || caps.targets.contains(&task.sink);
+        let has_target = targets.contains(&task.source) || targets.contains(&task.sink);
         // A server without an agent has one test at a time, so its directions follow each other.
-        let is_both = caps.direction == PairDirection::Both && !has_target;
+        let is_both = plan.direction == PairDirection::Both && !has_target;
         // Both directions of a pair have one key, so that they become one unit.
         let is_swapped = is_both && task.sink < task.source;
         let hosts = if is_swapped {

@@ -33,8 +33,8 @@ use linerate_model::record::RunId;
 use crate::TaskId;
 use crate::protocol::lease::Lease;
 use crate::protocol::message::{
-    AddressRange, AgentMessage, AgentState, ArmTask, Caps, Done, Envelope, Hello, JsonText,
-    PREAMBLE, Plan, Preflight, Preflighted, Sample, encode,
+    AddressRange, AgentMessage, ArmTask, Envelope, Hello, PREAMBLE, Plan, Preflight, Preflighted,
+    encode,
 };
 use crate::{MS_NS, SECOND_NS};
 use dedup::Commands;
@@ -51,8 +51,6 @@ pub const GO_TIMEOUT_NS: u64 = 30 * SECOND_NS;
 pub const START_AHEAD_MAX_NS: u64 = 10 * SECOND_NS;
 /// Longest time of a task beyond its own.
 pub const OVERTIME_NS: u64 = 2 * SECOND_NS;
-/// Longest wait for [`Input::HostWindow`].
-pub const HOST_WINDOW_TIMEOUT_NS: u64 = 500 * MS_NS;
 
 /// Connection of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,12 +88,7 @@ pub enum Input {
         a3_ns: u64,
     },
     /// All workers of the round are ready.
-    Armed {
-        /// Ports of the servers.
-        ports: Vec<u16>,
-        /// Process ids of the workers.
-        pids: Vec<u32>,
-    },
+    Armed,
     /// A worker could not be started.
     ArmFailed {
         /// Explanation.
@@ -108,15 +101,11 @@ pub enum Input {
         /// When.
         at_ns: u64,
     },
-    /// Rates of the running tasks. Dropped when the plan wants none.
-    Sample(Sample),
     /// A worker ended.
     Finished(Box<Finish>),
-    /// Answer to [`Action::ReadHost`] after a round: counters of the host over the round.
-    HostWindow(JsonText),
-    /// Answer to [`Action::StopRound`], with its round, and to [`Action::StopAll`], without one:
-    /// what ended.
-    Stopped(Box<Done>),
+    /// Answer to [`Action::StopRound`], with its round, and to [`Action::StopAll`], without one: all
+    /// of it has ended.
+    Stopped(Option<u32>),
 }
 
 /// Actions that the owner carries out.
@@ -145,13 +134,6 @@ pub enum Action {
         round: u32,
         /// The task, within the bounds of the plan.
         task: Box<ArmTask>,
-    },
-    /// Read counters of the host, before or after a round.
-    ReadHost {
-        /// Number of the round.
-        round: u32,
-        /// After the round: [`Input::HostWindow`].
-        is_after: bool,
     },
     /// The worker's data begins at this time.
     BeginAt {
@@ -202,7 +184,6 @@ pub enum StopReason {
 
 impl StopReason {
     /// The word in messages.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cancel => "cancel",
@@ -244,12 +225,25 @@ struct Stop {
     until_ns: u64,
 }
 
+/// State of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AgentState {
+    /// No plan.
+    Idle,
+    /// A plan and no tasks.
+    Planned,
+    /// Workers are prepared.
+    Armed,
+    /// Tasks run.
+    Running,
+    /// The run has ended.
+    Done,
+}
+
 /// An agent. Performs no I/O and reads no clock.
 #[derive(Debug)]
 pub struct Agent {
     service: Service,
-    /// Bounds that the owner of the host set.
-    policy: Caps,
     state: AgentState,
     /// Its tasks, from ARM to their end.
     round: Option<Round>,
@@ -280,11 +274,9 @@ const BEAT_DEFAULT_MS: u64 = 1000;
 
 impl Agent {
     /// An agent whose control path is open. Its first actions send the preamble and HELLO.
-    #[must_use]
     pub fn new(now_ns: u64, service: Service, hello: Hello) -> Self {
         let mut agent = Self {
             service,
-            policy: hello.policy,
             state: AgentState::Idle,
             round: None,
             is_closed: false,
@@ -320,15 +312,8 @@ impl Agent {
     }
 
     /// The run of the plan that was accepted last.
-    #[must_use]
     pub fn run(&self) -> Option<RunId> {
         self.run
-    }
-
-    /// State of the agent, as in its BEAT.
-    #[must_use]
-    pub fn state(&self) -> AgentState {
-        self.state
     }
 
     /// Another state, without tasks.

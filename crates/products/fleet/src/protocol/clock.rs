@@ -88,7 +88,6 @@ impl Estimator {
     }
 
     /// The offset now; `None` without an exchange younger than [`AGE_MAX_NS`].
-    #[must_use]
     pub fn estimate(&self, now_ns: u64) -> Option<Estimate> {
         let best = self.best(now_ns)?;
         let age = now_ns.saturating_sub(best.at_ns) as f64;
@@ -107,14 +106,12 @@ impl Estimator {
     }
 
     /// The uncertainty is above a quarter of the budget: another exchange is due.
-    #[must_use]
     pub fn needs_refresh(&self, now_ns: u64, budget_ns: u64) -> bool {
         self.estimate(now_ns)
             .is_none_or(|estimate| estimate.uncertainty_ns > budget_ns / 4)
     }
 
     /// The 99th percentile (nearest rank) of the round trips that are kept.
-    #[must_use]
     pub fn rtt_p99_ns(&self) -> Option<u64> {
         let mut rtts: Vec<u64> = self.samples.iter().map(|sample| sample.rtt_ns).collect();
         rtts.sort_unstable();
@@ -164,7 +161,6 @@ impl Estimator {
 ///
 /// `control_rtt_p99_ns` and `uncertainty_ns` are the largest of the hosts of the round,
 /// `data_rtt_ns` of its paths.
-#[must_use]
 pub fn lead_ns(control_rtt_p99_ns: u64, uncertainty_ns: u64, data_rtt_ns: u64) -> u64 {
     let control = control_rtt_p99_ns.saturating_mul(3);
     let needed = control

@@ -33,7 +33,7 @@ use thiserror::Error;
 use crate::TaskId;
 use crate::protocol::clock::{Estimate, LEAD_MIN_NS};
 use crate::protocol::message::{
-    CoordinatorMessage, Done, Envelope, Fail, Hello, Plan, Preflight, Preflighted, Sample, encode,
+    CoordinatorMessage, Envelope, Fail, Hello, Plan, Preflight, Preflighted, encode,
 };
 use barrier::Barrier;
 pub use barrier::Step;
@@ -141,13 +141,6 @@ pub enum Action {
         /// Actual start on the coordinator's clock; `None` without an estimate of the host's clock.
         at_ns: Option<u64>,
     },
-    /// Rates of running tasks.
-    Sample {
-        /// The host.
-        host: usize,
-        /// The rates.
-        sample: Sample,
-    },
     /// A task ended. That of the client settles the task.
     Result(Box<HostResult>),
     /// A task of the round has no result.
@@ -163,13 +156,6 @@ pub enum Action {
         round: u32,
         /// Hosts that did not confirm their end of the round.
         unconfirmed: Vec<usize>,
-    },
-    /// A host ended its run.
-    Ended {
-        /// The host.
-        host: usize,
-        /// Processes that ended there.
-        done: Done,
     },
     /// The run has ended; always the last action.
     Finished {
@@ -207,7 +193,6 @@ pub struct Coordinator {
 
 impl Coordinator {
     /// A coordinator that waits for the HELLO of this number of hosts.
-    #[must_use]
     pub fn new(now_ns: u64, settings: Settings, hosts: usize) -> Self {
         let deadline_ns = now_ns.saturating_add(settings.hello_timeout_ns);
 
@@ -267,25 +252,21 @@ impl Coordinator {
     }
 
     /// HELLO of a host.
-    #[must_use]
     pub fn hello(&self, host: usize) -> Option<&Hello> {
         self.hosts.get(host)?.hello.as_deref()
     }
 
     /// Ports of the servers of a host, in the order of the addresses in its plan.
-    #[must_use]
     pub fn ports(&self, host: usize) -> Option<&[u16]> {
         self.hosts.get(host).map(|host| host.ports.as_slice())
     }
 
     /// Where the clock of a host is.
-    #[must_use]
     pub fn clock(&self, host: usize, now_ns: u64) -> Option<Estimate> {
         self.hosts.get(host)?.clock.estimate(now_ns)
     }
 
     /// The host takes part and has a plan.
-    #[must_use]
     pub fn is_planned(&self, host: usize) -> bool {
         self.hosts
             .get(host)
@@ -293,7 +274,6 @@ impl Coordinator {
     }
 
     /// Number of hosts.
-    #[must_use]
     pub fn hosts(&self) -> usize {
         self.hosts.len()
     }

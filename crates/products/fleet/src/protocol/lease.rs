@@ -17,7 +17,6 @@ pub struct Lease {
 
 impl Lease {
     /// A lease that begins now. The period is clamped to [`LEASE_MIN_MS`] to [`LEASE_MAX_MS`].
-    #[must_use]
     pub fn new(now_ns: u64, period_ms: u64) -> Self {
         let period_ns = period_ms.clamp(LEASE_MIN_MS, LEASE_MAX_MS) * MS_NS;
         Self {
@@ -37,13 +36,11 @@ impl Lease {
     }
 
     /// Nothing arrived in time.
-    #[must_use]
     pub fn is_expired(&self, now_ns: u64) -> bool {
         now_ns >= self.expires_at_ns
     }
 
     /// When the lease expires if nothing arrives.
-    #[must_use]
     pub fn expires_at_ns(&self) -> u64 {
         self.expires_at_ns
     }

@@ -54,7 +54,6 @@ impl LineReader {
     }
 
     /// Bytes of an unfinished line.
-    #[must_use]
     pub fn buffered_bytes(&self) -> usize {
         self.line.len()
     }

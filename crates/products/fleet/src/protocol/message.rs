@@ -1,13 +1,12 @@
 //! Messages of both ends: one JSON object per line,
 //! `{"v":1,"run":"…","epoch":7,"seq":42,"type":"arm","body":{…}}`.
 //!
-//! Unknown members are ignored. New behaviour is requested by the names in [`Hello::caps`].
+//! Unknown members are ignored.
 
 mod agent;
 mod coordinator;
 mod delivery;
 mod fail;
-mod json_text;
 mod peers;
 mod preflighted;
 mod task;
@@ -20,21 +19,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use agent::{
-    Address, AgentMessage, AgentState, Armed, Clocked, Done, Ended, Heartbeat, Hello, Outcome,
-    Planned, Sample, Started, TaskEnd, TaskRate, TaskResult, Versions,
+    Address, AgentMessage, Armed, Clocked, Done, Heartbeat, Hello, Outcome, Planned, Started,
+    TaskEnd, TaskResult, Versions,
 };
 pub use coordinator::{
-    Cancel, Clock, CoordinatorMessage, FactsDepth, Plan, Preflight, PrepareRound, ProbeTarget,
-    Solicit, StartRound,
+    Cancel, Clock, CoordinatorMessage, Plan, Preflight, PrepareRound, ProbeTarget, Solicit,
+    StartRound,
 };
 pub use delivery::{Delivery, delivery};
 pub(crate) use fail::shortened;
 pub use fail::{FAIL_TEXT_MAX_BYTES, Fail, FailCode};
-pub use json_text::JsonText;
 pub use peers::AddressRange;
 pub use preflighted::{BridgePort, Preflighted, ProbeOutcome, ProbeReport};
 pub(crate) use task::is_name;
-pub use task::{ArmTask, Caps, PathAddress, Ports, Role, TaskFault};
+pub use task::{ArmTask, PathAddress, Ports, Role, TaskFault};
 
 use crate::protocol::line::limits;
 
@@ -42,8 +40,6 @@ use crate::protocol::line::limits;
 pub const VERSION: u32 = 1;
 /// First line of an agent on a byte stream; it ends whatever a login shell printed before.
 pub const PREAMBLE: &str = "LRFLEET/1";
-/// Most bytes of the line of a SAMPLE.
-pub const SAMPLE_MAX_BYTES: usize = 512;
 /// Most parts of a RESULT.
 pub const PARTS_MAX: u32 = 16;
 /// Most tasks of an ARM.
@@ -76,7 +72,7 @@ pub trait Message: Serialize + DeserializeOwned {
     ///
     /// # Errors
     /// The first bound that is exceeded.
-    fn check(&mut self, line_bytes: usize) -> Result<(), String>;
+    fn check(&mut self) -> Result<(), String>;
 }
 
 /// The message as a line without its end.
@@ -129,7 +125,7 @@ pub fn decode<M: Message>(line: &[u8]) -> Result<Envelope<M>, Fail> {
     let mut message: M = serde_json::from_str(&format!(r#"{{"type":"{kind}","body":{body}}}"#))
         .map_err(|error| refused(FailCode::Body, format!("{kind}: {error}")))?;
     message
-        .check(line.len())
+        .check()
         .map_err(|text| refused(FailCode::Limit, text))?;
 
     Ok(Envelope {

@@ -2,12 +2,11 @@
 
 use linerate_model::fleet::{CellFlag, EndEffect, HostEffect, HostId};
 
-use super::depth::Depth;
 use super::matrix::{Entry, Matrix, Rate, RateUnit, exclusion};
 use super::not_run;
 use linerate_document::blocks::Block;
 use linerate_document::heat::{HeatCell, HeatMap, HeatRow};
-use linerate_document::number::counted;
+use linerate_document::number::{counted, general};
 use linerate_document::table::{Cell, Table};
 use linerate_model::numbers::{MISSING, change};
 
@@ -16,10 +15,15 @@ const HEAD_CHARS_MAX: usize = 6;
 /// Excluded cells that are named.
 const EXCLUDED_SHOWN: usize = 4;
 
-/// The table; a long report adds the effects with their significance.
-pub(super) fn blocks(matrix: &Matrix<'_>, depth: Depth) -> Vec<Block> {
-    let mut blocks = vec![Block::Table(table(matrix))];
-    if depth != Depth::Short && matrix.effects.is_some() {
+/// The table, and the effects with their significance.
+pub(super) fn blocks(matrix: &Matrix<'_>) -> Vec<Block> {
+    let table = Table {
+        title: title(matrix),
+        notes: notes(matrix),
+        ..table(matrix, "from \\ to")
+    };
+    let mut blocks = vec![Block::Table(table)];
+    if matrix.effects.is_some() {
         blocks.push(Block::Table(effects(matrix)));
     }
     blocks
@@ -79,7 +83,8 @@ fn best(matrix: &Matrix<'_>) -> f64 {
         .fold(0.0, f64::max)
 }
 
-fn table(matrix: &Matrix<'_>) -> Table {
+/// A row for each source, without title and notes.
+pub(super) fn table(matrix: &Matrix<'_>, corner: &str) -> Table {
     let names = Names::of(matrix);
     let rows: Vec<(usize, &HostId)> = matrix.hosts.iter().copied().enumerate().collect();
 
@@ -92,8 +97,8 @@ fn table(matrix: &Matrix<'_>) -> Table {
         Cell::from(shown(matrix.unit, *source == sink, entry))
             .heated(entry.and_then(|entry| heat(*entry, best)))
     };
-    let table = Table::of("", title(matrix), &rows)
-        .text("from \\ to", |(at, host)| names.row(*at, host))
+    let table = Table::of("", "", &rows)
+        .text(corner, |(at, host)| names.row(*at, host))
         .numbers(0..rows.len(), |at| names.head(at), cell);
     // Without effects the columns would be empty.
     let table = match matrix.effects {
@@ -110,7 +115,7 @@ fn table(matrix: &Matrix<'_>) -> Table {
         }
     };
 
-    table.notes(notes(matrix)).table()
+    table.table()
 }
 
 pub(super) fn title(matrix: &Matrix<'_>) -> String {
@@ -269,6 +274,7 @@ fn flags(matrix: &Matrix<'_>) -> impl Iterator<Item = String> {
     let words = [
         (CellFlag::LateStart, "started late"),
         (CellFlag::ClockStep, "with a step of a wall clock"),
+        (CellFlag::NoClock, "whose clock is not known"),
         (CellFlag::CaughtUp, "ran in a catch-up round"),
     ];
     let count = |flag: CellFlag| {
@@ -290,7 +296,9 @@ fn effects(matrix: &Matrix<'_>) -> Table {
         .filter_map(|host| matrix.host_effects.get(host).copied())
         .collect();
     let end = |end: &EndEffect| match (end.effect, end.p) {
-        (Some(effect), Some(p)) => format!("{:+.1} % (p {p:.2})", effect * 100.0),
+        (Some(effect), Some(p)) => {
+            format!("{:+.1} % (p {})", effect * 100.0, general(p, 2))
+        }
         (Some(effect), None) => format!("{:+.1} %", effect * 100.0),
         (None, _) => MISSING.to_owned(),
     };

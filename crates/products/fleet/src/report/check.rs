@@ -1,6 +1,6 @@
 //! Result of a check of a fleet, before any load.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fleet::HostId;
 
@@ -61,7 +61,6 @@ pub enum CheckState {
 
 impl CheckState {
     /// The state as a word.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -76,7 +75,6 @@ impl CheckState {
 const ROWS_SHOWN: usize = 24;
 
 /// Summary, a row for each host, and what to do next.
-#[must_use]
 pub fn check_text(check: &CheckReport, style: Style) -> String {
     let is_plain = |row: &&CheckRow| row.state == CheckState::Ready && row.notes.is_empty();
     let is_long = check.rows.len() > ROWS_SHOWN;
@@ -99,7 +97,7 @@ pub fn check_text(check: &CheckReport, style: Style) -> String {
         check
             .next
             .as_ref()
-            .map(|next| Block::Paragraph(format!("next: {next}"))),
+            .map(|next| Block::Paragraph(format!("Do  {next}"))),
     );
     Document {
         name: "linerate fleet check",
@@ -143,36 +141,41 @@ fn summary(check: &CheckReport) -> String {
 fn table(rows: &[&CheckRow]) -> Table {
     let absent = || "-".to_owned();
     let known = |text: &Option<String>| text.clone().unwrap_or_else(absent);
-    let address = |row: &CheckRow| match (&row.address, &row.device) {
-        (Some(address), Some(device)) => format!("{address} {device}"),
-        (address, device) => known(if address.is_some() { address } else { device }),
-    };
-
-    let notes = |row: &CheckRow| {
-        if row.notes.is_empty() {
-            absent()
-        } else {
-            row.notes.join("; ")
+    let address = |row: &CheckRow| {
+        let address = row.address.as_ref().map(|address| match row.port {
+            Some(port) if address.contains(':') => format!("[{address}]:{port}"),
+            Some(port) => format!("{address}:{port}"),
+            None => address.clone(),
+        });
+        let known: Vec<String> = address.into_iter().chain(row.device.clone()).collect();
+        match known.is_empty() {
+            true => absent(),
+            false => known.join(" "),
         }
     };
-    Table::of("", "", rows)
+
+    let versions: BTreeSet<&String> = rows.iter().filter_map(|row| row.version.as_ref()).collect();
+    let notes = rows.iter().filter(|row| !row.notes.is_empty());
+    let notes = notes.map(|row| format!("{}: {}", row.host, row.notes.join("; ")));
+    let table = Table::of("", "", rows)
         .text("host", |row| row.host.to_string())
         .text("state", |row| {
             Cell::marked(row.state.name().to_owned(), row.state != CheckState::Ready)
         })
-        .text("version", |row| known(&row.version))
         .text("clock", |row| row.clock_ns.map_or_else(absent, clock))
         .text("test address", |row| address(row))
-        .text("port", |row| {
-            row.port.map_or_else(absent, |port| port.to_string())
-        })
         .text("link", |row| row.link_bps.map_or_else(absent, link_rate))
         .text("rtt", |row| {
             row.rtt_ns
                 .map_or_else(absent, |ns| linerate_document::number::time(ns as f64))
-        })
-        .text("notes", |row| notes(row))
-        .table()
+        });
+    // Agents of one version are the usual case.
+    let table = match versions.len() {
+        0 | 1 => table,
+        _ => table.text("version", |row| known(&row.version)),
+    };
+
+    table.notes(notes).table()
 }
 
 /// `+12 us ±48`

@@ -12,7 +12,6 @@ use linerate_document::table::Table;
 const CHUNK: usize = 1_000;
 
 /// A head line and one line per cell (RFC 4180). A value that was not measured is empty.
-#[must_use]
 pub fn csv(report: &FleetReport) -> String {
     let rows = report
         .cells

@@ -10,7 +10,6 @@ use linerate_document::number::counted;
 use linerate_document::table::Table;
 
 /// A row for each host.
-#[must_use]
 pub fn hosts_text(hosts: &[Host], style: Style) -> String {
     let table = Table::of("", "", hosts)
         .text("host", |host| host.id.to_string())

@@ -25,6 +25,26 @@ const SLOW_SHOWN: usize = 3;
 
 /// A table of each direction, path and variant, cells without a result, and the suspects.
 pub(super) fn blocks(report: &FleetReport) -> Vec<Block> {
+    let mut blocks = all_tables(report);
+    if blocks.is_empty() {
+        return blocks;
+    }
+
+    let not_run = not_run::lines(&report.cells.iter().collect::<Vec<_>>());
+    if !not_run.is_empty() {
+        blocks.extend([Block::Space, Block::List(not_run)]);
+    }
+
+    let suspects = interference(report);
+    if !suspects.is_empty() {
+        blocks.extend([Block::Space, Block::List(suspects)]);
+    }
+
+    blocks
+}
+
+/// A table of each direction, path and variant; none of a mesh.
+pub(super) fn all_tables(report: &FleetReport) -> Vec<Block> {
     let (hub, directions): (_, &[LadderDirection]) = match &report.header.topology {
         FleetTopology::Incast(hub) => (hub, &[LadderDirection::Incast]),
         FleetTopology::Fanout(hub) => (hub, &[LadderDirection::Fanout]),
@@ -33,21 +53,10 @@ pub(super) fn blocks(report: &FleetReport) -> Vec<Block> {
         }
         _ => return Vec::new(),
     };
-    let mut blocks: Vec<Block> = directions
+    directions
         .iter()
         .flat_map(|direction| tables(report, hub, *direction))
-        .collect();
-    let not_run = not_run::lines(&report.cells.iter().collect::<Vec<_>>());
-    if !not_run.is_empty() {
-        blocks.extend([Block::Space, Block::List(not_run)]);
-    }
-
-    let suspects = report.poisonings.iter().map(poisoning).collect::<Vec<_>>();
-    if !suspects.is_empty() {
-        blocks.extend([Block::Space, Block::List(suspects)]);
-    }
-
-    blocks
+        .collect()
 }
 
 /// The sum and the median host of each direction over the hosts at the same time.
@@ -126,22 +135,22 @@ fn tables(report: &FleetReport, hub: &HostId, direction: LadderDirection) -> Vec
     let is_one = treatments.len() < 2;
     treatments
         .into_iter()
-        .map(|rows| Block::Table(table(&head, ends, rows, is_one)))
+        .map(|rows| Block::Table(table(&head, rows, is_one)))
         .collect()
 }
 
-fn table(head: &str, ends: &str, rows: &[&LadderRow], is_one: bool) -> Table {
+fn table(head: &str, rows: &[&LadderRow], is_one: bool) -> Table {
     let place = match rows.first() {
         Some(row) if !is_one => format!(", {}", treatment_name(&row.path, &row.variant)),
         _ => String::new(),
     };
     let absent = || "-".to_owned();
-    let heads = format!("per {ends} min/median/max");
-
     Table::of("", format!("{head}{place}"), rows)
         .number("k", |row| row.level.to_string())
         .number("sum", |row| median(&row.sums_bps).map_or_else(absent, rate))
-        .number(&heads, |row| spread(row).unwrap_or_else(absent))
+        .number("slowest/median/fastest", |row| {
+            spread(row).unwrap_or_else(absent)
+        })
         .number("Jain", |row| {
             row.jain.map_or_else(absent, |jain| format!("{jain:.2}"))
         })
@@ -245,14 +254,13 @@ fn slow(row: &LadderRow) -> Vec<&(HostId, f64)> {
     slow
 }
 
-/// `pc07 alone: 96.0 Mbit/s`
+/// `pc07: 96.0 Mbit/s`
 fn slow_hosts(row: &LadderRow) -> String {
     let slow = slow(row);
-    let alone = if row.level == 1 { " alone" } else { "" };
     let named = slow
         .iter()
         .take(SLOW_SHOWN)
-        .map(|(host, bps)| format!("{host}{alone}: {}", rate(*bps)));
+        .map(|(host, bps)| format!("{host}: {}", rate(*bps)));
     let mut names: Vec<String> = named.collect();
 
     if slow.len() > SLOW_SHOWN {
@@ -262,22 +270,28 @@ fn slow_hosts(row: &LadderRow) -> String {
     names.join(", ")
 }
 
-/// `interference: without pc07 the others gain 10.0 Mbit/s (expected change without it: 181 Mbit/s): no harm`
-fn poisoning(HostPoisoning { suspect, rates, .. }: &HostPoisoning) -> String {
+/// What a slow host does to the others, each once: `pc07 does not slow the others down: without it
+/// they gain nothing`.
+pub(super) fn interference(report: &FleetReport) -> Vec<String> {
+    let mut found: Vec<String> = report.poisonings.iter().map(effect_on_others).collect();
+    found.dedup();
+    found
+}
+
+fn effect_on_others(HostPoisoning { suspect, rates, .. }: &HostPoisoning) -> String {
     let change = match rates.gain_bps {
         gain if gain.abs() < UNCHANGED_SHARE * rates.without_bps => "gain nothing".to_owned(),
         loss if loss < 0.0 => format!("lose {}", rate(-loss)),
         gain => format!("gain {}", rate(gain)),
     };
-    let harm = if rates.is_found() {
-        format!("{suspect} slows the others down")
-    } else {
-        "no harm".to_owned()
-    };
+    let expected = rate(rates.gain_explained_bps);
 
-    let explained = rate(rates.gain_explained_bps);
-    format!(
-        "interference: without {suspect} the others {change} (expected change without it: \
-         {explained}): {harm}"
-    )
+    if rates.is_found() {
+        format!(
+            "{suspect} slows the others down: without it they {change}, and {expected} would be \
+             its share"
+        )
+    } else {
+        format!("{suspect} does not slow the others down: without it they {change}")
+    }
 }

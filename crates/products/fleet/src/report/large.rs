@@ -7,7 +7,6 @@ use linerate_model::fleet::{HostEffect, HostId};
 use linerate_model::stats::median;
 
 use super::cells::{effect, notes, shown, title};
-use super::depth::Depth;
 use super::matrix::{Entry, Matrix, Rate, RateUnit, by_name};
 use crate::conclude::{is_slow, strength};
 use linerate_document::blocks::Block;
@@ -15,15 +14,13 @@ use linerate_document::number::counted;
 use linerate_document::table::{Cell, Table};
 use linerate_model::numbers::{change, rate};
 
-/// Hosts with an effect that a short report shows.
-const HOSTS_SHOWN: usize = 20;
 /// Most racks of a table.
 const RACKS_MAX: usize = 24;
 /// Slowest pairs that are shown.
 const PAIRS_SHOWN: usize = 10;
 
-pub(super) fn blocks(matrix: &Matrix<'_>, depth: Depth) -> Vec<Block> {
-    let mut blocks = slow_hosts(matrix, depth);
+pub(super) fn blocks(matrix: &Matrix<'_>) -> Vec<Block> {
+    let mut blocks = slow_hosts(matrix, usize::MAX);
     blocks.extend(racks(matrix).map(Block::Table));
     blocks.extend(slowest(matrix).map(Block::Table));
 
@@ -35,7 +32,14 @@ pub(super) fn blocks(matrix: &Matrix<'_>, depth: Depth) -> Vec<Block> {
     blocks
 }
 
-fn slow_hosts(matrix: &Matrix<'_>, depth: Depth) -> Vec<Block> {
+/// Racks and at most `shown` hosts with an effect.
+pub(super) fn brief(matrix: &Matrix<'_>, shown: usize) -> Vec<Block> {
+    let mut blocks = slow_hosts(matrix, shown);
+    blocks.extend(racks(matrix).map(Block::Table));
+    blocks
+}
+
+fn slow_hosts(matrix: &Matrix<'_>, shown: usize) -> Vec<Block> {
     let Some(effects) = matrix.effects else {
         return Vec::new();
     };
@@ -51,11 +55,6 @@ fn slow_hosts(matrix: &Matrix<'_>, depth: Depth) -> Vec<Block> {
         return vec![Block::Paragraph(format!("No host of {all} has an effect."))];
     }
 
-    let shown = if depth == Depth::Short {
-        HOSTS_SHOWN
-    } else {
-        slow.len()
-    };
     let hidden = slow.len().saturating_sub(shown);
 
     let title = format!(

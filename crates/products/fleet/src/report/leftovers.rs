@@ -29,7 +29,6 @@ pub struct Leftover {
 pub type HostLeftovers = Result<Vec<Leftover>, String>;
 
 /// A row for each process and each host that did not answer.
-#[must_use]
 pub fn leftovers_text(answers: &[(HostId, HostLeftovers)], style: Style) -> String {
     type Row<'a> = (&'a HostId, Result<&'a Leftover, &'a String>);
 

@@ -57,6 +57,15 @@ pub(super) enum RateUnit {
 }
 
 impl RateUnit {
+    /// Head of the column of sources where the table has no title.
+    pub(super) const fn corner(self) -> &'static str {
+        match self {
+            Self::Percent => "from \\ to, %",
+            Self::Mbps => "from \\ to, Mbit/s",
+            Self::Gbps => "from \\ to, Gbit/s",
+        }
+    }
+
     pub(super) const fn title(self) -> &'static str {
         match self {
             Self::Percent => "Rates in percent of nominal",

@@ -60,7 +60,23 @@ impl Missing {
         }
     }
 
-    /// One line for each host or pair.
+    /// One line of a terminal for each host or pair.
+    pub(super) fn short_steps(&self) -> Vec<String> {
+        let [(_, unreachable), (_, blocked)] = &self.kinds;
+        let log_in = |name: &String| {
+            let first = hosts_of(name).next().unwrap_or(name);
+            format!(
+                "{name} unreachable: `ssh {first} true` has to work; then `linerate fleet check`"
+            )
+        };
+        let open =
+            |name: &String| format!("{name} blocked: open the ports, TCP and UDP 5201 and above");
+        let unreachable = unreachable.iter().filter(|name| !is_rest(name));
+        let blocked = blocked.iter().filter(|name| !is_rest(name));
+        unreachable.map(log_in).chain(blocked.map(open)).collect()
+    }
+
+    /// A paragraph for each host or pair.
     pub(super) fn steps(&self) -> Vec<String> {
         let [(_, unreachable), (_, blocked)] = &self.kinds;
         let unreachable = unreachable.iter().filter(|name| !is_rest(name));
@@ -83,10 +99,16 @@ impl Missing {
     }
 }
 
+/// The host, or both of a pair: `h1` and `h2` of `h1 to h2`.
+fn hosts_of(name: &str) -> impl Iterator<Item = &str> {
+    name.split(' ').filter(|word| !["to", "and"].contains(word))
+}
+
 /// Next step of a host, or of both hosts of a pair, without a control connection.
 fn log_in(name: &str) -> String {
-    let hosts = name.split(' ').filter(|word| !["to", "and"].contains(word));
-    let logins: Vec<String> = hosts.map(|host| format!("`ssh {host} true`")).collect();
+    let logins: Vec<String> = hosts_of(name)
+        .map(|host| format!("`ssh {host} true`"))
+        .collect();
     let have = if logins.len() == 1 { "has" } else { "have" };
     format!(
         "{name} unreachable: {} {have} to work without a prompt (over a bus: `linerate fleet \

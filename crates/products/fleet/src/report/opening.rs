@@ -5,15 +5,11 @@ use linerate_model::finding::{Confidence, Finding};
 use linerate_model::fleet::{FleetHeader, FleetReport};
 use linerate_model::stored_name;
 
-use super::depth::Depth;
 use super::missing::Missing;
 use super::{ladder, not_run};
 use linerate_doctor::report::{graded, steps, wrapped};
 use linerate_document::blocks::Block;
 use linerate_document::number::counted;
-
-/// Findings that a short report shows in full.
-const FINDINGS_SHOWN: usize = 5;
 
 /// The strongest finding; without one, what the cells allow to state.
 pub(super) fn title(report: &FleetReport) -> String {
@@ -41,25 +37,20 @@ pub(super) fn title(report: &FleetReport) -> String {
 }
 
 /// Next steps for the hosts and pairs without a result.
-pub(super) fn next_steps(report: &FleetReport) -> Vec<Block> {
-    let steps = Missing::of(&report.cells)
-        .map(|missing| missing.steps())
-        .unwrap_or_default();
-    steps
-        .into_iter()
-        .map(|step| wrapped("next", step))
-        .collect()
+pub(super) fn next_steps(report: &FleetReport, steps: fn(&Missing) -> Vec<String>) -> Vec<String> {
+    let missing = Missing::of(&report.cells);
+    missing.as_ref().map(steps).unwrap_or_default()
 }
 
 /// Remarks about the whole report.
-pub(super) fn remarks(header: &FleetHeader) -> Vec<Block> {
+pub(super) fn remarks(header: &FleetHeader) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(ended) = &header.ended {
-        remarks.push(format!("The run ended early: {}.", not_run::reason(ended)));
+        remarks.push(format!("the run ended early: {}", not_run::reason(ended)));
     }
 
     if header.is_control_shared {
-        remarks.push("Control shares the tested network.".to_owned());
+        remarks.push("control connections share the tested network".to_owned());
     }
 
     let targets: Vec<&str> = header
@@ -77,34 +68,20 @@ pub(super) fn remarks(header: &FleetHeader) -> Vec<Block> {
         let names = targets.join(", ");
         remarks.push(format!(
             "{names} {what} without an agent: facts, CPU and clock are not known, one test at a \
-             time."
+             time"
         ));
     }
 
-    remarks.into_iter().map(Block::Remark).collect()
+    remarks
 }
 
-/// The first findings in full, and a line for each of the others.
-pub(super) fn findings(findings: &[Finding], depth: Depth) -> Vec<Block> {
-    let shown = if depth == Depth::Short {
-        FINDINGS_SHOWN
-    } else {
-        findings.len()
-    };
-    let (full, rest) = findings.split_at(shown.min(findings.len()));
+/// The findings with their evidence.
+pub(super) fn findings(findings: &[Finding]) -> Vec<Block> {
     let mut blocks = Vec::new();
-
-    for finding in full {
+    for finding in findings {
         blocks.extend([Block::Space, head(finding)]);
-        blocks.extend(body(finding, findings, depth));
+        blocks.extend(body(finding, findings));
     }
-
-    if !rest.is_empty() {
-        blocks.push(Block::Space);
-        blocks.extend(rest.iter().map(head));
-        blocks.push(wrapped("", "-v shows these in full"));
-    }
-
     blocks
 }
 
@@ -126,7 +103,7 @@ fn head(finding: &Finding) -> Block {
 }
 
 /// Evidence, cause, and the next step.
-fn body(finding: &Finding, all: &[Finding], depth: Depth) -> Vec<Block> {
+fn body(finding: &Finding, all: &[Finding]) -> Vec<Block> {
     let labels = std::iter::once("  seen").chain(std::iter::repeat(""));
     let seen = finding.evidence.iter().zip(labels);
     let mut blocks: Vec<Block> = seen
@@ -135,9 +112,7 @@ fn body(finding: &Finding, all: &[Finding], depth: Depth) -> Vec<Block> {
     blocks.push(wrapped("  why", &finding.explanation));
     blocks.extend(steps(finding, all));
 
-    if depth != Depth::Short {
-        blocks.push(wrapped("  see", &finding.reference));
-    }
+    blocks.push(wrapped("  see", &finding.reference));
 
     blocks
 }

@@ -28,7 +28,6 @@ pub struct Announced<'a> {
 }
 
 /// `mesh, 8 hosts, 56 cells, both ways at once, 7 rounds of 2 s: about 0:19, up to 13.0 GiB in all, at most 1 Gbit/s per host`
-#[must_use]
 pub fn announcement(run: &Announced<'_>, style: Style) -> String {
     let Announced { plan, estimate, .. } = run;
     let mut parts = vec![
@@ -65,7 +64,6 @@ pub fn announcement(run: &Announced<'_>, style: Style) -> String {
 
 /// The line of a round, with its line end: `round 3/7  24/56 cells  0:12 left`. The cells are those
 /// with a result or a reason, each once, and those that are planned now.
-#[must_use]
 pub fn progress_line(
     progress: &FleetProgress,
     (done, planned): (usize, usize),

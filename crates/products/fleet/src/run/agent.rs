@@ -6,9 +6,7 @@
 mod address;
 mod facts;
 mod hello;
-mod host_window;
 mod probes;
-mod simulate;
 mod workers;
 
 use std::collections::VecDeque;
@@ -16,7 +14,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
 use crate::protocol::agent::{Action, Agent, Input, LeaveReason, Service};
-use crate::protocol::message::{AddressRange, Plan, Sample};
+use crate::protocol::message::Plan;
 use crate::run::carrier::stdio::StdioCarrier;
 use crate::run::carrier::{Carrier, HostEvent, wait};
 use linerate_sys::poll::{Epoll, Interest, Ready};
@@ -24,8 +22,6 @@ use linerate_sys::{OsError, clock, errno, process};
 
 use super::bus;
 use crate::spec::BusOptions;
-pub(super) use hello::sha256_of_program;
-use host_window::HostWindow;
 use linerate_model::outcome::{Error, Outcome};
 use probes::Probes;
 use workers::Workers;
@@ -81,17 +77,6 @@ pub fn run_bus(options: &BusOptions, site: &str, host: String) -> Result<(), Err
         .map(drop)
 }
 
-/// Runs agents on a bus that test nothing and report what a test would, for measurements of a
-/// coordinator and a broker.
-///
-/// # Errors
-/// The broker cannot be reached or refuses an agent.
-pub fn simulate(options: &BusOptions, site: &str, hosts: &[String]) -> Result<(), Error> {
-    // Each connection needs one.
-    let _ = process::raise_fd_limit();
-    simulate::run(bus::agents(options, site, hosts)?, hosts.len())
-}
-
 /// Address from which this host reaches another one.
 fn source_to(address: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = if address.is_ipv4() {
@@ -116,9 +101,7 @@ struct HostAgent {
     epoll: Epoll,
     workers: Workers,
     probes: Option<Probes>,
-    host: HostWindow,
     plan: Option<Box<Plan>>,
-    next_sample_ns: Option<u64>,
     /// Local inputs that the machine has not taken yet.
     inputs: VecDeque<Input>,
 }
@@ -142,9 +125,7 @@ impl HostAgent {
             epoll,
             workers: Workers::new(FIRST_WORKER),
             probes: None,
-            host: HostWindow::open(),
             plan: None,
-            next_sample_ns: None,
             inputs: VecDeque::new(),
         })
     }
@@ -182,7 +163,7 @@ impl HostAgent {
 
             self.inputs.extend(self.workers.take_inputs());
             let input = self.inputs.pop_front()?;
-            self.machine.handle_local(clock::monotonic_ns(), input);
+            self.machine.handle_local(input);
         }
     }
 
@@ -195,10 +176,9 @@ impl HostAgent {
                 .push_back(Input::Hello(Box::new(hello::hello(self.address)))),
             Action::Prepare(plan) => self.prepare(plan),
             Action::Probe(preflight) => {
-                self.host
-                    .set_peer(other_than_own(&preflight.partners, self.plan.as_deref()));
                 let devices = self.plan.iter().flat_map(|plan| &plan.addresses);
-                let facts = facts::facts(preflight.facts, devices.map(|own| own.address));
+                let addresses = devices.map(|own| own.address);
+                let facts = preflight.has_facts.then(|| facts::facts(addresses));
                 self.probes = Some(Probes::start(
                     &preflight.peers,
                     facts,
@@ -219,12 +199,6 @@ impl HostAgent {
             Action::StartWorker { round, task } => {
                 self.workers.start_task(round, *task, &self.epoll);
             }
-            Action::ReadHost {
-                is_after: false, ..
-            } => self.host.begin(),
-            Action::ReadHost { is_after: true, .. } => {
-                self.inputs.extend(self.host.end().map(Input::HostWindow));
-            }
             Action::BeginAt { task, at_ns } => self.workers.begin(task, at_ns),
             Action::StopTask { task, .. } => self.workers.stop_task(task, now_ns),
             Action::StopRound { round, .. } => self.workers.stop_round(round, now_ns),
@@ -239,9 +213,6 @@ impl HostAgent {
         };
         match address::check(&plan.addresses) {
             Ok(()) => {
-                let sample_ns = plan.sample_ms.saturating_mul(1_000_000);
-                self.next_sample_ns =
-                    (sample_ns > 0).then(|| clock::monotonic_ns().saturating_add(sample_ns));
                 self.workers.start_servers(run, &plan, &self.epoll);
                 self.plan = Some(plan);
             }
@@ -298,7 +269,6 @@ impl HostAgent {
             path,
             self.workers.deadline_ns(),
             probes,
-            self.next_sample_ns,
         ];
         let next_ns = deadlines.into_iter().flatten().min()?;
 
@@ -312,27 +282,7 @@ impl HostAgent {
         self.workers.handle_timeout(now_ns);
         self.finish_probes();
 
-        if self.next_sample_ns.is_some_and(|at_ns| now_ns >= at_ns) {
-            self.sample(now_ns);
-        }
-
         self.machine.handle_timeout(now_ns);
-    }
-
-    fn sample(&mut self, now_ns: u64) {
-        let period_ms = self.plan.as_ref().map_or(0, |plan| plan.sample_ms);
-        self.next_sample_ns =
-            (period_ms > 0).then(|| now_ns.saturating_add(period_ms.saturating_mul(1_000_000)));
-
-        let tasks = self.workers.take_rates();
-        if !tasks.is_empty() {
-            let cpu_permille = self.host.cpu_permille();
-            self.inputs.push_back(Input::Sample(Sample {
-                tasks,
-                cpu_permille,
-                dropped: 0,
-            }));
-        }
     }
 
     /// Ends everything at once; the last lines have a moment to leave.
@@ -348,15 +298,4 @@ impl HostAgent {
             self.path.poll(clock::monotonic_ns());
         }
     }
-}
-
-/// A partner's address, as far as the plan distinguishes it from those of this host.
-fn other_than_own(partners: &[AddressRange], plan: Option<&Plan>) -> Option<IpAddr> {
-    let is_own = |address: &IpAddr| {
-        plan.is_some_and(|plan| plan.addresses.iter().any(|own| own.address == *address))
-    };
-    partners
-        .iter()
-        .flat_map(|range| [range.first(), range.last()])
-        .find(|address| !is_own(address))
 }

@@ -2,7 +2,7 @@
 
 use crate::conclude::hosts::HostFindings;
 use crate::protocol::clock::Estimate;
-use crate::protocol::message::{Caps, Hello, ProbeReport};
+use crate::protocol::message::{Hello, ProbeReport};
 use crate::report::{CheckReport, CheckRow, CheckState};
 use crate::spec::inventory::{Host, Reach};
 use linerate_model::finding::Finding;
@@ -11,16 +11,12 @@ use linerate_sys::clock::{monotonic_ns, unix_ns};
 use linerate_sys::random;
 use linerate_sys::signal::Signals;
 
-use super::connect::connect;
-use super::control::Control;
-use super::host_rules::{host_findings, seen};
+use super::connect::{Connected, connect};
+use super::host_rules::seen;
 use super::members::{Member, Prepared, TestEnd};
-use super::prepare::Planned;
 use crate::spec::FleetHosts;
 use linerate_model::outcome::{Error, Outcome};
 
-/// Length of the tests that the hosts are asked for; none is run.
-const TEST_MS: u64 = 1_000;
 /// Note of a server without an agent.
 const NO_AGENT: &str = "a server without an agent: no facts, no clock";
 
@@ -40,26 +36,13 @@ pub struct CheckResult {
 /// The inventory or this host lacks what the coordinator needs, or a signal ended it.
 pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error> {
     let paths = hosts.path_names()?;
-    let caps = Caps {
-        time_ms: Some(TEST_MS),
-        ..Caps::default()
-    };
     let run = RunId::new(unix_ns() / 1_000_000, random::bytes());
-    let (control, prepared) = connect(
-        (run, None),
-        hosts,
-        Planned {
-            paths: &paths,
-            caps,
-        },
-        signals,
-        &mut |_| {},
-    )?;
-    let found = host_findings(&control, &prepared, &hosts.inventory);
+    let connected = connect((run, None), hosts, &paths, signals, &mut |_| {})?;
     let rows: Vec<CheckRow> = (hosts.inventory.hosts.iter().enumerate())
-        .map(|(index, host)| row(index, host, &control, &prepared, &found))
+        .map(|(index, host)| row(&connected, index, host))
         .collect();
 
+    let Connected { control, found, .. } = connected;
     control.finish();
     let is_reached = |row: &&CheckRow| row.state != CheckState::Unreachable;
     // A test needs two hosts.
@@ -86,13 +69,12 @@ pub fn check(hosts: &FleetHosts, signals: &Signals) -> Result<CheckResult, Error
     })
 }
 
-fn row(
-    index: usize,
-    host: &Host,
-    control: &Control<'_>,
-    prepared: &Prepared,
-    found: &HostFindings,
-) -> CheckRow {
+fn row(connected: &Connected<'_>, index: usize, host: &Host) -> CheckRow {
+    let Connected {
+        control,
+        prepared,
+        found,
+    } = connected;
     let hello = control.coordinator.hello(index);
     let member = prepared.members.get(&index);
     let end = member.and_then(|member| member.ends.values().next());
@@ -178,7 +160,7 @@ fn version_note(version: &str) -> Option<String> {
 }
 
 /// A link that is slower than those of most others.
-fn slower_note(end: &TestEnd, prepared: &Prepared) -> Option<String> {
+fn slower_note(end: &TestEnd, prepared: &Prepared<'_>) -> Option<String> {
     let own_bps = end.speed_bps?;
     let ends = prepared
         .members

@@ -1,42 +1,52 @@
 //! Connections to the hosts of an inventory, over ssh or a bus.
 
+use std::collections::BTreeSet;
+
+use crate::conclude::hosts::HostFindings;
 use crate::protocol::coordinator::{Coordinator, Settings};
 use crate::run::carrier::Carrier;
 use crate::run::carrier::ssh::{AgentProgram, Remote, SshCarrier, SshOptions};
 use crate::spec::FleetHosts;
 use crate::spec::inventory::{Host, Reach};
-use linerate_model::fleet::PlanHash;
-use linerate_model::record::RunId;
+use linerate_model::finding::Finding;
+use linerate_model::fleet::{HostId, PlanHash};
+use linerate_model::printable::printable;
+use linerate_model::record::{HostPart, RunId};
+use linerate_store::keys;
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::signal::Signals;
 
-use super::agent::sha256_of_program;
 use super::bus;
 use super::control::{Control, Ended, Lease};
-use super::members::Prepared;
-use super::prepare::{Planned, hello_timeout_ns, prepare};
+use super::host_rules::{host_findings, seen};
+use super::members::{Member, Prepared, host_part, targets};
+use super::prepare::{CLOCK_BUDGET_NS, hello_timeout_ns, prepare};
 use super::script::ScriptCarrier;
-use super::targets::targets;
 use linerate_model::outcome::{Error, Outcome};
 
 /// Period of the renewal of leases.
 const BEAT_NS: u64 = 1_000_000_000;
 /// Silence of a host after which it is dropped.
 const SILENCE_MAX_NS: u64 = 10_000_000_000;
-/// Longest distance of the starts.
-pub(super) const CLOCK_BUDGET_NS: u64 = 10_000_000;
 
-/// Connects to all hosts and prepares those that answer for the planned tests. The hash of a plan
-/// has a coordinator on a bus stand by, and continue the run that another one began with it.
+/// Hosts that are connected, and what is known about them before the first round.
+pub(super) struct Connected<'a> {
+    pub(super) control: Control<'a>,
+    pub(super) prepared: Prepared<'a>,
+    pub(super) found: HostFindings,
+}
+
+/// Connects to all hosts and prepares those that answer for tests over these paths. The hash of a
+/// plan has a coordinator on a bus stand by, and continue the run that another one began with it.
 pub(super) fn connect<'a>(
     run: (RunId, Option<PlanHash>),
-    hosts: &FleetHosts,
-    planned: Planned<'_>,
+    hosts: &'a FleetHosts,
+    paths: &[String],
     signals: &'a Signals,
     note: &mut dyn FnMut(&str),
-) -> Result<(Control<'a>, Prepared), Error> {
+) -> Result<Connected<'a>, Error> {
     // A resolver may take longer than agents wait for their plan.
-    let targets = targets(&hosts.inventory, planned.paths);
+    let targets = targets(&hosts.inventory, paths);
     let Lease {
         carrier,
         epoch,
@@ -60,14 +70,102 @@ pub(super) fn connect<'a>(
     );
     control.history = history;
 
-    match prepare(&mut control, hosts, targets, planned) {
-        Ok(prepared) => Ok((control, prepared)),
+    match prepare(&mut control, hosts, targets, paths) {
+        Ok(prepared) => {
+            let is_separate = !hosts.inventory.is_control_shared();
+            let found = host_findings(&control, &prepared, is_separate);
+            Ok(Connected {
+                control,
+                prepared,
+                found,
+            })
+        }
         // Hosts that have a plan are released before the error is reported.
         Err(ended) => {
             control.finish();
             Err(error_of(ended))
         }
     }
+}
+
+impl Connected<'_> {
+    /// Two hosts take part, or more. Excluded ones are members as well.
+    ///
+    /// # Errors
+    /// Fewer do.
+    pub(super) fn check_count(&self) -> Result<(), Error> {
+        if self.prepared.members.len() < self.found.excluded.len() + 2 {
+            let text = "fewer than two hosts can be tested";
+            return Err(Error::new(Outcome::Unreachable, text));
+        }
+
+        Ok(())
+    }
+
+    /// Hosts that can take part in a round now.
+    pub(super) fn alive(&self) -> BTreeSet<HostId> {
+        let is_alive = |(index, host, member): &(usize, &Host, &Member)| {
+            let is_ready = member.is_target || self.control.coordinator.is_planned(*index);
+            is_ready && !self.found.excluded.contains_key(&host.id)
+        };
+        let alive = self.prepared.hosts().filter(is_alive);
+        alive.map(|(_, host, _)| host.id.clone()).collect()
+    }
+
+    /// Why hosts take no part, a line each.
+    pub(super) fn reasons(&self) -> BTreeSet<String> {
+        let line = |(index, reason): (&usize, &String)| {
+            let host = self.prepared.host(*index)?;
+            Some(printable(&format!("{}: {reason}", host.id)))
+        };
+        self.control.reasons.iter().filter_map(line).collect()
+    }
+
+    /// Other facts of the hosts before the first round, a line each: which server cannot be
+    /// reached by how many of the others, and why hosts are excluded.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let unreached = |(index, host, _): (usize, &Host, &Member)| {
+            let note = self.prepared.unreached_note(index)?;
+            Some(format!("{}: {note}", host.id))
+        };
+        let is_excluding = |finding: &&Finding| {
+            let mut excluding = self.found.excluded.values();
+            excluding.any(|id| *id == finding.id)
+        };
+        let excluding = self.found.findings.iter().filter(is_excluding);
+
+        let unreached = self.prepared.hosts().filter_map(unreached);
+        let lines = unreached.chain(excluding.map(finding_line));
+        lines.map(|line| printable(&line)).collect()
+    }
+
+    /// The hosts that can be tested, as their record has them.
+    pub(super) fn host_parts(&self) -> Vec<HostPart> {
+        let part = |(index, host, member): (usize, &Host, &Member)| {
+            if member.is_target {
+                return Some(host_part(&host.id, member));
+            }
+
+            let hello = self.control.coordinator.hello(index)?;
+            Some(HostPart {
+                host_key: hello.host_key.clone(),
+                facts_key: member.facts.as_ref().map(keys::facts_key),
+                snapshot: member.facts.clone().map(Box::new),
+                ..HostPart::new(host.id.to_string(), hello.host.clone())
+            })
+        };
+        self.prepared.hosts().filter_map(part).collect()
+    }
+}
+
+/// `h2: tests use the port of the control connection (FLT-13): route to …; next: …`
+fn finding_line(finding: &Finding) -> String {
+    let seen = seen(finding);
+    let next = finding.advice.as_deref().unwrap_or_default();
+    format!(
+        "{}: {} ({}): {seen}; next: {next}",
+        finding.subject, finding.title, finding.id
+    )
 }
 
 /// Begins to connect.
@@ -105,8 +203,7 @@ fn lease(
 
 /// Connections to this program with these arguments at all hosts.
 pub(super) fn carrier(hosts: &FleetHosts, arguments: &str) -> Result<SshCarrier, Error> {
-    let sha256 = sha256_of_program().map_err(Error::failed)?;
-    let program = AgentProgram::own(sha256, arguments.to_owned()).map_err(Error::failed)?;
+    let program = AgentProgram::own(arguments.to_owned()).map_err(Error::failed)?;
     ssh(hosts, Remote::Agent(program))
 }
 

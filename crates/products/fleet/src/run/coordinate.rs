@@ -1,11 +1,11 @@
 //! `linerate fleet run`: connects to the hosts, runs the rounds of a plan, and makes its report.
 
+mod announce;
 mod cell;
 mod execute;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod history_record;
-mod plan;
 mod replayed_results;
 mod reports;
 mod resume;
@@ -13,17 +13,17 @@ mod rounds;
 
 use std::collections::BTreeSet;
 
-use crate::plan::PlannedRun;
+use crate::plan::{Links, PlannedRun};
 use crate::spec::RunSpec;
 use linerate_sys::signal::Signals;
 
+use announce::announced;
 use execute::execute;
 use history_record::KeptRun;
 pub use history_record::RunResult;
 use linerate_document::progress::Progress;
 use linerate_history::run::record::RecordOptions;
 use linerate_model::outcome::Error;
-use plan::{Links, announced, identity, plan};
 pub use resume::resume;
 
 /// Time and data of a run, in a line, before any connection.
@@ -31,11 +31,9 @@ pub use resume::resume;
 /// # Errors
 /// A path or a host is not known, or the run may move more data than is allowed.
 pub fn dry_run(spec: &RunSpec) -> Result<String, Error> {
-    spec.check_hub()?;
-    let links_bps = Links::new();
-    let run = PlannedRun::new(plan(spec, &spec.hosts.path_names()?, &links_bps));
+    let run = PlannedRun::of(spec)?;
     let all = run.plan.hosts.iter().map(|host| host.id.clone()).collect();
-    announced(&run, spec, &BTreeSet::new(), &all, &links_bps).map(|(line, _)| line)
+    announced(&run, &BTreeSet::new(), &all, &Links::new()).map(|(line, _)| line)
 }
 
 /// Runs a plan. Signals cancel it.
@@ -48,8 +46,7 @@ pub fn run(
     signals: &Signals,
     progress: &mut Progress,
 ) -> Result<RunResult, Error> {
-    spec.check_hub()?;
-    let paths = spec.hosts.path_names()?;
-    let kept = KeptRun::begin(record, spec, identity(spec, &paths))?;
-    execute(spec, &paths, Vec::new(), kept, signals, progress)
+    let planned = PlannedRun::of(spec)?;
+    let kept = KeptRun::begin(record, spec, planned.hash)?;
+    execute(planned, &spec.hosts, Vec::new(), kept, signals, progress)
 }

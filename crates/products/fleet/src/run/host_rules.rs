@@ -6,28 +6,28 @@ use std::net::IpAddr;
 use crate::conclude::hosts::{Attachment, HostFacts, HostFindings, PathRoute, findings};
 use crate::conclude::shared_slot::{Forwarder, Port};
 use crate::protocol::message::{Hello, ProbeReport};
-use crate::spec::inventory::{Host, Inventory};
+use crate::spec::inventory::Host;
 use linerate_model::finding::Finding;
 use linerate_model::fleet::HostId;
 use linerate_sys::clock::monotonic_ns;
 
-use super::connect::CLOCK_BUDGET_NS;
 use super::control::Control;
 use super::members::{Member, Prepared};
+use super::prepare::CLOCK_BUDGET_NS;
 
 /// Findings about the hosts that can be tested.
 pub(super) fn host_findings(
     control: &Control<'_>,
-    prepared: &Prepared,
-    inventory: &Inventory,
+    prepared: &Prepared<'_>,
+    is_separate: bool,
 ) -> HostFindings {
     let coordinator = &control.coordinator;
-    let facts = |(index, id, member): (usize, &HostId, &Member)| {
+    let facts = |(index, host, member): (usize, &Host, &Member)| {
         let hello = coordinator.hello(index)?;
         let machine = hello.host_key.as_ref().zip(hello.boot_hash.as_ref());
         let routes = member.probes.iter();
         Some(HostFacts {
-            host: id.clone(),
+            host: host.id.clone(),
             machine: machine.map(|(key, boot)| format!("{key} {boot}")),
             clock_uncertainty_ns: coordinator
                 .clock(index, monotonic_ns())
@@ -36,20 +36,20 @@ pub(super) fn host_findings(
             routes: routes.filter_map(|probe| route(hello, probe)).collect(),
         })
     };
-    let hosts: Vec<HostFacts> = prepared.hosts(&inventory.hosts).filter_map(facts).collect();
-    findings(&hosts, !inventory.is_control_shared(), CLOCK_BUDGET_NS)
+    let hosts: Vec<HostFacts> = prepared.hosts().filter_map(facts).collect();
+    findings(&hosts, is_separate, CLOCK_BUDGET_NS)
 }
 
 /// Hosts whose bridge leads to others, one entry for each path.
-pub(super) fn forwarders(prepared: &Prepared, hosts: &[Host]) -> Vec<Forwarder> {
+pub(super) fn forwarders(prepared: &Prepared<'_>) -> Vec<Forwarder> {
     let mut owners: BTreeMap<IpAddr, (&HostId, &str)> = BTreeMap::new();
-    for (_, id, member) in prepared.hosts(hosts) {
+    for (_, host, member) in prepared.hosts() {
         let ends = member.ends.iter();
-        owners.extend(ends.map(|(path, end)| (end.address, (id, path.as_str()))));
+        owners.extend(ends.map(|(path, end)| (end.address, (&host.id, path.as_str()))));
     }
 
     let mut found: BTreeMap<(&HostId, &str), BTreeMap<HostId, Port>> = BTreeMap::new();
-    for (_, id, member) in prepared.hosts(hosts) {
+    for (_, host, member) in prepared.hosts() {
         for probe in &member.probes {
             let port = probe
                 .bridge_port
@@ -62,7 +62,7 @@ pub(super) fn forwarders(prepared: &Prepared, hosts: &[Host]) -> Vec<Forwarder> 
                     slot: slot.clone(),
                 };
                 found
-                    .entry((id, path))
+                    .entry((&host.id, path))
                     .or_default()
                     .insert(owner.clone(), port);
             }

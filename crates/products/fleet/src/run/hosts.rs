@@ -7,13 +7,11 @@ use linerate_model::printable::printable_json;
 use crate::spec::FleetHosts;
 
 /// A row for each host.
-#[must_use]
 pub fn text(hosts: &FleetHosts, style: Style) -> String {
     hosts_text(&hosts.inventory.hosts, style)
 }
 
 /// The hosts as one JSON array.
-#[must_use]
 pub fn json(hosts: &FleetHosts) -> String {
     printable_json(&serde_json::to_string(&hosts.inventory.hosts).unwrap_or_default()) + "\n"
 }

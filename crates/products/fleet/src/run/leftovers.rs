@@ -25,7 +25,6 @@ use linerate_model::outcome::{Error, Outcome};
 /// Lists the workers of this user on this host, and ends them on request: those without an agent,
 /// of a named run all and their agents. As the lines of an agent: the preamble, then one JSON
 /// array.
-#[must_use]
 pub fn here(run: Option<RunId>, is_end: bool) -> String {
     let mut found = local::find(run);
     if is_end {
@@ -98,7 +97,6 @@ fn found_of(line: &[u8]) -> HostLeftovers {
 /// A row for each worker and each host that does not answer, and the outcome:
 /// [`Outcome::CheckFailed`] where something is left, [`Outcome::NotCompleted`] where a host does
 /// not answer.
-#[must_use]
 pub fn report(answers: &[(HostId, HostLeftovers)], style: Style) -> (String, Outcome) {
     let is_left = |found: &Leftover| found.is_ended != Some(true);
 

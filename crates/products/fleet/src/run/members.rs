@@ -1,11 +1,16 @@
 //! Hosts that can be tested, and what they reported before the first round.
+//!
+//! A server of the inventory without an agent is stock iperf3, or `linerate serve`. The hosts with an
+//! agent connect to it, and it sends to them by tests in reverse. It has one test at a time.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
+use crate::plan::Links;
 use crate::protocol::message::{Preflighted, ProbeOutcome, ProbeReport};
-use crate::spec::inventory::Host;
+use crate::spec::inventory::{Host, Inventory, Reach, host_port};
 use linerate_model::fleet::HostId;
+use linerate_model::record::HostPart;
 use linerate_model::snapshot::{Snapshot, Value};
 
 /// A host that can be tested.
@@ -48,24 +53,22 @@ pub(super) struct TestEnd {
 
 /// Hosts that can be tested, by their places in the inventory, and the longest round trip between
 /// them.
-#[derive(Debug, Default)]
-pub(super) struct Prepared {
+#[derive(Debug)]
+pub(super) struct Prepared<'a> {
     pub(super) members: BTreeMap<usize, Member>,
     pub(super) data_rtt_ns: u64,
-    places: BTreeMap<HostId, usize>,
+    inventory: &'a [Host],
+    places: BTreeMap<&'a HostId, usize>,
 }
 
-impl Prepared {
+impl<'a> Prepared<'a> {
     /// Hosts of an inventory, none of which can be tested yet.
-    pub(super) fn new(hosts: &[Host]) -> Self {
-        let places = hosts
-            .iter()
-            .enumerate()
-            .map(|(index, host)| (host.id.clone(), index))
-            .collect();
+    pub(super) fn new(inventory: &'a [Host]) -> Self {
         Self {
-            places,
-            ..Self::default()
+            members: BTreeMap::new(),
+            data_rtt_ns: 0,
+            inventory,
+            places: inventory.iter().map(|host| &host.id).zip(0..).collect(),
         }
     }
 
@@ -74,10 +77,7 @@ impl Prepared {
         let Some(member) = self.members.get_mut(&index) else {
             return;
         };
-        member.facts = report
-            .facts
-            .as_ref()
-            .and_then(|facts| serde_json::from_str(facts.as_str()).ok());
+        member.facts = report.facts.map(|facts| *facts);
 
         for end in member.ends.values_mut() {
             let known = end.device.as_ref().zip(member.facts.as_ref());
@@ -125,13 +125,6 @@ impl Prepared {
         })
     }
 
-    /// Which server cannot be reached by how many of the others, of all hosts.
-    pub(super) fn unreached(&self, hosts: &[Host]) -> Vec<String> {
-        self.hosts(hosts)
-            .filter_map(|(index, id, _)| Some(format!("{id}: {}", self.unreached_note(index)?)))
-            .collect()
-    }
-
     /// `port 5201: 3 of 3 hosts get no answer`
     pub(super) fn unreached_note(&self, index: usize) -> Option<String> {
         let port = self.members.get(&index)?.ends.values().next()?.port;
@@ -151,13 +144,22 @@ impl Prepared {
     }
 
     /// The hosts that can be tested, with their places.
-    pub(super) fn hosts<'a>(
-        &'a self,
-        hosts: &'a [Host],
-    ) -> impl Iterator<Item = (usize, &'a HostId, &'a Member)> {
+    pub(super) fn hosts(&self) -> impl Iterator<Item = (usize, &'a Host, &Member)> {
         self.members
             .iter()
-            .filter_map(|(index, member)| Some((*index, &hosts.get(*index)?.id, member)))
+            .filter_map(|(index, member)| Some((*index, self.inventory.get(*index)?, member)))
+    }
+
+    /// A host by its place in the inventory, whether it can be tested or not.
+    pub(super) fn host(&self, index: usize) -> Option<&'a Host> {
+        self.inventory.get(index)
+    }
+
+    /// Rates of the links, where they are known.
+    pub(super) fn links_bps(&self) -> Links {
+        self.hosts()
+            .filter_map(|(_, host, member)| Some((host.id.clone(), member.link_bps()?)))
+            .collect()
     }
 
     /// A host by its id, with its place in the inventory.
@@ -202,4 +204,115 @@ fn highest_speed_bps(facts: &Snapshot, device: &str) -> Option<u64> {
         _ => None,
     };
     modes.iter().filter_map(mbps).max()?.checked_mul(1_000_000)
+}
+
+/// Servers without an agent by their places in the inventory.
+#[derive(Debug, Default)]
+pub(super) struct Targets {
+    /// Those that can be tested.
+    pub(super) members: BTreeMap<usize, Member>,
+    /// Why others take no part.
+    pub(super) reasons: BTreeMap<usize, String>,
+}
+
+/// Resolves the names of the servers. The address of a path is that of the inventory, else that of
+/// the server.
+pub(super) fn targets(inventory: &Inventory, paths: &[String]) -> Targets {
+    let tested = inventory
+        .hosts
+        .iter()
+        .find_map(|host| host.paths.values().next())
+        .copied();
+    let mut targets = Targets::default();
+
+    for (index, host) in inventory.hosts.iter().enumerate() {
+        let Reach::Server(server) = &host.reach else {
+            continue;
+        };
+        match resolved(server, tested) {
+            Ok(address) => {
+                let end = |path: &String| {
+                    let own = host.paths.get(path).copied().unwrap_or(address.ip());
+                    (
+                        path.clone(),
+                        TestEnd {
+                            port: address.port(),
+                            ..TestEnd::at(own)
+                        },
+                    )
+                };
+                let ends = paths.iter().map(end).collect();
+                targets.members.insert(
+                    index,
+                    Member {
+                        ends,
+                        is_target: true,
+                        ..Member::default()
+                    },
+                );
+            }
+            Err(reason) => drop(targets.reasons.insert(index, reason)),
+        }
+    }
+
+    targets
+}
+
+/// The first address of the family of the tested paths, else the first one.
+fn resolved(server: &str, tested: Option<IpAddr>) -> Result<SocketAddr, String> {
+    let wrong = |why: &dyn std::fmt::Display| format!("resolve {server}: {why}; write its address");
+    let place = host_port(server).ok_or_else(|| wrong(&"no HOST:PORT"))?;
+    let found: Vec<SocketAddr> = place
+        .to_socket_addrs()
+        .map_err(|error| wrong(&error))?
+        .collect();
+    // Both ends of a test need addresses of one family.
+    let is_of_family =
+        |address: &&SocketAddr| tested.is_none_or(|tested| tested.is_ipv4() == address.is_ipv4());
+    let address = found.iter().find(is_of_family).or(found.first());
+
+    address.copied().ok_or_else(|| wrong(&"no address"))
+}
+
+/// The server as a record has it.
+pub(super) fn host_part(id: &HostId, member: &Member) -> HostPart {
+    let end = member.ends.values().next();
+    let place = end.map(|end| SocketAddr::new(end.address, end.port).to_string());
+    HostPart::new(id.to_string(), place.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_has_its_own_address_on_paths_without_one() {
+        let text = "[[host]]\nname = \"a\"\npaths = \
+                    { phys = \"10.0.0.7\", vf = \"10.0.1.7\" }\n[[host]]\nname = \"core\"\n\
+                    server = \"10.0.0.250:5299\"\npaths = { vf = \"10.0.1.250\" }";
+        let inventory = crate::spec::inventory::parse(text).expect("an inventory");
+        let targets = targets(&inventory, &["phys".to_owned(), "vf".to_owned()]);
+        let core = &targets.members[&1];
+        let ends: Vec<String> = core
+            .ends
+            .values()
+            .map(|end| format!("{}:{}", end.address, end.port))
+            .collect();
+        assert_eq!(ends, ["10.0.0.250:5299", "10.0.1.250:5299"]);
+        assert!(core.is_target && targets.reasons.is_empty());
+    }
+
+    #[test]
+    fn address_of_the_tested_family_is_preferred() {
+        // localhost is 127.0.0.1, and on most hosts ::1 as well.
+        let tested = Some("10.0.0.1".parse().expect("an address"));
+        let found = resolved("localhost:5201", tested).expect("an address");
+        assert!(found.is_ipv4(), "{found}");
+
+        let error = resolved("no.such.name.invalid:1", tested).expect_err("no address");
+        assert!(
+            error.starts_with("resolve no.such.name.invalid:1: "),
+            "{error}"
+        );
+    }
 }

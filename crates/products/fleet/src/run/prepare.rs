@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crate::protocol::coordinator::{Action, DropReason, Input, Step};
-use crate::protocol::message::{
-    AddressRange, Caps, FactsDepth, Hello, PathAddress, Plan, Preflight, ProbeTarget,
-};
+use crate::protocol::message::{AddressRange, Hello, PathAddress, Plan, Preflight, ProbeTarget};
 use crate::spec::inventory::Host;
 use crate::spec::{CONTROL_PATH, FleetHosts};
 
 use super::control::{Control, Ended};
-use super::members::{Member, Prepared, TestEnd};
-use super::targets::Targets;
+use super::members::{Member, Prepared, Targets, TestEnd};
 
 /// Longest wait for the first message of a host: several attempts to connect, and a copy of the
 /// agent.
@@ -32,6 +29,8 @@ const BEAT_BUS_MS: u64 = 3_000;
 /// Exchanges of clock readings with each host, and the same of a large fleet.
 const EXCHANGES: u32 = 20;
 const EXCHANGES_LARGE: u32 = 8;
+/// Longest distance of the starts.
+pub(super) const CLOCK_BUDGET_NS: u64 = 10_000_000;
 /// Hosts from which a fleet is large.
 const LARGE: usize = 1_000;
 /// Most hosts of which whole snapshots are collected, and of which each probes all others.
@@ -41,15 +40,6 @@ const PROBES_MAX: usize = 20;
 
 /// Test addresses of a host by the name of the path.
 type Addresses = BTreeMap<String, IpAddr>;
-
-/// Paths and bounds of the tests of a run.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Planned<'a> {
-    /// Names of their paths.
-    pub(super) paths: &'a [String],
-    /// Bounds of each.
-    pub(super) caps: Caps,
-}
 
 /// Longest wait for the first message of a host.
 pub(super) fn hello_timeout_ns(hosts: &FleetHosts) -> u64 {
@@ -62,13 +52,13 @@ pub(super) fn hello_timeout_ns(hosts: &FleetHosts) -> u64 {
 
 /// Prepares all hosts that answer and have an address of every path, and the servers without an
 /// agent if a host does.
-pub(super) fn prepare(
+pub(super) fn prepare<'a>(
     control: &mut Control<'_>,
-    hosts: &FleetHosts,
+    hosts: &'a FleetHosts,
     targets: Targets,
-    planned: Planned<'_>,
-) -> Result<Prepared, Ended> {
-    let addresses = send_plans(control, hosts, planned)?;
+    paths: &[String],
+) -> Result<Prepared<'a>, Ended> {
+    let addresses = send_plans(control, hosts, paths)?;
     control.reasons.extend(targets.reasons);
     control.step(Input::PlansSent, |action| {
         *action == Action::StepDone(Step::Plan)
@@ -113,7 +103,7 @@ pub(super) fn prepare(
 fn send_plans(
     control: &mut Control<'_>,
     hosts: &FleetHosts,
-    planned: Planned<'_>,
+    paths: &[String],
 ) -> Result<BTreeMap<usize, Addresses>, Ended> {
     let with_agent: Vec<&Host> = hosts.with_agent().collect();
     let mut addresses = BTreeMap::new();
@@ -146,9 +136,9 @@ fn send_plans(
         else {
             continue;
         };
-        match test_addresses(host, hello, planned.paths) {
+        match test_addresses(host, hello, paths) {
             Ok(of_paths) => {
-                let plan = Box::new(plan(hosts, &of_paths, planned.caps));
+                let plan = Box::new(plan(hosts, &of_paths));
                 control.pass(Input::Plan { host: index, plan })?;
                 addresses.insert(index, of_paths);
             }
@@ -230,7 +220,7 @@ fn member(control: &Control<'_>, index: usize, addresses: Addresses) -> Option<M
 }
 
 /// The plan of a host with these addresses.
-fn plan(hosts: &FleetHosts, own: &Addresses, caps: Caps) -> Plan {
+fn plan(hosts: &FleetHosts, own: &Addresses) -> Plan {
     let (lease_ms, beat_ms) = match &hosts.bus {
         Some(_) => (LEASE_BUS_MS, BEAT_BUS_MS),
         None if hosts.inventory.is_control_shared() => (LEASE_SHARED_MS, BEAT_MS),
@@ -244,24 +234,14 @@ fn plan(hosts: &FleetHosts, own: &Addresses, caps: Caps) -> Plan {
         lease_ms,
         addresses: own.collect(),
         ports: hosts.inventory.ports,
-        caps,
-        sample_ms: 0,
         beat_ms,
     }
 }
 
 /// Every host probes the servers of all others, of a large fleet those of the next ones.
 fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
-    let facts = if members.len() <= SNAPSHOTS_MAX {
-        FactsDepth::Full
-    } else {
-        FactsDepth::None
-    };
-    let probes = if members.len() <= SNAPSHOTS_MAX {
-        members.len()
-    } else {
-        PROBES_MAX
-    };
+    let has_facts = members.len() <= SNAPSHOTS_MAX;
+    let probes = if has_facts { members.len() } else { PROBES_MAX };
 
     let addresses = members
         .values()
@@ -289,7 +269,7 @@ fn preflights(members: &BTreeMap<usize, Member>) -> Vec<(usize, Preflight)> {
             Preflight {
                 partners: partners.clone(),
                 peers,
-                facts,
+                has_facts,
             },
         )
     };

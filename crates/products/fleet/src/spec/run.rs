@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::hosts::FleetHosts;
 use super::inventory::Reach;
 use super::topology::Topology;
-use crate::protocol::message::Caps;
 
 /// Specification of a run. A record has it as the inputs of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,6 +80,11 @@ impl RunSpec {
 }
 
 impl TestOptions {
+    /// Time from the start to the end.
+    pub(crate) fn length(self) -> Duration {
+        self.omit + self.time
+    }
+
     pub(crate) fn time_ms(self) -> u64 {
         u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX)
     }
@@ -95,13 +99,5 @@ impl TestOptions {
 
     pub(crate) fn omit_ns(self) -> u64 {
         self.omit_ms().saturating_mul(1_000_000)
-    }
-
-    pub(crate) fn caps(self) -> Caps {
-        Caps {
-            rate_bps: self.rate_bps,
-            time_ms: Some(self.time_ms().saturating_add(self.omit_ms())),
-            bytes: None,
-        }
     }
 }

@@ -22,7 +22,6 @@ pub enum Topology {
 
 impl Topology {
     /// The one end of a ladder.
-    #[must_use]
     pub fn hub(&self) -> Option<&HostId> {
         match self {
             Self::Incast(hub) | Self::Fanout(hub) | Self::IncastAndFanout(hub) => Some(hub),
@@ -31,7 +30,6 @@ impl Topology {
     }
 
     /// Directions of the ladders, in the order in which they run.
-    #[must_use]
     pub const fn directions(&self) -> &'static [LadderDirection] {
         match self {
             Self::Incast(_) => &[LadderDirection::Incast],

@@ -11,7 +11,7 @@ use linerate_model::fleet::{
 
 use crate::conclude::{FleetProgress, RoundError, RoundRunner};
 use crate::plan::{FleetPlan, PlanHost};
-use crate::spec::Topology;
+use crate::spec::{TestOptions, Topology};
 
 pub(crate) fn host(name: &str) -> HostId {
     name.parse().expect("a host id")
@@ -39,12 +39,17 @@ pub(crate) fn mesh(count: usize) -> FleetPlan {
         repetitions: 1,
         crossing: BTreeMap::new(),
         sample_rounds: None,
-        is_adaptive: true,
-        has_control: false,
         seed: 1,
-        options: "-t 2".to_owned(),
+        test: TestOptions {
+            time: Duration::from_secs(2),
+            omit: Duration::ZERO,
+            streams: 1,
+            rate_bps: None,
+            stagger: Duration::ZERO,
+        },
         round_time: Duration::from_secs(3),
         budget: Duration::MAX,
+        bytes_max: u64::MAX,
     }
 }
 
@@ -96,9 +101,6 @@ pub(crate) struct FakeNetwork {
     /// Rack of each host, and the rate of each uplink in bit/s.
     pub(crate) racks: BTreeMap<HostId, String>,
     pub(crate) uplink_bps: f64,
-    /// Rate of all tests of a round together, in bit/s, and the busiest CPU meanwhile.
-    pub(crate) core_bps: f64,
-    pub(crate) cpu: f64,
     /// While this host has a test, no other has more than 100 Mbit/s.
     pub(crate) poison: Option<HostId>,
     /// Beside others this host sends 50 Mbit/s.
@@ -128,8 +130,6 @@ impl FakeNetwork {
             pairs: BTreeMap::new(),
             racks: BTreeMap::new(),
             uplink_bps: f64::INFINITY,
-            core_bps: f64::INFINITY,
-            cpu: 0.2,
             poison: None,
             starved: None,
             queues: None,
@@ -183,10 +183,9 @@ impl FakeNetwork {
             GIGABIT / f64::from(on_queue)
         };
 
-        let core = self.core_bps / round.tasks.len() as f64;
         // The sum of twelve uniform values is close to normal.
         let normal = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
-        let rate = [receives, pair, uplink, poisoned, queued, core]
+        let rate = [receives, pair, uplink, poisoned, queued]
             .into_iter()
             .fold(sends, f64::min);
 
@@ -221,8 +220,6 @@ impl RoundRunner for FakeNetwork {
             let measurement = Measurement {
                 goodput_bps: self.rate(&task, round, on_queue),
                 nominal_bps: Some(1e9),
-                source_cpu: Some(self.cpu),
-                sink_cpu: Some(self.cpu),
                 ..Measurement::default()
             };
             cells.push(Cell::new(

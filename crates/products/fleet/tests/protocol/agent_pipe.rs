@@ -6,9 +6,10 @@ use linerate_fleet::TaskId;
 use linerate_fleet::protocol::agent::{Action, Agent, Finish, Input, Service};
 use linerate_fleet::protocol::line::LINE_MAX_BYTES;
 use linerate_fleet::protocol::message::{
-    Done, Ended, Hello, JsonText, Outcome, Preflighted, ProbeOutcome, ProbeReport, Sample, TaskEnd,
-    TaskRate, Versions,
+    Hello, Outcome, Preflighted, ProbeOutcome, ProbeReport, TaskEnd, Versions,
 };
+
+use linerate_model::snapshot::{Snapshot, Source};
 
 use crate::player::Carrier;
 
@@ -59,7 +60,7 @@ impl AgentPipe {
     }
 
     fn input(&mut self, input: Input) {
-        self.agent.handle_local(self.now_ns, input);
+        self.agent.handle_local(input);
         self.obey();
     }
 
@@ -70,16 +71,11 @@ impl AgentPipe {
         }
 
         if self.starting > 0 && self.mode != Mode::Silent {
-            let pids = (0..std::mem::take(&mut self.starting))
-                .map(|index| 100 + index)
-                .collect();
+            self.starting = 0;
             let refused = Input::ArmFailed {
                 text: "no worker".to_owned(),
             };
-            let armed = Input::Armed {
-                ports: vec![5201],
-                pids,
-            };
+            let armed = Input::Armed;
             self.input(if self.mode == Mode::Refuses {
                 refused
             } else {
@@ -130,14 +126,6 @@ impl AgentPipe {
                     None,
                 )
             }
-            Action::ReadHost {
-                round,
-                is_after: false,
-            } => (format!("ReadHost {round} before"), None),
-            Action::ReadHost { round, .. } => (
-                format!("ReadHost {round} after"),
-                window().map(Input::HostWindow),
-            ),
             Action::BeginAt { task, at_ns } => {
                 self.begins.push((at_ns, task));
                 (format!("BeginAt {task} {at_ns}"), None)
@@ -149,12 +137,15 @@ impl AgentPipe {
                 self.begins.clear();
                 (
                     format!("StopRound {round} {}", reason.as_str()),
-                    Some(stopped(Some(round))),
+                    Some(Input::Stopped(Some(round))),
                 )
             }
             Action::StopAll { reason } => {
                 self.begins.clear();
-                (format!("StopAll {}", reason.as_str()), Some(stopped(None)))
+                (
+                    format!("StopAll {}", reason.as_str()),
+                    Some(Input::Stopped(None)),
+                )
             }
             Action::Leave(reason) => {
                 self.has_left = true;
@@ -164,7 +155,7 @@ impl AgentPipe {
         self.actions.push(text);
 
         if let Some(answer) = answer.filter(|_| self.mode != Mode::Silent) {
-            self.agent.handle_local(self.now_ns, answer);
+            self.agent.handle_local(answer);
         }
     }
 
@@ -250,26 +241,13 @@ impl Carrier for AgentPipe {
             ["silence"] => self.mode = Mode::Silent,
             ["refuse"] => self.mode = Mode::Refuses,
             ["finish", words @ ..] => self.finish(words),
-            ["sample", count] => {
-                let rate = TaskRate {
-                    task: TaskId(1),
-                    bps: 1_000_000_000,
-                };
-                let tasks = vec![rate; count.parse().expect("a number")];
-                self.input(Input::Sample(Sample {
-                    tasks,
-                    cpu_permille: 1,
-                    dropped: 0,
-                }));
-            }
             ["eof"] => {
                 self.agent.handle_lost(self.now_ns);
                 self.obey();
             }
             ["stopped", words @ ..] => {
-                self.input(stopped(
-                    words.first().map(|word| word.parse().expect("a round")),
-                ));
+                let round = words.first().map(|word| word.parse().expect("a round"));
+                self.input(Input::Stopped(round));
             }
             ["long"] => {
                 self.agent.handle_too_long();
@@ -298,23 +276,6 @@ fn hello() -> Hello {
     }
 }
 
-fn stopped(round: Option<u32>) -> Input {
-    let ended = vec![Ended {
-        pid: 100,
-        signal: Some(15),
-    }];
-    Input::Stopped(Box::new(Done {
-        ended,
-        closed: vec![5201],
-        round,
-        ..Done::default()
-    }))
-}
-
-fn window() -> Option<JsonText> {
-    JsonText::new("{\"cpu\":1}".to_owned())
-}
-
 fn report(peers: &[linerate_fleet::protocol::message::ProbeTarget]) -> Preflighted {
     let probed = |target: &linerate_fleet::protocol::message::ProbeTarget| ProbeReport {
         peer: target.peer,
@@ -322,12 +283,11 @@ fn report(peers: &[linerate_fleet::protocol::message::ProbeTarget]) -> Preflight
         outcome: ProbeOutcome::Ok,
         rtt_ns: Some(200_000),
         device: Some("eth1".to_owned()),
-        source: None,
         mtu_bytes: Some(1500),
         bridge_port: None,
     };
     Preflighted {
         peers: peers.iter().map(probed).collect(),
-        facts: window(),
+        facts: Some(Box::new(Snapshot::new("h", Source::Live))),
     }
 }

@@ -89,6 +89,12 @@ fn tasks_that_no_message_holds_come_back_at_once() {
     both(&mut coordinator, "planned");
     drain(&mut coordinator);
 
+    coordinator
+        .handle_local(0, Input::Clocks { exchanges: 1 })
+        .expect("ready");
+    both(&mut coordinator, "clocked");
+    drain(&mut coordinator);
+
     let spec = |id: u64| serde_json::from_value::<ArmTask>(task(id, "client")).expect("a task");
     let round_task = |id: u64| RoundTask {
         task: TaskId(id.into()),

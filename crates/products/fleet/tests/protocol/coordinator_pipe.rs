@@ -7,7 +7,7 @@ use linerate_fleet::TaskId;
 use linerate_fleet::protocol::coordinator::{
     Action, Coordinator, End, Input, NotRun, RoundPlan, RoundTask, Settings,
 };
-use linerate_fleet::protocol::message::{ArmTask, FactsDepth, FailCode, Plan, Preflight};
+use linerate_fleet::protocol::message::{ArmTask, FailCode, Plan, Preflight};
 use serde_json::{Value, json};
 
 use crate::dialogue::{run_id, task};
@@ -90,9 +90,6 @@ impl CoordinatorPipe {
                 Action::Started { host, task, at_ns } => {
                     format!("Started {} {task} {at_ns:?}", self.name(host))
                 }
-                Action::Sample { host, sample } => {
-                    format!("Sample {} {}", self.name(host), sample.tasks.len())
-                }
                 Action::Result(result) => {
                     let (role, outcome) = (result.role, result.end.outcome);
                     let plausible = if result.is_plausible {
@@ -115,9 +112,6 @@ impl CoordinatorPipe {
                 }
                 Action::RoundDone { round, unconfirmed } => {
                     format!("RoundDone {round} [{}]", self.joined(&unconfirmed))
-                }
-                Action::Ended { host, done } => {
-                    format!("Ended {} {}", self.name(host), done.ended.len())
                 }
                 Action::Finished { unconfirmed } => {
                     self.has_finished = true;
@@ -224,7 +218,7 @@ impl Carrier for CoordinatorPipe {
                 let preflight = || Preflight {
                     partners: Vec::new(),
                     peers: Vec::new(),
-                    facts: FactsDepth::Quick,
+                    has_facts: true,
                 };
                 self.input(Input::Preflight(self.everyone(preflight)));
             }

@@ -3,7 +3,7 @@
 //! | line | step |
 //! |---|---|
 //! | `agent stream\|bus [planned\|armed\|running]` | the machine, and how far it is |
-//! | `coordinator a b [planned\|solicits]` | the machine with its hosts |
+//! | `coordinator a b [planned\|ready\|solicits]` | the machine with its hosts; those that are ready have a clock |
 //! | `t 1500` | time passes until 1,500 ms after the begin |
 //! | `> plan 1 {"lease_ms":500}` | a message to the agent with its number; members of the usual body are replaced |
 //! | `> beat 9 @2 run=2 v=2` | with another epoch, run (0 for none) or version |
@@ -109,11 +109,12 @@ fn machine_of(header: &str) -> (Machine, String) {
             (Machine::Agent { is_bus }, prologue)
         }
         ["coordinator", hosts @ ..] => {
-            let is_planned = hosts.last() == Some(&"planned");
+            let is_ready = hosts.last() == Some(&"ready");
+            let is_planned = is_ready || hosts.last() == Some(&"planned");
             let is_solicited = hosts.last() == Some(&"solicits");
             let names = hosts
                 .iter()
-                .filter(|host| !["planned", "solicits"].contains(host));
+                .filter(|host| !["planned", "ready", "solicits"].contains(host));
             let hosts: Vec<String> = names.map(|host| (*host).to_owned()).collect();
             let each = |line: &str| {
                 hosts
@@ -128,13 +129,23 @@ fn machine_of(header: &str) -> (Machine, String) {
                 each("> planned"),
             ]
             .concat();
+            let clocks = [
+                "do clocks 1\n".to_owned(),
+                each("< clock"),
+                each("> clocked"),
+            ]
+            .concat();
 
             (
                 Machine::Coordinator {
                     hosts,
                     is_solicited,
                 },
-                if is_planned { prologue } else { String::new() },
+                match (is_planned, is_ready) {
+                    (true, true) => prologue + &clocks,
+                    (true, false) => prologue,
+                    _ => String::new(),
+                },
             )
         }
         _ => panic!("{header}: no machine"),
@@ -234,7 +245,7 @@ pub(crate) fn run_id(number: u32) -> String {
 pub(crate) fn task(number: u64, role: &str) -> Value {
     json!({
         "task": format!("{number:032x}"), "role": role, "peer": "10.0.0.2", "port": 5201, "path": "phys",
-        "transport": "tcp", "direction": "forward", "streams": 1, "time_ms": 2000
+        "streams": 1, "time_ms": 2000
     })
 }
 
@@ -243,21 +254,21 @@ fn usual(kind: &str) -> Map<String, Value> {
     let body = match kind {
         "plan" => json!({
             "lease_ms": 3000, "addresses": [{"path": "phys", "address": "10.0.0.1"}],
-            "ports": {"first": 5201, "last": 5209}, "caps": {}, "sample_ms": 1000
+            "ports": {"first": 5201, "last": 5209}
         }),
         "preflight" => json!({
-            "partners": ["10.0.0.2", "10.0.0.3"], "peers": [{"peer": "10.0.0.2", "port": 5201}], "facts": "quick"
+            "partners": ["10.0.0.2", "10.0.0.3"], "peers": [{"peer": "10.0.0.2", "port": 5201}], "has_facts": true
         }),
         "clock" => json!({ "c1_ns": 5 }),
-        "arm" => json!({ "round": 1, "tasks": [task(1, "client")] }),
+        "arm" => json!({ "round": 1, "offset_ns": 0, "tasks": [task(1, "client")] }),
         "go" => json!({ "round": 1, "t0_ns": 1_000_000_000_u64 }),
         "hello" => json!({ "protocol": {"min": 1, "max": 1}, "version": "0.2.0" }),
         "planned" => json!({ "ports": [5201] }),
+        "clocked" => json!({ "c1_ns": 0, "a2_ns": 0, "a3_ns": 0 }),
         "preflighted" => json!({ "peers": [] }),
         "armed" | "started" => {
             json!({ "round": 1, "task": "00000000000000000000000000000011", "at_ns": 1 })
         }
-        "sample" => json!({ "tasks": [{"task": "00000000000000000000000000000011", "bps": 5}] }),
         "result" => json!({
             "round": 1, "task": "00000000000000000000000000000011", "part": 0, "parts": 1, "record": ["{}"],
             "end": {"outcome": "done", "bytes": 225_000_000, "elapsed_ns": 2_000_000_000_u64}

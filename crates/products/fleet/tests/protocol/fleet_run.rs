@@ -11,8 +11,7 @@ use linerate_fleet::protocol::coordinator::{
     Action, Coordinator, DropReason, End, Input, NotRun, RoundPlan, RoundTask, Settings, Step,
 };
 use linerate_fleet::protocol::message::{
-    ArmTask, Done, FactsDepth, Hello, JsonText, Outcome, PREAMBLE, Plan, Preflight, Preflighted,
-    TaskEnd, Versions,
+    ArmTask, Hello, Outcome, PREAMBLE, Plan, Preflight, Preflighted, TaskEnd, Versions,
 };
 
 use crate::dialogue::{run_id, task};
@@ -189,7 +188,7 @@ impl Fleet {
         let preflight = || Preflight {
             partners: vec!["10.0.0.2".parse().expect("an address")],
             peers: Vec::new(),
-            facts: FactsDepth::None,
+            has_facts: false,
         };
         self.input(Input::Preflight(
             (0..self.hosts.len())
@@ -289,7 +288,7 @@ impl Host {
             } else {
                 AgentInput::Started { task, at_ns }
             };
-            self.agent.handle_local(now_ns, input);
+            self.agent.handle_local(input);
         }
 
         self.agent.handle_timeout(now_ns);
@@ -335,19 +334,13 @@ impl Host {
                         .extend([(at_ns, task, false), (at_ns + TASK_NS, task, true)]);
                     None
                 }
-                AgentAction::ReadHost { is_after: true, .. } => {
-                    JsonText::new("{}".to_owned()).map(AgentInput::HostWindow)
-                }
                 AgentAction::StopRound { round, .. } => {
                     self.due.clear();
-                    Some(AgentInput::Stopped(Box::new(Done {
-                        round: Some(round),
-                        ..Done::default()
-                    })))
+                    Some(AgentInput::Stopped(Some(round)))
                 }
                 AgentAction::StopAll { .. } => {
                     self.due.clear();
-                    Some(AgentInput::Stopped(Box::default()))
+                    Some(AgentInput::Stopped(None))
                 }
                 AgentAction::Leave(_) => {
                     self.has_left = true;
@@ -357,17 +350,11 @@ impl Host {
             };
             answer
                 .into_iter()
-                .for_each(|answer| self.agent.handle_local(now_ns, answer));
+                .for_each(|answer| self.agent.handle_local(answer));
 
             let is_ready = std::mem::take(&mut self.starting) > 0;
             if is_ready {
-                self.agent.handle_local(
-                    now_ns,
-                    AgentInput::Armed {
-                        ports: vec![5201],
-                        pids: vec![1],
-                    },
-                );
+                self.agent.handle_local(AgentInput::Armed);
             }
         }
 

@@ -32,7 +32,6 @@ pub struct ChangePoint {
 
 /// All changes in the values of a measure, in the order of the runs. A change is found once: looks
 /// that see it again while it is among their twenty-five values add nothing.
-#[must_use]
 pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
     let mut found: Vec<ChangePoint> = Vec::new();
     for end in RUNS_MIN..=values.len() {
@@ -53,7 +52,6 @@ pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
 
 /// The change of the last five of these values against the twenty before; `None` without one, or
 /// with fewer values.
-#[must_use]
 pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
     let at = values.len().checked_sub(AFTER)?;
     let (before, after) = (&values[at.checked_sub(BEFORE)?..at], &values[at..]);

@@ -94,12 +94,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// The measure, with its direction where it has one.
+    /// The measure in words, with its direction where it has one.
     pub(crate) fn name(&self) -> String {
-        let name = self.measure.info().name;
-        match self.way {
-            Way::Sum => name.to_owned(),
-            way => format!("{name} {}", stored_name(way)),
+        let words = self.measure.info().words();
+        match self.way.words() {
+            None => words,
+            Some(way) => format!("{words} {way}"),
         }
     }
 }
@@ -108,7 +108,6 @@ type Factors = BTreeMap<String, String>;
 type Cells<'a> = BTreeMap<&'a Factors, Vec<&'a Trial>>;
 
 /// Compares the runs `b` with the runs `a`, both in the order of their starts.
-#[must_use]
 pub fn compare(a: &[RunRecord], b: &[RunRecord], settings: &Settings<'_>) -> Comparison {
     let ((trials_a, left_out_a), (trials_b, left_out_b)) = (counted(a), counted(b));
     let (cells_a, cells_b) = (cells(&trials_a), cells(&trials_b));

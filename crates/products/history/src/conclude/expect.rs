@@ -160,7 +160,6 @@ impl fmt::Display for Missed {
 
 impl Expectations {
     /// Limits that the trials missed, in the order in which they were typed.
-    #[must_use]
     pub fn missed(&self, trials: &[&Trial]) -> Vec<Missed> {
         let trials: Vec<&Trial> = trials
             .iter()

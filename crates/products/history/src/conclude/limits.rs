@@ -8,7 +8,6 @@ use linerate_store::Builder;
 use super::expect::{Expectations, Missed};
 
 /// Limits that a run missed: of a sweep, the trials of the setting it advises must hold them.
-#[must_use]
 pub fn missed_by_run(limits: &Expectations, run: &RunRecord) -> Vec<Missed> {
     let setting = match &run.body {
         Body::Sweep(Some(sweep)) => match &sweep.answer {
@@ -37,7 +36,6 @@ pub struct LimitedTest {
 
 impl LimitedTest {
     /// The test begins.
-    #[must_use]
     pub fn new(limits: Expectations) -> Self {
         Self {
             limits,
@@ -46,7 +44,6 @@ impl LimitedTest {
     }
 
     /// The test ended. Returns the limits that it missed.
-    #[must_use]
     pub fn missed(self) -> Vec<Missed> {
         self.limits.missed(&[&self.builder.finish()])
     }

@@ -78,7 +78,6 @@ pub enum TrendState {
 impl Trend {
     /// The trend of `measure` over `runs` of the path of `last`. `load` reads a run; one that
     /// cannot be read has no configuration.
-    #[must_use]
     pub fn new(
         measure: MeasureName,
         last: &RunRecord,
@@ -150,7 +149,6 @@ impl Trend {
     }
 
     /// The state after the last run; of two directions the worse one.
-    #[must_use]
     pub fn state(&self) -> TrendState {
         let is_other_worse = self
             .other_way
@@ -164,7 +162,6 @@ impl Trend {
     }
 
     /// The state without the other direction.
-    #[must_use]
     pub fn own_state(&self) -> TrendState {
         match self.changes.last() {
             Some(change) if change.is_worse => TrendState::Worse,
@@ -174,7 +171,6 @@ impl Trend {
     }
 
     /// Number of runs with a value.
-    #[must_use]
     pub fn values(&self) -> usize {
         self.runs.iter().filter(|run| run.value.is_some()).count()
     }

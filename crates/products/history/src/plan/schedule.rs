@@ -80,7 +80,6 @@ impl Schedule {
 
     /// The first slot whose run starts after this time and ends before the next quiet period;
     /// `None` where the quiet hours leave no time for a run.
-    #[must_use]
     pub fn next(&self, after: Timestamp) -> Option<Slot> {
         const PERIODS_OF_A_WEEK_MAX: usize = 1000;
 
@@ -98,21 +97,18 @@ impl Schedule {
     }
 
     /// True if a run that starts at this time overlaps a quiet period.
-    #[must_use]
     pub fn is_quiet(&self, start: Timestamp) -> bool {
         self.quiet_end(start).is_some()
     }
 
     /// Slots that a run occupied beyond its own: those that started after `from` and not after
     /// `now`.
-    #[must_use]
     pub fn overrun(&self, from: Slot, now: Timestamp) -> Vec<Slot> {
         let next = |slot: &Slot| self.next(slot.start).filter(|slot| slot.start <= now);
         std::iter::successors(next(&from), next).collect()
     }
 
     /// Half of a slot: the time in which a failed run is tried again.
-    #[must_use]
     pub fn retry_time(&self) -> Duration {
         Duration::from_millis(self.period_ms.unsigned_abs() / 2)
     }

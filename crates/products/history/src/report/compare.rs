@@ -1,10 +1,11 @@
 //! A comparison of runs: the answer, what differs in the configuration, and the measures.
 
+mod brief;
 mod pictures;
 
 use linerate_document::blocks::{Block, Document};
 use linerate_document::frame::{Badge, Card, Head};
-use linerate_document::number::{counted, general};
+use linerate_document::number::{counted, general, per_s};
 use linerate_document::record::{RunPage, quoted};
 use linerate_document::style::Style;
 use linerate_document::table::{Cell, Table};
@@ -23,14 +24,16 @@ const CHANGES_SHOWN: usize = 15;
 /// Trials of a side that are usual.
 const TRIALS_USUAL: u32 = 5;
 
-/// The comparison as text.
-#[must_use]
-pub fn text(comparison: &Comparison, style: Style) -> String {
-    document(comparison).text(style)
+/// The comparison as text: what fits a terminal, or everything where it `is_verbose`.
+pub fn text(comparison: &Comparison, is_verbose: bool, style: Style) -> String {
+    if is_verbose {
+        document(comparison).text(style)
+    } else {
+        brief::text(comparison, style)
+    }
 }
 
 /// The comparison as one HTML file.
-#[must_use]
 pub fn html(comparison: &Comparison) -> String {
     let mut blocks: Vec<Block> = pictures::plots(&comparison.rows)
         .into_iter()
@@ -74,7 +77,7 @@ fn head(comparison: &Comparison) -> Head {
             Verdict::Better | Verdict::Same => Severity::Info,
             Verdict::Undecided { .. } | Verdict::TooFew => Severity::Medium,
         };
-        Badge::new(words(conclusion), severity, "B against A")
+        Badge::new(verdict_words(conclusion), severity, "B against A")
     });
 
     Head {
@@ -96,7 +99,6 @@ fn head(comparison: &Comparison) -> Head {
 }
 
 /// The comparison as one JSON object, schema `linerate.compare/1`.
-#[must_use]
 pub fn json(comparison: &Comparison) -> String {
     linerate_document::pretty_json(comparison)
 }
@@ -171,7 +173,11 @@ fn answer(comparison: &Comparison) -> String {
         }
         _ => of_verdict.iter().map(|row| result(row)).collect(),
     };
-    format!("{}: {}{forced}", words(conclusion), shown.join("; "))
+    format!(
+        "{}: {}{forced}",
+        verdict_words(conclusion),
+        shown.join("; ")
+    )
 }
 
 /// The commands that make enough trials, and compare them.
@@ -249,11 +255,11 @@ fn without_repeat(command: &[String]) -> Vec<String> {
 
 fn conclusion_measure(rows: &[&Row]) -> String {
     rows.first()
-        .map(|row| row.measure.to_string())
+        .map(|row| row.measure.info().words())
         .unwrap_or_default()
 }
 
-fn words(verdict: Verdict) -> &'static str {
+fn verdict_words(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Worse => "worse",
         Verdict::Better => "better",
@@ -263,7 +269,7 @@ fn words(verdict: Verdict) -> &'static str {
     }
 }
 
-/// `received 941 Mbit/s in A, 853 Mbit/s in B, -9.4 % (-9.6 to -9.2 %; 5 and 5 trials, p 0.0079)`
+/// `received up 941 Mbit/s in A, 853 Mbit/s in B, -9.4 % (-9.6 to -9.2 %; 5 and 5 trials, p 0.0079)`
 fn result(row: &Row) -> String {
     let (judged, unit) = (&row.judged, row.measure.info().unit);
     let [a, b] = [&judged.a, &judged.b].map(|side| middle(side, unit));
@@ -305,17 +311,16 @@ fn middle(values: &[f64], unit: Unit) -> String {
 
 /// An effect with its sign: `-9.4 %`, `+12`.
 pub(super) fn effect(is_ratio: bool, effect: f64, unit: Unit) -> String {
-    if is_ratio {
-        let percent = (effect - 1.0) * 100.0;
-        return if percent.is_finite() {
-            format!("{percent:+.1} %")
-        } else {
-            "from 0".to_owned()
-        };
-    }
-
     let sign = if effect < 0.0 { "-" } else { "+" };
-    format!("{sign}{}", unit.text(effect.abs()))
+    match is_ratio {
+        true if !effect.is_finite() => "from 0".to_owned(),
+        // Above this, a number of percent has more digits than one reads.
+        true if effect >= 10.0 => format!("x {}", per_s(effect)),
+        true => format!("{:+.1} %", (effect - 1.0) * 100.0),
+        // A difference of grades is a number of steps, and no grade.
+        false if !unit.scale().is_empty() => format!("{effect:+.0}"),
+        false => format!("{sign}{}", unit.text(effect.abs())),
+    }
 }
 
 fn change(judged: &Judged, unit: Unit) -> String {
@@ -333,10 +338,10 @@ fn interval(judged: &Judged, unit: Unit) -> String {
 
 /// A floor, a margin or a loss, without a sign.
 fn size(judged: &Judged, size: f64, unit: Unit) -> String {
-    if judged.is_ratio {
-        format!("{:.1} %", size * 100.0)
-    } else {
-        unit.text(size)
+    match judged.is_ratio {
+        true => format!("{:.1} %", size * 100.0),
+        false if !unit.scale().is_empty() => format!("{size:.0}"),
+        false => unit.text(size),
     }
 }
 
@@ -388,18 +393,18 @@ fn side_line(side: &SideInfo) -> String {
     )
 }
 
+/// `streams 4, length 128K`
+fn cell(row: &Row) -> String {
+    let factors = row.factors.iter();
+    let factors: Vec<String> = factors
+        .map(|(name, level)| format!("{name} {level}"))
+        .collect();
+    factors.join(", ")
+}
+
 /// All measures of one cell, or one measure of all cells.
 fn measures(rows: &[Row]) -> Option<Table> {
     let has_cells = rows.iter().any(|row| !row.factors.is_empty());
-    let cell = |row: &Row| {
-        let factors: Vec<String> = row
-            .factors
-            .iter()
-            .map(|(name, level)| format!("{name} {level}"))
-            .collect();
-        factors.join(", ")
-    };
-
     let unit = |row: &Row| row.measure.info().unit;
     let mut table = Table::of("", "", rows);
 
@@ -430,7 +435,7 @@ fn measures(rows: &[Row]) -> Option<Table> {
         .number("p", |row| general(row.judged.p_adjusted, 2))
         .text("verdict", |row| {
             let is_marked = matches!(row.judged.verdict, Verdict::Worse | Verdict::Better);
-            Cell::marked(words(row.judged.verdict).to_owned(), is_marked)
+            Cell::marked(verdict_words(row.judged.verdict).to_owned(), is_marked)
         });
 
     let notes = ["medians of the trials; a change below the floor is the noise of this path"];
@@ -477,6 +482,16 @@ mod tests {
         record
     }
 
+    /// The comparison as a terminal of 80 columns shows it.
+    fn brief(found: &Comparison) -> String {
+        let shown = text(found, false, Style::PLAIN);
+        let lines: Vec<&str> = shown.lines().collect();
+        let is_narrow = |line: &&str| line.chars().count() <= 80;
+        assert!(lines.len() <= 6 && lines.iter().all(is_narrow), "{shown}");
+
+        shown
+    }
+
     const SETTINGS: Settings<'static> = Settings {
         margin: linerate_model::two_sample::MARGIN,
         measure: None,
@@ -499,7 +514,8 @@ mod tests {
             of: "client".to_owned(),
             difference: shaper,
         });
-        assert_expected("compare.txt", &text(&found, Style::PLAIN));
+        assert_expected("compare.txt", &text(&found, true, Style::PLAIN));
+        assert_expected("compare-brief.txt", &brief(&found));
 
         let page = html(&found);
         let places = [
@@ -534,35 +550,42 @@ mod tests {
     fn each_conclusion_has_a_sentence_with_what_to_do() {
         let line = |rates: &[f64]| {
             let found = compare(&[run(1000, &RATES)], &[run(9000, rates)], &SETTINGS);
-            text(
-                &found,
-                Style {
-                    columns: 400,
-                    ..Style::PLAIN
-                },
-            )
-            .replace("\n", " ")
+            let short = brief(&found);
+            let style = Style {
+                columns: 400,
+                ..Style::PLAIN
+            };
+            short + &text(&found, true, style).replace('\n', " ")
         };
-        assert!(
-            line(&RATES)
-                .starts_with("same: received_bps forward 941 Mbit/s in A, 941 Mbit/s in B, +0.0 %")
-        );
-        assert!(line(&RATES[..3]).contains("a verdict needs 4 a side"));
+        let same = line(&RATES);
+        for part in [
+            "same: received up, no change beyond 5.0 %\nup       A 941, B 941 Mbit/s, +0.0 %",
+            "same: received up 941 Mbit/s in A, 941 Mbit/s in B, +0.0 %",
+        ] {
+            assert!(same.contains(part), "{part}: {same}");
+        }
+
+        let few = line(&RATES[..3]);
+        for part in [
+            "5 and 3 trials; a verdict needs 4 a side",
+            "Do       make both sides with `--repeat 5`",
+        ] {
+            assert!(few.contains(part), "{part}: {few}");
+        }
 
         let noisy = line(&[941.0, 700.0, 1200.0, 820.0, 1000.0]);
         assert!(
-            noisy.starts_with("undecided: ") && noisy.contains("% is not excluded; about"),
+            noisy.starts_with("undecided: ") && noisy.contains("Do       make about "),
             "{noisy}"
         );
+        assert!(noisy.contains("% is not excluded; about"), "{noisy}");
+
         let mut other = run(9000, &RATES);
         other.kind = RunKind::HttpLoad;
         other.body = Body::HttpLab(None);
 
         let found = compare(&[run(1000, &RATES)], &[other], &SETTINGS);
         assert_eq!(found.conclusion, None);
-        assert!(
-            text(&found, Style::PLAIN)
-                .starts_with("not comparable: kind of run: test, now http-load\n")
-        );
+        assert!(brief(&found).starts_with("not comparable: kind of run: test, now http-load\n"));
     }
 }

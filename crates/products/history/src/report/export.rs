@@ -90,7 +90,6 @@ pub(crate) fn unit_symbol(unit: Unit) -> &'static str {
 }
 
 /// A value with its unit, for people.
-#[must_use]
 pub fn value_text(value: f64, unit: Unit) -> String {
     match unit {
         Unit::BitsPerSecond => numbers::rate(value),

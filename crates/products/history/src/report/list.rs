@@ -2,7 +2,7 @@
 
 use linerate_document::style::Style;
 use linerate_document::table::Table;
-use linerate_model::record::RunRow;
+use linerate_model::record::{RunRow, RunState};
 use linerate_model::stored_name;
 
 use super::export::csv::quotable;
@@ -10,14 +10,21 @@ use super::export::markdown::escaped;
 use super::export::value_text;
 
 /// A line per run; `when` gives a time in ms since 1970 as text.
-#[must_use]
 pub fn text(rows: &[RunRow], when: &dyn Fn(u64) -> String, style: Style) -> String {
-    let rows: Vec<_> = rows.iter().map(|row| cells(row, when)).collect();
-    Table::of_words("", "", HEADS, &rows).text(style)
+    let cells: Vec<_> = rows.iter().map(|row| cells(row, when)).collect();
+    let mut table = Table::of("", "", &cells);
+    for (place, head) in HEADS.into_iter().enumerate() {
+        let has_text = cells.iter().any(|row| !row[place].is_empty());
+        // That a run is complete needs no mention.
+        let is_shown = head != "state" || rows.iter().any(|row| row.state != RunState::Complete);
+        if has_text && is_shown {
+            table = table.text(head, |row: &[String; 7]| row[place].as_str());
+        }
+    }
+    table.table().text(style)
 }
 
 /// The table of [`text`] in Markdown.
-#[must_use]
 pub fn markdown(rows: &[RunRow], when: &dyn Fn(u64) -> String) -> String {
     let line = |cells: [String; 7]| format!("| {} |\n", cells.join(" | "));
     let head = line(HEADS.map(str::to_owned)) + &line(HEADS.map(|_| "---".to_owned()));
@@ -28,7 +35,6 @@ pub fn markdown(rows: &[RunRow], when: &dyn Fn(u64) -> String) -> String {
 }
 
 /// A line per run with exact values, comma-separated (RFC 4180).
-#[must_use]
 pub fn csv(rows: &[RunRow]) -> String {
     let text = |text: &Option<String>| quotable(text.as_deref().unwrap_or_default());
     let table = Table::of("", "", rows)
@@ -71,7 +77,7 @@ fn cells(row: &RunRow, when: &dyn Fn(u64) -> String) -> [String; 7] {
     let result = row.primary.map(|(measure, value)| {
         let text = |value| value_text(value, measure.info().unit);
         match row.both_ways {
-            Some((up, down)) => format!("{} down, {} up", text(down), text(up)),
+            Some((up, down)) => both_ways(&text(down), &text(up)),
             None => text(value),
         }
     });
@@ -93,6 +99,16 @@ fn cells(row: &RunRow, when: &dyn Fn(u64) -> String) -> [String; 7] {
     ]
 }
 
+/// `95.3 down, 17.6 up Mbit/s`, or each with its own unit.
+fn both_ways(down: &str, up: &str) -> String {
+    match (down.split_once(' '), up.split_once(' ')) {
+        (Some((number, unit)), Some((other, same))) if unit == same => {
+            format!("{number} down, {other} up {unit}")
+        }
+        _ => format!("{down} down, {up} up"),
+    }
+}
+
 fn path(row: &RunRow) -> String {
     match (&row.client, &row.server) {
         (Some(client), Some(server)) => format!("{client} > {server}"),
@@ -112,7 +128,7 @@ fn labels(row: &RunRow) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_model::measure::MeasureName;
-    use linerate_model::record::{RunId, RunKind, RunState};
+    use linerate_model::record::{RunId, RunKind};
 
     use super::*;
 
@@ -152,7 +168,6 @@ mod tests {
             "test",
             "a|b > 192.0.2.7",
             "941 Mbit/s",
-            "complete",
             "site=x",
         ] {
             assert!(lines[1].contains(part), "{part}: {list}");
@@ -171,7 +186,7 @@ mod tests {
         };
         let list = text(&[two_way], &when, Style::PLAIN);
         assert!(
-            list.contains("941 Mbit/s down, 20.0 Mbit/s up") && list.contains("no answer"),
+            list.contains("941 down, 20.0 up Mbit/s") && list.contains("no answer"),
             "{list}"
         );
 

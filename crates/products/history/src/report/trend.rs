@@ -11,8 +11,8 @@ use linerate_document::style::Style;
 use linerate_document::table::Table;
 use linerate_model::finding::Severity;
 use linerate_model::numbers::MISSING;
+use linerate_model::record::Way;
 use linerate_model::stats::median;
-use linerate_model::stored_name;
 
 use super::compare;
 use crate::conclude::change_point::RUNS_MIN;
@@ -28,13 +28,11 @@ const CHANGES_SHOWN: usize = 8;
 const DAY_MS: f64 = 86_400_000.0;
 
 /// The trend as text; `when` gives a time in ms since 1970 as text.
-#[must_use]
 pub fn text(trend: &Trend, when: &dyn Fn(u64) -> String, style: Style) -> String {
     document(trend, when, RUNS_SHOWN).text(style)
 }
 
 /// The trend as one HTML file.
-#[must_use]
 pub fn html(trend: &Trend, when: &dyn Fn(u64) -> String) -> String {
     let trends = || {
         [Some(trend), trend.other_way.as_deref()]
@@ -88,7 +86,6 @@ fn head(trend: &Trend, when: &dyn Fn(u64) -> String) -> Head {
 }
 
 /// The trend as one JSON object, schema `linerate.trend/1`.
-#[must_use]
 pub fn json(trend: &Trend) -> String {
     linerate_document::pretty_json(trend)
 }
@@ -157,7 +154,7 @@ fn runs(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Option<Blo
     let table = Table::of("", "", &last)
         .text("run", |run| run.run.short())
         .text("started", |run| when(run.started_unix_ms))
-        .number(trend.measure.info().name, |run| {
+        .number(&trend.measure.info().words(), |run| {
             run.value.map_or_else(
                 || MISSING.to_owned(),
                 |value| trend.measure.info().unit.text(value),
@@ -174,7 +171,7 @@ fn runs(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Option<Blo
     table.notes(note).non_empty().map(Block::Table)
 }
 
-/// `worse: received_bps of lab1 > 192.0.2.7, 853 Mbit/s in the last 5 of 30 runs`
+/// `worse: received of lab1 > 192.0.2.7, 853 Mbit/s in the last 5 of 30 runs`
 fn answer(trend: &Trend) -> String {
     let info = trend.measure.info();
     let path = match (&trend.client, &trend.server) {
@@ -197,13 +194,12 @@ fn answer(trend: &Trend) -> String {
         _ => String::new(),
     };
     let runs = counted(values.len(), "run");
-    let way = trend
-        .way
-        .map_or_else(String::new, |way| format!(" {}", stored_name(way)));
+    let way = trend.way.and_then(Way::words);
+    let way = way.map_or_else(String::new, |way| format!(" {way}"));
 
     format!(
         "{state}: {}{way}{path}, median {middle} in the last {} of {runs}{needed}",
-        info.name,
+        info.words(),
         last.len()
     )
 }
@@ -298,10 +294,8 @@ fn chart(trend: &Trend) -> Option<Plot> {
         "{}; dashed: median between two changes",
         counted(trend.runs.len(), "run")
     );
-    let title = trend.way.map_or_else(
-        || "Trend".to_owned(),
-        |way| format!("Trend, {}", stored_name(way)),
-    );
+    let way = trend.way.and_then(Way::words);
+    let title = way.map_or_else(|| "Trend".to_owned(), |way| format!("Trend, {way}"));
 
     Some(Plot {
         title,
@@ -317,7 +311,7 @@ mod tests {
     use crate::conclude::trend::{TREND_SCHEMA, TrendRun};
     use linerate_model::finding::Difference;
     use linerate_model::measure::MeasureName;
-    use linerate_model::record::{RunId, Way};
+    use linerate_model::record::RunId;
 
     use super::*;
 
@@ -368,7 +362,7 @@ mod tests {
         let text = text(&found, &when, Style::PLAIN);
         let lines: Vec<&str> = text.lines().collect();
         let first =
-            "worse: received_bps of lab1 > 192.0.2.7, median 850 Mbit/s in the last 5 of 26 runs";
+            "worse: received of lab1 > 192.0.2.7, median 850 Mbit/s in the last 5 of 26 runs";
         assert_eq!(lines[0], first, "{text}");
 
         for part in [
@@ -404,8 +398,8 @@ mod tests {
 
         let text = text(&both, &|_| "today".to_owned(), Style::PLAIN);
         for part in [
-            "steady: received_bps forward of lab1",
-            "worse: received_bps reverse of lab1",
+            "steady: received up of lab1",
+            "worse: received down of lab1",
             "(-9.7 %)",
         ] {
             assert!(text.contains(part), "{part}: {text}");
@@ -419,9 +413,9 @@ mod tests {
             &|_| "today".to_owned(),
             Style::PLAIN,
         );
-        assert!(text.starts_with("too few runs: received_bps"), "{text}");
+        assert!(text.starts_with("too few runs: received of"), "{text}");
         assert!(
-            text.contains("in the last 1 of 1 run; a change shows from 25 runs on"),
+            text.contains("in the last 1 of 1\nrun; a change shows from 25 runs on"),
             "{text}"
         );
 

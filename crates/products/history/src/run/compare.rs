@@ -36,7 +36,6 @@ impl CompareSpec {
     pub const MARGIN: f64 = 0.05;
 
     /// `b` with `a`, both of the history of the user, by their primary measure.
-    #[must_use]
     pub fn new(a: impl Into<String>, b: impl Into<String>) -> Self {
         Self {
             a: a.into(),

@@ -411,7 +411,6 @@ fn json(rows: &[RunRow]) -> String {
 }
 
 /// A time in ms since 1970 by the clock of this host.
-#[must_use]
 pub fn local_time(unix_ms: u64) -> String {
     let zoned = timestamp(unix_ms).to_zoned(TimeZone::system());
     zoned.strftime("%F %T").to_string()

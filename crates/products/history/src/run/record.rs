@@ -79,7 +79,6 @@ pub fn labels(typed: &str) -> Result<Labels, Error> {
 }
 
 /// A record as `--json` prints it.
-#[must_use]
 pub fn json(record: &RunRecord) -> String {
     printable_json(&text::write(record)) + "\n"
 }
@@ -101,7 +100,6 @@ pub struct Run {
 
 impl Run {
     /// A run of the kind of `body`; runs with the same `spec_key` are comparable.
-    #[must_use]
     pub fn new(kind: RunKind, body: Body, spec_key: impl Into<String>) -> Self {
         Self {
             kind,
@@ -136,7 +134,6 @@ pub struct Recorded {
 
 impl Recording {
     /// The run begins.
-    #[must_use]
     pub fn begin(options: RecordOptions, run: Run) -> Self {
         let mut record = head(run.kind, run.body, options.title, options.labels);
         record.path.server = run.server;
@@ -159,19 +156,16 @@ impl Recording {
     }
 
     /// Time since the run began in ns.
-    #[must_use]
     pub fn elapsed_ns(&self) -> u64 {
         clock::as_ns(self.started.elapsed())
     }
 
     /// Start in ms since 1970.
-    #[must_use]
     pub fn started_unix_ms(&self) -> u64 {
         self.record.started_unix_ms
     }
 
     /// Identity of the run.
-    #[must_use]
     pub fn run_id(&self) -> RunId {
         self.record.run_id
     }
@@ -193,7 +187,6 @@ impl Recording {
     }
 
     /// The record goes to a history.
-    #[must_use]
     pub fn has_history(&self) -> bool {
         self.recorder.is_some()
     }
@@ -238,7 +231,6 @@ impl Recording {
 
     /// As [`Self::finish`], with trials that are not kept here. What the user should know about its
     /// place in the history.
-    #[must_use]
     pub fn finish_with(
         self,
         state: RunState,
@@ -302,7 +294,6 @@ pub struct TestRecording {
 
 impl TestRecording {
     /// The test begins.
-    #[must_use]
     pub fn begin(options: RecordOptions, spec: &ClientSpec) -> Self {
         let run = Run {
             kind: RunKind::Test,
@@ -489,7 +480,6 @@ fn path_key(client: &HostPart, server: &str, remote: Option<SocketAddr>, device:
 }
 
 /// Key of this host, made of its `/etc/machine-id`; `None` where the file is missing or empty.
-#[must_use]
 pub fn host_key() -> Option<String> {
     fs::read_to_string("/etc/machine-id")
         .ok()

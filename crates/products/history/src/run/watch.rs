@@ -60,7 +60,6 @@ pub struct WatchSpec {
 impl WatchSpec {
     /// `command`, which takes `run_length`, every `period` without an end, a quiet time, limits or
     /// reports.
-    #[must_use]
     pub fn new(
         name: impl Into<String>,
         command: Vec<OsString>,

@@ -24,7 +24,6 @@ const LOW_RATE_ACHIEVED: f64 = 0.999;
 const POINTS_MIN: usize = 3;
 
 /// The idle steps of an experiment and the lines through them; `None` without any.
-#[must_use]
 pub(crate) fn idle(runs: &[CellRun]) -> Option<Idle> {
     let mut steps: Vec<IdleStep> = idle_runs(runs).filter_map(step).collect();
     steps.sort_by_key(|step| step.wanted);
@@ -86,7 +85,6 @@ fn kernel_bytes(side: &EndpointStats) -> Option<u64> {
 
 /// Least squares through points of connections and bytes; `None` of fewer than three different
 /// numbers of connections.
-#[must_use]
 pub(crate) fn memory_line(points: &[(f64, f64)]) -> Option<MemoryLine> {
     let mut connections: Vec<f64> = points.iter().map(|(connections, _)| *connections).collect();
     connections.sort_unstable_by(f64::total_cmp);
@@ -118,7 +116,6 @@ pub(crate) fn memory_line(points: &[(f64, f64)]) -> Option<MemoryLine> {
 }
 
 /// Demands on the idle steps.
-#[must_use]
 pub(crate) fn idle_passes(idle: &Idle, runs: &[CellRun]) -> Vec<Pass> {
     let mut passes = vec![nothing_dropped(idle), little_cpu(idle)];
     passes.extend(
@@ -224,7 +221,6 @@ fn descriptors_left(runs: &[CellRun]) -> Option<Pass> {
 ///
 /// The rate is that of the requests that were due: with random arrivals these differ from the
 /// plan's rate by chance.
-#[must_use]
 pub(crate) fn low_rate_pass(cell: &Cell) -> Pass {
     let loads: Vec<_> = counted(&cell.runs)
         .into_iter()
@@ -266,7 +262,6 @@ pub(crate) fn low_rate_pass(cell: &Cell) -> Pass {
 
 /// Share of a payload's best throughput that remains when very many connections are busy, in words;
 /// `None` where either is not known.
-#[must_use]
 pub(crate) fn retained(active: &Cell, row: &Row, best: &Medians) -> Option<String> {
     let kept = active.median.ok_per_s? / row.best_per_s.filter(|best| *best > 0.0)?;
     let mut text = format!(

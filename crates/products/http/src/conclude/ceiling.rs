@@ -43,7 +43,6 @@ pub(crate) struct Link {
 
 impl Link {
     /// A link of this speed with the usual rest: MTU 1500, IPv4, timestamps, no VLAN.
-    #[must_use]
     pub(crate) fn of_speed(bps: f64) -> Self {
         Self {
             bps,
@@ -58,7 +57,6 @@ impl Link {
     /// The link between two hosts: the slower speed and the smaller packet of what is known of the
     /// two; `bps` instead of the speed where it is given. `None` on one host, and where neither
     /// speed nor packet size are known.
-    #[must_use]
     pub(crate) fn between(
         client: &Environment,
         server: Option<&Environment>,
@@ -104,7 +102,6 @@ impl Link {
     }
 
     /// Most bytes of payload in a segment; `None` when the headers alone fill the packet.
-    #[must_use]
     pub(crate) fn mss_bytes(&self) -> Option<u32> {
         let most = self
             .mtu_bytes
@@ -117,7 +114,6 @@ impl Link {
     }
 
     /// Bytes on the wire of a frame that is full.
-    #[must_use]
     pub(crate) fn full_frame_bytes(&self) -> u32 {
         let packet_bytes = self.mss_bytes().map(|mss| mss + self.header_bytes());
         packet_bytes
@@ -126,20 +122,17 @@ impl Link {
     }
 
     /// Bytes on the wire of every frame beside the payload of TCP.
-    #[must_use]
     pub(crate) fn overhead_bytes(&self) -> u32 {
         self.framing_bytes() + self.header_bytes()
     }
 
     /// Payload of TCP in bit/s when every frame is full; `None` where no payload fits.
-    #[must_use]
     pub(crate) fn goodput_bps(&self) -> Option<f64> {
         Some(self.bps * f64::from(self.mss_bytes()?) / f64::from(self.full_frame_bytes()))
     }
 
     /// Bits per second on the wire of these bytes per second of HTTP, at least: when every frame
     /// is full.
-    #[must_use]
     pub(crate) fn wire_bps_of(&self, http_bytes_per_s: f64) -> Option<f64> {
         Some(
             8.0 * http_bytes_per_s * f64::from(self.full_frame_bytes())
@@ -164,7 +157,6 @@ impl Link {
 
 /// Most that TCP alone reached in the direction of the answers, in bit/s of payload; 0 without such
 /// a test.
-#[must_use]
 pub(crate) fn reached_bps(baseline: &[Baseline]) -> f64 {
     baseline
         .iter()
@@ -175,7 +167,6 @@ pub(crate) fn reached_bps(baseline: &[Baseline]) -> f64 {
 
 /// Share of the link that TCP alone reached in the direction of the answers, at most 1; 1 without
 /// such a test.
-#[must_use]
 pub(crate) fn reached_share(baseline: &[Baseline], link: &Link) -> f64 {
     let reached = reached_bps(baseline);
     match link.goodput_bps() {
@@ -205,7 +196,6 @@ pub(crate) struct Ceiling {
 impl Ceiling {
     /// The ceiling of a link of which TCP alone reaches this share (see [`reached_share`]). `None`
     /// where no payload fits into a packet.
-    #[must_use]
     pub(crate) fn new(link: Link, reached: f64, segments: Segments) -> Option<Self> {
         Some(Self {
             link,
@@ -216,13 +206,11 @@ impl Ceiling {
     }
 
     /// Most answers per second. The bytes of the head are those measured, not assumed.
-    #[must_use]
     pub(crate) fn responses_per_s(&self, header_bytes: u64, payload_bytes: u64) -> f64 {
         self.reached * self.link.bps / self.bits_per_response(header_bytes, payload_bytes)
     }
 
     /// Bits on the wire of an answer, with all headers and the frames around them.
-    #[must_use]
     pub(crate) fn bits_per_response(&self, header_bytes: u64, payload_bytes: u64) -> f64 {
         // An answer of no bytes would have an infinite rate.
         let answer = header_bytes.saturating_add(payload_bytes).max(1);
@@ -232,7 +220,6 @@ impl Ceiling {
     /// Share of the link in the direction of the requests at this many answers per second: the
     /// requests themselves, and one acknowledgement for two segments of an answer. Receive offload
     /// lowers it.
-    #[must_use]
     pub(crate) fn opposite_share(
         &self,
         responses_per_s: f64,

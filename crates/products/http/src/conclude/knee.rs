@@ -61,7 +61,6 @@ pub(super) struct Shape {
 
 impl Shape {
     /// Finds the knee of the cells of a payload, in any order.
-    #[must_use]
     pub(super) fn of(payload_bytes: u64, mut points: Vec<Point>, objective: &Objective) -> Self {
         points.sort_by_key(|point| point.connections);
         let connections = points.iter().map(|point| point.connections).collect();
@@ -100,7 +99,6 @@ impl Shape {
     }
 
     /// Where a cell lies among the others; the cell itself may be one beyond them.
-    #[must_use]
     pub(super) fn position(&self, point: &Point) -> Position {
         let best = |is_wanted: &dyn Fn(u32) -> bool| {
             let cells = self.valid.iter().filter(|cell| is_wanted(cell.connections));
@@ -122,7 +120,6 @@ impl Shape {
     /// The number of connections that narrows the knee most: a smaller one where the first cell is
     /// the knee already, else one between the knee and the cell before it. `None` where it would be
     /// too close to another.
-    #[must_use]
     pub(super) fn refinement(&self) -> Option<u32> {
         let valid = &self.valid;
         let knee_at = valid

@@ -9,7 +9,6 @@ use super::ceiling::Link;
 
 /// Runs that count: finished ones, and of several with the same number the last, because it was
 /// made to replace the others.
-#[must_use]
 pub(super) fn counted(runs: &[CellRun]) -> Vec<&CellRun> {
     let is_finished = |run: &&CellRun| run.state == RunState::Done && run.load.is_some();
     let finished: Vec<&CellRun> = runs.iter().filter(is_finished).collect();
@@ -27,7 +26,6 @@ pub(super) fn counted(runs: &[CellRun]) -> Vec<&CellRun> {
 }
 
 /// The middle of a figure over the runs that have it.
-#[must_use]
 pub(super) fn median_of(
     runs: &[&CellRun],
     figure: impl Fn(&CellRun) -> Option<f64>,
@@ -42,7 +40,6 @@ pub(super) fn median_of(
 
 /// Medians of the runs that count. Without a link there is no share of one, and without a ceiling
 /// no share of that.
-#[must_use]
 pub(super) fn medians(
     runs: &[CellRun],
     link: Option<&Link>,

@@ -19,7 +19,6 @@ pub(crate) struct StartRecord {
 
 impl StartRecord {
     /// Changes since an earlier start that make runs of both hard to compare, in words.
-    #[must_use]
     pub(crate) fn changes_since(&self, before: &Self) -> Vec<String> {
         let mut changed = changes(&before.client, &self.client);
         match (&before.server, &self.server) {
@@ -41,7 +40,6 @@ impl StartRecord {
 /// Changes that make results of a host incomparable with earlier ones: kernel, NIC, CPUs, limits.
 /// One entry for each change, in words; empty for the same host. What either side could not read is
 /// no change.
-#[must_use]
 pub(crate) fn changes(before: &Environment, after: &Environment) -> Vec<String> {
     [
         change("linerate", &Some(&before.version), &Some(&after.version)),

@@ -21,7 +21,6 @@ pub(crate) use sentences::{path_defects, slow_tests};
 const INVALID_MAX: f64 = 0.2;
 
 /// Judges an experiment.
-#[must_use]
 pub(crate) fn study(input: &StudyInput<'_>) -> Study {
     let (setup, kept) = (input.setup, input.kept);
     let judged = JudgedCells::of(input);
@@ -81,7 +80,6 @@ pub(crate) enum Ending {
 }
 
 /// Outcome of an experiment; the objective counts only with `--assert`.
-#[must_use]
 pub(crate) fn ending(study: &Study, is_asserted: bool) -> Ending {
     if invalid_share(study).is_some_and(|share| share > INVALID_MAX) {
         Ending::TooManyInvalid
@@ -100,7 +98,6 @@ fn is_all_skipped(study: &Study) -> bool {
 }
 
 /// Invalid cells as a share of those that were run; `None` where none was.
-#[must_use]
 pub(crate) fn invalid_share(study: &Study) -> Option<f64> {
     let run: Vec<_> = study
         .cells

@@ -6,7 +6,6 @@ use super::start_record::changes;
 use crate::plan::Plan;
 
 /// Differences that make two studies hard to compare, one sentence each.
-#[must_use]
 pub fn study_differences(before: &Study, after: &Study) -> Vec<String> {
     let mut notes = Vec::new();
     for (which, study) in [("first", before), ("second", after)] {

@@ -12,7 +12,6 @@ use super::ceiling::Link;
 use super::medians::{cpu_ns_per_request, cpus, wire_bps};
 
 /// A run as a trial. Its number and its start are those of the run it belongs to, and set there.
-#[must_use]
 pub(crate) fn trial(run: &CellRun, link: Option<&Link>) -> Trial {
     let state = state(run);
     let key = &run.key;
@@ -44,14 +43,12 @@ pub(crate) fn trial(run: &CellRun, link: Option<&Link>) -> Trial {
 }
 
 /// The study with its runs once, which are trials of the record.
-#[must_use]
 pub(crate) fn without_runs(mut study: Study) -> Study {
     study.cells.iter_mut().for_each(|cell| cell.runs.clear());
     study
 }
 
 /// The study with the runs of its cells, which a record has as trials.
-#[must_use]
 pub(crate) fn with_runs(study: &Study, trials: &[Trial]) -> Study {
     let mut study = study.clone();
     let runs = trials.iter().filter_map(|trial| match &trial.detail {

@@ -14,7 +14,6 @@ pub struct Breaker {
 
 impl Breaker {
     /// Allows `bytes_max` bytes of bodies, and failures if it `tolerates_failures`.
-    #[must_use]
     pub fn new(tolerates_failures: bool, bytes_max: Option<u64>) -> Self {
         Self {
             tolerates_failures,

@@ -144,7 +144,6 @@ const SEARCH_SLOW_FROM: u64 = 10_000;
 
 /// Parses `net.ipv4.ip_local_reserved_ports`: numbers and ranges, separated by commas. Invalid
 /// parts are skipped.
-#[must_use]
 pub fn parse_reserved(text: &str) -> Vec<u16> {
     let mut ports = Vec::new();
     for part in text.trim().split(',') {

@@ -36,7 +36,6 @@ enum Gaps {
 impl Schedule {
     /// The schedule of thread `index` of `threads`, which together send `rate_per_s` requests from
     /// `start_ns` on.
-    #[must_use]
     pub(crate) fn new(
         start_ns: u64,
         rate_per_s: f64,
@@ -76,13 +75,11 @@ impl Schedule {
     }
 
     /// When the next request is due.
-    #[must_use]
     pub(crate) fn next_due_ns(&self) -> u64 {
         self.next_ns
     }
 
     /// When the following request is due.
-    #[must_use]
     pub(crate) fn following_due_ns(&self) -> u64 {
         self.following_ns
     }

@@ -37,7 +37,6 @@ pub struct SecondPart {
 
 impl SecondPart {
     /// An empty one.
-    #[must_use]
     pub fn new(index: u32) -> Self {
         Self {
             index,
@@ -83,13 +82,11 @@ impl SecondPart {
 
     /// A quantile of the times with an error of a sixteenth; `None` with fewer than ten values
     /// above it.
-    #[must_use]
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
         Some(self.times.quantile(q)?.ns)
     }
 
     /// Part kept in the record.
-    #[must_use]
     pub fn summary(&self) -> Second {
         Second {
             ok: self.ok,

@@ -62,14 +62,12 @@ pub struct LoadSpec {
 
 impl LoadSpec {
     /// Connections of worker `index` of `workers`.
-    #[must_use]
     pub fn connections_of(&self, index: u32, workers: u32) -> u32 {
         let workers = workers.max(1);
         self.connections / workers + u32::from(index < self.connections % workers)
     }
 
     /// Requests each connection keeps outstanding.
-    #[must_use]
     pub fn pipeline(&self) -> usize {
         match self.mode {
             Mode::Closed { pipeline, .. } => pipeline.max(1) as usize,
@@ -78,7 +76,6 @@ impl LoadSpec {
     }
 
     /// Pairs of a local address and one of the server, each with its own ports.
-    #[must_use]
     pub fn tuples(&self) -> u64 {
         let fitting = |destination: &SocketAddr| {
             let sources = self.sources.iter();

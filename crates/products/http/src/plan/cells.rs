@@ -62,7 +62,6 @@ impl Phases {
     }
 
     /// True if the phase with this number is selected.
-    #[must_use]
     pub fn has(self, phase: usize) -> bool {
         self.wanted.get(phase).copied().unwrap_or(false)
     }
@@ -88,7 +87,6 @@ pub struct PlannedRun {
 
 impl PlannedRun {
     /// Name of the file it is kept in.
-    #[must_use]
     pub fn file_name(&self) -> String {
         format!("{}-r{}.json", self.key.name(), self.repeat)
     }
@@ -96,7 +94,6 @@ impl PlannedRun {
 
 /// Tests of phase 0 in their order; without it, one in the direction of the responses, for the
 /// ceiling.
-#[must_use]
 pub fn tests(plan: &Plan, phases: Phases) -> Vec<PlannedTest> {
     if !phases.has(0) {
         return vec![PlannedTest {
@@ -120,7 +117,6 @@ pub fn tests(plan: &Plan, phases: Phases) -> Vec<PlannedTest> {
 const SHORT_STREAMS: u32 = 4;
 
 /// Runs of phases 1 to 3 in their order.
-#[must_use]
 pub fn runs(plan: &Plan, phases: Phases) -> Vec<PlannedRun> {
     let mut rng = Rng::with_seed(plan.seed);
     let mut runs = interleaved(&payload_keys(plan, phases), plan.defaults.repeats, &mut rng);
@@ -139,20 +135,17 @@ pub fn runs(plan: &Plan, phases: Phases) -> Vec<PlannedRun> {
 }
 
 /// Runs of cells that are added around a knee, in a random order.
-#[must_use]
 pub fn refinement_runs(plan: &Plan, keys: &[CellKey]) -> Vec<PlannedRun> {
     interleaved(keys, plan.defaults.repeats, &mut Rng::with_seed(plan.seed))
 }
 
 /// The cells of some runs, each once.
-#[must_use]
 pub fn keys(runs: &[PlannedRun]) -> Vec<CellKey> {
     let keys: BTreeSet<CellKey> = runs.iter().map(|run| run.key).collect();
     keys.into_iter().collect()
 }
 
 /// The cell of phase 2 that replaces a cell of phase 1; `None` where phase 1 makes runs of its own.
-#[must_use]
 pub fn by_product(plan: &Plan, phases: Phases, payload_bytes: u64) -> Option<CellKey> {
     let is_in_matrix = phases.has(2)
         && plan.matrix.payloads_bytes.contains(&payload_bytes)
@@ -165,7 +158,6 @@ pub fn by_product(plan: &Plan, phases: Phases, payload_bytes: u64) -> Option<Cel
 }
 
 /// When the requests of a cell are sent.
-#[must_use]
 pub fn mode(plan: &Plan, key: &CellKey) -> Mode {
     match (key.phase, key.rate_per_s) {
         (Phase::Idle, _) => Mode::Idle {

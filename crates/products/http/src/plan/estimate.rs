@@ -56,7 +56,6 @@ pub struct Estimate {
 }
 
 /// Estimates a plan.
-#[must_use]
 pub fn estimate(plan: &Plan, phases: Phases) -> Estimate {
     let test = if phases.has(0) {
         plan.tcp.duration.saturating_add(AROUND_A_TEST)
@@ -114,7 +113,6 @@ fn refined(plan: &Plan, phases: Phases) -> Vec<Cost> {
 }
 
 /// Estimated duration of a run of a cell.
-#[must_use]
 pub fn run_time(plan: &Plan, key: &CellKey) -> Duration {
     run_cost(plan, key).time
 }
@@ -136,7 +134,6 @@ fn run_cost(plan: &Plan, key: &CellKey) -> Cost {
 }
 
 /// The measured window of a cell.
-#[must_use]
 pub fn window(plan: &Plan, key: &CellKey) -> Duration {
     match key.phase {
         Phase::Idle => plan.c10k.idle.hold,
@@ -171,7 +168,6 @@ fn bytes(plan: &Plan, key: &CellKey, loaded: Duration) -> Option<u64> {
 
 /// Bytes of the head our server sends by default for a body of this length: the status line,
 /// `Date`, `Content-Type` and `Content-Length`.
-#[must_use]
 pub(crate) fn usual_header_bytes(payload_bytes: u64) -> u64 {
     const WITHOUT_LENGTH_BYTES: u64 = 114;
     // 0 has one digit and no logarithm.

@@ -85,7 +85,6 @@ pub struct Defaults {
 
 impl Defaults {
     /// Threads of the generator where the plan fixes them.
-    #[must_use]
     pub fn explicit_threads(&self) -> Option<u32> {
         (self.threads > 0).then_some(self.threads)
     }

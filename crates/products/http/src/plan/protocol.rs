@@ -106,7 +106,6 @@ impl Default for Protocol {
 
 impl Protocol {
     /// Concurrent requests on a connection need HTTP/2.
-    #[must_use]
     pub fn has_streams_without_http2(&self) -> bool {
         self.streams > 1 && self.version == HttpVersion::Http1
     }

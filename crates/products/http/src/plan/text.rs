@@ -38,14 +38,12 @@ impl Plan {
     }
 
     /// The plan as a file with every key, explained.
-    #[must_use]
     pub fn to_toml(&self) -> String {
         explained::explained(&self.bare())
     }
 
     /// Name of the runs. Those of different plans have different names; comments and the rate of
     /// the path play no part.
-    #[must_use]
     pub fn hash(&self) -> String {
         let runs = Self {
             // No run depends on it: `--resume` with another rate judges the same runs.
@@ -84,7 +82,6 @@ impl Plan {
     }
 
     /// True if the protocol is HTTP/1.1 in plain text, whose bytes on the wire are known.
-    #[must_use]
     pub fn is_plain_http1(&self) -> bool {
         self.protocol.version == HttpVersion::Http1 && !self.target.as_deref().is_some_and(is_https)
     }

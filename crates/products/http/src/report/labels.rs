@@ -76,26 +76,78 @@ pub(super) fn belongs_to(class: ErrorClass) -> &'static str {
     }
 }
 
-/// The name of a flag as in JSON, and its meaning.
-pub(super) fn flag(flag: Flag) -> String {
-    let meaning = match flag {
-        Flag::GeneratorLate => {
-            "the generator itself sent late although a connection was free (99th percentile above \
-             1 ms and a tenth of the latency), so latencies are in part its own"
-        }
-        Flag::Unsteady => "the two halves of the window differ by more than 5 % in throughput",
-        Flag::Overload => "the offered rate cannot be sustained; the run ended early",
+/// A limit as a phrase.
+pub(super) fn limit(class: VerdictClass) -> &'static str {
+    match class {
+        VerdictClass::Invalid => "not valid",
+        VerdictClass::ClientLimit => "this host",
+        VerdictClass::ServerLimit => "the server's queues or descriptors",
+        VerdictClass::NetworkBound => "the link is full",
+        VerdictClass::NetworkLoss => "the path loses segments",
+        VerdictClass::OtherPrograms => "other programs fill the CPUs",
+        VerdictClass::CpuBoundTotal => "all CPUs of the server are busy",
+        VerdictClass::CpuBoundCore => "one CPU of the server is busy",
+        VerdictClass::QueueingBound => "a queue: more connections only wait longer",
+        VerdictClass::ConcurrencyLimited => "too few requests at the same time",
+        VerdictClass::ServerInternal => "the server waits for itself",
+        VerdictClass::NotSaturated => "none, the offered rate was met",
+        _ => "not known",
+    }
+}
+
+/// A kind of failure as a phrase.
+pub(super) fn error(class: ErrorClass) -> &'static str {
+    match class {
+        ErrorClass::ConnectRefused => "connection refused",
+        ErrorClass::ConnectTimeout => "connect timeout",
+        ErrorClass::Unreachable => "unreachable",
+        ErrorClass::AddrNotAvail => "no local port",
+        ErrorClass::FdLimit => "no descriptor",
+        ErrorClass::NoBuffers => "no socket memory",
+        ErrorClass::ResetBeforeAnswer => "reset before the response",
+        ErrorClass::ResetMidAnswer => "reset in the response",
+        ErrorClass::ResetIdle => "reset while idle",
+        ErrorClass::Eof => "closed early",
+        ErrorClass::Timeout => "timeout",
+        ErrorClass::Unsent => "not sent in time",
+        ErrorClass::Status3xx => "status 3xx",
+        ErrorClass::Status4xx => "status 4xx",
+        ErrorClass::Status5xx => "status 5xx",
+        ErrorClass::Protocol => "malformed response",
+        ErrorClass::Tls => "TLS",
+    }
+}
+
+/// A flag in a few words.
+pub(super) fn flag_name(flag: Flag) -> &'static str {
+    match flag {
+        Flag::GeneratorLate => "generator late",
+        Flag::Unsteady => "rate changed",
+        Flag::Overload => "overload",
+        Flag::Little => "not by Little's law",
+        Flag::DirtyStart => "hosts not idle",
+        Flag::BreakerTripped => "too many failures",
+        Flag::ControlLost => "control connection lost",
+        Flag::Interrupted => "interrupted",
+        Flag::ServerGone => "server gone",
+    }
+}
+
+/// The meaning of a flag.
+pub(super) fn flag(flag: Flag) -> &'static str {
+    match flag {
+        Flag::GeneratorLate => "the generator sent late: latencies are in part its own",
+        Flag::Unsteady => "the rate changed: both halves differ by more than 5 %",
+        Flag::Overload => "ended early: the offered rate cannot be sustained",
         Flag::Little => {
-            "throughput times mean latency is not the number of connections (Little's law, within \
-             10 %); some connections idled, or something was counted wrongly"
+            "rate times mean latency is not the number of connections (Little's law): some idled"
         }
-        Flag::DirtyStart => "the hosts had not come to rest when it began",
+        Flag::DirtyStart => "the hosts were not idle when it began",
         Flag::BreakerTripped => {
-            "too many failures, or the server asked for a pause (Retry-After), so the run was ended"
+            "ended early: too many failures, or the server asked for a pause (Retry-After)"
         }
-        Flag::ControlLost => "the control channel broke, so the server's values are incomplete",
-        Flag::Interrupted => "the user ended it",
-        Flag::ServerGone => "the server did not answer until the end",
-    };
-    format!("{}: {meaning}", stored_name(flag))
+        Flag::ControlLost => "the control connection broke: values of the server are incomplete",
+        Flag::Interrupted => "interrupted by the user",
+        Flag::ServerGone => "the server stopped answering",
+    }
 }

@@ -6,12 +6,12 @@ use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
 use linerate_model::finding::Confidence;
 use linerate_model::http::{
-    CellVerdict, EndpointStats, ErrorClass, Judgement, LoadResult, Mode, VerdictClass,
+    CellVerdict, EndpointStats, ErrorClass, Flag, Judgement, LoadResult, Mode, VerdictClass,
 };
 use linerate_model::numbers::{bytes, rate};
 use linerate_model::stored_name;
 
-use super::labels;
+use super::labels::{self, counted};
 use super::numbers::{
     cpus, fine, grouped, known, mebi, mega, peak, per_s, percent, quantile, time, time_ns,
 };
@@ -37,86 +37,129 @@ pub struct LoadReport<'a> {
     pub remarks: &'a [String],
 }
 
-/// The run as text in lines of at most 120 columns: its result, what limited it and what to do, and
+/// The run as text: in at most six lines what it reached, what limited it and what to do, and
 /// everything else where it `is_verbose`.
-#[must_use]
 pub fn load_text(report: &LoadReport<'_>, is_verbose: bool, style: Style) -> String {
-    Document {
-        name: "linerate http load",
-        blocks: load_blocks(report, is_verbose),
-    }
-    .text(style)
-}
-
-/// The parts of the report.
-pub(crate) fn load_blocks(report: &LoadReport<'_>, is_verbose: bool) -> Vec<Block> {
-    let mut blocks = vec![Block::entry("RESULT", ANSWER_CHARS, result(report.load))];
-    blocks.extend(
-        report
-            .verdict
-            .map(|verdict| limit(&verdict.primary, verdict.confidence)),
-    );
-    blocks.extend(not_accepted(report.load).map(|text| Block::entry("NEXT", ANSWER_CHARS, text)));
-
+    let written = |blocks| {
+        let name = "linerate http load";
+        Document { name, blocks }.text(style)
+    };
+    let mut notes = notes(report, is_verbose);
     if is_verbose {
-        blocks.push(Block::Space);
-        blocks.extend(details(report));
+        return written(verbose(report, notes));
     }
 
-    let flags = report.load.flags.iter();
-    blocks.extend(flags.map(|flag| Block::entry("NOTE", ANSWER_CHARS, labels::flag(*flag))));
-    blocks
+    let details = (
+        "Details",
+        format!("linerate http load {} -v", report.target),
+    );
+    loop {
+        let lines = notes.iter().chain([&details]);
+        let blocks = std::iter::once(Block::Title(result(report.load)))
+            .chain(lines.map(|(label, text)| Block::entry(label, ANSWER_CHARS, text.as_str())));
+        let text = written(blocks.collect());
+
+        // The last note is the least important one.
+        if text.lines().count() <= LINES_MAX || notes.pop().is_none() {
+            return text;
+        }
+    }
 }
 
-/// `990 responses/s, 1.01 MB/s; 52 errors (0.52 %: 12 addr_not_avail, 40 timeout); p50 270 us, p90 840 us, p99 12.0 ms`
+/// The parts of the report of a record.
+pub(crate) fn load_blocks(report: &LoadReport<'_>) -> Vec<Block> {
+    verbose(report, notes(report, true))
+}
+
+fn verbose(report: &LoadReport<'_>, notes: Vec<(&'static str, String)>) -> Vec<Block> {
+    let notes = notes
+        .into_iter()
+        .map(|(label, text)| Block::entry(label, ANSWER_CHARS, text));
+    std::iter::once(Block::Title(result(report.load)))
+        .chain(notes)
+        .chain([Block::Space])
+        .chain(details(report))
+        .collect()
+}
+
+/// Failures, the limit and the next step, and what qualifies them; the most important first.
+fn notes(report: &LoadReport<'_>, is_verbose: bool) -> Vec<(&'static str, String)> {
+    let limit = report
+        .verdict
+        .iter()
+        .flat_map(|verdict| limit(&verdict.primary, verdict.confidence));
+    let not_accepted = not_accepted(report.load).map(|text| ("Do", text.to_owned()));
+    let flags: Vec<Flag> = report
+        .load
+        .flags
+        .iter()
+        .copied()
+        // The limit has it already.
+        .filter(|flag| *flag != Flag::Unsteady || report.verdict.is_none())
+        .collect();
+    let names = || flags.iter().map(|flag| labels::flag_name(*flag));
+    let flags = match flags.as_slice() {
+        [_, _, ..] if !is_verbose => vec![names().collect::<Vec<_>>().join(", ")],
+        flags => flags
+            .iter()
+            .map(|flag| labels::flag(*flag).to_owned())
+            .collect(),
+    };
+
+    errors_words(report.load)
+        .map(|text| ("Errors", text))
+        .into_iter()
+        .chain(limit)
+        .chain(not_accepted)
+        .chain(flags.into_iter().map(|flag| ("Note", flag)))
+        .collect()
+}
+
+/// `11,566 responses/s, 94.7 Mbit/s; p50 259 us, p99 14.5 ms, max 84.3 ms; no errors`
 fn result(load: &LoadResult) -> String {
     let rate = match load.mode {
         Mode::Idle { .. } => held(load),
         _ => load.ok_per_s().zip(load.payload_bytes_per_s()).map_or_else(
             || "no request was sent".to_owned(),
-            |(ok, payload)| format!("{} responses/s, {} MB/s", per_s(ok), mega(payload)),
+            |(ok, payload)| format!("{} responses/s, {}", per_s(ok), rate(payload * 8.0)),
         ),
     };
-    let classes = load
-        .errors
-        .iter()
-        .map(|(class, error)| format!("{} {}", grouped(error.count), stored_name(class)));
-    let is_held = matches!(load.mode, Mode::Idle { .. }) && load.requests == 0;
-    let errors = match load.errors.total() {
-        0 => "no errors".to_owned(),
-        // Without requests there is nothing that they are a share of.
-        total if is_held => format!(
-            "{} errors ({})",
-            grouped(total),
-            classes.collect::<Vec<_>>().join(", ")
-        ),
-        total => format!(
-            "{} errors ({}: {})",
-            grouped(total),
-            known(load.error_share(), percent),
-            classes.collect::<Vec<_>>().join(", ")
-        ),
-    };
-
     let latency = &load.latency;
     let quantiles = [
         ("p50", latency.p50),
-        ("p90", latency.p90),
         ("p99", latency.p99),
-        ("p99.9", latency.p999),
         ("max", latency.max),
     ];
     let quantiles = quantiles.into_iter().filter(|(_, ns)| ns.is_some());
     let quantiles: Vec<String> = quantiles
         .map(|(name, ns)| format!("{name} {}", quantile(ns, latency.n)))
         .collect();
-    let parts = [rate, errors, quantiles.join(", ")];
 
-    parts
+    let errors = match load.errors.total() {
+        0 => "no errors".to_owned(),
+        total => counted(usize::try_from(total).unwrap_or(usize::MAX), "error"),
+    };
+    [rate, quantiles.join(", "), errors]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
         .join("; ")
+}
+
+/// `0.52 % of the requests: 12 no local port, 40 timeout`; `None` without errors.
+fn errors_words(load: &LoadResult) -> Option<String> {
+    let classes = load.errors.iter();
+    let classes: Vec<String> = classes
+        .map(|(class, error)| format!("{} {}", grouped(error.count), labels::error(class)))
+        .collect();
+    // Without requests there is nothing that they are a share of.
+    let is_held = matches!(load.mode, Mode::Idle { .. }) && load.requests == 0;
+    let share = load.error_share().filter(|_| !is_held);
+    let share = share.map_or_else(String::new, |share| {
+        format!("{} of the requests: ", percent(share))
+    });
+
+    (!classes.is_empty()).then(|| format!("{share}{}", classes.join(", ")))
 }
 
 /// `30 of 200 connections held`
@@ -146,36 +189,31 @@ fn not_accepted(load: &LoadResult) -> Option<&'static str> {
     let is_idle = matches!(load.mode, Mode::Idle { .. });
 
     (is_idle && has_silent).then_some(
-        "connections without a response wait in the server's listen queue (`ss -lnt` there: \
-         Recv-Q) until it accepts them: check its limit of descriptors (ulimit -n, LimitNOFILE=) \
-         and of connections, and at its log",
+        "check the server's descriptors (ulimit -n, LimitNOFILE=) and limit of connections: \
+         without a response they may wait to be accepted (`ss -lnt`: Recv-Q)",
     )
 }
 
-/// The limit of the run, its confidence, and the next step.
-fn limit(judgement: &Judgement, confidence: Confidence) -> Block {
-    let label = if judgement.class == VerdictClass::Invalid {
-        "INVALID"
-    } else {
-        "LIMIT"
-    };
+/// The limit of the run with its confidence, and the next step.
+fn limit(judgement: &Judgement, confidence: Confidence) -> Vec<(&'static str, String)> {
     let evidence: Vec<String> = judgement.evidence.iter().map(ToString::to_string).collect();
-    let class = stored_name(judgement.class);
-    let mut text = format!(
-        "{class} (confidence {}): {}",
-        stored_name(confidence),
-        evidence.join("; ")
-    );
-    if !text.contains(&judgement.advice) {
-        let next = if judgement.class == VerdictClass::NotSaturated {
-            ""
-        } else {
-            "next: "
-        };
-        text += &format!("; {next}{}", judgement.advice);
-    }
+    let evidence = evidence.join("; ");
+    let sure = match confidence {
+        Confidence::High => "",
+        Confidence::Medium => " (likely)",
+        Confidence::Low => " (a guess)",
+    };
+    let limit = match judgement.class {
+        VerdictClass::Invalid => ("Invalid", evidence.clone()),
+        class => (
+            "Limit",
+            format!("{}{sure}: {evidence}", labels::limit(class)),
+        ),
+    };
+    let advice = Some(("Do", judgement.advice.clone()))
+        .filter(|(_, advice)| !evidence.contains(advice.as_str()));
 
-    Block::entry(label, ANSWER_CHARS, text)
+    std::iter::once(limit).chain(advice).collect()
 }
 
 /// Everything that was counted.
@@ -214,6 +252,8 @@ fn named(name: &str, text: impl Into<String>) -> Block {
 const NAME_CHARS: usize = 13;
 /// Column of the first lines.
 const ANSWER_CHARS: usize = 9;
+/// Most lines of the report that is not verbose.
+const LINES_MAX: usize = 6;
 
 /// `open loop, 5,000 requests per second, poisson arrivals, 64 connections, 10.0 s measured`
 fn mode(load: &LoadResult) -> String {
@@ -228,7 +268,7 @@ fn mode(load: &LoadResult) -> String {
             };
             let think = match think_ns {
                 0 => String::new(),
-                ns => format!(", {} pause after each answer", time_ns(ns)),
+                ns => format!(", {} pause after each response", time_ns(ns)),
             };
             format!("closed loop, {connections} connections{pipeline}{think}, {window} measured")
         }
@@ -257,7 +297,11 @@ fn contributing(judgements: &[Judgement]) -> Vec<Block> {
         let advice = Some(&judgement.advice).filter(|advice| !advice.is_empty());
         let first = named(
             "as well",
-            format!("{}: {}", stored_name(judgement.class), evidence.join("; ")),
+            format!(
+                "{}: {}",
+                labels::limit(judgement.class),
+                evidence.join("; ")
+            ),
         );
         std::iter::once(first)
             .chain(advice.map(|advice| named("", advice.as_str())))
@@ -294,9 +338,7 @@ fn rates(report: &LoadReport<'_>) -> Vec<Block> {
     vec![
         named(
             "requests",
-            format!(
-                "{requests} {when} in the window, {ok} answered 2xx, {failures} failures ({failed})"
-            ),
+            format!("{requests} {when}, {ok} responses 2xx, {failures} failures ({failed})"),
         ),
         named("responses/s", known(load.ok_per_s(), per_s)),
         named(
@@ -305,14 +347,14 @@ fn rates(report: &LoadReport<'_>) -> Vec<Block> {
                 load.payload_bytes_per_s(),
                 mega,
                 "MB/s",
-                "bodies of 2xx answers alone, 10^6 bytes",
+                "bodies of 2xx responses alone, 10^6 bytes",
             ),
         ),
         named(
             "http",
             match load.http_bytes {
                 Some(_) => {
-                    let counts = format!("heads and bodies of 2xx answers, 2^20 bytes{head}");
+                    let counts = format!("heads and bodies of 2xx responses, 2^20 bytes{head}");
                     amount(load.http_bytes_per_s(), mebi, "MiB/s", &counts)
                 }
                 None => "n/a (the bytes of heads are not seen inside TLS and in HTTP/2)".to_owned(),
@@ -329,7 +371,7 @@ fn rates(report: &LoadReport<'_>) -> Vec<Block> {
             "connections",
             format!(
                 "{wanted} wanted, {opened} open after the ramp, {at_end} at the end; {reconnects} \
-                 opened again, {dropped} dropped while nothing was asked"
+                 opened again, {dropped} dropped while idle"
             ),
         ),
     ]
@@ -380,7 +422,10 @@ fn cost(side: &EndpointStats, ok: u64) -> String {
             cpus(ns as f64 / side.window_ns as f64)
         ));
         if ok > 0 {
-            words.push(format!("{} of it per 2xx", time(ns as f64 / ok as f64)));
+            words.push(format!(
+                "{} of it per response",
+                time(ns as f64 / ok as f64)
+            ));
         }
     }
 

@@ -15,7 +15,6 @@ use crate::plan::estimate::Estimate;
 pub type Needs = [[String; 2]];
 
 /// The plan as text.
-#[must_use]
 pub fn plan_text(target: &str, estimate: &Estimate, needs: &Needs, style: Style) -> String {
     let total = estimate.total;
     let runs: u64 = estimate
@@ -61,7 +60,6 @@ fn amount(amount: Option<u64>) -> String {
 }
 
 /// The plan as one JSON object.
-#[must_use]
 pub fn plan_json(target: &str, estimate: &Estimate, needs: &Needs) -> String {
     let cells = estimate.cells.iter().map(|(key, cost)| {
         json!({ "key": key, "repeats": cost.runs, "estimate_s": cost.time.as_secs_f64(), "bytes": cost.bytes })

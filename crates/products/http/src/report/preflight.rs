@@ -22,7 +22,6 @@ const BY_URGENCY: [CheckStatus; 5] = [
 
 /// Checks as text: those that fail first, with the commands that help; those that pass are counted.
 /// Commands are on lines of their own and are never broken, so that they can be copied.
-#[must_use]
 pub fn preflight(checks: &[Check], style: Style) -> String {
     let of = |wanted| checks.iter().filter(move |check| check.status == wanted);
     let listed = BY_URGENCY
@@ -43,7 +42,6 @@ pub fn preflight(checks: &[Check], style: Style) -> String {
 
 /// Checks for programs: one JSON array of
 /// `{id, side, status, have, need, fix, undo, advice, cells}`.
-#[must_use]
 pub fn preflight_json(checks: &[Check]) -> String {
     linerate_document::pretty_json(&checks)
 }

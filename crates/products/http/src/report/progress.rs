@@ -14,7 +14,7 @@ use linerate_model::printable::printable_json;
 use linerate_model::stored_name;
 use serde::Serialize;
 
-use super::labels::{ending, phase};
+use super::labels::{ending, flag_name, phase};
 use super::numbers::{cell, grouped, known, mega, per_s, quantile};
 use crate::load::SecondPart;
 use crate::plan::cells::PlannedRun;
@@ -33,7 +33,6 @@ pub(crate) enum Stage {
 
 /// The status block of a terminal: always four lines, each at most 120 columns, so that it can be
 /// drawn over.
-#[must_use]
 pub(crate) fn block(now: &LiveHttp, elapsed: Duration, style: Style) -> String {
     let left = now
         .left_s
@@ -65,7 +64,6 @@ pub(crate) fn block(now: &LiveHttp, elapsed: Duration, style: Style) -> String {
 
 /// `3 of 12 s: 990 responses/s, payload 1.01 MB/s, p99 12.0 ms, 0 errors`: a second of a load of
 /// `load_s` seconds, with its own errors.
-#[must_use]
 pub(crate) fn load_line(now: &LiveHttp, second: &SecondPart, load_s: u32) -> String {
     let server = now.server.as_ref().map_or_else(String::new, |server| {
         format!("; {}", end_words("server", Some(server)))
@@ -79,7 +77,6 @@ pub(crate) fn load_line(now: &LiveHttp, second: &SecondPart, load_s: u32) -> Str
 }
 
 /// `matrix 10k c64, repeat 2, measure`
-#[must_use]
 pub(crate) fn run_words(run: &PlannedRun, stage: Stage) -> String {
     format!(
         "{}, repeat {}, {}",
@@ -90,14 +87,12 @@ pub(crate) fn run_words(run: &PlannedRun, stage: Stage) -> String {
 }
 
 /// `matrix 10k c64`
-#[must_use]
 pub(crate) fn cell_words(key: &CellKey) -> String {
     format!("{} {}", phase(key.phase), cell(key))
 }
 
 /// Complete 2xx answers per second of a finished run, and the same as text, `12,345/s`; `None` of a
 /// run without a result.
-#[must_use]
 pub(crate) fn answers(finished: &CellRun) -> Option<(f64, String)> {
     let load = finished
         .load
@@ -109,7 +104,6 @@ pub(crate) fn answers(finished: &CellRun) -> Option<(f64, String)> {
 
 /// A finished run in one line, for logs, however long its reason is. `run` of `runs` are counted
 /// from 1.
-#[must_use]
 pub(crate) fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Style) -> String {
     let name = format!(
         "[{run}/{runs}] {} {} r{}",
@@ -120,10 +114,11 @@ pub(crate) fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Styl
     let mut words: Vec<String> = ending(finished).into_iter().collect();
     words.extend(numbers(finished));
 
-    let flags: Vec<String> = finished.flags.iter().map(stored_name).collect();
-    if !flags.is_empty() {
-        words.push(format!("flags {}", flags.join(" ")));
-    }
+    let flags = finished
+        .flags
+        .iter()
+        .map(|flag| flag_name(*flag).to_owned());
+    words.extend(flags);
 
     style.line(&format!("{name}: {}", words.join(", "))) + "\n"
 }
@@ -133,7 +128,7 @@ fn numbers(run: &CellRun) -> Option<String> {
     let busiest = |busy: Option<Share>| known(busy, whole_percent);
     let server = run.server.as_ref();
     Some(format!(
-        "{} responses/s, payload {} MB/s, p99 {}, {} errors, max core client {} server {}",
+        "{} responses/s, payload {} MB/s, p99 {}, {} errors, busiest CPU client {} server {}",
         known(load.ok_per_s(), per_s),
         known(load.payload_bytes_per_s(), mega),
         known(load.latency.p99, |p99| quantile(Some(p99), load.latency.n)),
@@ -144,7 +139,6 @@ fn numbers(run: &CellRun) -> Option<String> {
 }
 
 /// One event of `--json-stream` of an experiment: an object on one line. What is not known is null.
-#[must_use]
 pub(crate) fn event(run: &PlannedRun, stage: Stage, elapsed: Duration, now: &LiveHttp) -> String {
     #[derive(Serialize)]
     struct Event<'a> {
@@ -186,7 +180,6 @@ pub(crate) fn event(run: &PlannedRun, stage: Stage, elapsed: Duration, now: &Liv
 }
 
 /// One event of `--json-stream` of a load.
-#[must_use]
 pub(crate) fn load_event(second: &SecondPart) -> String {
     let object = serde_json::json!({
         "event": "second",

@@ -59,5 +59,5 @@ fn load(record: &RunRecord, found: &HttpLoad) -> Vec<Block> {
         Block::Title(title) => Block::Heading(title),
         block => block,
     };
-    load_blocks(&report, true).into_iter().map(below).collect()
+    load_blocks(&report).into_iter().map(below).collect()
 }

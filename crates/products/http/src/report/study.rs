@@ -18,8 +18,6 @@ const PLAN_BYTES_MAX: usize = 64 << 10;
 
 /// Name of the report.
 const NAME: &str = "linerate http lab";
-/// The table of throughput by payload and connections.
-const HEAT_MAP: &str = "T2a";
 
 const HEADINGS: [&str; 3] = [
     "1 Baseline: is the path clean?",
@@ -29,7 +27,6 @@ const HEADINGS: [&str; 3] = [
 
 /// The report as text in lines of at most 120 columns, without plots; only commands to copy may be
 /// longer.
-#[must_use]
 pub fn text(study: &Study, style: Style) -> String {
     let (title, remarks) = head(study);
     let mut blocks = vec![Block::Title(title)];
@@ -45,7 +42,7 @@ pub fn text(study: &Study, style: Style) -> String {
     }
 
     if !study.checks.is_empty() {
-        blocks.push(Block::Heading("T6 preflight".to_owned()));
+        blocks.push(Block::Heading("Checks before the runs".to_owned()));
         blocks.push(Block::Verbatim(preflight(&study.checks, Style::UNSTYLED)));
     }
 
@@ -55,7 +52,6 @@ pub fn text(study: &Study, style: Style) -> String {
 
 /// The report as one HTML file: the answer, throughput of the matrix and the plots, all tables
 /// folded.
-#[must_use]
 pub fn html(study: &Study) -> String {
     let mut page = page(study);
     let (title, _) = head(study);
@@ -101,8 +97,9 @@ pub(crate) fn blocks(study: &Study) -> Vec<Block> {
     );
 
     let [baseline, payload, whole] = sections(study);
-    let (heated, more): (Vec<Table>, Vec<Table>) =
-        whole.into_iter().partition(|table| table.id == HEAT_MAP);
+    let (heated, more): (Vec<Table>, Vec<Table>) = whole
+        .into_iter()
+        .partition(|table| table.title.starts_with(tables::HEAT_MAP));
     blocks.extend(heated.into_iter().map(|mut table| {
         table
             .notes
@@ -126,7 +123,10 @@ fn folded_tables(study: &Study, sections: [Vec<Table>; 3]) -> Vec<Block> {
         blocks.push(Block::Details(name.to_owned(), vec![Block::Verbatim(text)]));
     };
     if !study.checks.is_empty() {
-        fold("T6 preflight", preflight(&study.checks, Style::UNSTYLED));
+        fold(
+            "Checks before the runs",
+            preflight(&study.checks, Style::UNSTYLED),
+        );
     }
 
     fold("Plan", study.plan.chars().take(PLAN_BYTES_MAX).collect());
@@ -144,9 +144,8 @@ fn sentences(study: &Study) -> [Option<String>; 3] {
 
 /// A table under its title.
 fn folded(table: Table) -> Block {
-    let title = format!("{} {}", table.id, table.title);
     Block::Details(
-        title,
+        table.title.clone(),
         vec![Block::Table(Table {
             title: String::new(),
             ..table
@@ -155,7 +154,6 @@ fn folded(table: Table) -> Block {
 }
 
 /// The study as one JSON object whose keys are always in the same order; `schema` names its form.
-#[must_use]
 pub fn json(study: &Study) -> String {
     linerate_document::pretty_json(study)
 }
@@ -205,9 +203,7 @@ fn head(study: &Study) -> (String, Vec<String>) {
     lines.extend(protocol(study));
 
     if let Some(why) = &study.ceiling_missing {
-        lines.push(format!(
-            "responses/s that the network allows (X_net), and shares of it: n/a, {why}"
-        ));
+        lines.push(format!("responses/s that the network allows: n/a, {why}"));
     }
 
     lines.extend(study.notes.iter().map(|note| format!("note: {note}")));

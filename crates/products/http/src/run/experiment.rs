@@ -339,7 +339,6 @@ fn is_isolated(phase: Phase) -> bool {
 }
 
 /// A run that was not made.
-#[must_use]
 pub(super) fn skipped(planned: &PlannedRun, started_unix_ms: u64, reason: &str) -> CellRun {
     CellRun {
         reason: Some(reason.to_owned()),

@@ -170,7 +170,6 @@ pub(super) fn local_end<'a>(
 }
 
 /// The address this host would use towards another; nothing is sent.
-#[must_use]
 pub fn local_address(server: SocketAddr) -> Option<IpAddr> {
     let any: IpAddr = if server.is_ipv4() {
         Ipv4Addr::UNSPECIFIED.into()

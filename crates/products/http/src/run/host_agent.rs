@@ -172,7 +172,6 @@ impl HostAgent {
 }
 
 /// The port under test; `None` where only a process is measured.
-#[must_use]
 pub fn tested_port(watched: &Watched) -> Option<u16> {
     if let Tested::Server { port } = watched.tested {
         Some(port)

@@ -24,7 +24,6 @@ struct State {
 
 impl RestartableServer {
     /// A running `server` of this specification, beside an iperf3 server at `tcp_port`.
-    #[must_use]
     pub fn new(spec: &ServerSpec, server: Server, tcp_port: Option<u16>) -> Self {
         let mut spec = spec.clone();
         spec.listen = Listen::At(server.addresses().to_vec());
@@ -41,7 +40,6 @@ impl RestartableServer {
     }
 
     /// The first port it listens on.
-    #[must_use]
     pub fn port(&self) -> Option<u16> {
         match &self.spec.listen {
             Listen::At(addresses) => addresses.first().map(std::net::SocketAddr::port),

@@ -100,31 +100,26 @@ impl Server {
     }
 
     /// Listening addresses, with ports chosen by the kernel.
-    #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
     /// Accept queue of each listener as limited by the kernel; `None` where that is unknown.
-    #[must_use]
     pub fn backlog(&self) -> Option<u32> {
         self.backlog
     }
 
     /// Number of threads.
-    #[must_use]
     pub fn threads(&self) -> usize {
         self.threads.len()
     }
 
     /// Limit of concurrent connections.
-    #[must_use]
     pub fn connections_max(&self) -> usize {
         self.shared.connections_max
     }
 
     /// Statistics so far.
-    #[must_use]
     pub fn stats(&self) -> ServerStats {
         ServerStats {
             threads: self.threads.iter().map(Thread::stats).collect(),

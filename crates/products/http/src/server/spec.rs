@@ -84,7 +84,6 @@ impl Default for ServerSpec {
 
 impl ServerSpec {
     /// The default on a port of the loopback address chosen by the kernel.
-    #[must_use]
     pub fn on_loopback() -> Self {
         Self {
             listen: Listen::At(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]),
@@ -108,7 +107,6 @@ impl Listen {
 
 impl Access {
     /// Networks that are served; addresses of this host are read at the call.
-    #[must_use]
     pub fn networks(&self) -> Vec<Network> {
         match self {
             Self::Networks(networks) => networks.clone(),

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 impl ThreadStats {
     /// Connections that are open now.
-    #[must_use]
     pub fn open(&self) -> u64 {
         self.accepted.saturating_sub(self.closed)
     }
@@ -42,7 +41,6 @@ macro_rules! stats {
 
         impl ServerStats {
             /// Sum over all threads.
-            #[must_use]
             pub fn total(&self) -> ThreadStats {
                 let sum = |of: fn(&ThreadStats) -> u64| self.threads.iter().map(of).sum();
                 ThreadStats { $($name: sum(|thread| thread.$name),)+ }

@@ -30,7 +30,6 @@ pub struct CeilingFacts {
 
 /// The least of all limits, payload in bit/s. Windows and buffers limit by the round trip without
 /// load (RFC 6349 section 3.3.1). `None` where nothing is known.
-#[must_use]
 pub(super) fn ceiling(facts: &CeilingFacts, idle_rtt_ns: Option<i64>) -> Option<RateCeiling> {
     let per_round_trip = |bytes: Option<u64>| {
         let seconds = idle_rtt_ns.filter(|ns| *ns > 0)? as f64 / 1e9;

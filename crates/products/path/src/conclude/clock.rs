@@ -52,7 +52,6 @@ pub struct Clock {
 impl Clock {
     /// Compares the clocks by all probes of an examination. `None` without a reply that bears the
     /// other end's times.
-    #[must_use]
     pub fn from_probes(samples: &[ProbeSample], facts: ClockFacts) -> Option<Self> {
         let all: Vec<Exchange> = samples.iter().filter_map(Exchange::of).collect();
         let kept = without_outliers(&all);
@@ -81,7 +80,6 @@ impl Clock {
     }
 
     /// The estimate of a report. Its offset is that in the middle of the probes.
-    #[must_use]
     pub fn estimate(&self) -> ClockEstimate {
         let mut estimate = ClockEstimate::new(self.method, self.offset_ns, self.error_ns);
         estimate.skew_ppb = (self.skew * 1e9).round() as i64;
@@ -89,26 +87,22 @@ impl Clock {
     }
 
     /// Offset of the other clock, in ns, at a time of this one.
-    #[must_use]
     pub fn offset_at(&self, own_ns: u64) -> i64 {
         self.offset_ns.saturating_add(self.drift_at(own_ns))
     }
 
     /// The true offset differs by at most this, ns.
-    #[must_use]
     pub fn error_ns(&self) -> u64 {
         self.error_ns
     }
 
     /// Replies that were not used: their times are impossible or contradict those of most others.
-    #[must_use]
     pub fn ignored(&self) -> u64 {
         self.ignored
     }
 
     /// Delays from this end to the other and back, each with its error. A lost probe has no
     /// direction and counts in neither.
-    #[must_use]
     pub fn one_way(&self, samples: &[ProbeSample]) -> (Delay, Delay) {
         let with_error = |delays: Vec<i64>| {
             let mut delay = Delay::of(&delays, 0);
@@ -121,7 +115,6 @@ impl Clock {
 
     /// Delays above the smallest of their direction in the whole examination (RFC 5481), from this
     /// end to the other and back. They depend on the skew but not on the offset.
-    #[must_use]
     pub fn queues(&self, samples: &[ProbeSample]) -> (Delay, Delay) {
         let (up, down) = self.delays(samples);
         let above = |delays: Vec<i64>, floor_ns: i64| {
@@ -137,7 +130,6 @@ impl Clock {
 
     /// Delays of one reply from this end to the other and back, in ns. `None` without all times,
     /// and where they contradict the bounds.
-    #[must_use]
     pub fn one_way_of(&self, sample: &ProbeSample) -> Option<(i64, i64)> {
         let exchange = Exchange::of(sample)?;
         let least_ns =

@@ -3,7 +3,6 @@
 use linerate_model::path::{Delay, ProbeSample};
 
 /// Distribution of the round trips of probes.
-#[must_use]
 pub fn round_trips(samples: &[ProbeSample]) -> Delay {
     let arrived: Vec<i64> = samples.iter().filter_map(ProbeSample::rtt_ns).collect();
     // Those that arrived are among the samples, so that the difference is not negative.
@@ -11,7 +10,6 @@ pub fn round_trips(samples: &[ProbeSample]) -> Delay {
 }
 
 /// Distribution of the round trips of probes; `None` without a sample.
-#[must_use]
 pub(super) fn round_trips_if_any(samples: &[ProbeSample]) -> Option<Delay> {
     (!samples.is_empty()).then(|| round_trips(samples))
 }

@@ -7,7 +7,6 @@ const LETTERS: [(i64, &str); 5] = [(5, "A+"), (30, "A"), (60, "B"), (200, "C"), 
 
 /// Grade by the load that adds most to the median round trip, each with what it adds in ns. `None`
 /// without a load, and where the increase of one is not known: it may be the largest.
-#[must_use]
 pub(super) fn grade(loads: &[(PhaseKind, Option<i64>)], probe: ProbeKind) -> Option<Grade> {
     let known: Option<Vec<(PhaseKind, i64)>> = loads
         .iter()

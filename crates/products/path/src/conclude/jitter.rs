@@ -4,7 +4,6 @@ use linerate_model::path::{ProbeSample, jitter_ns};
 
 /// Jitter of probes: that of the worse direction, or of the round trips where the other end's times
 /// are unknown.
-#[must_use]
 pub(super) fn probe_jitter_ns(samples: &[ProbeSample]) -> Option<u64> {
     let one_way = |times: fn(&ProbeSample) -> Option<(u64, u64)>| {
         let mut transits: Vec<(u64, i64)> = samples.iter().filter_map(times).map(transit).collect();

@@ -196,7 +196,6 @@ fn window(phase: &PhaseResult) -> LoadWindow {
 
 /// Payload rate of a direction at its receiver over the part of a load that counts, bit/s; `None`
 /// without samples there, and where no byte arrived in the whole load.
-#[must_use]
 pub fn goodput_bps(phase: &PhaseResult, direction: PathDirection) -> Option<f64> {
     let has_moved = series::arrived_bytes(phase, direction) > 0;
     rate(receiver(phase, direction), direction, window(phase)).filter(|_| has_moved)

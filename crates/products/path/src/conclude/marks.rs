@@ -13,7 +13,6 @@ const CE: u8 = 0b11;
 /// Marks by the TOS bytes of datagrams: direction, as sent, as received. For each DSCP the value
 /// that most datagrams arrived with. A router may set CE on a capable packet, which is no change.
 /// `None` of nothing.
-#[must_use]
 pub(super) fn marks(tos: &[(PathDirection, u8, u8)]) -> Option<Marks> {
     let mut arrived: BTreeMap<(PathDirection, u8), BTreeMap<u8, u64>> = BTreeMap::new();
     let mut treatments: BTreeMap<PathDirection, Vec<EcnTreatment>> = BTreeMap::new();

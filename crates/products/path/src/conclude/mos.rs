@@ -27,7 +27,6 @@ const RATING_MAX: f64 = 93.2;
 const LOSS_ROBUSTNESS: f64 = 25.1;
 
 /// Mean opinion score of a call, 1 to 4.5. Echo counts as cancelled.
-#[must_use]
 pub(super) fn mos(call: &CallPath) -> f64 {
     mos_of_rating(rating(call))
 }

@@ -21,7 +21,6 @@ pub(super) struct Responsiveness {
 /// Each kind has its trimmed mean, so that one slow probe in twenty changes nothing.
 /// goresponsiveness divides the time of a whole new connection into three equal parts, whose mean
 /// is that of the three means used here.
-#[must_use]
 pub(super) fn responsiveness(
     tcp_ns: &[i64],
     tls_ns: &[i64],
@@ -41,7 +40,6 @@ pub(super) fn responsiveness(
 
 /// Word for a responsiveness: `poor` below 300, `fair` below 1,000, `good` below 6,000, `excellent`
 /// (draft-ietf-ippm-responsiveness-09).
-#[must_use]
 pub(crate) fn responsiveness_class(rpm: f64) -> &'static str {
     match rpm {
         poor if poor < 300.0 => "poor",

@@ -6,7 +6,6 @@ use super::clock::Clock;
 use super::input::{ConcludeInput, clock, without_impossible};
 
 /// All probes and transactions, by phase and kind; without replies whose times are impossible.
-#[must_use]
 pub fn samples(input: &ConcludeInput) -> Vec<SampleSeries> {
     let possible = without_impossible(input);
     let input = possible.as_ref().map_or(input, |(input, _)| input);

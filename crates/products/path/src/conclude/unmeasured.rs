@@ -12,7 +12,6 @@ const REFUSED_HINT: &str = "its log has the reason. After wrong tokens from this
 
 /// Reason for which a phase that ran has no values: no stream was opened, or no byte, datagram or
 /// response arrived. `None` for one that has some.
-#[must_use]
 pub fn unmeasured(phase: &PhaseResult) -> Option<String> {
     let lacks = |what: &str, otherwise: String| match phase.refused {
         0 => otherwise,
@@ -51,7 +50,6 @@ pub fn unmeasured(phase: &PhaseResult) -> Option<String> {
 }
 
 /// A part of the phase lacks: the server refused streams, or a direction of its load moved nothing.
-#[must_use]
 pub fn is_partial(phase: &PhaseResult) -> bool {
     phase.refused > 0 || has_silent_direction(phase)
 }

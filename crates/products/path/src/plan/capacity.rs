@@ -54,7 +54,6 @@ pub struct CapacitySearch {
 impl CapacitySearch {
     /// The search of a report: capacity is the highest rate at which IP packets arrived over a
     /// second.
-    #[must_use]
     pub fn result(&self, direction: PathDirection) -> RateLadder {
         RateLadder {
             highest: self.highest_bps,

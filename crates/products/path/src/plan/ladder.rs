@@ -24,7 +24,6 @@ pub struct LadderPlan {
 impl LadderPlan {
     /// Connections per second: none may fail, and the 99th percentile of their delay may be twice
     /// that of the idle path.
-    #[must_use]
     pub fn connections(idle_ns: Option<i64>) -> Self {
         Self {
             kind: PhaseKind::Cps,
@@ -37,7 +36,6 @@ impl LadderPlan {
     }
 
     /// Datagrams per second: one in 1,000 may be lost.
-    #[must_use]
     pub fn datagrams(direction: PathDirection) -> Self {
         Self {
             kind: PhaseKind::Pps,
@@ -85,7 +83,6 @@ const OFFERED_SHARE_MIN: f64 = 0.95;
 
 impl Ladder {
     /// A search at its start.
-    #[must_use]
     pub fn new(plan: LadderPlan) -> Self {
         Self {
             plan,
@@ -98,7 +95,6 @@ impl Ladder {
     }
 
     /// Rate of the next step per second; `None` when the search has ended.
-    #[must_use]
     pub fn next_per_s(&self) -> Option<f64> {
         if self.is_over || self.steps.len() >= STEPS_MAX {
             return None;
@@ -143,7 +139,6 @@ impl Ladder {
     }
 
     /// The search of a report.
-    #[must_use]
     pub fn result(&self) -> RateLadder {
         RateLadder {
             highest: self.clean,
@@ -153,7 +148,6 @@ impl Ladder {
     }
 
     /// A step whose failures and delay are within those of the plan.
-    #[must_use]
     pub fn is_clean(&self, step: &LadderStep) -> bool {
         self.unclean_because(step).is_none()
     }

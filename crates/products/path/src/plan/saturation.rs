@@ -82,7 +82,6 @@ pub struct Saturation {
 
 impl Saturation {
     /// A load at its start, with [`LoadPlan::streams_start`] streams.
-    #[must_use]
     pub fn new(plan: LoadPlan) -> Self {
         Self {
             samples: 0,
@@ -103,7 +102,6 @@ impl Saturation {
     }
 
     /// Outcome of the load so far; after its end, of all of it.
-    #[must_use]
     pub fn outcome(&self) -> LoadOutcome {
         let ended_by = self.ended.unwrap_or(LoadEnd::Stopped);
         let differences = [

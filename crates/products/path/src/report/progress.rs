@@ -35,7 +35,6 @@ pub struct PhaseProgress {
 
 impl PhaseProgress {
     /// The phase of this number that begins, of `count`.
-    #[must_use]
     pub fn new(kind: PhaseKind, number: u32, count: u32, planned: Duration) -> Self {
         Self {
             kind,
@@ -57,7 +56,6 @@ const CURVE_CHARS: usize = 8;
 
 /// `down 4/7 [=====>    ] 3 s left   95.4 Mbit/s ▂▅▇▇▇▇   RTT 112 ms ▁▃▆▇▇▇   4 streams`,
 /// without a line end and no longer than the terminal is wide.
-#[must_use]
 pub fn live(now: &PhaseProgress, style: Style) -> String {
     let share = now.elapsed_ns as f64 / now.planned_ns.max(1) as f64;
     let left_s = now.planned_ns.saturating_sub(now.elapsed_ns) as f64 / 1e9;
@@ -109,7 +107,6 @@ fn time_bar(share: f64) -> String {
 
 /// A finished phase in one line with its line end, for logs:
 /// `down: 95.5 Mbit/s, RTT p50 112 ms (+99.6 ms), 517 RPM`
-#[must_use]
 pub fn finished_line(finished: FinishedPhase<'_>, style: Style) -> String {
     let line = match finished {
         FinishedPhase::Size(size) => format!("size: {}", rows::mtus(size).join(", ")),
@@ -127,7 +124,6 @@ pub fn finished_line(finished: FinishedPhase<'_>, style: Style) -> String {
 
 /// Announcement of the most that the test may move, once the first rate is known:
 /// `at this rate up to 230 MiB in 0:27`
-#[must_use]
 pub fn announcement(bytes_max: u64, seconds: f64) -> String {
     format!(
         "at this rate up to {} in {}",

@@ -19,7 +19,7 @@ const COLUMN: usize = 9;
 /// Points of the rate over time.
 const CURVE_CHARS: usize = 8;
 /// Share of datagrams or probes lost from which the loss is shown.
-const LOSS_SHARE_MIN: f64 = 0.001;
+const LOSS_SHARE_MIN: f64 = 0.01;
 
 /// The report without its title.
 pub(super) fn blocks(
@@ -55,12 +55,18 @@ pub(super) fn blocks(
         report.ladders.iter().map(phases::ladder),
     );
     lines(&mut found, "Path", rows::unusual(report));
-    found.extend(diagnosis.map(doctor::short).unwrap_or_default());
+    let limit = diagnosis.map(|diagnosis| doctor::limit_and_steps(diagnosis, 0));
+    found.extend(limit.unwrap_or_default());
     lines(&mut found, "Absent", absent(report));
+    let more = "-v shows all, --html FILE draws it".to_owned();
+    let details = [diagnosis.and_then(doctor::checked), Some(more)];
     lines(
         &mut found,
         "Details",
-        ["-v for all values; --html FILE for a page with charts".to_owned()],
+        details
+            .into_iter()
+            .flatten()
+            .reduce(|all, next| format!("{all}; {next}")),
     );
 
     blocks.push(Block::Space);

@@ -40,7 +40,6 @@ pub struct RunLog {
 }
 
 /// The result of a sweep, with the reasons that the rules give.
-#[must_use]
 pub fn sweep(
     spec: &SweepSpec,
     space: &SettingSpace<'_>,

@@ -28,13 +28,11 @@ impl<F> Point<F> {
     }
 
     /// Values of its runs.
-    #[must_use]
     pub fn values(&self) -> Vec<f64> {
         self.runs.iter().map(|run| run.value).collect()
     }
 
     /// The median of its runs; `None` when all failed.
-    #[must_use]
     pub fn median(&self) -> Option<f64> {
         stats::median(&self.values())
     }
@@ -149,7 +147,6 @@ const EXCESS_MAX_OF_OTHERS: f64 = 0.1;
 
 impl Stage {
     /// True if the runs allow an answer.
-    #[must_use]
     pub fn is_settled(&self) -> bool {
         let allowed = if self.is_default {
             EXCESS_MAX_OF_DEFAULT

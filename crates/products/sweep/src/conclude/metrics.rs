@@ -45,7 +45,6 @@ pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static
 }
 
 /// A run as the experiment compares it.
-#[must_use]
 pub fn observation(
     objective: Objective,
     value: f64,
@@ -65,7 +64,6 @@ pub fn observation(
 }
 
 /// Burden of the runs on a path.
-#[must_use]
 pub fn burden(metrics: &RunMetrics) -> Burden {
     Burden {
         delay_us: metrics.rtt_us,
@@ -74,7 +72,6 @@ pub fn burden(metrics: &RunMetrics) -> Burden {
 }
 
 /// The metrics of a run; `None` when the receiver's bytes are unknown.
-#[must_use]
 pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     // A sweep has one direction, so the flow of the first stream is that of all.
     let flow = summary.streams.first()?.flow;

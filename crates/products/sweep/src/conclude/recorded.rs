@@ -20,7 +20,6 @@ pub struct Run {
 }
 
 /// The runs of a sweep that was recorded, in the order of time.
-#[must_use]
 pub fn recorded_runs(sweep: &Sweep, trials: &[Trial]) -> Vec<Run> {
     trials
         .iter()

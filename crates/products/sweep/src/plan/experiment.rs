@@ -58,7 +58,6 @@ pub(crate) const REFINEMENTS: u32 = 4;
 
 impl Plan {
     /// Fewest runs of a setting with which the wanted confidence is possible.
-    #[must_use]
     pub fn runs_min(&self) -> usize {
         stats::values_min(self.confidence)
     }
@@ -66,7 +65,6 @@ impl Plan {
     /// Says beforehand what it will probably cost: the ladders, two more levels beside the best one
     /// per refinement, and a second examination of every factor but the last; if they depend on
     /// each other, all ladders and refinements once more.
-    #[must_use]
     pub fn estimate(&self) -> Estimate {
         let once: u64 = self.factors.iter().map(levels_of).sum();
         let (again, look) = match self.factors.split_last() {

@@ -37,7 +37,6 @@ pub const SYSTEM_CHOICE: u64 = 0;
 impl Factor {
     /// The levels to begin with: a ladder that doubles or is given (and what the system chooses, if
     /// it starts there), or every choice.
-    #[must_use]
     pub fn coarse(&self) -> Vec<u64> {
         let mut levels: Vec<u64> = match self.scale {
             Scale::Choices(count) => return (0..count).collect(),
@@ -61,7 +60,6 @@ impl Factor {
 
     /// The level that is kept unless another one is better: what the system chooses, the least
     /// amount, or the choice in use.
-    #[must_use]
     pub fn default_level(&self) -> u64 {
         match self.scale {
             Scale::Choices(_) => self.start,
@@ -73,7 +71,6 @@ impl Factor {
 
     /// Levels of [`Self::coarse`] that are run before it is considered to end the ladder: three
     /// amounts allow to see the gain of doubling twice. All of them where it is no range.
-    #[must_use]
     pub fn levels_before_stop(&self) -> usize {
         match self.scale {
             Scale::Amount { .. } => 3 + usize::from(self.start == SYSTEM_CHOICE),
@@ -82,14 +79,12 @@ impl Factor {
     }
 
     /// True if its levels have an order.
-    #[must_use]
     pub fn is_amount(&self) -> bool {
         !matches!(self.scale, Scale::Choices(_))
     }
 
     /// The level halfway between two neighbours on the ladder, if there is one: their geometric
     /// mean, because what a doubling does is what is being compared.
-    #[must_use]
     pub fn between(&self, low: u64, high: u64) -> Option<u64> {
         let Scale::Amount { step, .. } = self.scale else {
             return None;
@@ -101,7 +96,6 @@ impl Factor {
     }
 
     /// Every level there is: what a full grid would run.
-    #[must_use]
     pub fn count(&self) -> u64 {
         match self.scale {
             Scale::Choices(count) => count,

@@ -15,14 +15,12 @@ pub(super) const TOLERANCE: f64 = 0.03;
 const OVERHEAD: Duration = Duration::from_millis(500);
 
 /// Duration of a run with its overhead.
-#[must_use]
 pub fn run_time(spec: &SweepSpec, time_s: u32) -> Duration {
     Duration::from_secs(u64::from(time_s) + u64::from(spec.omit_s)) + OVERHEAD
 }
 
 impl SweepSpec {
     /// The experiment over these settings.
-    #[must_use]
     pub fn plan(&self, space: &SettingSpace<'_>) -> Plan {
         Plan {
             factors: space.factors.clone(),

@@ -22,7 +22,6 @@ pub struct RunLength {
 
 impl RunLength {
     /// As the specification has it, and no longer.
-    #[must_use]
     pub fn fixed(spec: &SweepSpec) -> Self {
         Self {
             time_s: spec.time_s,
@@ -31,7 +30,6 @@ impl RunLength {
     }
 
     /// As the specification has it, and as long as its budget allows.
-    #[must_use]
     pub fn growing(spec: &SweepSpec) -> Self {
         // Longer runs on a slow path must not leave too few of them for an answer.
         let affordable_s = u32::try_from(spec.budget.as_secs() / RUNS_MIN).unwrap_or(u32::MAX);
@@ -49,7 +47,6 @@ impl RunLength {
     }
 
     /// In seconds.
-    #[must_use]
     pub fn time_s(&self) -> u32 {
         self.time_s
     }

@@ -6,7 +6,6 @@ pub struct Setting(pub Vec<u64>);
 
 impl Setting {
     /// This setting with another level of one factor.
-    #[must_use]
     pub fn with(&self, factor: usize, level: u64) -> Self {
         let mut levels = self.0.clone();
         if let Some(own) = levels.get_mut(factor) {
@@ -16,7 +15,6 @@ impl Setting {
     }
 
     /// The level of a factor; 0 beyond the last.
-    #[must_use]
     pub fn level(&self, factor: usize) -> u64 {
         self.0.get(factor).copied().unwrap_or(0)
     }

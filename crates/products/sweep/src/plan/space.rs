@@ -93,7 +93,6 @@ impl<'a> SettingSpace<'a> {
     }
 
     /// The levels of all factors.
-    #[must_use]
     pub fn labels(&self, setting: &Setting) -> Vec<String> {
         let levels = self.planned.iter().enumerate();
         levels
@@ -116,7 +115,6 @@ impl<'a> SettingSpace<'a> {
     }
 
     /// `streams 8, window auto`
-    #[must_use]
     pub fn words(&self, setting: &Setting) -> String {
         let named = self.planned.iter().zip(self.labels(setting));
         let words: Vec<String> = named
@@ -126,7 +124,6 @@ impl<'a> SettingSpace<'a> {
     }
 
     /// Test settings of a run at a setting.
-    #[must_use]
     pub fn test_settings(&self, setting: &Setting) -> TestSettings {
         let mut choice = self.spec.held.clone();
         let named = |amount: u64| Some(amount).filter(|amount| *amount > 0);
@@ -258,7 +255,6 @@ fn step(name: &str, min: u64) -> u64 {
 
 impl TestSettings {
     /// The test of one run.
-    #[must_use]
     pub fn client_spec(&self, spec: &SweepSpec) -> ClientSpec {
         let narrow = |amount: Option<u64>| amount.and_then(|amount| u32::try_from(amount).ok());
         // 0: the client derives the length of datagrams from the segment size of the path.
@@ -309,7 +305,6 @@ impl TestSettings {
     }
 
     /// The command that does the same with any iperf3.
-    #[must_use]
     pub fn command(&self, spec: &SweepSpec) -> String {
         let mut words = vec!["iperf3".to_owned(), "-c".to_owned(), quoted(&spec.host)];
         let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);

@@ -1,6 +1,5 @@
 //! The report of a sweep: the answer first, then why, then the metrics.
 
-use linerate_document::Glyphs;
 use linerate_document::blocks::{Block, Document};
 use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series, ShadedRange};
 use linerate_document::frame::{Card, Head};
@@ -15,21 +14,20 @@ use linerate_model::sweep::{
     FactorResult, Leader, Level, Objective, Provenance, Recommendation, RunMetrics, Sweep,
 };
 
-use super::sentences;
 use super::values;
+use super::{brief, sentences};
 use crate::{Run, RunError};
 
-/// The report as text.
-#[must_use]
-pub fn text(sweep: &Sweep, glyphs: Glyphs) -> String {
-    document(sweep).text(Style {
-        glyphs,
-        ..Style::PLAIN
-    })
+/// The report as text: what fits a terminal, or everything where it `is_verbose`.
+pub fn text(sweep: &Sweep, is_verbose: bool, style: Style) -> String {
+    if is_verbose {
+        document(sweep).text(style)
+    } else {
+        brief::text(sweep, style)
+    }
 }
 
 /// The report as one HTML file.
-#[must_use]
 pub fn html(sweep: &Sweep, runs: &[Run]) -> String {
     let mut page = page(sweep, runs);
     let host = &sweep.plan.host;
@@ -246,7 +244,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
         title: format!("{} by {}", values::title(objective), factor.name),
         key: "vertical: lowest to highest run; ",
         note: if has_advice {
-            "ringed or *: advised"
+            "*: advised"
         } else {
             "no level is advised"
         }
@@ -343,7 +341,7 @@ fn chart(
 }
 
 /// Where no level does what is looked for, none is marked.
-fn has_advice(sweep: &Sweep) -> bool {
+pub(super) fn has_advice(sweep: &Sweep) -> bool {
     !matches!(sweep.answer, Recommendation::Unmet { .. })
 }
 
@@ -454,7 +452,6 @@ fn with_levels<'a>(
 }
 
 /// A head line and one line per run, in the order of time.
-#[must_use]
 pub fn csv(sweep: &Sweep, runs: &[Run]) -> String {
     let runs: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
     let value = |run: &Run, value: &dyn Fn(f64, &RunMetrics) -> Option<f64>| {

@@ -8,28 +8,36 @@ use linerate_model::sweep::{Reason, ReasonName};
 
 use super::values;
 
-/// The answer in one sentence.
+/// The answer with its qualification, in one sentence.
 pub(crate) fn verdict(sweep: &Sweep) -> String {
+    let short = match &sweep.answer {
+        Recommendation::Unmet { .. } | Recommendation::Inconclusive { leader: None, .. } => None,
+        _ => too_short(sweep),
+    };
+    let headline = headline(sweep);
+    short.map_or_else(|| headline.clone(), |short| format!("{headline}; {short}"))
+}
+
+/// The answer in one sentence.
+pub(super) fn headline(sweep: &Sweep) -> String {
     match &sweep.answer {
         Recommendation::Use { leader, interval } => format!(
-            "Use {}{}: {} ({}, {:.0} % confidence){}{}{}",
+            "Use {}{}: {} ({}, {:.0} % confidence){}{}",
             setting(sweep, leader),
             default_words(sweep),
             measured(sweep, leader),
             values::interval(sweep.plan.objective, *interval),
             sweep.plan.confidence * 100.0,
             cost(sweep, leader),
-            ties(sweep),
-            too_short(sweep)
+            ties(sweep)
         ),
         Recommendation::Unmet { reason } => capitalized(reason),
         Recommendation::Inconclusive { reason, leader } => {
             let ahead = leader.as_ref().map_or_else(String::new, |leader| {
                 let (setting, measured) = (setting(sweep, leader), measured(sweep, leader));
                 format!(
-                    "; best so far: {setting}, {measured}{}{}",
-                    cost(sweep, leader),
-                    too_short(sweep)
+                    "; best so far: {setting}, {measured}{}",
+                    cost(sweep, leader)
                 )
             });
             format!("Inconclusive: {reason}{ahead}")
@@ -89,16 +97,16 @@ fn capitalized(text: &str) -> String {
 }
 
 /// Qualification of a value of runs that are too short for the queues of the path.
-fn too_short(sweep: &Sweep) -> String {
+pub(super) fn too_short(sweep: &Sweep) -> Option<String> {
     let share = sweep
         .in_flight_share
         // Runs do not grow for less than this ratio, so a smaller excess is no remark.
         .filter(|share| *share > sweep.plan.tolerance * 1.2);
-    share.map_or_else(String::new, |share| {
+    share.map(|share| {
         let time_s = sweep.run_time_s.unwrap_or(sweep.plan.time_s);
         let enough_s = (f64::from(time_s) * share / sweep.plan.tolerance).ceil();
         format!(
-            "; runs of {time_s} s are short: {:.0} % of the data was in flight at their end, \
+            "runs of {time_s} s are short: {:.0} % of the data was in flight at their end, \
              --time {enough_s:.0} makes it {:.0} %",
             share * 100.0,
             sweep.plan.tolerance * 100.0
@@ -177,24 +185,10 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
 /// Findings about one factor.
 pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
     let mut lines = Vec::new();
-    // Where the runs allow no answer they draw no plateau either.
-    if matches!(sweep.answer, Recommendation::Use { .. }) {
-        lines.extend(comparison(sweep, factor));
-        lines.extend(lighter(sweep, factor));
-        lines.extend(excess(sweep, factor));
-
-        if !factor.limits.is_empty() {
-            lines.push(format!(
-                "limit at {}: {}",
-                label(factor, factor.limited),
-                reasons(&factor.limits)
-            ));
-        }
-    }
-
-    for fall in &factor.degradations {
-        lines.push(degradation(sweep, factor, fall));
-    }
+    lines.extend(others(sweep, factor));
+    let limit = limit(sweep, factor);
+    lines.extend(limit.map(|limit| format!("limit at {limit}")));
+    lines.extend(degradations(sweep, factor));
 
     if let Some(levels) = span(&factor.spared) {
         let were = if factor.spared.len() == 1 {
@@ -207,16 +201,55 @@ pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
         ));
     }
 
-    for same in factor.failed.chunk_by(|one, next| one.error == next.error) {
-        let levels: Vec<&str> = same.iter().map(|failed| failed.level.as_str()).collect();
-        lines.push(format!(
-            "every run failed at {}: {}",
-            levels.join(", "),
-            same[0].error
-        ));
-    }
+    let failures = failures(factor).into_iter();
+    lines.extend(failures.map(|failure| format!("every run failed at {failure}")));
 
     lines
+}
+
+/// Levels that are as good, with what they cost. Where the runs allow no answer they draw no
+/// plateau either.
+pub(super) fn others(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
+    if !matches!(sweep.answer, Recommendation::Use { .. }) {
+        return Vec::new();
+    }
+
+    comparison(sweep, factor)
+        .into_iter()
+        .chain(lighter(sweep, factor))
+        .chain(excess(sweep, factor))
+        .collect()
+}
+
+/// `4: the window of the receiver`: a level and its limit, where the runs allow an answer.
+pub(super) fn limit(sweep: &Sweep, factor: &FactorResult) -> Option<String> {
+    let is_known = matches!(sweep.answer, Recommendation::Use { .. }) && !factor.limits.is_empty();
+    is_known.then(|| {
+        format!(
+            "{}: {}",
+            label(factor, factor.limited),
+            reasons(&factor.limits)
+        )
+    })
+}
+
+/// Where it is worse, and why.
+pub(super) fn degradations(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
+    factor
+        .degradations
+        .iter()
+        .map(|fall| degradation(sweep, factor, fall))
+        .collect()
+}
+
+/// `64: too many streams`: levels without any result, and the reason.
+pub(super) fn failures(factor: &FactorResult) -> Vec<String> {
+    let same = factor.failed.chunk_by(|one, next| one.error == next.error);
+    same.map(|same| {
+        let levels: Vec<&str> = same.iter().map(|failed| failed.level.as_str()).collect();
+        format!("{}: {}", levels.join(", "), same[0].error)
+    })
+    .collect()
 }
 
 fn label(factor: &FactorResult, place: usize) -> &str {

@@ -2,6 +2,7 @@
 
 use linerate_document::expected::assert_expected_in;
 use linerate_document::record::{TimeRange, anonymized, html as record_html};
+use linerate_document::style::Style;
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{Detail, Measure, RunId, RunKind, RunState, TestDetail, Trial, Way};
 use linerate_model::stats::Interval;
@@ -123,14 +124,74 @@ fn runs() -> Vec<Run> {
     ]
 }
 
+/// The whole report.
+fn long(sweep: &Sweep) -> String {
+    text(sweep, true, Style::PLAIN)
+}
+
+/// What fits a terminal.
+fn brief(sweep: &Sweep) -> String {
+    let shown = text(sweep, false, Style::UNSTYLED);
+    let lines: Vec<&str> = shown.lines().collect();
+    let is_narrow = |line: &&str| line.chars().count() <= 80 || line.starts_with("Do ");
+    assert!(lines.len() <= 14 && lines.iter().all(is_narrow), "{shown}");
+
+    shown
+}
+
+#[test]
+fn short_text_has_the_answer_the_levels_the_reason_and_the_command() {
+    assert_expected_in(
+        env!("CARGO_MANIFEST_DIR"),
+        "sweep/brief.txt",
+        &brief(&sweep()),
+    );
+
+    let mut sweep = sweep();
+    sweep.factors[0].levels = (1..=64)
+        .map(|streams| level(&streams.to_string(), streams, 1e9, 3))
+        .collect();
+    (sweep.factors[0].advised, sweep.factors[0].plateau) = (39, 36..=41);
+    sweep.drift_ratio = Some(0.8);
+    sweep.is_cut_short = true;
+    sweep.ended_by = Some("interrupted".repeat(20));
+
+    let shown = brief(&sweep);
+    for part in [
+        "     *40 ",
+        "      37 ",
+        "      42 ",
+        "      64 ",
+        "Note     ",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+#[test]
+fn short_text_of_several_factors_has_a_row_for_each() {
+    let mut sweep = sweep();
+    let mut length = FactorResult::new("length", vec![level("128K", 131_072, 288e9, 6)], 0);
+    length.is_amount = true;
+    sweep.factors.push(length);
+
+    let shown = brief(&sweep);
+    for part in [
+        "  streams  *10    288 Gbit/s  1 (-88 %)  -",
+        "  length   *128K  288 Gbit/s  -          -",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
 #[test]
 fn the_text_begins_with_the_answer() {
     assert_expected_in(
         env!("CARGO_MANIFEST_DIR"),
         "sweep/text.txt",
-        &text(&sweep(), Glyphs::Ascii),
+        &long(&sweep()),
     );
-    let blocks = text(&sweep(), Glyphs::Blocks);
+    let blocks = text(&sweep(), true, Style::UNSTYLED);
     assert!(blocks.contains("   1 ████▋ 33.0 Gbit/s\n"), "{blocks}");
 }
 
@@ -147,7 +208,7 @@ fn remarks_qualify_the_answer() {
     sweep.plan.objective = Objective::CpuPerByte;
     sweep.is_client_cpu_only = true;
 
-    let text = text(&sweep, Glyphs::Ascii);
+    let text = long(&sweep);
     for part in [
         "Inconclusive: runs differ too much\n",
         "late runs differ from early ones by -20 %",
@@ -165,7 +226,7 @@ fn remarks_qualify_the_answer() {
     sweep.factors[0].failed.clear();
     sweep.factors[0].degradations.clear();
 
-    let text = super::text(&sweep, Glyphs::Ascii);
+    let text = long(&sweep);
     assert!(
         !text.contains("\nstreams\n"),
         "a heading without text: {text}"
@@ -178,7 +239,7 @@ fn headline_qualifies_runs_that_are_too_short_for_the_queues_of_the_path() {
     sweep.plan.time_s = 1;
     sweep.in_flight_share = Some(0.04);
 
-    let text = text(&sweep, Glyphs::Ascii);
+    let text = long(&sweep);
     let headline = text
         .split("\n\n")
         .next()
@@ -199,7 +260,7 @@ fn where_no_level_is_better_the_default_is_enough() {
     (factor.plateau, factor.advised, factor.degradations) = (1..=3, 0, Vec::new());
     (factor.is_default, factor.ties) = (true, vec![1, 2]);
 
-    let text = text(&sweep, Glyphs::Ascii);
+    let text = long(&sweep);
     assert!(
         text.contains("10 to 20: no clear gain over auto (up to 3 % counts as none)\n"),
         "{text}"
@@ -237,7 +298,7 @@ fn answer_has_the_delay_and_the_retransmits_of_what_is_advised_and_of_what_is_no
     (factor.is_default, factor.ties, factor.spared) =
         (true, vec![1], vec!["8".to_owned(), "16".to_owned()]);
 
-    let text = unwrapped(&text(&sweep, Glyphs::Ascii));
+    let text = unwrapped(&long(&sweep));
     assert!(
         text.contains("95 % confidence), round trip 8.06 ms, 0 retransmits streams"),
         "{text}"
@@ -268,7 +329,7 @@ fn choices_that_are_as_good_are_named_as_ties() {
     ) = (false, 1, 0, 0..=0);
     (factor.is_default, factor.ties, factor.degradations) = (true, vec![0, 2], Vec::new());
 
-    let text = unwrapped(&text(&sweep, Glyphs::Ascii));
+    let text = unwrapped(&long(&sweep));
     assert!(
         text.contains("; reno and cubic tie with it streams"),
         "{text}"
@@ -298,7 +359,7 @@ fn where_every_level_loses_too_much_none_is_advised() {
     }
 
     sweep.factors[0].degradations.clear();
-    let text = text(&sweep, Glyphs::Ascii);
+    let text = long(&sweep);
     assert!(
         text.starts_with("No rate from 1 to 20 has less than 0.1 % loss\n"),
         "{text}"
@@ -397,7 +458,7 @@ fn picture_has_loss_and_round_trip_and_thirty_amounts_by_their_ratios() {
     assert!(((x[1] - x[0]) - (x[15] - x[7])).abs() < 0.3, "{x:?}");
 
     assert!(
-        text(&sweep, Glyphs::Ascii)
+        long(&sweep)
             .lines()
             .any(|line| line.trim_start().starts_with("auto ####")),
         "a bar"

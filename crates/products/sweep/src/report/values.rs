@@ -14,8 +14,15 @@ pub(super) fn title(objective: Objective) -> &'static str {
     }
 }
 
+/// Head of a column of values.
+pub(super) fn head(objective: Objective) -> &'static str {
+    match objective {
+        Objective::LowLoss => title(Objective::Throughput),
+        other => title(other),
+    }
+}
+
 /// A value with its unit.
-#[must_use]
 pub fn value(objective: Objective, value: f64) -> String {
     match objective {
         Objective::LowLoss if value <= 0.0 => "too much lost".to_owned(),
@@ -64,6 +71,12 @@ pub(super) fn interval(objective: Objective, interval: Interval) -> String {
     if objective == Objective::LowLoss && low == high {
         low
     } else {
-        format!("{low} to {high}")
+        // Both ends share one unit where they have the same.
+        match (low.rsplit_once(' '), high.rsplit_once(' ')) {
+            (Some((number, unit)), Some((_, other))) if unit == other => {
+                format!("{number} to {high}")
+            }
+            _ => format!("{low} to {high}"),
+        }
     }
 }

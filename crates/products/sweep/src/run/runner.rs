@@ -65,7 +65,6 @@ pub struct Burden {
 impl Burden {
     /// True if one figure is clearly less, and the other one not clearly more: a shorter queue that
     /// loses more is not lighter.
-    #[must_use]
     pub fn is_lighter_than(&self, other: &Self) -> bool {
         let delay = clearly_less(self.delay_us, other.delay_us, DELAY_US_MIN);
         let retransmits = clearly_less(

@@ -242,7 +242,6 @@ fn pinning(word: &str) -> Result<CpuPinning, AmountError> {
 
 impl SweptFactor {
     /// Its levels without its name; empty for those that this host offers.
-    #[must_use]
     pub fn levels_text(&self) -> String {
         match &self.levels {
             Levels::Range(low, high) => format!(

@@ -16,6 +16,8 @@ use linerate_interop::{
 };
 use serde_json::{Value, json};
 
+use super::simulated_agents;
+
 const SITE: &str = "lab";
 /// Time without the broker.
 const OUTAGE: Duration = Duration::from_secs(1);
@@ -374,7 +376,7 @@ fn coordinator_that_was_frozen_is_deposed_and_the_run_is_complete() {
             .args(["--bus", &broker.url()]);
         Process::start(command)
     };
-    let _agents = fleet(&["agent", "--simulate", "6"]);
+    simulated_agents::start(broker.url(), 6);
     let mesh = [
         "run", "mesh", "--hosts", "sim[1-6]", "-t", "2", "-O", "0", "--json",
     ];
@@ -401,17 +403,7 @@ fn three_thousand_agents_are_done_and_no_result_is_lost() {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let mut command = Command::new(ours().path());
-    command.args([
-        "fleet",
-        "agent",
-        "--bus",
-        &broker.url(),
-        "--simulate",
-        &HOSTS.to_string(),
-    ]);
-
-    let agents = Process::start(command);
+    simulated_agents::start(broker.url(), HOSTS);
     let mut command = Command::new(ours().path());
     command.args([
         "fleet",
@@ -447,7 +439,7 @@ fn three_thousand_agents_are_done_and_no_result_is_lost() {
         thread::sleep(Duration::from_millis(50));
         false
     });
-    assert!(has_ended, "{run:?}{agents:?}");
+    assert!(has_ended, "{run:?}");
     let finished = run.finish();
     finished.expect_code(0);
     assert!(!finished.stderr.contains("did not confirm"), "{finished:?}");

@@ -29,7 +29,7 @@ fn filtered_port_and_absent_host_are_named_with_the_next_step() {
         row(&all_ready, "h3").contains("10.96.0.13 data"),
         "{all_ready:?}"
     );
-    assert!(!all_ready.stdout.contains("next:"), "{all_ready:?}");
+    assert!(!all_ready.stdout.contains("Do  "), "{all_ready:?}");
 
     let host = lab.host(2);
     run(&format!("ip netns exec {host} nft add table inet filter"));
@@ -45,7 +45,7 @@ fn filtered_port_and_absent_host_are_named_with_the_next_step() {
     filtered
         .expect_code(3)
         .expect_stdout("3 ready, 1 blocked")
-        .expect_stdout("next: open TCP port 5201 on h2");
+        .expect_stdout("Do  open TCP port 5201 on h2");
     assert!(
         row(&filtered, "h2").contains("port 5201: 3 of 3"),
         "{filtered:?}"

@@ -110,7 +110,8 @@ fn first_line_names_hosts_and_pairs_without_a_result() {
     ));
 
     let finished = Process::start(lab.command(&["run", "mesh", "-t", "1", "-O", "0"])).finish();
-    let first = finished.stdout.lines().next().unwrap_or_default();
+    let first = finished.stdout.split("\n\n").next().unwrap_or_default();
+    let first = first.replace('\n', " ");
     assert!(
         first.contains("7 of 12 cells without a result: h1 unreachable; h2 to h3 blocked"),
         "{finished:?}"

@@ -68,8 +68,8 @@ fn first_line_that_is_no_task_is_one_line_of_json_about_it() {
 #[test]
 fn client_without_a_begin_ends_with_its_input() {
     let task = json!({ "client": { "local": "127.0.0.2", "task": {
-        "task": "000000000000000000000000000000a1", "role": "client", "peer": "127.0.0.3", "port": 5201, "path": "phys", "transport": "tcp",
-        "direction": "forward", "streams": 1, "time_ms": 1000,
+        "task": "000000000000000000000000000000a1", "role": "client", "peer": "127.0.0.3", "port": 5201, "path": "phys",
+        "streams": 1, "time_ms": 1000,
     } } });
     let (process, input) = worker(&task.to_string());
     assert!(wait_until(TIMEOUT, || process.stdout()

@@ -263,8 +263,8 @@ fn a_kept_load_is_what_was_printed_and_limits_are_held_against_it() {
     assert_eq!(shown.expect_clean().stdout, printed.stdout);
     let page = linerate(&format!("history show last --store {store} --expect ok>1")).finish();
     page.expect_clean()
-        .expect_stdout("RESULT")
-        .expect_stdout("LIMIT");
+        .expect_stdout(" responses/s")
+        .expect_stdout("Limit ");
 
     let missed = linerate(&format!("history show last --store {store} --expect ok<1")).finish();
     missed.expect_code(5).expect_stderr("ok<1: ");

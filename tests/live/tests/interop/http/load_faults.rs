@@ -372,7 +372,7 @@ fn rate_beyond_what_the_connections_carry_names_their_number() {
         server.url("/")
     );
     let load = linerate(&options).finish_within(TIMEOUT);
-    load.expect_stdout("concurrency-limited")
+    load.expect_stdout("too few requests at the same time")
         .expect_stdout("2 connections allow")
         .expect_stdout("of 20/s that were due");
 }

@@ -6,8 +6,7 @@ use linerate_model::{EndCondition, Transport};
 
 use super::settings::RunSettings;
 use crate::data::budget::{Budget, Unit};
-use crate::data::worker::RunControl;
-use crate::data::worker::Target;
+use crate::data::worker::{RunControl, Target};
 
 /// The amount of a `-n` or `-k` test, for the directions this end sends and receives.
 pub(super) struct Amount {

@@ -10,7 +10,7 @@ use crate::data::worker::{datagrams_per_call, is_adjustable, may_pause, usual_ca
 use crate::measure::observations::Histogram;
 
 /// Strategy of byte streams at the end of a test.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct StrategyUsed {
     pub(super) strategy: IoStrategy,
     /// Trials that led to it; `None` when nothing was left open.
@@ -22,7 +22,7 @@ pub(super) struct StrategyUsed {
 }
 
 /// Threads that moved the data at the end of a test.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct ThreadsUsed {
     pub(super) senders: usize,
     pub(super) receivers: usize,

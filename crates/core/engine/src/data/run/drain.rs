@@ -12,7 +12,6 @@ use linerate_model::{EndCondition, TestSpec, Transport};
 use crate::data::idle_timeout::IdleTimeout;
 
 /// Waits until the amount is there, nothing moves, or the time has passed.
-#[derive(Debug)]
 pub(crate) struct Drain {
     /// Bytes that end the wait; `None` when only silence marks the end.
     expected_bytes: Option<u64>,

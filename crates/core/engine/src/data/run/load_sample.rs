@@ -1,7 +1,7 @@
 //! Load of one end, as trials read it.
 
 /// Cumulative totals of one end of a test.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LoadSample {
     pub(super) at_ns: u64,
     /// Payload of all streams, both directions.

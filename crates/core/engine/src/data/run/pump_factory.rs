@@ -11,14 +11,13 @@ use linerate_sys::{PageBuffer, zerocopy};
 use super::amount::Amount;
 use super::open_stream::OpenStream;
 use super::settings::{PumpInputs, RunSettings};
-use crate::data::files;
-use crate::data::payload;
 use crate::data::quota::Quota;
 use crate::data::worker::{
     DatagramFormat, DatagramReceiver, DatagramSender, Datagrams, Metered, Pump, RepeatedBlock,
     SUBMISSION_BYTES, Sink, Source, StreamAssignment, StreamReceiver, StreamSender,
     blocks_per_memory, may_pause,
 };
+use crate::data::{files, payload};
 use crate::error::{EngineError, Operation};
 
 /// Resources that the pumps of one test share.

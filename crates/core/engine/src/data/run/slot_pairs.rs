@@ -21,14 +21,14 @@ const CPU_MARGIN: f64 = 0.1;
 const EARLY_REJECTION: f64 = -0.15;
 
 /// Measurement of one slot.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Slot {
     bytes_per_s: f64,
     cpu_ns_per_byte: f64,
 }
 
 /// Natural logarithms of challenger over current strategy.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Pair {
     pub(super) rate: f64,
     cpu: f64,
@@ -81,7 +81,6 @@ pub(super) fn is_better(pairs: &[Pair]) -> Option<bool> {
 
 /// Where the median of a symmetric distribution lies: the Hodges-Lehmann estimate and its one-sided
 /// 95 % bounds.
-#[derive(Debug, Clone, Copy)]
 struct Interval {
     low: f64,
     middle: f64,

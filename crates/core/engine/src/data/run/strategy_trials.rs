@@ -33,7 +33,6 @@ pub(super) struct Setting {
 }
 
 /// Settings that the user left open.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Adjustable {
     /// The number of blocks per send call.
     pub(super) blocks: bool,
@@ -47,7 +46,6 @@ pub(super) struct Adjustable {
 }
 
 /// The comparison of strategies during one test.
-#[derive(Debug)]
 pub(super) struct StrategyTrials {
     candidates: Vec<Candidate>,
     /// Index of the strategy in force outside of trials.
@@ -66,7 +64,6 @@ pub(super) struct StrategyTrials {
     random: Sequence,
 }
 
-#[derive(Debug)]
 struct Candidate {
     setting: Setting,
     /// No trial before this time.

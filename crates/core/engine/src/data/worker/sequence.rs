@@ -30,7 +30,7 @@ pub(crate) trait SequenceReader: Send {
 }
 
 /// Kind of a datagram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DatagramKind {
     /// Payload.
     Data,

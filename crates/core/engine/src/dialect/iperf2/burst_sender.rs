@@ -43,7 +43,7 @@ pub(super) struct ShapedSender {
     paused_until_ns: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Default)]
 struct Burst {
     size: usize,
     written: usize,

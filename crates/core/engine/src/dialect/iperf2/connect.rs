@@ -4,8 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_model::spec::ClientSpec;
-use linerate_model::spec::ConnectRetry;
+use linerate_model::spec::{ClientSpec, ConnectRetry};
 use linerate_model::{Failure, FailureKind, Transport};
 use linerate_sys::poll::Interest;
 use linerate_sys::socket::{self, Connect, Family};

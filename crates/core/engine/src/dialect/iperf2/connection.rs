@@ -73,7 +73,7 @@ pub(super) struct DirectionState {
     pub(super) stream: Stream,
     pub(super) stats: Arc<StreamStats>,
     /// Its data are to flow.
-    pub(super) is_wanted: bool,
+    is_wanted: bool,
     pub(super) started_ns: Option<u64>,
     pub(super) is_over: bool,
 }

@@ -39,7 +39,7 @@ impl SequenceWriter for HeadWriter {
 }
 
 /// Counts of a receiver for the final report.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct FlowTotals {
     pub(super) datagrams: u64,
     pub(super) lost: u64,

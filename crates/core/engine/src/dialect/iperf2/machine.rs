@@ -2,19 +2,13 @@
 
 use std::time::Instant;
 
-use linerate_iperf2::wire::ack::{ClockCheck, ServerAck};
-use linerate_iperf2::wire::client::{
-    FlowClientAction, FlowClientInput, FlowClientSetup, StreamClientAction, StreamClientInput,
-    StreamClientSetup,
-};
-use linerate_iperf2::wire::server::{
-    AcceptedTest, ConnectBack, FlowServerAction, FlowServerInput, StreamServerAction,
-    StreamServerInput,
-};
+use linerate_iperf2::wire::client::{FlowClientSetup, StreamClientSetup};
+pub(super) use linerate_iperf2::wire::machine::Action;
+use linerate_iperf2::wire::machine::Input;
 use linerate_iperf2::wire::{
     FinalReport, FlowClient, FlowServer, Header, StreamClient, StreamServer, Timestamp,
 };
-use linerate_model::{Failure, TestSpec, Transport};
+use linerate_model::{TestSpec, Transport};
 use linerate_sys::clock;
 
 use crate::error::failure;
@@ -27,37 +21,8 @@ pub(super) enum Machine {
     FlowServer(FlowServer),
 }
 
-/// Action of the machine.
-pub(super) enum Action {
-    /// The client's test is known.
-    Accepted(Box<AcceptedTest>),
-    /// Send these bytes or this datagram.
-    Send(Vec<u8>),
-    /// Send these bytes; they are part of the payload.
-    SendPayload(Vec<u8>),
-    StartSending,
-    /// Bytes of the data that have been taken already.
-    StartReceiving(usize),
-    /// Requests follow, the first of which began with these bytes.
-    StartBouncing(Vec<u8>),
-    /// Open a connection or flow to this port of the client.
-    ConnectBack(u16, Option<Box<ConnectBack>>),
-    /// Close this direction.
-    FinishSending,
-    StopReceiving,
-    ServerAck(ServerAck),
-    ClockCheck(ClockCheck),
-    /// Counts of the server.
-    Report(Box<FinalReport>),
-    /// The server sent no report.
-    NoReport,
-    /// The report may not have arrived.
-    Unconfirmed,
-    Close(Result<(), Failure>),
-}
-
 /// Who reads what arrives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(super) enum ReadMode {
     /// A worker, or none.
     None,
@@ -94,48 +59,22 @@ impl Machine {
     }
 
     pub(super) fn next(&mut self) -> Option<Action> {
-        Some(match self {
-            Self::StreamClient(machine) => match machine.poll_action()? {
-                StreamClientAction::Send(bytes) => Action::SendPayload(bytes),
-                StreamClientAction::ServerAck(ack) => Action::ServerAck(ack),
-                StreamClientAction::ClockCheck(check) => Action::ClockCheck(check),
-                StreamClientAction::StartSending => Action::StartSending,
-                StreamClientAction::StartReceiving { header_bytes } => {
-                    Action::StartReceiving(header_bytes)
-                }
-                StreamClientAction::FinishSending => Action::FinishSending,
-                StreamClientAction::Close(outcome) => Action::Close(outcome),
-            },
-            Self::StreamServer(machine) => match machine.poll_action()? {
-                StreamServerAction::Accepted(test) => Action::Accepted(test),
-                StreamServerAction::Send(bytes) => Action::Send(bytes),
-                StreamServerAction::SendHeader(bytes) => Action::SendPayload(bytes),
-                StreamServerAction::StartReceiving => Action::StartReceiving(0),
-                StreamServerAction::StartSending => Action::StartSending,
-                StreamServerAction::StartBouncing { received } => Action::StartBouncing(received),
-                StreamServerAction::ConnectBack(back) => Action::ConnectBack(back.port, Some(back)),
-                StreamServerAction::FinishSending => Action::FinishSending,
-                StreamServerAction::Close(outcome) => Action::Close(outcome),
-            },
-            Self::FlowClient(machine) => match machine.poll_action()? {
-                FlowClientAction::StartSending => Action::StartSending,
-                FlowClientAction::StartReceiving => Action::StartReceiving(0),
-                FlowClientAction::Send(datagram) => Action::Send(datagram),
-                FlowClientAction::Report(report) => Action::Report(report),
-                FlowClientAction::NoReport => Action::NoReport,
-                FlowClientAction::Close(outcome) => Action::Close(outcome),
-            },
-            Self::FlowServer(machine) => match machine.poll_action()? {
-                FlowServerAction::Accepted(test) => Action::Accepted(test),
-                FlowServerAction::StartReceiving => Action::StartReceiving(0),
-                FlowServerAction::StartSending => Action::StartSending,
-                FlowServerAction::ConnectBack { port } => Action::ConnectBack(port, None),
-                FlowServerAction::StopReceiving => Action::StopReceiving,
-                FlowServerAction::Send(datagram) => Action::Send(datagram),
-                FlowServerAction::ReportUnconfirmed => Action::Unconfirmed,
-                FlowServerAction::Close(outcome) => Action::Close(outcome),
-            },
-        })
+        match self {
+            Self::StreamClient(machine) => machine.poll_action(),
+            Self::StreamServer(machine) => machine.poll_action(),
+            Self::FlowClient(machine) => machine.poll_action(),
+            Self::FlowServer(machine) => machine.poll_action(),
+        }
+    }
+
+    fn handle_local(&mut self, input: Input) {
+        let now = Instant::now();
+        match self {
+            Self::StreamClient(machine) => machine.handle_local(now, input),
+            Self::StreamServer(machine) => machine.handle_local(now, input),
+            Self::FlowClient(machine) => machine.handle_local(now, wall(), input),
+            Self::FlowServer(machine) => machine.handle_local(now, input),
+        }
     }
 
     /// Who reads now. What precedes the data is read here, the data by a worker.
@@ -160,96 +99,43 @@ impl Machine {
             Self::FlowClient(machine) => machine.handle_datagram(Instant::now(), bytes),
             // Any datagram of a client that only receives proves that it is reachable.
             Self::FlowServer(machine) => {
-                machine.handle_local(
-                    Instant::now(),
-                    FlowServerInput::DatagramArrived(bytes.len()),
-                );
+                machine.handle_local(Instant::now(), Input::DatagramArrived(bytes.len()));
             }
         }
     }
 
+    /// The peer of a connection sends nothing more.
     pub(super) fn eof(&mut self) {
         match self {
             Self::StreamClient(machine) => machine.handle_eof(Instant::now()),
             Self::StreamServer(machine) => machine.handle_eof(Instant::now()),
-            Self::FlowClient(machine) => {
-                machine.handle_local(Instant::now(), wall(), FlowClientInput::LastArrived);
-            }
-            Self::FlowServer(_) => {}
+            Self::FlowClient(_) | Self::FlowServer(_) => {}
         }
     }
 
-    /// The client's last datagram has come; this is what was counted.
+    /// The peer's last datagram has come; this is what was counted.
     pub(super) fn last_arrived(&mut self, report: FinalReport) {
-        match self {
-            Self::FlowServer(machine) => {
-                machine.handle_local(
-                    Instant::now(),
-                    FlowServerInput::LastArrived(Box::new(report)),
-                );
-            }
-            _ => self.eof(),
-        }
+        self.handle_local(Input::LastArrived(Box::new(report)));
     }
 
     pub(super) fn data_arrived(&mut self) {
-        match self {
-            Self::FlowClient(machine) => {
-                machine.handle_local(Instant::now(), wall(), FlowClientInput::DataArrived);
-            }
-            Self::FlowServer(machine) => {
-                machine.handle_local(Instant::now(), FlowServerInput::DataArrived);
-            }
-            Self::StreamClient(_) | Self::StreamServer(_) => {}
-        }
+        self.handle_local(Input::DataArrived);
     }
 
     /// All that was to be sent is sent; `datagrams` of it.
     pub(super) fn sending_done(&mut self, datagrams: u64) {
-        let now = Instant::now();
-        match self {
-            Self::StreamClient(machine) => {
-                machine.handle_local(now, StreamClientInput::SendingDone);
-            }
-            Self::StreamServer(machine) => {
-                machine.handle_local(now, StreamServerInput::SendingDone);
-            }
-            Self::FlowClient(machine) => {
-                let next_number = i64::try_from(datagrams.saturating_add(1)).unwrap_or(i64::MAX);
-                machine.handle_local(now, wall(), FlowClientInput::SendingDone { next_number });
-            }
-            Self::FlowServer(machine) => machine.handle_local(now, FlowServerInput::SendingDone),
-        }
+        let next_number = i64::try_from(datagrams.saturating_add(1)).unwrap_or(i64::MAX);
+        self.handle_local(Input::SendingDone { next_number });
     }
 
     /// The socket failed; `cause` is the system's text.
     pub(super) fn failed(&mut self, cause: &str) {
-        let now = Instant::now();
-        match self {
-            Self::StreamClient(machine) => machine.handle_error(now, cause),
-            Self::StreamServer(machine) => machine.handle_error(now, cause),
-            Self::FlowClient(machine) => {
-                machine.handle_local(now, wall(), FlowClientInput::Failed(failure(cause)));
-            }
-            Self::FlowServer(machine) => {
-                machine.handle_local(now, FlowServerInput::Failed(failure(cause)));
-            }
-        }
+        self.handle_local(Input::Failed(failure(cause)));
     }
 
     /// The user or the server ends the test.
     pub(super) fn interrupted(&mut self) {
-        let now = Instant::now();
-        match self {
-            Self::StreamClient(machine) => {
-                machine.handle_local(now, StreamClientInput::Interrupted);
-            }
-            Self::StreamServer(machine) => machine.handle_local(now, StreamServerInput::Terminated),
-            Self::FlowClient(machine) => {
-                machine.handle_local(now, wall(), FlowClientInput::Interrupted);
-            }
-            Self::FlowServer(machine) => machine.handle_local(now, FlowServerInput::Terminated),
-        }
+        self.handle_local(Input::Interrupted);
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {

@@ -18,17 +18,16 @@ use super::framed_datagrams::FramedDatagrams;
 use super::read_observer::ReadWatcher;
 use super::received_bursts::BurstQueue;
 use crate::data::budget::{Budget, Unit};
-use crate::data::files;
-use crate::data::payload;
 use crate::data::run::PumpBuilder;
 use crate::data::worker::{
     DatagramReceiver, DatagramSender, Datagrams, RepeatedBlock, Sink, Source, StreamReceiver,
     StreamSender, may_pause,
 };
+use crate::data::{files, payload};
 use crate::measure::stream_stats::StreamStats;
 
 /// Where the bytes of a sender come from.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) enum Origin {
     #[default]
     Pattern,

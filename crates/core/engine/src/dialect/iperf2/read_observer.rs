@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use linerate_iperf2::wire::burst::{Burst, BurstReader};
+use linerate_iperf2::wire::burst::{BurstHead, BurstReader};
 use linerate_model::TestSpec;
 use linerate_model::metrics::{HistogramKind, ReadCounts};
 use linerate_model::workload::Shape;
@@ -68,19 +68,19 @@ impl ReadWatcher {
         let mut rest = bytes;
         while !rest.is_empty() {
             let began_ns = *bursts.began_ns.get_or_insert(now_ns);
-            let Some(burst) = bursts.reader.read(&mut rest) else {
+            let Some(head) = bursts.reader.read(&mut rest) else {
                 continue;
             };
             bursts.began_ns = None;
-            bursts.note(&self.stats, &burst, began_ns, now_ns);
+            bursts.note(&self.stats, &head, began_ns, now_ns);
         }
     }
 }
 
 impl Bursts {
-    fn note(&mut self, stats: &StreamStats, burst: &Burst, first_read_ns: u64, now_ns: u64) {
+    fn note(&mut self, stats: &StreamStats, head: &BurstHead, first_read_ns: u64, now_ns: u64) {
         let unix_ns = clock::unix_ns();
-        let delay_ns = i128::from(unix_ns) - i128::from(burst.head.written.unix_ns());
+        let delay_ns = i128::from(unix_ns) - i128::from(head.written.unix_ns());
         let began_ns = if self.begin_at_sender {
             // Clocks that disagree by more than the delay make it negative.
             now_ns.saturating_sub(u64::try_from(delay_ns).unwrap_or_default())
@@ -92,8 +92,8 @@ impl Bursts {
         let arrived = ReceivedBurst {
             began_ns,
             ended_ns: now_ns,
-            bytes: burst.head.size_bytes.into(),
-            period_s: f64::from(burst.head.period_us) / 1e6,
+            bytes: head.size_bytes.into(),
+            period_s: f64::from(head.period_us) / 1e6,
             reads,
             frame: None,
         };

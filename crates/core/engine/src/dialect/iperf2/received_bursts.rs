@@ -10,7 +10,7 @@ use crate::lock::lock;
 use crate::measure::stream_stats::distribution;
 
 /// One burst or frame, complete.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct ReceivedBurst {
     /// First byte, or when the sender wrote it if the clocks agree; monotonic clock.
     pub(super) began_ns: u64,
@@ -25,7 +25,7 @@ pub(super) struct ReceivedBurst {
 }
 
 /// A frame over UDP.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct UdpFrame {
     pub(super) datagrams: UdpInterval,
     /// One-way delays of the datagrams in s.
@@ -77,10 +77,10 @@ impl UdpFrame {
 
 /// Bursts of one stream that are not reported yet: filled by its worker, emptied by the thread that
 /// reports.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct BurstQueue(Mutex<Queued>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Queued {
     bursts: Vec<ReceivedBurst>,
     left_out: u64,

@@ -11,10 +11,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::wire::server::ConnectBack;
 use linerate_model::event::ClockCheck;
 use linerate_model::spec::LocalOptions;
-use linerate_model::workload::{Shape, Start};
+use linerate_model::workload::Start;
 use linerate_model::{
     Direction, Event, Failure, FailureKind, StreamId, StreamRole, Summary, TestSpec, Transport,
 };
@@ -54,7 +53,8 @@ pub(super) enum Request {
     /// Open a connection or flow to this port of the client.
     ConnectBack {
         port: u16,
-        back: Option<Box<ConnectBack>>,
+        /// Data to send; absent where they follow from the test of the session.
+        spec: Option<Box<TestSpec>>,
     },
 }
 
@@ -342,7 +342,7 @@ impl Session {
             }
             (StreamRole::Receiver, None) => {
                 // Who answers requests has sent all when there are no more.
-                if matches!(connection.spec.workload.shape, Shape::BounceBack(_)) {
+                if connection.is_bouncing() {
                     connection.machine.sending_done(0);
                 }
                 connection.machine.eof();
@@ -369,10 +369,12 @@ impl Session {
                     Action::Send(bytes) => connection.send(&bytes, false),
                     Action::SendPayload(bytes) => connection.send(&bytes, true),
                     Action::StartSending => connection.want_sending(),
-                    Action::StartReceiving(header_bytes) => connection.want_receiving(header_bytes),
-                    Action::StartBouncing(received) => connection.want_bouncing(received),
-                    Action::ConnectBack(port, back) => {
-                        requests.push(Request::ConnectBack { port, back });
+                    Action::StartReceiving { header_bytes } => {
+                        connection.want_receiving(header_bytes)
+                    }
+                    Action::StartBouncing { received } => connection.want_bouncing(received),
+                    Action::ConnectBack { port, spec } => {
+                        requests.push(Request::ConnectBack { port, spec });
                     }
                     Action::FinishSending => {
                         // A peer that is gone needs no good-bye.
@@ -392,7 +394,7 @@ impl Session {
                         "[{:3}] WARNING: did not receive ack of last datagram after 10 tries.",
                         connection.number
                     ))),
-                    Action::Unconfirmed => reporter.emit(&Event::Warning(format!(
+                    Action::ReportUnconfirmed => reporter.emit(&Event::Warning(format!(
                         "[{:3}] WARNING: ack of last datagram failed.",
                         connection.number
                     ))),

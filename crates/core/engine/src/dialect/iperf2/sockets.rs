@@ -157,7 +157,7 @@ pub(super) fn stream_facts(fd: impl AsFd, number: u32, transport: Transport) -> 
 
 /// The device of the address that was looked up last: a lookup takes longer than a connection on
 /// loopback, and all connections usually begin at one address.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct DeviceCache {
     last: Option<(IpAddr, Option<String>)>,
 }

@@ -26,8 +26,7 @@ use linerate_sys::{clock, cpu, sockopt};
 use crate::data::run::{RunEvent, RunSettings, TestRun};
 use crate::dialect::iperf3::control_connection::{ControlConnection, Received};
 use crate::dialect::iperf3::error::failed;
-use crate::dialect::iperf3::keepalive;
-use crate::dialect::iperf3::udp_headers;
+use crate::dialect::iperf3::{keepalive, udp_headers};
 use crate::error::failure;
 use crate::interrupts::Interrupts;
 use crate::measure::overflow;
@@ -67,7 +66,6 @@ pub struct RunOptions<'a> {
 
 impl ClientResult {
     /// The event that ends the report.
-    #[must_use]
     pub fn last_event(&self) -> Event {
         match &self.outcome {
             Ok(()) => Event::Finished,
@@ -501,12 +499,8 @@ impl<'a> Client<'a> {
 
         if let Some(results) = self.peer_results.take() {
             // The machine has checked the stream ids before it passed the results on.
-            let _ = linerate_iperf3::wire::results::merge_peer(
-                &mut summary,
-                &self.spec.test,
-                Endpoint::Client,
-                &results,
-            );
+            let _ =
+                linerate_iperf3::wire::results::merge_peer(&mut summary, &self.spec.test, &results);
             concurrent_tests = results.ran_beside;
             (server_output, self.peer_facts) = (results.server_output, results.facts);
         }

@@ -12,7 +12,6 @@ use crate::data::socket::limit_idle_time;
 use crate::error::{EngineError, Operation};
 
 /// One control connection with its unsent bytes.
-#[derive(Debug)]
 pub(crate) struct ControlConnection {
     fd: OwnedFd,
     unsent: Vec<u8>,

@@ -58,7 +58,6 @@ pub struct Login {
 
 impl Login {
     /// The user `user` with `password`.
-    #[must_use]
     pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
         Self {
             user: user.into(),

@@ -51,7 +51,7 @@ pub(super) struct DatagramRun {
 }
 
 /// State that the worker of the flow and the control thread share.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Shared {
     sent: Arc<Mutex<Sent>>,
     received: Arc<Mutex<Received>>,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::server::limits::requirements::TURN_BYTES;
 
 /// Bounds of one end on a connection with messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) struct IntakeLimits {
     /// Ciphertext of one turn, so that the other connections of the event loop have theirs.
     pub(super) turn_bytes: usize,
@@ -32,7 +32,6 @@ pub(super) const OF_SERVER: IntakeLimits = IntakeLimits {
 };
 
 /// Token bucket of one connection (GCRA).
-#[derive(Debug)]
 pub(super) struct IntakeRate {
     limits: IntakeLimits,
     /// When the bucket is full again.

@@ -31,7 +31,7 @@ pub(super) struct TlsStream {
 }
 
 /// Bytes on the wire.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Moved {
     pub(super) received_bytes: u64,
     pub(super) sent_bytes: u64,

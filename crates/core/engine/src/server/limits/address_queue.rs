@@ -5,7 +5,6 @@ use std::collections::{HashMap, VecDeque};
 use linerate_model::network::Network;
 
 /// Waiting items. A client has one at most, so the bounds on clients bound this queue.
-#[derive(Debug)]
 pub(crate) struct AddressQueue<T> {
     waiting: HashMap<Network, VecDeque<(u64, T)>>,
     /// Addresses with waiting items; the first one is next.

@@ -5,14 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The descriptors of one test. What a test opens later holds one of them, so that it never has
 /// more than admission counted.
-#[derive(Debug, Clone)]
 pub(crate) struct Allotment {
     open: Arc<AtomicU64>,
     max: u64,
 }
 
 /// One open descriptor; given back when it is dropped.
-#[derive(Debug)]
 pub(crate) struct Allotted(Arc<AtomicU64>);
 
 impl Allotment {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use linerate_model::network::Network;
 
 /// Who has the place, who had it, and who found it taken.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct FairTurns {
     holder: Option<(u64, Network)>,
     freed_at: Option<Instant>,

@@ -8,12 +8,11 @@ use linerate_model::network::Network;
 
 /// Failed logins by address. Each is forgotten after a while; with too many of them logins are
 /// refused unseen.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct LoginGuard {
     failures: HashMap<Network, Failures>,
 }
 
-#[derive(Debug, Clone, Copy)]
 struct Failures {
     count: u32,
     /// When the count was last true.

@@ -8,7 +8,6 @@ use linerate_model::network::Network;
 use super::requirements::PENDING_BYTES;
 
 /// Bounds the pending connections of one source and of all. Ids ascend in the order of arrival.
-#[derive(Debug)]
 pub(crate) struct PendingLimit {
     members: HashMap<u64, Source>,
     by_source: HashMap<Source, BTreeSet<u64>>,

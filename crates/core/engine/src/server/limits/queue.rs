@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_model::network::Network;
 
 /// Clients in the order in which they came.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct AdmissionQueue {
     waiting: VecDeque<(u64, Network)>,
 }

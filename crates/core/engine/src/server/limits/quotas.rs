@@ -16,7 +16,7 @@ use super::resource_quota::{Capacity, ResourceQuota};
 use crate::data::quota::{Quota, SharedRate};
 
 /// Who requests a test and what it needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct QuotaRequest {
     pub(crate) address: Network,
     pub(crate) user: Option<String>,
@@ -37,7 +37,6 @@ pub(crate) struct QuotaRequest {
 }
 
 /// The tests that run, and what is left for others.
-#[derive(Debug)]
 pub(crate) struct Quotas {
     limits: ServerLimits,
     /// Longest time of a test without a user.
@@ -46,26 +45,50 @@ pub(crate) struct Quotas {
     entries: BTreeMap<u64, Entry>,
 }
 
-#[derive(Debug)]
 struct Entry {
     request: QuotaRequest,
-    rates: Rates,
+    /// The rates that it shares with the others of its scopes, in the order of [`Scope::ALL`].
+    rates: [Option<Arc<SharedRate>>; 3],
     /// Most bytes the test may move.
     bytes_max: Option<u64>,
     /// Time of the first check.
     began_ns: Option<u64>,
 }
 
-/// The rates that a test shares with the others of its scopes.
-#[derive(Debug, Clone, Default)]
-struct Rates {
-    server: Option<Arc<SharedRate>>,
-    address: Option<Arc<SharedRate>>,
-    user: Option<Arc<SharedRate>>,
+/// The tests that a limit is about.
+#[derive(Clone, Copy)]
+enum Scope {
+    Server,
+    Address,
+    User,
 }
 
-/// A limit, and the tests it is about.
-type Scope<'a> = (&'a Limits, &'a dyn Fn(&QuotaRequest) -> bool);
+impl Scope {
+    const ALL: [Self; 3] = [Self::Server, Self::Address, Self::User];
+
+    /// Those of a test; that of a user is none of a test without one.
+    fn of(request: &QuotaRequest) -> impl Iterator<Item = Self> {
+        let applies = |scope: &Self| scope.covers(request, request);
+        Self::ALL.into_iter().filter(applies)
+    }
+
+    fn limits(self, limits: &ServerLimits) -> &Limits {
+        match self {
+            Self::Server => &limits.server,
+            Self::Address => &limits.address,
+            Self::User => &limits.user,
+        }
+    }
+
+    /// True if a limit of `request` is about `other` too.
+    fn covers(self, request: &QuotaRequest, other: &QuotaRequest) -> bool {
+        match self {
+            Self::Server => true,
+            Self::Address => other.address == request.address,
+            Self::User => other.user.is_some() && other.user == request.user,
+        }
+    }
+}
 
 /// Period of quota checks.
 pub(crate) const CHECK_NS: u64 = 500_000_000;
@@ -128,8 +151,9 @@ impl Quotas {
             .take(id, request.address, request.requirements)?;
 
         let rates = self.shared_rates(&request);
-        let bytes_max =
-            smallest(&self.limits, &request, |l| l.bytes).map(|max| match request.bytes {
+        let bytes_max = self
+            .smallest(&request, |l| l.bytes)
+            .map(|max| match request.bytes {
                 // The allowance for last blocks is for senders that count whole blocks; a test
                 // without an amount has no last block.
                 0 => max,
@@ -160,7 +184,8 @@ impl Quotas {
         let seconds = |time: Duration| format!("{:.0} s", time.as_secs_f64());
         let bytes_text = |count: u64| numbers::bytes(count as f64);
         let anonymous_time_max = self.anonymous_time_max.filter(|_| request.user.is_none());
-        let duration_max = smallest(&self.limits, request, |l| l.duration)
+        let duration_max = self
+            .smallest(request, |l| l.duration)
             .into_iter()
             .chain(anonymous_time_max)
             .min();
@@ -168,7 +193,7 @@ impl Quotas {
         let numbers = match reason {
             RefusalReason::Duration => request.duration.map(seconds).zip(duration_max.map(seconds)),
             RefusalReason::Streams => {
-                let max = smallest(&self.limits, request, |l| l.streams);
+                let max = self.smallest(request, |l| l.streams);
                 max.map(|max| {
                     (
                         format!("{} in both directions", request.streams),
@@ -176,10 +201,11 @@ impl Quotas {
                     )
                 })
             }
-            RefusalReason::Bytes => smallest(&self.limits, request, |l| l.bytes)
+            RefusalReason::Bytes => self
+                .smallest(request, |l| l.bytes)
                 .map(|max| (bytes_text(request.bytes), bytes_text(max))),
             RefusalReason::Rate => {
-                let max = smallest(&self.limits, request, |l| l.rate_bps);
+                let max = self.smallest(request, |l| l.rate_bps);
                 max.map(|max| {
                     (
                         numbers::rate(request.rate_bps as f64),
@@ -202,43 +228,22 @@ impl Quotas {
         let Some(entry) = self.entries.get(&id) else {
             return Quota::default();
         };
-        let Rates {
-            server,
-            address,
-            user,
-        } = entry.rates.clone();
-        Quota::new(
-            [server, address, user].into_iter().flatten().collect(),
-            entry.bytes_max,
-        )
+        let rates = entry.rates.iter().flatten().cloned().collect();
+        Quota::new(rates, entry.bytes_max)
     }
 
     /// Those of the running tests with the same scope, or new ones.
-    fn shared_rates(&self, request: &QuotaRequest) -> Rates {
-        let shared = |limits: &Limits,
-                      covers: &dyn Fn(&QuotaRequest) -> bool,
-                      rate: fn(&Rates) -> &Option<Arc<SharedRate>>| {
-            let rate_bps = limits.rate_bps?;
+    fn shared_rates(&self, request: &QuotaRequest) -> [Option<Arc<SharedRate>>; 3] {
+        Scope::ALL.map(|scope| {
+            let limit = scope.limits(&self.limits).rate_bps;
+            let rate_bps = limit.filter(|_| scope.covers(request, request))?;
             // One shared counter for all tests of the scope: counters per test would allow the rate
             // to each.
-            let running = self.entries.values().find(|e| covers(&e.request));
-            let running = running.and_then(|e| rate(&e.rates).clone());
+            let mut running = self.entries.values();
+            let running = running.find(|e| scope.covers(request, &e.request));
+            let running = running.and_then(|e| e.rates[scope as usize].clone());
             Some(running.unwrap_or_else(|| Arc::new(SharedRate::new(rate_bps))))
-        };
-        let ServerLimits {
-            server,
-            address,
-            user,
-            ..
-        } = &self.limits;
-        Rates {
-            server: shared(server, &|_| true, |r| &r.server),
-            address: shared(address, &|c| c.address == request.address, |r| &r.address),
-            user: request
-                .user
-                .as_ref()
-                .and_then(|_| shared(user, &|c| c.user == request.user, |r| &r.user)),
-        }
+        })
     }
 
     /// Resources of this host that the tests have taken.
@@ -253,15 +258,9 @@ impl Quotas {
 
     /// True if [`Quotas::check`] is needed.
     pub(crate) fn needs_checks(&self) -> bool {
-        let ServerLimits {
-            server,
-            address,
-            user,
-            ..
-        } = &self.limits;
-        let has_bytes = [server, address, user]
+        let has_bytes = Scope::ALL
             .into_iter()
-            .any(|l| l.bytes.is_some());
+            .any(|scope| scope.limits(&self.limits).bytes.is_some());
         !self.entries.is_empty() && (has_bytes || self.anonymous_time_max.is_some())
     }
 
@@ -302,13 +301,13 @@ impl Quotas {
     fn check_size(&self, request: &QuotaRequest) -> Result<(), RefusalReason> {
         let exceeds = |max: Option<u64>, wanted: u64| max.is_some_and(|max| wanted > max);
         if exceeds(
-            smallest(&self.limits, request, |l| l.streams.map(u64::from)),
+            self.smallest(request, |l| l.streams.map(u64::from)),
             request.streams.into(),
         ) {
             return Err(RefusalReason::Streams);
         }
 
-        let longest = smallest(&self.limits, request, |l| l.duration);
+        let longest = self.smallest(request, |l| l.duration);
         if longest.is_some_and(|max| request.duration.is_none_or(|d| d > max)) {
             return Err(RefusalReason::Duration);
         }
@@ -320,7 +319,7 @@ impl Quotas {
         {
             return Err(RefusalReason::Duration);
         }
-        if exceeds(smallest(&self.limits, request, |l| l.bytes), request.bytes) {
+        if exceeds(self.smallest(request, |l| l.bytes), request.bytes) {
             return Err(RefusalReason::Bytes);
         }
 
@@ -329,32 +328,35 @@ impl Quotas {
 
     /// An announced amount must fit; a client that announces none is slowed down.
     fn check_rate(&self, request: &QuotaRequest) -> Result<(), RefusalReason> {
-        let fits = |(limits, covers): Scope<'_>| {
+        let fits = |scope: Scope| {
             // The sum of announcements, not the measured rate: admission does not depend on what
             // the path lets through now.
             let announced = self
                 .entries
                 .values()
-                .filter(|e| covers(&e.request))
+                .filter(|e| scope.covers(request, &e.request))
                 .map(|e| e.request.rate_bps);
             let sum = announced.fold(request.rate_bps, u64::saturating_add);
-            limits.rate_bps.is_none_or(|max| sum <= max)
+            let limit = scope.limits(&self.limits).rate_bps;
+            limit.is_none_or(|max| sum <= max)
         };
-        let scopes: [Scope<'_>; 3] = [
-            (&self.limits.server, &|_| true),
-            (&self.limits.address, &|c| c.address == request.address),
-            (&self.limits.user, &|c| {
-                c.user.is_some() && c.user == request.user
-            }),
-        ];
 
-        let applicable = if request.user.is_some() { 3 } else { 2 };
-        let all_fit = scopes.into_iter().take(applicable).all(fits);
-        if all_fit {
+        if Scope::of(request).all(fits) {
             Ok(())
         } else {
             Err(RefusalReason::Rate)
         }
+    }
+
+    /// The strictest limit of those that apply.
+    fn smallest<T: Ord>(
+        &self,
+        request: &QuotaRequest,
+        field: impl Fn(&Limits) -> Option<T>,
+    ) -> Option<T> {
+        Scope::of(request)
+            .filter_map(|scope| field(scope.limits(&self.limits)))
+            .min()
     }
 }
 
@@ -367,19 +369,6 @@ fn check_count(
         return Err(reason);
     }
     Ok(())
-}
-
-/// The strictest limit of those that apply.
-fn smallest<T: Ord>(
-    limits: &ServerLimits,
-    request: &QuotaRequest,
-    field: impl Fn(&Limits) -> Option<T>,
-) -> Option<T> {
-    let user = request.user.as_ref().and_then(|_| field(&limits.user));
-    [field(&limits.server), field(&limits.address), user]
-        .into_iter()
-        .flatten()
-        .min()
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use linerate_model::spec::BitrateLimit;
 use linerate_sys::clock::as_ns;
 
 /// Averages the bytes of all streams over the last few steps.
-#[derive(Debug)]
 pub(crate) struct RateGuard {
     limit_bps: u64,
     step_ns: u64,

@@ -20,10 +20,11 @@ use linerate_model::{Direction, TestSpec, Transport};
 use crate::data::worker;
 
 /// Upper bound of the resources of one test.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Requirements {
     pub(crate) descriptors: u64,
     /// Those of them that are opened while the test runs, by the allotment of a session.
+    #[cfg(feature = "native")]
     pub(crate) allotted: u64,
     /// Memory of the process; that of the kernel's sockets has limits of its own (tcp(7)).
     pub(crate) memory_bytes: u64,
@@ -34,7 +35,7 @@ pub(crate) struct Requirements {
 /// Connections and flows that a session of the native dialect may have open beside its control
 /// connection and its load.
 #[cfg(feature = "native")]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub(crate) struct SessionNeeds {
     /// Streams of a load, both directions together.
     pub(crate) streams: u32,
@@ -100,6 +101,7 @@ impl Requirements {
             descriptors: DESCRIPTORS_PER_TEST
                 + streams
                 + workers.saturating_mul(DESCRIPTORS_PER_WORKER),
+            #[cfg(feature = "native")]
             allotted: 0,
             memory_bytes: BYTES_PER_TEST
                 .saturating_add(workers.saturating_mul(BYTES_PER_WORKER))

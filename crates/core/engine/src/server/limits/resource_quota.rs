@@ -11,7 +11,7 @@ use linerate_sys::{memory, process};
 use super::requirements::Requirements;
 
 /// Bounds of all tests together; `u64::MAX` for no bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) struct Capacity {
     pub(crate) descriptors: u64,
     /// Descriptors for the tests of one address.
@@ -25,7 +25,6 @@ pub(crate) struct Capacity {
 }
 
 /// Resources in use.
-#[derive(Debug)]
 pub(crate) struct ResourceQuota {
     pub(crate) capacity: Capacity,
     taken: BTreeMap<u64, (Network, Requirements)>,
@@ -88,42 +87,31 @@ impl ResourceQuota {
         requirements: Requirements,
     ) -> Result<(), RefusalReason> {
         let capacity = &self.capacity;
-        let fits = |sum: u64, more: u64, max: u64| sum.saturating_add(more) <= max;
+        let has_descriptors = |taken: Requirements, max: u64| {
+            taken.descriptors.saturating_add(requirements.descriptors) <= max
+        };
+        let has_memory = |taken: Requirements, max: u64| {
+            taken.memory_bytes.saturating_add(requirements.memory_bytes) <= max
+        };
         let all = self.reserved();
         let (_, own) = self.sum(|a, _| a == address);
         let (unproven_tests, unproven) = self.sum(|_, n| n.is_unproven);
         // Sources of UDP can be forged: what they may hold is bounded apart, so that they cannot
         // exhaust the places of others.
         if requirements.is_unproven
-            && !(fits(unproven_tests, 1, capacity.unproven_tests)
-                && fits(
-                    unproven.descriptors,
-                    requirements.descriptors,
-                    capacity.unproven_descriptors,
-                ))
+            && !(unproven_tests < capacity.unproven_tests
+                && has_descriptors(unproven, capacity.unproven_descriptors))
         {
             return Err(RefusalReason::Flows);
         }
-        if !(fits(
-            all.descriptors,
-            requirements.descriptors,
-            capacity.descriptors,
-        ) && fits(
-            own.descriptors,
-            requirements.descriptors,
-            capacity.address_descriptors,
-        )) {
+        if !(has_descriptors(all, capacity.descriptors)
+            && has_descriptors(own, capacity.address_descriptors))
+        {
             return Err(RefusalReason::Descriptors);
         }
-        if !(fits(
-            all.memory_bytes,
-            requirements.memory_bytes,
-            capacity.memory_bytes,
-        ) && fits(
-            own.memory_bytes,
-            requirements.memory_bytes,
-            capacity.address_memory_bytes,
-        )) {
+        if !(has_memory(all, capacity.memory_bytes)
+            && has_memory(own, capacity.address_memory_bytes))
+        {
             return Err(RefusalReason::Memory);
         }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// The pause of one listener, or of several together.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct AcceptPause {
     /// No connection is accepted before.
     until: Option<Instant>,

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 /// A connection for its dialect.
-#[derive(Debug)]
 pub(crate) struct Accepted {
     pub(crate) id: u64,
     pub(crate) fd: OwnedFd,

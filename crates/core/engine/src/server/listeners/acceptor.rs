@@ -15,14 +15,14 @@ use crate::server::tokens::{KINDS, PENDING};
 pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads the first bytes of connections until a dialect recognises them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Acceptor {
     /// With their deadlines.
     pending: BTreeMap<u64, (Accepted, Instant)>,
 }
 
 /// Result of a read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) enum Progress {
     Incomplete,
     /// The dialect with this index recognises the connection.

@@ -12,7 +12,6 @@ use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{socket, stream_io};
 
 /// Descriptors on their way out.
-#[derive(Debug)]
 pub(crate) struct ClosingConnections {
     closing: Vec<Closing>,
     /// Most connections that are kept; more are closed at once.
@@ -20,7 +19,6 @@ pub(crate) struct ClosingConnections {
     next_look: Option<Instant>,
 }
 
-#[derive(Debug)]
 struct Closing {
     fd: OwnedFd,
     /// Closed together with it.

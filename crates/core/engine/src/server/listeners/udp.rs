@@ -23,7 +23,6 @@ use super::open_bound;
 use crate::error::{EngineError, Operation};
 
 /// The unconnected socket on the server's port.
-#[derive(Debug)]
 pub(crate) struct UdpListener {
     /// Readable while the socket is.
     epoll: Epoll,
@@ -33,7 +32,6 @@ pub(crate) struct UdpListener {
     waiting: VecDeque<FirstDatagram>,
 }
 
-#[derive(Debug)]
 struct Socket {
     fd: OwnedFd,
     local: LocalOptions,
@@ -41,7 +39,7 @@ struct Socket {
 }
 
 /// A datagram from an address without a flow.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) struct FirstDatagram {
     pub(crate) from: SocketAddr,
     /// The address as the socket has it, possibly IPv4-mapped.
@@ -51,7 +49,7 @@ pub(crate) struct FirstDatagram {
 }
 
 /// Bytes of a first datagram that are kept.
-pub(crate) const FIRST_BYTES_MAX: usize = 128;
+const FIRST_BYTES_MAX: usize = 128;
 /// Datagrams read per turn.
 const DATAGRAMS_PER_TURN: usize = 256;
 

@@ -44,7 +44,6 @@ pub fn realtime_error_max_ns() -> Result<Option<u64>> {
 
 /// Wall clock minus monotonic clock, ns: what turns a time of the one into one of the other until
 /// the wall clock is set.
-#[must_use]
 pub fn realtime_offset_ns() -> i64 {
     RealtimeOffset::reading().offset_ns
 }

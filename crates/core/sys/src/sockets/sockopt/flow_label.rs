@@ -26,7 +26,6 @@ pub fn lease_flow_label(fd: impl AsFd, remote: &SocketAddrV6, label: u32) -> Res
 
 /// The address with the label in its flow information, in network byte order as `sin6_flowinfo`
 /// wants it.
-#[must_use]
 pub fn with_flow_label(mut remote: SocketAddrV6, label: u32) -> SocketAddrV6 {
     remote.set_flowinfo((label & LABEL_MASK).to_be());
     remote

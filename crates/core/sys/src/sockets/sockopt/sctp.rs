@@ -26,18 +26,6 @@ pub fn set_sctp_init_streams(fd: impl AsFd, streams: u16) -> Result<()> {
     option.set_bytes(fd, &message, streams)
 }
 
-/// Limits the payload of one packet to `bytes` (`SCTP_MAXSEG`); 0 lets the path MTU decide.
-///
-/// # Errors
-/// The operating system's.
-pub fn set_sctp_max_seg(fd: impl AsFd, bytes: u32) -> Result<()> {
-    // struct sctp_assoc_value: association 0 (those to come), value.
-    let mut value = [0; 8];
-    value[4..].copy_from_slice(&bytes.to_ne_bytes());
-    let option: SocketOption = option!(IPPROTO_SCTP, SCTP_MAXSEG, 13);
-    option.set_bytes(fd, &value, bytes)
-}
-
 /// Adds local addresses to a multi-homed endpoint (`sctp_bindx(3)`, without its library).
 ///
 /// # Errors

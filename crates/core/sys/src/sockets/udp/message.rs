@@ -37,20 +37,12 @@ pub struct Message<'a> {
 
 impl<'a> Message<'a> {
     /// Number of datagrams in the message, at least one: an empty datagram is one too.
-    #[must_use]
     pub fn datagrams(&self) -> usize {
         self.full_len.div_ceil(self.segment_len.max(1)).max(1)
     }
 
-    /// True if bytes are lost because the slot or buffer is too short.
-    #[must_use]
-    pub fn is_truncated(&self) -> bool {
-        self.full_len > self.data.len()
-    }
-
     /// When it arrived by the monotonic clock. `read_ns`, when it was read, replaces a missing
     /// stamp and bounds one.
-    #[must_use]
     pub fn arrival_ns(&self, offset: RealtimeOffset, read_ns: u64) -> u64 {
         self.stamped_unix_ns.map_or(read_ns, |stamp_ns| {
             offset.monotonic_ns(stamp_ns).min(read_ns)
@@ -142,7 +134,7 @@ pub(super) struct Attached {
     pub(super) stamped_unix_ns: Option<u64>,
     pub(super) tos: Option<u8>,
     pub(super) ttl: Option<u8>,
-    /// `struct sock_extended_err` and the address behind it.
+    /// `struct sock_extended_err`, and perhaps an address behind it.
     pub(super) error: Option<Vec<u8>>,
 }
 

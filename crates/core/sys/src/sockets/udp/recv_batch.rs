@@ -123,7 +123,6 @@ impl RecvBatch {
     ///
     /// # Panics
     /// When `index` is not below the number that call returned: a defect of the caller.
-    #[must_use]
     pub fn message(&self, index: usize) -> Message<'_> {
         assert!(index < self.received, "only received messages may be read");
         let header = &self.headers[index];

@@ -197,13 +197,11 @@ impl CsvRun {
     }
 
     /// Its first row as text.
-    #[must_use]
     pub fn first_row(&self) -> &str {
         self.first().text.lines().next().unwrap_or_default()
     }
 
     /// All of its rows as text.
-    #[must_use]
     pub fn source(&self) -> String {
         self.connections
             .iter()
@@ -213,7 +211,6 @@ impl CsvRun {
     }
 
     /// Remarks on what the rows leave open.
-    #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.writer().is_none() {
@@ -233,7 +230,6 @@ impl CsvRun {
     }
 
     /// The end that wrote the rows.
-    #[must_use]
     pub fn endpoint(&self) -> Endpoint {
         self.writer().unwrap_or(Endpoint::Client)
     }
@@ -264,13 +260,11 @@ impl CsvRun {
     }
 
     /// Start of the test in ms since 1970.
-    #[must_use]
     pub fn started_unix_ms(&self) -> Option<u64> {
         self.first().started_unix_ms()
     }
 
     /// The test.
-    #[must_use]
     pub fn events(&self) -> Vec<Event> {
         let parts = self.parts();
         let mut events = vec![Event::TestAccepted(Box::new(self.header(&parts)))];

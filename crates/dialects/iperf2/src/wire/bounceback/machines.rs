@@ -27,7 +27,6 @@ pub enum Reply {
 impl Responder {
     /// Bytes that are missing of the current request, or of its head while its length is unknown;
     /// at least 1.
-    #[must_use]
     pub fn missing(&self) -> usize {
         match self.current {
             Some(_) => self.digits_missing,
@@ -82,7 +81,6 @@ impl Responder {
 
 impl BounceHead {
     /// The reply to this request, written at `now` of the server's clock.
-    #[must_use]
     pub fn reply(&self, now: Timestamp) -> Vec<u8> {
         let head = Self {
             replied: Some(now),
@@ -126,7 +124,6 @@ pub struct RoundTrip {
 
 impl Requester {
     /// An end whose first burst is due at `start`. `template` is the head of every request.
-    #[must_use]
     pub fn new(start: Instant, template: BounceHead, burst_len: u32, period: Duration) -> Self {
         Self {
             template: BounceHead {
@@ -143,7 +140,6 @@ impl Requester {
     }
 
     /// When the next request is due; `None` while a reply is awaited.
-    #[must_use]
     pub fn due(&self) -> Option<Instant> {
         match self.phase {
             Phase::Awaiting { .. } => None,
@@ -168,7 +164,6 @@ impl Requester {
     }
 
     /// Bytes of the reply that are still missing.
-    #[must_use]
     pub fn missing(&self) -> usize {
         match self.phase {
             Phase::Ready => 0,

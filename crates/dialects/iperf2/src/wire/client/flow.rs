@@ -7,6 +7,7 @@ use linerate_model::Failure;
 
 use crate::wire::datagram::{self, DatagramHead};
 use crate::wire::header::{Header, Mode};
+use crate::wire::machine::{Action, Input};
 use crate::wire::report::FinalReport;
 use crate::wire::stamp::Timestamp;
 
@@ -34,41 +35,6 @@ pub struct FlowClientSetup {
     pub wants_report: bool,
 }
 
-/// Event on this end.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FlowClientInput {
-    /// All that was to be sent is sent; the next number would be this one.
-    SendingDone {
-        /// Number of the first datagram that marks the end of the flow.
-        next_number: i64,
-    },
-    /// The server's data arrive.
-    DataArrived,
-    /// The server's last datagram has arrived.
-    LastArrived,
-    /// The test is ended now.
-    Interrupted,
-    /// Something failed.
-    Failed(Failure),
-}
-
-/// Action for the caller.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FlowClientAction {
-    /// Send data; the first datagram has number 1 and at least [`Header::datagram_len_min`] bytes.
-    StartSending,
-    /// Further input is data.
-    StartReceiving,
-    /// Send this datagram.
-    Send(Vec<u8>),
-    /// Counters of the server.
-    Report(Box<FinalReport>),
-    /// The server sent no report.
-    NoReport,
-    /// The flow has ended; always the last action.
-    Close(Result<(), Failure>),
-}
-
 #[derive(Debug, Clone, Copy)]
 enum Phase {
     /// First datagrams ask the server to send.
@@ -93,12 +59,11 @@ pub struct FlowClient {
     is_sending: bool,
     is_receiving: bool,
     deadline: Option<Instant>,
-    actions: VecDeque<FlowClientAction>,
+    actions: VecDeque<Action>,
 }
 
 impl FlowClient {
     /// A flow that begins now; `clock` is this end's wall clock.
-    #[must_use]
     pub fn new(now: Instant, clock: Timestamp, setup: FlowClientSetup) -> Self {
         let mode = setup
             .header
@@ -114,11 +79,11 @@ impl FlowClient {
         };
 
         if mode.client_sends() {
-            client.push(FlowClientAction::StartSending);
+            client.push(Action::StartSending);
         }
 
         if mode.server_sends() {
-            client.push(FlowClientAction::StartReceiving);
+            client.push(Action::StartReceiving { header_bytes: 0 });
             // A server that vanishes must not keep a receiver for ever: UDP has no end of its own.
             client.set_receive_limit(now);
         }
@@ -133,7 +98,6 @@ impl FlowClient {
     }
 
     /// A datagram of this flow complete but for number and time.
-    #[must_use]
     pub fn template(&self) -> Vec<u8> {
         datagram::template(self.setup.header.as_ref(), self.setup.datagram_bytes)
     }
@@ -144,8 +108,8 @@ impl FlowClient {
         if let Phase::Ending { .. } = self.phase {
             // Any answer ends the wait, as with the originals: the server has received it.
             match FinalReport::parse(datagram) {
-                Some(report) => self.push(FlowClientAction::Report(Box::new(report))),
-                None => self.push(FlowClientAction::NoReport),
+                Some(report) => self.push(Action::Report(Box::new(report))),
+                None => self.push(Action::NoReport),
             }
 
             self.close(Ok(()));
@@ -153,11 +117,11 @@ impl FlowClient {
     }
 
     /// Takes what happened on this end.
-    pub fn handle_local(&mut self, now: Instant, clock: Timestamp, input: FlowClientInput) {
+    pub fn handle_local(&mut self, now: Instant, clock: Timestamp, input: Input) {
         match (input, self.phase) {
             (_, Phase::Closed) => {}
-            (FlowClientInput::Failed(failure), _) => self.close(Err(failure)),
-            (FlowClientInput::SendingDone { next_number }, Phase::Running) if self.is_sending => {
+            (Input::Failed(failure), _) => self.close(Err(failure)),
+            (Input::SendingDone { next_number }, Phase::Running) if self.is_sending => {
                 self.is_sending = false;
                 // The number is negated below, and 0 would have no sign.
                 let next_number = next_number.max(1);
@@ -167,18 +131,18 @@ impl FlowClient {
                 };
                 self.end(now, clock);
             }
-            (FlowClientInput::DataArrived, Phase::Asking { .. }) => {
+            (Input::DataArrived, Phase::Asking { .. }) => {
                 self.phase = Phase::Running;
                 self.set_receive_limit(now);
             }
-            (FlowClientInput::LastArrived, Phase::Running | Phase::Asking { .. }) => {
+            (Input::LastArrived(_), Phase::Running | Phase::Asking { .. }) => {
                 self.is_receiving = false;
                 if !self.is_sending {
                     self.close(Ok(()));
                 }
             }
-            (FlowClientInput::Interrupted, Phase::Asking { .. }) => self.close(Ok(())),
-            (FlowClientInput::Interrupted, Phase::Running) if !self.is_sending => {
+            (Input::Interrupted, Phase::Asking { .. }) => self.close(Ok(())),
+            (Input::Interrupted, Phase::Running) if !self.is_sending => {
                 self.close(Ok(()));
             }
             // The caller stops a sender, which ends with `SendingDone`.
@@ -201,25 +165,22 @@ impl FlowClient {
     }
 
     /// Checks whether input is for [`Self::handle_datagram`].
-    #[must_use]
     pub fn awaits_report(&self) -> bool {
         matches!(self.phase, Phase::Ending { .. })
     }
 
     /// The server has not begun to send.
-    #[must_use]
     pub fn awaits_data(&self) -> bool {
         matches!(self.phase, Phase::Asking { .. })
     }
 
     /// When [`Self::handle_timeout`] wants to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.deadline
     }
 
     /// The next thing to do.
-    pub fn poll_action(&mut self) -> Option<FlowClientAction> {
+    pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
@@ -244,7 +205,7 @@ impl FlowClient {
             return;
         };
         if sent == LAST_DATAGRAMS_MAX {
-            self.push(FlowClientAction::NoReport);
+            self.push(Action::NoReport);
             return self.close(Ok(()));
         }
 
@@ -286,7 +247,7 @@ impl FlowClient {
             sent: clock,
         }
         .write(&mut datagram);
-        self.push(FlowClientAction::Send(datagram));
+        self.push(Action::Send(datagram));
     }
 
     fn set_receive_limit(&mut self, now: Instant) {
@@ -297,12 +258,12 @@ impl FlowClient {
     }
 
     fn close(&mut self, outcome: Result<(), Failure>) {
-        self.push(FlowClientAction::Close(outcome));
+        self.push(Action::Close(outcome));
         self.phase = Phase::Closed;
         self.deadline = None;
     }
 
-    fn push(&mut self, action: FlowClientAction) {
+    fn push(&mut self, action: Action) {
         self.actions.push_back(action);
     }
 }

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use linerate_model::{Failure, FailureKind};
 
-use crate::wire::ack::{ACK_LEN, ClockCheck, ServerAck, TIMED_ACK_LEN};
+use crate::wire::ack::{ACK_LEN, ServerAck, TIMED_ACK_LEN};
 use crate::wire::bytes::take;
 use crate::wire::header::{Header, Mode, TcpHeaderReader};
+use crate::wire::machine::{Action, Input};
 use crate::wire::stamp::Timestamp;
 
 /// Longest wait for a server's answer. The originals wait for ever.
@@ -24,39 +25,6 @@ pub struct StreamClientSetup {
     pub header: Option<Header>,
     /// Time limit of the test.
     pub time_limit: Option<Duration>,
-}
-
-/// Event on this end.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StreamClientInput {
-    /// Everything was sent, or the time has elapsed.
-    SendingDone,
-    /// The test is ended now; the report is about what has happened.
-    Interrupted,
-    /// Something failed.
-    Failed(Failure),
-}
-
-/// Action for the caller.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StreamClientAction {
-    /// Send these bytes; they are part of the amount.
-    Send(Vec<u8>),
-    /// The server identified itself.
-    ServerAck(ServerAck),
-    /// The offset of the two clocks by the server's times.
-    ClockCheck(ClockCheck),
-    /// Send data.
-    StartSending,
-    /// Further input is data, `header_bytes` of which have already been taken.
-    StartReceiving {
-        /// Length of the header the server sent before its data; it is counted as received.
-        header_bytes: usize,
-    },
-    /// Nothing more is sent; close this direction (`shutdown(2)`).
-    FinishSending,
-    /// The connection has ended; always the last action.
-    Close(Result<(), Failure>),
 }
 
 /// State of the input and its meaning.
@@ -83,12 +51,11 @@ pub struct StreamClient {
     is_sending: bool,
     is_closed: bool,
     deadline: Option<Instant>,
-    actions: VecDeque<StreamClientAction>,
+    actions: VecDeque<Action>,
 }
 
 impl StreamClient {
     /// An open connection. The first action sends the header, if there is one.
-    #[must_use]
     pub fn new(now: Instant, setup: StreamClientSetup) -> Self {
         let mut client = Self {
             incoming: Incoming::Discard,
@@ -104,7 +71,7 @@ impl StreamClient {
         if let Some(header) = header {
             client
                 .actions
-                .push_back(StreamClientAction::Send(header.emit_tcp()));
+                .push_back(Action::SendPayload(header.emit_tcp()));
         }
 
         if detects_peer {
@@ -119,7 +86,6 @@ impl StreamClient {
     }
 
     /// Most bytes the caller may read now; `None` when what arrives is data and belongs to it.
-    #[must_use]
     pub fn wanted(&self) -> Option<usize> {
         match &self.incoming {
             Incoming::Ack(read) => Some(self.ack_len().saturating_sub(read.len())),
@@ -145,7 +111,7 @@ impl StreamClient {
                     Ok(None) => {}
                     Ok(Some((_, header_bytes))) => {
                         self.incoming = Incoming::Data;
-                        self.push(StreamClientAction::StartReceiving { header_bytes });
+                        self.push(Action::StartReceiving { header_bytes });
                         self.set_receive_limit(now);
                     }
                     Err(error) => self.fail(format!("the server's header is not valid: {error}")),
@@ -179,20 +145,16 @@ impl StreamClient {
         }
     }
 
-    /// The connection broke; `cause` is the system's text.
-    pub fn handle_error(&mut self, _now: Instant, cause: &str) {
-        self.fail(cause.to_owned());
-    }
-
     /// Takes what happened on this end.
-    pub fn handle_local(&mut self, now: Instant, input: StreamClientInput) {
+    pub fn handle_local(&mut self, now: Instant, input: Input) {
         match input {
             _ if self.is_closed => {}
-            StreamClientInput::SendingDone => self.finish_sending(now),
+            Input::SendingDone { .. } => self.finish_sending(now),
             // A receiver has nothing to finish; a sender finishes as at the end of its time.
-            StreamClientInput::Interrupted if self.is_sending => self.finish_sending(now),
-            StreamClientInput::Interrupted => self.close(Ok(())),
-            StreamClientInput::Failed(failure) => self.close(Err(failure)),
+            Input::Interrupted if self.is_sending => self.finish_sending(now),
+            Input::Interrupted => self.close(Ok(())),
+            Input::Failed(failure) => self.close(Err(failure)),
+            Input::DataArrived | Input::DatagramArrived(_) | Input::LastArrived(_) => {}
         }
     }
 
@@ -211,13 +173,12 @@ impl StreamClient {
     }
 
     /// When [`Self::handle_timeout`] wants to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.deadline
     }
 
     /// The next thing to do.
-    pub fn poll_action(&mut self) -> Option<StreamClientAction> {
+    pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
@@ -230,7 +191,7 @@ impl StreamClient {
         };
         if mode.client_sends() {
             self.is_sending = true;
-            self.push(StreamClientAction::StartSending);
+            self.push(Action::StartSending);
         }
 
         if !mode.server_sends() {
@@ -241,7 +202,7 @@ impl StreamClient {
             self.deadline = now.checked_add(HEADER_TIMEOUT);
         } else {
             self.incoming = Incoming::Data;
-            self.push(StreamClientAction::StartReceiving { header_bytes: 0 });
+            self.push(Action::StartReceiving { header_bytes: 0 });
             self.set_receive_limit(now);
         }
     }
@@ -261,10 +222,10 @@ impl StreamClient {
         let Some(ack) = ServerAck::parse(read) else {
             return self.fail("the server's answer is not valid".to_owned());
         };
-        self.push(StreamClientAction::ServerAck(ack));
+        self.push(Action::ServerAck(ack));
 
         if let Some(times) = ack.times {
-            self.push(StreamClientAction::ClockCheck(times.clock_check(clock)));
+            self.push(Action::ClockCheck(times.clock_check(clock)));
         }
 
         self.begin(now);
@@ -285,7 +246,7 @@ impl StreamClient {
         }
 
         self.is_sending = false;
-        self.push(StreamClientAction::FinishSending);
+        self.push(Action::FinishSending);
 
         if matches!(self.incoming, Incoming::Ended) {
             self.close(Ok(()));
@@ -309,12 +270,12 @@ impl StreamClient {
     }
 
     fn close(&mut self, outcome: Result<(), Failure>) {
-        self.push(StreamClientAction::Close(outcome));
+        self.push(Action::Close(outcome));
         self.is_closed = true;
         self.deadline = None;
     }
 
-    fn push(&mut self, action: StreamClientAction) {
+    fn push(&mut self, action: Action) {
         self.actions.push_back(action);
     }
 }

@@ -10,7 +10,6 @@ use crate::wire::flags::{first, lower, upper};
 
 impl Header {
     /// The header as the first bytes of a TCP connection.
-    #[must_use]
     pub fn emit_tcp(&self) -> Vec<u8> {
         let key = self
             .permit_key
@@ -43,7 +42,6 @@ impl Header {
     }
 
     /// The header as in every datagram, with number and time before it left 0.
-    #[must_use]
     pub fn emit_udp(&self) -> Vec<u8> {
         let mut bytes = vec![0; UDP_LEN_MAX];
         self.write(&mut bytes, UDP_TAIL);

@@ -55,7 +55,6 @@ impl TcpHeaderReader {
     }
 
     /// Bytes received so far.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -8,9 +8,10 @@ use linerate_model::workload::Shape;
 use linerate_model::{EndCondition, Failure, TestSpec, Transport};
 use thiserror::Error;
 
-use super::{AcceptedTest, Policy, UdpReverse, closed, terminated};
+use super::{AcceptedTest, Policy, UdpReverse, clocks_agree, closed, terminated};
 use crate::wire::datagram::{FlowOpening, NumberWidth};
 use crate::wire::header::Mode;
+use crate::wire::machine::{Action, Input};
 use crate::wire::opening::Opening;
 use crate::wire::report::FinalReport;
 use crate::wire::settings::{UDP_BLOCK_LEN_BYTES, UDP_RATE_BPS, server_spec};
@@ -20,48 +21,6 @@ use crate::wire::stamp::Timestamp;
 pub const REPORT_SILENCE: Duration = Duration::from_millis(250);
 /// Reports that are sent at most.
 pub const REPORTS_MAX: u32 = 9;
-
-/// Event on this end.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FlowServerInput {
-    /// A datagram with a positive number has arrived; the caller has counted it.
-    DataArrived,
-    /// A datagram of this length in bytes arrived while nothing is counted.
-    DatagramArrived(usize),
-    /// The client's last datagram has arrived; this is what was counted. Its repetitions come the
-    /// same way.
-    LastArrived(Box<FinalReport>),
-    /// All that was to be sent is sent, last datagram included.
-    SendingDone,
-    /// The server is to end.
-    Terminated,
-    /// Something failed.
-    Failed(Failure),
-}
-
-/// Action for the caller.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FlowServerAction {
-    /// A test begins.
-    Accepted(Box<AcceptedTest>),
-    /// Count what arrives, the first datagram included.
-    StartReceiving,
-    /// Send data.
-    StartSending,
-    /// Open a flow to the client's address, and only to it.
-    ConnectBack {
-        /// Port on the client's address.
-        port: u16,
-    },
-    /// The client has finished: close the report.
-    StopReceiving,
-    /// Send this datagram.
-    Send(Vec<u8>),
-    /// The client never fell silent, so its report may not have arrived.
-    ReportUnconfirmed,
-    /// The flow has ended; always the last action.
-    Close(Result<(), Failure>),
-}
 
 /// Why a datagram begins no flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -108,7 +67,7 @@ pub struct FlowServer {
     unanswered_bytes: u64,
     phase: Phase,
     deadline: Option<Instant>,
-    actions: VecDeque<FlowServerAction>,
+    actions: VecDeque<Action>,
 }
 
 impl FlowServer {
@@ -126,7 +85,7 @@ impl FlowServer {
     ) -> Result<Self, FlowRefusal> {
         let opening = FlowOpening::parse(datagram).ok_or(FlowRefusal::NoFlow)?;
         let report_offset = opening.report_offset;
-        let mut test = accepted(opening, &policy, clock);
+        let mut test = accepted(opening, clock);
         // A flow to a group has many receivers, none of which may answer.
         let mode = if is_group { Mode::Forward } else { test.mode() };
         if mode.server_sends() || mode.connects_back() {
@@ -150,7 +109,7 @@ impl FlowServer {
             unanswered_bytes: 0,
             phase: Phase::Running,
             deadline: None,
-            actions: VecDeque::from([FlowServerAction::Accepted(Box::new(test))]),
+            actions: VecDeque::from([Action::Accepted(Box::new(test))]),
             policy,
         };
         flow.begin();
@@ -160,26 +119,23 @@ impl FlowServer {
     }
 
     /// Takes what happened on this end.
-    pub fn handle_local(&mut self, now: Instant, input: FlowServerInput) {
+    pub fn handle_local(&mut self, now: Instant, input: Input) {
         match (input, &mut self.phase) {
             (_, Phase::Closed) => {}
-            (FlowServerInput::Failed(failure), _) => self.close(Err(failure)),
-            (FlowServerInput::Terminated, _) => self.close(Err(terminated())),
-            (FlowServerInput::SendingDone, _) if self.is_sending => {
+            (Input::Failed(failure), _) => self.close(Err(failure)),
+            (Input::Interrupted, _) => self.close(Err(terminated())),
+            (Input::SendingDone { .. }, _) if self.is_sending => {
                 self.is_sending = false;
                 if !self.is_receiving {
                     self.close(Ok(()));
                 }
             }
-            (FlowServerInput::SendingDone, _) => {}
-            (FlowServerInput::DatagramArrived(bytes), Phase::Reporting { .. }) => {
+            (Input::SendingDone { .. }, _) => {}
+            (Input::DatagramArrived(bytes), Phase::Reporting { .. }) => {
                 self.unanswered_bytes = self.unanswered_bytes.saturating_add(bytes as u64);
                 self.report_again(now);
             }
-            (
-                FlowServerInput::DataArrived | FlowServerInput::DatagramArrived(_),
-                Phase::Proving { missing },
-            ) => {
+            (Input::DataArrived | Input::DatagramArrived(_), Phase::Proving { missing }) => {
                 *missing -= 1;
                 if *missing == 0 {
                     self.phase = Phase::Running;
@@ -189,12 +145,12 @@ impl FlowServer {
                 self.stay_awake(now);
             }
             // A client that still sends has not received the report.
-            (FlowServerInput::DataArrived, Phase::Reporting { .. }) => self.report_again(now),
-            (FlowServerInput::DataArrived | FlowServerInput::DatagramArrived(_), _) => {
+            (Input::DataArrived, Phase::Reporting { .. }) => self.report_again(now),
+            (Input::DataArrived | Input::DatagramArrived(_), _) => {
                 self.stay_awake(now);
             }
-            (FlowServerInput::LastArrived(_), Phase::Reporting { .. }) => self.report_again(now),
-            (FlowServerInput::LastArrived(report), _) => self.end(now, &report),
+            (Input::LastArrived(_), Phase::Reporting { .. }) => self.report_again(now),
+            (Input::LastArrived(report), _) => self.end(now, &report),
         }
     }
 
@@ -208,7 +164,7 @@ impl FlowServer {
             // A client that receives sends nothing more; its test has an end of its own.
             Phase::Running if self.mode == Mode::Reverse => self.deadline = None,
             Phase::Running | Phase::Proving { .. } => {
-                self.push(FlowServerAction::StopReceiving);
+                self.push(Action::StopReceiving);
                 self.close(Err(closed("the client fell silent")));
             }
             Phase::Reporting { .. } => self.close(Ok(())),
@@ -217,30 +173,27 @@ impl FlowServer {
     }
 
     /// No data are received: what arrives now only shows that the client still speaks.
-    #[must_use]
     pub fn only_listens(&self) -> bool {
         !self.is_receiving
     }
 
     /// More datagrams must come before this end sends.
-    #[must_use]
     pub fn awaits_proof(&self) -> bool {
         matches!(self.phase, Phase::Proving { .. })
     }
 
     /// When [`Self::handle_timeout`] wants to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.deadline
     }
 
     /// The next thing to do.
-    pub fn poll_action(&mut self) -> Option<FlowServerAction> {
+    pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
     fn begin(&mut self) {
-        self.push(FlowServerAction::StartReceiving);
+        self.push(Action::StartReceiving { header_bytes: 0 });
         let sends =
             self.mode.server_sends() || (self.mode.connects_back() && self.policy.may_connect_back);
 
@@ -253,20 +206,22 @@ impl FlowServer {
 
     fn start_sending(&mut self) {
         match self.mode {
-            Mode::Reverse | Mode::FullDuplex => self.push(FlowServerAction::StartSending),
-            Mode::Dual => self.push(FlowServerAction::ConnectBack {
+            Mode::Reverse | Mode::FullDuplex => self.push(Action::StartSending),
+            Mode::Dual => self.push(Action::ConnectBack {
                 port: self.back_port,
+                spec: None,
             }),
             Mode::TradeOff | Mode::Forward => {}
         }
     }
 
     fn end(&mut self, now: Instant, report: &FinalReport) {
-        self.push(FlowServerAction::StopReceiving);
+        self.push(Action::StopReceiving);
         let is_proven = !matches!(self.phase, Phase::Proving { .. });
         if self.mode == Mode::TradeOff && self.policy.may_connect_back && is_proven {
-            self.push(FlowServerAction::ConnectBack {
+            self.push(Action::ConnectBack {
                 port: self.back_port,
+                spec: None,
             });
         }
 
@@ -310,13 +265,13 @@ impl FlowServer {
 
         self.unanswered_bytes = self.unanswered_bytes.saturating_sub(len);
         if *sent == REPORTS_MAX {
-            self.push(FlowServerAction::ReportUnconfirmed);
+            self.push(Action::ReportUnconfirmed);
             return self.close(Ok(()));
         }
 
         *sent += 1;
         let again = datagram.clone();
-        self.push(FlowServerAction::Send(again));
+        self.push(Action::Send(again));
         self.deadline = now.checked_add(REPORT_SILENCE);
     }
 
@@ -332,12 +287,12 @@ impl FlowServer {
     }
 
     fn close(&mut self, outcome: Result<(), Failure>) {
-        self.push(FlowServerAction::Close(outcome));
+        self.push(Action::Close(outcome));
         self.phase = Phase::Closed;
         self.deadline = None;
     }
 
-    fn push(&mut self, action: FlowServerAction) {
+    fn push(&mut self, action: Action) {
         self.actions.push_back(action);
     }
 }
@@ -389,7 +344,7 @@ fn headerless_spec() -> TestSpec {
     }
 }
 
-fn accepted(opening: FlowOpening, policy: &Policy, clock: Timestamp) -> AcceptedTest {
+fn accepted(opening: FlowOpening, clock: Timestamp) -> AcceptedTest {
     let trip_times = opening.short_trip_times
         || opening
             .header
@@ -399,7 +354,7 @@ fn accepted(opening: FlowOpening, policy: &Policy, clock: Timestamp) -> Accepted
         Some(header) => header.start,
         None => Some(opening.head.sent),
     };
-    let clocks_disagree = trip_times && !policy.clocks_agree(start, clock);
+    let clocks_disagree = trip_times && !clocks_agree(start, clock);
     let mut spec = match &opening.header {
         Some(header) => server_spec(header, Transport::Udp),
         None => headerless_spec(),

@@ -6,64 +6,15 @@ use std::time::{Duration, Instant};
 use linerate_model::workload::Workload;
 use linerate_model::{Direction, EndCondition, Failure, TestSpec, Transport};
 
-use super::{AcceptedTest, Policy, closed, terminated};
+use super::{AcceptedTest, Policy, clocks_agree, closed, terminated};
 use crate::wire::ack::{AckTimes, ServerAck};
 use crate::wire::bounceback::{BounceHead, HEAD_LEN};
 use crate::wire::bytes::take;
-use crate::wire::client::StreamClientSetup;
 use crate::wire::header::{Header, Mode, TcpHeaderReader};
+use crate::wire::machine::{Action, Input};
 use crate::wire::opening::{OPENING_LEN, Opening, recognise};
 use crate::wire::settings::{bounce_spec, server_spec};
 use crate::wire::stamp::Timestamp;
-
-/// Event on this end.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StreamServerInput {
-    /// All that was to be sent is sent.
-    SendingDone,
-    /// The server is to end.
-    Terminated,
-    /// Something failed.
-    Failed(Failure),
-}
-
-/// Action for the caller.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StreamServerAction {
-    /// A test begins.
-    Accepted(Box<AcceptedTest>),
-    /// Send these bytes, which are no payload.
-    Send(Vec<u8>),
-    /// Send these bytes, which count as payload.
-    SendHeader(Vec<u8>),
-    /// Further input is data.
-    StartReceiving,
-    /// Send data.
-    StartSending,
-    /// Further input is requests for a [`Responder`](crate::wire::bounceback::Responder);
-    /// these bytes of the first one have been taken already.
-    StartBouncing {
-        /// The head of the first request.
-        received: Vec<u8>,
-    },
-    /// Open a connection to the client's address, and only to it.
-    ConnectBack(Box<ConnectBack>),
-    /// Nothing more is sent; close this direction (`shutdown(2)`).
-    FinishSending,
-    /// The connection has ended; always the last action.
-    Close(Result<(), Failure>),
-}
-
-/// A connection back to the client.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ConnectBack {
-    /// Port on the client's address.
-    pub port: u16,
-    /// The connection's machine is a client without a header.
-    pub setup: StreamClientSetup,
-    /// Data to send on it.
-    pub spec: TestSpec,
-}
 
 #[derive(Debug)]
 enum Phase {
@@ -92,14 +43,14 @@ pub struct StreamServer {
     is_sending: bool,
     /// The client sends nothing more.
     has_ended: bool,
-    afterwards: Option<ConnectBack>,
+    /// Connection that begins when the client has finished.
+    afterwards: Option<Action>,
     deadline: Option<Instant>,
-    actions: VecDeque<StreamServerAction>,
+    actions: VecDeque<Action>,
 }
 
 impl StreamServer {
     /// A connection that was accepted now; `clock` is this end's wall clock.
-    #[must_use]
     pub fn new(now: Instant, clock: Timestamp, policy: Policy) -> Self {
         Self {
             accepted_at: clock,
@@ -115,7 +66,6 @@ impl StreamServer {
     }
 
     /// Most bytes the caller may read now; `None` when what arrives is data and belongs to it.
-    #[must_use]
     pub fn wanted(&self) -> Option<usize> {
         match &self.phase {
             Phase::Opening(read) => Some(OPENING_LEN.saturating_sub(read.len())),
@@ -162,7 +112,7 @@ impl StreamServer {
                 (self.is_receiving, self.has_ended) = (false, true);
                 // With -r the server's turn begins when the client has finished.
                 if let Some(back) = self.afterwards.take() {
-                    self.push(StreamServerAction::ConnectBack(Box::new(back)));
+                    self.push(back);
                 }
 
                 if !self.is_sending {
@@ -181,20 +131,13 @@ impl StreamServer {
         }
     }
 
-    /// The connection broke; `cause` is the system's text.
-    pub fn handle_error(&mut self, _now: Instant, cause: &str) {
-        if !matches!(self.phase, Phase::Closed) {
-            self.close(Err(crate::wire::client::failure(cause.to_owned())));
-        }
-    }
-
     /// Takes what happened on this end.
-    pub fn handle_local(&mut self, now: Instant, input: StreamServerInput) {
+    pub fn handle_local(&mut self, now: Instant, input: Input) {
         match (input, &self.phase) {
             (_, Phase::Closed) => {}
-            (StreamServerInput::SendingDone, Phase::Running) if self.is_sending => {
+            (Input::SendingDone { .. }, Phase::Running) if self.is_sending => {
                 self.is_sending = false;
-                self.push(StreamServerAction::FinishSending);
+                self.push(Action::FinishSending);
 
                 // A client closes when it has received everything: then the time of the data is
                 // known.
@@ -204,9 +147,10 @@ impl StreamServer {
                     self.deadline = now.checked_add(DELIVERY_TIMEOUT);
                 }
             }
-            (StreamServerInput::SendingDone, _) => {}
-            (StreamServerInput::Terminated, _) => self.close(Err(terminated())),
-            (StreamServerInput::Failed(failure), _) => self.close(Err(failure)),
+            (Input::SendingDone { .. }, _) => {}
+            (Input::Interrupted, _) => self.close(Err(terminated())),
+            (Input::Failed(failure), _) => self.close(Err(failure)),
+            (Input::DataArrived | Input::DatagramArrived(_) | Input::LastArrived(_), _) => {}
         }
     }
 
@@ -223,13 +167,12 @@ impl StreamServer {
     }
 
     /// When [`Self::handle_timeout`] wants to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.deadline
     }
 
     /// The next thing to do.
-    pub fn poll_action(&mut self) -> Option<StreamServerAction> {
+    pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
@@ -270,7 +213,7 @@ impl StreamServer {
                     clocks_disagree: false,
                 };
                 self.begin(test, true, true);
-                self.push(StreamServerAction::StartBouncing { received });
+                self.push(Action::StartBouncing { received });
             }
             Err(error) => self.refuse(error.to_string()),
         }
@@ -298,7 +241,7 @@ impl StreamServer {
             clocks_disagree: false,
         };
         self.begin(test, true, false);
-        self.push(StreamServerAction::StartReceiving);
+        self.push(Action::StartReceiving { header_bytes: 0 });
     }
 
     fn accept(&mut self, clock: Timestamp, mut header: Header, payload_bytes: usize) {
@@ -306,7 +249,7 @@ impl StreamServer {
             return self.refuse(NO_PERMIT.to_owned());
         }
 
-        let clocks_disagree = header.trip_times && !self.policy.clocks_agree(header.start, clock);
+        let clocks_disagree = header.trip_times && !clocks_agree(header.start, clock);
         let wants_ack = header.wants_ack();
 
         // Three times let the client estimate the offset of the clocks.
@@ -340,32 +283,30 @@ impl StreamServer {
 
         if wants_ack {
             let version = self.policy.version;
-            self.push(StreamServerAction::Send(
-                ServerAck { version, times }.emit(),
-            ));
+            self.push(Action::Send(ServerAck { version, times }.emit()));
         }
 
         if mode.client_sends() {
-            self.push(StreamServerAction::StartReceiving);
+            self.push(Action::StartReceiving { header_bytes: 0 });
         }
 
         if let Some(header) = own_header {
-            self.push(StreamServerAction::SendHeader(header.emit_tcp()));
+            self.push(Action::SendPayload(header.emit_tcp()));
         }
 
         if mode.server_sends() {
-            self.push(StreamServerAction::StartSending);
+            self.push(Action::StartSending);
         }
 
         match (mode, back) {
-            (Mode::Dual, Some(back)) => self.push(StreamServerAction::ConnectBack(Box::new(back))),
+            (Mode::Dual, Some(back)) => self.push(back),
             (Mode::TradeOff, back) => self.afterwards = back,
             _ => {}
         }
     }
 
     fn begin(&mut self, test: AcceptedTest, is_receiving: bool, is_sending: bool) {
-        self.push(StreamServerAction::Accepted(Box::new(test)));
+        self.push(Action::Accepted(Box::new(test)));
         self.phase = Phase::Running;
         (self.is_receiving, self.is_sending) = (is_receiving, is_sending);
         self.deadline = None;
@@ -376,12 +317,12 @@ impl StreamServer {
     }
 
     fn close(&mut self, outcome: Result<(), Failure>) {
-        self.push(StreamServerAction::Close(outcome));
+        self.push(Action::Close(outcome));
         self.phase = Phase::Closed;
         self.deadline = None;
     }
 
-    fn push(&mut self, action: StreamServerAction) {
+    fn push(&mut self, action: Action) {
         self.actions.push_back(action);
     }
 }
@@ -397,19 +338,15 @@ fn answer_header(asked: &Header, policy: &Policy, clock: Timestamp) -> Header {
     }
 }
 
-fn connect_back(header: &Header, spec: &TestSpec) -> ConnectBack {
+fn connect_back(header: &Header, spec: &TestSpec) -> Action {
     let mut spec = spec.clone();
     spec.direction = Direction::Forward;
     spec.workload = Workload::default();
     spec.workload.without_header = true;
 
-    ConnectBack {
+    Action::ConnectBack {
         port: header.port,
-        setup: StreamClientSetup {
-            header: None,
-            time_limit: spec.end.duration(),
-        },
-        spec,
+        spec: Some(Box::new(spec)),
     }
 }
 

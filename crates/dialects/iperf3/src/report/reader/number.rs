@@ -4,7 +4,6 @@ use serde_json::Value;
 
 /// A count. Some writers of JSON write large ones as floating-point numbers; sums of what is
 /// accepted cannot overflow.
-#[must_use]
 pub fn u64_of(value: &Value) -> Option<u64> {
     // Larger whole numbers are not exact in JSON everywhere (RFC 8259, section 6).
     const MAX: u64 = 1 << 53;
@@ -19,13 +18,11 @@ pub fn u64_of(value: &Value) -> Option<u64> {
 }
 
 /// As [`u64_of`], of 32 bits.
-#[must_use]
 pub fn u32_of(value: &Value) -> Option<u32> {
     u64_of(value).and_then(|number| u32::try_from(number).ok())
 }
 
 /// Seconds as nanoseconds.
-#[must_use]
 pub fn ns_of(seconds: &Value) -> Option<u64> {
     let seconds = seconds.as_f64()?;
     (0.0..1e9)

@@ -13,7 +13,6 @@ use serde_json::Value;
 use super::number::{u32_of, u64_of};
 
 /// True if the test of a report has started.
-#[must_use]
 pub fn is_started(document: &Value) -> bool {
     document["start"]["test_start"].is_object()
 }
@@ -30,7 +29,7 @@ pub(super) struct Test<'a> {
     pub(super) mss_bytes: u32,
     pub(super) streams: Vec<Stream>,
     /// The number of each stream in the report.
-    pub(super) sockets: Vec<Option<i64>>,
+    sockets: Vec<Option<i64>>,
     pub(super) intervals: &'a [Value],
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn display_id(id: StreamId) -> u64 {
 }
 
 /// Settings shared by all rows of a test.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Columns {
     pub(super) endpoint: Endpoint,
     pub(super) bidirectional: bool,
@@ -26,7 +26,7 @@ pub(super) struct Columns {
 }
 
 /// Who a row is about.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) enum Subject {
     Stream(StreamId),
     Sum,

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Every token is good for one login: its padding is random, so no honest client makes the same one
 /// twice.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct AcceptedTokens(Mutex<BTreeSet<(i64, String)>>);
 
 /// Tokens that are remembered; the oldest is forgotten for one more. Only valid users fill this.

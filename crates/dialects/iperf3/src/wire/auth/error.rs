@@ -77,7 +77,6 @@ pub enum Refusal {
 
 impl Refusal {
     /// A stable word for machines.
-    #[must_use]
     pub fn label(&self) -> &'static str {
         match self {
             Self::NoToken => "no_credentials",

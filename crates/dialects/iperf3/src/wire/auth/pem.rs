@@ -19,7 +19,6 @@ const NO_UNUSED_BITS: &[u8] = &[0];
 
 /// Checks for a passphrase of a private key: PKCS#8 (RFC 5958, section 3), or the older form with a
 /// header (RFC 1421).
-#[must_use]
 pub fn is_encrypted(private_key_pem: &str) -> bool {
     private_key_pem.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
         || private_key_pem.contains("Proc-Type: 4,ENCRYPTED")

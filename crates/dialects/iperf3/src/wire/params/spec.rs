@@ -7,8 +7,8 @@ use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 
 use super::{
     DEFAULT_BLOCK_LEN_BYTES, LINERATE_PROTOCOL, MAX_UDP_BLOCK_LEN_BYTES, MIN_UDP_BLOCK_LEN_BYTES,
+    Params, UdpOffload,
 };
-use super::{Params, UdpOffload};
 
 /// Version text for servers. They only print it, so the release we imitate comes first.
 const CLIENT_VERSION: &str = concat!("3.22 (linerate ", env!("CARGO_PKG_VERSION"), ")");
@@ -19,7 +19,6 @@ const MAX_SEGMENTS: u32 = 128;
 impl Params {
     /// Parameters of a client. `block_len_bytes` is the block length after all facts of the path
     /// is known. Times are whole seconds on the wire; fractions are cut.
-    #[must_use]
     pub fn from_client(
         client: &ClientSpec,
         block_len_bytes: u32,
@@ -75,7 +74,6 @@ impl Params {
     }
 
     /// The test these parameters describe, as a server runs it.
-    #[must_use]
     pub fn to_spec(&self) -> TestSpec {
         TestSpec {
             transport: self.transport,

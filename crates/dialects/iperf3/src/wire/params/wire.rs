@@ -11,7 +11,6 @@ type Member = (&'static str, Option<Value>);
 
 impl Params {
     /// The JSON text a client sends, without its length.
-    #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(&self.members()).expect("plain values always serialise")
     }

@@ -12,7 +12,6 @@ use crate::wire::error_code::ErrorCode;
 impl Results {
     /// The results for the peer: this end's half of every stream. The caller adds the server's
     /// report.
-    #[must_use]
     pub fn from_summary(summary: &Summary, spec: &TestSpec, endpoint: Endpoint) -> Self {
         let tcp = spec.transport == Transport::Tcp;
         let congestion = if sends_first_direction(spec, endpoint) {
@@ -39,23 +38,18 @@ impl Results {
     }
 }
 
-/// Adds what the peer counted to the summary of this end. Streams the peer does not mention stay
+/// Adds what the server counted to the summary of a client. Streams it does not mention stay
 /// without its half.
 ///
 /// # Errors
 /// `StreamId` when the peer names a stream this test does not have; the summary then keeps what
 /// came before it.
-pub fn merge_peer(
-    summary: &mut Summary,
-    spec: &TestSpec,
-    endpoint: Endpoint,
-    peer: &Results,
-) -> Result<(), ErrorCode> {
+pub fn merge_peer(summary: &mut Summary, spec: &TestSpec, peer: &Results) -> Result<(), ErrorCode> {
     summary.cpu_remote = Some(peer.cpu).filter(is_measured);
     summary.overflows_remote = peer.overflows;
 
     if peer.congestion_used.is_some() {
-        let theirs = if sends_first_direction(spec, endpoint) {
+        let theirs = if sends_first_direction(spec, Endpoint::Client) {
             &mut summary.receiver_congestion
         } else {
             &mut summary.sender_congestion

@@ -52,7 +52,6 @@ impl Results {
     }
 
     /// The JSON text, without its length.
-    #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(&WireResults::from(self)).expect("plain fields always serialise")
     }

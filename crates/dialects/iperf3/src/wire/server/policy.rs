@@ -25,10 +25,6 @@ pub struct Policy {
     pub login_required: bool,
     /// UDP tests are refused because this server stores what it receives in a file.
     pub udp_refused: bool,
-    /// SCTP tests can be run.
-    pub sctp_available: bool,
-    /// Most streams per direction, whatever the client is.
-    pub max_streams: u32,
     /// Longest wait for the parameters and for each data stream.
     pub handshake_timeout: Duration,
     /// Longest wait for the results and for the end of the dialogue.
@@ -44,8 +40,6 @@ impl Default for Policy {
             bitrate_limit: None,
             login_required: false,
             udp_refused: false,
-            sctp_available: true,
-            max_streams: MAX_STREAMS_EXTENDED,
             handshake_timeout: HANDSHAKE_TIMEOUT,
             results_timeout: HANDSHAKE_TIMEOUT,
             overtime: OVERTIME,
@@ -59,13 +53,10 @@ impl Policy {
     /// # Errors
     /// Error for the client.
     pub(super) fn check(&self, params: &Params) -> Result<(), ErrorCode> {
-        match params.transport {
-            Transport::Udp if self.udp_refused => return Err(ErrorCode::UdpFileTransfer),
-            Transport::Sctp if !self.sctp_available => return Err(ErrorCode::Unimp),
-            _ => {}
+        if params.transport == Transport::Udp && self.udp_refused {
+            return Err(ErrorCode::UdpFileTransfer);
         }
-
-        if params.parallel > self.max_streams {
+        if params.parallel > MAX_STREAMS_EXTENDED {
             return Err(ErrorCode::NumStreams);
         }
 

@@ -107,29 +107,14 @@ pub struct TokenProof {
 impl fmt::Debug for TokenProof {
     /// Without the proof.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokenProof")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        write!(f, "TokenProof({:?})", self.name)
     }
 }
 
 impl fmt::Debug for Hello {
     /// Without the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hello")
-            .field("minor", &self.minor)
-            .field("features", &self.features)
-            .field("program", &self.program)
-            .field("token", &self.token)
-            .field("user", &self.user)
-            .field("streams_max", &self.streams_max)
-            .field("connections_max", &self.connections_max)
-            .field("duration_max_ns", &self.duration_max_ns)
-            .field("rate_bps", &self.rate_bps)
-            .field("bytes_max", &self.bytes_max)
-            .field("wants", &self.wants)
-            .field("wants_facts", &self.wants_facts)
-            .finish_non_exhaustive()
+        write!(f, "Hello({:?}, {:?})", self.program, self.wants)
     }
 }
 

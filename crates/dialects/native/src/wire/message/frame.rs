@@ -13,7 +13,6 @@ pub struct FrameReader {
 
 impl FrameReader {
     /// A reader for frames of at most `max_bytes` of text.
-    #[must_use]
     pub fn new(max_bytes: u32) -> Self {
         Self {
             max_bytes,
@@ -51,7 +50,6 @@ impl FrameReader {
     }
 
     /// Bytes of an unfinished frame.
-    #[must_use]
     pub fn buffered_bytes(&self) -> usize {
         self.length.len() + self.text.len()
     }

@@ -13,7 +13,6 @@ pub struct JsonText(String);
 impl JsonText {
     /// A text that can be sent. `None` if it is no JSON, or nested deeper than a message may be
     /// around it.
-    #[must_use]
     pub fn new(text: String) -> Option<Self> {
         let is_flat = json_path::nested_too_deep(text.as_bytes(), NESTING_MAX - 1).is_none();
         is_flat
@@ -23,19 +22,16 @@ impl JsonText {
     }
 
     /// `null`.
-    #[must_use]
     pub fn null() -> Self {
         Self("null".to_owned())
     }
 
     /// The text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The text.
-    #[must_use]
     pub fn into_string(self) -> String {
         self.0
     }

@@ -113,7 +113,6 @@ impl Machine {
     }
 
     /// When [`Self::handle_timeout`] is to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         if matches!(self.state, State::Closed) {
             return None;

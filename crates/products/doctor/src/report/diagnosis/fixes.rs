@@ -9,7 +9,6 @@ use super::{one_line, place_of_commands};
 
 /// A shell script with every command that helps, each with its reason and the way back. All
 /// commands are comments: nothing runs until a user has read a line and removed its comment mark.
-#[must_use]
 pub fn fix_script(diagnosis: &Diagnosis) -> String {
     let mut out = String::from(
         "#!/bin/sh\n# Suggested changes. Read each one, then remove the `# ` before it.\n",

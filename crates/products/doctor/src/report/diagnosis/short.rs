@@ -14,7 +14,7 @@ const COLUMN: usize = 9;
 /// Commands and advice of the limit.
 const STEPS_SHOWN: usize = 3;
 /// Other findings.
-const FINDINGS_SHOWN: usize = 2;
+const FINDINGS_SHOWN: usize = 1;
 /// Tests of a pasted text.
 const TESTS_SHOWN: usize = 3;
 /// Facts that differ between two hosts.
@@ -22,6 +22,14 @@ const DIFFERENCES_SHOWN: usize = 4;
 
 /// The report as blocks of at most a dozen lines.
 pub fn short(diagnosis: &Diagnosis) -> Vec<Block> {
+    let mut blocks = limit_and_steps(diagnosis, METRICS_SHOWN);
+    blocks.extend(checked(diagnosis).map(|text| entry("Checked", text)));
+    blocks.extend(unread(diagnosis));
+    blocks
+}
+
+/// The limit with this many of its metrics, what to do about it, and what else was found.
+pub fn limit_and_steps(diagnosis: &Diagnosis, metrics_shown: usize) -> Vec<Block> {
     let named = named(diagnosis);
     let verdict = &diagnosis.verdict;
     let (label, sentence) = limit(verdict, named);
@@ -30,7 +38,9 @@ pub fn short(diagnosis: &Diagnosis) -> Vec<Block> {
         Some(finding) => graded_in(COLUMN, label, finding.severity, &sentence),
         None => entry(label, sentence),
     }];
-    blocks.extend(named.map(|finding| entry("", metrics(finding, METRICS_SHOWN))));
+    // Without metrics the place alone says nothing that the sentence has not.
+    let seen = named.filter(|finding| metrics_shown > 0 || !is_direction(finding));
+    blocks.extend(seen.map(|finding| entry("", metrics(finding, metrics_shown.max(2)))));
     let lossy = diagnosis.loss.iter().filter(|split| split.lost > 0);
     blocks.extend(lossy.map(|split| entry("", loss(split))));
 
@@ -46,9 +56,12 @@ pub fn short(diagnosis: &Diagnosis) -> Vec<Block> {
     }
 
     blocks.extend(others(diagnosis, named));
-    blocks.extend(checked(diagnosis).map(|text| entry("Checked", text)));
-    blocks.extend(unread(diagnosis));
     blocks
+}
+
+/// The finding is about a direction of a test, whose values stand in the table of a path.
+fn is_direction(finding: &Finding) -> bool {
+    ["up", "down", "both"].contains(&place(finding))
 }
 
 /// What was read of the tests.
@@ -87,8 +100,11 @@ fn steps(finding: &Finding, diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
 /// Findings that the verdict does not name, the first one with its first step. One cause on several
 /// devices is one line.
 fn others(diagnosis: &Diagnosis, named: Option<&Finding>) -> Vec<Block> {
+    let sentence = diagnosis.verdict.sentence.to_lowercase();
     let shown = diagnosis.findings.iter().filter(|finding| {
-        let is_named = named.is_some_and(|named| std::ptr::eq(named, *finding));
+        let is_named = named.is_some_and(|named| std::ptr::eq(named, *finding))
+            // The verdict of an examination names a limit for each direction.
+            || sentence.contains(&finding.title.to_lowercase());
         let is_advice = finding.id == PLACEMENT_RULE && finding.advice.is_some();
         !is_named && (finding.severity >= Severity::Medium || is_advice)
     });
@@ -137,7 +153,7 @@ fn first_metric(finding: &Finding) -> Option<String> {
 
 /// `48 checks without a finding; not known: NIC rings (needs root)`. What is not known is named only
 /// where it could change the verdict.
-fn checked(diagnosis: &Diagnosis) -> Option<String> {
+pub fn checked(diagnosis: &Diagnosis) -> Option<String> {
     let is_open = diagnosis.verdict.confidence < Confidence::High;
     let unknown = areas::unknown(diagnosis).filter(|_| is_open);
     let parts = [

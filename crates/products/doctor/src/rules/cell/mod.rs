@@ -46,7 +46,6 @@ const UNEXPLAINED: [CellRule; 2] = [
 ];
 
 /// Applies all rules to a cell.
-#[must_use]
 pub fn cell_verdict(facts: &CellFacts) -> CellVerdict {
     let mut outcomes = Outcomes::default();
     outcomes.apply(&RULES, facts);

@@ -39,10 +39,10 @@ pub(super) fn path_10(run: &Run<'_>) -> Ruling {
                 &grown.read,
                 "the round trip grows under load: a queue before a slower hop",
             )
-            .advice("look for a port speed or a shaper on the switch, router or bridge in between"),
+            .advice("look for a slower port or a shaper on a switch or router in between"),
         (None, Some(_), _) if run.has_growing_queue() => matched.advice(
-            "a short queue overflows: look for a port speed or a shaper on the switch, router or \
-             bridge in between",
+            "a short queue overflows: look for a slower port or a shaper on a switch or router in \
+             between",
         ),
         (None, Some(_), true) => matched.advice(format!(
             "a steady rate with losses and without a queue is a policer of about {:.0} Mbit/s: \

@@ -56,10 +56,7 @@ pub(crate) fn narrowest_hop(scope: &Scope<'_>, run: &Run<'_>) -> Ruling {
     } else {
         matched.cap(Confidence::Medium)
     }
-    .advice(
-        "nothing in these two hosts can be tuned for more rate: a faster link, or a higher rate of \
-         the hop in between",
-    ))
+    .advice("a faster link or hop: nothing to tune in these two hosts"))
 }
 
 /// Measurement that rises with the load, as evidence: the round trip of probes, or the loss of

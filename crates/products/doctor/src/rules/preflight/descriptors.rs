@@ -22,7 +22,6 @@ const WORKERS_MAX: u64 = 1024;
 
 /// Worker processes for a number of connections, where each process may have this number of
 /// descriptors: 1 for none beside the generator itself, `None` where no number of them suffices.
-#[must_use]
 pub fn worker_processes(connections: u32, threads: u32, descriptors: u64) -> Option<u32> {
     let beside = OTHERS + OF_THREAD * u64::from(threads);
     let room = descriptors.checked_sub(beside).filter(|room| *room > 0)?;
@@ -33,7 +32,6 @@ pub fn worker_processes(connections: u32, threads: u32, descriptors: u64) -> Opt
 }
 
 /// Descriptors of a process with this number of connections.
-#[must_use]
 pub fn descriptors_for(connections: u32, threads: u32) -> u64 {
     u64::from(connections) + OTHERS + OF_THREAD * u64::from(threads)
 }

@@ -21,7 +21,6 @@ use linerate_model::http::Check;
 
 impl Preflight {
     /// Applies all rules; those of the client come first.
-    #[must_use]
     pub fn checks(&self) -> Vec<Check> {
         let mut checks = Vec::new();
         for (side, host) in self.hosts() {

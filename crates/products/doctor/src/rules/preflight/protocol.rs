@@ -18,7 +18,6 @@ const PLAIN: &str = "HTTP/1.1 in plain text (http:// without --h2) holds more";
 
 /// Why the generator cannot have this number of connections, each with this number of requests at a
 /// time, inside TLS or in HTTP/2; `None` where it can.
-#[must_use]
 pub fn too_many_connections(connections: u32, streams: u32) -> Option<String> {
     exceeds(connections, streams).then(|| {
         format!(

@@ -10,24 +10,24 @@ use linerate_model::fleet::{
 };
 
 use crate::conclude::ladder::LadderRow;
-use crate::conclude::runner::{FleetEnd, FleetOutcome, FleetProgress, RoundError, RoundRunner};
+use crate::conclude::runner::{FleetOutcome, FleetProgress, RoundRunner};
 use crate::conclude::{because, groups, ranked};
 use crate::plan::ladder::{self, Step};
-use crate::plan::{FleetPlan, rounds};
+use crate::plan::{PlannedRun, rounds};
 
 /// A run that is being made.
 pub(super) struct Run<'a, R> {
-    plan: &'a FleetPlan,
+    pub(super) planned: &'a PlannedRun,
     pub(super) runner: &'a mut R,
     pub(super) cells: BTreeMap<Task, Cell>,
     pub(super) alive: BTreeSet<HostId>,
-    pub(super) ended: Option<FleetEnd>,
+    pub(super) ended: Option<NotRun>,
     started: Duration,
     rounds_done: usize,
 }
 
 impl<'a, R: RoundRunner> Run<'a, R> {
-    pub(super) fn new(plan: &'a FleetPlan, finished: Vec<Cell>, runner: &'a mut R) -> Self {
+    pub(super) fn new(planned: &'a PlannedRun, finished: Vec<Cell>, runner: &'a mut R) -> Self {
         // A resumed run repeats the tests that have no result.
         let with_result = finished
             .into_iter()
@@ -36,7 +36,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         let (alive, started) = (runner.alive(), runner.now());
 
         Self {
-            plan,
+            planned,
             runner,
             cells,
             alive,
@@ -47,26 +47,22 @@ impl<'a, R: RoundRunner> Run<'a, R> {
     }
 
     /// Runs tasks that have no cell yet, and once more those that a host did not confirm in time.
-    pub(super) fn tasks(&mut self, mut planned: Vec<Task>, mode: FleetMode) {
-        planned.retain(|task| !self.cells.contains_key(task));
-        let unconfirmed = self.passes(planned.clone(), mode, false);
+    pub(super) fn tasks(&mut self, mut tasks: Vec<Task>) {
+        tasks.retain(|task| !self.cells.contains_key(task));
+        let unconfirmed = self.passes(tasks.clone(), false);
         // The second pass repeats nothing any more, so a host that stays slow does not hold the
         // run.
-        self.passes(unconfirmed.into_iter().collect(), mode, true);
-        self.give_up(&planned, mode);
+        self.passes(unconfirmed.into_iter().collect(), true);
+        self.give_up(&tasks, self.planned.plan.mode);
     }
 
     /// Runs tasks in rounds, which are recomputed when hosts leave or return. Returns the tasks
     /// that may be run once more.
-    fn passes(
-        &mut self,
-        mut open: Vec<Task>,
-        mode: FleetMode,
-        is_catch_up: bool,
-    ) -> BTreeSet<Task> {
+    fn passes(&mut self, mut open: Vec<Task>, is_catch_up: bool) -> BTreeSet<Task> {
+        let plan = &self.planned.plan;
         let mut again = BTreeSet::new();
         loop {
-            let planned = rounds(&open, &self.alive, &self.plan.caps(mode), self.plan.seed);
+            let planned = rounds(&open, &self.alive, plan);
             let is_changed = self.pass(&planned, is_catch_up, &mut again);
             if !is_changed {
                 return again;
@@ -172,8 +168,9 @@ impl<'a, R: RoundRunner> Run<'a, R> {
         }
 
         let elapsed = self.runner.now().saturating_sub(self.started);
-        if elapsed + self.plan.round_time > self.plan.budget {
-            self.ended = Some(FleetEnd::Budget);
+        let plan = &self.planned.plan;
+        if elapsed + plan.round_time > plan.budget {
+            self.ended = Some(NotRun::new(NotRunReason::Budget));
             return None;
         }
 
@@ -188,8 +185,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             rounds_done: self.rounds_done,
             rounds_planned: self.rounds_done + left.len(),
             cells_left: open + unconfirmed,
-            left: self
-                .plan
+            left: plan
                 .round_time
                 .saturating_mul(u32::try_from(left.len()).unwrap_or(u32::MAX)),
         });
@@ -198,12 +194,8 @@ impl<'a, R: RoundRunner> Run<'a, R> {
                 self.rounds_done += 1;
                 Some(complete(round, cells))
             }
-            Err(RoundError::Cancelled) => {
-                self.ended = Some(FleetEnd::Cancelled);
-                None
-            }
-            Err(RoundError::Failed(reason)) => {
-                self.ended = Some(FleetEnd::Failed(reason));
+            Err(error) => {
+                self.ended = Some(error.into());
                 None
             }
         }
@@ -220,7 +212,7 @@ impl<'a, R: RoundRunner> Run<'a, R> {
             let reason = match &self.ended {
                 // A host that left explains more than the end of the run.
                 _ if !self.can_run(&task) => NotRunReason::Unreachable,
-                Some(ended) => ended.reason(),
+                Some(ended) => ended.reason,
                 None => NotRunReason::Failed,
             };
             let outcome = CellOutcome::NotRun(NotRun::new(reason));

@@ -3,12 +3,12 @@
 use linerate_model::record::RunId;
 
 use super::dedup::SequenceCheck;
-use super::{Action, Agent, Pending, Service, Stop, StopReason};
+use super::{Action, Agent, AgentState, Pending, Service, Stop, StopReason};
 use crate::protocol::lease::Lease;
 use crate::protocol::line::Excess;
 use crate::protocol::message::{
-    AgentMessage, AgentState, Cancel, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail,
-    FailCode, Plan, Preflight, decode,
+    AgentMessage, Cancel, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail, FailCode, Plan,
+    Preflight, decode,
 };
 
 impl Agent {
@@ -46,10 +46,6 @@ impl Agent {
             seq,
             message,
         } = envelope;
-        // Two ends that answer a FAIL with a FAIL would never stop.
-        if matches!(message, CoordinatorMessage::Fail(_)) {
-            return;
-        }
         // Before run and epoch are checked: a new coordinator asks agents of an earlier run too.
         if matches!(message, CoordinatorMessage::Solicit(_)) {
             return self.actions.push_back(Action::Describe);

@@ -1,15 +1,14 @@
 //! Inputs of the owner. One that arrives too late has no effect.
 
-use super::{Action, Agent, Input, Pending, StopReason};
+use super::{Action, Agent, AgentState, Input, Pending, StopReason};
 use crate::TaskId;
 use crate::protocol::message::{
-    AgentMessage, AgentState, Armed, Clocked, Envelope, FailCode, Planned, Preflighted,
-    SAMPLE_MAX_BYTES, Sample, Started, encode,
+    AgentMessage, Armed, Clocked, FailCode, Planned, Preflighted, Started,
 };
 
 impl Agent {
     /// Takes what the owner did or measured.
-    pub fn handle_local(&mut self, now_ns: u64, input: Input) {
+    pub fn handle_local(&mut self, input: Input) {
         if self.is_closed {
             return;
         }
@@ -30,7 +29,6 @@ impl Agent {
             // A reading after the end of the run has no coordinator that waits for it.
             Input::Clock { .. } => {}
             Input::Started { task, at_ns } => self.report_start(task, at_ns),
-            Input::Sample(sample) => self.report_sample(sample),
             // A worker that ends before all are ready has not started.
             Input::Finished(finish) if matches!(self.pending, Some(Pending::Arm { .. })) => {
                 let text = finish
@@ -39,9 +37,8 @@ impl Agent {
                     .unwrap_or_else(|| "a worker ended".to_owned());
                 self.handle_answer(Input::ArmFailed { text });
             }
-            Input::Finished(finish) => self.finish(now_ns, *finish),
-            Input::HostWindow(window) => self.release(Some(window)),
-            Input::Stopped(done) => self.handle_stopped(*done),
+            Input::Finished(finish) => self.finish(*finish),
+            Input::Stopped(round) => self.handle_stopped(round),
             answer => self.handle_answer(answer),
         }
     }
@@ -62,11 +59,11 @@ impl Agent {
             (Some(Pending::Preflight { seq }), Input::Preflighted(report)) => {
                 self.answer_preflight(seq, report);
             }
-            (Some(Pending::Arm { seq }), Input::Armed { ports, pids }) => {
+            (Some(Pending::Arm { seq }), Input::Armed) => {
                 let Some(round) = self.round.as_ref().map(|round| round.number) else {
                     return;
                 };
-                self.answer(seq, AgentMessage::Armed(Armed { round, ports, pids }));
+                self.answer(seq, AgentMessage::Armed(Armed { round }));
             }
             (Some(Pending::Arm { seq }), Input::ArmFailed { text }) => {
                 // Workers of the round that did start have to end before the next ARM.
@@ -111,33 +108,5 @@ impl Agent {
             task,
             at_ns,
         }));
-    }
-
-    /// Tasks that do not fit in a sample are left out.
-    fn report_sample(&mut self, mut sample: Sample) {
-        let is_wanted = self.plan.as_ref().is_some_and(|plan| plan.sample_ms > 0);
-        if !is_wanted || self.state != AgentState::Running {
-            return;
-        }
-
-        loop {
-            // Measured with the longest number, so that no line that is sent is longer.
-            let message = AgentMessage::Sample(sample.clone());
-            let line = encode(&Envelope {
-                run: self.run,
-                epoch: self.epoch,
-                seq: u64::MAX,
-                message,
-            });
-            if line.is_ok_and(|line| line.len() <= SAMPLE_MAX_BYTES) {
-                self.send(AgentMessage::Sample(sample));
-                return;
-            }
-
-            // A sample without tasks still exceeds the bound: it is dropped.
-            if sample.tasks.pop().is_none() {
-                return;
-            }
-        }
     }
 }

@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 
 use super::tasks::{Round, RunTask};
-use super::{Action, Agent, GO_TIMEOUT_NS, OVERTIME_NS, Pending, START_AHEAD_MAX_NS, StopReason};
-use crate::protocol::message::{AddressRange, AgentState, FailCode, PrepareRound, StartRound};
+use super::{
+    Action, Agent, AgentState, GO_TIMEOUT_NS, OVERTIME_NS, Pending, START_AHEAD_MAX_NS, StopReason,
+};
+use crate::protocol::message::{AddressRange, FailCode, PrepareRound, StartRound};
 
 impl Agent {
     pub(super) fn arm(
@@ -23,11 +25,6 @@ impl Agent {
         } = arm;
         self.last_round = number;
         self.pending = Some(Pending::Arm { seq });
-        // Before the workers, whose load belongs to the round.
-        self.actions.push_back(Action::ReadHost {
-            round: number,
-            is_after: false,
-        });
         self.actions.push_back(Action::Admit(admit));
 
         let workers = tasks.iter().map(|task| Action::StartWorker {
@@ -49,7 +46,6 @@ impl Agent {
             number,
             offset_ns,
             tasks,
-            held: None,
         });
 
         Ok(())
@@ -77,7 +73,7 @@ impl Agent {
             if !ids.insert(task.task) {
                 return Err((FailCode::Task, format!("task {}: twice", task.task)));
             }
-            plan.check(task, &self.partners, self.policy)
+            plan.check(task, &self.partners)
                 .map_err(|fault| (FailCode::Task, fault.to_string()))?;
         }
 

@@ -1,8 +1,9 @@
 //! The end of a round or run before its time.
 
-use super::{Action, Agent, LeaveReason, Pending, STOP_TIMEOUT_NS, Service, Stop, StopReason};
-use crate::protocol::line::ELEMENTS_MAX;
-use crate::protocol::message::{AgentMessage, AgentState, Done};
+use super::{
+    Action, Agent, AgentState, LeaveReason, Pending, STOP_TIMEOUT_NS, Service, Stop, StopReason,
+};
+use crate::protocol::message::{AgentMessage, Done};
 
 impl Agent {
     /// The stream of the coordinator ended. On a bus the lease decides.
@@ -53,15 +54,15 @@ impl Agent {
         }
     }
 
-    /// The owner reported what ended. A report about a round is none about the run.
-    pub(super) fn handle_stopped(&mut self, done: Done) {
-        if matches!(&self.pending, Some(Pending::Stop(stop)) if stop.round == done.round) {
-            self.complete_stop(done);
+    /// The owner reported an end. A report about a round is none about the run.
+    pub(super) fn handle_stopped(&mut self, round: Option<u32>) {
+        if matches!(&self.pending, Some(Pending::Stop(stop)) if stop.round == round) {
+            self.complete_stop(false);
         }
     }
 
     /// A round or the run has ended, as far as is known.
-    pub(super) fn complete_stop(&mut self, mut done: Done) {
+    pub(super) fn complete_stop(&mut self, unconfirmed: bool) {
         let Some(Pending::Stop(Stop {
             seq, round, reason, ..
         })) = self
@@ -70,11 +71,7 @@ impl Agent {
         else {
             return;
         };
-        done.round = round;
-        // Lists are cut to the bound of an array, since a longer message is refused.
-        done.ended.truncate(ELEMENTS_MAX);
-        done.closed.truncate(ELEMENTS_MAX);
-        done.remaining.truncate(ELEMENTS_MAX);
+        let done = Done { round, unconfirmed };
 
         match seq {
             Some(seq) => self.answer(seq, AgentMessage::Done(done)),

@@ -16,7 +16,6 @@ pub struct Finish {
 
 impl Finish {
     /// The end of a task without a record.
-    #[must_use]
     pub fn without_record(task: TaskId, end: TaskEnd) -> Self {
         Self {
             task,
@@ -33,8 +32,6 @@ pub(super) struct Round {
     /// Agent's clock minus coordinator's clock.
     pub(super) offset_ns: i64,
     pub(super) tasks: Vec<RunTask>,
-    /// The last result, which waits for the counters of the host.
-    pub(super) held: Option<PendingResult>,
 }
 
 /// A task in a round.
@@ -72,11 +69,4 @@ impl Round {
     pub(super) fn local_ns(&self, t0_ns: u64) -> Option<u64> {
         t0_ns.checked_add_signed(self.offset_ns)
     }
-}
-
-/// A result that waits for the counters of the host.
-#[derive(Debug)]
-pub(super) struct PendingResult {
-    pub(super) finish: Finish,
-    pub(super) until_ns: u64,
 }

@@ -3,7 +3,7 @@
 use super::tasks::Round;
 use super::{Agent, BEAT_DEFAULT_MS, LeaveReason, Pending, StopReason};
 use crate::MS_NS;
-use crate::protocol::message::{AgentMessage, Done, Heartbeat};
+use crate::protocol::message::{AgentMessage, Heartbeat};
 
 /// Bounds of the period of BEAT.
 const BEAT_MIN_MS: u64 = 100;
@@ -20,10 +20,7 @@ impl Agent {
             |deadline_ns: Option<u64>| deadline_ns.is_some_and(|deadline_ns| now_ns >= deadline_ns);
         if is_due(self.stop_until_ns()) {
             // The owner has not reported the end of its processes in time.
-            self.complete_stop(Done {
-                unconfirmed: true,
-                ..Done::default()
-            });
+            self.complete_stop(true);
         }
 
         if is_due(self.plan_until_ns) {
@@ -35,22 +32,15 @@ impl Agent {
             self.stop(now_ns, None, None, StopReason::Lease);
         }
 
-        if is_due(self.held_until_ns()) {
-            self.release(None);
-        }
-
         self.end_late_tasks(now_ns);
         if now_ns >= self.next_beat_ns && !self.is_closed {
             // The next beat counts from now: a late call does not send several at once.
             self.next_beat_ns = now_ns.saturating_add(self.beat_period_ns());
-            self.send(AgentMessage::Beat(Heartbeat {
-                state: Some(self.state),
-            }));
+            self.send(AgentMessage::Beat(Heartbeat {}));
         }
     }
 
     /// When [`Self::handle_timeout`] is to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         if self.is_closed {
             return None;
@@ -61,7 +51,6 @@ impl Agent {
             self.stop_until_ns(),
             self.plan_until_ns,
             lease,
-            self.held_until_ns(),
             self.round.as_ref().and_then(Round::next_deadline_ns),
             Some(self.next_beat_ns),
         ];
@@ -82,10 +71,5 @@ impl Agent {
             Some(Pending::Stop(stop)) => Some(stop.until_ns),
             _ => None,
         }
-    }
-
-    fn held_until_ns(&self) -> Option<u64> {
-        let held = self.round.as_ref()?.held.as_ref()?;
-        Some(held.until_ns)
     }
 }

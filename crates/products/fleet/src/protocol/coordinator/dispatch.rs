@@ -2,10 +2,7 @@
 
 use super::host::Host;
 use super::{Action, Coordinator, DropReason, HostState, Step};
-use crate::protocol::message::{
-    AgentMessage, CoordinatorMessage, Done, Envelope, FAULTS_MAX, Fail, FailCode, Hello, VERSION,
-    decode,
-};
+use crate::protocol::message::{AgentMessage, Envelope, FAULTS_MAX, Fail, Hello, VERSION, decode};
 
 impl Coordinator {
     /// Takes a line of a host without its end.
@@ -22,7 +19,7 @@ impl Coordinator {
                 }
                 self.handle_message(now_ns, host, envelope);
             }
-            Err(fail) => self.handle_fault(host, fail),
+            Err(_) => self.handle_fault(host),
         }
 
         self.advance(now_ns);
@@ -54,25 +51,23 @@ impl Coordinator {
                 .is_none_or(|host| host.presence == HostState::Out)
     }
 
-    /// Answers a line that is no message, or does not fit; too many of them drop the host.
-    fn handle_fault(&mut self, index: usize, fail: Fail) {
+    /// A line is no message, or does not fit; too many of them drop the host.
+    fn handle_fault(&mut self, index: usize) {
         let Some(host) = self.host_mut(index) else {
             return;
         };
         host.faults = host.faults.saturating_add(1);
         if host.faults > FAULTS_MAX {
-            return self.drop_host(index, DropReason::Faults);
+            self.drop_host(index, DropReason::Faults);
         }
-
-        self.send(vec![index], CoordinatorMessage::Fail(fail));
     }
 
     fn handle_message(&mut self, now_ns: u64, host: usize, envelope: Envelope<AgentMessage>) {
         let Envelope {
             run,
             epoch,
-            seq,
             message,
+            ..
         } = envelope;
         let is_greeted = self.hosts.get(host).is_some_and(Host::is_connected);
 
@@ -92,17 +87,14 @@ impl Coordinator {
             AgentMessage::Beat(_) => {}
             // Messages of another run may still be on a bus; they are no fault of the host.
             _ if is_foreign => {}
-            _ if !is_greeted => self.handle_fault(host, unfit(seq)),
-            message => self.handle_report(now_ns, host, seq, message),
+            _ if !is_greeted => self.handle_fault(host),
+            message => self.handle_report(now_ns, host, message),
         }
     }
 
     fn handle_hello(&mut self, index: usize, hello: Box<Hello>) {
         // The largest common version is not negotiated: this end has one version.
         if !(hello.protocol.min..=hello.protocol.max).contains(&VERSION) {
-            let text = format!("this end has version {VERSION}");
-            let fail = Fail::new(FailCode::Version, None, text);
-            self.send(vec![index], CoordinatorMessage::Fail(fail));
             return self.drop_host(index, DropReason::Version);
         }
 
@@ -120,7 +112,7 @@ impl Coordinator {
     }
 
     /// Messages of hosts that are greeted. An answer that arrives too late has no effect.
-    fn handle_report(&mut self, now_ns: u64, index: usize, seq: u64, message: AgentMessage) {
+    fn handle_report(&mut self, now_ns: u64, index: usize, message: AgentMessage) {
         match message {
             AgentMessage::Planned(planned) if self.has_open_plan(index) => {
                 if let Some(host) = self.host_mut(index) {
@@ -136,13 +128,12 @@ impl Coordinator {
                 });
                 self.arrive(Step::Preflight, index);
             }
-            AgentMessage::Done(done) => self.handle_done(index, done),
+            AgentMessage::Done(done) => self.handle_done(index, done.round),
             // Results and readings need a plan; anything before it is a fault.
-            _ if !self.is_planned(index) => self.handle_fault(index, unfit(seq)),
+            _ if !self.is_planned(index) => self.handle_fault(index),
             AgentMessage::Clocked(clocked) => self.handle_clocked(now_ns, index, clocked),
             AgentMessage::Armed(armed) => self.handle_armed(index, armed.round),
             AgentMessage::Started(started) => self.handle_started(now_ns, index, started),
-            AgentMessage::Sample(sample) => self.handle_sample(index, sample),
             AgentMessage::Result(result) => self.handle_result(index, *result),
             _ => {}
         }
@@ -152,21 +143,17 @@ impl Coordinator {
         self.hosts.get(index).is_some_and(Host::has_open_plan)
     }
 
-    fn handle_done(&mut self, index: usize, done: Done) {
-        match done.round {
+    fn handle_done(&mut self, index: usize, round: Option<u32>) {
+        match round {
             Some(round) => self.handle_round_done(index, round),
             None if self.awaits(Step::End, index) => {
                 self.arrive(Step::End, index);
                 if let Some(host) = self.host_mut(index) {
                     host.presence = HostState::Out;
                 }
-                self.actions.push_back(Action::Ended { host: index, done });
             }
             // The agent ended the run without a CANCEL, as when its lease expires.
-            None => {
-                self.actions.push_back(Action::Ended { host: index, done });
-                self.drop_host(index, DropReason::Ended);
-            }
+            None => self.drop_host(index, DropReason::Ended),
         }
     }
 
@@ -184,12 +171,4 @@ impl Coordinator {
 
         self.handle_round_fail(index, seq, code);
     }
-}
-
-fn unfit(seq: u64) -> Fail {
-    Fail::new(
-        FailCode::State,
-        Some(seq),
-        "does not fit the state of this host",
-    )
 }

@@ -52,6 +52,9 @@ pub enum NotRun {
     /// One of its hosts was dropped during the round.
     #[error("peer_lost")]
     HostLost,
+    /// The clock of one of its hosts is not known, so no start can be agreed with it.
+    #[error("no_clock")]
+    NoClock,
     /// One of its hosts was not armed in time.
     #[error("slow_control")]
     SlowControl,

@@ -99,7 +99,6 @@ mod tests {
             part,
             parts,
             end,
-            host_window: None,
             record,
         }
     }

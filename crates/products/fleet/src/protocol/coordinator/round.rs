@@ -64,6 +64,9 @@ impl Coordinator {
                 }
                 // Tests of the earlier round may still run there.
                 () if hosts().any(|host| host.open_round.is_some()) => Some(NotRun::SlowControl),
+                () if hosts().any(|host| host.clock.estimate(now_ns).is_none()) => {
+                    Some(NotRun::NoClock)
+                }
                 () => None,
             };
             if lacking.is_none() {
@@ -84,7 +87,9 @@ impl Coordinator {
 
         let mut hosts = BTreeMap::new();
         for (host, tasks) in lists {
-            hosts.insert(host, self.arm(now_ns, number, host, tasks));
+            if let Some(estimate) = self.clock(host, now_ns) {
+                hosts.insert(host, self.arm(estimate.offset_ns, number, host, tasks));
+            }
         }
 
         self.open(
@@ -114,16 +119,14 @@ impl Coordinator {
             .for_each(|host| self.refuse_arm(host, FailCode::Limit));
     }
 
-    fn arm(&mut self, now_ns: u64, round: u32, host: usize, tasks: Vec<ArmTask>) -> RoundHost {
+    fn arm(&mut self, offset_ns: i64, round: u32, host: usize, tasks: Vec<ArmTask>) -> RoundHost {
         let open = tasks.iter().map(|task| task.task).collect();
         let servers = tasks.iter().filter(|task| !task.is_client());
         // A server admits the peers of its own tasks and no other host of the run.
         let admit: BTreeSet<_> = servers.map(|task| task.peer).collect();
-        let estimate = self.clock(host, now_ns);
         let arm = PrepareRound {
             round,
-            offset_ns: estimate.map_or(0, |estimate| estimate.offset_ns),
-            uncertainty_ns: estimate.map_or(0, |estimate| estimate.uncertainty_ns),
+            offset_ns,
             tasks,
             admit: admit.into_iter().collect(),
         };

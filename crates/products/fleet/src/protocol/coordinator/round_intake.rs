@@ -4,7 +4,7 @@ use super::round_state::RoundHost;
 use super::sanity::is_plausible;
 use super::{Action, Coordinator, DropReason, HostResult, NotRun, Step};
 use crate::TaskId;
-use crate::protocol::message::{FailCode, Role, Sample, Started, TaskResult};
+use crate::protocol::message::{FailCode, Role, Started, TaskResult};
 
 impl Coordinator {
     /// The part of a host in the present round, if that has this number.
@@ -27,16 +27,6 @@ impl Coordinator {
             .is_some_and(|round| round.number == started.round);
         if self.is_end_of(host, started.task) && is_present {
             self.report_start(now_ns, host, started.task, started.at_ns);
-        }
-    }
-
-    pub(super) fn handle_sample(&mut self, host: usize, sample: Sample) {
-        if sample
-            .tasks
-            .iter()
-            .all(|rate| self.is_end_of(host, rate.task))
-        {
-            self.actions.push_back(Action::Sample { host, sample });
         }
     }
 

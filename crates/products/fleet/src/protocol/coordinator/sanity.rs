@@ -1,7 +1,5 @@
 //! Amounts that a path cannot have carried.
 
-use linerate_model::Direction;
-
 use crate::MS_NS;
 use crate::protocol::agent;
 use crate::protocol::message::{ArmTask, TaskEnd};
@@ -11,9 +9,8 @@ use crate::protocol::message::{ArmTask, TaskEnd};
 const EXCESS_PERCENT: u128 = 120;
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
-/// The reported amount fits the time of the task and the nominal rate per direction. Without a
+/// The reported amount fits the time of the task and the nominal rate. Without a
 /// nominal rate only the time is checked.
-#[must_use]
 pub fn is_plausible(end: &TaskEnd, spec: &ArmTask, nominal_bps: Option<u64>) -> bool {
     let time_ns = spec
         .time_ms
@@ -27,13 +24,7 @@ pub fn is_plausible(end: &TaskEnd, spec: &ArmTask, nominal_bps: Option<u64>) -> 
     let Some(nominal_bps) = nominal_bps else {
         return true;
     };
-    // The amount of a bidirectional test is that of both directions together.
-    let directions = if spec.direction == Direction::Bidirectional {
-        2
-    } else {
-        1
-    };
-    let max_bps = u128::from(nominal_bps) * directions * EXCESS_PERCENT / 100;
+    let max_bps = u128::from(nominal_bps) * EXCESS_PERCENT / 100;
 
     // Products of 64-bit numbers need 128 bits; the multiplied form has no division by a time of 0.
     u128::from(end.bytes) * 8 * NS_PER_SECOND <= max_bps * u128::from(end.elapsed_ns)
@@ -41,34 +32,24 @@ pub fn is_plausible(end: &TaskEnd, spec: &ArmTask, nominal_bps: Option<u64>) -> 
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::Transport;
-
     use super::*;
     use crate::TaskId;
     use crate::protocol::message::Role;
 
-    fn is_plausible_of(
-        bytes: u64,
-        elapsed_ms: u64,
-        direction: Direction,
-        nominal_bps: Option<u64>,
-    ) -> bool {
+    fn is_plausible_of(bytes: u64, elapsed_ms: u64, nominal_bps: Option<u64>) -> bool {
         let spec = ArmTask {
             task: TaskId(1),
             role: Role::Client,
             peer: "10.0.0.2".parse().expect("an address"),
             port: 5201,
             path: "phys".to_owned(),
-            transport: Transport::Tcp,
-            direction,
+            is_reversed: false,
             streams: 1,
             time_ms: 5000,
             omit_ms: 0,
             delay_ms: 0,
-            block_bytes: None,
             rate_bps: None,
             congestion: None,
-            dscp: 0,
         };
         let end = TaskEnd {
             bytes,
@@ -82,31 +63,18 @@ mod tests {
     fn amounts_above_the_nominal_rate_or_beyond_the_time_are_implausible() {
         let gigabit = Some(1_000_000_000);
         let rows = [
-            (true, 0, 0, Direction::Forward, gigabit),
-            (true, 600_000_000, 5_000, Direction::Forward, gigabit),
-            (true, 750_000_000, 5_000, Direction::Forward, gigabit),
-            (false, 750_000_001, 5_000, Direction::Forward, gigabit),
-            (
-                true,
-                1_200_000_000,
-                5_000,
-                Direction::Bidirectional,
-                gigabit,
-            ),
-            (false, 1, 0, Direction::Forward, None),
-            (true, u64::MAX, 5_000, Direction::Forward, None),
-            (false, 600_000_000, 7_001, Direction::Forward, gigabit),
-            (
-                false,
-                u64::MAX,
-                5_000,
-                Direction::Reverse,
-                Some(u64::MAX / 1_000_000_000),
-            ),
+            (true, 0, 0, gigabit),
+            (true, 600_000_000, 5_000, gigabit),
+            (true, 750_000_000, 5_000, gigabit),
+            (false, 750_000_001, 5_000, gigabit),
+            (false, 1, 0, None),
+            (true, u64::MAX, 5_000, None),
+            (false, 600_000_000, 7_001, gigabit),
+            (false, u64::MAX, 5_000, Some(u64::MAX / 1_000_000_000)),
         ];
-        for (expected, bytes, elapsed_ms, direction, nominal_bps) in rows {
+        for (expected, bytes, elapsed_ms, nominal_bps) in rows {
             assert_eq!(
-                is_plausible_of(bytes, elapsed_ms, direction, nominal_bps),
+                is_plausible_of(bytes, elapsed_ms, nominal_bps),
                 expected,
                 "{bytes} bytes in {elapsed_ms} ms at {nominal_bps:?}"
             );

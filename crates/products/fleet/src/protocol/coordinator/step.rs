@@ -33,7 +33,6 @@ impl Coordinator {
     }
 
     /// When [`Self::handle_timeout`] is to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         if self.is_over {
             return None;

@@ -73,7 +73,6 @@ impl OpeningReader {
     }
 
     /// Bytes before the first line, at most [`NOISE_MAX_BYTES`]. Untrusted text.
-    #[must_use]
     pub fn noise(&self) -> &[u8] {
         &self.noise
     }

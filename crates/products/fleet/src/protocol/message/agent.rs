@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Caps, Fail, JsonText, Message, PARTS_MAX, Preflighted, SAMPLE_MAX_BYTES};
+use super::{Fail, Message, PARTS_MAX, Preflighted};
 use crate::TaskId;
 
 /// A message of an agent.
@@ -23,8 +23,6 @@ pub enum AgentMessage {
     Armed(Armed),
     /// A task started.
     Started(Started),
-    /// Rates of the running tasks.
-    Sample(Sample),
     /// A task ended.
     Result(Box<TaskResult>),
     /// A round or the run was ended early.
@@ -42,12 +40,6 @@ pub struct Hello {
     pub protocol: Versions,
     /// Version of the program.
     pub version: String,
-    /// SHA-256 of the program file, hexadecimal.
-    #[serde(default)]
-    pub sha256: String,
-    /// Names of optional parts of the protocol.
-    #[serde(default)]
-    pub caps: Vec<String>,
     /// Name that the host has for itself.
     #[serde(default)]
     pub host: String,
@@ -57,27 +49,12 @@ pub struct Hello {
     /// Hash of the boot id and of the network namespace.
     #[serde(default)]
     pub boot_hash: Option<String>,
-    /// Release of the kernel.
-    #[serde(default)]
-    pub kernel: String,
-    /// Machine of `uname -m`.
-    #[serde(default)]
-    pub arch: String,
-    /// CPUs that the agent may use.
-    #[serde(default)]
-    pub cpus: u32,
     /// Addresses of the host.
     #[serde(default)]
     pub addresses: Vec<Address>,
     /// Local address of the control path.
     #[serde(default)]
     pub control_address: Option<IpAddr>,
-    /// Version of the installed iperf3.
-    #[serde(default)]
-    pub iperf3: Option<String>,
-    /// Bounds that the owner of the host set.
-    #[serde(default)]
-    pub policy: Caps,
     /// Agent's monotonic clock.
     #[serde(default)]
     pub mono_ns: u64,
@@ -136,12 +113,6 @@ pub struct Clocked {
 pub struct Armed {
     /// Number of the round.
     pub round: u32,
-    /// Ports of the servers.
-    #[serde(default)]
-    pub ports: Vec<u16>,
-    /// Process ids of the workers.
-    #[serde(default)]
-    pub pids: Vec<u32>,
 }
 
 /// A task started.
@@ -153,28 +124,6 @@ pub struct Started {
     pub task: TaskId,
     /// Actual start, agent's clock.
     pub at_ns: u64,
-}
-
-/// Rates of the running tasks. Its line has at most [`SAMPLE_MAX_BYTES`].
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sample {
-    /// Rates.
-    pub tasks: Vec<TaskRate>,
-    /// Load of the host's CPUs in tenths of a percent.
-    #[serde(default)]
-    pub cpu_permille: u16,
-    /// Samples that were dropped before this one.
-    #[serde(default)]
-    pub dropped: u64,
-}
-
-/// Present rate of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskRate {
-    /// The task.
-    pub task: TaskId,
-    /// Goodput.
-    pub bps: u64,
 }
 
 /// A part of the result of a task.
@@ -191,9 +140,6 @@ pub struct TaskResult {
     /// End of the task; in part 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<TaskEnd>,
-    /// Counters of the host over the round; in part 0 of the last task of a round.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_window: Option<JsonText>,
     /// Pieces of the record of the test; all pieces of all parts in order are one text of JSON.
     #[serde(default)]
     pub record: Vec<String>,
@@ -216,7 +162,7 @@ pub struct TaskEnd {
     /// Step of the wall clock during the task.
     #[serde(default)]
     pub clock_step_ns: i64,
-    /// Payload that arrived in the measured time, in both directions together.
+    /// Payload that arrived in the measured time.
     #[serde(default)]
     pub bytes: u64,
     /// Measured time.
@@ -226,7 +172,6 @@ pub struct TaskEnd {
 
 impl TaskEnd {
     /// A task that ran for its time, so far without amounts and times.
-    #[must_use]
     pub fn done() -> Self {
         Self {
             outcome: Outcome::Done,
@@ -235,8 +180,13 @@ impl TaskEnd {
         }
     }
 
+    /// The record is too long for its messages. A reason that is there is kept.
+    pub(crate) fn leave_out_record(&mut self) {
+        self.reason
+            .get_or_insert_with(|| "the record is left out: it is too long".to_owned());
+    }
+
     /// A task that was ended before its time.
-    #[must_use]
     pub fn aborted(reason: &str) -> Self {
         Self {
             outcome: Outcome::Aborted,
@@ -262,59 +212,20 @@ pub enum Outcome {
     Aborted,
 }
 
-/// Processes that ended with a round or run.
+/// The end of all processes of a round or run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     /// The round; absent for the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
-    /// Processes that ended.
-    #[serde(default)]
-    pub ended: Vec<Ended>,
-    /// Ports of listeners that were closed.
-    #[serde(default)]
-    pub closed: Vec<u16>,
-    /// Processes that did not end.
-    #[serde(default)]
-    pub remaining: Vec<u32>,
     /// The agent sent this before its processes confirmed their end.
     #[serde(default)]
     pub unconfirmed: bool,
 }
 
-/// A process that ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
-    /// Process id.
-    pub pid: u32,
-    /// The signal that ended it; absent when it ended by itself.
-    #[serde(default)]
-    pub signal: Option<i32>,
-}
-
 /// The sender is alive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Heartbeat {
-    /// State of the agent; absent from the coordinator.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<AgentState>,
-}
-
-/// State of an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentState {
-    /// No plan.
-    Idle,
-    /// A plan and no tasks.
-    Planned,
-    /// Workers are prepared.
-    Armed,
-    /// Tasks run.
-    Running,
-    /// The run has ended.
-    Done,
-}
+pub struct Heartbeat {}
 
 impl Message for AgentMessage {
     const KINDS: &'static [&'static str] = &[
@@ -324,18 +235,14 @@ impl Message for AgentMessage {
         "clocked",
         "armed",
         "started",
-        "sample",
         "result",
         "done",
         "beat",
         "fail",
     ];
 
-    fn check(&mut self, line_bytes: usize) -> Result<(), String> {
+    fn check(&mut self) -> Result<(), String> {
         match self {
-            Self::Sample(_) if line_bytes > SAMPLE_MAX_BYTES => Err(format!(
-                "a sample of {line_bytes} bytes, at most {SAMPLE_MAX_BYTES} are allowed"
-            )),
             Self::Result(result)
                 if !(1..=PARTS_MAX).contains(&result.parts) || result.part >= result.parts =>
             {

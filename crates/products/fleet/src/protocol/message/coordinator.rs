@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AddressRange, ArmTask, Caps, Fail, Heartbeat, Message, PathAddress, Ports, TaskFault};
+use super::{AddressRange, ArmTask, Heartbeat, Message, PathAddress, Ports, TaskFault};
 use crate::TaskId;
 
 /// A message of the coordinator.
@@ -28,8 +28,6 @@ pub enum CoordinatorMessage {
     /// On a bus, where agents are there first: send HELLO. Answer: HELLO, which names the run of a
     /// busy agent.
     Solicit(Solicit),
-    /// A message of the agent was not used.
-    Fail(Fail),
 }
 
 /// Permissions of the agent in this run.
@@ -41,12 +39,6 @@ pub struct Plan {
     pub addresses: Vec<PathAddress>,
     /// Ports of tests; the first free one is used.
     pub ports: Ports,
-    /// Bounds of each task.
-    #[serde(default)]
-    pub caps: Caps,
-    /// Period of SAMPLE in ms; 0 for none.
-    #[serde(default)]
-    pub sample_ms: u64,
     /// Period of the agent's BEAT in ms.
     #[serde(default = "beat_default_ms")]
     pub beat_ms: u64,
@@ -57,14 +49,8 @@ impl Plan {
     ///
     /// # Errors
     /// The first member that they do not allow.
-    pub fn check(
-        &self,
-        task: &ArmTask,
-        partners: &[AddressRange],
-        policy: Caps,
-    ) -> Result<(), TaskFault> {
-        // The tighter bound of plan and policy counts: the owner of the host limits every plan.
-        task.validate(&self.caps.and(policy))?;
+    pub fn check(&self, task: &ArmTask, partners: &[AddressRange]) -> Result<(), TaskFault> {
+        task.validate()?;
         // The list is empty before PREFLIGHT, so no task is accepted until partners are known.
         let is_partner = AddressRange::any_contains(partners, task.peer);
         task.require(is_partner, "peer", "no partner of the run")?;
@@ -91,9 +77,9 @@ pub struct Preflight {
     pub partners: Vec<AddressRange>,
     /// Ports of partners that are probed.
     pub peers: Vec<ProbeTarget>,
-    /// Requested facts of the host.
+    /// A snapshot of the host is requested, which has at most 20 KiB.
     #[serde(default)]
-    pub facts: FactsDepth,
+    pub has_facts: bool,
 }
 
 /// A port of a partner.
@@ -103,19 +89,6 @@ pub struct ProbeTarget {
     pub peer: IpAddr,
     /// Test port.
     pub port: u16,
-}
-
-/// Requested facts of a host.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FactsDepth {
-    /// None.
-    #[default]
-    None,
-    /// Facts that take no time, at most 4 KiB.
-    Quick,
-    /// A whole snapshot, at most 20 KiB.
-    Full,
 }
 
 /// Begins an exchange of clock readings.
@@ -131,11 +104,7 @@ pub struct PrepareRound {
     /// Number of the round, ascending.
     pub round: u32,
     /// Agent's clock minus coordinator's clock.
-    #[serde(default)]
     pub offset_ns: i64,
-    /// Uncertainty of the offset.
-    #[serde(default)]
-    pub uncertainty_ns: u64,
     /// Tasks in which this host is client or server, at most [`super::TASKS_MAX`].
     pub tasks: Vec<ArmTask>,
     /// Addresses that servers of this host admit.
@@ -177,16 +146,11 @@ impl Message for CoordinatorMessage {
         "cancel",
         "beat",
         "solicit",
-        "fail",
     ];
 
-    fn check(&mut self, _: usize) -> Result<(), String> {
+    fn check(&mut self) -> Result<(), String> {
         match self {
             Self::Arm(arm) => arm.check(),
-            Self::Fail(fail) => {
-                fail.cut();
-                Ok(())
-            }
             _ => Ok(()),
         }
     }

@@ -21,7 +21,6 @@ pub enum Delivery {
 
 /// Delivery of an agent's line by a bus. A task that runs again in another round has another
 /// result.
-#[must_use]
 pub fn delivery(line: &str) -> Delivery {
     let Ok(Envelope {
         run: Some(run),
@@ -40,7 +39,7 @@ pub fn delivery(line: &str) -> Delivery {
             part.round, part.task, part.part
         )),
         AgentMessage::Done(_) => None,
-        // Clocks, samples and beats are of no value once they are late.
+        // Clocks and beats are of no value once they are late.
         _ => return Delivery::Live,
     };
     Delivery::Kept { run, id }

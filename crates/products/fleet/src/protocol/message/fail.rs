@@ -42,7 +42,7 @@ pub enum FailCode {
     State,
     /// The start is in the past or too far ahead, or the round is another one.
     Late,
-    /// A task is beyond the plan or the policy of the host.
+    /// A task is beyond the plan.
     Task,
     /// The host could not carry it out.
     Failed,

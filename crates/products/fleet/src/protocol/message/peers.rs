@@ -14,32 +14,17 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
-    /// First address.
-    #[must_use]
-    pub fn first(self) -> IpAddr {
-        self.first
-    }
-
-    /// Last address.
-    #[must_use]
-    pub fn last(self) -> IpAddr {
-        self.last
-    }
-
     /// The address is one of them.
-    #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {
         (self.first..=self.last).contains(&address)
     }
 
     /// The address is in one of the ranges.
-    #[must_use]
     pub fn any_contains(ranges: &[Self], address: IpAddr) -> bool {
         ranges.iter().any(|range| range.contains(address))
     }
 
     /// The fewest ranges that have these addresses and no others.
-    #[must_use]
     pub fn of(addresses: impl IntoIterator<Item = IpAddr>) -> Vec<Self> {
         let mut addresses: Vec<IpAddr> = addresses.into_iter().collect();
         // The order of `IpAddr` has all IPv4 addresses before those of IPv6, so no range mixes

@@ -4,16 +4,16 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::JsonText;
+use linerate_model::snapshot::Snapshot;
 
 /// Paths to the partners.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Preflighted {
     /// One entry per probed port.
     pub peers: Vec<ProbeReport>,
     /// Facts of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub facts: Option<JsonText>,
+    pub facts: Option<Box<Snapshot>>,
 }
 
 /// A probed port and the route to it.
@@ -31,9 +31,6 @@ pub struct ProbeReport {
     /// Device of the route.
     #[serde(default)]
     pub device: Option<String>,
-    /// Source address of the route.
-    #[serde(default)]
-    pub source: Option<IpAddr>,
     /// MTU of the route in bytes.
     #[serde(default)]
     pub mtu_bytes: Option<u32>,

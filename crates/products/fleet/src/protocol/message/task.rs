@@ -3,26 +3,20 @@
 use std::fmt::Display;
 use std::net::IpAddr;
 
-use linerate_model::{Direction, Transport};
+use linerate_model::Direction;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{MS_NS, TaskId};
 
-/// Longest measured time of a task where the plan has no other bound, in ms.
-const TIME_DEFAULT_MAX_MS: u64 = 60_000;
-/// Longest measured time of a task that any plan allows, in ms.
+/// Longest measured time of a task, in ms.
 const TIME_MAX_MS: u64 = 3_600_000;
+/// Longest time before it that does not count, in ms.
+const OMIT_MAX_MS: u64 = 60_000;
 /// Longest time from the start of a round to that of a task, in ms.
 const DELAY_MAX_MS: u64 = 60_000;
 /// Most streams of a task.
 const STREAMS_MAX: u32 = 128;
-/// Most bytes of a block; iperf3's own bound.
-const BLOCK_MAX_BYTES: u32 = 1 << 20;
-/// Largest UDP payload over IPv4.
-const DATAGRAM_MAX_BYTES: u32 = 65_507;
-/// Largest code point, RFC 2474.
-const DSCP_MAX: u8 = 63;
 /// Longest name of a path, in bytes.
 const PATH_MAX_BYTES: usize = 32;
 /// Longest name of a congestion control, `TCP_CA_NAME_MAX` of the kernel without its end.
@@ -51,11 +45,10 @@ pub struct ArmTask {
     pub port: u16,
     /// Name of the path, which names this host's own address in the plan.
     pub path: String,
-    /// Transport of the data.
-    pub transport: Transport,
-    /// Who sends, seen from the client.
-    pub direction: Direction,
-    /// Parallel streams per direction.
+    /// The server sends.
+    #[serde(default)]
+    pub is_reversed: bool,
+    /// Parallel streams.
     pub streams: u32,
     /// Measured time in ms.
     pub time_ms: u64,
@@ -65,33 +58,12 @@ pub struct ArmTask {
     /// Time from the start of the round to that of the task, in ms.
     #[serde(default)]
     pub delay_ms: u64,
-    /// Bytes per write or datagram; absent for the default of the transport.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub block_bytes: Option<u32>,
-    /// Highest rate per direction; absent without a limit.
+    /// Highest rate; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
     /// Congestion control; absent for that of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
-    /// Code point of IP, RFC 2474.
-    #[serde(default)]
-    pub dscp: u8,
-}
-
-/// Bounds of each task.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Caps {
-    /// Highest rate of a direction; absent without a limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate_bps: Option<u64>,
-    /// Most bytes of a task with a rate; absent without a limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
-    /// Longest measured time and omitted time together, in ms; absent for a minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub time_ms: Option<u64>,
 }
 
 /// A range of ports, both ends included.
@@ -124,29 +96,22 @@ pub struct TaskFault {
     pub text: String,
 }
 
-impl Caps {
-    /// The tighter bound of each kind: the plan's, and that of the owner of the host.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        // An absent bound is no bound, so the other one counts alone.
-        let tighter = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
-        Self {
-            rate_bps: tighter(self.rate_bps, other.rate_bps),
-            bytes: tighter(self.bytes, other.bytes),
-            time_ms: tighter(self.time_ms, other.time_ms),
-        }
-    }
-}
-
 impl ArmTask {
     /// The host connects and reports the result.
-    #[must_use]
     pub fn is_client(&self) -> bool {
         self.role == Role::Client
     }
 
+    /// Who sends, seen from the client.
+    pub fn direction(&self) -> Direction {
+        if self.is_reversed {
+            Direction::Reverse
+        } else {
+            Direction::Forward
+        }
+    }
+
     /// Time from the start to the end.
-    #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.time_ms
             .saturating_add(self.omit_ms)
@@ -154,7 +119,6 @@ impl ArmTask {
     }
 
     /// Time from the start of the round to that of the task.
-    #[must_use]
     pub fn delay_ns(&self) -> u64 {
         self.delay_ms.saturating_mul(MS_NS)
     }
@@ -163,38 +127,30 @@ impl ArmTask {
     ///
     /// # Errors
     /// The first member beyond its bound.
-    pub fn validate(&self, caps: &Caps) -> Result<(), TaskFault> {
-        self.check_time(caps)?;
-        self.check_rate(caps)?;
-
-        let block_max = if self.transport == Transport::Udp {
-            DATAGRAM_MAX_BYTES
-        } else {
-            BLOCK_MAX_BYTES
-        };
+    pub fn validate(&self) -> Result<(), TaskFault> {
         self.require(
-            (1..=STREAMS_MAX).contains(&self.streams),
-            "streams",
-            format_args!("not within 1 to {STREAMS_MAX}"),
+            (1..=TIME_MAX_MS).contains(&self.time_ms),
+            "time_ms",
+            format_args!("not within 1 to {TIME_MAX_MS}"),
+        )?;
+        self.require(
+            self.omit_ms <= OMIT_MAX_MS,
+            "omit_ms",
+            format_args!("above {OMIT_MAX_MS}"),
         )?;
         self.require(
             self.delay_ms <= DELAY_MAX_MS,
             "delay_ms",
             format_args!("above {DELAY_MAX_MS}"),
         )?;
+        self.require(self.rate_bps != Some(0), "rate_bps", "0")?;
+        self.require(
+            (1..=STREAMS_MAX).contains(&self.streams),
+            "streams",
+            format_args!("not within 1 to {STREAMS_MAX}"),
+        )?;
         // The kernel chooses a port for 0 (ip(7)), which no partner would know.
         self.require(self.port > 0, "port", "0")?;
-        self.require(
-            self.block_bytes
-                .is_none_or(|bytes| (1..=block_max).contains(&bytes)),
-            "block_bytes",
-            format_args!("not within 1 to {block_max}"),
-        )?;
-        self.require(
-            self.dscp <= DSCP_MAX,
-            "dscp",
-            format_args!("above {DSCP_MAX}"),
-        )?;
         self.require(is_name(&self.path, PATH_MAX_BYTES), "path", "not a name")?;
 
         let congestion = self.congestion.as_deref();
@@ -208,53 +164,6 @@ impl ArmTask {
             is_unicast(self.peer),
             "peer",
             "neither an address of a host nor of a partner",
-        )
-    }
-
-    fn check_time(&self, caps: &Caps) -> Result<(), TaskFault> {
-        let max_ms = caps.time_ms.unwrap_or(TIME_DEFAULT_MAX_MS).min(TIME_MAX_MS);
-        // The omitted time counts: it loads the network as the measured one does.
-        let fits = self.time_ms > 0 && self.time_ms.saturating_add(self.omit_ms) <= max_ms;
-        self.require(
-            fits,
-            "time_ms",
-            format_args!("not within 1 to {max_ms}, omitted time included"),
-        )
-    }
-
-    fn check_rate(&self, caps: &Caps) -> Result<(), TaskFault> {
-        self.require(self.rate_bps != Some(0), "rate_bps", "0")?;
-        // Without a rate the amount of a test is not known, so a cap could not be checked.
-        let is_needed =
-            self.transport == Transport::Udp || caps.rate_bps.is_some() || caps.bytes.is_some();
-        self.require(
-            self.rate_bps.is_some() || !is_needed,
-            "rate_bps",
-            "a rate is required for UDP and for tasks with a cap",
-        )?;
-
-        let Some(rate_bps) = self.rate_bps else {
-            return Ok(());
-        };
-        if let Some(max) = caps.rate_bps {
-            self.require(rate_bps <= max, "rate_bps", format_args!("above {max}"))?;
-        }
-
-        let Some(max) = caps.bytes else { return Ok(()) };
-        let ms = u128::from(self.time_ms.saturating_add(self.omit_ms));
-
-        // Each direction of a bidirectional test sends at the rate.
-        let directions = if self.direction == Direction::Bidirectional {
-            2
-        } else {
-            1
-        };
-        // Milliseconds times bit/s are thousandths of a bit: 8,000 of them are a byte.
-        let bytes = u128::from(rate_bps) * ms * directions / 8_000;
-        self.require(
-            bytes <= u128::from(max),
-            "rate_bps",
-            format_args!("{bytes} bytes in all, at most {max} are allowed"),
         )
     }
 
@@ -278,7 +187,6 @@ impl ArmTask {
 
 impl Ports {
     /// The port is one of them.
-    #[must_use]
     pub fn contains(self, port: u16) -> bool {
         (self.first..=self.last).contains(&port)
     }

@@ -1,16 +1,14 @@
 //! HELLO: the agent and its host.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
 use std::net::IpAddr;
 
 use crate::protocol::message::{Address, Hello, VERSION, Versions};
-use aws_lc_rs::digest::{Context, SHA256};
 use linerate_history::run::record::host_key;
 use linerate_host::attachment;
 use linerate_store::keys;
-use linerate_sys::{clock, cpu, interfaces, process};
+use linerate_sys::{clock, interfaces, process};
 
 /// Addresses that are listed, at most.
 const ADDRESSES_MAX: usize = 256;
@@ -18,51 +16,19 @@ const ADDRESSES_MAX: usize = 256;
 /// The agent and its host, now, with the address of the control path. What cannot be read is absent
 /// or empty.
 pub(super) fn hello(control_address: Option<IpAddr>) -> Hello {
-    let system = process::uname();
     Hello {
         protocol: Versions {
             min: VERSION,
             max: VERSION,
         },
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        sha256: sha256_of_program().unwrap_or_default(),
-        caps: Vec::new(),
-        host: system.node,
+        host: process::uname().node,
         host_key: host_key(),
         boot_hash: boot_hash(),
-        kernel: system.release,
-        arch: system.machine,
-        cpus: cpu::affinity()
-            .ok()
-            .and_then(|cpus| u32::try_from(cpus.count()).ok())
-            .unwrap_or(0),
         addresses: addresses(),
         control_address,
-        iperf3: None,
-        policy: Default::default(),
         mono_ns: clock::monotonic_ns(),
         unix_ns: clock::unix_ns(),
-    }
-}
-
-/// SHA-256 of the file that runs, also when it was replaced.
-pub(in crate::run) fn sha256_of_program() -> io::Result<String> {
-    let mut file = File::open("/proc/self/exe")?;
-    let mut digest = Context::new(&SHA256);
-    let mut chunk = vec![0; 1 << 16];
-
-    loop {
-        match file.read(&mut chunk)? {
-            0 => {
-                return Ok(digest
-                    .finish()
-                    .as_ref()
-                    .iter()
-                    .map(|byte| format!("{byte:02x}"))
-                    .collect());
-            }
-            count => digest.update(chunk.get(..count).unwrap_or_default()),
-        }
     }
 }
 
@@ -128,8 +94,7 @@ mod tests {
     #[test]
     fn hello_describes_this_host() {
         let hello = hello(None);
-        assert_eq!(hello.sha256.len(), 64);
-        assert!(hello.cpus > 0 && !hello.kernel.is_empty() && hello.mono_ns > 0);
+        assert!(!hello.host.is_empty() && hello.mono_ns > 0);
 
         let loopback = IpAddr::from([127, 0, 0, 1]);
         assert!(

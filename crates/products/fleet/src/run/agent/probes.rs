@@ -3,10 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 
-use crate::protocol::message::{
-    BridgePort, JsonText, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget,
-};
+use crate::protocol::message::{BridgePort, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget};
 use linerate_host::{bridge_port, routes};
+use linerate_model::snapshot::Snapshot;
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Connect, Protocol};
 use linerate_sys::{OsError, clock, errno};
@@ -19,7 +18,7 @@ pub(super) struct Probes {
     first_token: u64,
     probes: Vec<Probe>,
     deadline_ns: u64,
-    facts: Option<JsonText>,
+    facts: Option<Box<Snapshot>>,
 }
 
 struct Probe {
@@ -37,7 +36,7 @@ impl Probes {
     /// Begins all handshakes. The sockets have the tokens from `first_token` on.
     pub(super) fn start(
         targets: &[ProbeTarget],
-        facts: Option<JsonText>,
+        facts: Option<Box<Snapshot>>,
         first_token: u64,
         epoll: &Epoll,
     ) -> Self {
@@ -122,7 +121,6 @@ impl Probes {
                 outcome,
                 rtt_ns,
                 device: route.as_ref().and_then(|route| route.device.clone()),
-                source: route.as_ref().and_then(|route| route.source),
                 mtu_bytes: route.as_ref().and_then(|route| route.mtu_bytes),
                 bridge_port: port.map(|port| BridgePort {
                     name: port.name,

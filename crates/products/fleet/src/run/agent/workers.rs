@@ -10,7 +10,7 @@ use std::process::Command;
 
 use crate::TaskId;
 use crate::protocol::agent::Input;
-use crate::protocol::message::{ArmTask, Done, Plan, TaskRate};
+use crate::protocol::message::{ArmTask, Plan};
 use crate::run::carrier::children::{ChildId, Children};
 use linerate_model::record::RunId;
 use linerate_sys::clock;
@@ -24,7 +24,6 @@ pub(super) struct Workers {
     run: Option<RunId>,
     servers: Vec<Server>,
     tasks: BTreeMap<TaskId, Task>,
-    rates: BTreeMap<TaskId, u64>,
     /// Servers are started, and the answer to the plan is due.
     is_planning: bool,
     /// Workers are started, and the answer to ARM is due.
@@ -52,14 +51,15 @@ struct Task {
     is_client: bool,
     is_ready: bool,
     started_ns: Option<u64>,
-    record: String,
+    /// Pieces so far; `None` of a record beyond its bound.
+    record: Option<String>,
 }
 
 /// The end of a round or of everything.
 struct Stopping {
     /// These have to end before.
     children: Vec<ChildId>,
-    done: Done,
+    round: Option<u32>,
 }
 
 impl Workers {
@@ -70,7 +70,6 @@ impl Workers {
             run: None,
             servers: Vec::new(),
             tasks: BTreeMap::new(),
-            rates: BTreeMap::new(),
             is_planning: false,
             is_arming: false,
             stopping: None,
@@ -109,7 +108,6 @@ impl Workers {
     /// A round begins: servers admit these addresses and no others.
     pub(super) fn arm(&mut self, admitted: &[IpAddr]) {
         self.is_arming = true;
-        self.rates.clear();
         let line = ToWorker::Admit(admitted.to_vec());
 
         for at in 0..self.servers.len() {
@@ -141,14 +139,13 @@ impl Workers {
         };
         match started {
             Ok(child) => {
-                let record = String::new();
                 let new = Task {
                     round,
                     child,
                     is_client,
                     is_ready: false,
                     started_ns: None,
-                    record,
+                    record: Some(String::new()),
                 };
                 self.tasks.insert(task, new);
             }
@@ -168,7 +165,6 @@ impl Workers {
         let Some(known) = self.tasks.remove(&task) else {
             return;
         };
-        self.rates.remove(&task);
 
         if known.is_client {
             self.children.end(known.child, now_ns);
@@ -194,10 +190,7 @@ impl Workers {
 
         self.stopping = Some(Stopping {
             children,
-            done: Done {
-                round: Some(round),
-                ..Done::default()
-            },
+            round: Some(round),
         });
         self.follow_stopping();
     }
@@ -206,7 +199,6 @@ impl Workers {
     pub(super) fn stop_all(&mut self, now_ns: u64) {
         (self.is_planning, self.is_arming) = (false, false);
         self.tasks.clear();
-        self.rates.clear();
 
         let children = self.children.ids();
         for child in &children {
@@ -215,7 +207,7 @@ impl Workers {
 
         self.stopping = Some(Stopping {
             children,
-            done: Done::default(),
+            round: None,
         });
         self.follow_stopping();
     }
@@ -229,14 +221,6 @@ impl Workers {
     pub(super) fn take_inputs(&mut self) -> Vec<Input> {
         self.follow_arming();
         std::mem::take(&mut self.inputs)
-    }
-
-    /// Rates of the running tasks, those that are new since the last call.
-    pub(super) fn take_rates(&mut self) -> Vec<TaskRate> {
-        std::mem::take(&mut self.rates)
-            .into_iter()
-            .map(|(task, bps)| TaskRate { task, bps })
-            .collect()
     }
 
     pub(super) fn deadline_ns(&self) -> Option<u64> {
@@ -287,15 +271,7 @@ impl Workers {
             .all(|server| server.is_current || !server.is_alive);
         if self.is_arming && is_current && self.tasks.values().all(|task| task.is_ready) {
             self.is_arming = false;
-            let ports = self
-                .servers
-                .iter()
-                .filter_map(|server| server.port)
-                .collect();
-            self.inputs.push(Input::Armed {
-                ports,
-                pids: self.children.pids(),
-            });
+            self.inputs.push(Input::Armed);
         }
     }
 
@@ -311,7 +287,7 @@ impl Workers {
             .stopping
             .take_if(|stopping| stopping.children.is_empty())
         {
-            self.inputs.push(Input::Stopped(Box::new(stopping.done)));
+            self.inputs.push(Input::Stopped(stopping.round));
         }
     }
 

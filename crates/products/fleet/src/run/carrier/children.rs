@@ -30,8 +30,6 @@ pub enum ChildEvent {
     TooLong,
     /// It ended.
     Ended {
-        /// Its process id.
-        pid: u32,
         /// The signal that ended it; `None` when it ended by itself.
         signal: Option<i32>,
     },
@@ -48,7 +46,6 @@ pub struct Children {
 
 impl Children {
     /// No children. Those to come have the tokens from `first_token` on.
-    #[must_use]
     pub fn new(first_token: u64) -> Self {
         Self {
             first_token,
@@ -74,15 +71,8 @@ impl Children {
     }
 
     /// All children that run.
-    #[must_use]
     pub fn ids(&self) -> Vec<ChildId> {
         self.running.keys().map(|id| ChildId(*id)).collect()
-    }
-
-    /// Process ids of all children that run.
-    #[must_use]
-    pub fn pids(&self) -> Vec<u32> {
-        self.running.values().map(PipedChild::pid).collect()
     }
 
     /// Sends a line to a child. A child that is gone takes it as well; its end is reported.
@@ -139,7 +129,6 @@ impl Children {
     }
 
     /// When [`Self::handle_timeout`] is due.
-    #[must_use]
     pub fn deadline_ns(&self) -> Option<u64> {
         self.running
             .values()
@@ -158,11 +147,11 @@ impl Children {
     /// The end of a child whose output has ended.
     fn reap(&mut self, id: u64, now_ns: u64) -> Option<ChildEvent> {
         let child = self.running.get_mut(&id)?;
-        let (pid, status) = (child.pid(), child.handle_timeout(now_ns)?);
+        let status = child.handle_timeout(now_ns)?;
         self.running.remove(&id);
 
         let signal = status.and_then(|status| status.signal());
-        Some(ChildEvent::Ended { pid, signal })
+        Some(ChildEvent::Ended { signal })
     }
 }
 

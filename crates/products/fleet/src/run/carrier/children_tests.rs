@@ -29,6 +29,14 @@ impl Owner {
         self.children.start(command, &self.epoll).expect("a shell")
     }
 
+    fn pid_in_first_line(&self) -> i32 {
+        let Some(ChildEvent::Line(line)) = self.events.first() else {
+            panic!("{:?}", self.events)
+        };
+        let text = String::from_utf8_lossy(line);
+        text.trim().parse().expect("a process id")
+    }
+
     /// Passes events on until one of them is expected.
     fn run_until(&mut self, is_expected: impl Fn(&ChildEvent) -> bool) {
         let begin = Instant::now();
@@ -66,17 +74,13 @@ impl Owner {
 fn child_receives_and_sends_lines_and_its_end_is_reported() {
     let mut owner = Owner::new();
     let id = owner.start("read line; echo \"got $line\"; exit 3");
-    let [pid] = *owner.children.pids() else {
-        panic!("one child runs")
-    };
-
     owner.children.send(id, "one").expect("sent");
     owner.run_until(|event| matches!(event, ChildEvent::Ended { .. }));
     assert_eq!(
         owner.events,
         [
             ChildEvent::Line(b"got one".to_vec()),
-            ChildEvent::Ended { pid, signal: None }
+            ChildEvent::Ended { signal: None }
         ]
     );
     owner
@@ -91,23 +95,9 @@ fn child_that_ignores_the_request_to_end_is_killed_with_its_children() {
     let id = owner.start("trap '' TERM; sleep 60 & echo $!; while :; do wait; done");
     owner.run_until(|event| matches!(event, ChildEvent::Line(_)));
 
-    let Some(ChildEvent::Line(line)) = owner.events.first() else {
-        panic!("{:?}", owner.events)
-    };
-    let grandchild: i32 = String::from_utf8_lossy(line)
-        .trim()
-        .parse()
-        .expect("a process id");
+    let grandchild = owner.pid_in_first_line();
     owner.children.end(id, monotonic_ns());
-    owner.run_until(|event| {
-        matches!(
-            event,
-            ChildEvent::Ended {
-                signal: Some(9),
-                ..
-            }
-        )
-    });
+    owner.run_until(|event| matches!(event, ChildEvent::Ended { signal: Some(9) }));
 
     let begin = Instant::now();
     while pid_is_alive(grandchild) {
@@ -119,12 +109,10 @@ fn child_that_ignores_the_request_to_end_is_killed_with_its_children() {
 #[test]
 fn children_end_with_their_owner() {
     let mut owner = Owner::new();
-    owner.start("echo up; exec sleep 60");
+    owner.start("echo $$; exec sleep 60");
     owner.run_until(|event| matches!(event, ChildEvent::Line(_)));
 
-    let [pid] = *owner.children.pids() else {
-        panic!("one child runs")
-    };
+    let pid = owner.pid_in_first_line();
     drop(owner);
-    assert!(!pid_is_alive(pid.cast_signed()));
+    assert!(!pid_is_alive(pid));
 }

@@ -127,7 +127,6 @@ impl<W: Write + AsFd> LineOutput<W> {
     }
 
     /// Lines wait for the reader.
-    #[must_use]
     pub fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }
@@ -145,7 +144,6 @@ impl<W: Write + AsFd> LineOutput<W> {
     }
 
     /// Nothing that is sent arrives any more.
-    #[must_use]
     pub fn is_broken(&self) -> bool {
         self.is_broken
     }

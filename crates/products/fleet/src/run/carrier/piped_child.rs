@@ -97,11 +97,6 @@ impl PipedChild {
         Ok(())
     }
 
-    /// Process id.
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Sends a line, and the rest of it when the process reads.
     pub(super) fn send(&mut self, line: &str, epoll: &Epoll) {
         self.write(line);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::TaskId;
 use crate::conclude::period::{ByteInterval, Period, TestIntervals, common};
-use crate::protocol::coordinator::{HostResult, NotRun as Reason};
+use crate::protocol::coordinator::NotRun as Reason;
 use crate::protocol::message::{FailCode, Outcome, Role, TaskEnd};
 use linerate_model::fleet::{
     Cell, CellFlag, CellOutcome, FleetMode, Measurement, NotRun, NotRunReason, StartTimes, Task,
@@ -12,7 +12,8 @@ use linerate_model::fleet::{
 use linerate_model::measure::MeasureName;
 use linerate_model::record::{Series, SeriesOf, Times, Trial, Way};
 
-use crate::run::connect::CLOCK_BUDGET_NS;
+use crate::run::prepare::CLOCK_BUDGET_NS;
+use crate::spec::TestOptions;
 
 /// Most intervals that are read of a test.
 const INTERVALS_MAX: usize = 1 << 13;
@@ -33,8 +34,8 @@ pub(super) struct Received {
     role: Role,
     end: TaskEnd,
     is_plausible: bool,
-    /// Agent's clock minus coordinator's clock.
-    offset_ns: i64,
+    /// Agent's clock minus coordinator's clock; `None` where that is not known.
+    offset_ns: Option<i64>,
     retransmits: Option<u64>,
     rtt_us: Option<u64>,
     /// Amounts over time, of the end that received.
@@ -52,19 +53,12 @@ pub(super) struct PlannedCell {
     pub(super) is_reversed: bool,
 }
 
-/// Length of the tests of a round.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Lengths {
-    pub(super) omit_ns: u64,
-    pub(super) test_ns: u64,
-}
-
 /// One cell for each task.
 pub(super) fn cells(
     mode: FleetMode,
     planned: &[PlannedCell],
     mut reports: BTreeMap<TaskId, TaskReport>,
-    lengths: Lengths,
+    test: TestOptions,
 ) -> Vec<Cell> {
     let intervals = |cell: &PlannedCell| {
         Some((
@@ -74,7 +68,7 @@ pub(super) fn cells(
     };
     let series: BTreeMap<TaskId, TestIntervals> = planned.iter().filter_map(intervals).collect();
     let all: Vec<TestIntervals> = series.values().cloned().collect();
-    let period = common(&all, lengths.omit_ns, lengths.test_ns);
+    let period = common(&all, test.omit_ns(), test.time_ns());
     let cell = |cell: &PlannedCell| {
         let report = reports.remove(&cell.id).unwrap_or_default();
         let outcome = report.outcome(cell, series.get(&cell.id), period, all.len() > 1);
@@ -146,7 +140,7 @@ impl TaskReport {
         let reason = match reason {
             Reason::HostOut => NotRunReason::Unreachable,
             Reason::HostLost => NotRunReason::PeerLost,
-            Reason::SlowControl | Reason::NoResult => NotRunReason::SlowControl,
+            Reason::SlowControl | Reason::NoClock | Reason::NoResult => NotRunReason::SlowControl,
             Reason::Refused(FailCode::Late) => NotRunReason::Late,
             Reason::Refused(_) => NotRunReason::Refused,
             Reason::Cancelled => NotRunReason::Cancelled,
@@ -169,16 +163,15 @@ impl TaskReport {
 }
 
 impl Received {
-    /// Reads a result. The offset is agent's clock minus coordinator's clock.
-    pub(super) fn new(result: HostResult, offset_ns: i64) -> Self {
-        let HostResult {
-            role,
-            end,
-            record,
-            is_plausible,
-            ..
-        } = result;
-        let record = linerate_store::text::read(&record).ok();
+    /// Reads a result. The offset is agent's clock minus coordinator's clock, where it is known.
+    pub(super) fn new(
+        role: Role,
+        end: TaskEnd,
+        record: &str,
+        is_plausible: bool,
+        offset_ns: Option<i64>,
+    ) -> Self {
+        let record = linerate_store::text::read(record).ok();
         let trial = record.as_ref().and_then(|record| record.trials.first());
         let of_client = trial.filter(|_| role == Role::Client);
         let is_one = record
@@ -196,7 +189,7 @@ impl Received {
             rtt_us: of_client
                 .and_then(|trial| figure(trial, MeasureName::RttMeanNs))
                 .map(|ns| (ns / 1e3) as u64),
-            intervals: of_sink.and_then(|trial| intervals(trial, &end, offset_ns)),
+            intervals: of_sink.and_then(|trial| intervals(trial, &end, offset_ns?)),
             role,
             end,
             is_plausible,
@@ -208,11 +201,14 @@ impl Received {
         let is_late = self.start().is_some_and(|start| {
             start.actual_ns > start.planned_ns.saturating_add(CLOCK_BUDGET_NS)
         });
+        // Without its clock neither its start nor its place in the common period is known.
+        let has_no_clock = self.end.started_ns.is_some() && self.offset_ns.is_none();
         let has_step = self.end.clock_step_ns.unsigned_abs() > CLOCK_BUDGET_NS;
         let flags = [
             (!self.is_plausible, CellFlag::Implausible),
             (is_late, CellFlag::LateStart),
             (has_step, CellFlag::ClockStep),
+            (has_no_clock, CellFlag::NoClock),
         ];
 
         flags
@@ -223,7 +219,7 @@ impl Received {
 
     fn start(&self) -> Option<StartTimes> {
         // The offset is agent minus coordinator, so its negative leads back to this clock.
-        let here = |agent_ns: u64| agent_ns.checked_add_signed(self.offset_ns.checked_neg()?);
+        let here = |agent_ns: u64| agent_ns.checked_add_signed(self.offset_ns?.checked_neg()?);
         let end = &self.end;
         Some(StartTimes {
             planned_ns: here(end.planned_ns?)?,
@@ -317,6 +313,27 @@ mod tests {
             times,
             values.iter().map(|value| Some(*value)).collect(),
         )
+    }
+
+    #[test]
+    fn start_on_an_unknown_clock_is_absent_with_a_flag() {
+        let end = || TaskEnd {
+            planned_ns: Some(5),
+            started_ns: Some(6),
+            ..TaskEnd::done()
+        };
+        let known = Received::new(Role::Client, end(), "", true, Some(-10));
+        let start = StartTimes {
+            planned_ns: 15,
+            actual_ns: 16,
+        };
+        assert_eq!((known.start(), known.flags()), (Some(start), Vec::new()));
+
+        let unknown = Received::new(Role::Client, end(), "", true, None);
+        assert_eq!(
+            (unknown.start(), unknown.flags()),
+            (None, vec![CellFlag::NoClock])
+        );
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! Results of the two ends of a test as arbitrary bytes. For tests and fuzzing.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::TaskId;
-use crate::protocol::coordinator::HostResult;
 use crate::protocol::message::{Outcome, Role, TaskEnd};
+use crate::spec::TestOptions;
 use linerate_history::run::record::head;
 use linerate_model::fleet::{FleetMode, Task};
 use linerate_model::record::{Body, RunKind, Series, SeriesOf, Times, Trial, Way};
 use linerate_store::text;
 
-use super::cell::{Lengths, PlannedCell, Received, TaskReport, cells};
+use super::cell::{PlannedCell, Received, TaskReport, cells};
 
 /// Bytes of a number.
 const WORD_BYTES: usize = 8;
@@ -30,9 +31,13 @@ pub fn results(bytes: &[u8]) {
         .into_iter()
         .for_each(|received| report.take(received));
 
-    let lengths = Lengths {
-        omit_ns: word(own, 6) % LENGTH_MAX_NS,
-        test_ns: word(own, 7) % LENGTH_MAX_NS,
+    let length = |at| Duration::from_nanos(word(own, at) % LENGTH_MAX_NS);
+    let test = TestOptions {
+        time: length(7),
+        omit: length(6),
+        streams: 1,
+        rate_bps: None,
+        stagger: Duration::ZERO,
     };
     let is_reversed = word(own, 6) % 2 == 1;
 
@@ -46,7 +51,7 @@ pub fn results(bytes: &[u8]) {
         FleetMode::Rounds,
         &[planned],
         BTreeMap::from([(TaskId(1), report)]),
-        lengths,
+        test,
     );
     assert_eq!(found.len(), 1);
 
@@ -77,15 +82,8 @@ fn received(role: Role, own: &[u8], text: &[u8]) -> Received {
         record(text)
     };
 
-    let result = HostResult {
-        host: 0,
-        task: TaskId(1),
-        role,
-        end,
-        record,
-        is_plausible: true,
-    };
-    Received::new(result, word(own, 5) as i64)
+    let offset_ns = present(5).map(|offset| offset as i64);
+    Received::new(role, end, &record, true, offset_ns)
 }
 
 /// A record of a test whose intervals are these bytes.

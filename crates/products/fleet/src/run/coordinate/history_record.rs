@@ -29,8 +29,6 @@ pub struct RunResult {
 /// A run that is being recorded.
 pub(super) struct KeptRun {
     recording: Recording,
-    /// Identity of its plan.
-    pub(super) plan: PlanHash,
     begun_ns: u64,
     trials: KeptTrials,
     /// By it `fleet cancel` recognises this process; a run without one is ended where it was
@@ -62,16 +60,14 @@ impl KeptRun {
             peer: None,
         };
         let recording = Recording::begin(options, recording);
-        let test_ns = spec.test.omit_ns().saturating_add(spec.test.time_ns());
         let trials = KeptTrials {
             cells: Vec::new(),
-            test_ns,
+            test_ns: spec.test.omit_ns().saturating_add(spec.test.time_ns()),
         };
         let mark = ProcessMark::set(&mark(recording.run_id())).ok();
 
         Ok(Self {
             recording,
-            plan,
             begun_ns: monotonic_ns(),
             trials,
             _mark: mark,
@@ -174,13 +170,15 @@ impl KeptTrials {
     }
 }
 
+/// Number of cells without a result.
+fn lacking(report: &FleetReport) -> usize {
+    let cells = report.cells.iter();
+    cells.filter(|cell| cell.measurement().is_none()).count()
+}
+
 /// State of the run: complete where every task has a result, else the reason.
 fn state(report: &FleetReport) -> (RunState, Option<String>) {
-    let without = report
-        .cells
-        .iter()
-        .filter(|cell| cell.measurement().is_none())
-        .count();
+    let without = lacking(report);
     let lacking = || format!("{without} of {} cells have no result", report.cells.len());
 
     match report.header.ended.as_ref() {
@@ -197,16 +195,11 @@ fn state(report: &FleetReport) -> (RunState, Option<String>) {
 }
 
 fn outcome_of(report: &FleetReport) -> Outcome {
-    let without = report
-        .cells
-        .iter()
-        .filter(|cell| cell.measurement().is_none())
-        .count();
     match report.header.ended.as_ref().map(|ended| ended.reason) {
         Some(NotRunReason::Cancelled) => Outcome::Interrupted,
         Some(NotRunReason::Failed) => Outcome::NotCompleted,
         // A fifth of the cells is the limit of exit code 6.
-        _ if without.saturating_mul(5) > report.cells.len() => Outcome::TooManyInvalid,
+        _ if lacking(report).saturating_mul(5) > report.cells.len() => Outcome::TooManyInvalid,
         _ => Outcome::Done,
     }
 }

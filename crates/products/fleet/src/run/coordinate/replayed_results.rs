@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::TaskId;
 use crate::conclude::RoundRunner;
 use crate::plan::{PlannedRun, task_id};
-use crate::protocol::coordinator::{HostResult, KeptResult, is_plausible, kept_results};
+use crate::protocol::coordinator::{KeptResult, is_plausible, kept_results};
 use crate::protocol::message::Role;
 use linerate_model::fleet::{Cell, Task};
 use linerate_sys::clock::monotonic_ns;
@@ -17,7 +17,7 @@ use super::rounds::Rounds;
 impl Rounds<'_> {
     /// Cells of the tasks that have a result. They are kept like those of a round.
     pub(super) fn take_over(&mut self, run: &PlannedRun) -> Vec<Cell> {
-        let results = kept_results(std::mem::take(&mut self.control.history));
+        let results = kept_results(std::mem::take(&mut self.connected.control.history));
         let with_id = |task| (task_id(self.plan, task), task);
         let tasks: HashMap<TaskId, &Task> = match results.is_empty() {
             true => HashMap::new(),
@@ -44,7 +44,7 @@ impl Rounds<'_> {
                 .keys()
                 .filter_map(|id| Some(self.planned_cell(tasks.get(id)?, *id)));
             let of_round: Vec<_> = of_round.collect();
-            finished.extend(cells(run.plan.mode, &of_round, reports, self.lengths()));
+            finished.extend(cells(run.plan.mode, &of_round, reports, self.test));
         }
 
         finished.retain(|cell| cell.measurement().is_some());
@@ -55,11 +55,7 @@ impl Rounds<'_> {
     fn received(&self, task: &Task, result: KeptResult) -> Option<Received> {
         let round_task = self.round_task(task, result.task, Duration::ZERO)?;
         let KeptResult {
-            host,
-            task,
-            end,
-            record,
-            ..
+            host, end, record, ..
         } = result;
         let role = if round_task.client.host == host {
             Role::Client
@@ -69,19 +65,12 @@ impl Rounds<'_> {
 
         let is_plausible = is_plausible(&end, &round_task.client.spec, round_task.nominal_bps);
         let offset_ns = self
+            .connected
             .control
             .coordinator
             .clock(host, monotonic_ns())
-            .map_or(0, |estimate| estimate.offset_ns);
+            .map(|estimate| estimate.offset_ns);
 
-        let result = HostResult {
-            host,
-            task,
-            role,
-            end,
-            record,
-            is_plausible,
-        };
-        Some(Received::new(result, offset_ns))
+        Some(Received::new(role, end, &record, is_plausible, offset_ns))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::TaskId;
-use crate::protocol::coordinator::{Action, Coordinator, NotRun};
+use crate::protocol::coordinator::{Action, Coordinator, HostResult, NotRun};
 use linerate_model::printable::printable;
 use linerate_sys::clock::monotonic_ns;
 
@@ -25,12 +25,17 @@ impl Reports {
             Action::Failed { fail, .. } => self.refusal = Some(printable(&fail.text)),
             Action::Result(result) => {
                 let estimate = coordinator.clock(result.host, monotonic_ns());
-                // Without an estimate the clocks are taken as equal.
-                let offset_ns = estimate.map_or(0, |estimate| estimate.offset_ns);
-                self.tasks
-                    .entry(result.task)
-                    .or_default()
-                    .take(Received::new(*result, offset_ns));
+                let offset_ns = estimate.map(|estimate| estimate.offset_ns);
+                let HostResult {
+                    task,
+                    role,
+                    end,
+                    record,
+                    is_plausible,
+                    ..
+                } = *result;
+                let received = Received::new(role, end, &record, is_plausible, offset_ns);
+                self.tasks.entry(task).or_default().take(received);
             }
             Action::NotRun { task, reason } => {
                 let detail = match reason {

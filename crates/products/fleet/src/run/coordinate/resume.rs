@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::conclude::trials;
+use crate::plan::PlannedRun;
 use crate::spec::inventory::checked;
 use linerate_history::run::named::load_named;
 use linerate_model::fleet::FleetRun;
@@ -12,7 +13,6 @@ use linerate_sys::signal::Signals;
 use super::execute::execute;
 use super::history_record::KeptRun;
 use super::history_record::RunResult;
-use super::plan::identity;
 use crate::spec::{BusOptions, RunSpec};
 use linerate_document::progress::Progress;
 use linerate_history::run::record::RecordOptions;
@@ -43,10 +43,9 @@ pub fn resume(
     let mut spec = open_spec(&earlier)?;
     (spec.hosts.ssh_config, spec.hosts.bus) = (ssh_config, bus);
 
-    let paths = spec.hosts.path_names()?;
-    let plan = identity(&spec, &paths);
+    let planned = PlannedRun::of(&spec)?;
     // Results belong to the tasks of their plan; those of another one would not fit.
-    if open_run(&earlier)?.plan != plan {
+    if open_run(&earlier)?.plan != planned.hash {
         let version = earlier
             .origin
             .version
@@ -62,11 +61,11 @@ pub fn resume(
     let mut options = record;
     options.title = options.title.or_else(|| earlier.title.clone());
 
-    let mut kept = KeptRun::begin(options, &spec, plan)?;
+    let mut kept = KeptRun::begin(options, &spec, planned.hash)?;
     let finished = trials::cells(&earlier.trials);
     kept.resume(earlier.run_id, &finished);
 
-    execute(&spec, &paths, finished, kept, signals, progress)
+    execute(planned, &spec.hosts, finished, kept, signals, progress)
 }
 
 /// The part of the record that only a fleet run has.

@@ -1,6 +1,6 @@
 //! Rounds of a plan over the coordinator.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::conclude::{FleetProgress, RoundError, RoundRunner};
@@ -8,18 +8,17 @@ use crate::plan::task_id;
 use crate::protocol::coordinator::{End, Input, RoundPlan, RoundTask};
 use crate::protocol::message::{ArmTask, Role};
 use crate::report::progress_line;
-use crate::spec::inventory::Host;
 use linerate_doctor::separating;
 use linerate_model::fleet::{Cell, FleetMode, HostId, PlanHash, Round, Task};
 use linerate_model::snapshot::Snapshot;
-use linerate_model::{Direction, Transport};
 use linerate_sys::clock::monotonic_ns;
 
-use super::cell::{Lengths, PlannedCell, cells};
+use super::cell::{PlannedCell, cells};
 use super::history_record::KeptRun;
 use super::reports::Reports;
-use crate::run::control::{Control, Ended};
-use crate::run::members::{Member, Prepared, TestEnd};
+use crate::run::connect::Connected;
+use crate::run::control::Ended;
+use crate::run::members::{Member, TestEnd};
 use crate::spec::TestOptions;
 use linerate_document::progress::Progress;
 use linerate_document::progress::style;
@@ -29,13 +28,9 @@ const INVENTORY: &str = "inventory";
 
 /// Runs rounds at the hosts.
 pub(super) struct Rounds<'a> {
-    pub(super) control: Control<'a>,
-    pub(super) prepared: Prepared,
-    pub(super) hosts: &'a [Host],
+    pub(super) connected: Connected<'a>,
     pub(super) plan: PlanHash,
-    pub(super) options: TestOptions,
-    /// Hosts that take no part, with the id of the finding.
-    pub(super) excluded: &'a BTreeMap<HostId, String>,
+    pub(super) test: TestOptions,
     pub(super) progress: &'a mut Progress,
     pub(super) cells_planned: usize,
     /// Tasks with a result or a reason; one that runs once more is among them when that has ended.
@@ -55,7 +50,7 @@ impl RoundRunner for Rounds<'_> {
             .collect();
         // Only the levels of a ladder start one after another; other rounds start together.
         let stagger = if round.mode == FleetMode::Ladder {
-            self.options.stagger
+            self.test.stagger
         } else {
             Duration::ZERO
         };
@@ -70,12 +65,13 @@ impl RoundRunner for Rounds<'_> {
         let plan = RoundPlan {
             number: self.number,
             tasks,
-            data_rtt_ns: self.prepared.data_rtt_ns,
+            data_rtt_ns: self.connected.prepared.data_rtt_ns,
         };
 
         let mut reports = Reports::default();
         let input = Input::Round(Box::new(plan));
         let ended = self
+            .connected
             .control
             .step_each(input, |of, action| reports.take(of, action));
         ended.map_err(|ended| match ended {
@@ -90,7 +86,7 @@ impl RoundRunner for Rounds<'_> {
             .iter()
             .map(|(task, id)| self.planned_cell(task, *id))
             .collect();
-        Ok(cells(round.mode, &planned, reports.tasks, self.lengths()))
+        Ok(cells(round.mode, &planned, reports.tasks, self.test))
     }
 
     fn keep(&mut self, cells: &[Cell]) {
@@ -100,15 +96,7 @@ impl RoundRunner for Rounds<'_> {
     }
 
     fn alive(&self) -> BTreeSet<HostId> {
-        let is_alive = |(index, id, member): &(usize, &HostId, &Member)| {
-            let is_ready = member.is_target || self.control.coordinator.is_planned(*index);
-            is_ready && !self.excluded.contains_key(*id)
-        };
-        self.prepared
-            .hosts(self.hosts)
-            .filter(is_alive)
-            .map(|(_, id, _)| id.clone())
-            .collect()
+        self.connected.alive()
     }
 
     fn now(&self) -> Duration {
@@ -123,7 +111,7 @@ impl RoundRunner for Rounds<'_> {
     }
 
     fn link_bps(&self, host: &HostId) -> Option<f64> {
-        self.prepared.member(host)?.1.link_bps()
+        self.member(host)?.1.link_bps()
     }
 
     fn separating(&self, fast: &[HostId], slow: &[HostId]) -> Vec<String> {
@@ -138,13 +126,6 @@ impl RoundRunner for Rounds<'_> {
 }
 
 impl Rounds<'_> {
-    pub(super) fn lengths(&self) -> Lengths {
-        Lengths {
-            omit_ns: self.options.omit_ns(),
-            test_ns: self.options.time_ns(),
-        }
-    }
-
     /// The source is the client, or the sink of a server without an agent. The test starts `delay`
     /// after the round.
     pub(super) fn round_task(
@@ -170,20 +151,13 @@ impl Rounds<'_> {
             // The client connects to the port of the server, so both ends have the same one.
             port: to.port,
             path: task.path.to_string(),
-            transport: Transport::Tcp,
-            direction: if is_reversed {
-                Direction::Reverse
-            } else {
-                Direction::Forward
-            },
-            streams: self.options.streams,
-            time_ms: self.options.time_ms(),
-            omit_ms: self.options.omit_ms(),
+            is_reversed,
+            streams: self.test.streams,
+            time_ms: self.test.time_ms(),
+            omit_ms: self.test.omit_ms(),
             delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-            block_bytes: None,
-            rate_bps: self.options.rate_bps,
+            rate_bps: self.test.rate_bps,
             congestion: congestion(&task.variant),
-            dscp: 0,
         };
         Some(RoundTask {
             task: id,
@@ -217,21 +191,23 @@ impl Rounds<'_> {
         self.is_target(&task.source)
     }
 
+    fn member(&self, id: &HostId) -> Option<(usize, &Member)> {
+        self.connected.prepared.member(id)
+    }
+
     fn is_target(&self, id: &HostId) -> bool {
-        self.prepared
-            .member(id)
-            .is_some_and(|(_, member)| member.is_target)
+        self.member(id).is_some_and(|(_, member)| member.is_target)
     }
 
     fn end(&self, id: &HostId, path: &str) -> Option<(usize, &TestEnd)> {
-        let (index, member) = self.prepared.member(id)?;
+        let (index, member) = self.member(id)?;
         Some((index, member.ends.get(path)?))
     }
 
     /// Facts of a host with its rack and labels.
     fn facts(&self, id: &HostId) -> Option<Snapshot> {
-        let (index, member) = self.prepared.member(id)?;
-        let host = self.hosts.get(index)?;
+        let (index, member) = self.member(id)?;
+        let host = self.connected.prepared.host(index)?;
         let mut facts = member.facts.clone()?;
         facts.set_known("rack", host.rack.clone(), INVENTORY);
 

@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 use super::host::{Outgoing, ScriptHost};
 
 /// Names of facts.
-const FACTS: [&str; 8] = [
-    "ready", "end", "host", "kernel", "arch", "cpus", "ssh", "iperf3",
-];
+const FACTS: [&str; 5] = ["ready", "end", "host", "ssh", "iperf3"];
 
 /// Whatever arrives, commands for the shell and lines for the coordinator are lines within the
 /// bounds.
@@ -33,7 +31,7 @@ pub fn script(bytes: &[u8]) {
         let task = TaskId(u128::from(argument % 4));
         let outgoing = match kind % 8 {
             0 => host.printed(text),
-            1 => host.printed(&format!("LRF {} {text}", FACTS[usize::from(argument % 8)])),
+            1 => host.printed(&format!("LRF {} {text}", FACTS[usize::from(argument % 5)])),
             2 => host.printed(&format!("LRT {task} LRP {argument}")),
             3 => host.printed(&format!("LRT {task} LRX {}", argument % 3)),
             4 => host.printed(&format!("LRT {task} Server listening {text}")),
@@ -76,15 +74,14 @@ fn command(seq: u64, argument: u8) -> String {
             "10.0.0.9"
         };
         let id = TaskId(u128::from(id % 4)).to_string();
-        json!({"task": id, "role": role, "peer": peer, "port": 5201, "path": "phys", "transport": "tcp",
-            "direction": "forward", "streams": 1, "time_ms": 2000})
+        json!({"task": id, "role": role, "peer": peer, "port": 5201, "path": "phys", "streams": 1, "time_ms": 2000})
     };
 
     let (kind, body) = match argument % 8 {
         0 => return plan(seq),
         1..=3 => (
             "arm",
-            json!({"round": round, "tasks": [task(argument / 8, "client"), task(argument / 16, "server")]}),
+            json!({"round": round, "offset_ns": 0, "tasks": [task(argument / 8, "client"), task(argument / 16, "server")]}),
         ),
         4 | 5 => (
             "go",

@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use crate::TaskId;
 use crate::protocol::agent::{Action, Agent, Finish, Input, Service};
 use crate::protocol::message::{
-    ArmTask, Done, Ended, Hello, JsonText, Outcome, Plan, Preflighted, Role, TaskEnd, VERSION,
-    Versions,
+    ArmTask, Hello, Outcome, Plan, Preflighted, Role, TaskEnd, VERSION, Versions,
 };
 use linerate_history::run::import::record_of;
 use linerate_store::text;
@@ -40,7 +39,6 @@ pub(super) struct ScriptHost {
     is_arming: bool,
     /// A round, or without one everything, is being ended.
     stop: Option<Option<u32>>,
-    ended: Vec<Ended>,
 }
 
 /// A test of this host.
@@ -74,7 +72,6 @@ impl ScriptHost {
             tests: Vec::new(),
             is_arming: false,
             stop: None,
-            ended: Vec::new(),
         }
     }
 
@@ -141,9 +138,6 @@ impl ScriptHost {
         let value = value.trim();
         match name {
             "host" => self.hello.host = value.to_owned(),
-            "kernel" => self.hello.kernel = value.to_owned(),
-            "arch" => self.hello.arch = value.to_owned(),
-            "cpus" => self.hello.cpus = value.parse().unwrap_or(0),
             // Address and port of the client, then of this host (ssh(1)).
             "ssh" => {
                 self.hello.control_address =
@@ -151,7 +145,6 @@ impl ScriptHost {
             }
             "iperf3" if !value.is_empty() => {
                 self.hello.version = value.split(" (").next().unwrap_or(value).to_owned();
-                self.hello.iperf3 = Some(self.hello.version.clone());
             }
             _ => {}
         }
@@ -159,7 +152,7 @@ impl ScriptHost {
 
     /// All facts are there.
     fn begin(&mut self) -> Outgoing {
-        if self.hello.iperf3.is_none() {
+        if self.hello.version.is_empty() {
             return Outgoing {
                 lost: Some("iperf3 is not installed".to_owned()),
                 ..Outgoing::default()
@@ -193,7 +186,7 @@ impl ScriptHost {
 
     fn give(&mut self, input: Input) {
         if let Some(agent) = &mut self.agent {
-            agent.handle_local(clock::monotonic_ns(), input);
+            agent.handle_local(input);
         }
     }
 
@@ -221,12 +214,6 @@ impl ScriptHost {
             }
             Action::Describe => self.give(Input::Hello(Box::new(self.hello.clone()))),
             Action::StartWorker { task, .. } => self.start(*task, outgoing),
-            Action::ReadHost { is_after: true, .. } => {
-                // A shell has no counters, but the last result of a round waits for them.
-                if let Some(none) = JsonText::new("{}".to_owned()) {
-                    self.give(Input::HostWindow(none));
-                }
-            }
             Action::BeginAt { task, at_ns } => {
                 if let Some(test) = self.test(task) {
                     test.begin_at_ns = Some(at_ns);
@@ -244,10 +231,7 @@ impl ScriptHost {
                 self.stop_tests(|_| true, outgoing);
             }
             Action::Leave(reason) => outgoing.lost = Some(format!("{reason:?}")),
-            Action::Admit(_)
-            | Action::ReadHost {
-                is_after: false, ..
-            } => {}
+            Action::Admit(_) => {}
         }
     }
 
@@ -301,21 +285,11 @@ impl ScriptHost {
     fn due_input(&mut self) -> Option<Input> {
         if self.is_arming && self.tests.iter().all(|test| test.is_ready) {
             self.is_arming = false;
-            let servers = self.tests.iter().filter(|test| !test.task.is_client());
-            let pids = self.tests.iter().filter_map(|test| test.pid).collect();
-            return Some(Input::Armed {
-                ports: servers.map(|test| test.task.port).collect(),
-                pids,
-            });
+            return Some(Input::Armed);
         }
 
         let round = self.stop.take_if(|_| self.tests.is_empty())?;
-        let ended = std::mem::take(&mut self.ended);
-        Some(Input::Stopped(Box::new(Done {
-            round,
-            ended,
-            ..Done::default()
-        })))
+        Some(Input::Stopped(round))
     }
 
     fn test(&mut self, task: TaskId) -> Option<&mut Test> {
@@ -352,9 +326,6 @@ impl ScriptHost {
             return;
         };
         let test = self.tests.swap_remove(at);
-        self.ended
-            .extend(test.pid.map(|pid| Ended { pid, signal: None }));
-
         if self.stop.is_none() {
             self.give(Input::Finished(Box::new(test.finish(code))));
         }

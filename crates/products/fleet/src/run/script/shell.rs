@@ -6,17 +6,14 @@ use std::net::IpAddr;
 use crate::TaskId;
 use crate::protocol::message::ArmTask;
 use linerate_model::record::RunId;
-use linerate_model::{Direction, Transport};
 
 /// First line: what the shell started ends with it, and its host is described. `timeout` of GNU
 /// leads a process group of its own, out of reach of that, unless an option prevents it.
 pub(super) const BEGIN: &str = "trap 'trap - EXIT HUP TERM; kill 0' EXIT HUP TERM; LC_ALL=C; \
                                 export LC_ALL; t=timeout; timeout --foreground 1 true 2>/dev/null \
                                 && t='timeout --foreground'; echo LRF host $(uname -n); echo LRF \
-                                kernel $(uname -r); echo LRF arch $(uname -m); echo LRF cpus \
-                                $(getconf _NPROCESSORS_ONLN); echo LRF ssh $SSH_CONNECTION; echo \
-                                LRF iperf3 $(iperf3 --version 2>/dev/null | head -n 1); echo LRF \
-                                end";
+                                ssh $SSH_CONNECTION; echo LRF iperf3 $(iperf3 --version \
+                                2>/dev/null | head -n 1); echo LRF end";
 
 /// Longest time of a test beyond its own, in s, before it ends itself.
 const OVERTIME_S: u64 = 5;
@@ -100,32 +97,17 @@ pub(super) fn client(run: RunId, task: &ArmTask, local: IpAddr) -> String {
         add(format_args!(" -P {}", task.streams));
     }
 
-    match task.direction {
-        Direction::Forward => {}
-        Direction::Reverse => add(format_args!(" -R")),
-        Direction::Bidirectional => add(format_args!(" --bidir")),
-    }
-
-    if task.transport == Transport::Udp {
-        add(format_args!(" -u"));
+    if task.is_reversed {
+        add(format_args!(" -R"));
     }
 
     if let Some(bps) = task.rate_bps {
         add(format_args!(" -b {bps}"));
     }
 
-    if let Some(bytes) = task.block_bytes {
-        add(format_args!(" -l {bytes}"));
-    }
-
     // Its characters are those of an identifier (ArmTask::validate).
     if let Some(name) = &task.congestion {
         add(format_args!(" -C {name}"));
-    }
-
-    if task.dscp > 0 {
-        // `-S` is the whole TOS byte, whose upper six bits are the DSCP (RFC 2474, section 3).
-        add(format_args!(" -S {}", task.dscp << 2));
     }
 
     let seconds = seconds(task) + task.omit_ms.div_ceil(1_000) + OVERTIME_S;

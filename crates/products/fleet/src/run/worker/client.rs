@@ -6,7 +6,7 @@ use crate::protocol::message::ArmTask;
 use linerate_model::record::RunId;
 use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::workload::Start;
-use linerate_model::{EndCondition, TestSpec, Transport};
+use linerate_model::{EndCondition, TestSpec};
 
 use super::input::WorkerInput;
 use super::lines::{ClientTask, FromWorker, ToWorker, emit};
@@ -34,7 +34,7 @@ pub(super) fn run(run: RunId, task: &ClientTask, input: &WorkerInput) {
     // The wait ends early at the end of the input, which the test notices as well.
     let _ = input.next_until(Some(at_ns.saturating_sub(CONNECT_AHEAD_NS)));
     spec.test.workload.start = Start::AtMonotonic(Duration::from_nanos(at_ns));
-    let mut events = TaskEvents::new(run, &task.task, true);
+    let mut events = TaskEvents::new(run, &task.task);
     let result = client::run(&spec, &mut events, input);
     events.finish(result.outcome);
 }
@@ -72,30 +72,19 @@ fn interval(task: &ArmTask) -> Duration {
 }
 
 fn test_spec(task: &ArmTask) -> TestSpec {
-    let default = TestSpec::default();
-    let default_bytes = match task.transport {
-        // The path's segment size.
-        Transport::Udp => 0,
-        _ => default.block_len_bytes,
-    };
     let mut test = TestSpec {
-        transport: task.transport,
-        direction: task.direction,
+        direction: task.direction(),
         streams: task.streams,
         end: EndCondition::Duration(Duration::from_millis(task.time_ms)),
         omit: Duration::from_millis(task.omit_ms),
-        block_len_bytes: task.block_bytes.unwrap_or(default_bytes),
-        block_len_explicit: task.block_bytes.is_some(),
-        ..default
+        ..TestSpec::default()
     };
 
-    // The rate of a task is that of a direction, the rate of a test that of a stream.
+    // The rate of a task is that of all streams, the rate of a test that of one.
     test.pacing.rate_bps = task
         .rate_bps
         .map(|bps| (bps / u64::from(task.streams.max(1))).max(1));
     test.socket.congestion = task.congestion.clone();
-    // The DSCP is the upper six bits of the TOS byte (RFC 2474, section 3).
-    test.socket.tos = task.dscp << 2;
 
     test
 }
@@ -109,30 +98,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rate_of_a_direction_is_shared_by_its_streams_and_intervals_have_a_bound() {
+    fn rate_is_shared_by_the_streams_and_intervals_have_a_bound() {
         let task = ArmTask {
             task: TaskId(1),
             role: Role::Client,
             peer: [192, 0, 2, 1].into(),
             port: 5201,
             path: "phys".to_owned(),
-            transport: Transport::Udp,
-            direction: Direction::Bidirectional,
+            is_reversed: true,
             streams: 4,
             time_ms: 2_000,
             omit_ms: 500,
             delay_ms: 0,
-            block_bytes: None,
             rate_bps: Some(1_000_000_000),
             congestion: None,
-            dscp: 46,
         };
         let spec = client_spec(&ClientTask {
             task,
             local: [192, 0, 2, 2].into(),
         });
         assert_eq!(spec.test.pacing.rate_bps, Some(250_000_000));
-        assert_eq!((spec.test.block_len_bytes, spec.test.socket.tos), (0, 184));
+        assert_eq!(spec.test.direction, Direction::Reverse);
         assert_eq!(spec.local.interval, Some(Duration::from_millis(100)));
         assert_eq!(
             (spec.host.as_str(), spec.local.bind.host.as_deref()),

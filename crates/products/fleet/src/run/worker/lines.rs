@@ -75,13 +75,6 @@ pub(crate) enum FromWorker {
         /// ns of the monotonic clock.
         at_ns: u64,
     },
-    /// Present rate of the task.
-    Sample {
-        /// The task.
-        task: TaskId,
-        /// Payload of both directions in bit/s.
-        bps: u64,
-    },
     /// A piece of the record of a task; all of them come before `Finished`.
     Record {
         /// The task.

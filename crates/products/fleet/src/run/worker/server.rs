@@ -18,7 +18,9 @@ use linerate_model::policy::{AccessRules, AccessSource, FactsAccess, Liveness};
 use linerate_model::record::RunId;
 use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
-use linerate_model::{Event, EventSink, Failure, ServerEvent, ServerReporter, SinkError};
+use linerate_model::{
+    Event, EventSink, Failure, ServerEvent, ServerReporter, SinkError, Transport,
+};
 use linerate_sys::sendfile_source::SourceFile;
 
 use super::client::INTERVAL_MIN;
@@ -229,12 +231,12 @@ impl Test {
             header.spec.direction,
             header.spec.streams,
         );
-        let is_this = |task: &ArmTask| (task.transport, task.direction, task.streams) == wanted;
+        let is_this = |task: &ArmTask| (Transport::Tcp, task.direction(), task.streams) == wanted;
         let peer = header.peer_host.parse::<IpAddr>().ok();
         let (task, running) = peer
             .and_then(|peer| self.expected.accept(peer, is_this))
             .ok_or_else(refused)?;
-        self.accepted = Some((TaskEvents::new(self.run, &task, false), running));
+        self.accepted = Some((TaskEvents::new(self.run, &task), running));
 
         Ok(())
     }
@@ -277,7 +279,6 @@ fn refused() -> SinkError {
 #[cfg(test)]
 mod tests {
     use crate::protocol::message::Role;
-    use linerate_model::{Direction, Transport};
 
     use super::*;
 
@@ -288,16 +289,13 @@ mod tests {
             peer: [192, 0, 2, 1].into(),
             port: 5201,
             path: "phys".to_owned(),
-            transport: Transport::Tcp,
-            direction: Direction::Forward,
+            is_reversed: false,
             streams,
             time_ms: 1000,
             omit_ms: 0,
             delay_ms: 0,
-            block_bytes: None,
             rate_bps: None,
             congestion: None,
-            dscp: 0,
         }
     }
 

@@ -1,12 +1,10 @@
-//! Events of a test as lines of a worker: start, rates, record, end.
+//! Events of a test as lines of a worker: start, record, end.
 
 use crate::protocol::message::{ArmTask, Outcome, TaskEnd};
 use linerate_history::run::record::{head, host_key};
 use linerate_model::record::{Body, HostPart, RunId, RunKind, RunRecord, RunState, Trial};
 use linerate_model::workload::Start;
-use linerate_model::{
-    Event, EventSink, Failure, FailureKind, Flow, IntervalReport, SinkError, Summary, measure,
-};
+use linerate_model::{Event, EventSink, Failure, FailureKind, Flow, SinkError, Summary, measure};
 use linerate_store::{Builder, keys, text};
 use linerate_sys::{clock, process};
 
@@ -21,19 +19,16 @@ const POINTS_MAX: usize = 1 << 13;
 pub(super) struct TaskEvents {
     run: RunId,
     task: ArmTask,
-    /// The rates are reported: at the client.
-    is_client: bool,
     builder: Builder,
     end: TaskEnd,
     clock_offset_ns: i64,
 }
 
 impl TaskEvents {
-    pub(super) fn new(run: RunId, task: &ArmTask, is_client: bool) -> Self {
+    pub(super) fn new(run: RunId, task: &ArmTask) -> Self {
         Self {
             run,
             task: task.clone(),
-            is_client,
             builder: Builder::default().points_max(POINTS_MAX),
             end: TaskEnd::done(),
             clock_offset_ns: clock::realtime_offset_ns(),
@@ -53,10 +48,12 @@ impl TaskEvents {
         }
 
         self.end.clock_step_ns = clock::realtime_offset_ns().saturating_sub(self.clock_offset_ns);
-        let (task, end) = (self.task.task, self.end.clone());
+        let (task, mut end) = (self.task.task, self.end.clone());
 
         let record = text::write(&self.record());
-        if record.len() <= RECORD_MAX_BYTES {
+        if record.len() > RECORD_MAX_BYTES {
+            end.leave_out_record();
+        } else {
             for piece in pieces(&record) {
                 emit(&FromWorker::Record {
                     task,
@@ -73,7 +70,7 @@ impl TaskEvents {
         let mut record = head(RunKind::Test, Body::Test, None, Labels::new());
         let name = process::uname().node;
         let peer = self.task.peer.to_string();
-        let (role, client, server) = if self.is_client {
+        let (role, client, server) = if self.task.is_client() {
             ("client", name.clone(), peer)
         } else {
             ("server", peer, name.clone())
@@ -97,24 +94,6 @@ impl TaskEvents {
         record.trials = vec![trial];
         record
     }
-
-    fn sample(&self, report: &IntervalReport) {
-        let bytes: u64 = report.streams.iter().map(|row| row.bytes).sum();
-        let length_ns = report
-            .streams
-            .iter()
-            .map(|row| row.end_ns.saturating_sub(row.start_ns))
-            .max()
-            .unwrap_or(0);
-        if self.is_client && length_ns > 0 {
-            let bps = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(length_ns);
-            let bps = u64::try_from(bps).unwrap_or(u64::MAX);
-            emit(&FromWorker::Sample {
-                task: self.task.task,
-                bps,
-            });
-        }
-    }
 }
 
 impl EventSink for TaskEvents {
@@ -128,7 +107,6 @@ impl EventSink for TaskEvents {
                     at_ns,
                 });
             }
-            Event::Interval(report) => self.sample(report),
             Event::Summary(summary) => (self.end.bytes, self.end.elapsed_ns) = totals(summary),
             _ => {}
         }

@@ -126,7 +126,6 @@ fn host(host: &Host) -> Result<(), InventoryError> {
 }
 
 /// Name or address, and port, of `HOST:PORT` or `[ADDRESS]:PORT`.
-#[must_use]
 pub fn host_port(text: &str) -> Option<(&str, u16)> {
     let (host, port) = text.rsplit_once(':')?;
     let port = port.parse::<u16>().ok().filter(|port| *port > 0)?;

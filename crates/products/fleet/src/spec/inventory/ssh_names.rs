@@ -22,7 +22,6 @@ pub fn names(text: &str, mut include: impl FnMut(&str) -> Vec<String>) -> Vec<St
 
 /// The name fits the pattern, whose `*` matches any characters and whose `?` for one, as in
 /// ssh_config(5).
-#[must_use]
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), name.chars().collect());

@@ -38,7 +38,6 @@ const ESSENTIAL: [&str; 7] = [
 const WITHOUT_EFFECT: [&str; 2] = ["title", "extra_data"];
 
 /// Differences of two runs by their first trials, strongest effect first.
-#[must_use]
 pub fn configuration(a: &RunRecord, b: &RunRecord) -> Vec<Change> {
     let mut changes = changes(a, b, [a.trials.first(), b.trials.first()]);
     changes.sort_by_key(|change| std::cmp::Reverse(change.difference.impact));

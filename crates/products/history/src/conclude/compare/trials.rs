@@ -26,7 +26,6 @@ pub struct LeftOut {
 }
 
 /// Trials of runs that count, and those that do not.
-#[must_use]
 pub fn counted(runs: &[RunRecord]) -> (Vec<&Trial>, Vec<LeftOut>) {
     let (mut counted, mut left_out) = (Vec::new(), Vec::new());
     for run in runs {

@@ -88,7 +88,6 @@ fn clause(text: &str) -> Result<Clause, Wrong> {
 }
 
 /// Names a measure may have been meant by one that there is not.
-#[must_use]
 pub fn unknown_measure(name: &str) -> String {
     let catalogue = MeasureName::all().flat_map(|info| info.short.into_iter().chain([info.name]));
     let mut names: Vec<&str> = catalogue.chain(path_names()).collect();

@@ -29,7 +29,6 @@ pub struct Command {
 
 impl Command {
     /// Reads a command; `None` where it is none of iperf3 or iperf 2.
-    #[must_use]
     pub fn parse(command: &str) -> Option<Self> {
         let words: Vec<&str> = command.split_whitespace().collect();
         let name = |word: &&str| {

@@ -8,7 +8,6 @@ use linerate_model::stored_name;
 use super::unit_symbol;
 
 /// One line per measure of each trial.
-#[must_use]
 pub fn measures(runs: &[RunRecord]) -> String {
     let mut text = csv_line(["run", "trial", "factors", "measure", "way", "value", "unit"]);
     for (run, trial) in trials(runs) {
@@ -31,7 +30,6 @@ pub fn measures(runs: &[RunRecord]) -> String {
 
 /// One line per value of each series; `start_ns` and `end_ns` are those of its interval since the
 /// start of the trial.
-#[must_use]
 pub fn series(runs: &[RunRecord]) -> String {
     let mut text = csv_line([
         "run", "trial", "series", "of", "way", "start_ns", "end_ns", "value",

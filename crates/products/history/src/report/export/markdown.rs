@@ -17,7 +17,6 @@ pub const STEP_SUMMARY_BYTES_MAX: u64 = 1024 * 1024;
 const TEXT_CHARS_MAX: usize = 200;
 
 /// One section per run, up to [`DOCUMENT_BYTES_MAX`].
-#[must_use]
 pub fn document(runs: &[RunRecord]) -> String {
     const LAST_LINE_BYTES: usize = 100;
 
@@ -41,7 +40,6 @@ pub fn document(runs: &[RunRecord]) -> String {
 }
 
 /// An annotation of a job on GitHub.
-#[must_use]
 pub fn github_error(message: &str) -> String {
     let escaped = message
         // The percent sign first: the other two escapes contain it.

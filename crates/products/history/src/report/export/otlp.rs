@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::{name, protocol, unit_symbol};
 
 /// Body of a request to `/v1/metrics`: a gauge per measure, a point per trial.
-#[must_use]
 pub fn metrics(runs: &[RunRecord]) -> Value {
     let mut points: BTreeMap<MeasureName, Vec<Value>> = BTreeMap::new();
     for run in runs {
@@ -45,7 +44,6 @@ pub fn metrics(runs: &[RunRecord]) -> Value {
 }
 
 /// Body of a request to `/v1/traces`: a span per run, and one in it for each of its trials.
-#[must_use]
 pub fn traces(runs: &[RunRecord]) -> Value {
     let spans: Vec<Value> = runs.iter().flat_map(spans).collect();
     let scope = json!({ "scope": { "name": "linerate" }, "spans": spans });

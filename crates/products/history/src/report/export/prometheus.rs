@@ -68,7 +68,6 @@ const FAMILIES: [Family; 5] = [
 ];
 
 /// The last run of each path and specification. A failed one has no values and the success 0.
-#[must_use]
 pub fn exposition(runs: &[RunRecord]) -> String {
     let mut last = last_runs(runs);
     // Each set of labels is a time series in Prometheus: of further ones only sums remain.

@@ -31,7 +31,6 @@ pub struct SessionRecords {
 
 impl SessionRecords {
     /// Starts the writer.
-    #[must_use]
     pub fn new(options: RecordOptions) -> Self {
         let mut host = HostPart::new("server", process::uname().node);
         host.host_key = host_key();
@@ -46,7 +45,6 @@ impl SessionRecords {
     }
 
     /// Passes everything to `inner` and makes records beside it, if there is where to.
-    #[must_use]
     pub fn observe<'a>(
         &'a self,
         inner: Box<dyn ServerReporter + 'a>,

@@ -334,7 +334,6 @@ fn opposite_note(draft: &Draft) -> Option<String> {
 
 /// Cells that narrow the knees most, at most two more for each payload than the plan has; none
 /// where the plan does not want them.
-#[must_use]
 pub(crate) fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
     if !input.setup.plan.matrix.refine_knee || !input.setup.phases.has(2) {
         return Vec::new();

@@ -33,13 +33,11 @@ pub(crate) struct Setup {
 
 impl Setup {
     /// The link between both hosts; see [`Link::between`].
-    #[must_use]
     pub(crate) fn link(&self) -> Option<Link> {
         self.link_of(self.plan.line_rate_bps)
     }
 
     /// The link with this rate instead of the known one.
-    #[must_use]
     pub(crate) fn link_of(&self, bps: Option<f64>) -> Option<Link> {
         Link::between(&self.client, self.server.as_ref(), self.is_ipv6, bps)
     }

@@ -18,7 +18,6 @@ const GOODPUT_MIN: f64 = 0.9;
 /// Defects of a path without load; empty for a clean one. With a defect, results of HTTP describe
 /// the path more than the server. TCP alone fills the queues of any path, so segments that it sends
 /// again are no defect.
-#[must_use]
 pub(crate) fn path_defects(baseline: &[Baseline]) -> Vec<String> {
     let lossy = baseline
         .iter()
@@ -38,7 +37,6 @@ pub(crate) fn path_defects(baseline: &[Baseline]) -> Vec<String> {
 
 /// TCP tests that reach less than the link carries: the path is slower than its first link, or
 /// something limits TCP.
-#[must_use]
 pub(crate) fn slow_tests(baseline: &[Baseline]) -> Vec<String> {
     let slow = |test: &Baseline| {
         let share = test.of_theory.filter(|share| *share < GOODPUT_MIN)?;

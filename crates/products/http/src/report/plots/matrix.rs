@@ -26,7 +26,7 @@ pub(super) fn throughput(study: &Study) -> Option<Plot> {
     let series = payloads(&grid).flat_map(|(hue, bytes)| {
         let cells = || grid.cells_of(bytes);
         let name = payload(bytes);
-        let limit = format!("{name} X_net");
+        let limit = format!("{name} network");
         [
             Series::new(name, LineStyle::Main, hue, cells().filter_map(measured)),
             Series::new(limit, LineStyle::Limit, hue, cells().filter_map(allowed)),
@@ -37,7 +37,7 @@ pub(super) fn throughput(study: &Study) -> Option<Plot> {
         format!("{} MB/s", mega(rate))
     });
     let chart = Chart::new(connections(&grid), rate, 330, series.collect());
-    let key = "ringed: best stable; dashed: what the network allows, X_net; ";
+    let key = "ringed: best stable; dashed: what the network allows; ";
 
     Plot::of(
         "payload throughput over connections",

@@ -36,13 +36,13 @@ pub(super) fn payload(study: &Study) -> Option<Plot> {
             0,
             points(&cells, |cell| cell.median.ok_per_s),
         ),
-        Series::new("network (X_net)", LineStyle::Limit, 1, network),
+        Series::new("network", LineStyle::Limit, 1, network),
         Series::new("server's CPUs", LineStyle::Limit, 2, points(&cells, by_cpu)),
     ];
     let y = Axis::log("responses/s", |rate| format!("{}/s", per_s(rate)));
     Plot::of(
         "responses/s over payloads",
-        "dashed: what the network allows (X_net), and what the server's CPUs would at the measured \
+        "dashed: what the network allows, and what the server's CPUs would at the measured \
          time per answer; ",
         runs_of(cells.iter().copied()),
         Chart::new(payloads(&cells), y, 330, series),

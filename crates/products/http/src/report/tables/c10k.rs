@@ -1,4 +1,4 @@
-//! T3: many connections.
+//! Many connections.
 
 use linerate_document::table::Table;
 use linerate_model::http::{Cell, Connections, Idle, IdleStep, MemoryLine, Phase, Study};
@@ -25,7 +25,7 @@ pub(in crate::report) fn idle(study: &Study) -> Option<Table> {
     };
     let title = "idle connections: resident memory of the programs, sockets and slab of the \
                  server's kernel";
-    Table::of("T3a", title, &idle.steps)
+    Table::of("", title, &idle.steps)
         .number("idle c", |step| grouped(u64::from(step.wanted)))
         .number("open", |step| grouped(step.open))
         .number("lost", |step| grouped(step.dropped))
@@ -87,7 +87,7 @@ pub(in crate::report) fn busy(study: &Study) -> Option<Table> {
             .filter_map(|run| run.server.as_ref()?.rss_bytes)
             .max()
     };
-    Table::of("T3b", "many connections in use", &cells)
+    Table::of("", "many connections in use", &cells)
         .text("cell", |cell| cell_name(&cell.key))
         .number("open", |cell| connections(cell, |c| c.opened))
         .number("lost", |cell| connections(cell, |c| c.dropped))
@@ -120,7 +120,7 @@ pub(in crate::report) fn passes(study: &Study) -> Option<Table> {
         Some(false) => "MISSED",
         None => "unknown",
     };
-    Table::of("T3c", "demands", &study.passes)
+    Table::of("", "demands", &study.passes)
         .text("is", |pass| is_met(pass.is_met))
         .text("demand", |pass| pass.what.as_str())
         .text("evidence", |pass| pass.evidence.as_str())

@@ -1,4 +1,4 @@
-//! T7: both hosts.
+//! Both hosts.
 
 use linerate_document::table::Table;
 use linerate_model::http::{Environment, Study};
@@ -20,7 +20,7 @@ pub(in crate::report) fn environment(study: &Study) -> Table {
             (client != MISSING || server != MISSING).then(|| [name.to_owned(), client, server])
         });
     let rows: Vec<[String; 3]> = rows.collect();
-    let table = Table::of_words("T7", "environment", ["figure", "client", "server"], &rows);
+    let table = Table::of_words("", "environment", ["figure", "client", "server"], &rows);
 
     Table {
         notes: notes(study),

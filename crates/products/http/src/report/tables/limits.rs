@@ -35,7 +35,7 @@ pub(in crate::report) fn limits(study: &Study) -> Option<Table> {
         .map(|(name, figure, words)| (name, words, top(&client, figure), top(&server, figure)));
     let cell = |top: Top<'_>| known(top, |(key, _)| cell_name(key));
     let title = "limits: largest value of all runs, and what it may reach";
-    let table = Table::of("T4", title, &rows)
+    let table = Table::of("", title, &rows)
         .text("figure", |(name, ..)| *name)
         .number("client peak of limit", |(_, words, top, _)| {
             known(*top, |(_, peak)| words(peak))

@@ -1,4 +1,4 @@
-//! T2: payloads by connections.
+//! Payloads by connections.
 
 use std::collections::BTreeSet;
 
@@ -9,6 +9,9 @@ use linerate_model::http::{self as model, Row, Study, VerdictClass};
 use crate::report::grid::{Grid, quantile_of, runs_of};
 use crate::report::labels::{letter, letters};
 use crate::report::numbers::{MISSING, known, mega, payload as payload_name, per_s, percent};
+
+/// Begin of the title of the table whose cells are coloured.
+pub(in crate::report) const HEAT_MAP: &str = "payload MB/s";
 
 /// Throughput with verdicts, 99th percentile, failures; none without a matrix.
 pub(in crate::report) fn matrices(study: &Study) -> Vec<Table> {
@@ -27,9 +30,9 @@ pub(in crate::report) fn matrices(study: &Study) -> Vec<Table> {
 
     let throughput = matrix(
         &grid,
-        "T2a",
+        "",
         format!(
-            "payload MB/s (bodies of 2xx, 10^6 bytes) by connections, with verdicts; {}",
+            "{HEAT_MAP} (bodies of 2xx, 10^6 bytes) by connections, with verdicts; {}",
             runs_of(grid.all())
         ),
         throughput(&grid),
@@ -38,7 +41,7 @@ pub(in crate::report) fn matrices(study: &Study) -> Vec<Table> {
     );
     let p99 = matrix(
         &grid,
-        "T2b",
+        "",
         "99th percentile of the latency by connections".to_owned(),
         |cell| quantile_of(cell, cell.median.p99_ns, |latency| latency.p99),
         |_| None,
@@ -47,7 +50,7 @@ pub(in crate::report) fn matrices(study: &Study) -> Vec<Table> {
 
     let errors = matrix(
         &grid,
-        "T2c",
+        "",
         "error rate by connections: failures / (2xx + failures)".to_owned(),
         |cell| known(cell.median.error_share, percent),
         |_| None,
@@ -157,7 +160,7 @@ fn legend(grid: &Grid<'_>) -> Vec<String> {
     ]
 }
 
-/// T2d: knee, cliff and best stable case of each payload.
+/// Knee, cliff and best stable case of each payload.
 pub(in crate::report) fn rows(study: &Study) -> Option<Table> {
     let connections = |c: u32| format!("c{c}");
     let none = || "none".to_owned();
@@ -191,7 +194,7 @@ pub(in crate::report) fn rows(study: &Study) -> Option<Table> {
     let note = "knee: fewest connections that reach the best; predicted: from the latency with the \
                 fewest connections (Little's law)";
     Table::of(
-        "T2d",
+        "",
         "best, knee and best stable number of connections of each payload",
         &study.rows,
     )

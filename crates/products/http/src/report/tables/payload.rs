@@ -1,4 +1,4 @@
-//! T0 and T1: TCP without HTTP, and what each payload reaches.
+//! TCP without HTTP, and what each payload reaches.
 
 use linerate_document::table::Table;
 use linerate_model::http::{NegotiatedProtocol, Study};
@@ -11,7 +11,7 @@ use crate::report::numbers::{self, cpus, fine, grouped, known, mebi, mega, per_s
 /// One row per TCP test; none without any.
 pub(in crate::report) fn baseline(study: &Study) -> Option<Table> {
     Table::of(
-        "T0",
+        "",
         "TCP without HTTP: received payload per second",
         &study.baseline,
     )
@@ -31,9 +31,9 @@ pub(in crate::report) fn baseline(study: &Study) -> Option<Table> {
 }
 
 const PAYLOAD_NOTE: &str = "payload: bodies of 2xx, 10^6 bytes; http: heads and bodies, 2^20 \
-                            bytes; wire: frames and gaps, busier direction; X_net: responses/s the \
-                            network allows; CPU: of the program, 100 % is one CPU; us/2xx: the \
-                            server's CPU time per answer; verdict: letters of T2a";
+                            bytes; wire: frames and gaps, busier direction; of network: of the \
+                            responses/s it allows; CPU: of the program, 100 % is one CPU; us/2xx: the \
+                            server's CPU time per response; verdict: letters of the next table";
 
 /// One row per payload; none without any.
 pub(in crate::report) fn payload(study: &Study) -> Option<Table> {
@@ -45,7 +45,7 @@ pub(in crate::report) fn payload(study: &Study) -> Option<Table> {
     let unseen = "http is n/a inside TLS and in HTTP/2, where the bytes of heads are not seen";
     let title = format!("payloads by themselves; {}", runs_of(cells.iter().copied()));
 
-    Table::of("T1", title, &cells)
+    Table::of("", title, &cells)
         .text("payload", |cell| numbers::payload(cell.key.payload_bytes))
         .number("c", |cell| cell.key.connections.to_string())
         .number("responses/s", |cell| known(cell.median.ok_per_s, per_s))
@@ -58,7 +58,7 @@ pub(in crate::report) fn payload(study: &Study) -> Option<Table> {
         .number("wire Mbit/s", |cell| {
             known(cell.median.wire_bps, |bps| fine(bps / 1e6))
         })
-        .number("of X_net", |cell| known(cell.median.of_ceiling, percent))
+        .number("of network", |cell| known(cell.median.of_ceiling, percent))
         .number("server CPU", |cell| known(cell.median.server_cpus, cpus))
         .number("client CPU", |cell| known(cell.median.client_cpus, cpus))
         .number("us/2xx", |cell| {

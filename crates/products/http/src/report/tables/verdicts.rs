@@ -1,4 +1,4 @@
-//! T5: what held each cell back, on which evidence, and what to do.
+//! What held each cell back, on which evidence, and what to do.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::report::numbers::cell as cell_name;
 /// One row per class that fits a cell; none without cells.
 pub(in crate::report) fn verdicts(study: &Study) -> Option<Table> {
     let rows: Vec<[String; 5]> = study.cells.iter().flat_map(rows).collect();
-    let heads = ["cell", "phase", "verdict", "sure", "evidence"];
+    let heads = ["cell", "phase", "limit", "confidence", "evidence"];
     let notes = advice(study).into_iter().chain(flags(study)).collect();
-    let table = Table::of_words("T5", "verdicts", heads, &rows);
+    let table = Table::of_words("", "limits of the cells", heads, &rows);
     (!rows.is_empty()).then_some(Table { notes, ..table })
 }
 
@@ -23,13 +23,13 @@ fn rows(cell: &model::Cell) -> Vec<[String; 5]> {
     let first = [
         cell_name(&cell.key),
         labels::phase(cell.key.phase),
-        stored_name(verdict.primary.class),
+        labels::limit(verdict.primary.class).to_owned(),
         stored_name(verdict.confidence),
         evidence(&verdict.primary, unused(cell)),
     ];
 
     let more = verdict.contributing.iter().map(|judgement| {
-        let class = format!("+ {}", stored_name(judgement.class));
+        let class = format!("+ {}", labels::limit(judgement.class));
         [
             String::new(),
             String::new(),
@@ -69,7 +69,7 @@ fn advice(study: &Study) -> Vec<String> {
     let text = |((class, advice), count): ((VerdictClass, &str), usize)| {
         format!(
             "{} ({}): {advice}",
-            stored_name(class),
+            labels::limit(class),
             labels::counted(count, "cell")
         )
     };

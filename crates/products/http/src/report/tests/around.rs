@@ -82,7 +82,11 @@ matrix 1k c64, repeat 2, measure; run 17 of 54, 4:32 so far, about 9:50 left
 client: CPU 41 % (busiest 63 %), n/a connections, n/a sent, n/a received
 server: CPU 95 % (busiest 100 %), 64 connections, 941 Mbit/s sent, 12.0 Mbit/s received
 ";
-    assert_eq!(block(&progress(), ELAPSED, Style::PLAIN), expected);
+    let wide = Style {
+        columns: 120,
+        ..Style::PLAIN
+    };
+    assert_eq!(block(&progress(), ELAPSED, wide), expected);
     let mut unknown = progress();
     unknown.left_s = None;
     unknown.ok_per_s = LiveHttp::default().ok_per_s;
@@ -110,8 +114,8 @@ fn a_finished_run_is_one_line() {
     let run = &study.cells[4].runs[0];
     assert_eq!(
         finished_line(run, 4, 54, Style::PLAIN),
-        "[4/54] matrix 1k c64 r1: 101,866 responses/s, payload 104.3 MB/s, p99 2.53 ms, 0 errors, max \
-         core client 63 % server 100 %\n"
+        "[4/54] matrix 1k c64 r1: 101,866 responses/s, payload 104.3 MB/s, p99 2.53 ms, 0 errors, \
+         busiest CPU client 63 % server 100 %\n"
     );
 
     let mut skipped = run.clone();

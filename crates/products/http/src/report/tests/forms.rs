@@ -65,9 +65,9 @@ fn page_has_answers_and_heat_map_first_then_charts_and_folded_tables() {
         "<figcaption>Payload MB/s",
         "<p class=\"remark\">client: ",
         "<figcaption>payload throughput over connections",
-        "<details><summary>T0 TCP without HTTP",
-        "<details><summary>T2b 99th percentile",
-        "<details><summary>T6 preflight",
+        "<details><summary>TCP without HTTP",
+        "<details><summary>99th percentile",
+        "<details><summary>Checks before the runs",
         "<details><summary>Plan",
     ]
     .map(|part| page.find(part).unwrap_or_else(|| panic!("no {part}")))

@@ -117,7 +117,6 @@ fn whole(digits: &str) -> Option<u64> {
 }
 
 /// An amount of this factor with the largest unit that leaves it whole, as command lines take it.
-#[must_use]
 pub fn with_unit(name: &str, amount: u64) -> String {
     let base = match name {
         "streams" => return amount.to_string(),

@@ -204,7 +204,7 @@ impl Pump for DatagramReceiver {
 }
 
 /// Ends pauses of a receiver whose buffer they nearly fill.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct PauseGuard {
     /// The queue was empty after the last read.
     is_due: bool,

@@ -14,7 +14,7 @@ use crate::data::worker::senders::repeated_block::STEP_BYTES;
 /// get another distance each time, until one is slow: the queue is not emptied then, reads are of
 /// whole pages, and the distance stays. So a read begins where its position in the stream is in a
 /// page, which keeps the distance, and long queues show whether another one is faster.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct ReadPlace {
     shift: usize,
     /// Time per byte of the fastest long queue so far, ps.

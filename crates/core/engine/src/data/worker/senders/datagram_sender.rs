@@ -15,7 +15,7 @@ use crate::measure::counters::StreamCounters;
 
 /// System call of a batch; a way that the system refuses is replaced by the next one for
 /// good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum Batching {
     /// One segmented buffer (`UDP_SEGMENT`, udp(7)).
     Segmented,

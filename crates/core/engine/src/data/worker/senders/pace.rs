@@ -13,7 +13,6 @@ use crate::data::pacing::Schedule;
 /// test. So the warm-up and the measured part each end between two blocks: what becomes due shortly
 /// before such an end is written at once, rounded up to a whole block. That is the amount a sender
 /// of whole blocks reaches at the same rate.
-#[derive(Debug)]
 pub(crate) struct Pace {
     schedule: Schedule,
     start_ns: u64,
@@ -29,7 +28,6 @@ pub(crate) struct Pace {
 }
 
 /// Size of a paced write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Portion {
     /// A number of bytes, the block length that the user fixed.
     Bytes(u64),

@@ -9,8 +9,7 @@ use std::time::Duration;
 use linerate_model::spec::SendPath;
 use linerate_model::{TestSpec, Transport};
 use linerate_sys::sendfile_source::SourceFile;
-use linerate_sys::stream_io;
-use linerate_sys::{PageBuffer, errno, sockopt, tcp_info, zerocopy};
+use linerate_sys::{PageBuffer, errno, sockopt, stream_io, tcp_info, zerocopy};
 
 use super::pace::{Pace, Portion, Turn, kernel_pacing_bytes_per_s};
 use crate::data::budget::Budget;

@@ -56,7 +56,7 @@ pub(crate) struct Migration {
 }
 
 /// Selects streams of a worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) enum Part {
     /// Every second one; one of an odd number stays.
     Half,

@@ -12,7 +12,6 @@ use crate::data::worker::Ended;
 use crate::lock::lock;
 
 /// Notice of a worker to the control thread.
-#[derive(Debug)]
 pub(crate) enum Notice {
     /// A stream has ended.
     Ended(StreamId, Ended),
@@ -24,7 +23,7 @@ pub(crate) enum Notice {
 }
 
 /// Phase of the data plane of one test; only ever grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Phase {
     Run,
@@ -36,7 +35,6 @@ pub(crate) enum Phase {
 }
 
 /// Shared between the control thread and the workers of one test.
-#[derive(Debug)]
 pub(crate) struct RunControl {
     phase: AtomicU8,
     /// [`IoStrategy`] of all workers: blocks in the upper half, the wait in the lower.

@@ -21,7 +21,7 @@ pub(crate) struct WorkerGroup {
 }
 
 /// Number of workers of a group that has enough streams.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct GroupSize {
     pub(crate) initial: usize,
     /// Most of them, once those that run have no idle time.

@@ -53,7 +53,7 @@ pub(crate) fn threads_max(streams: usize) -> usize {
 }
 
 /// Facts that decide how streams are shared out.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Placement {
     /// The CPU of all threads, if the user named one.
     pub(crate) pin_to: Option<u32>,

@@ -7,7 +7,6 @@ use super::control::{Notice, RunControl};
 
 /// Counts what all receivers of a test got and notifies the control thread once when the amount is
 /// reached.
-#[derive(Debug)]
 pub(crate) struct Target {
     control: Arc<RunControl>,
     amount_bytes: u64,

@@ -2,9 +2,8 @@
 
 use std::io;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use linerate_model::StreamRole;
@@ -21,7 +20,7 @@ struct Slot {
     state: SlotState,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum SlotState {
     Ready,
     Blocked,
@@ -37,7 +36,7 @@ enum SlotState {
 }
 
 /// CPU time and waits of one worker so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct WorkerLoad {
     cpu: OnceLock<ThreadCpuClock>,
     waits: AtomicU64,
@@ -417,7 +416,6 @@ impl Slot {
 }
 
 /// Events that a worker waits for.
-#[derive(Debug, PartialEq, Eq)]
 enum Wait {
     AllReady,
     SomeReady,

@@ -143,31 +143,24 @@ impl ClientSession {
     }
 
     pub(super) fn has(&self, remote: SocketAddr) -> bool {
-        let sessions = [Some(&self.main), self.back.as_ref()];
-        let mut connections = sessions
-            .into_iter()
-            .flatten()
-            .flat_map(|session| &session.connections);
+        let mut connections = self.sessions().flat_map(|session| &session.connections);
         connections.any(|c| c.remote == remote && c.closed.is_none())
     }
 
+    fn sessions(&self) -> impl Iterator<Item = &Session> {
+        std::iter::once(&self.main).chain(&self.back)
+    }
+
     pub(super) fn is_over(&self) -> bool {
-        self.main.is_over()
-            && self.dials.is_empty()
-            && self.back.as_ref().is_none_or(Session::is_over)
+        self.dials.is_empty() && self.sessions().all(Session::is_over)
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let dials = self.dials.iter().map(Dial::deadline);
-        let sessions = [
-            self.main.deadline(),
-            self.back.as_ref().and_then(Session::deadline),
-        ];
         let life = self.liveness.as_ref().map(|_| Instant::now() + POLL);
 
-        sessions
-            .into_iter()
-            .flatten()
+        self.sessions()
+            .filter_map(Session::deadline)
             .chain(dials)
             .chain(life)
             .chain(self.until)
@@ -183,8 +176,8 @@ impl ClientSession {
         }
 
         for request in requests {
-            let Request::ConnectBack { port, back } = request;
-            let spec = back.map_or_else(|| self.back_spec(), |back| back.spec);
+            let Request::ConnectBack { port, spec } = request;
+            let spec = spec.map_or_else(|| self.back_spec(), |spec| *spec);
             let remote = SocketAddr::new(self.peer.ip(), port);
             self.dials.push(Dial::new(*next_number, remote, spec));
             *next_number = next_number.saturating_add(1);
@@ -215,8 +208,7 @@ impl ClientSession {
     }
 
     fn connection_count(&self) -> usize {
-        let back = self.back.as_ref().map_or(0, |back| back.connections.len());
-        self.main.connections.len() + back
+        self.sessions().map(|one| one.connections.len()).sum()
     }
 
     fn back_spec(&self) -> TestSpec {
@@ -337,22 +329,19 @@ impl ClientSession {
     }
 
     pub(super) fn summaries(&self) -> impl Iterator<Item = &Summary> {
-        let back = self.back.as_ref().and_then(|back| back.summary.as_ref());
-        self.main.summary.iter().chain(back)
+        self.sessions().filter_map(|one| one.summary.as_ref())
     }
 }
 
 impl dialect::Session for ClientSession {
     fn totals(&mut self) -> ByteTotals {
-        let of = |session: &Session| ByteTotals::of(&session.run);
-        let (first, second) = (
-            of(&self.main),
-            self.back.as_ref().map(of).unwrap_or_default(),
-        );
-        ByteTotals {
-            received_bytes: first.received_bytes.saturating_add(second.received_bytes),
-            sent_bytes: first.sent_bytes.saturating_add(second.sent_bytes),
+        let mut sum = ByteTotals::default();
+        for moved in self.sessions().map(|one| ByteTotals::of(&one.run)) {
+            sum.received_bytes = sum.received_bytes.saturating_add(moved.received_bytes);
+            sum.sent_bytes = sum.sent_bytes.saturating_add(moved.sent_bytes);
         }
+
+        sum
     }
 
     fn stop(&mut self, reason: RefusalReason) {

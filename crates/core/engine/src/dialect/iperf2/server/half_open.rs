@@ -16,7 +16,6 @@ use linerate_iperf2::wire::datagram::{FlowOpening, NumberWidth};
 use crate::server::limits::pending_limit::{PendingBounds, PendingLimit};
 
 /// The table.
-#[derive(Debug)]
 pub(crate) struct HalfOpenFlows {
     ids: HashMap<SocketAddr, u64>,
     /// In the order of arrival.
@@ -26,7 +25,6 @@ pub(crate) struct HalfOpenFlows {
 }
 
 /// The first datagram of a flow.
-#[derive(Debug)]
 struct HalfOpen {
     peer: SocketAddr,
     number: i64,
@@ -38,7 +36,7 @@ struct HalfOpen {
 }
 
 /// Effect of a datagram on its flow.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It begins no flow.
     Foreign,

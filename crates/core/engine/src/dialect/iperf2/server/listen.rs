@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf2::wire::Version;
 use linerate_iperf2::wire::server::{Policy, UdpReverse};
-use linerate_model::spec::Iperf2Defaults;
-use linerate_model::spec::{AddressFamily, ServerSpec};
+use linerate_model::spec::{AddressFamily, Iperf2Defaults, ServerSpec};
 use linerate_model::stream::ListenerFacts;
 use linerate_model::{Failure, ServerEvent, ServerReporter, Transport};
 use linerate_sys::poll::{Epoll, Interest};

@@ -18,13 +18,12 @@ use crate::server::listeners;
 use crate::server::listeners::udp::FirstDatagram;
 
 /// Streams whose data has not begun.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Flows {
     flows: Vec<Flow>,
     repeat_at: Option<Instant>,
 }
 
-#[derive(Debug)]
 struct Flow {
     id: StreamId,
     role: StreamRole,

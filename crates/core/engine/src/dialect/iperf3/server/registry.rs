@@ -38,7 +38,6 @@ use turn_times::TurnTimes;
 
 /// All clients of a server. Clients are numbered by the caller, in the order in which their
 /// connections came.
-#[derive(Debug)]
 pub(crate) struct SessionRegistry {
     allow_split_address: bool,
     clients: BTreeMap<u64, Client>,
@@ -54,7 +53,7 @@ pub(crate) struct SessionRegistry {
 }
 
 /// Decision on a connection whose cookie is complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AdmissionDecision {
     /// It is a data stream of this client.
     Stream(u64),

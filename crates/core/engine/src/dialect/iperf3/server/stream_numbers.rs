@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Ranges of positions in use, by their first.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct StreamNumbers {
     taken: BTreeMap<u32, u32>,
 }

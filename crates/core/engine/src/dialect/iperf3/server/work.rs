@@ -9,7 +9,6 @@ use linerate_iperf3::wire::server::{LoginAttempt, ServerInput};
 use crate::server::access::read_text;
 
 /// A piece of work.
-#[derive(Debug, PartialEq)]
 pub(crate) enum Work {
     /// A login to be checked.
     Login(LoginAttempt),
@@ -18,7 +17,6 @@ pub(crate) enum Work {
 }
 
 /// Key and users that logins are checked with.
-#[derive(Debug)]
 pub(super) struct LoginChecker {
     pub(super) authenticator: Authenticator,
     pub(super) users_file: PathBuf,

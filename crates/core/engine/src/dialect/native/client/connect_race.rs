@@ -35,7 +35,6 @@ pub struct Target {
 impl Target {
     /// The server at `port` of `host`, from any local address; `timeout` is for all addresses of
     /// the host together.
-    #[must_use]
     pub fn new(host: impl Into<String>, port: u16, timeout: Duration) -> Self {
         Self {
             host: host.into(),
@@ -73,7 +72,6 @@ impl fmt::Display for Target {
 }
 
 /// A connection that was made.
-#[derive(Debug)]
 pub(super) struct Dialled {
     pub(super) fd: OwnedFd,
     pub(super) remote: SocketAddr,

@@ -50,7 +50,7 @@ pub struct NativeClient {
 }
 
 /// Attempts to connect again.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Retry {
     /// Time of the next one.
     due: Option<Instant>,
@@ -260,25 +260,21 @@ impl NativeClient {
     }
 
     /// The server as it was found.
-    #[must_use]
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
 
     /// Welcome of the server.
-    #[must_use]
     pub fn welcome(&self) -> &Welcome {
         &self.welcome
     }
 
     /// Number of times that the control connection was re-established.
-    #[must_use]
     pub fn resumed(&self) -> u32 {
         self.resumed
     }
 
     /// Both ends read the clock of one kernel.
-    #[must_use]
     pub fn is_same_boot(&self) -> bool {
         self.welcome.boot_id.is_some() && self.welcome.boot_id == boot_id()
     }
@@ -286,7 +282,6 @@ impl NativeClient {
     /// Offset of the server's monotonic clock and its error in ns, by the time sources of both
     /// hosts; `None` where one of them is not synchronised. The error is that of both wall clocks
     /// (`maxerror`, adjtimex(2)).
-    #[must_use]
     pub fn disciplined_offset(&self) -> Option<(i64, u64)> {
         let error_ns = clock::realtime_error_max_ns()
             .ok()??

@@ -157,7 +157,6 @@ impl NativeClient {
 }
 
 /// From cumulative reports to what happened between two of them.
-#[derive(Debug)]
 struct Reports {
     last: Option<(u64, Feedback)>,
     /// When the last one was taken, or its absence, on the clock of this end.

@@ -19,7 +19,7 @@ use super::bind;
 use crate::error::{EngineError, Operation};
 
 /// A flow that the server granted.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Granted {
     pub(super) id: FlowId,
     pub(super) token: [u8; 16],

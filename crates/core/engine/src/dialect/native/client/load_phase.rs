@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
-use linerate_model::path::{
-    LoadControl, LoadDecision, PathDirection, PhaseKind, PhaseResult, PhaseSpec,
-};
+use linerate_model::path::{LoadControl, LoadDecision, PathDirection, PhaseResult, PhaseSpec};
 use linerate_sys::clock;
 use linerate_sys::poll::Interest;
 
@@ -35,7 +33,7 @@ pub struct LoadController<'a> {
 /// Streams of this phase that are not opened yet, one after the other.
 struct PendingStreams {
     plan: StreamPlan,
-    directions: Vec<PathDirection>,
+    directions: &'static [PathDirection],
     tokens: Vec<[u8; 16]>,
     next: u16,
     wanted: VecDeque<Wanted>,
@@ -183,14 +181,9 @@ fn drain(
 
 impl PendingStreams {
     fn new(plan: StreamPlan, spec: &PhaseSpec, tokens: Vec<[u8; 16]>) -> Self {
-        let directions = match spec.kind {
-            PhaseKind::Down => vec![PathDirection::Down],
-            PhaseKind::Up => vec![PathDirection::Up],
-            _ => vec![PathDirection::Down, PathDirection::Up],
-        };
         Self {
             plan,
-            directions,
+            directions: spec.kind.load_directions(),
             tokens,
             next: 0,
             wanted: VecDeque::new(),
@@ -202,7 +195,7 @@ impl PendingStreams {
     /// Opens another `count` streams per direction, as far as there are tokens.
     fn want(&mut self, count: u32) {
         for _ in 0..count {
-            for direction in &self.directions {
+            for direction in self.directions {
                 let Some(token) = self.tokens.pop() else {
                     return;
                 };

@@ -4,7 +4,7 @@
 //! between the largest size that passes and the smallest that does not (RFC 8899 section 5.3). The
 //! client sends those of its direction and requests those of the other one.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -277,7 +277,6 @@ impl SizeTest<'_> {
 pub(super) fn distinct(
     pairs: impl IntoIterator<Item = (PathDirection, u8, u8)>,
 ) -> Vec<(PathDirection, u8, u8)> {
-    let known: BTreeMap<(PathDirection, u8, u8), ()> =
-        pairs.into_iter().map(|pair| (pair, ())).collect();
-    known.into_keys().collect()
+    let known: BTreeSet<_> = pairs.into_iter().collect();
+    known.into_iter().collect()
 }

@@ -201,7 +201,7 @@ impl NativeClient {
         Ok(None)
     }
 
-    pub(super) fn reserve(&self, granted: Granted) -> ReserveFlow {
+    fn reserve(&self, granted: Granted) -> ReserveFlow {
         let target = self.probe_target(0);
         ReserveFlow {
             remote: target.remote,
@@ -292,11 +292,7 @@ impl NativeClient {
 
 /// The same phase with a flow in reserve, if it has probes and the server grants another one.
 fn with_spare_flow(spec: &PhaseSpec) -> PhaseSpec {
-    let has_probes = matches!(
-        spec.kind,
-        PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both
-    );
-    let spare = u32::from(has_probes && (1..FLOWS_MAX).contains(&spec.probe_flows));
+    let spare = u32::from(spec.kind.has_probes() && (1..FLOWS_MAX).contains(&spec.probe_flows));
     PhaseSpec {
         probe_flows: spec.probe_flows + spare,
         ..spec.clone()

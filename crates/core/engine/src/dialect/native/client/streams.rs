@@ -30,7 +30,7 @@ pub(super) struct StreamPlan {
 }
 
 /// A stream that is to be opened.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) number: u16,
     pub(super) direction: PathDirection,

@@ -9,8 +9,7 @@ use std::time::Duration;
 use linerate_model::path::{PhaseKind, PhaseSpec, ProbeSample, TransactionSpec};
 use linerate_native::wire::stream_head::{ANSWER_LEN, StreamHead, StreamKind};
 use linerate_sys::poll::{Epoll, Interest};
-use linerate_sys::socket::{self, Protocol};
-use linerate_sys::{clock, sockopt, stream_io};
+use linerate_sys::{clock, socket, stream_io};
 
 use super::event_loop::EventLoop;
 use super::prober::{ProbeTarget, sample};
@@ -32,7 +31,7 @@ pub(super) struct TransactionPlan {
 }
 
 /// Completed transactions.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Transacted {
     /// All transactions, failed ones as well, up to [`SAMPLES_MAX`].
     pub(super) samples: Vec<ProbeSample>,
@@ -68,7 +67,7 @@ struct Connection {
 }
 
 /// How a transaction ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum Outcome {
     Complete,
     Failed,
@@ -283,10 +282,7 @@ impl Transacted {
 impl Connection {
     fn open(plan: &TransactionPlan, epoll: &Epoll, flow: u64) -> io::Result<Self> {
         let since_ns = clock::monotonic_ns();
-        let fd = plan.target.socket(Protocol::Tcp)?;
-        // Without it the ports of closed connections stay in TIME_WAIT.
-        let _ = sockopt::set_reset_on_close(&fd);
-        socket::connect(&fd, &plan.target.remote)?;
+        let fd = plan.target.connect()?;
         epoll.add(&fd, flow, Interest::WRITE)?;
 
         let kind = if plan.kind == PhaseKind::Rr {

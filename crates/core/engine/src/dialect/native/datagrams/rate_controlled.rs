@@ -53,7 +53,6 @@ pub(super) struct RateControlledSender {
 }
 
 /// Packets that may be sent at a rate that changes.
-#[derive(Debug)]
 struct PacketBudget {
     packet_bits: u64,
     /// Bits that may be sent, times the ns of a second.

@@ -158,7 +158,6 @@ impl SequenceReader for HeadReader {
 }
 
 /// Sends numbered feedback on the socket of a flow.
-#[derive(Debug)]
 pub(super) struct FeedbackSender {
     fd: Arc<OwnedFd>,
     id: FlowId,

@@ -10,7 +10,7 @@ use crate::dialect::native::probe_budget::{ECHOES, ProbeBudget};
 use crate::lock::lock;
 
 /// Round trips of one phase, from the streams of all workers, and how many streams take turns.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct EchoSamples {
     samples: Mutex<Vec<ProbeSample>>,
     streams: AtomicU64,
@@ -60,7 +60,6 @@ impl EchoSamples {
 /// Requests of one stream, one outstanding at a time. Time has slots of 20 ms, longer ones beside a
 /// slow load, which belong to the streams in turn: all streams together request at most 50 echoes
 /// per second, however many there are.
-#[derive(Debug)]
 pub(crate) struct EchoSchedule {
     samples: Arc<EchoSamples>,
     /// Streams that were there before.

@@ -50,7 +50,7 @@ impl ActivePhase {
         reporter: Reporter<'static>,
         read_drops: Option<HostDropsReader>,
     ) -> Result<Self, EngineError> {
-        let has_load = matches!(spec.kind, PhaseKind::Down | PhaseKind::Up | PhaseKind::Both);
+        let has_load = !spec.kind.load_directions().is_empty();
         let load = match has_load {
             true => Some(LoadRun::new(
                 &spec,
@@ -110,11 +110,7 @@ impl ActivePhase {
         } else {
             PathDirection::Up
         };
-        let fits = match self.spec.kind {
-            PhaseKind::Down => direction == PathDirection::Down,
-            PhaseKind::Up => direction == PathDirection::Up,
-            _ => true,
-        };
+        let fits = self.spec.kind.load_directions().contains(&direction);
         let Some(load) = self
             .load
             .as_mut()

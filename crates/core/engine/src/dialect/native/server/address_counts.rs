@@ -8,7 +8,6 @@ use linerate_model::network::Network;
 
 /// Counts events by the network of a client: an address of IPv4, or 64 bit of IPv6, which one host
 /// may have as a whole.
-#[derive(Debug)]
 pub(super) struct AddressCounts {
     max: u32,
     period: Duration,

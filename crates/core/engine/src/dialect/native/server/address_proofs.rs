@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use linerate_trust::{FlowOpener, address_proof};
 
 /// Issues and compares proofs.
-#[derive(Debug)]
 pub(super) struct AddressProofs {
     secret: [u8; 32],
     started: Instant,

@@ -188,7 +188,6 @@ impl Session {
         let tokens = &mut *shared.tokens;
         tokens.revoke(id);
 
-        let directions = if spec.kind == PhaseKind::Both { 2 } else { 1 };
         let streams = match spec.kind {
             PhaseKind::Rr => {
                 vec![tokens.grant_stream(id, StreamKind::Rr, origin, spec.streams_max)]
@@ -196,20 +195,19 @@ impl Session {
             PhaseKind::Crr | PhaseKind::Cps => {
                 vec![tokens.grant_stream(id, StreamKind::Crr, origin, u32::MAX)]
             }
-            PhaseKind::Down | PhaseKind::Up | PhaseKind::Both => {
-                let count = spec.streams_max * directions;
+            kind => {
+                let count = spec.streams_max as usize * kind.load_directions().len();
                 (0..count)
                     .map(|_| tokens.grant_stream(id, StreamKind::Load, origin, 1))
                     .collect()
             }
-            _ => Vec::new(),
         };
 
-        let has_probes = matches!(
-            spec.kind,
-            PhaseKind::Idle | PhaseKind::Down | PhaseKind::Up | PhaseKind::Both
-        );
-        let probes = if has_probes { PROBE_TOKENS } else { 0 };
+        let probes = if spec.kind.has_probes() {
+            PROBE_TOKENS
+        } else {
+            0
+        };
         let probes = (0..probes).map(|_| tokens.grant_stream(id, StreamKind::Probe, origin, 1));
         let probes = probes.map(|token| hex::encode(&token)).collect();
         let flow_count = spec.probe_flows.min(FLOWS_MAX)

@@ -61,12 +61,10 @@ pub(super) enum Task {
 }
 
 /// Counts of arrivals so far.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct ProbeCounts {
     /// Distinct UDP probes.
     pub(super) probes: u64,
-    /// Datagrams that belong to no flow or have a wrong tag.
-    pub(super) foreign: u64,
     /// Requests that were answered.
     pub(super) transactions: u64,
 }
@@ -276,10 +274,7 @@ impl Worker {
         };
         let read = flow.answer(&self.meter);
 
-        let mut counts = lock(&self.counts);
-        counts.probes += read.probes;
-        counts.foreign += read.foreign;
-        drop(counts);
+        lock(&self.counts).probes += read.probes;
 
         if read.has_ended {
             self.flows.remove(&token);

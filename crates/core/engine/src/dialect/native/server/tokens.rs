@@ -12,7 +12,7 @@ use super::address_counts::AddressCounts;
 pub(super) type Token = [u8; 16];
 
 /// Purpose of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Grant {
     /// A stream of this kind.
     Stream(StreamKind),
@@ -21,7 +21,7 @@ enum Grant {
 }
 
 /// Why a stream is not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum StreamRefusal {
     /// Its token is wrong, used, too old, of another address or for something else.
     #[error("a stream without a valid token")]
@@ -31,7 +31,6 @@ pub(super) enum StreamRefusal {
     Address,
 }
 
-#[derive(Debug)]
 struct Entry {
     session: u64,
     grant: Grant,
@@ -41,7 +40,7 @@ struct Entry {
 }
 
 /// From where tokens may be used.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Origin {
     /// Address of the control connection.
     pub(super) client: IpAddr,
@@ -56,7 +55,6 @@ impl Entry {
 }
 
 /// All tokens of a server.
-#[derive(Debug)]
 pub(super) struct Tokens {
     entries: HashMap<Token, Entry>,
     /// Tokens of streams.

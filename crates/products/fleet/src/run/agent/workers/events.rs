@@ -2,7 +2,7 @@
 
 use crate::TaskId;
 use crate::protocol::agent::{Finish, Input};
-use crate::protocol::message::{Ended, Outcome, TaskEnd};
+use crate::protocol::message::{Outcome, TaskEnd};
 use crate::run::carrier::children::{ChildEvent, ChildId};
 use linerate_sys::clock;
 
@@ -19,7 +19,7 @@ impl Workers {
                 Err(_) => self.children.end(child, clock::monotonic_ns()),
             },
             ChildEvent::TooLong => self.children.end(child, clock::monotonic_ns()),
-            ChildEvent::Ended { pid, signal } => self.handle_end(child, Ended { pid, signal }),
+            ChildEvent::Ended { signal } => self.handle_end(child, signal),
         }
     }
 
@@ -37,14 +37,7 @@ impl Workers {
                     self.inputs.push(Input::Started { task, at_ns });
                 }
             }
-            FromWorker::Sample { task, bps } => drop(self.rates.insert(task, bps)),
-            FromWorker::Record { task, piece } => self.update_task(task, |task| {
-                // A record beyond the bound loses pieces and is no JSON any more, so its reader
-                // drops it.
-                if task.record.len() + piece.len() <= RECORD_MAX_BYTES {
-                    task.record.push_str(&piece);
-                }
-            }),
+            FromWorker::Record { task, piece } => self.update_task(task, |task| task.add(&piece)),
             FromWorker::Finished { task, end } => self.finish(task, end),
             FromWorker::Failed(text) => self.handle_failure(child, &text),
         }
@@ -62,12 +55,16 @@ impl Workers {
         }
     }
 
-    fn finish(&mut self, task: TaskId, end: TaskEnd) {
-        self.rates.remove(&task);
-        if let Some(Task { record, .. }) = self.tasks.remove(&task) {
-            self.inputs
-                .push(Input::Finished(Box::new(Finish { task, end, record })));
-        }
+    fn finish(&mut self, task: TaskId, mut end: TaskEnd) {
+        let Some(Task { record, .. }) = self.tasks.remove(&task) else {
+            return;
+        };
+        let record = record.unwrap_or_else(|| {
+            end.leave_out_record();
+            String::new()
+        });
+        self.inputs
+            .push(Input::Finished(Box::new(Finish { task, end, record })));
     }
 
     /// A worker cannot continue, and ends.
@@ -78,27 +75,19 @@ impl Workers {
         self.fail_tasks(child, text);
     }
 
-    fn handle_end(&mut self, child: ChildId, ended: Ended) {
+    fn handle_end(&mut self, child: ChildId, signal: Option<i32>) {
         // A server that is already known as ended has been reported.
         let is_server = self
             .servers
             .iter()
             .any(|server| server.child == child && server.is_alive);
-        let port = self
-            .servers
-            .iter()
-            .find(|server| server.child == child)
-            .and_then(|server| server.port);
 
         self.update_server(child, |server| server.is_alive = false);
         if let Some(stopping) = &mut self.stopping {
             stopping.children.retain(|known| *known != child);
-            stopping.done.ended.push(ended);
-            // The port closes with the process that listened on it.
-            stopping.done.closed.extend(port);
         }
 
-        let text = match ended.signal {
+        let text = match signal {
             Some(signal) => format!("a worker was ended by signal {signal}"),
             None => "a worker ended without a result".to_owned(),
         };
@@ -129,5 +118,72 @@ impl Workers {
                 },
             );
         }
+    }
+}
+
+impl Task {
+    /// Takes a piece of the record. One beyond the bound is left out as a whole: a part of JSON is
+    /// of no value to its reader.
+    fn add(&mut self, piece: &str) {
+        let has_room = |record: &String| record.len() + piece.len() <= RECORD_MAX_BYTES;
+        self.record = self.record.take().filter(has_room);
+        if let Some(record) = &mut self.record {
+            record.push_str(piece);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use linerate_sys::poll::Epoll;
+
+    use super::*;
+
+    #[test]
+    fn record_beyond_its_bound_is_left_out_as_a_whole_with_a_reason() {
+        let epoll = Epoll::new().expect("epoll");
+        let mut workers = Workers::new(0);
+        let child = workers
+            .children
+            .start(Command::new("true"), &epoll)
+            .expect("a process");
+        let id = TaskId(1);
+        workers.tasks.insert(
+            id,
+            Task {
+                round: 1,
+                child,
+                is_client: true,
+                is_ready: true,
+                started_ns: None,
+                record: Some(String::new()),
+            },
+        );
+
+        for len in [RECORD_MAX_BYTES - 10, 20, 5] {
+            let piece = "x".repeat(len);
+            workers.handle_line(child, FromWorker::Record { task: id, piece });
+        }
+        workers.handle_line(
+            child,
+            FromWorker::Finished {
+                task: id,
+                end: TaskEnd::done(),
+            },
+        );
+
+        let Some(Input::Finished(finish)) = workers.inputs.pop() else {
+            panic!("the end of the task")
+        };
+        assert_eq!(finish.record.len(), 0);
+        assert!(
+            finish
+                .end
+                .reason
+                .is_some_and(|text| text.contains("record")),
+            "why there is none"
+        );
     }
 }

@@ -1,7 +1,9 @@
 //! The program that is copied to hosts without an agent.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::fs::{self, File};
+use std::io;
+
+use aws_lc_rs::digest::{SHA256, digest};
 
 /// The file that runs, and for which machine it is.
 #[derive(Debug)]
@@ -27,20 +29,18 @@ pub enum ProgramKind {
 
 /// The file that runs, also when it was replaced.
 const OWN: &str = "/proc/self/exe";
-/// Most bytes of a program header table.
-const HEADERS_MAX: usize = 1 << 16;
-const PT_INTERP: u32 = 3;
+const PT_INTERP: u64 = 3;
 
 impl AgentProgram {
     /// This program.
     ///
     /// # Errors
     /// The file is not readable.
-    pub fn own(sha256: String, arguments: String) -> io::Result<Self> {
-        let mut file = File::open(OWN)?;
+    pub fn own(arguments: String) -> io::Result<Self> {
+        let file = fs::read(OWN)?;
         Ok(Self {
-            sha256,
-            kind: kind_of(&mut file)?,
+            sha256: hex_digest(&file),
+            kind: kind_of(&file),
             arguments,
         })
     }
@@ -69,52 +69,52 @@ impl AgentProgram {
     }
 }
 
+/// SHA-256, hexadecimal.
+fn hex_digest(file: &[u8]) -> String {
+    let digest = digest(&SHA256, file);
+    let digits = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
+    digits.collect()
+}
+
 /// Reads the kind from the ELF header (elf(5)): 64 bits, little endian.
-fn kind_of(file: &mut (impl Read + Seek)) -> io::Result<ProgramKind> {
-    let mut header = [0; 64];
-    file.read_exact(&mut header)?;
+fn kind_of(file: &[u8]) -> ProgramKind {
     // Class 2 is 64 bits, data encoding 1 is little endian (elf(5), e_ident).
-    if !header.starts_with(b"\x7fELF\x02\x01") {
-        return Ok(ProgramKind::Other);
+    if !file.starts_with(b"\x7fELF\x02\x01") {
+        return ProgramKind::Other;
     }
 
     // e_machine (elf(5)): EM_X86_64, EM_AARCH64, EM_RISCV.
-    let machine = match number(&header, 18, 2) {
+    let machine = match number(file, 18, 2) {
         Some(62) => "x86_64",
         Some(183) => "aarch64",
         Some(243) => "riscv64",
-        _ => return Ok(ProgramKind::Other),
+        _ => return ProgramKind::Other,
     };
     // e_phoff, e_phentsize and e_phnum (elf(5)).
-    let (offset, size, count) = (
-        number(&header, 32, 8),
-        number(&header, 54, 2),
-        number(&header, 56, 2),
+    let header = (
+        number(file, 32, 8),
+        number(file, 54, 2),
+        number(file, 56, 2),
     );
-    let (Some(offset), Some(size @ 1..), Some(count)) = (offset, size, count) else {
-        return Ok(ProgramKind::Other);
+    let (Some(offset), Some(size), Some(count)) = header else {
+        return ProgramKind::Other;
     };
-    let bytes = usize::try_from(size.saturating_mul(count))
-        .unwrap_or(usize::MAX)
-        .min(HEADERS_MAX);
-    let mut table = vec![0; bytes];
 
-    file.seek(SeekFrom::Start(offset))?;
-    file.read_exact(&mut table)?;
-    let entry_bytes = usize::try_from(size).unwrap_or(usize::MAX);
     // A static program names no dynamic loader (PT_INTERP, elf(5)).
-    let is_interpreter = |entry: &[u8]| number(entry, 0, 4) == Some(u64::from(PT_INTERP));
-    let is_dynamic = table.chunks(entry_bytes).any(is_interpreter);
-
-    Ok(if is_dynamic {
+    let is_interpreter = |entry: u64| {
+        let at = offset.saturating_add(size.saturating_mul(entry));
+        number(file, at, 4) == Some(PT_INTERP)
+    };
+    if (0..count).any(is_interpreter) {
         ProgramKind::Dynamic
     } else {
         ProgramKind::Static(machine)
-    })
+    }
 }
 
 /// A little-endian number of some bytes.
-fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
+fn number(bytes: &[u8], at: u64, len: usize) -> Option<u64> {
+    let at = usize::try_from(at).ok()?;
     let bytes = bytes.get(at..at.checked_add(len)?)?;
     Some(
         bytes
@@ -126,8 +126,6 @@ fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
-
     use super::*;
 
     /// An x86-64 program with one program header of this type.
@@ -145,11 +143,10 @@ mod tests {
 
     #[test]
     fn programs_without_an_interpreter_are_static() {
-        let kind = |bytes: Vec<u8>| kind_of(&mut Cursor::new(bytes)).ok();
-        assert_eq!(kind(program(1)), Some(ProgramKind::Static("x86_64")));
-        assert_eq!(kind(program(PT_INTERP)), Some(ProgramKind::Dynamic));
-        assert_eq!(kind(vec![b'x'; 100]), Some(ProgramKind::Other));
-        assert_eq!(kind(vec![b'x'; 10]), None);
+        assert_eq!(kind_of(&program(1)), ProgramKind::Static("x86_64"));
+        assert_eq!(kind_of(&program(3)), ProgramKind::Dynamic);
+        assert_eq!(kind_of(&[b'x'; 100]), ProgramKind::Other);
+        assert_eq!(kind_of(b"\x7fELF\x02\x01"), ProgramKind::Other);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::dialect::iperf3::server::stream_numbers::StreamNumbers;
 use crate::dialect::iperf3::server::work::Work;
 
 /// State of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// It waits for its turn.
     Queued,
@@ -30,7 +30,6 @@ pub(crate) enum Stage {
     Running,
 }
 
-#[derive(Debug)]
 pub(super) struct Client {
     pub(super) peer: SocketAddr,
     pub(super) cookie: Cookie,
@@ -58,7 +57,7 @@ pub(super) struct Client {
 }
 
 /// Agreed parameters.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct AgreedTest {
     pub(super) transport: Transport,
     /// The server sends to the client.
@@ -115,7 +114,7 @@ impl Client {
         self.agreed.map(|t| t.transport)
     }
 
-    pub(super) fn awaits_streams(&self) -> bool {
+    fn awaits_streams(&self) -> bool {
         self.stage == Stage::Opening
             && !self.over
             && self.agreed.is_some_and(|t| t.missing_streams > 0)

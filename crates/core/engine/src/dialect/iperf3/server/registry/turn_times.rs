@@ -17,10 +17,10 @@ const RECOVERY: u32 = 30;
 const ADDRESSES_MAX: usize = 4096;
 
 /// Time that addresses took of their turns.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct TurnTimes(HashMap<Network, TurnTime>);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 struct TurnTime {
     taken: Duration,
     /// End of its last turn.

@@ -7,11 +7,10 @@ use std::os::fd::OwnedFd;
 use linerate_model::path::{ConcurrentProbes, ProbeSample};
 use linerate_native::wire::stream_head::{ANSWER_LEN, StreamHead, StreamKind};
 use linerate_sys::poll::{Epoll, Interest};
-use linerate_sys::socket::{self, Protocol};
-use linerate_sys::{clock, sockopt};
+use linerate_sys::{clock, socket};
 use linerate_trust::{ClientConfig, ClientSession};
 
-use super::plan::{ConnectionPlan, ProbeResults, ProbeTarget, sample};
+use super::plan::{ConnectionPlan, ProbeResults, sample};
 use crate::dialect::native::client::is_refusal;
 use crate::dialect::native::probe_budget::{CONNECTIONS, ProbeBudget};
 use crate::dialect::native::tls_stream::TlsStream;
@@ -100,7 +99,7 @@ impl Connections {
         self.started += 1;
 
         let since_ns = clock::monotonic_ns();
-        if let Ok(fd) = connect(&self.plan.target)
+        if let Ok(fd) = self.plan.target.connect()
             && epoll.add(&fd, token, Interest::WRITE).is_ok()
         {
             self.open.insert(
@@ -208,13 +207,4 @@ fn start_tls(fd: &OwnedFd, token: [u8; 16], tls: &ClientConfig) -> io::Result<Bo
         Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
         _ => Ok(Box::new(stream)),
     }
-}
-
-/// Begins to connect. The connection is reset when it is closed, so that it leaves no port behind
-/// in TIME_WAIT.
-fn connect(target: &ProbeTarget) -> io::Result<OwnedFd> {
-    let fd = target.socket(Protocol::Tcp)?;
-    let _ = sockopt::set_reset_on_close(&fd);
-    socket::connect(&fd, &target.remote)?;
-    Ok(fd)
 }

@@ -15,7 +15,6 @@ use crate::dialect::native::client::bind;
 use crate::dialect::native::client::flow::ReserveFlow;
 
 /// Remote and local end of new connections.
-#[derive(Debug, Clone)]
 pub(crate) struct ProbeTarget {
     pub(crate) remote: SocketAddr,
     pub(crate) bind: BindSpec,
@@ -32,6 +31,15 @@ impl ProbeTarget {
             let _ = sockopt::set_tos(&fd, self.dscp << 2);
         }
 
+        Ok(fd)
+    }
+
+    /// Begins to connect. The connection is reset when it is closed, so that it leaves no port
+    /// behind in TIME_WAIT.
+    pub(crate) fn connect(&self) -> io::Result<OwnedFd> {
+        let fd = self.socket(Protocol::Tcp)?;
+        let _ = sockopt::set_reset_on_close(&fd);
+        socket::connect(&fd, &self.remote)?;
         Ok(fd)
     }
 }
@@ -71,7 +79,7 @@ pub(crate) struct ConnectionPlan {
 }
 
 /// Round trips so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct ProbeResults {
     /// DSCP and samples of each flow.
     pub(crate) udp: Vec<(u8, Vec<ProbeSample>)>,
@@ -86,6 +94,4 @@ pub(crate) struct ProbeResults {
     pub(crate) refused: u64,
     /// Flows that a spare one has taken the place of.
     pub(crate) replaced: u32,
-    /// Datagrams that answer no probe.
-    pub(crate) foreign: u64,
 }

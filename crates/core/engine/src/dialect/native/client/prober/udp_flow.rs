@@ -106,9 +106,7 @@ impl UdpFlow {
         for _ in 0..DATAGRAMS_PER_CALL {
             match udp::recv_message(&self.fd, &mut buffer) {
                 Ok(message) => {
-                    if self.take(&message, index, results).is_none() {
-                        results.foreign += 1;
-                    }
+                    self.take(&message, index, results);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // An error of an earlier send: that probe is lost.

@@ -36,7 +36,6 @@ pub(super) struct ProbeFlow {
 #[derive(Debug, Default)]
 pub(super) struct FlowRead {
     pub(super) probes: u64,
-    pub(super) foreign: u64,
     /// A limit of the server leaves no room before this monotonic time, ns.
     pub(super) not_before_ns: Option<u64>,
     pub(super) has_ended: bool,
@@ -141,7 +140,6 @@ impl ProbeFlow {
         let Some(head) = known
             .filter(|head| head.tag == self.id.tag || head.datagram_type == DatagramType::FlowOpen)
         else {
-            read.foreign += 1;
             return;
         };
         match head.datagram_type {
@@ -167,7 +165,7 @@ impl ProbeFlow {
                 );
             }
             DatagramType::Bye => read.has_ended = true,
-            _ => read.foreign += 1,
+            _ => {}
         }
     }
 

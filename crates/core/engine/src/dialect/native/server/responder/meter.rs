@@ -10,7 +10,7 @@ use crate::data::quota::{Grant, Quota, Traffic};
 use crate::server::server_stats::ByteTotals;
 
 /// The quota of a session, and the bytes of its probes and transactions. Clones share both.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Meter {
     quota: Quota,
     received_bytes: Arc<AtomicU64>,
@@ -18,7 +18,6 @@ pub(crate) struct Meter {
 }
 
 /// Bytes that may be moved now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     /// This many bytes.
     Bytes(usize),

@@ -1,7 +1,7 @@
 //! Result of a turn of a probe connection.
 
 /// Result of a turn of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Requests that were answered; the event loop says when there is more to do.
     Answered(u64),

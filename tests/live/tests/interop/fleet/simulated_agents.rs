@@ -1,19 +1,21 @@
-//! Agents without tests, each with a connection and a machine of its own: their workers are times.
+//! Agents on a bus that test nothing and report what a test would, each with a connection and a
+//! machine of its own: their workers are times.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::thread;
 use std::time::Duration;
 
-use crate::TaskId;
-use crate::protocol::agent::{Action, Agent, Finish, Input, Service};
-use crate::protocol::message::{
-    Done, Hello, Preflight, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget, TaskEnd, VERSION,
+use linerate_fleet::TaskId;
+use linerate_fleet::protocol::agent::{Action, Agent, Finish, Input, Service};
+use linerate_fleet::protocol::message::{
+    Hello, Preflight, Preflighted, ProbeOutcome, ProbeReport, ProbeTarget, TaskEnd, VERSION,
     Versions,
 };
-use crate::run::carrier::{Carrier, HostEvent};
-use linerate_sys::clock;
+use linerate_fleet::run::carrier::bus::BusAgents;
+use linerate_fleet::run::carrier::{Carrier, HostEvent};
+use linerate_fleet::spec::{BusOptions, SITE_DEFAULT};
 use linerate_sys::poll::{Interest, wait_fd};
-
-use linerate_model::outcome::{Error, Outcome};
+use linerate_sys::{clock, process};
 
 /// Longest wait between two checks of the times of all agents.
 const TICK: Duration = Duration::from_millis(5);
@@ -24,26 +26,32 @@ const RTT_NS: u64 = 200_000;
 /// Addresses for measurements of networks, RFC 2544: nothing is sent to them.
 const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 
-/// Runs this many agents on a path until it is lost.
-pub(super) fn run(mut path: Box<dyn Carrier>, count: usize) -> Result<(), Error> {
-    let mut agents: Vec<Simulated> = (0..count).map(Simulated::new).collect();
+/// Starts this many agents, `sim1`, `sim2` and so on, in a thread that ends with its broker.
+pub(super) fn start(url: String, count: usize) {
+    // Each connection needs a descriptor.
+    let _ = process::raise_fd_limit();
+    let names: Vec<String> = (1..=count).map(|number| format!("sim{number}")).collect();
+    let options = BusOptions {
+        url,
+        ..BusOptions::default()
+    };
+    let path = BusAgents::start(&options, SITE_DEFAULT, &names).expect("agents");
+    thread::spawn(move || run(path, count));
+}
+
+fn run(mut path: BusAgents, count: usize) {
+    let mut agents: Vec<SimulatedAgent> = (0..count).map(SimulatedAgent::new).collect();
     let mut next_tick_ns = 0;
 
     loop {
-        let now_ns = clock::monotonic_ns();
-        for (index, event) in path.poll(now_ns) {
-            let Some(agent) = agents.get_mut(index) else {
-                continue;
-            };
+        for (index, event) in path.poll(clock::monotonic_ns()) {
+            let agent = &mut agents[index];
             match event {
                 HostEvent::Line(line) => agent.machine.handle_line(clock::monotonic_ns(), &line),
                 HostEvent::TooLong => agent.machine.handle_too_long(),
-                HostEvent::Lost { reason } => {
-                    return Err(Error::new(Outcome::Unreachable, reason));
-                }
+                HostEvent::Lost { .. } => return,
             }
-
-            agent.act(index, &mut *path);
+            agent.act(index, &mut path);
         }
 
         let now_ns = clock::monotonic_ns();
@@ -51,16 +59,16 @@ pub(super) fn run(mut path: Box<dyn Carrier>, count: usize) -> Result<(), Error>
             next_tick_ns = now_ns.saturating_add(TICK.as_nanos() as u64);
             for (index, agent) in agents.iter_mut().enumerate() {
                 agent.handle_time(now_ns);
-                agent.act(index, &mut *path);
+                agent.act(index, &mut path);
             }
         }
 
-        wait_fd(path.fd(), Interest::READ, Some(TICK)).map_err(Error::failed)?;
+        wait_fd(path.fd(), Interest::READ, Some(TICK)).expect("a descriptor");
     }
 }
 
 /// An agent and the times of its workers.
-struct Simulated {
+struct SimulatedAgent {
     machine: Agent,
     address: IpAddr,
     port: u16,
@@ -78,9 +86,10 @@ struct Worker {
     is_started: bool,
 }
 
-impl Simulated {
+impl SimulatedAgent {
     fn new(index: usize) -> Self {
-        let address = address(index);
+        let offset = u32::try_from(index).expect("few agents");
+        let address = Ipv4Addr::from_bits(FIRST_ADDRESS.to_bits() + offset).into();
         let machine = Agent::new(clock::monotonic_ns(), Service::Bus, hello(address));
         Self {
             machine,
@@ -104,10 +113,7 @@ impl Simulated {
             // All workers of an ARM are started before the answer, as with real processes.
             if !self.starting.is_empty() {
                 self.running.append(&mut self.starting);
-                inputs.push(Input::Armed {
-                    ports: vec![self.port],
-                    pids: Vec::new(),
-                });
+                inputs.push(Input::Armed);
             }
 
             if inputs.is_empty() {
@@ -116,7 +122,7 @@ impl Simulated {
 
             inputs
                 .into_iter()
-                .for_each(|input| self.machine.handle_local(clock::monotonic_ns(), input));
+                .for_each(|input| self.machine.handle_local(input));
         }
     }
 
@@ -137,11 +143,10 @@ impl Simulated {
                 a3_ns: now_ns,
             }),
             Action::StartWorker { task, .. } => {
-                let (duration_ns, is_client) = (task.duration_ns(), task.is_client());
                 self.starting.push(Worker {
                     task: task.task,
-                    duration_ns,
-                    is_client,
+                    duration_ns: task.duration_ns(),
+                    is_client: task.is_client(),
                     start_ns: None,
                     is_started: false,
                 });
@@ -160,14 +165,11 @@ impl Simulated {
             }
             Action::StopRound { round, .. } => {
                 self.running.clear();
-                Some(Input::Stopped(Box::new(Done {
-                    round: Some(round),
-                    ..Done::default()
-                })))
+                Some(Input::Stopped(Some(round)))
             }
             Action::StopAll { .. } => {
                 self.running.clear();
-                Some(Input::Stopped(Box::default()))
+                Some(Input::Stopped(None))
             }
             _ => None,
         }
@@ -186,24 +188,19 @@ impl Simulated {
                 });
             }
 
-            let is_over = now_ns >= start_ns.saturating_add(worker.duration_ns);
-            if is_over {
+            let has_ended = now_ns >= start_ns.saturating_add(worker.duration_ns);
+            if has_ended {
                 inputs.push(Input::Finished(Box::new(finished(worker, start_ns))));
             }
 
-            !is_over
+            !has_ended
         });
         inputs
             .into_iter()
-            .for_each(|input| self.machine.handle_local(now_ns, input));
+            .for_each(|input| self.machine.handle_local(input));
 
         self.machine.handle_timeout(now_ns);
     }
-}
-
-fn address(index: usize) -> IpAddr {
-    let offset = u32::try_from(index).unwrap_or(0);
-    Ipv4Addr::from_bits(FIRST_ADDRESS.to_bits().saturating_add(offset)).into()
 }
 
 fn hello(address: IpAddr) -> Hello {
@@ -212,7 +209,6 @@ fn hello(address: IpAddr) -> Hello {
             min: VERSION,
             max: VERSION,
         },
-        version: env!("CARGO_PKG_VERSION").to_owned(),
         control_address: Some(address),
         mono_ns: clock::monotonic_ns(),
         unix_ns: clock::unix_ns(),
@@ -227,7 +223,6 @@ fn probed(preflight: &Preflight) -> Preflighted {
         outcome: ProbeOutcome::Ok,
         rtt_ns: Some(RTT_NS),
         device: None,
-        source: None,
         mtu_bytes: None,
         bridge_port: None,
     };
@@ -242,7 +237,7 @@ fn finished(worker: &Worker, start_ns: u64) -> Finish {
     let bytes = u128::from(RATE_BPS) * u128::from(worker.duration_ns) / 8_000_000_000;
     let end = TaskEnd {
         started_ns: Some(start_ns),
-        bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+        bytes: u64::try_from(bytes).expect("a short test"),
         elapsed_ns: worker.duration_ns,
         ..TaskEnd::done()
     };

@@ -1,0 +1,123 @@
+//! The report that fits a terminal: what stands out, the rates of all pairs, and what to do.
+
+use linerate_document::blocks::{Block, Document};
+use linerate_document::number::counted;
+use linerate_document::style::Style;
+use linerate_model::finding::{Confidence, Finding};
+use linerate_model::fleet::FleetReport;
+use linerate_model::numbers::clock;
+
+use super::missing::Missing;
+use super::{cells, ladder, large, matrix, opening};
+
+/// Most lines besides one for each host.
+const LINES_MAX: usize = 8;
+/// Most hosts with an effect of a fleet whose table of pairs does not fit.
+const HOSTS_SHOWN: usize = 12;
+/// Column of the sentences.
+const LABEL_CHARS: usize = 9;
+
+/// The report in lines of 80 columns: one for each host, and at most [`LINES_MAX`] others.
+pub(super) fn text(report: &FleetReport, style: Style) -> String {
+    let written = |blocks| {
+        Document {
+            name: "linerate fleet",
+            blocks,
+        }
+        .text(style)
+    };
+    let mut head = vec![Block::Title(opening::title(report))];
+    head.extend(tables(report, style));
+    let head = written(head);
+    let mut notes = notes(report);
+
+    let details = details(report);
+    let lines_max = report.header.hosts.len() + LINES_MAX;
+    loop {
+        let end = written(notes.iter().chain([&details]).map(entry).collect());
+        let lines = head.lines().count() + end.lines().count();
+
+        // The last note is the least important one, and an empty line is less.
+        match lines_max.checked_sub(lines) {
+            None if notes.pop().is_some() => {}
+            None | Some(0) => return head + &end,
+            Some(_) => return format!("{head}\n{end}"),
+        }
+    }
+}
+
+fn entry((label, text): &(&str, String)) -> Block {
+    Block::entry(label, LABEL_CHARS, text.as_str())
+}
+
+/// The rates of all pairs, or of racks where the pairs do not fit the terminal.
+fn tables(report: &FleetReport, style: Style) -> Vec<Block> {
+    let of_matrix = |matrix: &matrix::Matrix<'_>| {
+        let table = cells::table(matrix, matrix.unit.corner());
+        match table.fits(style) {
+            true => vec![Block::Table(table)],
+            false => large::brief(matrix, HOSTS_SHOWN),
+        }
+    };
+    let matrices = matrix::matrices(report);
+    let mut tables: Vec<Block> = matrices.iter().flat_map(of_matrix).collect();
+    tables.extend(ladder::all_tables(report));
+    tables
+}
+
+/// Evidence of the first finding and what to do, then the others and remarks.
+fn notes(report: &FleetReport) -> Vec<(&'static str, String)> {
+    let mut notes = Vec::new();
+    if let Some(first) = report.findings.first() {
+        notes.push(("Seen", seen(first)));
+    }
+
+    let next = opening::next_steps(report, Missing::short_steps).into_iter();
+    let to_do = report.findings.first().and_then(to_do);
+    notes.extend(next.chain(to_do).map(|step| ("Do", step)));
+    let others = report.findings.iter().skip(1);
+    notes.extend(others.map(|finding| ("Also", also(finding))));
+    let remarks = opening::remarks(&report.header).into_iter();
+    notes.extend(remarks.map(|remark| ("Note", remark)));
+    let interference = ladder::interference(report).into_iter();
+    notes.extend(interference.map(|effect| ("Note", effect)));
+    notes
+}
+
+fn seen(finding: &Finding) -> String {
+    let evidence: Vec<String> = finding.evidence.iter().map(ToString::to_string).collect();
+    evidence.join("; ")
+}
+
+/// The commands of a finding, else its advice.
+fn to_do(finding: &Finding) -> Option<String> {
+    match finding.remedy.as_slice() {
+        [] => finding.advice.clone(),
+        commands => Some(commands.join("; ")),
+    }
+}
+
+/// `h3: A host is slow to receive (likely)`
+fn also(finding: &Finding) -> String {
+    let sure = match finding.confidence {
+        Confidence::High => "",
+        Confidence::Medium => " (likely)",
+        Confidence::Low => " (a guess)",
+    };
+    format!("{}: {}{sure}", finding.subject, finding.title)
+}
+
+/// `56 of 56 cells in 0:18; -v, or linerate report last -o fleet.html`
+fn details(report: &FleetReport) -> (&'static str, String) {
+    let measured = report
+        .cells
+        .iter()
+        .filter(|cell| cell.measurement().is_some())
+        .count();
+    let text = format!(
+        "{measured} of {} in {}; -v, or linerate report last -o fleet.html",
+        counted(report.cells.len(), "cell"),
+        clock(report.header.elapsed_ns as f64 / 1e9)
+    );
+    ("Details", text)
+}

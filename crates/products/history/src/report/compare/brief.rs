@@ -1,0 +1,199 @@
+//! The comparison in six lines: the verdict, both directions, what was changed, and what to do.
+
+use linerate_document::blocks::{Block, Document};
+use linerate_document::number::counted;
+use linerate_document::style::Style;
+use linerate_model::record::Way;
+use linerate_model::two_sample::{TRIALS_MIN, Verdict};
+
+use super::{cell, change, interval, middle, size, verdict_words};
+use crate::conclude::compare::{Change, Comparison, Row, differing};
+
+/// Most results.
+const ROWS_MAX: usize = 2;
+
+/// The comparison in at most six lines of 80 columns.
+pub(super) fn text(comparison: &Comparison, style: Style) -> String {
+    let rows = ranked(comparison);
+    let mut entries: Vec<(String, String)> = rows
+        .iter()
+        .take(ROWS_MAX)
+        .map(|row| (label(row), result(row)))
+        .collect();
+    entries.extend(changed(comparison, style).map(|text| ("Changed".to_owned(), text)));
+    entries.extend(next(comparison, &rows).map(|text| ("Do".to_owned(), text)));
+    entries.push((
+        "Details".to_owned(),
+        "-v has all measures, trials and changes".to_owned(),
+    ));
+
+    let label_chars = entries.iter().map(|(label, _)| label.chars().count());
+    let width = label_chars.max().unwrap_or(0) + 2;
+    let entries = entries
+        .into_iter()
+        .map(|(label, text)| Block::entry(&label, width, text));
+    Document {
+        name: "linerate compare",
+        blocks: std::iter::once(Block::Title(title(comparison, &rows)))
+            .chain(entries)
+            .collect(),
+    }
+    .text(style)
+}
+
+/// Results that decide: of one cell down before up, of several the strongest first.
+fn ranked(comparison: &Comparison) -> Vec<&Row> {
+    let mut rows: Vec<&Row> = comparison
+        .rows
+        .iter()
+        .filter(|row| row.is_deciding)
+        .collect();
+    let is_conclusion = |row: &&Row| Some(row.judged.verdict) == comparison.conclusion;
+    let effect = |row: &Row| (row.judged.estimate - 1.0).abs();
+
+    match rows.iter().all(|row| row.factors.is_empty()) {
+        true => rows.sort_by_key(|row| row.way == Way::Forward),
+        false => rows.sort_by(|a, b| {
+            (is_conclusion(b).cmp(&is_conclusion(a))).then(effect(b).total_cmp(&effect(a)))
+        }),
+    }
+    rows
+}
+
+/// `worse: received up -25.6 %`
+fn title(comparison: &Comparison, rows: &[&Row]) -> String {
+    let obstacles = comparison.obstacles.join("; ");
+    let Some(conclusion) = comparison.conclusion else {
+        return format!("not comparable: {obstacles}");
+    };
+
+    let of_verdict: Vec<&&Row> = rows
+        .iter()
+        .filter(|row| row.judged.verdict == conclusion)
+        .collect();
+    let is_of_cells = rows.len() > 1 && rows.iter().any(|row| !row.factors.is_empty());
+    let found = match is_of_cells {
+        true => {
+            let measure = rows.first().map(|row| row.measure.info().words());
+            format!(
+                "{} of {}, by {}",
+                of_verdict.len(),
+                counted(rows.len(), "cell"),
+                measure.unwrap_or_default()
+            )
+        }
+        false => of_verdict
+            .iter()
+            .map(|row| found(row))
+            .collect::<Vec<_>>()
+            .join("; "),
+    };
+    let forced = match obstacles.as_str() {
+        "" => String::new(),
+        obstacles => format!("; not comparable: {obstacles}"),
+    };
+
+    format!("{}: {found}{forced}", verdict_words(conclusion))
+}
+
+/// `received up -25.6 %`
+fn found(row: &Row) -> String {
+    let (judged, unit) = (&row.judged, row.measure.info().unit);
+    let name = row.name();
+
+    match judged.verdict {
+        Verdict::Worse | Verdict::Better => format!("{name} {}", change(judged, unit)),
+        Verdict::Same => format!(
+            "{name}, no change beyond {}",
+            size(judged, judged.margin, unit)
+        ),
+        Verdict::Undecided { .. } => {
+            let loss = judged
+                .loss_max()
+                .map_or_else(|| "any size".to_owned(), |loss| size(judged, loss, unit));
+            format!("{name}, a loss of up to {loss} is not excluded")
+        }
+        Verdict::TooFew => format!(
+            "{name}, {} and {} trials; a verdict needs {TRIALS_MIN} a side",
+            judged.a.len(),
+            judged.b.len()
+        ),
+    }
+}
+
+fn label(row: &Row) -> String {
+    match (row.factors.is_empty(), row.way.words()) {
+        (false, _) => cell(row),
+        (true, Some(way)) => way.to_owned(),
+        (true, None) => row.measure.info().words(),
+    }
+}
+
+/// `37.7 Mbit/s in A, 28.1 Mbit/s in B, -25.6 % (-27.6 to -23.8 %): worse`
+fn result(row: &Row) -> String {
+    let (judged, unit) = (&row.judged, row.measure.info().unit);
+    let [a, b] = [&judged.a, &judged.b].map(|side| middle(side, unit));
+    // One unit for both where they have the same.
+    let a = match (a.split_once(' '), b.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => number.to_owned(),
+        _ => a,
+    };
+    let interval = judged
+        .interval
+        .map_or_else(String::new, |_| format!(" ({})", interval(judged, unit)));
+
+    format!(
+        "A {a}, B {b}, {}{interval}: {}",
+        change(judged, unit),
+        verdict_words(judged.verdict)
+    )
+}
+
+/// The strongest change of the configuration that fits its line, and the number of the others.
+fn changed(comparison: &Comparison, style: Style) -> Option<String> {
+    let changes: Vec<&Change> = comparison
+        .changes
+        .iter()
+        .filter(|change| change.difference.impact > 0)
+        .collect();
+    let strongest = changes.first()?.difference.impact;
+    let texts = changes
+        .iter()
+        .filter(|change| change.difference.impact == strongest)
+        .map(|Change { of, difference }| {
+            let [a, b] = differing(difference);
+            format!("{of} {}: {a} in A, {b} in B", difference.key)
+        });
+    // A key with its values in a form that is read at a glance is the shortest one.
+    let shortest = texts.min_by_key(String::len)?;
+    let shown: String = shortest
+        .chars()
+        .take(style.columns.saturating_sub(CHANGED_CHARS))
+        .collect();
+    let cut = if shown.len() < shortest.len() {
+        "…"
+    } else {
+        ""
+    };
+
+    Some(match changes.len() {
+        1 => format!("{shown}{cut}"),
+        many => format!("{shown}{cut}; {} more", many - 1),
+    })
+}
+
+/// Label, sign of a cut and number of other changes.
+const CHANGED_CHARS: usize = 22;
+
+/// What makes the comparison better than it is.
+fn next(comparison: &Comparison, rows: &[&Row]) -> Option<String> {
+    match comparison.conclusion? {
+        Verdict::Undecided { more_trials } => Some(format!(
+            "make about {more_trials} more runs of each side, then compare again"
+        )),
+        Verdict::TooFew if !rows.is_empty() => {
+            Some("make both sides with `--repeat 5`; -v has the commands".to_owned())
+        }
+        _ => None,
+    }
+}
