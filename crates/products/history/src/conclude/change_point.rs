@@ -43,8 +43,9 @@ pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
             continue;
         };
         // The comparison finds one change after several further runs as well.
-        let is_known =
-            |last: &ChangePoint| last.is_worse == change.is_worse && change.at < last.at + BEFORE + AFTER;
+        let is_known = |last: &ChangePoint| {
+            last.is_worse == change.is_worse && change.at < last.at + BEFORE + AFTER
+        };
         if !found.last().is_some_and(is_known) {
             found.push(change);
         }
