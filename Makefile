@@ -22,7 +22,7 @@ IPERF_FEATURES := --no-default-features
 SETTINGS = CARGO="$(CARGO)" TARGET_DIR="$(TARGET_DIR)" TOOLS="$(TOOLS)"
 NEXTEST = $(SETTINGS) .ci/nextest
 
-.PHONY: try help check test live bench bench-report fuzz deny msrv semver test-deps
+.PHONY: try help check test live bench bench-report pictures fuzz deny msrv semver test-deps
 
 # The drop-in part alone: the trial needs no more.
 try: ## build linerate and test this machine against itself
@@ -57,6 +57,9 @@ bench-report: ## table and picture of BENCHMARKS.md, and all tables in target/be
 	python3 bench/report.py $(REPORT_ARGS)
 	mkdir -p $(TARGET_DIR)
 	python3 bench/report.py --all $(TARGET_DIR)/benchmarks.md
+
+pictures: ## draw docs/pictures from fixtures/records
+	UPDATE_SNAPSHOTS=1 $(CARGO) test --locked -p linerate --test pictures
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (nightly, cargo-fuzz)
 	cd tests/fuzz && for target in $$($(CARGO) +nightly fuzz list); do \
