@@ -10,6 +10,7 @@ use linerate_model::printable::printable;
 
 use crate::boxes::Boxes;
 use crate::frame::{FindingCard, Head, Route};
+use crate::heat::HeatMap;
 use crate::page::{self, escaped};
 use crate::plot::Plot;
 use crate::style::{Style, shortened};
@@ -58,6 +59,8 @@ pub enum Block {
     Route(Route),
     /// Distributions, drawn in HTML.
     Boxes(Boxes),
+    /// A grid, drawn in HTML.
+    Heat(HeatMap),
     /// A finding of an HTML page.
     Finding(FindingCard),
 }
@@ -199,6 +202,7 @@ impl Block {
             | Self::Head(_)
             | Self::Route(_)
             | Self::Boxes(_)
+            | Self::Heat(_)
             | Self::Finding(_) => {}
         }
     }
@@ -257,6 +261,10 @@ impl Block {
             }
             Self::Boxes(boxes) => {
                 boxes.html(out);
+                Ok(())
+            }
+            Self::Heat(heat) => {
+                heat.html(out);
                 Ok(())
             }
             Self::Finding(finding) => {

@@ -1,10 +1,9 @@
 //! Distributions as rows with a box and whiskers, on one axis.
 
-use std::fmt::Write;
-
 use crate::chart::Axis;
 use crate::draw;
 use crate::plot;
+use crate::style::shortened;
 
 /// Distributions of one quantity.
 pub struct Boxes {
@@ -46,14 +45,14 @@ impl Boxes {
     }
 
     /// As HTML with inline SVG.
-    pub fn html(&self, out: &mut String) {
+    pub(crate) fn html(&self, out: &mut String) {
         let rows = self
             .rows
             .iter()
             .map(|row| format!("{} {}", row.name, row.text));
         let label = format!("{}: {}", self.title, rows.collect::<Vec<_>>().join("; "));
         plot::caption(out, &self.title, &self.note);
-        draw::svg(out, &label, |width| draw::boxes(self, width));
-        let _ = writeln!(out, "</figure>");
+        draw::svg(out, &shortened(&label), |width| draw::boxes(self, width));
+        out.push_str("</figure>\n");
     }
 }

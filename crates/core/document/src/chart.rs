@@ -43,8 +43,6 @@ pub struct ShadedRange {
     pub from: f64,
     /// Upper end.
     pub to: f64,
-    /// That of the series it concerns.
-    pub hue: usize,
     /// Its name, in the first chart of a plot.
     pub label: String,
 }

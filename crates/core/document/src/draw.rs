@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use crate::boxes::Boxes;
 use crate::chart::{Axis, Chart, LineStyle, Point, Scale, Series};
+use crate::heat::HeatMap;
 use crate::page::escaped;
 use crate::plot::Plot;
 use crate::style::shortened;
@@ -24,16 +25,21 @@ const GAP: f64 = 8.0;
 const SWATCH: f64 = 20.0;
 /// Part of the width that names of series may have.
 const NAMES_SHARE: f64 = 0.26;
+/// Widest cell of a grid, and highest row.
+const HEAT_SIDE_MAX: f64 = 90.0;
+const HEAT_ROW_MAX: f64 = 30.0;
 /// Height of a row with a box.
 const BOX_ROW: f64 = 30.0;
 /// Fewest units between two values of a horizontal and of a vertical axis.
 const X_STEP: f64 = 48.0;
 const Y_STEP: f64 = 26.0;
+/// Least distance of two points of a line, in tenths.
+const APART: f64 = 12.0;
 const HUES: usize = 6;
 /// Points of a series beyond which markers would hide the line.
-const MARKED_MAX: usize = 30;
+const MARKED_MAX: usize = 15;
 /// Places with a text of their own under the pointer; more would be too narrow to point at.
-const HOVER_MAX: usize = 100;
+const HOVER_MAX: usize = 40;
 
 /// A drawing before it is text.
 pub(crate) struct Drawing {
@@ -114,7 +120,7 @@ pub(crate) fn plot(plot: &Plot, width: f64) -> Drawing {
     let right = width - GAP - SWATCH - widest(names);
     let values = charts.iter().zip(&rulers).flat_map(|(chart, ruler)| {
         let ticks = ruler.ticks.iter();
-        ticks.map(|tick| (chart.y.text)(*tick))
+        ticks.map(|tick| round_text(&chart.y, *tick))
     });
     let left = widest(values) + 2.0 * GAP;
     let x = horizontal(&first.x, plot.x_range(), (left, right));
@@ -126,6 +132,8 @@ pub(crate) fn plot(plot: &Plot, width: f64) -> Drawing {
             (name, label) if label.is_empty() || label == name => name.to_owned(),
             (name, label) => format!("{name}: {label}"),
         };
+        // Bold letters are wider.
+        let name = cut(&name, ((width - 2.0 * GAP) / CHAR / 1.1) as usize);
         drawing.label(GAP, top + TEXT, Anchor::Start, "name", &name);
         top += HEAD;
         let bottom = top + height_of(chart);
@@ -187,6 +195,56 @@ pub(crate) fn boxes(boxes: &Boxes, width: f64) -> Drawing {
     drawing
 }
 
+/// A grid of cells with the names of its rows and columns.
+pub(crate) fn heat(heat: &HeatMap, width: f64) -> Drawing {
+    let mut drawing = Drawing::new(width);
+    let names_max = (width * NAMES_SHARE / CHAR) as usize;
+    let names = heat.rows.iter().map(|row| cut(&row.name, names_max));
+    let left = widest(names) + 2.0 * GAP;
+    let count = heat.columns.len().max(1) as f64;
+    let side = ((width - left - GAP) / count).min(HEAT_SIDE_MAX);
+    let high = side.clamp(TEXT, HEAT_ROW_MAX);
+
+    let heads = heat.columns.iter().map(|name| width_of(name) + CHAR);
+    // Where names do not fit beside each other, each takes the place of several.
+    let every = (heads.fold(0.0, f64::max) / side).ceil().max(1.0) as usize;
+    let place = |at: usize| left + side * at as f64;
+    for (at, name) in heat.columns.iter().enumerate().step_by(every) {
+        let half = width_of(name) / 2.0;
+        let middle = (place(at) + side / 2.0).clamp(left.min(half), width - half);
+        drawing.label(middle, TEXT, Anchor::Middle, "soft", name);
+    }
+
+    for (number, row) in heat.rows.iter().enumerate() {
+        let top = HEAD + high * number as f64;
+        let base = top + high / 2.0 + TEXT / 3.0;
+        let name = cut(&row.name, names_max);
+        drawing.label(left - GAP, base, Anchor::End, "", &name);
+
+        for (at, cell) in row.cells.iter().enumerate() {
+            let (from, to) = (place(at), place(at + 1));
+            let class = match (cell.share, cell.is_framed) {
+                (None, _) => "cell none",
+                (Some(_), false) => "cell",
+                (Some(_), true) => "cell framed",
+            };
+            let share = cell.share.unwrap_or_default().clamp(0.0, 1.0);
+            let class = format!("{class}\" style=\"--heat:{:.0}%", 100.0 * share);
+            let inset = if cell.is_framed { 2.0 } else { 0.5 };
+            let area = [from + inset, top + inset, to - inset, top + high - inset];
+            drawing.rectangle(&class, area, &cell.title);
+
+            if width_of(&cell.text) + 2.0 < to - from {
+                let middle = f64::midpoint(from, to);
+                drawing.label(middle, base, Anchor::Middle, "", &cell.text);
+            }
+        }
+    }
+
+    drawing.height = HEAD + high * heat.rows.len() as f64 + GAP;
+    drawing
+}
+
 /// The names of many series need more room than the chart was given.
 fn height_of(chart: &Chart) -> f64 {
     let names = chart.series.iter().filter(|series| !series.name.is_empty());
@@ -207,6 +265,21 @@ fn cut(name: &str, chars_max: usize) -> String {
     }
     let kept = name.chars().take(chars_max.saturating_sub(1));
     kept.chain(['…']).collect()
+}
+
+/// A value at an axis, without the zeros that round values end with: `50 Mbit/s`.
+fn round_text(axis: &Axis, value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let text = (axis.text)(value);
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') && number.parse::<f64>().is_ok() => {
+            let number = number.trim_end_matches('0').trim_end_matches('.');
+            format!("{number} {unit}")
+        }
+        _ => text,
+    }
 }
 
 /// A coordinate without needless digits.
@@ -260,12 +333,33 @@ impl Drawing {
         self.path(class, &[(from, true), (to, false)]);
     }
 
-    /// A line through the points; a new one begins at those that are marked.
+    /// A line through the points; a new one begins at those that are marked. A point that is not
+    /// visibly apart from the one before it is left out.
     fn path(&mut self, class: &str, points: &[((f64, f64), bool)]) {
         let mut data = String::new();
-        for ((x, y), begins) in points {
-            let step = if *begins { 'M' } else { 'L' };
-            let _ = write!(data, "{step}{} {}", short(*x), short(*y));
+        // Steps between rounded places, so that no error adds up.
+        let tenths = |value: f64| (value * 10.0).round();
+        let mut last = (0.0, 0.0);
+
+        for (number, ((x, y), begins)) in points.iter().enumerate() {
+            let (x, y) = (tenths(*x), tenths(*y));
+            let step = (x - last.0, y - last.1);
+            let is_apart = step.0.abs() >= APART || step.1.abs() >= APART;
+            if !is_apart && !begins && number + 1 < points.len() {
+                continue;
+            }
+
+            let (letter, to) = match begins {
+                true => ('M', (x, y)),
+                false => ('l', step),
+            };
+            let _ = write!(
+                data,
+                "{letter}{} {}",
+                short(to.0 / 10.0),
+                short(to.1 / 10.0)
+            );
+            last = (x, y);
         }
         let _ = writeln!(self.shapes, "<path class=\"{class}\" d=\"{data}\"/>");
     }
@@ -302,7 +396,7 @@ impl Drawing {
     /// Values and name of the horizontal axis below `bottom`, where the drawing ends.
     fn foot(&mut self, axis: &Axis, x: &Ruler, bottom: f64) {
         for tick in &x.ticks {
-            let text = (axis.text)(*tick);
+            let text = round_text(axis, *tick);
             let half = width_of(&text) / 2.0;
             let at = x.at(*tick).min(self.width - half).max(half);
             self.label(at, bottom + TEXT + 2.0, Anchor::Middle, "", &text);
@@ -355,8 +449,7 @@ impl Panel<'_> {
         let (left, right) = self.x.place;
         for band in &self.chart.bands {
             let (from, to) = (self.x.at(band.from), self.x.at(band.to));
-            let class = format!("band h{}", band.hue % HUES);
-            drawing.rectangle(&class, [from, self.top, to, self.bottom], "");
+            drawing.rectangle("phase", [from, self.top, to, self.bottom], "");
 
             let is_wide = width_of(&band.label) <= to - from;
             if has_band_names && is_wide {
@@ -372,7 +465,7 @@ impl Panel<'_> {
         for tick in &self.y.ticks {
             let at = self.y.at(*tick);
             drawing.line("axis", (left, at), (right, at));
-            let text = (self.chart.y.text)(*tick);
+            let text = round_text(&self.chart.y, *tick);
             drawing.label(left - GAP, at + TEXT / 3.0, Anchor::End, "", &text);
         }
 
@@ -528,7 +621,7 @@ fn class(series: &Series) -> String {
 /// The horizontal axis between two places of the drawing.
 fn horizontal(axis: &Axis, values: (f64, f64), place: (f64, f64)) -> Ruler {
     let texts = axis.ticks.iter().chain([&values.1]);
-    let longest = widest(texts.map(|tick| (axis.text)(*tick)));
+    let longest = widest(texts.map(|tick| round_text(axis, *tick)));
     // Labels keep the room of two characters between them.
     let gap = X_STEP.max(longest + 2.0 * CHAR) / (place.1 - place.0);
     Ruler {
@@ -663,7 +756,6 @@ mod tests {
         let bands = (0..).zip(names).map(|(at, name): (u32, &str)| ShadedRange {
             from: f64::from(at) * 6.0 - 2.0,
             to: f64::from(at) * 6.0 + 4.0,
-            hue: 0,
             label: name.to_owned(),
         });
 
@@ -749,7 +841,9 @@ mod tests {
         let data = data.expect("a line");
         assert_eq!(data.matches('M').count(), 3, "{data}");
 
-        let numbers = data.split(['M', 'L', ' ']);
+        // Steps may lead back; the lines begin at places.
+        let numbers = data.split('M').flat_map(|line| line.split('l').take(1));
+        let numbers = numbers.flat_map(|place| place.split(' '));
         let mut numbers = numbers.filter_map(|number| number.parse::<f64>().ok());
         assert!(numbers.all(|at| (0.0..=WIDTHS[0]).contains(&at)), "{data}");
     }

@@ -92,6 +92,8 @@ pub struct Station {
     pub name: String,
     /// Its role, and what is known of it.
     pub detail: String,
+    /// It limits the path.
+    pub narrowest: Option<String>,
 }
 
 /// What lies between two stations.
@@ -99,7 +101,7 @@ pub struct Station {
 pub struct Segment {
     /// What passes through it, one line each.
     pub lines: Vec<String>,
-    /// No other segment is narrower; the text says how it is known.
+    /// It limits the path.
     pub narrowest: Option<String>,
     /// What waits before it.
     pub queues: Vec<Queue>,
@@ -131,6 +133,12 @@ fn line(text: &str) -> String {
     escaped(&shortened(text))
 }
 
+fn capitalized(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase());
+    first.into_iter().flatten().chain(letters).collect()
+}
+
 /// An element with a class; nothing without a text.
 fn element(name: &str, class: &str, text: &str) -> String {
     match text {
@@ -156,7 +164,7 @@ impl Head {
             "<header><{heading}>{}</{heading}>\n{}{}",
             line(&self.title),
             element("p", "facts", &self.facts.join(" · ")),
-            element("p", "verdict", &self.verdict)
+            element("p", "verdict", &capitalized(&self.verdict))
         );
 
         if self.badge.is_some() || !self.cards.is_empty() {
@@ -173,9 +181,11 @@ impl Head {
                 );
             }
             if let Some(badge) = &self.badge {
+                // A word is longer than a grade.
+                let size = if badge.text.len() > 2 { " word" } else { "" };
                 let _ = writeln!(
                     out,
-                    "<div class=\"card badge {}\"><p class=\"value\">{}</p>{}</div>",
+                    "<div class=\"card badge {}{size}\"><p class=\"value\">{}</p>{}</div>",
                     class(badge.severity),
                     line(&badge.text),
                     element("p", "note", &badge.label)
@@ -199,9 +209,11 @@ impl Route {
         for (station, segment) in self.stations.iter().zip(segments) {
             let _ = writeln!(
                 out,
-                "<li class=\"station\"><strong>{}</strong>{}</li>",
+                "<li class=\"station{}\"><strong>{}</strong>{}{}</li>",
+                narrow(&station.narrowest),
                 line(&station.name),
-                element("span", "note", &station.detail)
+                element("span", "note", &station.detail),
+                narrowest(&station.narrowest)
             );
             if let Some(segment) = segment {
                 segment.html(out);
@@ -211,13 +223,21 @@ impl Route {
     }
 }
 
+/// Class of a part that limits the path.
+const fn narrow(narrowest: &Option<String>) -> &'static str {
+    match narrowest {
+        Some(_) => " narrow",
+        None => "",
+    }
+}
+
+fn narrowest(narrowest: &Option<String>) -> String {
+    element("strong", "limit", narrowest.as_deref().unwrap_or_default())
+}
+
 impl Segment {
     fn html(&self, out: &mut String) {
-        let narrow = if self.narrowest.is_some() {
-            " narrow"
-        } else {
-            ""
-        };
+        let narrow = narrow(&self.narrowest);
         let lines: String = self
             .lines
             .iter()
@@ -225,8 +245,7 @@ impl Segment {
             .collect();
         let _ = write!(out, "<li class=\"segment{narrow}\">{lines}<i></i>");
 
-        let narrowest = self.narrowest.as_deref().unwrap_or_default();
-        out.push_str(&element("strong", "note", narrowest));
+        out.push_str(&narrowest(&self.narrowest));
         for queue in &self.queues {
             let _ = write!(
                 out,
@@ -300,6 +319,7 @@ mod tests {
             stations: vec![Station {
                 name: hostile.to_owned(),
                 detail: hostile.to_owned(),
+                narrowest: None,
             }],
             segments: vec![Segment {
                 lines: vec![hostile.to_owned()],

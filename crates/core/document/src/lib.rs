@@ -18,6 +18,7 @@ pub mod chart;
 pub mod expected;
 pub mod exposition;
 pub mod frame;
+pub mod heat;
 pub mod live;
 pub mod log_rate_limit;
 pub mod number;

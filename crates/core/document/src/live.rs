@@ -7,6 +7,7 @@ use linerate_model::units::ns_to_s;
 
 use crate::blocks::{Block, Document};
 use crate::chart::{Axis, Chart, LineStyle, Point, Series};
+use crate::frame::{Card, Head};
 use crate::number::known;
 use crate::page;
 use crate::plot::Plot;
@@ -45,11 +46,12 @@ pub fn page(state: &LiveState, now_ns: u64) -> String {
 
 /// Part of the page that an event replaces.
 pub fn content(state: &LiveState, now_ns: u64) -> String {
-    let mut blocks = vec![Block::Title("linerate serve".to_owned())];
-    match &state.server {
-        Some(server) => blocks.extend(of_server(server, now_ns)),
-        None => blocks.push(Block::Answer("The server does not listen yet.".to_owned())),
-    }
+    let blocks = match &state.server {
+        Some(server) => of_server(server, now_ns),
+        None => vec![Block::Head(head(
+            "The server does not listen yet".to_owned(),
+        ))],
+    };
 
     Document {
         name: "linerate serve",
@@ -66,25 +68,31 @@ pub fn event(state: &LiveState, now_ns: u64) -> String {
     format!("data: {content}\n\n")
 }
 
+fn head(verdict: String) -> Head {
+    Head {
+        title: "linerate serve".to_owned(),
+        verdict,
+        ..Head::default()
+    }
+}
+
 fn of_server(server: &LiveServer, now_ns: u64) -> Vec<Block> {
     let running = server.sessions.len();
     let most = server
         .tests_max
         .map_or_else(String::new, |max| format!(" of at most {max}"));
-    let mut blocks = vec![
-        Block::Answer(format!(
-            "{running}{most} tests run; received {}, sent {}.",
-            known(server.received.last(), rate),
-            known(server.sent.last(), rate)
-        )),
-        Block::Paragraph(format!(
-            "Up {}; tests {}, refused {}, logins failed {}.",
-            clock(ns_to_s(now_ns).floor()),
-            server.started,
-            server.refused,
-            server.logins_failed
-        )),
+    let mut head = head(format!("{running}{most} tests run"));
+    head.facts = vec![
+        format!("up {}", clock(ns_to_s(now_ns).floor())),
+        format!("tests {}", server.started),
+        format!("refused {}", server.refused),
+        format!("logins failed {}", server.logins_failed),
     ];
+    head.cards = vec![
+        Card::new("received", known(server.received.last(), rate), ""),
+        Card::new("sent", known(server.sent.last(), rate), ""),
+    ];
+    let mut blocks = vec![Block::Head(head)];
 
     if let Some((written, lost)) = server.records {
         blocks.push(Block::Paragraph(format!(

@@ -40,13 +40,13 @@ h1 { font-size: 1.25rem } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem } h3 { f
 .facts, .note, .unit, small { color: var(--dim); font-weight: 400 } .facts, .note { font-size: .875rem }
 header .verdict { font-size: 1.7rem; line-height: 1.25; font-weight: 600; margin: .7rem 0 1rem; text-wrap: balance }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem }
-.card, .finding { background: var(--panel); border-radius: .5rem; padding: .7rem .9rem } .card .value { font-size: 2rem; line-height: 1.2; font-weight: 700 } .unit { font-size: 1rem }
-.badge { border: 2px solid var(--hue) } .badge .value { color: var(--hue) } .badge .value:first-child { font-size: 2.4rem }
+header { border-top: 1px solid var(--soft); padding-top: .7rem } .card { max-width: 19rem } .card, .finding { background: var(--panel); border-radius: .5rem; padding: .7rem .9rem } .card .value { font-size: 2rem; line-height: 1.2; font-weight: 700 } .unit { font-size: 1rem }
+.badge { border: 2px solid var(--hue) } .badge .value { color: var(--hue) } .badge .value { font-size: 2.4rem } .word .value { font-size: 1.4rem }
 .route { display: flex; list-style: none; margin: 1.5rem 0; padding: 0 } .station, .segment { display: flex; flex-direction: column }
 .station { flex: 0 1 auto; min-width: 7rem; max-width: 16rem; border: 2px solid var(--dim); border-radius: .5rem; padding: .4rem .7rem; justify-content: center; text-align: center }
-.segment { flex: 1; justify-content: center; text-align: center; font-size: .875rem } .segment i { border-top: 3px solid var(--dim); margin: .2rem 0 } .segment.narrow { --hue: var(--bad) } .segment.narrow i { border-top: 8px double var(--hue) } .segment strong { color: var(--hue) }
+.segment { flex: 1; justify-content: center; text-align: center; font-size: .875rem } .segment i { border-top: 3px solid var(--dim); margin: .2rem 0 } .route .narrow { --hue: var(--bad) } .station.narrow { border-color: var(--hue) } .segment.narrow i { border-top: 8px double var(--hue) } .route .limit { color: var(--hue) }
 .queue { margin: .15rem auto; width: 90%; padding: 0 .4rem; border: 1px solid var(--soft); background: linear-gradient(to right, color-mix(in srgb, var(--h1) 35%, transparent) var(--share), transparent var(--share)) }
-.finding { border-left: 5px solid var(--hue); margin: .75rem 0 } .severity { color: var(--hue); font-weight: 600; margin-left: .4rem }
+.finding { border-left: 5px solid var(--hue); margin: .75rem 0 } .finding details { display: inline-block; margin: .2rem 1.5rem 0 0; vertical-align: top } .finding details[open] { display: block } .severity { color: var(--hue); font-weight: 600; margin-left: .4rem }
 table { border-collapse: collapse; width: 100%; margin-top: 1rem; font-size: .9rem } tbody th { font-weight: 400 } td, th { padding: .25rem .5rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--soft) }
 caption, td.words, th.words { text-align: left } caption, figcaption { font-weight: 700; padding: .3rem 0 }
 pre { white-space: pre-wrap; border: 1px solid var(--soft); padding: .7rem } .remark { border-left: 4px solid var(--mark); padding-left: .7rem }
@@ -56,7 +56,8 @@ figure { margin: 1.5rem 0 } details { margin: .5rem 0 } summary { cursor: pointe
 .h0 { --hue: var(--h0) } .h1 { --hue: var(--h1) } .h2 { --hue: var(--h2) } .h3 { --hue: var(--h3) } .h4 { --hue: var(--h4) } .h5 { --hue: var(--h5) }
 .line { stroke: var(--hue); fill: none; stroke-width: 1.75; stroke-linejoin: round } .thin { stroke-width: 1; stroke-opacity: .8 } .limit { stroke-width: 1.25; stroke-dasharray: 6 4 }
 .bars { fill: var(--hue) } .area { fill: var(--hue); fill-opacity: .7; stroke: var(--paper); stroke-width: .5 }
-.band { fill: var(--hue); fill-opacity: .12 } .hover { fill: transparent } .hover:hover { fill: var(--soft); fill-opacity: .4 }
+.band { fill: var(--hue); fill-opacity: .12 } .phase { fill: var(--panel) } .hover { fill: transparent } .hover:hover { fill: var(--soft); fill-opacity: .4 }
+.cell { fill: color-mix(in srgb, var(--heat-hue) var(--heat), var(--paper)); stroke: var(--soft); stroke-width: .5 } .cell.none { fill: none } .cell.framed { stroke: var(--bad); stroke-width: 3 }
 .marker { fill: var(--hue) } .ring { fill: none; stroke: var(--hue); stroke-width: 2 } .whisker { stroke: var(--hue); stroke-width: 1.5 }
 @media screen and (max-width: 699px) { body { margin: .75rem auto } header .verdict { font-size: 1.35rem } .card .value { font-size: 1.6rem } .cards { grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)) }
   svg.broad { display: none } svg.narrow:is(svg) { display: block; max-width: 520px; margin: auto }
@@ -67,8 +68,9 @@ figure { margin: 1.5rem 0 } details { margin: .5rem 0 } summary { cursor: pointe
   .many td { border: 0; display: flex; justify-content: space-between; gap: 1rem; padding: .1rem 0 } .many td:first-child { font-weight: 600 } .many td:empty { display: none } .many td::before { content: attr(data-label); color: var(--dim); font-weight: 400; text-align: left } }
 .most thead { display: none } .most tbody, .most tr, .most td, .most caption { display: block } .most tr { border-bottom: 1px solid var(--soft); padding: .4rem 0 }
 .most td { border: 0; display: flex; justify-content: space-between; gap: 1rem; padding: .1rem 0 } .most td:first-child { font-weight: 600 } .most td:empty { display: none } .most td::before { content: attr(data-label); color: var(--dim); font-weight: 400; text-align: left }
-@media print { :root { color-scheme: light } body { max-width: none; margin: 0; padding: 0; font-size: 9pt } a { color: inherit } header .verdict { font-size: 15pt } .card .value { font-size: 16pt }
-  svg, tr, .remark, .card, .finding { break-inside: avoid } h2, figcaption, summary { break-after: avoid } figure, h2 { margin: .7rem 0 } .screen { display: none } }
+@media print { @page { margin: 12mm } :root { color-scheme: light } body { max-width: none; margin: 0; padding: 0; font-size: 9pt; line-height: 1.35 } a { color: inherit }
+  header .verdict { font-size: 14pt; margin: .4rem 0 } .card .value { font-size: 15pt } .card, .finding { padding: .3rem .6rem } .route { margin: .7rem 0 } h2 { margin: .8rem 0 .3rem }
+  svg, tr, .remark, .card, .finding { break-inside: avoid } h2, figcaption, summary { break-after: avoid } figure { margin: .6rem 0 } details:not([open]), .screen { display: none } }
 ";
 
 /// Untrusted text, escaped.

@@ -23,7 +23,7 @@ pub struct Plot {
 }
 
 /// Most rows of the table of a plot.
-const ROWS_MAX: usize = 40;
+const ROWS_MAX: usize = 16;
 /// Most series that the sentence of a drawing names.
 const SERIES_SAID: usize = 8;
 

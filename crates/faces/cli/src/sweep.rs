@@ -299,7 +299,7 @@ fn write_reports(output: &OutputArgs, record: &RunRecord, has_result: bool) -> R
     let runs = recorded_runs(sweep, &record.trials);
     let text = match (output.json, has_result) {
         (true, _) => linerate::record::json(record),
-        (false, true) => report::text(sweep, &runs, output.verbose, linerate::progress::style()),
+        (false, true) => report::text(sweep, output.verbose, linerate::progress::style()),
         (false, false) => String::new(),
     };
     let printed = print(&text);

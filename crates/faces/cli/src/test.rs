@@ -473,10 +473,7 @@ fn write_reports(output: &OutputArgs, result: &PathResult) -> Result<(), String>
     };
 
     if let Some(path) = &output.html {
-        to_file(
-            path,
-            report::html(&result.report, result.diagnosis.as_ref()),
-        )?;
+        to_file(path, report::html(&result.recorded.record))?;
     }
 
     if let Some(Some(path)) = &output.json {

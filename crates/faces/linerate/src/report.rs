@@ -21,6 +21,8 @@ pub(crate) const PRODUCTS: ProductReport = ProductReport {
             .or_else(|| (PATH.blocks)(record, has_charts))
     },
     diagnosis: linerate_doctor::report::short,
+    findings: linerate_doctor::report::cards,
+    page: |record| (PATH.page)(record),
 };
 const FLEET: ProductReport = linerate_fleet::report::RECORDS;
 const HTTP: ProductReport = linerate_http::report::RECORDS;
@@ -86,7 +88,7 @@ pub fn report(spec: &ReportSpec) -> Result<String, Error> {
     Ok(match spec.form {
         Form::Html => record::html(&records, spec.stretch, PRODUCTS),
         Form::Markdown => export::markdown::document(&records),
-        Form::Text => record::text(&records, spec.stretch, PRODUCTS, spec.style),
+        Form::Text => record::text(&records, PRODUCTS, spec.style),
     })
 }
 

@@ -6,7 +6,6 @@ mod brief;
 mod cells;
 mod check;
 mod csv;
-mod depth;
 mod footer;
 mod hosts;
 mod ladder;
@@ -26,19 +25,28 @@ use std::time::Duration;
 use crate::conclude::FleetOutcome;
 use crate::conclude::trials::with_trials;
 use crate::plan::{PlanHost, PlannedRun};
-use linerate_document::record::ProductReport;
+use linerate_doctor::report as doctor;
+use linerate_document::frame::{Badge, Card, Head};
+use linerate_document::number::counted;
+use linerate_document::record::{ProductReport, RunPage};
+use linerate_model::finding::Severity;
 use linerate_model::fleet::{FleetHeader, FleetHost, FleetReport, FleetRun, HostId};
+use linerate_model::numbers::rate;
 use linerate_model::record::{Body, RunRecord, Trial};
+use linerate_model::stats::median;
+use linerate_model::stored_name;
 
 pub use check::{CheckReport, CheckRow, CheckState, check_text};
 pub use csv::csv;
-use depth::Depth;
 pub use hosts::hosts_text;
 pub use leftovers::{HostLeftovers, Leftover, leftovers_text};
 use linerate_doctor::report::wrapped;
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
 pub use progress::{Announced, announcement, progress_line};
+
+/// Name of the page.
+const NAME: &str = "linerate fleet";
 
 /// Facts of a run that the coordinator knows beside its plan and its outcome.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -91,7 +99,7 @@ pub fn report(run: &PlannedRun, outcome: FleetOutcome, facts: RunFacts) -> Fleet
 /// evidence, all effects and references.
 pub fn text(report: &FleetReport, verbose: bool, style: Style) -> String {
     if verbose {
-        document(report, Depth::Long).text(style)
+        document(report).text(style)
     } else {
         brief::text(report, style)
     }
@@ -99,7 +107,79 @@ pub fn text(report: &FleetReport, verbose: bool, style: Style) -> String {
 
 /// The report as one HTML file.
 pub fn html(report: &FleetReport) -> String {
-    document(report, Depth::Page).html()
+    page(report).document(NAME).html()
+}
+
+/// The page: the answer, the matrix or the ladder as a picture, findings, and all values folded.
+fn page(report: &FleetReport) -> RunPage {
+    let next = opening::next_steps(report, missing::Missing::steps).into_iter();
+    let remarks = opening::remarks(&report.header).into_iter();
+    let mut blocks: Vec<Block> = next.chain(remarks).map(Block::Remark).collect();
+    let mut details = Vec::new();
+    for matrix in matrix::matrices(report) {
+        let is_small = matrix.hosts.len() <= HEAT_HOSTS_MAX;
+        if is_small {
+            blocks.push(Block::Heat(cells::heat_map(&matrix)));
+        }
+        let values = match is_small {
+            true => cells::blocks(&matrix),
+            false => large::blocks(&matrix),
+        };
+        match is_small {
+            true => details.push(Block::Details(cells::title(&matrix), values)),
+            false => blocks.extend(values),
+        }
+    }
+
+    blocks.extend(ladder::plot(report).map(Block::Plot));
+    details.extend(ladder::blocks(report));
+    if !report.findings.is_empty() {
+        blocks.push(Block::Heading("Why".to_owned()));
+    }
+    let card = |finding| Block::Finding(doctor::card(finding, &report.findings));
+    blocks.extend(report.findings.iter().map(card));
+    details.push(Block::Paragraph(footer::line(report)));
+
+    RunPage {
+        head: Head {
+            title: counted(report.header.hosts.len(), "host"),
+            facts: footer::kind(&report.header).into_iter().collect(),
+            verdict: opening::title(report),
+            badge: Some(badge(report)),
+            cards: cards(report),
+            is_part: false,
+        },
+        blocks,
+        details,
+    }
+}
+
+/// Most hosts of a picture of all cells.
+const HEAT_HOSTS_MAX: usize = 64;
+
+fn badge(report: &FleetReport) -> Badge {
+    let worst = report.findings.iter().map(|finding| finding.severity).max();
+    let label = counted(report.findings.len(), "finding");
+    match worst {
+        None => Badge::new("ok", Severity::Info, label),
+        Some(worst) => Badge::new(stored_name(worst), worst, label),
+    }
+}
+
+/// Median, lowest and highest of all usable cells.
+fn cards(report: &FleetReport) -> Vec<Card> {
+    let cells = report.cells.iter();
+    let rates: Vec<f64> = cells
+        .filter_map(|cell| Some(cell.usable()?.goodput_bps))
+        .collect();
+    let ends = [
+        ("median cell", median(&rates)),
+        ("slowest cell", rates.iter().copied().reduce(f64::min)),
+        ("fastest cell", rates.iter().copied().reduce(f64::max)),
+    ];
+    ends.into_iter()
+        .filter_map(|(name, bps)| Some(Card::new(name, rate(bps?), "")))
+        .collect()
 }
 
 /// The report as one JSON object, schema `linerate.fleet/1`.
@@ -114,8 +194,10 @@ pub const RECORDS: ProductReport = ProductReport {
         let run = fleet_run(record).filter(|run| run.report.is_some())?;
         Some(answer(run, &record.trials))
     },
-    blocks: |record, is_page| {
-        fleet_run(record).map(|run| record_blocks(run, &record.trials, is_page))
+    blocks: |record, _| fleet_run(record).map(|run| record_blocks(run, &record.trials)),
+    page: |record| {
+        let report = fleet_run(record)?.report.as_ref()?;
+        Some(page(&with_trials(report, &record.trials)))
     },
     ..ProductReport::NONE
 };
@@ -148,25 +230,24 @@ fn answer(run: &FleetRun, trials: &[Trial]) -> Vec<String> {
 }
 
 /// The report of a run of a record but its title; nothing of one that did not end.
-fn record_blocks(run: &FleetRun, trials: &[Trial], is_page: bool) -> Vec<Block> {
-    let depth = if is_page { Depth::Page } else { Depth::Long };
+fn record_blocks(run: &FleetRun, trials: &[Trial]) -> Vec<Block> {
     run.report
         .iter()
-        .flat_map(|report| blocks(&with_trials(report, trials), depth))
+        .flat_map(|report| blocks(&with_trials(report, trials)))
         .collect()
 }
 
-fn document(report: &FleetReport, depth: Depth) -> Document {
+fn document(report: &FleetReport) -> Document {
     let mut blocks = vec![Block::Title(opening::title(report))];
-    blocks.extend(self::blocks(report, depth));
-    Document {
-        name: "linerate fleet",
-        blocks,
-    }
+    blocks.extend(self::blocks(report));
+    Document { name: NAME, blocks }
 }
 
+/// Most hosts of a table of all cells.
+const CELLS_HOSTS_MAX: usize = 24;
+
 /// The parts of the report but its title.
-fn blocks(report: &FleetReport, depth: Depth) -> Vec<Block> {
+fn blocks(report: &FleetReport) -> Vec<Block> {
     let next = opening::next_steps(report, missing::Missing::steps).into_iter();
     let mut blocks: Vec<Block> = next.map(|step| wrapped("next", step)).collect();
     let remarks = opening::remarks(&report.header).into_iter();
@@ -175,7 +256,7 @@ fn blocks(report: &FleetReport, depth: Depth) -> Vec<Block> {
 
     // A table of all cells is readable up to some number of hosts; of more, outliers are listed.
     for matrix in matrix::matrices(report) {
-        blocks.extend(match matrix.hosts.len() <= depth.cells_hosts_max() {
+        blocks.extend(match matrix.hosts.len() <= CELLS_HOSTS_MAX {
             true => cells::blocks(&matrix),
             false => large::blocks(&matrix),
         });

@@ -4,6 +4,7 @@
 mod charts;
 mod details;
 mod goodput;
+mod page;
 mod phases;
 mod progress;
 mod rows;
@@ -18,15 +19,13 @@ use linerate_document::Glyphs;
 use linerate_document::blocks::{Block, Document};
 use linerate_document::number::counted;
 use linerate_document::pretty_json;
-use linerate_document::record::ProductReport;
+use linerate_document::record::{self, ProductReport, TimeRange};
 use linerate_document::style::Style;
 use linerate_model::finding::Diagnosis;
 use linerate_model::path::{PathEvent, PathReport, PathState, SampleSeries};
 use linerate_model::printable::printable_json;
 use linerate_model::record::{Detail, RunRecord};
 use serde::Serialize;
-
-use wording::Depth;
 
 pub use progress::{PhaseProgress, announcement, finished_line, live};
 
@@ -41,18 +40,20 @@ pub fn text(
     verbose: bool,
     style: Style,
 ) -> String {
-    if verbose {
-        return document(report, diagnosis, Depth::Long).text(style);
-    }
-
-    let mut blocks = head(report);
-    blocks.extend(short::blocks(report, diagnosis, style.glyphs));
+    let remarks = remarks(report).into_iter().map(Block::Remark);
+    let mut blocks = vec![Block::Title(goodput::answer(report))];
+    blocks.extend(remarks);
+    blocks.extend(match verbose {
+        true => self::blocks(report, diagnosis),
+        false => short::blocks(report, diagnosis, style.glyphs),
+    });
     Document { name: NAME, blocks }.text(style)
 }
 
-/// The report as one HTML file with charts over time.
-pub fn html(report: &PathReport, diagnosis: Option<&Diagnosis>) -> String {
-    document(report, diagnosis, Depth::Page).html()
+/// The report of a record of a test as one HTML file.
+pub fn html(record: &RunRecord) -> String {
+    let records = std::slice::from_ref(record);
+    record::html(records, TimeRange::default(), RECORDS)
 }
 
 /// The report as one JSON object, schema `linerate.path/1`, with the diagnosis and the single
@@ -85,20 +86,6 @@ struct Diagnosed<'a> {
     samples: &'a [SampleSeries],
 }
 
-fn document(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: Depth) -> Document {
-    let mut blocks = head(report);
-    blocks.extend(self::blocks(report, diagnosis, depth));
-    Document { name: NAME, blocks }
-}
-
-/// The answer and what qualifies it.
-fn head(report: &PathReport) -> Vec<Block> {
-    let remarks = remarks(report).into_iter().map(Block::Remark);
-    std::iter::once(Block::Title(goodput::answer(report)))
-        .chain(remarks)
-        .collect()
-}
-
 /// Remarks that qualify the whole report.
 fn remarks(report: &PathReport) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -119,34 +106,24 @@ fn remarks(report: &PathReport) -> Vec<String> {
     remarks
 }
 
-/// The parts of the report but its title.
-fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: Depth) -> Vec<Block> {
+/// The parts of the long report but its head. Each check has a line, behind what was measured.
+fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>) -> Vec<Block> {
     let mut blocks: Vec<Block> = goodput::table(report)
         .map(Block::Table)
         .into_iter()
         .collect();
-    let scores = scores::scores(report);
-    section(&mut blocks, scores);
-
-    // A long report has a line for each check, which stand behind what was measured.
-    let is_long = depth == Depth::Long;
-    let limit = diagnosis.map(|diagnosis| match is_long {
-        true => doctor::findings(diagnosis),
-        false => doctor::short(diagnosis),
-    });
-    section(&mut blocks, limit.unwrap_or_default());
-
-    if depth == Depth::Page {
-        blocks.extend(charts::plots(report).into_iter().map(Block::Plot));
-    }
-
+    section(&mut blocks, scores::scores(report));
+    section(
+        &mut blocks,
+        diagnosis.map(doctor::findings).unwrap_or_default(),
+    );
     section(&mut blocks, rows::results(report));
     blocks.extend(details::tables(report).into_iter().map(Block::Table));
     section(&mut blocks, rows::absent(report));
-    let checks = diagnosis
-        .filter(|_| is_long)
-        .map(|diagnosis| doctor::checks(diagnosis));
-    section(&mut blocks, checks.unwrap_or_default());
+    section(
+        &mut blocks,
+        diagnosis.map(doctor::checks).unwrap_or_default(),
+    );
 
     blocks
 }
@@ -154,12 +131,22 @@ fn blocks(report: &PathReport, diagnosis: Option<&Diagnosis>, depth: Depth) -> V
 /// The report of a record of tests of a path.
 pub const RECORDS: ProductReport = ProductReport {
     blocks: record_blocks,
+    findings: doctor::cards,
+    page: page::page,
     ..ProductReport::NONE
 };
 
 /// The report of the first test of a path in a record, without its title; `None` of a record without
 /// one.
-fn record_blocks(record: &RunRecord, has_charts: bool) -> Option<Vec<Block>> {
+fn record_blocks(record: &RunRecord, _: bool) -> Option<Vec<Block>> {
+    let (first, others) = reports(record)?;
+    let mut shown: Vec<Block> = others.map(Block::Remark).into_iter().collect();
+    shown.extend(short::blocks(first, None, Glyphs::Ascii));
+    Some(shown)
+}
+
+/// The first test of a path in a record, and a remark where there are others.
+fn reports(record: &RunRecord) -> Option<(&PathReport, Option<String>)> {
     let mut reports = record
         .trials
         .iter()
@@ -169,17 +156,8 @@ fn record_blocks(record: &RunRecord, has_charts: bool) -> Option<Vec<Block>> {
         });
     let first = reports.next()?;
     let count = 1 + reports.count();
-    let mut shown = Vec::new();
-    if count > 1 {
-        shown.push(Block::Remark(format!(
-            "The first of {count} tests of the path."
-        )));
-    }
-    shown.extend(match has_charts {
-        true => blocks(first, None, Depth::Page),
-        false => short::blocks(first, None, Glyphs::Ascii),
-    });
-    Some(shown)
+    let others = (count > 1).then(|| format!("The first of {count} tests of the path."));
+    Some((first, others))
 }
 
 /// Adds blocks below an empty line.

@@ -21,12 +21,11 @@ pub use values::value;
 /// Records of sweeps that have a result.
 pub const RECORDS: ProductReport = ProductReport {
     answers: |record| Some(vec![sentences::verdict(found(record)?)]),
-    blocks: |record, _| {
+    blocks: |record, _| Some(document::blocks(found(record)?)),
+    page: |record| {
         let found = found(record)?;
-        Some(document::blocks(
-            found,
-            &recorded_runs(found, &record.trials),
-        ))
+        let runs = recorded_runs(found, &record.trials);
+        Some(document::page(found, &runs))
     },
     ..ProductReport::NONE
 };

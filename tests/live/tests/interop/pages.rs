@@ -1,8 +1,8 @@
-//! Reports of runs in Chromium: they load nothing and run nothing. `make live SUITE=reports` runs
-//! them.
+//! Reports of runs in Chromium: they load nothing, run nothing, and fit every screen. `make live
+//! SUITE=pages` runs them, and keeps a picture of each page in the directory `LINERATE_SCREENSHOTS`.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use linerate_interop::{
@@ -36,27 +36,53 @@ fn record(state: &str, rates: &[f64]) -> Value {
     })
 }
 
+/// Widths of a phone, a tablet and a screen.
+const WIDTHS: [u32; 3] = [360, 800, 1200];
+
+/// Writes what leaves the page at each width, with every part unfolded. `PAGE` is replaced.
+const MEASURE: &str = "<body><script>
+const found = [];
+for (const width of [360, 800, 1200]) {
+  const frame = document.createElement('iframe');
+  frame.style.cssText = `width: ${width}px; height: 2000px; border: 0`;
+  frame.onload = () => {
+    const page = frame.contentDocument;
+    page.querySelectorAll('details').forEach(part => part.open = true);
+    for (const part of page.querySelectorAll('html, body, body *')) {
+      const isDrawn = part.closest('svg') && part.tagName != 'svg';
+      const right = part.getBoundingClientRect().right;
+      if (!isDrawn && (right > width + 0.5 || part.scrollWidth > part.clientWidth && part.matches('html, body, table')))
+        found.push(`${width}: ${part.tagName} ${part.className} ends at ${right}, is ${part.scrollWidth} wide`);
+    }
+  };
+  frame.src = 'PAGE';
+  document.body.append(frame);
+}
+addEventListener('load', () => {
+  const text = document.createElement('pre');
+  text.textContent = 'measured ' + found.slice(0, 9).join('; ') + '.';
+  document.body.append(text);
+});
+</script>";
+
+/// Chromium that resolves no name but this host's.
+fn chromium(directory: &Path) -> Command {
+    let mut command = Command::new("chromium");
+    let profile = directory.join("profile");
+    command
+        .args(["--headless", "--no-sandbox", "--disable-gpu"])
+        .args(["--no-first-run", "--disable-background-networking"])
+        .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+        .arg(format!("--user-data-dir={}", profile.display()));
+    command
+}
+
 /// The browser's standard error, where console messages are, and the page as it understood it.
 fn browse(directory: &Path, url: &str) -> Option<(String, String)> {
-    let output = Command::new("chromium")
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--no-first-run",
-            "--disable-background-networking",
-        ])
-        .args([
-            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-            "--enable-logging=stderr",
-            "--dump-dom",
-        ])
+    let output = chromium(directory)
+        .args(["--enable-logging=stderr", "--dump-dom"])
         // A stream of events never ends.
         .arg("--timeout=5000")
-        .arg(format!(
-            "--user-data-dir={}",
-            directory.join("profile").display()
-        ))
         .arg(url)
         .output()
         .ok()?;
@@ -64,8 +90,67 @@ fn browse(directory: &Path, url: &str) -> Option<(String, String)> {
     Some((text(&output.stderr), text(&output.stdout)))
 }
 
+/// A file with a frame in which a page of another file can be read.
+fn framed(directory: &Path, page: &Path, html: &str) -> String {
+    let file = directory.join("frame.html");
+    let url = format!("file://{}", page.display());
+    std::fs::write(&file, html.replace("PAGE", &url)).expect("a file");
+    format!("file://{}", file.display())
+}
+
+/// Nothing leaves the page at any width.
+fn fits(directory: &Path, page: &Path) {
+    let output = chromium(directory)
+        .args(["--disable-web-security", "--allow-file-access-from-files"])
+        .args(["--timeout=9000", "--dump-dom"])
+        .arg(framed(directory, page, MEASURE))
+        .output()
+        .expect("it runs again");
+    let document = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        document.contains("measured .<"),
+        "{}: {}",
+        page.display(),
+        document.rsplit("<pre>").next().unwrap_or_default()
+    );
+}
+
+/// Pictures of a page at each width, light and dark, and as it is printed.
+fn pictures(directory: &Path, page: &Path, name: &str) {
+    let Some(target) = std::env::var_os("LINERATE_SCREENSHOTS").map(PathBuf::from) else {
+        return;
+    };
+    let run = |command: &mut Command| {
+        let output = command.output().expect("it runs again");
+        assert!(output.status.success(), "{output:?}");
+    };
+
+    for width in WIDTHS {
+        // Values of `preferredColorScheme` in Chromium.
+        for (scheme, number) in [("dark", 0), ("light", 1)] {
+            let html = format!(
+                "<body style=\"margin: 0\"><iframe src=\"PAGE\" style=\"width: {width}px; \
+                 height: 4000px; border: 0\"></iframe>"
+            );
+            let file = target.join(format!("{name}-{width}-{scheme}.png"));
+            run(chromium(directory)
+                .arg("--hide-scrollbars")
+                .arg(format!("--blink-settings=preferredColorScheme={number}"))
+                .arg(format!("--window-size={width},4000"))
+                .arg(format!("--screenshot={}", file.display()))
+                .arg(framed(directory, page, &html)));
+        }
+    }
+
+    let file = target.join(format!("{name}.pdf"));
+    run(chromium(directory)
+        .arg("--no-pdf-header-footer")
+        .arg(format!("--print-to-pdf={}", file.display()))
+        .arg(format!("file://{}", page.display())));
+}
+
 #[test]
-#[ignore = "needs Chromium: make live SUITE=reports"]
+#[ignore = "needs Chromium: make live SUITE=pages"]
 fn pages_load_nothing_and_run_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let control = directory.path().join("control.html");
@@ -94,7 +179,7 @@ fn pages_load_nothing_and_run_nothing() {
             .finish()
             .expect_clean();
 
-        let document = inert(directory.path(), &page);
+        let document = inert(directory.path(), &page, &format!("report{number}"));
         assert!(
             document.contains("href=\"data:application/gzip;base64,"),
             "run {number}"
@@ -102,9 +187,9 @@ fn pages_load_nothing_and_run_nothing() {
     }
 }
 
-/// The page as the browser understood it: it loads and runs nothing, and every chart has a name and
-/// a table.
-fn inert(directory: &Path, page: &Path) -> String {
+/// The page as the browser understood it: it loads and runs nothing, fits every screen, and every
+/// drawing has a name.
+fn inert(directory: &Path, page: &Path, kind: &str) -> String {
     let name = page.display();
     assert!(
         std::fs::metadata(page).expect("a page").len() < 1_000_000,
@@ -114,14 +199,11 @@ fn inert(directory: &Path, page: &Path) -> String {
     assert_eq!(console(&messages), [""; 0], "{name}");
     assert_eq!(document.matches("<h1>").count(), 1, "{name}: {document}");
 
-    let charts = document.matches("<svg").count();
-    assert_eq!(charts, document.matches("role=\"img\"").count(), "{name}");
-    assert_eq!(
-        charts,
-        document.matches("</summary><div class=\"wide\">").count(),
-        "{name}"
-    );
+    let drawings = document.matches("<svg").count();
+    assert_eq!(drawings, document.matches("role=\"img\"").count(), "{name}");
     assert!(!document.contains("<script"), "{name}");
+    fits(directory, page);
+    pictures(directory, page, kind);
 
     document
 }
@@ -137,6 +219,15 @@ fn console(messages: &str) -> Vec<&str> {
 fn run_everything(store: &str) {
     let service = Service::start(&["--record", "--store", store]);
     let port = service.port;
+    let page = Path::new(store).with_file_name("test.html");
+    let profile = "--profile quick --record -q";
+    linerate(&format!(
+        "test 127.0.0.1 -p {port} {profile} --store {store} --html {}",
+        page.display()
+    ))
+    .finish()
+    .expect_code(0);
+
     let quick = "--over streams=1,2 --time 1 -O 0 --repetitions 1 --budget 20s -q";
     linerate(&format!(
         "sweep 127.0.0.1 -p {port} {quick} --store {store}"
@@ -188,7 +279,7 @@ fn run_everything(store: &str) {
 }
 
 #[test]
-#[ignore = "needs Chromium: make live SUITE=reports"]
+#[ignore = "needs Chromium: make live SUITE=pages"]
 fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
     let directory = tempfile::tempdir().expect("a directory");
     if browse(directory.path(), "about:blank").is_none() {
@@ -239,7 +330,11 @@ fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
         ))
         .finish()
         .expect_clean();
-        inert(directory.path(), &page);
+        inert(
+            directory.path(),
+            &page,
+            row["kind"].as_str().unwrap_or_default(),
+        );
         linerate(&format!("history import {} --store {copy}", page.display()))
             .finish()
             .expect_code(0);
@@ -275,7 +370,7 @@ fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
     ))
     .finish()
     .expect_code(10);
-    inert(directory.path(), &page);
+    inert(directory.path(), &page, "compare");
 
     let page = directory.path().join("trend.html");
     let test = rows
@@ -289,11 +384,11 @@ fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
     ))
     .finish()
     .expect_code(11);
-    inert(directory.path(), &page);
+    inert(directory.path(), &page, "trend");
 }
 
 #[test]
-#[ignore = "needs Chromium: make live SUITE=reports"]
+#[ignore = "needs Chromium: make live SUITE=pages"]
 fn the_live_page_runs_its_own_script_only() {
     let directory = tempfile::tempdir().expect("a directory");
     let service = Service::start(&["--web", "127.0.0.1:0"]);

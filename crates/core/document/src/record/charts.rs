@@ -69,7 +69,6 @@ pub(super) fn plots(record: &RunRecord, measures: &[Values<'_>], stretch: TimeRa
                 vec![ShadedRange {
                     from: first,
                     to: warm_up.min(last),
-                    hue: 0,
                     label: "warm-up".to_owned(),
                 }]
             } else {
@@ -405,6 +404,45 @@ fn over_trials(measures: &[Values<'_>]) -> Option<Plot> {
         title: "Trials".to_owned(),
         key: "",
         note,
+        charts: vec![chart],
+    })
+}
+
+/// The result of each of several runs, in their order, by direction; none where they measured
+/// different things.
+pub(super) fn over_runs(records: &[RunRecord]) -> Option<Plot> {
+    let all: Vec<Vec<Values<'_>>> = records.iter().map(measures::all).collect();
+    let info = measures::primary(all.first()?).first()?.info;
+    let of_way = |way: Way| {
+        let point = |(at, measures): (usize, &Vec<Values<'_>>)| {
+            let values = measures::primary(measures)
+                .into_iter()
+                .find(|values| values.way == way && values.info.measure == info.measure)?;
+            let interval = values.interval().map(|(low, high, _)| (low, high));
+            Some(Point {
+                interval,
+                ..Point::new(at as f64 + 1.0, values.median()?)
+            })
+        };
+        all.iter().enumerate().filter_map(point).collect::<Vec<_>>()
+    };
+    let ways = [Way::Forward, Way::Reverse, Way::Sum];
+    let series = ways.into_iter().enumerate().map(|(hue, direction)| {
+        let name = match way(direction) {
+            "" => "all",
+            name => name,
+        };
+        Series::new(name, LineStyle::Dots, hue, of_way(direction))
+    });
+
+    let names = records.iter().map(|record| record.run_id.short());
+    let x = Axis::of_names("run", names.collect());
+    let y = Axis::linear(info.meaning, from_zero(move |number| value(&info, number)));
+    let chart = Chart::new(x, y, 200, series.collect()).checked()?;
+    Some(Plot {
+        title: "Runs".to_owned(),
+        key: "",
+        note: "vertical: spread of the trials".to_owned(),
         charts: vec![chart],
     })
 }

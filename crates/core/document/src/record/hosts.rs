@@ -5,12 +5,12 @@ use linerate_model::snapshot::Fact;
 
 use crate::blocks::Block;
 use crate::numbers::MISSING;
-use crate::table::{Cell, Table};
+use crate::table::Table;
 
 /// Most facts of a page; a host with many interfaces has thousands.
-const FACTS_MAX: usize = 1000;
+const FACTS_MAX: usize = 100;
 
-/// One line for each host, and all facts side by side, those that differ marked.
+/// One line for each host, and the facts that differ between them.
 pub(super) fn hosts(record: &RunRecord) -> Vec<Block> {
     let mut lines: Vec<String> = record.hosts.iter().map(line).collect();
     if record.path.addresses.len() == 2 {
@@ -25,8 +25,12 @@ pub(super) fn hosts(record: &RunRecord) -> Vec<Block> {
     }
 
     let facts = facts(&record.hosts);
-    let facts =
-        facts.map(|table| Block::Details("All facts".to_owned(), vec![Block::Table(table)]));
+    let facts = facts.map(|table| {
+        Block::Details(
+            "Facts that differ between the hosts".to_owned(),
+            vec![Block::Table(table)],
+        )
+    });
     [Block::Heading("Hosts".to_owned()), Block::List(lines)]
         .into_iter()
         .chain(facts)
@@ -54,17 +58,6 @@ fn facts(hosts: &[HostPart]) -> Option<Table> {
         .iter()
         .filter_map(|host| Some((host, host.snapshot.as_ref()?)))
         .collect();
-    let mut keys: Vec<&String> = known
-        .iter()
-        .flat_map(|(_, snapshot)| snapshot.facts.keys())
-        .collect();
-    // Hosts have most facts in common: each key is one row.
-    keys.sort_unstable();
-    keys.dedup();
-
-    let left_out = keys.len().saturating_sub(FACTS_MAX);
-    keys.truncate(FACTS_MAX);
-
     let value = |at: usize, key: &String| match known[at].1.facts.get(key) {
         Some(Fact::Known { v, u, .. }) => {
             format!(
@@ -75,19 +68,26 @@ fn facts(hosts: &[HostPart]) -> Option<Table> {
         }
         _ => MISSING.to_owned(),
     };
-    let differs = |key: &String| {
-        // One host differs from no other.
-        known.len() > 1 && (1..known.len()).any(|at| value(at, key) != value(0, key))
-    };
+    let mut keys: Vec<&String> = known
+        .iter()
+        .flat_map(|(_, snapshot)| snapshot.facts.keys())
+        // What they have in common is in the record alone.
+        .filter(|key| (1..known.len()).any(|at| value(at, key) != value(0, key)))
+        .collect();
+    keys.sort_unstable();
+    keys.dedup();
+
+    let left_out = keys.len().saturating_sub(FACTS_MAX);
+    keys.truncate(FACTS_MAX);
+
     let mut table = Table::of("", "", &keys).text("fact", |key| key.as_str());
 
     for (at, (host, _)) in known.iter().enumerate() {
-        table = table.text(&host.role, |key| Cell::marked(value(at, key), differs(key)));
+        table = table.text(&host.role, |key| value(at, key));
     }
 
     let notes = (left_out > 0)
         .then(|| format!("{left_out} more facts are in the record"))
         .into_iter();
-    let marks = (known.len() > 1).then(|| "*: differs between the hosts".to_owned());
-    table.notes(notes.chain(marks)).non_empty()
+    table.notes(notes).non_empty()
 }

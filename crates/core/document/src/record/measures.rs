@@ -6,6 +6,7 @@ use linerate_model::measure::{Better, MeasureInfo, MeasureName, Unit};
 use linerate_model::record::{Body, RunRecord, Trial, Way};
 use linerate_model::stats::{median, median_interval, range};
 
+use crate::frame::Card;
 use crate::number::without_unit_of;
 use crate::numbers::{MISSING, digits};
 use crate::table::{Cell, Table};
@@ -202,6 +203,26 @@ pub(super) fn primary<'a, 'b>(measures: &'b [Values<'a>]) -> Vec<&'b Values<'a>>
         (!values.is_empty()).then_some(values)
     };
     PRIMARY.iter().find_map(of).unwrap_or_default()
+}
+
+/// The measures that answer what a run was made for, with their intervals; none of a run with
+/// settings.
+pub(super) fn cards(measures: &[Values<'_>]) -> Vec<Card> {
+    let primary = primary(measures).into_iter();
+    let shown = primary.filter(|values| values.settings().len() == 1);
+    let card = |values: &Values<'_>| {
+        let middle = value(&values.info, values.median()?);
+        let note = values.interval().map(|(low, high, what)| {
+            let [low, high] = [low, high].map(|end| value(&values.info, end));
+            format!("{low} to {high}: {what} of {} trials", values.values.len())
+        });
+        let name = match way(values.way) {
+            "" => values.info.meaning,
+            way => way,
+        };
+        Some(Card::new(name, middle, note.unwrap_or_default()))
+    };
+    shown.filter_map(card).collect()
 }
 
 /// Median and interval of every measure.

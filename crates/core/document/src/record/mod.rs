@@ -16,7 +16,7 @@ use linerate_model::record::RunRecord;
 pub use anonymous::anonymized;
 pub use intervals::TimeRange;
 pub use page::{RUNS_MAX, quoted};
-pub use product::ProductReport;
+pub use product::{ProductReport, RunPage};
 
 use crate::style::Style;
 
@@ -26,13 +26,8 @@ pub fn html(records: &[RunRecord], stretch: TimeRange, product: ProductReport) -
 }
 
 /// The report as text.
-pub fn text(
-    records: &[RunRecord],
-    stretch: TimeRange,
-    product: ProductReport,
-    style: Style,
-) -> String {
-    page::summary(records, stretch, product)
+pub fn text(records: &[RunRecord], product: ProductReport, style: Style) -> String {
+    page::summary(records, product)
         .text(style)
         .trim_start()
         .to_owned()

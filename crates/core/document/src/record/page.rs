@@ -5,6 +5,8 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use linerate_model::measure::MeasureName;
 use linerate_model::path::PathReport;
 use linerate_model::record::{Body, Detail, RunKind, RunRecord, RunState, TestDetail, Trial};
@@ -13,9 +15,10 @@ use linerate_model::stored_name;
 
 use super::intervals::TimeRange;
 use super::measures::{self, Values, has_own_trials, value};
-use super::product::ProductReport;
+use super::product::{ProductReport, RunPage};
 use super::{charts, hosts};
 use crate::blocks::{Block, Document, Download};
+use crate::frame::Head;
 use crate::number::counted;
 use crate::numbers::{MISSING, digits};
 use crate::table::Table;
@@ -31,14 +34,20 @@ const RECORDS_BYTES_MAX: usize = 180_000;
 
 /// The whole page.
 pub(super) fn page(records: &[RunRecord], stretch: TimeRange, product: ProductReport) -> String {
+    let shown = shown(records);
     let mut document = Document {
         name: "linerate report",
         blocks: overview(records, product),
     };
-    let shown = shown(records);
-    document
-        .blocks
-        .extend(runs(records, stretch, product, true));
+    let is_part = records.len() > 1;
+    let all = &records[..records.len().min(RUNS_MAX)];
+    let over_runs = charts::over_runs(all).filter(|_| is_part);
+    document.blocks.extend(over_runs.map(Block::Plot));
+    for record in shown {
+        document
+            .blocks
+            .extend(framed(record, stretch, product, is_part));
+    }
     // Charts are cut before the files are added, which have a limit of their own.
     limit_charts(&mut document.blocks);
     document.blocks.extend(raw(shown));
@@ -46,14 +55,18 @@ pub(super) fn page(records: &[RunRecord], stretch: TimeRange, product: ProductRe
     document.html()
 }
 
-/// The page without charts and files.
-pub(super) fn summary(
-    records: &[RunRecord],
-    stretch: TimeRange,
-    product: ProductReport,
-) -> Document {
+/// The report as text.
+pub(super) fn summary(records: &[RunRecord], product: ProductReport) -> Document {
+    let is_one = records.len() == 1;
     let mut blocks = overview(records, product);
-    blocks.extend(runs(records, stretch, product, false));
+    for record in shown(records) {
+        let title = title(record, product, " to ");
+        blocks.push(match is_one {
+            true => Block::Title(title),
+            false => Block::Heading(title),
+        });
+        blocks.extend(run(record, product));
+    }
     Document {
         name: "linerate report",
         blocks,
@@ -62,29 +75,6 @@ pub(super) fn summary(
 
 fn shown(records: &[RunRecord]) -> &[RunRecord] {
     &records[..records.len().min(DETAILED_MAX)]
-}
-
-fn runs(
-    records: &[RunRecord],
-    stretch: TimeRange,
-    product: ProductReport,
-    has_charts: bool,
-) -> Vec<Block> {
-    let is_one = records.len() == 1;
-    let head = |title| {
-        if is_one {
-            Block::Title(title)
-        } else {
-            Block::Heading(title)
-        }
-    };
-
-    let runs = shown(records).iter();
-    runs.flat_map(|record| {
-        std::iter::once(head(title(record, product)))
-            .chain(run(record, stretch, product, has_charts))
-    })
-    .collect()
 }
 
 /// One row per run, where there are several.
@@ -110,7 +100,7 @@ fn overview(records: &[RunRecord], product: ProductReport) -> Vec<Block> {
     let table = Table::of("", "", &rows)
         .text("run", |record| record.run_id.short())
         .text("started", |record| record.started_at.clone())
-        .text("what", |record| title(record, product))
+        .text("what", |record| title(record, product, " to "))
         .text("state", |record| record.state.words().to_owned())
         .text("result", |record| result(record));
 
@@ -134,7 +124,7 @@ fn overview(records: &[RunRecord], product: ProductReport) -> Vec<Block> {
 }
 
 /// Title given by the user, or what was run.
-fn title(record: &RunRecord, product: ProductReport) -> String {
+fn title(record: &RunRecord, product: ProductReport, arrow: &str) -> String {
     let what = match &record.body {
         Body::Sweep(_) => "sweep".to_owned(),
         Body::Test | Body::Session(_) => match (path(record), test(record)) {
@@ -148,7 +138,7 @@ fn title(record: &RunRecord, product: ProductReport) -> String {
         _ => (product.name)(record).unwrap_or_else(|| stored_name(record.kind)),
     };
     let ends = match (&record.path.client, &record.path.server) {
-        (Some(client), Some(server)) => format!("{client} to {server}: "),
+        (Some(client), Some(server)) => format!("{client}{arrow}{server}: "),
         (None, Some(server)) => format!("to {server}: "),
         (Some(client), None) => format!("{client}: "),
         (None, None) => String::new(),
@@ -196,13 +186,8 @@ fn test_name(detail: &TestDetail) -> String {
     )
 }
 
-/// One run in the order of the frame.
-fn run(
-    record: &RunRecord,
-    stretch: TimeRange,
-    product: ProductReport,
-    has_charts: bool,
-) -> Vec<Block> {
+/// One run as text.
+fn run(record: &RunRecord, product: ProductReport) -> Vec<Block> {
     let measures = measures::all(record);
     let mut blocks: Vec<Block> = answers(record, &measures, product)
         .into_iter()
@@ -211,6 +196,74 @@ fn run(
     blocks.push(Block::Remark(made(record)));
     blocks.extend(record.notes.iter().map(|note| Block::Remark(note.clone())));
 
+    if let Some(diagnosis) = &record.diagnosis {
+        blocks.push(Block::Heading("What limits it".to_owned()));
+        blocks.extend((product.diagnosis)(diagnosis));
+    }
+
+    blocks.extend((product.blocks)(record, false).unwrap_or_default());
+    // The report of a path has its values in its own order.
+    let values = values(&measures).filter(|_| path(record).is_none());
+    blocks.extend(
+        values
+            .into_iter()
+            .flat_map(|table| [Block::Heading("Values".to_owned()), Block::Table(table)]),
+    );
+    blocks.extend(hosts::hosts(record));
+    blocks.extend(repeat(record));
+
+    blocks
+}
+
+/// One run in the order of the frame: the answer, pictures, why, and everything else folded.
+fn framed(
+    record: &RunRecord,
+    stretch: TimeRange,
+    product: ProductReport,
+    is_part: bool,
+) -> Vec<Block> {
+    let measures = measures::all(record);
+    let RunPage {
+        mut head,
+        blocks: pictures,
+        details,
+    } = (product.page)(record).unwrap_or_else(|| generic(record, &measures, stretch, product));
+
+    head.title = title(record, product, " → ");
+    head.facts = facts(record);
+    head.is_part = is_part;
+    let mut blocks = vec![Block::Head(head)];
+    blocks.extend(record.notes.iter().map(|note| Block::Remark(note.clone())));
+    blocks.extend(pictures);
+
+    if let Some(diagnosis) = &record.diagnosis {
+        blocks.push(Block::Heading("Why".to_owned()));
+        blocks.extend((product.findings)(diagnosis));
+    }
+
+    blocks.push(Block::Heading("Details".to_owned()));
+    blocks.extend(details);
+    let trials = measures::trials(record, &measures).filter(|_| !has_own_trials(record));
+    // The report of a path has its values in its own order.
+    let values = values(&measures).filter(|_| path(record).is_none());
+    for (name, table) in [("All measures", values), ("All trials", trials)] {
+        let folded = |table| Block::Details(name.to_owned(), vec![Block::Table(table)]);
+        blocks.extend(table.map(folded));
+    }
+    blocks.extend(hosts::hosts(record));
+    blocks.extend(repeat(record));
+
+    blocks
+}
+
+/// The page of a run without one of its product.
+fn generic(
+    record: &RunRecord,
+    measures: &[Values<'_>],
+    stretch: TimeRange,
+    product: ProductReport,
+) -> RunPage {
+    let mut blocks = Vec::new();
     if stretch != TimeRange::default() {
         let end = if stretch.to_ns == u64::MAX {
             "the end".to_owned()
@@ -224,48 +277,32 @@ fn run(
         blocks.push(Block::Remark(text));
     }
 
-    if let Some(diagnosis) = &record.diagnosis {
-        blocks.push(Block::Heading("What limits it".to_owned()));
-        blocks.extend((product.diagnosis)(diagnosis));
+    let plots = charts::plots(record, measures, stretch);
+    if plots.is_empty() && matches!(record.kind, RunKind::Test | RunKind::Session) {
+        blocks.push(Block::Paragraph(
+            "No charts: no values over time were recorded.".to_owned(),
+        ));
     }
+    blocks.extend((product.blocks)(record, true).unwrap_or_default());
+    blocks.extend(plots.into_iter().map(Block::Plot));
 
-    blocks.extend((product.blocks)(record, has_charts).unwrap_or_default());
-
-    if has_charts {
-        let plots = charts::plots(record, &measures, stretch);
-        let has_own = path(record).is_some();
-        if plots.is_empty() && !has_own && matches!(record.kind, RunKind::Test | RunKind::Session) {
-            blocks.push(Block::Paragraph(
-                "No charts: no values over time were recorded.".to_owned(),
-            ));
-        }
-
-        blocks.extend(plots.into_iter().map(Block::Plot));
+    RunPage {
+        head: Head {
+            verdict: answers(record, measures, product).join("; "),
+            cards: measures::cards(measures),
+            ..Head::default()
+        },
+        blocks,
+        details: Vec::new(),
     }
+}
 
-    let has_settings = measures::primary(&measures)
+/// Median and interval of every measure; settings have no common value.
+fn values(measures: &[Values<'_>]) -> Option<Table> {
+    let has_settings = measures::primary(measures)
         .first()
         .is_some_and(|values| values.settings().len() > 1);
-    // Settings have no common value.
-    if let Some(table) = measures::table(&measures).filter(|_| !has_settings) {
-        blocks.extend(match path(record) {
-            // The report of the path has them in its own order.
-            Some(_) => vec![Block::Details(
-                "All measures".to_owned(),
-                vec![Block::Table(table)],
-            )],
-            None => vec![Block::Heading("Values".to_owned()), Block::Table(table)],
-        });
-    }
-
-    let trials = measures::trials(record, &measures).filter(|_| !has_own_trials(record));
-    blocks.extend(
-        trials.map(|table| Block::Details("All trials".to_owned(), vec![Block::Table(table)])),
-    );
-    blocks.extend(hosts::hosts(record));
-    blocks.extend(repeat(record));
-
-    blocks
+    measures::table(measures).filter(|_| !has_settings)
 }
 
 /// Answers of the run; of a run without a result the reason.
@@ -332,35 +369,55 @@ fn seconds(ns: u64) -> String {
 
 /// `Run 9a3c01d2, 2026-11-23T20:00:00.000Z, took 10.0 s, by linerate 0.1.0`
 fn made(record: &RunRecord) -> String {
-    let version = record
-        .origin
-        .version
-        .as_ref()
-        .map_or_else(String::new, |version| format!(" {version}"));
-    let labels = record
-        .labels
-        .iter()
-        .map(|(key, value)| format!(", {key}={value}"));
-
-    let imported = record
-        .origin
-        .imported
-        .as_ref()
-        .map_or_else(String::new, |import| {
-            let name = import
-                .name
-                .as_ref()
-                .map_or_else(String::new, |name| format!(" {name}"));
-            format!(", imported from {}{name}", import.format)
-        });
     format!(
-        "Run {}, {}, took {}, by {}{version}{imported}{}",
+        "Run {}, {}, took {}, by {}",
         record.run_id.short(),
         record.started_at,
         seconds(record.elapsed_ns),
-        record.origin.tool,
-        labels.collect::<String>()
+        made_by(record).join(", ")
     )
+}
+
+/// `30 November 2026, 20:00`, `took 10.0 s`, ...
+fn facts(record: &RunRecord) -> Vec<String> {
+    let mut facts = vec![
+        local_time(record.started_unix_ms),
+        format!("took {}", seconds(record.elapsed_ns)),
+    ];
+    facts.extend(made_by(record));
+    facts.push(format!("run {}", record.run_id.short()));
+    facts
+}
+
+/// Program, origin and labels.
+fn made_by(record: &RunRecord) -> Vec<String> {
+    let origin = &record.origin;
+    let behind = |name: &Option<String>| {
+        name.as_ref()
+            .map_or_else(String::new, |name| format!(" {name}"))
+    };
+    let imported = origin
+        .imported
+        .as_ref()
+        .map(|import| format!("imported from {}{}", import.format, behind(&import.name)));
+    let labels = record
+        .labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"));
+
+    let program = format!("{}{}", origin.tool, behind(&origin.version));
+    std::iter::once(program)
+        .chain(imported)
+        .chain(labels)
+        .collect()
+}
+
+/// A time in ms since 1970 by the clock of this host: `30 November 2026, 20:00`.
+fn local_time(unix_ms: u64) -> String {
+    let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
+    let moment = Timestamp::from_millisecond(ms).unwrap_or_default();
+    let local = moment.to_zoned(TimeZone::system());
+    local.strftime("%-d %B %Y, %H:%M").to_string()
 }
 
 /// The command line, ready to paste.
@@ -465,7 +522,7 @@ fn without_series(trial: &Trial) -> Trial {
 }
 
 fn deflated(record: &RunRecord) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let text = serde_json::to_vec(record).unwrap_or_default();
     // Writing to memory cannot fail.
     let _ = encoder.write_all(&text);

@@ -3,7 +3,8 @@
 use linerate_model::finding::Diagnosis;
 use linerate_model::record::RunRecord;
 
-use crate::blocks::Block;
+use crate::blocks::{Block, Document};
+use crate::frame::Head;
 
 /// The report of what a product measured, as parts of the report of its record. Each is `None` of a
 /// record of another kind.
@@ -17,6 +18,36 @@ pub struct ProductReport {
     pub blocks: fn(&RunRecord, bool) -> Option<Vec<Block>>,
     /// The limit of the run and what to do about it.
     pub diagnosis: fn(&Diagnosis) -> Vec<Block>,
+    /// The same as evidence and cards of a page.
+    pub findings: fn(&Diagnosis) -> Vec<Block>,
+    /// The parts of a page.
+    pub page: fn(&RunRecord) -> Option<RunPage>,
+}
+
+impl RunPage {
+    /// The page of a result that is in no record.
+    #[must_use]
+    pub fn document(self, name: &'static str) -> Document {
+        let mut blocks = vec![Block::Head(self.head)];
+        blocks.extend(self.blocks);
+        if !self.details.is_empty() {
+            blocks.push(Block::Heading("Details".to_owned()));
+        }
+        blocks.extend(self.details);
+
+        Document { name, blocks }
+    }
+}
+
+/// Parts of the page of one run; the frame adds date, hosts, command line and raw data.
+#[derive(Default)]
+pub struct RunPage {
+    /// The answer. The frame has a title for one without.
+    pub head: Head,
+    /// Pictures, from top to bottom.
+    pub blocks: Vec<Block>,
+    /// What a reader unfolds.
+    pub details: Vec<Block>,
 }
 
 impl ProductReport {
@@ -26,5 +57,7 @@ impl ProductReport {
         answers: |_| None,
         blocks: |_, _| None,
         diagnosis: |_| Vec::new(),
+        findings: |_| Vec::new(),
+        page: |_| None,
     };
 }

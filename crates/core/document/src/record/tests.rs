@@ -19,8 +19,8 @@ fn html(records: &[RunRecord], stretch: TimeRange) -> String {
     super::html(records, stretch, ProductReport::NONE)
 }
 
-fn text(records: &[RunRecord], stretch: TimeRange, style: Style) -> String {
-    super::text(records, stretch, ProductReport::NONE, style)
+fn text(records: &[RunRecord], style: Style) -> String {
+    super::text(records, ProductReport::NONE, style)
 }
 
 /// One stream: 940 Mbit/s, one retransmission in second 4, and the time limited by the receive
@@ -157,11 +157,11 @@ fn page_has_the_answer_first_and_the_record_last() {
     let page = page(&record);
 
     let places: Vec<usize> = [
-        "<h1>lab1.example.net to lab2: TCP, 2 streams, up</h1>",
+        "<h1>lab1.example.net → lab2: TCP, 2 streams, up</h1>",
         "942 Mbit/s up, median of 5 trials (lowest to highest: 940 to 944 Mbit/s)",
         "<figcaption>Over time",
         "<figcaption>Trials",
-        "<h2>Values</h2>",
+        "<summary>All measures",
         "<h2>Hosts</h2>",
         "linerate test lab2 --title &#39;it&#39;\\&#39;&#39;s&#39;",
         "<a download=",
@@ -253,7 +253,7 @@ fn little_data_is_a_point_and_a_failure_has_its_reason() {
     (failed.state, failed.reason) = (RunState::Failed, Some("connection refused".to_owned()));
 
     let page = page(&failed);
-    assert!(page.contains("<strong>Failed after 10.0 s: connection refused</strong>"));
+    assert!(page.contains("verdict\">Failed after 10.0 s: connection refused</p>"));
     assert!(
         page.contains("No charts: no values over time were recorded.") && !page.contains("<svg")
     );
@@ -321,7 +321,7 @@ fn text_of_others_is_text_everywhere() {
     let page = page(&record);
     assert!(page.len() < 1_000_000, "{}", page.len());
     let records = std::slice::from_ref(&record);
-    let text = text(records, TimeRange::default(), Style::PLAIN);
+    let text = text(records, Style::PLAIN);
     for (form, shown) in [("html", &page), ("text", &text)] {
         for acting in ["\u{1b}", "\u{202e}"] {
             assert!(!shown.contains(acting), "{form}");

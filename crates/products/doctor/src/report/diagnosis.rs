@@ -1,6 +1,7 @@
 //! Reports of a diagnosis: text for a terminal, JSON for a program, a shell script of the fixes.
 
 mod areas;
+mod cards;
 mod checks;
 mod fixes;
 mod periods;
@@ -10,6 +11,7 @@ mod wording;
 
 use std::collections::BTreeSet;
 
+pub use cards::{card, cards, limiting, sentence};
 pub use checks::checks;
 pub use fixes::fix_script;
 use linerate_document::Style;

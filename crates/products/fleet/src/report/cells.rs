@@ -5,6 +5,7 @@ use linerate_model::fleet::{CellFlag, EndEffect, HostEffect, HostId};
 use super::matrix::{Entry, Matrix, Rate, RateUnit, exclusion};
 use super::not_run;
 use linerate_document::blocks::Block;
+use linerate_document::heat::{HeatCell, HeatMap, HeatRow};
 use linerate_document::number::{counted, general};
 use linerate_document::table::{Cell, Table};
 use linerate_model::numbers::{MISSING, change};
@@ -28,18 +29,66 @@ pub(super) fn blocks(matrix: &Matrix<'_>) -> Vec<Block> {
     blocks
 }
 
+/// The rates as a picture: hosts by rack, cells of slow hosts and pairs framed.
+pub(super) fn heat_map(matrix: &Matrix<'_>) -> HeatMap {
+    let names = Names::of(matrix);
+    let best = best(matrix);
+    let is_slow = |source: &HostId, sink: &HostId| {
+        let end = |host: &HostId, end: fn(&HostEffect) -> EndEffect| {
+            matrix
+                .host_effects
+                .get(host)
+                .is_some_and(|of| end(of).is_slow)
+        };
+        let pairs = matrix
+            .effects
+            .into_iter()
+            .flat_map(|effects| &effects.pairs);
+        end(source, |of| of.sends)
+            || end(sink, |of| of.receives)
+            || pairs
+                .into_iter()
+                .any(|pair| (&pair.source, &pair.sink) == (source, sink))
+    };
+    let cell = |source: &HostId, sink: &HostId| {
+        let entry = matrix.entries.get(&(source, sink));
+        let text = shown(matrix.unit, source == sink, entry);
+        HeatCell {
+            share: entry.and_then(|entry| heat(*entry, best)),
+            title: format!("{source} → {sink}: {text}"),
+            text,
+            is_framed: source != sink && is_slow(source, sink),
+        }
+    };
+    let hosts = matrix.hosts.iter().copied();
+    let row = |(at, source): (usize, &HostId)| HeatRow {
+        name: names.row(at, source),
+        cells: hosts.clone().map(|sink| cell(source, sink)).collect(),
+    };
+
+    HeatMap {
+        title: title(matrix),
+        note: "rows send, columns receive; framed: slow".to_owned(),
+        columns: (0..matrix.hosts.len()).map(|at| names.head(at)).collect(),
+        rows: hosts.clone().enumerate().map(row).collect(),
+    }
+}
+
+/// The highest rate. Excluded ones are left out, so an impossible one does not dim all others.
+fn best(matrix: &Matrix<'_>) -> f64 {
+    let entries = matrix.entries.values();
+    entries
+        .filter_map(|entry| entry.measured())
+        .map(|rate| rate.bps)
+        .fold(0.0, f64::max)
+}
+
 /// A row for each source, without title and notes.
 pub(super) fn table(matrix: &Matrix<'_>, corner: &str) -> Table {
     let names = Names::of(matrix);
     let rows: Vec<(usize, &HostId)> = matrix.hosts.iter().copied().enumerate().collect();
 
-    // Excluded rates are left out, so an impossible one does not dim all others.
-    let best = matrix
-        .entries
-        .values()
-        .filter_map(|entry| entry.measured())
-        .map(|rate| rate.bps)
-        .fold(0.0, f64::max);
+    let best = best(matrix);
     let cell = |(_, source): &(usize, &HostId), sink: usize| {
         let Some(sink) = matrix.hosts.get(sink).copied() else {
             return Cell::default();

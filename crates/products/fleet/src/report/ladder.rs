@@ -10,7 +10,9 @@ use super::not_run;
 use crate::conclude::ladder::host_rates;
 use crate::conclude::treatment_name;
 use linerate_document::blocks::Block;
+use linerate_document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series, from_zero};
 use linerate_document::number::counted;
+use linerate_document::plot::Plot;
 use linerate_document::table::Table;
 use linerate_model::numbers::{digits, rate, scaled};
 
@@ -55,6 +57,44 @@ pub(super) fn all_tables(report: &FleetReport) -> Vec<Block> {
         .iter()
         .flat_map(|direction| tables(report, hub, *direction))
         .collect()
+}
+
+/// The sum and the median host of each direction over the hosts at the same time.
+pub(super) fn plot(report: &FleetReport) -> Option<Plot> {
+    let mut series = Vec::new();
+    let groups = report
+        .ladder
+        .chunk_by(|a, b| (a.direction, &a.path, &a.variant) == (b.direction, &b.path, &b.variant));
+    for (hue, rows) in groups.enumerate().take(SERIES_MAX / 2) {
+        let first = rows.first()?;
+        let way = match first.direction {
+            LadderDirection::Incast => "in",
+            LadderDirection::Fanout => "out",
+        };
+        let place = treatment_name(&first.path, &first.variant);
+        let line = |what: &str, style, bps: fn(&LadderRow) -> Option<f64>| {
+            let points = rows
+                .iter()
+                .filter_map(|row| Some(Point::new(row.level as f64, bps(row)?)));
+            Series::new(
+                format!("{what} {way} {place}").trim_end(),
+                style,
+                hue,
+                points,
+            )
+        };
+        series.push(line("sum", LineStyle::Main, |row| median(&row.sums_bps)));
+        series.push(line("host", LineStyle::Thin, middle));
+    }
+
+    let x = Axis::linear("hosts at the same time", |level| format!("{level:.0}"));
+    let chart = Chart::new(x, Axis::linear("rate", from_zero(rate)), 260, series).checked()?;
+    Some(Plot {
+        title: "Rate by number of hosts".to_owned(),
+        key: "",
+        note: "thin: the median host".to_owned(),
+        charts: vec![chart],
+    })
 }
 
 /// A table of each path and variant of a direction.

@@ -4,15 +4,21 @@ mod brief;
 mod pictures;
 
 use linerate_document::blocks::{Block, Document};
+use linerate_document::frame::{Badge, Card, Head};
 use linerate_document::number::{counted, general, per_s};
-use linerate_document::record::quoted;
+use linerate_document::record::{RunPage, quoted};
 use linerate_document::style::Style;
 use linerate_document::table::{Cell, Table};
+use linerate_model::finding::Severity;
 use linerate_model::measure::Unit;
 use linerate_model::two_sample::{Judged, TRIALS_MIN, Verdict};
 
 use crate::conclude::compare::{Change, Comparison, Row, SideInfo, differing};
 
+/// Name of the page.
+const NAME: &str = "linerate compare";
+/// Measures that a page has in large type.
+const CARDS_MAX: usize = 3;
 /// Most differences of configuration that text shows.
 const CHANGES_SHOWN: usize = 15;
 /// Trials of a side that are usual.
@@ -29,13 +35,67 @@ pub fn text(comparison: &Comparison, is_verbose: bool, style: Style) -> String {
 
 /// The comparison as one HTML file.
 pub fn html(comparison: &Comparison) -> String {
-    let mut document = document(comparison);
-    document.blocks.extend(
-        pictures::plots(&comparison.rows)
-            .into_iter()
-            .map(Block::Plot),
-    );
-    document.html()
+    let mut blocks: Vec<Block> = pictures::plots(&comparison.rows)
+        .into_iter()
+        .map(Block::Plot)
+        .collect();
+    blocks.extend(configuration(comparison));
+    blocks.extend(comparison.notes.iter().cloned().map(Block::Remark));
+    if comparison.conclusion == Some(Verdict::TooFew) {
+        blocks.extend(more_trials(comparison));
+    }
+
+    let mut details: Vec<Block> = measures(&comparison.rows)
+        .map(Block::Table)
+        .into_iter()
+        .collect();
+    details.extend(sides(comparison));
+    let page = RunPage {
+        head: head(comparison),
+        blocks,
+        details,
+    };
+    page.document(NAME).html()
+}
+
+/// The answer with the change of the measures that decide.
+fn head(comparison: &Comparison) -> Head {
+    let deciding = comparison.rows.iter().filter(|row| row.is_deciding);
+    let card = |row: &Row| {
+        let (judged, unit) = (&row.judged, row.measure.info().unit);
+        let [a, b] = [&judged.a, &judged.b].map(|side| middle(side, unit));
+        let ends = match interval(judged, unit) {
+            ends if ends.is_empty() => ends,
+            ends => format!("{ends}; "),
+        };
+        let note = format!("{ends}{a} in A, {b} in B");
+        Card::new(row.name(), change(judged, unit), note)
+    };
+    let badge = comparison.conclusion.map(|conclusion| {
+        let severity = match conclusion {
+            Verdict::Worse => Severity::High,
+            Verdict::Better | Verdict::Same => Severity::Info,
+            Verdict::Undecided { .. } | Verdict::TooFew => Severity::Medium,
+        };
+        Badge::new(verdict_words(conclusion), severity, "B against A")
+    });
+
+    Head {
+        title: "B against A".to_owned(),
+        facts: [("A", &comparison.a), ("B", &comparison.b)]
+            .map(|(name, side)| {
+                format!(
+                    "{name}: {} of {}",
+                    counted(side.trials, "trial"),
+                    side.started_at
+                )
+            })
+            .into(),
+        verdict: answer(comparison),
+        badge,
+        cards: deciding.take(CARDS_MAX).map(card).collect(),
+        is_part: false,
+    }
 }
 
 /// The comparison as one JSON object, schema `linerate.compare/1`.
@@ -48,6 +108,20 @@ fn document(comparison: &Comparison) -> Document {
     blocks.extend(configuration(comparison));
     blocks.push(Block::Space);
 
+    blocks.extend(sides(comparison));
+    blocks.extend(comparison.notes.iter().cloned().map(Block::Remark));
+    if comparison.conclusion == Some(Verdict::TooFew) {
+        blocks.push(Block::Space);
+        blocks.extend(more_trials(comparison));
+    }
+
+    blocks.extend(measures(&comparison.rows).map(Block::Table));
+    Document { name: NAME, blocks }
+}
+
+/// What is compared, and what is left out.
+fn sides(comparison: &Comparison) -> Vec<Block> {
+    let mut blocks = Vec::new();
     for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
         blocks.push(Block::entry(name, 3, side_line(side)));
         let reason = |out: &crate::conclude::compare::LeftOut| {
@@ -64,18 +138,7 @@ fn document(comparison: &Comparison) -> Document {
         };
         blocks.extend(side.left_out.iter().map(reason));
     }
-
-    blocks.extend(comparison.notes.iter().cloned().map(Block::Remark));
-    if comparison.conclusion == Some(Verdict::TooFew) {
-        blocks.push(Block::Space);
-        blocks.extend(more_trials(comparison));
-    }
-
-    blocks.extend(measures(&comparison.rows).map(Block::Table));
-    Document {
-        name: "linerate compare",
-        blocks,
-    }
+    blocks
 }
 
 fn answer(comparison: &Comparison) -> String {
@@ -456,10 +519,11 @@ mod tests {
 
         let page = html(&found);
         let places = [
-            "<h1>worse: ",
-            "Configuration: 1 difference",
+            "<p class=\"verdict\">Worse: ",
+            "card badge bad",
             "<figcaption>Trials of both",
             "<figcaption>B against A",
+            "Configuration: 1 difference",
         ];
         let places = places.map(|part| {
             page.find(part)

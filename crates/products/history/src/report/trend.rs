@@ -3,10 +3,13 @@
 
 use linerate_document::blocks::{Block, Document};
 use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series};
+use linerate_document::frame::{Badge, Card, Head};
 use linerate_document::number::counted;
 use linerate_document::plot::Plot;
+use linerate_document::record::RunPage;
 use linerate_document::style::Style;
 use linerate_document::table::Table;
+use linerate_model::finding::Severity;
 use linerate_model::numbers::MISSING;
 use linerate_model::record::Way;
 use linerate_model::stats::median;
@@ -16,6 +19,8 @@ use crate::conclude::change_point::RUNS_MIN;
 use crate::conclude::compare::differing;
 use crate::conclude::trend::{Trend, TrendChange, TrendState};
 
+/// Name of the page.
+const NAME: &str = "linerate trend";
 /// Runs of the table of text.
 const RUNS_SHOWN: usize = 20;
 /// Differences of configuration of a change.
@@ -29,15 +34,55 @@ pub fn text(trend: &Trend, when: &dyn Fn(u64) -> String, style: Style) -> String
 
 /// The trend as one HTML file.
 pub fn html(trend: &Trend, when: &dyn Fn(u64) -> String) -> String {
-    let mut document = document(trend, when, usize::MAX);
-    let charts = [Some(trend), trend.other_way.as_deref()]
-        .into_iter()
-        .flatten()
-        .filter_map(chart)
-        .map(Block::Plot);
-    document.blocks.splice(1..1, charts);
+    let trends = || {
+        [Some(trend), trend.other_way.as_deref()]
+            .into_iter()
+            .flatten()
+    };
+    let mut blocks: Vec<Block> = trends().filter_map(chart).map(Block::Plot).collect();
+    blocks.extend(trends().flat_map(|trend| changes(trend, when)));
 
-    document.html()
+    let page = RunPage {
+        head: head(trend, when),
+        blocks,
+        details: trends()
+            .filter_map(|trend| runs(trend, when, usize::MAX))
+            .map(|runs| Block::Details("Runs".to_owned(), vec![runs]))
+            .collect(),
+    };
+    page.document(NAME).html()
+}
+
+/// The answer with the newest change.
+fn head(trend: &Trend, when: &dyn Fn(u64) -> String) -> Head {
+    let badge = match trend.state() {
+        TrendState::Worse => ("worse", Severity::High),
+        TrendState::Steady => ("steady", Severity::Info),
+        TrendState::TooFew => ("too few runs", Severity::Medium),
+    };
+    let unit = trend.measure.info().unit;
+    let card = |change: &TrendChange| {
+        let size = compare::effect(change.is_ratio, change.effect, unit);
+        let run = &trend.runs[change.at];
+        let note = format!("{}, {size}", when(run.started_unix_ms));
+        [
+            Card::new("before", unit.text(change.before), ""),
+            Card::new("after", unit.text(change.after), note),
+        ]
+    };
+
+    Head {
+        title: match (&trend.client, &trend.server) {
+            (Some(client), Some(server)) => format!("{client} → {server}"),
+            (None, Some(one)) | (Some(one), None) => one.clone(),
+            (None, None) => "Trend".to_owned(),
+        },
+        facts: vec![counted(trend.runs.len(), "run")],
+        verdict: answer(trend),
+        badge: Some(Badge::new(badge.0, badge.1, trend.measure.info().name)),
+        cards: trend.changes.last().into_iter().flat_map(card).collect(),
+        is_part: false,
+    }
 }
 
 /// The trend as one JSON object, schema `linerate.trend/1`.
@@ -54,14 +99,18 @@ fn document(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Docume
         blocks.extend(self::blocks(other, when, shown));
     }
 
-    Document {
-        name: "linerate trend",
-        blocks,
-    }
+    Document { name: NAME, blocks }
 }
 
 /// The changes and the runs of one direction.
 fn blocks(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Vec<Block> {
+    let mut blocks = changes(trend, when);
+    blocks.extend(runs(trend, when, shown));
+    blocks
+}
+
+/// Each change with what changed in the configuration then.
+fn changes(trend: &Trend, when: &dyn Fn(u64) -> String) -> Vec<Block> {
     let mut blocks = Vec::new();
     for change in &trend.changes {
         let run = &trend.runs[change.at];
@@ -96,6 +145,11 @@ fn blocks(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Vec<Bloc
         }
     }
 
+    blocks
+}
+
+/// The newest runs of one direction.
+fn runs(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Option<Block> {
     let last: Vec<_> = trend.runs.iter().rev().take(shown).collect();
     let table = Table::of("", "", &last)
         .text("run", |run| run.run.short())
@@ -114,9 +168,7 @@ fn blocks(trend: &Trend, when: &dyn Fn(u64) -> String, shown: usize) -> Vec<Bloc
             counted(left_out, "run")
         )
     });
-    blocks.extend(table.notes(note).non_empty().map(Block::Table));
-
-    blocks
+    table.notes(note).non_empty().map(Block::Table)
 }
 
 /// `worse: received of lab1 > 192.0.2.7, 853 Mbit/s in the last 5 of 30 runs`
@@ -209,7 +261,25 @@ fn chart(trend: &Trend) -> Option<Plot> {
             .collect();
         let middle = median(&values)?;
         let line = [*from, to - 1].map(|at| Point::new(place(at), middle));
-        series.push(Series::new("median", LineStyle::Limit, 0, line));
+        // One name is enough for all stretches.
+        let name = if to == trend.runs.len() { "median" } else { "" };
+        series.push(Series::new(name, LineStyle::Limit, 0, line));
+    }
+
+    let flag = |change: &TrendChange| {
+        let size = compare::effect(change.is_ratio, change.effect, info.unit);
+        let configuration = change.configuration.first();
+        let key =
+            configuration.map_or_else(String::new, |change| format!(", {}", change.difference.key));
+        Point {
+            label: Some(format!("{size}{key}")),
+            is_marked: true,
+            ..Point::new(place(change.at), change.after)
+        }
+    };
+    if !trend.changes.is_empty() {
+        let flags = trend.changes.iter().map(flag);
+        series.push(Series::new("change", LineStyle::Dots, 4, flags));
     }
 
     let (x, y) = (
@@ -345,7 +415,7 @@ mod tests {
         );
         assert!(text.starts_with("too few runs: received of"), "{text}");
         assert!(
-            text.contains("in the last 1 of 1\nrun; a change shows from 25 runs on"),
+            text.contains("in the last 1 of 1\nrun; a change shows from 15 runs on"),
             "{text}"
         );
 

@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
-use linerate_document::record::{ProductReport, TimeRange};
+use linerate_document::record::ProductReport;
 use linerate_document::{Style, record};
 use linerate_model::EventSink;
 use linerate_model::event::Endpoint;
@@ -337,7 +337,7 @@ impl History {
     /// The report of a run, and what its users noted.
     fn page(&self, run: &RunRecord, product: ProductReport, style: Style) -> String {
         let run_alone = std::slice::from_ref(run);
-        let mut page = record::text(run_alone, TimeRange::default(), product, style);
+        let mut page = record::text(run_alone, product, style);
         let notes = self
             .open()
             .and_then(|store| store.notes(run.run_id))

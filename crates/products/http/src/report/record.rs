@@ -20,6 +20,10 @@ pub const RECORDS: ProductReport = ProductReport {
         Body::HttpLoad(found) => Some(load(record, found)),
         _ => None,
     },
+    page: |record| match &record.body {
+        Body::HttpLab(Some(found)) => Some(study::page(&with_runs(found, &record.trials))),
+        _ => None,
+    },
     ..ProductReport::NONE
 };
 

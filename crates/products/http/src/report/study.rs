@@ -2,6 +2,8 @@
 
 use linerate_document::Style;
 use linerate_document::blocks::{Block, Document};
+use linerate_document::frame::Head;
+use linerate_document::record::RunPage;
 use linerate_document::table::Table;
 use linerate_model::http::{Environment, NegotiatedProtocol, Study};
 use linerate_model::numbers::{clock, rate};
@@ -48,17 +50,41 @@ pub fn text(study: &Study, style: Style) -> String {
     Document { name: NAME, blocks }.text(style)
 }
 
-/// The report as one HTML file: the answers and the throughput of the matrix first, then the plots,
-/// and all tables folded.
+/// The report as one HTML file: the answer, throughput of the matrix and the plots, all tables
+/// folded.
 pub fn html(study: &Study) -> String {
-    Document {
-        name: NAME,
-        blocks: blocks(study),
-    }
-    .html()
+    let mut page = page(study);
+    let (title, _) = head(study);
+    page.head.title = format!("HTTP lab of {}", study.target);
+    page.head.facts = vec![title];
+    page.document(NAME).html()
 }
 
-/// The parts of the page.
+/// The page but the title of its head.
+pub(crate) fn page(study: &Study) -> RunPage {
+    let (_, remarks) = head(study);
+    let mut answers = sentences(study).into_iter().rev().flatten();
+    let verdict = answers.next().unwrap_or_default();
+
+    let mut blocks: Vec<Block> = tables::heat_map(study)
+        .map(Block::Heat)
+        .into_iter()
+        .collect();
+    blocks.extend(answers.map(Block::Answer));
+    blocks.extend(remarks.into_iter().map(Block::Remark));
+    blocks.extend(plots(study).into_iter().map(Block::Plot));
+    let [baseline, payload, whole] = sections(study);
+    RunPage {
+        head: Head {
+            verdict,
+            ..Head::default()
+        },
+        blocks,
+        details: folded_tables(study, [baseline, payload, whole]),
+    }
+}
+
+/// The parts of the report of a record.
 pub(crate) fn blocks(study: &Study) -> Vec<Block> {
     let (title, remarks) = head(study);
     let mut blocks = vec![Block::Title(title)];
@@ -83,8 +109,15 @@ pub(crate) fn blocks(study: &Study) -> Vec<Block> {
     blocks.extend(remarks.into_iter().map(Block::Remark));
     blocks.extend(plots(study).into_iter().map(Block::Plot));
 
-    let tables = [baseline, payload, more, vec![tables::environment(study)]];
-    blocks.extend(tables.into_iter().flatten().map(folded));
+    blocks.extend(folded_tables(study, [baseline, payload, more]));
+    blocks
+}
+
+/// All tables, what was checked before, and the plan.
+fn folded_tables(study: &Study, sections: [Vec<Table>; 3]) -> Vec<Block> {
+    let tables = sections.into_iter().flatten();
+    let tables = tables.chain([tables::environment(study)]);
+    let mut blocks: Vec<Block> = tables.map(folded).collect();
 
     let mut fold = |name: &str, text| {
         blocks.push(Block::Details(name.to_owned(), vec![Block::Verbatim(text)]));

@@ -10,6 +10,6 @@ mod verdicts;
 pub(super) use c10k::{busy, idle, passes};
 pub(super) use environment::environment;
 pub(super) use limits::limits;
-pub(super) use matrix::{HEAT_MAP, matrices, rows};
+pub(super) use matrix::{HEAT_MAP, heat_map, matrices, rows};
 pub(super) use payload::{baseline, payload};
 pub(super) use verdicts::verdicts;

@@ -1,95 +1,286 @@
-//! Charts of a path: goodput and round-trip time of each load over time.
+//! Charts of a path: goodput, round-trip time and lost probes of all loads on one time axis, and the
+//! distributions of the round-trip times.
 
-use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series, from_zero};
-use linerate_document::number::time;
+use linerate_document::boxes::{BoxRow, Boxes};
+use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series, ShadedRange, from_zero};
+use linerate_document::number::{known, percent, time};
 use linerate_document::plot::Plot;
 use linerate_model::numbers::rate;
-use linerate_model::path::{LoadPhase, LoadSample, PathReport, PhaseKind};
+use linerate_model::path::{Delay, LoadPhase, LoadSample, PathDirection, PathReport};
 
-/// One plot for each load that was recorded over time.
-pub(super) fn plots(report: &PathReport) -> Vec<Plot> {
-    let idle_ns = report.idle.as_ref().and_then(|idle| idle.rtt?.p50_ns);
-    report
-        .phases
-        .iter()
-        .filter_map(|phase| plot(phase, idle_ns))
-        .collect()
+use super::wording;
+
+/// Colours of the directions and of the delays.
+const HUE_DOWN: usize = 0;
+const HUE_UP: usize = 1;
+const HUE_DELAY: usize = 2;
+const HUE_IDLE: usize = 3;
+const HUE_LOST: usize = 4;
+
+/// Share of the width that the time without load has, whose delays have no place in time.
+const IDLE_SHARE: f64 = 0.08;
+/// Between two loads.
+const PAUSE_SHARE: f64 = 0.01;
+
+/// A load on the time axis.
+struct Placed<'a> {
+    phase: &'a LoadPhase,
+    from_s: f64,
+    to_s: f64,
 }
 
-fn plot(phase: &LoadPhase, idle_ns: Option<i64>) -> Option<Plot> {
-    let last = |ns: Option<u64>| ns.map_or(0.0, |ns| ns as f64 / 1e9);
-    let samples = last(phase.series.last().map(|sample| sample.at_ns));
-    let end_s = samples.max(last(phase.rtt_series.last().map(|(at_ns, _)| *at_ns)));
-    let axis =
-        || Axis::linear("time", |s| format!("{} s", (s * 1e3).round() / 1e3)).between(0.0, end_s);
-    let chart = |name, y: Axis, height, series| {
-        Chart {
-            name,
-            ..Chart::new(axis(), y, height, series)
-        }
-        .checked()
+impl Placed<'_> {
+    fn at(&self, ns: u64) -> f64 {
+        self.from_s + ns as f64 / 1e9
+    }
+}
+
+/// The loads one after the other, the first one at 0; `None` where nothing was recorded over time.
+fn placed(report: &PathReport) -> Option<Vec<Placed<'_>>> {
+    let length = |phase: &LoadPhase| {
+        let sample = phase.series.last().map_or(0, |sample| sample.at_ns);
+        let probe = phase.rtt_series.last().map_or(0, |(at_ns, _)| *at_ns);
+        sample.max(probe) as f64 / 1e9
     };
-    let charts = [
-        chart(
+    let all_s: f64 = report.phases.iter().map(length).sum();
+
+    let mut from_s = 0.0;
+    let place = |phase| {
+        let placed = Placed {
+            phase,
+            from_s,
+            to_s: from_s + length(phase),
+        };
+        from_s = placed.to_s + PAUSE_SHARE * all_s;
+        placed
+    };
+    let loads = report.phases.iter().filter(|phase| length(phase) > 0.0);
+    let loads: Vec<Placed<'_>> = loads.map(place).collect();
+    (!loads.is_empty()).then_some(loads)
+}
+
+/// All loads on one time axis.
+pub(super) fn timeline(report: &PathReport) -> Option<Plot> {
+    let loads = placed(report)?;
+    let end_s = loads.last()?.to_s;
+    let idle = report.idle.as_ref().and_then(|idle| idle.rtt);
+    let idle_s = idle.map_or(0.0, |_| IDLE_SHARE * end_s);
+
+    let bands = || {
+        let band = |from, to, label: &str| ShadedRange {
+            from,
+            to,
+            label: label.to_owned(),
+        };
+        let idle = (idle_s > 0.0).then(|| band(-idle_s, -PAUSE_SHARE * end_s, "idle"));
+        let loads = loads
+            .iter()
+            .map(|load| band(load.from_s, load.to_s, load.phase.kind.name()));
+        idle.into_iter().chain(loads).collect()
+    };
+    let panel = |name, y: Axis, height, series: Vec<Series>| {
+        let x = Axis::linear("time under load", |s| {
+            format!("{} s", (s * 1e3).round() / 1e3)
+        });
+        let chart = Chart {
+            name,
+            bands: bands(),
+            ..Chart::new(x.between(-idle_s, end_s), y, height, series)
+        };
+        chart.checked()
+    };
+
+    let delays = delays(&loads, idle, (-idle_s, end_s));
+    let ends = delays
+        .iter()
+        .flat_map(|series| &series.points)
+        .map(|point| point.y);
+    let range = ends.fold((f64::INFINITY, 0.0_f64), |(low, high), ns| {
+        (low.min(ns), high.max(ns))
+    });
+    let panels = [
+        panel(
             "goodput",
             Axis::linear("", from_zero(rate)),
-            260,
-            goodput(phase),
+            190,
+            goodput(&loads),
         ),
-        chart(
-            "round-trip time",
-            Axis::linear("", from_zero(time)),
-            200,
-            round_trips(phase, idle_ns, end_s),
+        panel("latency", Axis::of_range("", range, time), 170, delays),
+        panel(
+            "probes lost per second",
+            Axis::linear("", |n| format!("{n:.0}")),
+            60,
+            lost(&loads),
         ),
     ];
-    let charts: Vec<Chart> = charts.into_iter().flatten().collect();
+    let charts: Vec<Chart> = panels.into_iter().flatten().collect();
 
-    let lost = phase
-        .rtt_series
-        .iter()
-        .filter(|(_, ns)| ns.is_none())
-        .count();
-    let note = match lost {
-        0 => format!("{} streams per direction", phase.streams),
-        _ => format!(
-            "{} streams per direction; {lost} probes lost",
-            phase.streams
-        ),
-    };
-
-    let title = format!("Load {} over time", phase.kind.name());
-    (!charts.is_empty() && end_s > 0.0).then(|| Plot {
-        title,
+    (!charts.is_empty()).then(|| Plot {
+        title: "Over time".to_owned(),
         key: "",
-        note,
+        note: streams(report),
         charts,
     })
+}
+
+/// `8 streams per direction`, where all loads have as many.
+fn streams(report: &PathReport) -> String {
+    let mut counts: Vec<u32> = report.phases.iter().map(|phase| phase.streams).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    match counts.as_slice() {
+        [] | [0] => String::new(),
+        [one] => format!("{one} streams per direction"),
+        [least, .., most] => format!("{least} to {most} streams per direction"),
+    }
+}
+
+/// Lines that end where their load does.
+fn series(
+    name: &str,
+    style: LineStyle,
+    hue: usize,
+    loads: &[Placed<'_>],
+    points: impl Fn(&Placed<'_>) -> Vec<Point>,
+) -> Series {
+    let mut series = Series::new(name, style, hue, loads.iter().flat_map(points));
+    series.breaks = loads.iter().map(|load| load.to_s).collect();
+    series
+}
+
+/// The rate over time, by direction.
+fn goodput(loads: &[Placed<'_>]) -> Vec<Series> {
+    let of = |name: &str, hue, way: PathDirection, bytes: fn(&LoadSample) -> u64| {
+        series(name, LineStyle::Main, hue, loads, move |load| {
+            if !load.phase.kind.load_directions().contains(&way) {
+                return Vec::new();
+            }
+            let points = rate_points(&load.phase.series, bytes);
+            points
+                .into_iter()
+                .map(|point| Point::new(load.from_s + point.x, point.y))
+                .collect()
+        })
+    };
+
+    vec![
+        of("down", HUE_DOWN, PathDirection::Down, |sample| {
+            sample.down_bytes
+        }),
+        of("up", HUE_UP, PathDirection::Up, |sample| sample.up_bytes),
+    ]
+}
+
+/// Round trips under load, and the median without load with its range.
+fn delays(loads: &[Placed<'_>], idle: Option<Delay>, ends_s: (f64, f64)) -> Vec<Series> {
+    let under_load = series("round trip", LineStyle::Main, HUE_DELAY, loads, |load| {
+        let points = load.phase.rtt_series.iter();
+        let points =
+            points.filter_map(|(at_ns, ns)| Some(Point::new(load.at(*at_ns), (*ns)? as f64)));
+        points.collect()
+    });
+
+    let idle = idle.and_then(|idle| {
+        let median = idle.p50_ns? as f64;
+        let line = [ends_s.0, ends_s.1].map(|at_s| Point::new(at_s, median));
+        let name = format!("idle {}", time(median));
+        Some(Series::new(name, LineStyle::Limit, HUE_IDLE, line))
+    });
+    std::iter::once(under_load).chain(idle).collect()
+}
+
+/// Probes that were lost in each second of a load.
+fn lost(loads: &[Placed<'_>]) -> Vec<Series> {
+    let is_lost = |load: &Placed<'_>| load.phase.rtt_series.iter().any(|(_, ns)| ns.is_none());
+    if !loads.iter().any(is_lost) {
+        return Vec::new();
+    }
+
+    vec![series("lost", LineStyle::Bars, HUE_LOST, loads, |load| {
+        let seconds = (load.to_s - load.from_s).ceil() as u64;
+        let count = |second: u64| {
+            let lost = load
+                .phase
+                .rtt_series
+                .iter()
+                .filter(|(at_ns, ns)| ns.is_none() && at_ns / 1_000_000_000 == second);
+            let middle = load.from_s + second as f64 + 0.5;
+            Point::new(middle.min(load.to_s), lost.count() as f64)
+        };
+        (0..seconds).map(count).collect()
+    })]
+}
+
+/// Round-trip times without load and under each load.
+pub(super) fn distributions(report: &PathReport) -> Option<Boxes> {
+    let idle = report.idle.as_ref().and_then(|idle| idle.rtt);
+    let loads = report
+        .phases
+        .iter()
+        .map(|phase| (phase.kind.name(), phase.rtt));
+    let rows = [("idle", idle)].into_iter().chain(loads);
+    let row = |(name, delay): (&str, Option<Delay>)| {
+        let delay = delay?;
+        let median = delay.p50_ns? as f64;
+        let high = delay.p99_ns.or(delay.p95_ns).map_or(median, |ns| ns as f64);
+        let upper = delay.p95_ns.map_or(high, |ns| ns as f64);
+        let low = delay.min_ns.map_or(median, |ns| ns as f64);
+        let p99 = known(delay.p99_ns, wording::signed_ns);
+        let lost = delay.lost as f64 / (delay.n + delay.lost).max(1) as f64;
+        let beside = match delay.p99_ns {
+            None if delay.lost > 0 => format!("{} lost", percent(lost)),
+            _ => format!("p99 {p99}"),
+        };
+        Some(BoxRow {
+            name: name.to_owned(),
+            text: format!("{}, {beside}", time(median)),
+            title: format!(
+                "least {}\nmedian {}\np95 {}\np99 {p99}\nlargest {}",
+                time(low),
+                time(median),
+                time(upper),
+                known(delay.max_ns, wording::signed_ns)
+            ),
+            hue: if name == "idle" { HUE_IDLE } else { HUE_DELAY },
+            median,
+            interval: (median, upper),
+            whisker: (low, high),
+        })
+    };
+    let rows: Vec<BoxRow> = rows.filter_map(row).collect();
+    let range = rows
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), row| {
+            (low.min(row.whisker.0), high.max(row.whisker.1))
+        });
+
+    (!rows.is_empty()).then(|| Boxes {
+        title: "Latency".to_owned(),
+        note: format!(
+            "round trip of {}; box: median to p95; line: least to p99",
+            wording::probes_of(report)
+        ),
+        axis: Axis::of_range("", range, time),
+        rows,
+    })
+}
+
+/// Rates of both directions: `down 95.5 Mbit/s`.
+pub(super) fn directions(report: &PathReport) -> Vec<String> {
+    let of = |name: &str, bps: fn(&LoadPhase) -> Option<f64>| {
+        let highest = report.phases.iter().filter_map(bps).reduce(f64::max);
+        highest.map(|bps| format!("{name} {}", rate(bps)))
+    };
+    let ways = [
+        of("down", |phase| phase.down_bps),
+        of("up", |phase| phase.up_bps),
+    ];
+    ways.into_iter().flatten().collect()
 }
 
 /// Time that a point of the rate covers at least. A receiver that was late for one sample of 100 ms
 /// reads the bytes of two in the next one, which is no rate of the path.
 const POINT_NS: u64 = 500_000_000;
-
-/// The rate over time, by direction.
-fn goodput(phase: &LoadPhase) -> Vec<Series> {
-    let of = |name: &str, hue: usize, bytes: fn(&LoadSample) -> u64| {
-        Series::new(
-            name,
-            LineStyle::Main,
-            hue,
-            rate_points(&phase.series, bytes),
-        )
-    };
-    let down = || of("down", 0, |sample| sample.down_bytes);
-    let up = || of("up", 1, |sample| sample.up_bytes);
-
-    match phase.kind {
-        PhaseKind::Down => vec![down()],
-        PhaseKind::Up => vec![up()],
-        _ => vec![down(), up()],
-    }
-}
 
 fn rate_points(samples: &[LoadSample], bytes: fn(&LoadSample) -> u64) -> Vec<Point> {
     let Some((first, rest)) = samples.split_first() else {
@@ -114,19 +305,6 @@ fn rate_points(samples: &[LoadSample], bytes: fn(&LoadSample) -> u64) -> Vec<Poi
     }
 
     points
-}
-
-fn round_trips(phase: &LoadPhase, idle_ns: Option<i64>, end_s: f64) -> Vec<Series> {
-    let points = phase.rtt_series.iter();
-    let points =
-        points.filter_map(|(at_ns, ns)| Some(Point::new(*at_ns as f64 / 1e9, (*ns)? as f64)));
-    let mut series = vec![Series::new("under load", LineStyle::Main, 2, points)];
-    series.extend(idle_ns.map(|ns| {
-        let ends = [0.0, end_s].map(|at_s| Point::new(at_s, ns as f64));
-        Series::new("median without load", LineStyle::Limit, 3, ends)
-    }));
-
-    series
 }
 
 #[cfg(test)]

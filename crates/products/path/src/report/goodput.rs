@@ -173,7 +173,7 @@ pub(super) fn goodput(phase: &LoadPhase) -> String {
 const CEILING_SHARE_MIN: f64 = 0.01;
 
 /// Upper bound of the rate of a single direction, and the rate's share of it.
-fn near_ceiling(phase: &LoadPhase) -> Option<(&RateCeiling, f64)> {
+pub(super) fn near_ceiling(phase: &LoadPhase) -> Option<(&RateCeiling, f64)> {
     let bps = match phase.kind {
         PhaseKind::Down => phase.down_bps?,
         PhaseKind::Up => phase.up_bps?,

@@ -144,6 +144,19 @@ fn diagnosis() -> Diagnosis {
     serde_json::from_value(diagnosis).expect("a diagnosis")
 }
 
+/// A record of one test.
+fn record(report: &PathReport, diagnosis: Option<Diagnosis>) -> RunRecord {
+    let trial = json!({"no": 0, "state": "complete", "started_ns": 0, "elapsed_ns": report.elapsed_ns, "measures": of_path(report),
+        "detail": {"path": report}});
+    let record = json!({
+        "schema": "linerate.run/1", "run_id": "01890a5d-ac96-774b-bcce-b302099a8057", "kind": "test", "state": "complete",
+        "started_at": "2026-01-31T12:00:00.000Z", "started_unix_ms": 0, "elapsed_ns": report.elapsed_ns,
+        "origin": {"tool": "linerate", "argv": ["linerate", "test", "lab.example"]}, "path": {"key": "", "spec_key": ""},
+        "trials": [trial], "body": "test", "diagnosis": diagnosis,
+    });
+    serde_json::from_value(record).expect("a record")
+}
+
 /// Report of the same path with a server that is only iperf3.
 fn against_iperf3() -> PathReport {
     let mut report = full();
@@ -320,25 +333,40 @@ fn a_report_without_any_result_says_so() {
     let report: PathReport = serde_json::from_value(empty).expect("a report");
     let shown = text(&report, None, true, Style::PLAIN);
     assert!(shown.starts_with("a:1  incomplete  no result\n"), "{shown}");
-    assert!(!html(&report, None).contains("<svg"));
+    assert!(!html(&record(&report, None)).contains("<svg"));
     assert_eq!(of_path(&report), []);
 }
 
 #[test]
-fn a_page_has_charts_of_each_load_and_no_script() {
-    let page = html(&full(), Some(&diagnosis()));
-    assert_eq!(page.matches("<svg").count(), 2 * 3);
+fn a_page_has_the_answer_one_timeline_and_the_rest_folded() {
+    let page = html(&record(&full(), Some(diagnosis())));
+    let parts = [
+        "<p class=\"verdict\">A hop",
+        ">95.5 <span class=\"unit\">Mbit/s</span>",
+        "card badge poor",
+        "<ol class=\"route\">",
+        "<figcaption>Over time",
+        "<figcaption>Latency",
+        "<h2>Why</h2>",
+        "<h2>Details</h2>",
+        "<summary>Delays",
+        "linerate test lab.example",
+    ];
+    let places = parts.map(|part| {
+        page.find(part)
+            .unwrap_or_else(|| panic!("no {part} in {page}"))
+    });
+    assert!(places.is_sorted(), "{places:?}");
+    assert_eq!(page.matches("<svg").count(), 2 * 2);
 
-    for title in [
-        "Load down over time",
-        "Load up over time",
-        "Load both over time",
-        "Delays",
-    ] {
-        assert!(page.contains(title), "{title}");
+    for band in ["idle", "down", "up", "both"] {
+        assert!(page.contains(&format!(">{band}</text>")), "{band}");
     }
-
-    assert!(!page.contains("<script"));
+    assert!(
+        !page.contains("<script") && page.len() < 150_000,
+        "{}",
+        page.len()
+    );
 }
 
 #[test]
@@ -388,7 +416,7 @@ fn text_of_a_server_acts_neither_on_a_terminal_nor_on_a_page() {
         ..Style::PLAIN
     };
     let shown = text(&report, None, true, coloured);
-    let page = html(&report, None);
+    let page = html(&record(&report, None));
 
     for c in ['\u{1b}', '\u{202e}', '\u{200b}', '\r'] {
         assert!(!shown.contains(c) && !page.contains(c), "{c:?}");
@@ -407,20 +435,8 @@ fn text_of_a_server_acts_neither_on_a_terminal_nor_on_a_page() {
 #[test]
 fn a_stored_test_is_shown_as_when_it_ended() {
     let report = full();
-    let trial = json!({"no": 0, "state": "complete", "started_ns": 0, "elapsed_ns": report.elapsed_ns, "measures": of_path(&report),
-        "detail": {"path": report}});
-    let record = json!({
-        "schema": "linerate.run/1", "run_id": "01890a5d-ac96-774b-bcce-b302099a8057", "kind": "test", "state": "complete",
-        "started_at": "2026-01-31T12:00:00.000Z", "started_unix_ms": 0, "elapsed_ns": report.elapsed_ns,
-        "origin": {"tool": "linerate"}, "path": {"key": "", "spec_key": ""}, "trials": [trial], "body": "test",
-    });
-    let record: RunRecord = serde_json::from_value(record).expect("a record");
-    let shown = record::text(
-        std::slice::from_ref(&record),
-        record::TimeRange::default(),
-        PRODUCT,
-        Style::PLAIN,
-    );
+    let record = record(&report, None);
+    let shown = record::text(std::slice::from_ref(&record), PRODUCT, Style::PLAIN);
     assert!(
         shown.starts_with("path test, profile default\n  19.1 Mbit/s received client to server\n"),
         "{shown}"
@@ -437,14 +453,9 @@ fn a_stored_test_is_shown_as_when_it_ended() {
         record::TimeRange::default(),
         PRODUCT,
     );
-    assert!(page.contains("Load down over time") && !page.contains("No charts"));
+    assert!(page.contains("<figcaption>Over time") && !page.contains("No charts"));
     let anonymous = record::anonymized(&record);
-    let shown = record::text(
-        &[anonymous],
-        record::TimeRange::default(),
-        PRODUCT,
-        Style::PLAIN,
-    );
+    let shown = record::text(&[anonymous], PRODUCT, Style::PLAIN);
 
     for secret in ["lab.example", "10.1.2.3", "sha256:"] {
         assert!(!shown.contains(secret), "{secret}: {shown}");

@@ -5,15 +5,6 @@ use linerate_model::measure::Unit;
 use linerate_model::numbers::digits;
 use linerate_model::path::{Delay, Dialect, Identity, PathReport, ProbeKind};
 
-/// Level of detail of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Depth {
-    /// All of it.
-    Long,
-    /// All of it, with charts.
-    Page,
-}
-
 /// A time with its unit; a difference of clocks may be below 0.
 pub(super) fn signed_ns(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };

@@ -1,9 +1,11 @@
 //! The report of a sweep: the answer first, then why, then the metrics.
 
 use linerate_document::blocks::{Block, Document};
-use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series};
+use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series, ShadedRange};
+use linerate_document::frame::{Card, Head};
 use linerate_document::number::known;
 use linerate_document::plot::Plot;
+use linerate_document::record::RunPage;
 use linerate_document::style::Style;
 use linerate_document::table::{Cell, Table, TableOf};
 use linerate_model::numbers::{clock, digits};
@@ -17,9 +19,9 @@ use super::{brief, sentences};
 use crate::{Run, RunError};
 
 /// The report as text: what fits a terminal, or everything where it `is_verbose`.
-pub fn text(sweep: &Sweep, runs: &[Run], is_verbose: bool, style: Style) -> String {
+pub fn text(sweep: &Sweep, is_verbose: bool, style: Style) -> String {
     if is_verbose {
-        document(sweep, runs).text(style)
+        document(sweep).text(style)
     } else {
         brief::text(sweep, style)
     }
@@ -27,12 +29,113 @@ pub fn text(sweep: &Sweep, runs: &[Run], is_verbose: bool, style: Style) -> Stri
 
 /// The report as one HTML file.
 pub fn html(sweep: &Sweep, runs: &[Run]) -> String {
-    document(sweep, runs).html()
+    let mut page = page(sweep, runs);
+    let host = &sweep.plan.host;
+    let client = sweep.provenance.client.name.as_deref();
+    page.head.title = format!("{} → {host}: sweep", client.unwrap_or("client"));
+    page.head.facts = vec![sweep.provenance.started_at.clone(), cost(sweep)];
+    page.document("linerate sweep").html()
 }
 
-fn document(sweep: &Sweep, runs: &[Run]) -> Document {
+/// The page: the answer, a picture of each factor, and all values folded.
+pub(crate) fn page(sweep: &Sweep, runs: &[Run]) -> RunPage {
+    let mut blocks: Vec<Block> = sentences::remarks(sweep)
+        .into_iter()
+        .map(Block::Remark)
+        .collect();
+    let mut details = Vec::new();
+    for factor in &sweep.factors {
+        blocks.push(Block::Plot(plot(sweep, factor)));
+        let found = sentences::factor(sweep, factor);
+        if !found.is_empty() {
+            blocks.push(Block::List(found));
+        }
+        let levels = vec![Block::Table(levels(sweep, factor))];
+        details.push(Block::Details(format!("Levels of {}", factor.name), levels));
+    }
+
+    if let Some(command) = command(sweep) {
+        blocks.push(Block::Heading(COMMAND.to_owned()));
+        blocks.push(Block::Verbatim(command.clone()));
+    }
+
+    let runs = vec![Block::Table(all_runs(sweep, runs))];
+    details.push(Block::Details("All runs".to_owned(), runs));
+    details.push(Block::Paragraph(provenance(sweep)));
+    details.push(Block::Paragraph(cost(sweep)));
+    RunPage {
+        head: Head {
+            verdict: sentences::verdict(sweep),
+            cards: cards(sweep),
+            ..Head::default()
+        },
+        blocks,
+        details,
+    }
+}
+
+/// The advised level of each factor with what is as good, and what it reaches.
+fn cards(sweep: &Sweep) -> Vec<Card> {
+    if !has_advice(sweep) {
+        return Vec::new();
+    }
+
+    let (mut cards, levels): (Vec<Card>, Vec<&Level>) =
+        sweep.factors.iter().filter_map(advised).unzip();
+    if let [level] = levels.as_slice() {
+        let objective = sweep.plan.objective;
+        let interval = level
+            .range
+            .map(|range| format!("runs {}", values::interval(objective, range)));
+        let value = values::value(objective, level.median);
+        cards.push(Card::new(
+            values::title(objective),
+            value,
+            interval.unwrap_or_default(),
+        ));
+        cards.extend(
+            level
+                .metrics
+                .rtt_us
+                .filter(|_| objective != Objective::Latency)
+                .map(|us| Card::new("round trip", values::delay(us), "")),
+        );
+    }
+    cards
+}
+
+/// The advised level of a factor, and the levels that are as good.
+fn advised(factor: &FactorResult) -> Option<(Card, &Level)> {
+    let level = factor.levels.get(factor.advised)?;
+    let ends = [factor.plateau.start(), factor.plateau.end()];
+    let [low, high] = ends.map(|at| factor.levels.get(*at).map(|level| &*level.label));
+    let note = match low == high {
+        true => String::new(),
+        false => format!("plateau {} to {}", low?, high?),
+    };
+    Some((Card::new(&factor.name, &level.label, note), level))
+}
+
+const COMMAND: &str = "The same test with plain iperf3";
+
+/// The same test without a sweep.
+fn command(sweep: &Sweep) -> Option<&String> {
+    match &sweep.answer {
+        Recommendation::Use {
+            leader: Leader { command, .. },
+            ..
+        }
+        | Recommendation::Inconclusive {
+            leader: Some(Leader { command, .. }),
+            ..
+        } => Some(command),
+        _ => None,
+    }
+}
+
+fn document(sweep: &Sweep) -> Document {
     let mut blocks = vec![Block::Title(sentences::verdict(sweep))];
-    blocks.extend(self::blocks(sweep, runs));
+    blocks.extend(self::blocks(sweep));
     Document {
         name: "linerate sweep",
         blocks,
@@ -40,7 +143,7 @@ fn document(sweep: &Sweep, runs: &[Run]) -> Document {
 }
 
 /// The parts of the report but its title.
-pub(crate) fn blocks(sweep: &Sweep, runs: &[Run]) -> Vec<Block> {
+pub(crate) fn blocks(sweep: &Sweep) -> Vec<Block> {
     let mut blocks: Vec<Block> = sentences::remarks(sweep)
         .into_iter()
         .map(Block::Remark)
@@ -55,26 +158,13 @@ pub(crate) fn blocks(sweep: &Sweep, runs: &[Run]) -> Vec<Block> {
         blocks.push(Block::Table(levels(sweep, factor)));
     }
 
-    if let Recommendation::Use {
-        leader: Leader { command, .. },
-        ..
-    }
-    | Recommendation::Inconclusive {
-        leader: Some(Leader { command, .. }),
-        ..
-    } = &sweep.answer
-    {
-        blocks.push(Block::Heading("The same test with plain iperf3".to_owned()));
+    if let Some(command) = command(sweep) {
+        blocks.push(Block::Heading(COMMAND.to_owned()));
         blocks.push(Block::Verbatim(command.clone()));
     }
 
     blocks.push(Block::Paragraph(provenance(sweep)));
     blocks.push(Block::Paragraph(cost(sweep)));
-    blocks.push(Block::Details(
-        "All runs".to_owned(),
-        vec![Block::Table(all_runs(sweep, runs))],
-    ));
-
     blocks
 }
 
@@ -122,6 +212,7 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
         let is_marked = has_advice && place == factor.advised;
         Some(Point {
             is_marked,
+            label: is_marked.then(|| "advised".to_owned()),
             interval,
             ..Point::new(0.0, level.median)
         })
@@ -220,6 +311,15 @@ fn chart(
         .map(|(name, hue, points)| Series::new(name, LineStyle::Main, hue, points))
         .collect();
     let ticks: Vec<f64> = places.iter().map(|(place, _)| *place).collect();
+    let plateau = [factor.plateau.start(), factor.plateau.end()];
+    let bands = match plateau.map(|at| ticks.get(*at)) {
+        [Some(from), Some(to)] if from < to => vec![ShadedRange {
+            from: *from,
+            to: *to,
+            label: "plateau".to_owned(),
+        }],
+        _ => Vec::new(),
+    };
 
     let label = move |x: f64| {
         places
@@ -235,6 +335,7 @@ fn chart(
     };
     Chart {
         name,
+        bands,
         ..Chart::new(axis.at(ticks), y, height, series)
     }
 }

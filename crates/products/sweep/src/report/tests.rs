@@ -126,12 +126,12 @@ fn runs() -> Vec<Run> {
 
 /// The whole report.
 fn long(sweep: &Sweep) -> String {
-    text(sweep, &runs(), true, Style::PLAIN)
+    text(sweep, true, Style::PLAIN)
 }
 
 /// What fits a terminal.
 fn brief(sweep: &Sweep) -> String {
-    let shown = text(sweep, &runs(), false, Style::UNSTYLED);
+    let shown = text(sweep, false, Style::UNSTYLED);
     let lines: Vec<&str> = shown.lines().collect();
     let is_narrow = |line: &&str| line.chars().count() <= 80 || line.starts_with("Do ");
     assert!(lines.len() <= 14 && lines.iter().all(is_narrow), "{shown}");
@@ -191,7 +191,7 @@ fn the_text_begins_with_the_answer() {
         "sweep/text.txt",
         &long(&sweep()),
     );
-    let blocks = text(&sweep(), &runs(), true, Style::UNSTYLED);
+    let blocks = text(&sweep(), true, Style::UNSTYLED);
     assert!(blocks.contains("   1 ████▋ 33.0 Gbit/s\n"), "{blocks}");
 }
 
@@ -448,8 +448,12 @@ fn picture_has_loss_and_round_trip_and_thirty_amounts_by_their_ratios() {
     let line = lines.nth(1).and_then(|rest| rest.split('"').next());
     let x: Vec<f64> = line
         .expect("a line")
-        .split('L')
-        .filter_map(|corner| corner.split(' ').next()?.parse().ok())
+        .split('l')
+        .filter_map(|step| step.split(' ').next()?.parse().ok())
+        .scan(0.0, |at, step: f64| {
+            *at += step;
+            Some(*at)
+        })
         .collect();
     // As far from 1 to 2 as from 8 to 16.
     assert!(((x[1] - x[0]) - (x[15] - x[7])).abs() < 0.3, "{x:?}");

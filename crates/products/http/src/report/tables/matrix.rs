@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use linerate_document::heat::{HeatCell, HeatMap, HeatRow};
 use linerate_document::table::{Cell, Table};
 use linerate_model::http::{self as model, Row, Study, VerdictClass};
 
@@ -56,6 +57,51 @@ pub(in crate::report) fn matrices(study: &Study) -> Vec<Table> {
         Vec::new(),
     );
     vec![throughput, p99, errors]
+}
+
+/// Throughput by payload and connections as a picture; none without a matrix.
+pub(in crate::report) fn heat_map(study: &Study) -> Option<HeatMap> {
+    let grid = Grid::new(study);
+    let rate = |cell: &model::Cell| cell.median.payload_bytes_per_s;
+    let row = |payload: u64| {
+        let best = grid
+            .cells_of(payload)
+            .filter_map(rate)
+            .fold(f64::MIN_POSITIVE, f64::max);
+        let cell = |c: u32| match grid.cell(payload, c) {
+            None => HeatCell::default(),
+            Some(cell) => HeatCell {
+                share: rate(cell).map(|rate| rate / best),
+                text: known(rate(cell), mega),
+                title: format!(
+                    "{} c{c}: {} MB/s, {} responses/s, {}",
+                    payload_name(payload),
+                    known(rate(cell), mega),
+                    known(cell.median.ok_per_s, per_s),
+                    letter(cell.verdict.primary.class).1
+                ),
+                is_framed: grid.is_best_stable(cell),
+            },
+        };
+        HeatRow {
+            name: payload_name(payload),
+            cells: grid.connections().into_iter().map(cell).collect(),
+        }
+    };
+
+    (!grid.is_empty()).then(|| HeatMap {
+        title: "Payload MB/s by payload and connections".to_owned(),
+        note: format!(
+            "colour: share of the best of the payload; framed: best stable; {}",
+            runs_of(grid.all())
+        ),
+        columns: grid
+            .connections()
+            .into_iter()
+            .map(|c| format!("c{c}"))
+            .collect(),
+        rows: grid.payloads().into_iter().map(row).collect(),
+    })
 }
 
 fn matrix(

@@ -1,0 +1,208 @@
+//! The page of a test of a path: the answer, the path as a line, its pictures; everything else is
+//! folded.
+
+use linerate_doctor::report as doctor;
+use linerate_document::blocks::Block;
+use linerate_document::frame::{Badge, Card, Head, Queue, Route, Segment, Station};
+use linerate_document::number::percent;
+use linerate_document::record::RunPage;
+use linerate_model::finding::Diagnosis;
+use linerate_model::numbers::rate;
+use linerate_model::path::{LoadPhase, PathReport, PhaseKind};
+use linerate_model::record::RunRecord;
+
+use super::{charts, details, goodput, remarks, reports, rows, scores, wording};
+
+/// Verdicts whose limit lies between the two hosts.
+const BETWEEN: [&str; 11] = [
+    "path-rate",
+    "path",
+    "path-or-receiver",
+    "policer",
+    "slower-link",
+    "one-direction",
+    "path-mtu",
+    "reordering",
+    "loss-or-congestion",
+    "loss-on-path",
+    "radio",
+];
+
+/// The page of the first test of a path in a record; `None` of a record without one.
+pub(super) fn page(record: &RunRecord) -> Option<RunPage> {
+    let (report, others) = reports(record)?;
+    let diagnosis = record.diagnosis.as_deref();
+    let mut blocks: Vec<Block> = remarks(report).into_iter().map(Block::Remark).collect();
+    blocks.extend(others.map(Block::Remark));
+    blocks.push(Block::Route(route(record, report, diagnosis)));
+    blocks.extend(charts::timeline(report).map(Block::Plot));
+    blocks.extend(charts::distributions(report).map(Block::Boxes));
+
+    Some(RunPage {
+        head: head(report, diagnosis),
+        blocks,
+        details: folded(report),
+    })
+}
+
+fn head(report: &PathReport, diagnosis: Option<&Diagnosis>) -> Head {
+    let load = |kind: PhaseKind| report.phases.iter().find(move |phase| phase.kind == kind);
+    let both = load(PhaseKind::Both);
+    let mut cards = Vec::new();
+
+    let ways = [
+        ("down", load(PhaseKind::Down).or(both), of_down as Rate),
+        ("up", load(PhaseKind::Up).or(both), of_up),
+    ];
+    for (name, phase, bps) in ways {
+        let Some((phase, value)) = phase.and_then(|phase| Some((phase, bps(phase)?))) else {
+            continue;
+        };
+        let at_once = both.filter(|both| both.kind != phase.kind).and_then(bps);
+        let ceiling = goodput::near_ceiling(phase).map(|(ceiling, share)| {
+            let by = wording::ceiling(&ceiling.by);
+            format!("{} of {} ({by})", percent(share), rate(ceiling.rate_bps))
+        });
+        let at_once = at_once.map(|bps| format!("{} while both are busy", rate(bps)));
+        let note = wording::joined([at_once, ceiling]).unwrap_or_default();
+        cards.push(Card::new(name, rate(value), note));
+    }
+
+    let idle = report.idle.as_ref().and_then(|idle| idle.rtt?.p50_ns);
+    let idle = idle.map(|ns| format!("{} idle", wording::signed_ns(ns)));
+    cards.extend(match slowest(report) {
+        Some(phase) => phase.rtt.and_then(|rtt| rtt.p50_ns).map(|ns| {
+            let load = format!("load {}", phase.kind.name());
+            let note = wording::joined([Some(load), idle]).unwrap_or_default();
+            Card::new("latency under load", wording::signed_ns(ns), note)
+        }),
+        None => idle.map(|idle| Card::new("latency", idle, "")),
+    });
+
+    let badge = report.grade.as_ref().map(|grade| {
+        let load = grade
+            .load
+            .map_or_else(String::new, |kind| format!(", {}", kind.name()));
+        let added = wording::added_ns(grade.added_ns);
+        Badge::grade(&grade.letter, format!("latency grade ({added}{load})"))
+    });
+    Head {
+        verdict: verdict(report, diagnosis),
+        badge,
+        cards,
+        ..Head::default()
+    }
+}
+
+type Rate = fn(&LoadPhase) -> Option<f64>;
+
+const fn of_down(phase: &LoadPhase) -> Option<f64> {
+    phase.down_bps
+}
+
+const fn of_up(phase: &LoadPhase) -> Option<f64> {
+    phase.up_bps
+}
+
+/// The load with the longest median round trip.
+fn slowest(report: &PathReport) -> Option<&LoadPhase> {
+    let phases = report.phases.iter();
+    phases.max_by_key(|phase| phase.rtt.and_then(|rtt| rtt.p50_ns))
+}
+
+/// `The narrowest hop of the path sets the rate, and its queues hold 99.6 ms down`
+fn verdict(report: &PathReport, diagnosis: Option<&Diagnosis>) -> String {
+    diagnosis.map_or_else(|| goodput::answer(report), doctor::sentence)
+}
+
+fn route(record: &RunRecord, report: &PathReport, diagnosis: Option<&Diagnosis>) -> Route {
+    let name = |name: &Option<String>, or: &str| name.clone().unwrap_or_else(|| or.to_owned());
+    let limit = diagnosis.and_then(|diagnosis| Some((diagnosis, doctor::limiting(diagnosis)?)));
+    let mark = |is_here: bool| is_here.then(|| "narrowest part".to_owned());
+    let [client, path, server] = limit.map_or([false; 3], |(diagnosis, finding)| {
+        let is_between = BETWEEN.contains(&diagnosis.verdict.verdict.as_str());
+        let is_server = !is_between && finding.subject.starts_with("server");
+        [!is_between && !is_server, is_between, is_server]
+    });
+
+    Route {
+        stations: vec![
+            Station {
+                name: name(&record.path.client, "this host"),
+                detail: "client".to_owned(),
+                narrowest: mark(client),
+            },
+            Station {
+                name: report.target.host.clone(),
+                detail: name(&report.target.program, "server"),
+                narrowest: mark(server),
+            },
+        ],
+        segments: vec![Segment {
+            lines: charts::directions(report),
+            narrowest: mark(path),
+            queues: queues(report),
+        }],
+    }
+}
+
+/// The queue of each direction under the load that fills it most; where the clocks of both ends are
+/// not related, what a load adds to the round trip.
+fn queues(report: &PathReport) -> Vec<Queue> {
+    let longest = |name: &str, ns: fn(&LoadPhase) -> Option<i64>| {
+        let found = report
+            .phases
+            .iter()
+            .filter_map(|phase| Some((ns(phase)?, phase.kind)));
+        let (ns, kind) = found.max_by_key(|(ns, _)| *ns)?;
+        let text = format!("{name} {}, load {}", wording::signed_ns(ns), kind.name());
+        (ns > 0).then_some((ns, text))
+    };
+    let ways = [
+        longest("queue down", |phase| phase.queue_down?.p50_ns),
+        longest("queue up", |phase| phase.queue_up?.p50_ns),
+    ];
+    let mut found: Vec<(i64, String)> = ways.into_iter().flatten().collect();
+    if found.is_empty() {
+        found.extend(longest("queue", |phase| phase.added_p50_ns));
+    }
+
+    let most = found
+        .iter()
+        .map(|(ns, _)| *ns)
+        .max()
+        .unwrap_or(1)
+        .max(QUEUE_FULL_NS);
+    let queue = |(ns, text)| Queue {
+        text,
+        share: ns as f64 / most as f64,
+    };
+    found.into_iter().map(queue).collect()
+}
+
+/// A queue of this length fills its bar: the grade C begins there, and a short queue is no fault.
+const QUEUE_FULL_NS: i64 = 60_000_000;
+
+/// Everything else, by subject.
+fn folded(report: &PathReport) -> Vec<Block> {
+    let mut parts: Vec<(String, Vec<Block>)> = Vec::new();
+    let loads = goodput::table(report)
+        .map(Block::Table)
+        .into_iter()
+        .collect();
+    parts.push(("Loads".to_owned(), loads));
+    parts.push(("Responsiveness".to_owned(), scores::scores(report)));
+    parts.push(("Results".to_owned(), rows::results(report)));
+    for mut table in details::tables(report) {
+        let title = std::mem::take(&mut table.title);
+        parts.push((title, vec![Block::Table(table)]));
+    }
+    if !report.absent.is_empty() {
+        parts.push(("Not measured".to_owned(), rows::absent(report)));
+    }
+
+    let parts = parts.into_iter().filter(|(_, blocks)| !blocks.is_empty());
+    parts
+        .map(|(title, blocks)| Block::Details(title, blocks))
+        .collect()
+}
