@@ -559,7 +559,7 @@ mod tests {
         };
         let same = line(&RATES);
         for part in [
-            "same: received up, no change beyond 5.0 %\nup       A 941, B 941 Mbit/s, +0.0 %",
+            "same: no change beyond 5.0 %\nup       A 941, B 941 Mbit/s, +0.0 %",
             "same: received up 941 Mbit/s in A, 941 Mbit/s in B, +0.0 %",
         ] {
             assert!(same.contains(part), "{part}: {same}");

@@ -9,6 +9,8 @@ use linerate_model::two_sample::{TRIALS_MIN, Verdict};
 use super::{cell, change, interval, middle, size, verdict_words};
 use crate::conclude::compare::{Change, Comparison, Row, differing};
 
+/// Most reasons why the sides are not comparable.
+const OBSTACLES_SHOWN: usize = 3;
 /// Most results.
 const ROWS_MAX: usize = 2;
 
@@ -62,15 +64,22 @@ fn ranked(comparison: &Comparison) -> Vec<&Row> {
 
 /// `worse: received up -25.6 %`
 fn title(comparison: &Comparison, rows: &[&Row]) -> String {
-    let obstacles = comparison.obstacles.join("; ");
+    let obstacles = &comparison.obstacles;
+    let more = match obstacles.len().saturating_sub(OBSTACLES_SHOWN) {
+        0 => String::new(),
+        more => format!("; {more} more"),
+    };
+    let shown = obstacles.iter().take(OBSTACLES_SHOWN).cloned();
+    let obstacles = shown.collect::<Vec<_>>().join("; ") + &more;
     let Some(conclusion) = comparison.conclusion else {
         return format!("not comparable: {obstacles}");
     };
 
-    let of_verdict: Vec<&&Row> = rows
-        .iter()
-        .filter(|row| row.judged.verdict == conclusion)
-        .collect();
+    // Both directions are undecided, whatever number of runs would decide each.
+    let is_alike = |row: &&&Row| {
+        std::mem::discriminant(&row.judged.verdict) == std::mem::discriminant(&conclusion)
+    };
+    let of_verdict: Vec<&&Row> = rows.iter().filter(is_alike).collect();
     let is_of_cells = rows.len() > 1 && rows.iter().any(|row| !row.factors.is_empty());
     let found = match is_of_cells {
         true => {
@@ -82,11 +91,13 @@ fn title(comparison: &Comparison, rows: &[&Row]) -> String {
                 measure.unwrap_or_default()
             )
         }
-        false => of_verdict
-            .iter()
-            .map(|row| found(row))
-            .collect::<Vec<_>>()
-            .join("; "),
+        false if matches!(conclusion, Verdict::Undecided { .. }) => undecided(&of_verdict),
+        false => {
+            let mut texts: Vec<String> = of_verdict.iter().map(|row| found(row)).collect();
+            // Both directions may have the same.
+            texts.dedup();
+            texts.join("; ")
+        }
     };
     let forced = match obstacles.as_str() {
         "" => String::new(),
@@ -96,25 +107,29 @@ fn title(comparison: &Comparison, rows: &[&Row]) -> String {
     format!("{}: {found}{forced}", verdict_words(conclusion))
 }
 
+/// `a loss of up to 6.5 % (down), 27.6 % (up) is not excluded`
+fn undecided(rows: &[&&Row]) -> String {
+    let loss = |row: &&&Row| {
+        let unit = row.measure.info().unit;
+        let loss = row.judged.loss_max();
+        let loss = loss.map_or_else(
+            || "any size".to_owned(),
+            |loss| size(&row.judged, loss, unit),
+        );
+        format!("{loss} ({})", label(row))
+    };
+    let losses: Vec<String> = rows.iter().map(loss).collect();
+    format!("a loss of up to {} is not excluded", losses.join(", "))
+}
+
 /// `received up -25.6 %`
 fn found(row: &Row) -> String {
     let (judged, unit) = (&row.judged, row.measure.info().unit);
-    let name = row.name();
-
     match judged.verdict {
-        Verdict::Worse | Verdict::Better => format!("{name} {}", change(judged, unit)),
-        Verdict::Same => format!(
-            "{name}, no change beyond {}",
-            size(judged, judged.margin, unit)
-        ),
-        Verdict::Undecided { .. } => {
-            let loss = judged
-                .loss_max()
-                .map_or_else(|| "any size".to_owned(), |loss| size(judged, loss, unit));
-            format!("{name}, a loss of up to {loss} is not excluded")
-        }
-        Verdict::TooFew => format!(
-            "{name}, {} and {} trials; a verdict needs {TRIALS_MIN} a side",
+        Verdict::Worse | Verdict::Better => format!("{} {}", row.name(), change(judged, unit)),
+        Verdict::Same => format!("no change beyond {}", size(judged, judged.margin, unit)),
+        Verdict::Undecided { .. } | Verdict::TooFew => format!(
+            "{} and {} trials; a verdict needs {TRIALS_MIN} a side",
             judged.a.len(),
             judged.b.len()
         ),
