@@ -120,6 +120,15 @@ pub fn time(ns: f64) -> String {
     format!("{} {unit}", digits(value))
 }
 
+/// The first of two values that follow each other, without its unit where the second one has the
+/// same: `38.1` of `38.1 Mbit/s` and `38.3 Mbit/s`.
+pub fn without_unit_of<'a>(first: &'a str, second: &str) -> &'a str {
+    match (first.rsplit_once(' '), second.rsplit_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => number,
+        _ => first,
+    }
+}
+
 /// A count with its noun: `1 stream`, `7 streams`.
 pub fn counted(number: usize, noun: &str) -> String {
     match number {

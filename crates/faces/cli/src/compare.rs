@@ -57,7 +57,7 @@ pub(crate) struct CompareArgs {
 }
 
 const NOTES: &str = "\
-The unit of comparison is the trial. B is worse or better when an exact rank-sum test shows it at 5 %, and the change is
+The unit of comparison is the trial. B is worse or better when an exact rank-sum test shows it at 5 %, and the change is \
 beyond the noise of the path from run to run. 4 trials a side are the least, 5 or more are usual.
 
 Examples:
@@ -65,7 +65,7 @@ Examples:
   linerate compare @monday label:kernel=6.12          several runs: the trials of all count
   linerate compare a.json b.json --measure p99        by files and by another measure
 
-Exit codes: 0 same or better, 1 not completed, 2 wrong command line, 5 a limit of --expect was missed, 10 worse,
+Exit codes: 0 same or better, 1 not completed, 2 wrong command line, 5 a limit of --expect was missed, 10 worse, \
 11 undecided, 12 not comparable.";
 
 /// Carries out the command line.

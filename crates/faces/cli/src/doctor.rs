@@ -99,7 +99,7 @@ Examples:
 
 Nothing is changed, except for the tests of --prove, which restores the former settings.
 
-Exit codes: 0 done, 1 not completed, 2 wrong command line, 3 see --fail-on, 4 server not reachable,
+Exit codes: 0 done, 1 not completed, 2 wrong command line, 3 see --fail-on, 4 server not reachable, \
 130 interrupted.";
 
 /// Carries out the command line.

@@ -32,8 +32,7 @@ Examples:
   linerate generate man --dir /usr/local/share/man   install the manual
   linerate generate completions bash                 completions for a shell, on the standard output
   linerate generate schema > linerate.run.1.json     the JSON schema of records of runs
-  linerate generate systemd --every 5m -- iperf3 -c 192.0.2.7
-                                                     units that repeat a run
+  linerate generate systemd --every 5m -- iperf3 -c 192.0.2.7  units that repeat a run
   linerate generate user mario >> users.csv          add a user to the user file of a server";
 
 #[cfg(not(feature = "full"))]

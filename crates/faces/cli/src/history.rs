@@ -47,7 +47,7 @@ pub(crate) struct HistoryArgs {
 }
 
 const NOTES: &str = "\
-A run is named by its id or the end of it, last, last~2, @BASELINE, label:KEY=VALUE, or a file: a record, or
+A run is named by its id or the end of it, last, last~2, @BASELINE, label:KEY=VALUE, or a file: a record, or \
 any report that can be imported.
 
 Examples:
@@ -62,7 +62,7 @@ Examples:
 
 Nothing is removed unless prune is called.
 
-Exit codes: 0 done, 1 not completed, or a check found damage, 2 wrong command line or no such run,
+Exit codes: 0 done, 1 not completed, or a check found damage, 2 wrong command line or no such run, \
 5 a limit of show --expect was missed.";
 
 #[derive(Debug, Subcommand)]

@@ -15,6 +15,7 @@ mod expect;
 #[cfg(feature = "full")]
 mod fleet;
 mod generate;
+mod help;
 #[cfg(feature = "full")]
 mod history;
 mod how_to;

@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use linerate::Outcome;
 use linerate::command_line::misplaced_options;
 use linerate_model::printable::{acts, printable_lines};
 
 use crate::generate::{self, GenerateArgs};
+use crate::help;
 use crate::links::{self, LinksArgs};
 #[cfg(feature = "full")]
 use crate::products::{self, ProductCommand};
@@ -35,35 +36,34 @@ const VERSION: &str = match option_env!("LINERATE_VERSION") {
 #[cfg(feature = "full")]
 const EXAMPLES: &str = "\
 Examples:
-  linerate try                                see it work, on this machine alone
-  linerate test 192.0.2.7                     how good is that path, and what limits it?
-  linerate serve                              wait for clients on port 5201, any number at once
-  linerate iperf3 -s                          the same with the reports of iperf3
-  linerate iperf3 -c 192.0.2.7                test the path to that server, 10 seconds of TCP
-  linerate iperf3 -c 192.0.2.7 -u -b 1G -R    the other direction, UDP at 1 Gbit/s
+  linerate try                                a test on this machine
+  linerate test 192.0.2.7                     how good is that path?
+  linerate serve                              serve clients on port 5201
+  linerate iperf3 -s                          with the reports of iperf3
+  linerate iperf3 -c 192.0.2.7                10 seconds of TCP to it
+  linerate iperf3 -c 192.0.2.7 -u -b 1G -R    the other way, UDP
   linerate doctor eth0 --window 5s            why is it not faster?
   linerate sweep 192.0.2.7                    how many streams are best?
-  linerate compare last~1 last                is the last run worse than the one before?
-  linerate watch --every 5m -- iperf3 -c 192.0.2.7
-                                              every five minutes, until it is stopped
-  linerate links ~/bin                        call it as iperf3, iperf and iperf2 from now on
+  linerate compare last~1 last                was the last run worse?
+  linerate watch --every 5m -- iperf3 -c 192.0.2.7    every five minutes
+  linerate links ~/bin                        call it as iperf3, iperf
 
 The other end may be linerate or any iperf3 from version 3.12 on, or iperf 2.1.8 and 2.2.1.
 
 Environment:
   LINERATE_LOG=debug    log connections, admission and protocol states on standard error
 
-Exit codes: 0 done, 1 not completed, 2 wrong command line, 3 a check failed, 4 no answer from the server,
+Exit codes: 0 done, 1 not completed, 2 wrong command line, 3 a check failed, 4 no answer from the server, \
 130 interrupted.";
 
 #[cfg(not(feature = "full"))]
 const EXAMPLES: &str = "\
 Examples:
-  linerate try                    see it work, on this machine alone
-  linerate serve                  wait for clients on port 5201, any number at once
-  linerate iperf3 -s              the same with the reports of iperf3
-  linerate iperf3 -c 192.0.2.7    test the path to that server, 10 seconds of TCP
-  linerate links ~/bin            call it as iperf3, iperf and iperf2 from now on
+  linerate try                    a test on this machine
+  linerate serve                  serve clients on port 5201
+  linerate iperf3 -s              with the reports of iperf3
+  linerate iperf3 -c 192.0.2.7    10 seconds of TCP to it
+  linerate links ~/bin            call it as iperf3, iperf
 
 The other end may be linerate or any iperf3 from version 3.12 on, or iperf 2.1.8 and 2.2.1.
 
@@ -133,7 +133,9 @@ enum Command {
 pub(crate) fn main(args: &[OsString]) -> Outcome {
     // clap expects the name of the program as the first argument.
     let argv = std::iter::once(OsString::from("linerate")).chain(args.iter().cloned());
-    let cli = match Cli::try_parse_from(argv) {
+    let columns = help::columns().min(HELP_COLUMNS_MAX);
+    let parsed = help::laid_out(command(), columns).try_get_matches_from(argv);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(answer) => return show(&answer, args),
     };
@@ -143,13 +145,21 @@ pub(crate) fn main(args: &[OsString]) -> Outcome {
         Command::Serve(args) => serve::main(*args),
         Command::Try => try_self::main(),
         Command::Links(args) => links::main(&args),
-        Command::Generate(args) => generate::main(&args, Cli::command()),
+        Command::Generate(args) => generate::main(&args, command()),
         #[cfg(feature = "full")]
         Command::Test(args) => test::main(*args),
         #[cfg(feature = "full")]
         Command::Product(command) => products::main(command),
     }
 }
+
+/// The command line with the exit codes of every command.
+fn command() -> clap::Command {
+    help::with_exit_codes(Cli::command())
+}
+
+/// Longest line of a help text.
+const HELP_COLUMNS_MAX: usize = 100;
 
 /// Prints help, version or the error of a command line. A reader that has gone away is no error of
 /// ours.
@@ -262,12 +272,57 @@ mod tests {
 
     #[test]
     fn the_command_line_definition_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    /// Commands with help of their own; iperf3 and iperf 2 have that of the originals.
+    fn commands(command: &clap::Command, found: &mut Vec<clap::Command>) {
+        found.push(command.clone());
+        let own = command
+            .get_subcommands()
+            .filter(|sub| !sub.is_hide_set() && !sub.is_disable_help_flag_set());
+        own.for_each(|sub| commands(sub, found));
+    }
+
+    #[test]
+    fn every_help_has_examples_and_exit_codes_and_wraps_at_any_width() {
+        let mut found = Vec::new();
+        let mut root = command();
+        root.build();
+        commands(&root, &mut found);
+        assert!(found.len() > 40, "{} commands", found.len());
+
+        for command in found.iter().filter(|found| found.get_name() != "help") {
+            let name = command.get_bin_name().unwrap_or_default();
+            let after = command.get_after_help().map(ToString::to_string);
+            let after = after.unwrap_or_default();
+            for part in ["Examples:\n  ", "Exit codes"] {
+                assert!(after.contains(part), "{name}: {part}");
+            }
+
+            for paragraph in after.split("\n\n") {
+                let is_list = paragraph.contains("\n  ");
+                assert!(is_list || !paragraph.contains('\n'), "{name}: {paragraph}");
+            }
+
+            for width in [40, 80, 132] {
+                let wide = command.clone().term_width(width).max_term_width(width);
+                let help = help::laid_out(wide, width).render_long_help().to_string();
+                // A usage line is one form of a call.
+                let is_long = |line: &&str| {
+                    line.chars().count() > width
+                        && line.trim().contains(' ')
+                        && !line.contains("linerate")
+                };
+                let long: Vec<&str> = help.lines().filter(is_long).collect();
+                assert!(long.is_empty(), "{name} at {width}: {long:#?}");
+            }
+        }
     }
 
     #[test]
     fn every_page_has_examples_and_every_reference_a_page() {
-        let pages = man::pages(Cli::command());
+        let pages = man::pages(command());
         let known: Vec<String> = pages
             .iter()
             .map(|page| format!("{}({})", page.name, page.section))

@@ -182,8 +182,7 @@ struct OutputArgs {
 
 const NOTES: &str = "\
 Levels:
-  streams=1..64         first 1, 2, 4 ... until doubling twice gains nothing, then closer
-                        around the best
+  streams=1..64         first 1, 2, 4 ... until doubling twice gains nothing, then closer around the best
   streams=1,4,16        these and no others; so with length, window and rate
   length=4K..1M         bytes per write or datagram; K and M are 1024-based
   window=64K..16M       socket buffers
@@ -194,14 +193,13 @@ Levels:
 For length and window the system's default is measured as well. Defaults win ties.
 
 Examples:
-  linerate sweep 192.0.2.7                                    how many streams?
+  linerate sweep 192.0.2.7  how many streams?
   linerate sweep 192.0.2.7 --over window=64K..16M,congestion  which window? which algorithm?
-  linerate sweep 192.0.2.7 -u -l 1400 --over rate=100M..10G --objective low-loss
-                                                              which rate arrives without loss?
+  linerate sweep 192.0.2.7 -u -l 1400 --over rate=100M..10G --objective low-loss  which rate arrives without loss?
 
 The number of runs and their time are printed first. Ctrl-C ends the sweep with a report of the runs made.
 
-Exit codes: 0 done (also when the runs allow no answer), 1 not completed, 2 wrong command line,
+Exit codes: 0 done (also when the runs allow no answer), 1 not completed, 2 wrong command line, \
 4 no answer from the server, 5 a limit of --expect was missed, 130 interrupted.";
 
 /// Words for objectives.

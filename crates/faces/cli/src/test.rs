@@ -279,11 +279,10 @@ The server's key is remembered at the first test and compared afterwards, like s
 Examples:
   linerate test 192.0.2.7                          how good is the path?
   linerate test 192.0.2.7 --profile quick          in 11 seconds
-  linerate test 192.0.2.7 --expect 'down>=900M,p99<5ms'
-                                                   exit code 5 where it is not
+  linerate test 192.0.2.7 --expect 'down>=900M,p99<5ms'  exit code 5 where it is not
   linerate test 192.0.2.7 --only idle,rr           delays and requests alone
 
-Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer, refused, or another
+Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer, refused, or another \
 identity than demanded, 5 a limit of --expect was missed, 130 interrupted.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -73,9 +73,9 @@ pub(crate) struct RepeatArgs {
 }
 
 const NOTES: &str = "\
-A failed run is tried again in the first half of its slot, and then recorded without values. A run that takes half a period
-longer than expected is ended and has failed. A slot that comes while a run is not over is skipped. The state is failing
-after three failed runs in a row, a missed limit or a change for the worse, and ok with the next good run; --alert runs
+A failed run is tried again in the first half of its slot, and then recorded without values. A run that takes half a period \
+longer than expected is ended and has failed. A slot that comes while a run is not over is skipped. The state is failing \
+after three failed runs in a row, a missed limit or a change for the worse, and ok with the next good run; --alert runs \
 when it changes.
 
 Examples:
@@ -86,7 +86,7 @@ Examples:
   linerate watch --every 5m --metrics /var/lib/prometheus/node-exporter/linerate.prom -- iperf3 -c 192.0.2.7
   linerate generate systemd --every 5m -- iperf3 -c 192.0.2.7    units for the same
 
-Exit codes, of the last run: 0 good, 1 failed, 2 wrong command line, 5 --expect missed, 10 a change for the worse,
+Exit codes, of the last run: 0 good, 1 failed, 2 wrong command line, 5 --expect missed, 10 a change for the worse, \
 130 interrupted.";
 
 /// Repeats a run.

@@ -499,7 +499,7 @@ fn comparison_of_single_trials_prints_the_command_that_makes_five() {
     }
 
     let mut command = Command::new(ours().path());
-    command.args(["compare", "last~1", "last", "--store", store_text]);
+    command.args(["compare", "last~1", "last", "-v", "--store", store_text]);
     let compared = Process::start(command).finish();
     compared.expect_code(11);
 

@@ -148,7 +148,7 @@ fn points(values: &[Value], y: impl Fn(&Value) -> f64) -> Vec<Point> {
         .collect()
 }
 
-/// `client to server, stream 3`
+/// `up, stream 3`
 fn stream_name(direction: Way, number: u32) -> String {
     match direction {
         Way::Reverse => format!("stream {number}, to client"),

@@ -7,6 +7,7 @@ use linerate_model::record::{Body, RunRecord, Trial, Way};
 use linerate_model::stats::{median, median_interval, range};
 
 use crate::frame::Card;
+use crate::number::without_unit_of;
 use crate::numbers::{MISSING, digits};
 use crate::table::{Cell, Table};
 
@@ -31,10 +32,9 @@ pub(super) fn value(info: &MeasureInfo, value: f64) -> String {
 
 /// Direction of a figure; nothing where it has none.
 pub(super) const fn way(way: Way) -> &'static str {
-    match way {
-        Way::Forward => "client to server",
-        Way::Reverse => "server to client",
-        Way::Sum => "",
+    match way.words() {
+        Some(words) => words,
+        None => "",
     }
 }
 
@@ -122,30 +122,28 @@ impl<'a> Values<'a> {
         })
     }
 
-    /// `941.3 Mbit/s client to server, median of 5 trials, 940.8 Mbit/s to 941.6 Mbit/s`
+    /// `941 Mbit/s down, median of 5 trials (lowest to highest: 940 to 942 Mbit/s)`
     pub(super) fn sentence(&self) -> Option<String> {
         let middle = value(&self.info, self.median()?);
-        let way = match way(self.way) {
-            "" => String::new(),
-            way => format!(" {way}"),
-        };
-
-        let verb = match self.info.measure {
-            MeasureName::ReceivedBps => " received",
-            MeasureName::SentBps => " sent",
-            MeasureName::OkPerS => " responses",
-            _ => "",
+        let what = match (self.info.measure, self.way.words()) {
+            (MeasureName::ReceivedBps, None) => " received".to_owned(),
+            (MeasureName::SentBps, None) => " sent".to_owned(),
+            (MeasureName::OkPerS, None) => " responses".to_owned(),
+            (MeasureName::SentBps, Some(way)) => format!(" sent {way}"),
+            (_, Some(way)) => format!(" {way}"),
+            (_, None) => String::new(),
         };
         let spread = self
             .interval()
-            .map_or_else(String::new, |(low, high, what)| {
+            .map_or_else(String::new, |(low, high, interval)| {
                 let [low, high] = [low, high].map(|end| value(&self.info, end));
+                let low = without_unit_of(&low, &high);
                 format!(
-                    ", median of {} trials ({what}: {low} to {high})",
+                    ", median of {} trials ({interval}: {low} to {high})",
                     self.values.len()
                 )
             });
-        Some(format!("{middle}{verb}{way}{spread}"))
+        Some(format!("{middle}{what}{spread}"))
     }
 }
 
@@ -310,11 +308,10 @@ pub(super) fn trials(record: &RunRecord, measures: &[Values<'_>]) -> Option<Tabl
     let shown: Vec<usize> = (0..measures.len()).collect();
 
     let head = |at: usize| {
-        let name = measures[at].info.name;
-        match measures[at].way {
-            Way::Forward => format!("{name} forward"),
-            Way::Reverse => format!("{name} reverse"),
-            Way::Sum => name.to_owned(),
+        let name = measures[at].info.words();
+        match measures[at].way.words() {
+            Some(way) => format!("{name} {way}"),
+            None => name,
         }
     };
     let table = table.numbers(shown, head, |trial, at| cell(trial, &measures[at]));

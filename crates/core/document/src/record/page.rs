@@ -166,7 +166,7 @@ fn path(record: &RunRecord) -> Option<&PathReport> {
     })
 }
 
-/// `TCP, 4 streams, server to client`
+/// `TCP, 4 streams, down`
 fn test_name(detail: &TestDetail) -> String {
     let spec = &detail.header.spec;
     let transport = match spec.transport {
@@ -176,9 +176,9 @@ fn test_name(detail: &TestDetail) -> String {
     };
 
     let direction = match spec.direction {
-        Direction::Forward => "client to server",
-        Direction::Reverse => "server to client",
-        Direction::Bidirectional => "both directions",
+        Direction::Forward => "up",
+        Direction::Reverse => "down",
+        Direction::Bidirectional => "up and down",
     };
     format!(
         "{transport}, {}, {direction}",

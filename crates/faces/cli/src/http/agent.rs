@@ -26,7 +26,7 @@ pub(crate) struct AgentArgs {
 }
 
 const NOTES: &str = "\
-With both --pid and --listen-port, the process is the one that is named and the connections are
+With both --pid and --listen-port, the process is the one that is named and the connections are \
 those of the port; with neither, only the host is watched.
 
 Examples:

@@ -85,7 +85,7 @@ Examples:
 
 Ctrl-C ends it after the current second with what is known until then; twice ends it at once.
 
-Exit codes: 0 done, 1 not completed, 2 wrong command line, 3 a check failed, 4 no answer from
+Exit codes: 0 done, 1 not completed, 2 wrong command line, 3 a check failed, 4 no answer from \
 the server, 5 --assert missed, 6 more than a fifth of the cells say nothing, 130 interrupted.";
 
 impl LabArgs {

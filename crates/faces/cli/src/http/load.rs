@@ -210,9 +210,9 @@ enum CloseArg {
 }
 
 const NOTES: &str = "\
-Limits for servers that do not prove to be linerate's: public addresses bear 16 connections, 100
-requests/s, 30 s and 1 GB; private ones 1024 connections and 100 GB. The load ends by itself when
-server errors or timeouts exceed 5 %, connections that fail 20 %, for 3 s, or when the server asks
+Limits for servers that do not prove to be linerate's: public addresses bear 16 connections, 100 \
+requests/s, 30 s and 1 GB; private ones 1024 connections and 100 GB. The load ends by itself when \
+server errors or timeouts exceed 5 %, connections that fail 20 %, for 3 s, or when the server asks \
 for a pause. Redirections are never followed.
 
 Examples:
@@ -221,7 +221,7 @@ Examples:
   linerate http load http://192.0.2.7:8080/0 -c 10000 --idle      does it hold 10,000 connections?
   linerate http load https://192.0.2.7:8443/b/1k -k --h2 -m 8     HTTP/2, any certificate
 
-Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer from the server,
+Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer from the server, \
 5 a limit of --expect was missed, 130 interrupted.";
 
 impl LoadArgs {

@@ -1,5 +1,5 @@
-//! Changes of a measure over many runs: after each run the last five are compared with the twenty
-//! before them, and with the level before the last change, to which they may be back.
+//! Changes of a measure over many runs: after each run the last five are compared with the ten to
+//! twenty before them, and with the level before the last change, to which they may be back.
 
 use linerate_model::measure::{Better, Comparison, MeasureInfo};
 use linerate_model::stats::{median, median_deviation, shift_interval};
@@ -8,10 +8,13 @@ use linerate_model::stats::{median, median_deviation, shift_interval};
 const AFTER: usize = 5;
 /// Runs they are compared with.
 pub(crate) const BEFORE: usize = 20;
+/// Fewest runs they are compared with, at the start of a history.
+const BEFORE_MIN: usize = 10;
 /// Fewest values that can show a change.
-pub const RUNS_MIN: usize = AFTER + BEFORE;
+pub const RUNS_MIN: usize = AFTER + BEFORE_MIN;
 /// Most pairs of 100 that the side without a lead may win, ties half: a two-sided significance of
-/// 0.0007, which allows one look after every run.
+/// 0.0007, which allows one look after every run. Of 50 pairs, with ten runs before, it may win
+/// none for the same significance.
 const PAIRS_WON_MAX: f64 = 5.0;
 /// No path is steadier than this share from one run to the next.
 const FLOOR_MIN: f64 = 0.01;
@@ -40,8 +43,9 @@ pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
             continue;
         };
         // The comparison finds one change after several further runs as well.
-        let is_known =
-            |last: &ChangePoint| last.is_worse == change.is_worse && change.at < last.at + RUNS_MIN;
+        let is_known = |last: &ChangePoint| {
+            last.is_worse == change.is_worse && change.at < last.at + BEFORE + AFTER
+        };
         if !found.last().is_some_and(is_known) {
             found.push(change);
         }
@@ -50,18 +54,23 @@ pub fn change_points(info: &MeasureInfo, values: &[f64]) -> Vec<ChangePoint> {
     found
 }
 
-/// The change of the last five of these values against the twenty before; `None` without one, or
-/// with fewer values.
+/// The change of the last five of these values against the ten to twenty before; `None` without
+/// one, or with fewer values.
 pub fn look(info: &MeasureInfo, values: &[f64]) -> Option<ChangePoint> {
     let at = values.len().checked_sub(AFTER)?;
-    let (before, after) = (&values[at.checked_sub(BEFORE)?..at], &values[at..]);
+    let (before, after) = (&values[at.saturating_sub(BEFORE)..at], &values[at..]);
+    let won_max = match before.len() {
+        BEFORE => PAIRS_WON_MAX,
+        BEFORE_MIN.. => 0.0,
+        _ => return None,
+    };
     let pairs = after
         .iter()
         .flat_map(|after| before.iter().map(move |before| after.total_cmp(before)));
     // An order of -1, 0 or 1 is no pair, half a pair or a pair that is won.
     let won: f64 = pairs.map(|order| f64::from(order as i8 + 1) / 2.0).sum();
     // Either side may lead: the other one has the remaining pairs.
-    if won.min((AFTER * BEFORE) as f64 - won) > PAIRS_WON_MAX {
+    if won.min((AFTER * before.len()) as f64 - won) > won_max {
         return None;
     }
 
@@ -105,7 +114,7 @@ fn recovery(info: &MeasureInfo, values: &[f64], last: &ChangePoint) -> Option<Ch
         .len()
         .checked_sub(AFTER)
         .filter(|at| last.is_worse && *at > last.at)?;
-    let level = values.get(last.at.checked_sub(BEFORE)?..last.at)?;
+    let level = values.get(last.at.saturating_sub(BEFORE)..last.at)?;
     let (since, after) = (values.get(last.at..at)?, values.get(at..)?);
     let (good, bad, now) = (median(level)?, median(since)?, median(after)?);
 
@@ -175,6 +184,19 @@ mod tests {
         runs_needed.sort_unstable();
         assert_eq!(runs_needed[30], 5);
         assert!(runs_needed[54] <= 6, "{runs_needed:?}");
+    }
+
+    #[test]
+    fn a_loss_in_the_middle_of_28_runs_is_found() {
+        let mut rng = Rng::with_seed(3);
+        let mut values = noise(&mut rng, 38.5e6, 0.003, 14);
+        values.extend(noise(&mut rng, 29e6, 0.003, 14));
+
+        let found = changes(&values);
+        let [loss] = found.as_slice() else {
+            panic!("{found:?}")
+        };
+        assert!(loss.is_worse && loss.at == 14, "{loss:?}");
     }
 
     #[test]

@@ -11,17 +11,23 @@ use super::export::value_text;
 
 /// A line per run; `when` gives a time in ms since 1970 as text.
 pub fn text(rows: &[RunRow], when: &dyn Fn(u64) -> String, style: Style) -> String {
-    let cells: Vec<_> = rows.iter().map(|row| cells(row, when)).collect();
-    let mut table = Table::of("", "", &cells);
-    for (place, head) in HEADS.into_iter().enumerate() {
-        let has_text = cells.iter().any(|row| !row[place].is_empty());
-        // That a run is complete needs no mention.
-        let is_shown = head != "state" || rows.iter().any(|row| row.state != RunState::Complete);
-        if has_text && is_shown {
-            table = table.text(head, |row: &[String; 7]| row[place].as_str());
-        }
-    }
-    table.table().text(style)
+    let times: Vec<String> = rows.iter().map(|row| when(row.started_unix_ms)).collect();
+    // `2026-01-31 12:00:00`: minutes are enough, and the year where there are several.
+    let is_one_year = times.iter().all(|time| time.get(..4) == times[0].get(..4));
+    let from = if is_one_year { 5 } else { 0 };
+
+    let row = |(row, time): (&RunRow, &String)| {
+        let short = time.get(from..16).unwrap_or(time);
+        let [.., kind, path, result, state, labels] = cells(row, when);
+        let state = Some(state).filter(|_| row.state != RunState::Complete);
+        let labels = Some(labels).filter(|labels| !labels.is_empty());
+        let words = std::iter::once(result).chain(state).chain(labels);
+        let result = words.collect::<Vec<_>>().join("; ");
+        [row.run_id.short(), short.to_owned(), kind, path, result]
+    };
+    let rows: Vec<[String; 5]> = rows.iter().zip(&times).map(row).collect();
+    let heads = ["run", "started", "kind", "path", "result"];
+    Table::of_words("", "", heads, &rows).text(style)
 }
 
 /// The table of [`text`] in Markdown.
@@ -99,11 +105,11 @@ fn cells(row: &RunRow, when: &dyn Fn(u64) -> String) -> [String; 7] {
     ]
 }
 
-/// `95.3 down, 17.6 up Mbit/s`, or each with its own unit.
-fn both_ways(down: &str, up: &str) -> String {
+/// `941 down, 38.2 up Mbit/s`
+pub(crate) fn both_ways(down: &str, up: &str) -> String {
     match (down.split_once(' '), up.split_once(' ')) {
-        (Some((number, unit)), Some((other, same))) if unit == same => {
-            format!("{number} down, {other} up {unit}")
+        (Some((down, unit)), Some((up, other))) if unit == other => {
+            format!("{down} down, {up} up {unit}")
         }
         _ => format!("{down} down, {up} up"),
     }
@@ -153,7 +159,7 @@ mod tests {
 
     #[test]
     fn lists_have_a_line_per_run_and_text_of_others_stays_text() {
-        let when = |_| "today".to_owned();
+        let when = |_| "2026-01-31 12:00:00".to_owned();
         let untitled = RunRow {
             labels: Default::default(),
             ..row()
@@ -164,11 +170,10 @@ mod tests {
 
         for part in [
             "07070707",
-            "today",
+            "  01-31 12:00  ",
             "test",
             "a|b > 192.0.2.7",
-            "941 Mbit/s",
-            "site=x",
+            "941 Mbit/s; site=x",
         ] {
             assert!(lines[1].contains(part), "{part}: {list}");
         }
@@ -186,7 +191,7 @@ mod tests {
         };
         let list = text(&[two_way], &when, Style::PLAIN);
         assert!(
-            list.contains("941 down, 20.0 up Mbit/s") && list.contains("no answer"),
+            list.contains("941 down, 20.0 up Mbit/s; no") && list.contains("answer; site=x"),
             "{list}"
         );
 

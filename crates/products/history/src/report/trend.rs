@@ -415,7 +415,7 @@ mod tests {
         );
         assert!(text.starts_with("too few runs: received of"), "{text}");
         assert!(
-            text.contains("in the last 1 of 1\nrun; a change shows from 25 runs on"),
+            text.contains("in the last 1 of 1\nrun; a change shows from 15 runs on"),
             "{text}"
         );
 

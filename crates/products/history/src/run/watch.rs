@@ -315,7 +315,7 @@ impl Watch<'_> {
     fn skip_overrun(&mut self, slot: Slot, now: Timestamp) {
         for skipped in self.schedule.overrun(slot, now) {
             self.progress.line(&format!(
-                "{} skipped(overrun)",
+                "{} skipped: the run before it had not ended",
                 local_time(unix_ms(skipped.start))
             ));
             self.history.skip(skipped.start);

@@ -1,5 +1,6 @@
 //! Numbers as words.
 
+use linerate_document::number::without_unit_of;
 use linerate_model::numbers::{digits, rate};
 use linerate_model::stats::Interval;
 use linerate_model::sweep::{Objective, RunMetrics};
@@ -71,12 +72,6 @@ pub(super) fn interval(objective: Objective, interval: Interval) -> String {
     if objective == Objective::LowLoss && low == high {
         low
     } else {
-        // Both ends share one unit where they have the same.
-        match (low.rsplit_once(' '), high.rsplit_once(' ')) {
-            (Some((number, unit)), Some((_, other))) if unit == other => {
-                format!("{number} to {high}")
-            }
-            _ => format!("{low} to {high}"),
-        }
+        format!("{} to {high}", without_unit_of(&low, &high))
     }
 }

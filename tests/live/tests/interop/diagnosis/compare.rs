@@ -84,7 +84,7 @@ fn every_verdict_has_its_exit_code_and_the_answer_comes_first() {
             &scaled(0.9),
             "",
             10,
-            "worse: received_bps forward 941 Mbit/s in A, 847 Mbit/s in B, -10.0 %",
+            "worse: received up -10.0 %\nup       A 941, B 847 Mbit/s, -10.0 %",
         ),
         (&scaled(1.1), "", 0, "better: "),
         (&RATES, "", 0, "same: "),
@@ -160,7 +160,7 @@ fn trials_that_do_not_count_are_listed() {
         record["trials"][5]["state"] = json!("partial");
         record["trials"][5]["reason"] = json!("the server is gone");
     });
-    let found = compare(&before, &after, "");
+    let found = compare(&before, &after, "-v");
     found
         .expect_code(0)
         .expect_stdout("trial 4 of ")
@@ -325,7 +325,7 @@ impl Path1G {
 
     fn compare(&self, a: &str, b: &str) -> Finished {
         linerate(&format!(
-            "compare {a} {b} --store {}",
+            "compare {a} {b} -v --store {}",
             self.store().display()
         ))
         .finish()
@@ -366,7 +366,7 @@ fn timed_equal_paths_are_rarely_worse_and_a_slower_shaper_always_is() {
             path.shape("1gbit");
 
             let found = path.compare(&after, &slower);
-            found.expect_code(10).expect_stdout("worse: received_bps");
+            found.expect_code(10).expect_stdout("worse: received up");
             let names_shaper = found
                 .stdout
                 .contains("qdisc.root.rate_bps: 1000000000 in A, 900000000 in B");

@@ -1,7 +1,7 @@
 //! The comparison in six lines: the verdict, both directions, what was changed, and what to do.
 
 use linerate_document::blocks::{Block, Document};
-use linerate_document::number::counted;
+use linerate_document::number::{counted, without_unit_of};
 use linerate_document::style::Style;
 use linerate_model::record::Way;
 use linerate_model::two_sample::{TRIALS_MIN, Verdict};
@@ -133,11 +133,7 @@ fn label(row: &Row) -> String {
 fn result(row: &Row) -> String {
     let (judged, unit) = (&row.judged, row.measure.info().unit);
     let [a, b] = [&judged.a, &judged.b].map(|side| middle(side, unit));
-    // One unit for both where they have the same.
-    let a = match (a.split_once(' '), b.split_once(' ')) {
-        (Some((number, unit)), Some((_, other))) if unit == other => number.to_owned(),
-        _ => a,
-    };
+    let a = without_unit_of(&a, &b);
     let interval = judged
         .interval
         .map_or_else(String::new, |_| format!(" ({})", interval(judged, unit)));
