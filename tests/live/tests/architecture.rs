@@ -232,7 +232,7 @@ const PRIVATE_PHRASES: [&str; 25] = [
 ];
 
 /// Foreign crates and the ones of ours that alone may use them.
-const RESERVED: [(&str, &[&str]); 19] = [
+const RESERVED: [(&str, &[&str]); 17] = [
     ("libc", &["linerate-sys"]),
     ("socket2", &["linerate-sys"]),
     ("rustix", &["linerate-sys"]),
@@ -250,8 +250,6 @@ const RESERVED: [(&str, &[&str]); 19] = [
     ("crossterm", &["linerate-tui"]),
     ("postgres", &["linerate-store"]),
     ("tokio-postgres-rustls", &["linerate-store"]),
-    ("plotters", &["linerate-document"]),
-    ("plotters-backend", &["linerate-document"]),
 ];
 
 #[test]

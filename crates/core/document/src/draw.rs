@@ -230,8 +230,8 @@ pub(crate) fn heat(heat: &HeatMap, width: f64) -> Drawing {
             };
             let share = cell.share.unwrap_or_default().clamp(0.0, 1.0);
             let class = format!("{class}\" style=\"--heat:{:.0}%", 100.0 * share);
-            let inset = if cell.is_framed { 2.0 } else { 0.5 };
-            let area = [from + inset, top + inset, to - inset, top + high - inset];
+            // Frames of neighbours do not hide each other.
+            let area = [from + 1.5, top + 1.5, to - 1.5, top + high - 1.5];
             drawing.rectangle(&class, area, &cell.title);
 
             if width_of(&cell.text) + 2.0 < to - from {
@@ -483,7 +483,7 @@ impl Panel<'_> {
         let class = class(series);
         let hue = series.hue % HUES;
         let is_alone = points.len() == 1;
-        let is_area = matches!(series.line_style, LineStyle::Area | LineStyle::Shade);
+        let is_area = is_area(series);
 
         match series.line_style {
             LineStyle::Dots => {}
@@ -564,14 +564,10 @@ impl Panel<'_> {
             .filter(|series| !series.name.is_empty())
             .filter_map(|series| {
                 let last = series.points.last()?;
-                let y = last.interval.map_or(last.y, |(low, high)| {
-                    let is_area = matches!(series.line_style, LineStyle::Area | LineStyle::Shade);
-                    if is_area {
-                        f64::midpoint(low, high)
-                    } else {
-                        last.y
-                    }
-                });
+                let y = match last.interval {
+                    Some((low, high)) if is_area(series) => f64::midpoint(low, high),
+                    _ => last.y,
+                };
                 Some((self.y.at(y), series))
             })
             .collect();
@@ -603,6 +599,10 @@ impl Panel<'_> {
             drawing.label(at.0, at.1, Anchor::Start, &format!("end h{hue}"), &text);
         }
     }
+}
+
+const fn is_area(series: &Series) -> bool {
+    matches!(series.line_style, LineStyle::Area | LineStyle::Shade)
 }
 
 fn class(series: &Series) -> String {

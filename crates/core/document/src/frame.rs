@@ -93,7 +93,7 @@ pub struct Station {
     /// Its role, and what is known of it.
     pub detail: String,
     /// It limits the path.
-    pub narrowest: Option<String>,
+    pub is_narrowest: bool,
 }
 
 /// What lies between two stations.
@@ -102,7 +102,7 @@ pub struct Segment {
     /// What passes through it, one line each.
     pub lines: Vec<String>,
     /// It limits the path.
-    pub narrowest: Option<String>,
+    pub is_narrowest: bool,
     /// What waits before it.
     pub queues: Vec<Queue>,
 }
@@ -210,10 +210,10 @@ impl Route {
             let _ = writeln!(
                 out,
                 "<li class=\"station{}\"><strong>{}</strong>{}{}</li>",
-                narrow(&station.narrowest),
+                class_of(station.is_narrowest),
                 line(&station.name),
                 element("span", "note", &station.detail),
-                narrowest(&station.narrowest)
+                limit(station.is_narrowest)
             );
             if let Some(segment) = segment {
                 segment.html(out);
@@ -223,21 +223,22 @@ impl Route {
     }
 }
 
-/// Class of a part that limits the path.
-const fn narrow(narrowest: &Option<String>) -> &'static str {
-    match narrowest {
-        Some(_) => " narrow",
-        None => "",
-    }
+/// Class of a part of a path.
+const fn class_of(is_narrowest: bool) -> &'static str {
+    if is_narrowest { " narrow" } else { "" }
 }
 
-fn narrowest(narrowest: &Option<String>) -> String {
-    element("strong", "limit", narrowest.as_deref().unwrap_or_default())
+const fn limit(is_narrowest: bool) -> &'static str {
+    if is_narrowest {
+        "<strong class=\"limit\">narrowest part</strong>"
+    } else {
+        ""
+    }
 }
 
 impl Segment {
     fn html(&self, out: &mut String) {
-        let narrow = narrow(&self.narrowest);
+        let narrow = class_of(self.is_narrowest);
         let lines: String = self
             .lines
             .iter()
@@ -245,7 +246,7 @@ impl Segment {
             .collect();
         let _ = write!(out, "<li class=\"segment{narrow}\">{lines}<i></i>");
 
-        out.push_str(&narrowest(&self.narrowest));
+        out.push_str(limit(self.is_narrowest));
         for queue in &self.queues {
             let _ = write!(
                 out,
@@ -319,11 +320,11 @@ mod tests {
             stations: vec![Station {
                 name: hostile.to_owned(),
                 detail: hostile.to_owned(),
-                narrowest: None,
+                is_narrowest: false,
             }],
             segments: vec![Segment {
                 lines: vec![hostile.to_owned()],
-                narrowest: Some(hostile.to_owned()),
+                is_narrowest: true,
                 queues: vec![Queue {
                     text: hostile.to_owned(),
                     share: 2.0,

@@ -14,15 +14,20 @@ use linerate_store::Place;
 pub(crate) const PRODUCTS: ProductReport = ProductReport {
     name: FLEET.name,
     answers: |record| (FLEET.answers)(record).or_else(|| (SWEEP.answers)(record)),
-    blocks: |record, has_charts| {
-        (FLEET.blocks)(record, has_charts)
-            .or_else(|| (SWEEP.blocks)(record, has_charts))
-            .or_else(|| (HTTP.blocks)(record, has_charts))
-            .or_else(|| (PATH.blocks)(record, has_charts))
+    blocks: |record| {
+        (FLEET.blocks)(record)
+            .or_else(|| (SWEEP.blocks)(record))
+            .or_else(|| (HTTP.blocks)(record))
+            .or_else(|| (PATH.blocks)(record))
     },
     diagnosis: linerate_doctor::report::short,
     findings: linerate_doctor::report::cards,
-    page: |record| (PATH.page)(record),
+    page: |record| {
+        (FLEET.page)(record)
+            .or_else(|| (SWEEP.page)(record))
+            .or_else(|| (HTTP.page)(record))
+            .or_else(|| (PATH.page)(record))
+    },
 };
 const FLEET: ProductReport = linerate_fleet::report::RECORDS;
 const HTTP: ProductReport = linerate_http::report::RECORDS;

@@ -194,7 +194,7 @@ pub const RECORDS: ProductReport = ProductReport {
         let run = fleet_run(record).filter(|run| run.report.is_some())?;
         Some(answer(run, &record.trials))
     },
-    blocks: |record, _| fleet_run(record).map(|run| record_blocks(run, &record.trials)),
+    blocks: |record| fleet_run(record).map(|run| record_blocks(run, &record.trials)),
     page: |record| {
         let report = fleet_run(record)?.report.as_ref()?;
         Some(page(&with_trials(report, &record.trials)))

@@ -138,7 +138,7 @@ pub const RECORDS: ProductReport = ProductReport {
 
 /// The report of the first test of a path in a record, without its title; `None` of a record without
 /// one.
-fn record_blocks(record: &RunRecord, _: bool) -> Option<Vec<Block>> {
+fn record_blocks(record: &RunRecord) -> Option<Vec<Block>> {
     let (first, others) = reports(record)?;
     let mut shown: Vec<Block> = others.map(Block::Remark).into_iter().collect();
     shown.extend(short::blocks(first, None, Glyphs::Ascii));

@@ -21,7 +21,7 @@ pub use values::value;
 /// Records of sweeps that have a result.
 pub const RECORDS: ProductReport = ProductReport {
     answers: |record| Some(vec![sentences::verdict(found(record)?)]),
-    blocks: |record, _| Some(document::blocks(found(record)?)),
+    blocks: |record| Some(document::blocks(found(record)?)),
     page: |record| {
         let found = found(record)?;
         let runs = recorded_runs(found, &record.trials);

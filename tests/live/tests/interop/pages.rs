@@ -219,11 +219,9 @@ fn console(messages: &str) -> Vec<&str> {
 fn run_everything(store: &str) {
     let service = Service::start(&["--record", "--store", store]);
     let port = service.port;
-    let page = Path::new(store).with_file_name("test.html");
     let profile = "--profile quick --record -q";
     linerate(&format!(
-        "test 127.0.0.1 -p {port} {profile} --store {store} --html {}",
-        page.display()
+        "test 127.0.0.1 -p {port} {profile} --store {store}"
     ))
     .finish()
     .expect_code(0);
@@ -319,7 +317,7 @@ fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
             .finish()
             .json()
     };
-    for row in &rows {
+    for (number, row) in rows.iter().enumerate() {
         let (id, page) = (
             row["run_id"].as_str().expect("an id"),
             directory.path().join("run.html"),
@@ -330,11 +328,8 @@ fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
         ))
         .finish()
         .expect_clean();
-        inert(
-            directory.path(),
-            &page,
-            row["kind"].as_str().unwrap_or_default(),
-        );
+        let kind = row["kind"].as_str().unwrap_or_default();
+        inert(directory.path(), &page, &format!("{kind}{number}"));
         linerate(&format!("history import {} --store {copy}", page.display()))
             .finish()
             .expect_code(0);
@@ -347,6 +342,20 @@ fn pages_of_every_kind_of_run_are_inert_and_import_their_runs() {
     }
 
     assert_eq!(list(&copy).len(), rows.len());
+
+    let page = directory.path().join("runs.html");
+    let ids: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row["run_id"].as_str())
+        .collect();
+    linerate(&format!(
+        "report {} -o {} --store {store}",
+        ids.join(" "),
+        page.display()
+    ))
+    .finish()
+    .expect_clean();
+    inert(directory.path(), &page, "runs");
 
     let sides = [1.0, 0.9].map(|factor| {
         let file = directory.path().join(format!("side{factor}.json"));

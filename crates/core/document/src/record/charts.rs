@@ -418,11 +418,7 @@ pub(super) fn over_runs(records: &[RunRecord]) -> Option<Plot> {
             let values = measures::primary(measures)
                 .into_iter()
                 .find(|values| values.way == way && values.info.measure == info.measure)?;
-            let interval = values.interval().map(|(low, high, _)| (low, high));
-            Some(Point {
-                interval,
-                ..Point::new(at as f64 + 1.0, values.median()?)
-            })
+            Some(Point::new(at as f64 + 1.0, values.median()?))
         };
         all.iter().enumerate().filter_map(point).collect::<Vec<_>>()
     };
@@ -442,7 +438,7 @@ pub(super) fn over_runs(records: &[RunRecord]) -> Option<Plot> {
     Some(Plot {
         title: "Runs".to_owned(),
         key: "",
-        note: "vertical: spread of the trials".to_owned(),
+        note: "the median of each run".to_owned(),
         charts: vec![chart],
     })
 }

@@ -201,7 +201,7 @@ fn run(record: &RunRecord, product: ProductReport) -> Vec<Block> {
         blocks.extend((product.diagnosis)(diagnosis));
     }
 
-    blocks.extend((product.blocks)(record, false).unwrap_or_default());
+    blocks.extend((product.blocks)(record).unwrap_or_default());
     // The report of a path has its values in its own order.
     let values = values(&measures).filter(|_| path(record).is_none());
     blocks.extend(
@@ -283,7 +283,7 @@ fn generic(
             "No charts: no values over time were recorded.".to_owned(),
         ));
     }
-    blocks.extend((product.blocks)(record, true).unwrap_or_default());
+    blocks.extend((product.blocks)(record).unwrap_or_default());
     blocks.extend(plots.into_iter().map(Block::Plot));
 
     RunPage {

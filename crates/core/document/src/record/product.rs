@@ -14,8 +14,8 @@ pub struct ProductReport {
     pub name: fn(&RunRecord) -> Option<String>,
     /// The answers.
     pub answers: fn(&RunRecord) -> Option<Vec<String>>,
-    /// The report but its title; the second argument is true for a page with charts.
-    pub blocks: fn(&RunRecord, bool) -> Option<Vec<Block>>,
+    /// The report but its title.
+    pub blocks: fn(&RunRecord) -> Option<Vec<Block>>,
     /// The limit of the run and what to do about it.
     pub diagnosis: fn(&Diagnosis) -> Vec<Block>,
     /// The same as evidence and cards of a page.
@@ -55,7 +55,7 @@ impl ProductReport {
     pub const NONE: Self = Self {
         name: |_| None,
         answers: |_| None,
-        blocks: |_, _| None,
+        blocks: |_| None,
         diagnosis: |_| Vec::new(),
         findings: |_| Vec::new(),
         page: |_| None,

@@ -386,7 +386,7 @@ fn settings_have_a_chart_and_no_common_value() {
     let record = record((0..9).map(|no| of(no, 1 + no % 3)).collect());
     let page = page(&record);
     assert!(
-        page.contains("streams 3, best of 3 settings: 905 Mbit/s"),
+        page.contains("Streams 3, best of 3 settings: 905 Mbit/s"),
         "{page}"
     );
     assert!(

@@ -11,7 +11,7 @@ use crate::conclude::trials::with_runs;
 
 /// Records of loads, and of studies that have a result.
 pub const RECORDS: ProductReport = ProductReport {
-    blocks: |record, _| match &record.body {
+    blocks: |record| match &record.body {
         Body::HttpLab(Some(found)) => {
             let study = with_runs(found, &record.trials);
             // The record's page has a title of its own in place of the first block.

@@ -118,7 +118,6 @@ fn verdict(report: &PathReport, diagnosis: Option<&Diagnosis>) -> String {
 fn route(record: &RunRecord, report: &PathReport, diagnosis: Option<&Diagnosis>) -> Route {
     let name = |name: &Option<String>, or: &str| name.clone().unwrap_or_else(|| or.to_owned());
     let limit = diagnosis.and_then(|diagnosis| Some((diagnosis, doctor::limiting(diagnosis)?)));
-    let mark = |is_here: bool| is_here.then(|| "narrowest part".to_owned());
     let [client, path, server] = limit.map_or([false; 3], |(diagnosis, finding)| {
         let is_between = BETWEEN.contains(&diagnosis.verdict.verdict.as_str());
         let is_server = !is_between && finding.subject.starts_with("server");
@@ -130,17 +129,17 @@ fn route(record: &RunRecord, report: &PathReport, diagnosis: Option<&Diagnosis>)
             Station {
                 name: name(&record.path.client, "this host"),
                 detail: "client".to_owned(),
-                narrowest: mark(client),
+                is_narrowest: client,
             },
             Station {
                 name: report.target.host.clone(),
                 detail: name(&report.target.program, "server"),
-                narrowest: mark(server),
+                is_narrowest: server,
             },
         ],
         segments: vec![Segment {
             lines: charts::directions(report),
-            narrowest: mark(path),
+            is_narrowest: path,
             queues: queues(report),
         }],
     }

@@ -18,9 +18,8 @@ const MS: i64 = 1_000_000;
 
 /// Records of tests of a path alone.
 const PRODUCT: record::ProductReport = record::ProductReport {
-    blocks: record_blocks,
     diagnosis: linerate_doctor::report::short,
-    ..record::ProductReport::NONE
+    ..RECORDS
 };
 
 /// All percentiles around a median, in ms.
@@ -341,7 +340,7 @@ fn a_report_without_any_result_says_so() {
 fn a_page_has_the_answer_one_timeline_and_the_rest_folded() {
     let page = html(&record(&full(), Some(diagnosis())));
     let parts = [
-        "<p class=\"verdict\">A hop",
+        "<p class=\"verdict\">The narrowest hop",
         ">95.5 <span class=\"unit\">Mbit/s</span>",
         "card badge poor",
         "<ol class=\"route\">",
