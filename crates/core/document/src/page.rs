@@ -40,7 +40,7 @@ h1 { font-size: 1.25rem } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem } h3 { f
 .facts, .note, .unit, small { color: var(--dim); font-weight: 400 } .facts, .note { font-size: .875rem }
 header .verdict { font-size: 1.7rem; line-height: 1.25; font-weight: 600; margin: .7rem 0 1rem; text-wrap: balance }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem }
-header { border-top: 1px solid var(--soft); padding-top: .7rem } .card { max-width: 19rem } .card, .finding { background: var(--panel); border-radius: .5rem; padding: .7rem .9rem } .card .value { font-size: 2rem; line-height: 1.2; font-weight: 700 } .unit { font-size: 1rem }
+header:not(:first-child) { border-top: 1px solid var(--soft); margin-top: 2rem; padding-top: .7rem } .card { max-width: 19rem } .card, .finding { background: var(--panel); border-radius: .5rem; padding: .7rem .9rem } .card .value { font-size: 2rem; line-height: 1.2; font-weight: 700 } .unit { font-size: 1rem }
 .badge { border: 2px solid var(--hue) } .badge .value { color: var(--hue) } .badge .value { font-size: 2.4rem } .word .value { font-size: 1.4rem }
 .route { display: flex; list-style: none; margin: 1.5rem 0; padding: 0 } .station, .segment { display: flex; flex-direction: column }
 .station { flex: 0 1 auto; min-width: 7rem; max-width: 16rem; border: 2px solid var(--dim); border-radius: .5rem; padding: .4rem .7rem; justify-content: center; text-align: center }

@@ -221,7 +221,7 @@ fn run_everything(store: &str) {
     let port = service.port;
     let profile = "--profile quick --record -q";
     linerate(&format!(
-        "test 127.0.0.1 -p {port} {profile} --store {store}"
+        "test 127.0.0.1:{port} {profile} --store {store}"
     ))
     .finish()
     .expect_code(0);

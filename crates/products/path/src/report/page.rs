@@ -182,6 +182,9 @@ fn queues(report: &PathReport) -> Vec<Queue> {
 /// A queue of this length fills its bar: the grade C begins there, and a short queue is no fault.
 const QUEUE_FULL_NS: i64 = 60_000_000;
 
+/// Rows of a table; a page of a test has at most 150 kB.
+const ROWS_SHOWN: usize = 16;
+
 /// Everything else, by subject.
 fn folded(report: &PathReport) -> Vec<Block> {
     let mut parts: Vec<(String, Vec<Block>)> = Vec::new();
@@ -194,6 +197,11 @@ fn folded(report: &PathReport) -> Vec<Block> {
     parts.push(("Results".to_owned(), rows::results(report)));
     for mut table in details::tables(report) {
         let title = std::mem::take(&mut table.title);
+        let more = table.rows.len().saturating_sub(ROWS_SHOWN);
+        table.rows.truncate(ROWS_SHOWN);
+        if more > 0 {
+            table.notes.push(format!("{more} more are in the record"));
+        }
         parts.push((title, vec![Block::Table(table)]));
     }
     if !report.absent.is_empty() {
