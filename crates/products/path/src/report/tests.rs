@@ -437,7 +437,7 @@ fn a_stored_test_is_shown_as_when_it_ended() {
     let record = record(&report, None);
     let shown = record::text(std::slice::from_ref(&record), PRODUCT, Style::PLAIN);
     assert!(
-        shown.starts_with("path test, profile default\n  19.1 Mbit/s received client to server\n"),
+        shown.starts_with("path test, profile default\n  19.1 Mbit/s up\n"),
         "{shown}"
     );
     assert_eq!(shown.matches("latency  ").count(), 1);
