@@ -144,7 +144,7 @@ enum HistoryCommand {
     #[command(
         after_help = "Examples:\n  linerate history trend last    since when is the path slower, \
                       and what changed then\n\nExit codes: 0 steady, 1 not completed, 2 wrong \
-                      command line or no such run, 10 the last change is for the worse,\n11 too \
+                      command line or no such run, 10 the last change is for the worse, 11 too \
                       few runs."
     )]
     Trend(TrendArgs),

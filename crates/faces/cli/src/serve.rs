@@ -175,6 +175,7 @@ struct NativeArgs {
 
 const NOTES: &str = "\
 Clients are iperf3 from version 3.12 on, or linerate. Any number of them may come at the same time.
+
 Signals: SIGTERM and SIGINT tell every client and end the server, SIGHUP reads the files of --allow and --deny again.
 
 Examples:

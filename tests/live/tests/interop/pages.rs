@@ -220,11 +220,9 @@ fn run_everything(store: &str) {
     let service = Service::start(&["--record", "--store", store]);
     let port = service.port;
     let profile = "--profile quick --record -q";
-    linerate(&format!(
-        "test 127.0.0.1:{port} {profile} --store {store}"
-    ))
-    .finish()
-    .expect_code(0);
+    linerate(&format!("test 127.0.0.1:{port} {profile} --store {store}"))
+        .finish()
+        .expect_code(0);
 
     let quick = "--over streams=1,2 --time 1 -O 0 --repetitions 1 --budget 20s -q";
     linerate(&format!(

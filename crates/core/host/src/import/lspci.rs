@@ -75,7 +75,7 @@ fn capability(loose: &mut UnattributedFacts, address: &str, line: &str) -> bool 
         "DevCap" => {
             let size = value.split_once("MaxPayload ");
             return size
-                .is_none_or(|(_, rest)| payload(loose, address, "mps_supported_bytes", rest));
+                .is_none_or(|(_, rest)| payload(loose, address, "pci.mps_supported_bytes", rest));
         }
         "LnkCtl" => {
             power_saving(loose, address, value);
