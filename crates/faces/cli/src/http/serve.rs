@@ -79,6 +79,7 @@ const TCP_PORT: &str = "5201";
 const NOTES: &str = "\
 Paths: /b/SIZE with sizes as 1500, 10k or 64m; ?chunked=SIZE sends chunks of that size (64 or more), ?random=1 bytes \
 that cannot be compressed. POST or PUT /sink reads a body and answers 204.
+
 Signals: SIGTERM and SIGINT end the server, which then prints its statistics.
 
 Examples:
