@@ -9,7 +9,7 @@ use linerate_model::finding::Severity;
 use linerate_model::printable::printable;
 
 use crate::boxes::Boxes;
-use crate::frame::{FindingCard, Head, Route};
+use crate::frame::{Head, Route, class, element, line};
 use crate::heat::HeatMap;
 use crate::page::{self, escaped};
 use crate::plot::Plot;
@@ -63,6 +63,20 @@ pub enum Block {
     Heat(HeatMap),
     /// A finding of an HTML page.
     Finding(FindingCard),
+}
+
+/// A finding with its remedy.
+pub struct FindingCard {
+    /// How much it matters.
+    pub severity: Severity,
+    /// What was found.
+    pub title: String,
+    /// Where.
+    pub subject: String,
+    /// What it means.
+    pub text: String,
+    /// What a reader unfolds: how to change it, how to undo that, why.
+    pub parts: Vec<(&'static str, Vec<Block>)>,
 }
 
 /// A file inside an HTML page.
@@ -286,6 +300,31 @@ impl Block {
                 )
             }
         };
+    }
+}
+
+impl FindingCard {
+    pub(crate) fn html(&self, out: &mut String) {
+        let _ = writeln!(
+            out,
+            "<article class=\"finding {}\"><h3>{} {}</h3>{}",
+            class(self.severity),
+            line(&self.title),
+            element(
+                "small",
+                "severity",
+                &linerate_model::stored_name(self.severity)
+            ),
+            element("p", "note", &self.subject)
+        );
+        out.push_str(&element("p", "", &self.text));
+
+        for (summary, blocks) in &self.parts {
+            let _ = writeln!(out, "<details><summary>{summary}</summary>");
+            blocks.iter().for_each(|block| block.html(out));
+            out.push_str("</details>\n");
+        }
+        out.push_str("</article>\n");
     }
 }
 

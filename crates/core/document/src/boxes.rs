@@ -1,9 +1,6 @@
 //! Distributions as rows with a box and whiskers, on one axis.
 
 use crate::chart::Axis;
-use crate::draw;
-use crate::plot;
-use crate::style::shortened;
 
 /// Distributions of one quantity.
 pub struct Boxes {
@@ -42,17 +39,5 @@ impl Boxes {
         ends.fold((f64::INFINITY, f64::NEG_INFINITY), |all, one| {
             (all.0.min(one.0), all.1.max(one.1))
         })
-    }
-
-    /// As HTML with inline SVG.
-    pub(crate) fn html(&self, out: &mut String) {
-        let rows = self
-            .rows
-            .iter()
-            .map(|row| format!("{} {}", row.name, row.text));
-        let label = format!("{}: {}", self.title, rows.collect::<Vec<_>>().join("; "));
-        plot::caption(out, &self.title, &self.note);
-        draw::svg(out, &shortened(&label), |width| draw::boxes(self, width));
-        out.push_str("</figure>\n");
     }
 }

@@ -5,7 +5,6 @@ use std::fmt::Write;
 
 use linerate_model::finding::Severity;
 
-use crate::blocks::Block;
 use crate::page::escaped;
 use crate::style::shortened;
 
@@ -115,21 +114,7 @@ pub struct Queue {
     pub share: f64,
 }
 
-/// A finding with its remedy.
-pub struct FindingCard {
-    /// How much it matters.
-    pub severity: Severity,
-    /// What was found.
-    pub title: String,
-    /// Where.
-    pub subject: String,
-    /// What it means.
-    pub text: String,
-    /// What a reader unfolds: how to change it, how to undo that, why.
-    pub parts: Vec<(&'static str, Vec<Block>)>,
-}
-
-fn line(text: &str) -> String {
+pub(crate) fn line(text: &str) -> String {
     escaped(&shortened(text))
 }
 
@@ -140,14 +125,14 @@ fn capitalized(sentence: &str) -> String {
 }
 
 /// An element with a class; nothing without a text.
-fn element(name: &str, class: &str, text: &str) -> String {
+pub(crate) fn element(name: &str, class: &str, text: &str) -> String {
     match text {
         "" => String::new(),
         text => format!("<{name} class=\"{class}\">{}</{name}>", line(text)),
     }
 }
 
-fn class(severity: Severity) -> &'static str {
+pub(crate) fn class(severity: Severity) -> &'static str {
     match severity {
         Severity::Info => "good",
         Severity::Low => "fair",
@@ -256,31 +241,6 @@ impl Segment {
             );
         }
         out.push_str("</li>\n");
-    }
-}
-
-impl FindingCard {
-    pub(crate) fn html(&self, out: &mut String) {
-        let _ = writeln!(
-            out,
-            "<article class=\"finding {}\"><h3>{} {}</h3>{}",
-            class(self.severity),
-            line(&self.title),
-            element(
-                "small",
-                "severity",
-                &linerate_model::stored_name(self.severity)
-            ),
-            element("p", "note", &self.subject)
-        );
-        out.push_str(&element("p", "", &self.text));
-
-        for (summary, blocks) in &self.parts {
-            let _ = writeln!(out, "<details><summary>{summary}</summary>");
-            blocks.iter().for_each(|block| block.html(out));
-            out.push_str("</details>\n");
-        }
-        out.push_str("</article>\n");
     }
 }
 

@@ -1,9 +1,5 @@
 //! Grids of cells whose colour is a share.
 
-use crate::draw;
-use crate::plot;
-use crate::style::shortened;
-
 /// A grid.
 pub struct HeatMap {
     /// Subject.
@@ -35,29 +31,4 @@ pub struct HeatCell {
     pub title: String,
     /// It stands out.
     pub is_framed: bool,
-}
-
-impl HeatMap {
-    /// As HTML with inline SVG.
-    pub(crate) fn html(&self, out: &mut String) {
-        let cells = || self.rows.iter().flat_map(|row| &row.cells);
-        let framed = cells()
-            .filter(|cell| cell.is_framed)
-            .map(|cell| &*cell.title);
-        let framed: Vec<&str> = framed.collect();
-        let label = format!(
-            "{}: {} rows and {} columns; framed: {}",
-            self.title,
-            self.rows.len(),
-            self.columns.len(),
-            if framed.is_empty() {
-                "none".to_owned()
-            } else {
-                framed.join("; ")
-            }
-        );
-        plot::caption(out, &self.title, &self.note);
-        draw::svg(out, &shortened(&label), |width| draw::heat(self, width));
-        out.push_str("</figure>\n");
-    }
 }

@@ -17,6 +17,7 @@ mod charset;
 pub mod chart;
 pub mod expected;
 pub mod exposition;
+mod figure;
 pub mod frame;
 pub mod heat;
 pub mod live;

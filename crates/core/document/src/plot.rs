@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::chart::{Chart, Point, Series};
-use crate::draw;
-use crate::page::escaped;
 use crate::style::{Style, shortened};
 use crate::table::{Cell, Table};
 use crate::wrap::wrapped;
@@ -51,17 +49,6 @@ impl Plot {
         })
     }
 
-    /// As HTML with inline SVG, and the values as a table for readers who do not see it.
-    pub fn html(&self, out: &mut String) {
-        caption(out, &self.title, &format!("{}{}", self.key, self.note));
-        draw::svg(out, &self.sentence(), |width| draw::plot(self, width));
-
-        let summary = escaped(&shortened(&self.title));
-        let _ = write!(out, "<details><summary>Values: {summary}</summary>");
-        self.values().html(out);
-        out.push_str("</details></figure>\n");
-    }
-
     /// As bars for a terminal.
     pub fn text(&self, style: Style) -> String {
         let mut out = String::new();
@@ -86,7 +73,7 @@ impl Plot {
     }
 
     /// `goodput over time: down 90 Mbit/s to 95 Mbit/s`
-    fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         let ends = self.series().filter(|(_, series)| series.is_data());
         let ends = ends.filter_map(|(chart, series)| {
             let order = |a: &&Point, b: &&Point| a.y.total_cmp(&b.y);
@@ -118,7 +105,7 @@ impl Plot {
     }
 
     /// The values at [`ROWS_MAX`] places or stretches.
-    fn values(&self) -> Table {
+    pub(crate) fn values(&self) -> Table {
         let slots = self.slots(ROWS_MAX);
         let x = self.charts.first().map(|chart| chart.x.label.clone());
         let listed = self.series().enumerate().filter(|(at, _)| {
@@ -208,14 +195,4 @@ impl Chart {
             .map_or_else(String::new, |label| format!(" ({label})"));
         format!("{}{label}", (self.y.text)(point.y))
     }
-}
-
-/// Begins a figure with its title.
-pub(crate) fn caption(out: &mut String, title: &str, note: &str) {
-    let [title, note] = [title, note].map(|text| escaped(&shortened(text)));
-    let note = match note.as_str() {
-        "" => String::new(),
-        note => format!(" <small>{note}</small>"),
-    };
-    let _ = writeln!(out, "<figure><figcaption>{title}{note}</figcaption>");
 }

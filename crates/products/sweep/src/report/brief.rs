@@ -8,7 +8,7 @@ use linerate_document::table::{Cell, Table};
 use linerate_model::numbers::MISSING;
 use linerate_model::sweep::{FactorResult, Leader, Level, Objective, Recommendation, Sweep};
 
-use super::document::has_advice;
+use super::values::has_advice;
 use super::{sentences, values};
 
 /// Most lines.

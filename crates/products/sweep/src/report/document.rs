@@ -76,7 +76,7 @@ pub(crate) fn page(sweep: &Sweep, runs: &[Run]) -> RunPage {
 
 /// The advised level of each factor with what is as good, and what it reaches.
 fn cards(sweep: &Sweep) -> Vec<Card> {
-    if !has_advice(sweep) {
+    if !values::has_advice(sweep) {
         return Vec::new();
     }
 
@@ -202,7 +202,7 @@ fn cost(sweep: &Sweep) -> String {
 
 /// Medians with the ranges of their runs over levels; below them what else the runs measured.
 fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
-    let (objective, has_advice) = (sweep.plan.objective, has_advice(sweep));
+    let (objective, has_advice) = (sweep.plan.objective, values::has_advice(sweep));
     let y = Axis::linear(values::title(objective), move |value| {
         values::value(objective, value)
     });
@@ -340,17 +340,12 @@ fn chart(
     }
 }
 
-/// Where no level does what is looked for, none is marked.
-pub(super) fn has_advice(sweep: &Sweep) -> bool {
-    !matches!(sweep.answer, Recommendation::Unmet { .. })
-}
-
 fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
     let levels: Vec<(bool, &Level)> = factor
         .levels
         .iter()
         .enumerate()
-        .map(|(place, level)| (has_advice(sweep) && place == factor.advised, level))
+        .map(|(place, level)| (values::has_advice(sweep) && place == factor.advised, level))
         .collect();
     let range = |level: &Level| {
         known(level.range, |range| {

@@ -3,7 +3,12 @@
 use linerate_document::number::without_unit_of;
 use linerate_model::numbers::{digits, rate};
 use linerate_model::stats::Interval;
-use linerate_model::sweep::{Objective, RunMetrics};
+use linerate_model::sweep::{Objective, Recommendation, RunMetrics, Sweep};
+
+/// Where no level does what is looked for, none is marked.
+pub(super) fn has_advice(sweep: &Sweep) -> bool {
+    !matches!(sweep.answer, Recommendation::Unmet { .. })
+}
 
 /// Name of a value in a sentence.
 pub(super) fn title(objective: Objective) -> &'static str {

@@ -1,7 +1,6 @@
 //! The diagnosis as parts of a page: the evidence of the limit as a table, each finding as a card.
 
-use linerate_document::blocks::Block;
-use linerate_document::frame::FindingCard;
+use linerate_document::blocks::{Block, FindingCard};
 use linerate_document::number::counted;
 use linerate_document::table::Table;
 use linerate_model::finding::{Diagnosis, Finding, Severity};
