@@ -248,11 +248,18 @@ impl Finished {
         self
     }
 
-    /// Checks that standard output contains `text`.
+    /// Standard output with a single blank in place of blanks and line ends: a report wraps its
+    /// sentences.
+    pub fn stdout_unwrapped(&self) -> String {
+        let words: Vec<&str> = self.stdout.split_whitespace().collect();
+        words.join(" ")
+    }
+
+    /// Checks that standard output contains `text`, on one line or wrapped.
     #[track_caller]
     pub fn expect_stdout(&self, text: &str) -> &Self {
         assert!(
-            self.stdout.contains(text),
+            self.stdout.contains(text) || self.stdout_unwrapped().contains(text),
             "no {text:?} on stdout of {self:?}"
         );
         self

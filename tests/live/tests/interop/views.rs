@@ -420,7 +420,7 @@ fn the_live_page_has_a_row_for_every_client() {
     let server = linerate_interop::Service::start(&["--web", "127.0.0.1:0"]);
     let clients: Vec<Process> = (0..8).map(|_| stock_client(server.port, "60")).collect();
     let _ = server.wait_for_events("test_started", 8, TIMEOUT);
-    let rows = |page: &str| page.matches("<td class=\"words\">127.0.0.1:").count();
+    let rows = |page: &str| page.matches("data-label=\"client\">127.0.0.1:").count();
     let found = wait_until(TIMEOUT, || rows(&page(&server.process).1) == 8);
     assert!(found, "{:?}", page(&server.process));
 

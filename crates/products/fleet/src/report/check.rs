@@ -93,18 +93,20 @@ pub fn check_text(check: &CheckReport, style: Style) -> String {
     }
 
     blocks.extend(hidden.map(|line| Block::List(vec![line])));
-    blocks.extend(
-        check
-            .next
-            .as_ref()
-            .map(|next| Block::Paragraph(format!("Do  {next}"))),
-    );
+    if let Some(next) = &check.next {
+        blocks.push(Block::Space);
+        blocks.push(Block::entry("Do", COLUMN, next));
+    }
+
     Document {
         name: "linerate fleet check",
         blocks,
     }
     .text(style)
 }
+
+/// Column of the text beside the label.
+const COLUMN: usize = 9;
 
 /// `21 hosts: 19 ready, 1 blocked, 1 unreachable; control over ssh, tests over path phys`
 fn summary(check: &CheckReport) -> String {

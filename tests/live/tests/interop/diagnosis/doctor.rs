@@ -130,9 +130,9 @@ fn unknown_input_is_an_error() {
             ended.expect_code(code);
 
             let text = if code == 0 {
-                &ended.stdout
+                ended.stdout_unwrapped()
             } else {
-                &ended.stderr
+                ended.stderr
             };
             assert!(text.contains(reason), "{text}");
         }

@@ -137,7 +137,7 @@ fn server_that_does_not_listen_is_named_with_the_next_step() {
         .collect::<Vec<_>>()
         .join(" ");
     assert!(words.contains("port 5201: 2 of 2 hosts"), "{absent:?}");
-    absent.expect_stdout("Do  a server has to listen at 10.96.0.12:5201");
+    absent.expect_stdout("Do       a server has to listen at 10.96.0.12:5201");
 
     let ladder = Process::start(lab.command(&["run", "incast", "--sink", "h2"])).finish();
     ladder

@@ -98,7 +98,7 @@ fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
 
     let page = text(&html);
     assert!(
-        page.contains("<caption> payload MB/s") && page.contains("latency by quantile"),
+        page.contains("<figcaption>Payload MB/s") && page.contains("latency by quantile"),
         "a heat map and a curve"
     );
     assert!(
