@@ -208,6 +208,7 @@ mod at {
 }
 
 /// Offsets that differ between TCP and UDP, which has the isochronous words in between.
+#[derive(Clone, Copy)]
 struct HeaderTail {
     start: usize,
     fq_rate: usize,

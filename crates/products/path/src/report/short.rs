@@ -113,9 +113,12 @@ fn rows_of(report: &PathReport, glyphs: Glyphs) -> Vec<Row> {
     report.phases.iter().map(load).chain(idle).collect()
 }
 
+/// A column with its head and the cell of a phase.
+type Column = (&'static str, fn(&Row) -> Option<String>);
+
 /// Columns without a value are left out.
 fn table(rows: &[Row]) -> Table {
-    let columns: [(&str, fn(&Row) -> Option<String>); 4] = [
+    let columns: [Column; 4] = [
         ("latency", |row| Some(wording::signed_ns(row.rtt?.p50_ns?))),
         ("added", |row| row.added_ns.map(wording::added_ns)),
         ("p99", |row| Some(wording::signed_ns(row.rtt?.p99_ns?))),

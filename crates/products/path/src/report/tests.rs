@@ -144,7 +144,7 @@ fn diagnosis() -> Diagnosis {
 }
 
 /// A record of one test.
-fn record(report: &PathReport, diagnosis: Option<Diagnosis>) -> RunRecord {
+fn record(report: &PathReport, diagnosis: Option<&Diagnosis>) -> RunRecord {
     let trial = json!({"no": 0, "state": "complete", "started_ns": 0, "elapsed_ns": report.elapsed_ns, "measures": of_path(report),
         "detail": {"path": report}});
     let record = json!({
@@ -338,7 +338,7 @@ fn a_report_without_any_result_says_so() {
 
 #[test]
 fn a_page_has_the_answer_one_timeline_and_the_rest_folded() {
-    let page = html(&record(&full(), Some(diagnosis())));
+    let page = html(&record(&full(), Some(&diagnosis())));
     let parts = [
         "<p class=\"verdict\">The narrowest hop",
         ">95.5 <span class=\"unit\">Mbit/s</span>",

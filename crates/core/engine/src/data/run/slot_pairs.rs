@@ -21,7 +21,7 @@ const CPU_MARGIN: f64 = 0.1;
 const EARLY_REJECTION: f64 = -0.15;
 
 /// Measurement of one slot.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     bytes_per_s: f64,
     cpu_ns_per_byte: f64,

@@ -370,7 +370,7 @@ impl Session {
                     Action::SendPayload(bytes) => connection.send(&bytes, true),
                     Action::StartSending => connection.want_sending(),
                     Action::StartReceiving { header_bytes } => {
-                        connection.want_receiving(header_bytes)
+                        connection.want_receiving(header_bytes);
                     }
                     Action::StartBouncing { received } => connection.want_bouncing(received),
                     Action::ConnectBack { port, spec } => {

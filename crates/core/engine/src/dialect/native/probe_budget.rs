@@ -13,6 +13,7 @@ pub(super) struct ProbeBudget {
 }
 
 /// A part of the rate that probes of one kind may take, in thousandths, and the bits of one.
+#[derive(Clone, Copy)]
 pub(super) struct ProbeShare {
     permille: u64,
     bits: u64,

@@ -35,7 +35,7 @@ pub(crate) struct Requirements {
 /// Connections and flows that a session of the native dialect may have open beside its control
 /// connection and its load.
 #[cfg(feature = "native")]
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct SessionNeeds {
     /// Streams of a load, both directions together.
     pub(crate) streams: u32,

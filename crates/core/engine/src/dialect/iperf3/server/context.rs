@@ -69,7 +69,6 @@ impl Context {
                 .otherwise
                 .clamp(HEADER_TIMEOUT, HANDSHAKE_TIMEOUT),
             overtime: self.spec.policy.liveness.otherwise.min(OVERTIME),
-            ..Policy::default()
         }
     }
 }

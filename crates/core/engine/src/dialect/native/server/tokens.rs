@@ -12,7 +12,7 @@ use super::address_counts::AddressCounts;
 pub(super) type Token = [u8; 16];
 
 /// Purpose of a token.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grant {
     /// A stream of this kind.
     Stream(StreamKind),
