@@ -142,7 +142,7 @@ fn table(rows: &[Row]) -> Table {
     table.table()
 }
 
-/// `▁▃▇▇▇▇▇▇`: the rate of a load in eight equal parts of its time.
+/// `▁▃▇▇▇▇▇▇`: the rate of a load in eight equal parts of its time; empty where no byte arrived.
 fn curve(samples: &[LoadSample], glyphs: Glyphs) -> String {
     let Some(end_ns) = samples.last().map(|last| last.at_ns).filter(|ns| *ns > 0) else {
         return String::new();
@@ -153,6 +153,10 @@ fn curve(samples: &[LoadSample], glyphs: Glyphs) -> String {
             sample.down_bytes.saturating_add(sample.up_bytes)
         })
     };
+
+    if bytes_until(end_ns) == 0 {
+        return String::new();
+    }
 
     let parts = CURVE_CHARS as u64;
     let moved = (1..=parts).map(|part| {
