@@ -57,7 +57,7 @@ fn lines(watch: &Process) -> Vec<String> {
     watch
         .stderr()
         .lines()
-        .filter(|line| line.starts_with("20") && line.contains("Z  "))
+        .filter(|line| line.starts_with("20") && line.contains("  "))
         .map(str::to_owned)
         .collect()
 }
