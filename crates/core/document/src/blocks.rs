@@ -137,6 +137,9 @@ impl Entry {
     }
 }
 
+/// Column of the texts of a report that fits a terminal; its longest label is `Requests`.
+pub const SHORT_COLUMN: usize = 9;
+
 /// Narrowest column of an entry's text.
 const ENTRY_CHARS_MIN: usize = 30;
 
@@ -173,6 +176,17 @@ impl Block {
             text: text.into(),
             ..Entry::default()
         })
+    }
+
+    /// Texts below each other, beside a label that is written once.
+    pub fn entries(
+        label: &str,
+        width: usize,
+        texts: impl IntoIterator<Item = String>,
+    ) -> impl Iterator<Item = Self> {
+        let labels = std::iter::once(label).chain(std::iter::repeat(""));
+        let texts = texts.into_iter().zip(labels);
+        texts.map(move |(text, label)| Self::entry(label, width, text))
     }
 
     /// As [`Self::entry`], never wrapped or shortened.

@@ -223,13 +223,14 @@ pub(crate) fn heat(heat: &HeatMap, width: f64) -> Drawing {
 
         for (at, cell) in row.cells.iter().enumerate() {
             let (from, to) = (place(at), place(at + 1));
-            let class = match (cell.share, cell.is_framed) {
-                (None, _) => "cell none",
-                (Some(_), false) => "cell",
-                (Some(_), true) => "cell framed",
+            let framed = if cell.is_framed { " framed" } else { "" };
+            let class = match cell.share {
+                None => "cell none".to_owned(),
+                Some(share) => {
+                    let percent = 100.0 * share.clamp(0.0, 1.0);
+                    format!("cell{framed}\" style=\"--heat:{percent:.0}%")
+                }
             };
-            let share = cell.share.unwrap_or_default().clamp(0.0, 1.0);
-            let class = format!("{class}\" style=\"--heat:{:.0}%", 100.0 * share);
             // Frames of neighbours do not hide each other.
             let area = [from + 1.5, top + 1.5, to - 1.5, top + high - 1.5];
             drawing.rectangle(&class, area, &cell.title);

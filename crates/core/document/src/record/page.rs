@@ -380,10 +380,8 @@ fn made(record: &RunRecord) -> String {
 
 /// `30 November 2026, 20:00`, `took 10.0 s`, ...
 fn facts(record: &RunRecord) -> Vec<String> {
-    let mut facts = vec![
-        local_time(record.started_unix_ms),
-        format!("took {}", seconds(record.elapsed_ns)),
-    ];
+    let mut facts: Vec<String> = local_time(record.started_unix_ms).into_iter().collect();
+    facts.push(format!("took {}", seconds(record.elapsed_ns)));
     facts.extend(made_by(record));
     facts.push(format!("run {}", record.run_id.short()));
     facts
@@ -412,12 +410,12 @@ fn made_by(record: &RunRecord) -> Vec<String> {
         .collect()
 }
 
-/// A time in ms since 1970 by the clock of this host: `30 November 2026, 20:00`.
-fn local_time(unix_ms: u64) -> String {
-    let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
-    let moment = Timestamp::from_millisecond(ms).unwrap_or_default();
+/// A time in ms since 1970 by the clock of this host: `30 November 2026, 20:00`; `None` of one that
+/// no calendar has.
+fn local_time(unix_ms: u64) -> Option<String> {
+    let moment = Timestamp::from_millisecond(i64::try_from(unix_ms).ok()?).ok()?;
     let local = moment.to_zoned(TimeZone::system());
-    local.strftime("%-d %B %Y, %H:%M").to_string()
+    Some(local.strftime("%-d %B %Y, %H:%M").to_string())
 }
 
 /// The command line, ready to paste.

@@ -25,7 +25,7 @@ pub use short::{checked, limit_and_steps, short};
 /// Its advice has a line of its own.
 const PLACEMENT_RULE: &str = "CPU-10";
 /// Column of the text beside the labels.
-const COLUMN: usize = 12;
+pub const COLUMN: usize = 12;
 /// Metrics of the finding that the verdict names.
 const METRICS_SHOWN: usize = 4;
 
@@ -52,12 +52,7 @@ pub fn findings(diagnosis: &Diagnosis) -> Vec<Block> {
     let named = named(diagnosis);
     let mut blocks = vec![wrapped("Checked", head(diagnosis))];
     blocks.extend(answer(diagnosis, named));
-    let labels = std::iter::once("Tests").chain(std::iter::repeat(""));
-    blocks.extend(
-        tests(diagnosis)
-            .zip(labels)
-            .map(|(test, label)| wrapped(label, test)),
-    );
+    blocks.extend(Block::entries("Tests", COLUMN, tests(diagnosis)));
 
     if let Some(comparison) = &diagnosis.comparison {
         blocks.extend(differences(comparison, true, usize::MAX));
@@ -69,9 +64,8 @@ pub fn findings(diagnosis: &Diagnosis) -> Vec<Block> {
         .filter(|finding| named.is_none_or(|named| !std::ptr::eq(named, *finding)));
     blocks.extend(others.flat_map(|finding| other(finding, diagnosis)));
 
-    let labels = std::iter::once("CPUs").chain(std::iter::repeat(""));
-    let ends = diagnosis.placement.iter().zip(labels);
-    blocks.extend(ends.map(|(end, label)| wrapped(label, placement::line(end))));
+    let ends = diagnosis.placement.iter().map(placement::line);
+    blocks.extend(Block::entries("CPUs", COLUMN, ends));
     blocks
 }
 
@@ -176,7 +170,8 @@ fn plain_sentence(verdict: &Verdict) -> &str {
         .map_or(sentence, |(plain, _)| plain)
 }
 
-const fn confidence(confidence: Confidence) -> &'static str {
+/// How sure a conclusion is, behind it.
+pub const fn confidence(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::High => " (certain)",
         Confidence::Medium => " (likely)",

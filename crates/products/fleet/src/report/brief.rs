@@ -1,6 +1,7 @@
 //! The report that fits a terminal: what stands out, the rates of all pairs, and what to do.
 
-use linerate_document::blocks::{Block, Document};
+use linerate_doctor::report::confidence;
+use linerate_document::blocks::{Block, Document, SHORT_COLUMN};
 use linerate_document::number::counted;
 use linerate_document::style::Style;
 use linerate_model::finding::{Confidence, Finding};
@@ -14,8 +15,6 @@ use super::{cells, ladder, large, matrix, opening};
 const LINES_MAX: usize = 8;
 /// Most hosts with an effect of a fleet whose table of pairs does not fit.
 const HOSTS_SHOWN: usize = 12;
-/// Column of the sentences.
-const LABEL_CHARS: usize = 9;
 
 /// The report in lines of 80 columns: one for each host, and at most [`LINES_MAX`] others.
 pub(super) fn text(report: &FleetReport, style: Style) -> String {
@@ -47,7 +46,7 @@ pub(super) fn text(report: &FleetReport, style: Style) -> String {
 }
 
 fn entry((label, text): &(&str, String)) -> Block {
-    Block::entry(label, LABEL_CHARS, text.as_str())
+    Block::entry(label, SHORT_COLUMN, text.as_str())
 }
 
 /// The rates of all pairs, or of racks where the pairs do not fit the terminal.
@@ -101,8 +100,7 @@ fn to_do(finding: &Finding) -> Option<String> {
 fn also(finding: &Finding) -> String {
     let sure = match finding.confidence {
         Confidence::High => "",
-        Confidence::Medium => " (likely)",
-        Confidence::Low => " (a guess)",
+        unsure => confidence(unsure),
     };
     format!("{}: {}{sure}", finding.subject, finding.title)
 }

@@ -6,7 +6,7 @@ use linerate_model::fleet::HostId;
 
 use super::ladder::link_rate;
 use linerate_document::Style;
-use linerate_document::blocks::{Block, Document};
+use linerate_document::blocks::{Block, Document, SHORT_COLUMN};
 use linerate_document::number::counted;
 use linerate_document::table::{Cell, Table};
 
@@ -95,7 +95,7 @@ pub fn check_text(check: &CheckReport, style: Style) -> String {
     blocks.extend(hidden.map(|line| Block::List(vec![line])));
     if let Some(next) = &check.next {
         blocks.push(Block::Space);
-        blocks.push(Block::entry("Do", COLUMN, next));
+        blocks.push(Block::entry("Do", SHORT_COLUMN, next));
     }
 
     Document {
@@ -104,9 +104,6 @@ pub fn check_text(check: &CheckReport, style: Style) -> String {
     }
     .text(style)
 }
-
-/// Column of the text beside the label.
-const COLUMN: usize = 9;
 
 /// `21 hosts: 19 ready, 1 blocked, 1 unreachable; control over ssh, tests over path phys`
 fn summary(check: &CheckReport) -> String {

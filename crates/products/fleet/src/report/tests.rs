@@ -342,8 +342,9 @@ fn colour_of_a_cell_is_beside_its_number() {
             && page.contains("style=\"--heat:95%\">95</td>"),
         "{page}"
     );
-    // The picture has a cell of each pair and of the diagonal in each width.
-    assert_eq!(page.matches("--heat:").count(), 2 * 64 + 56);
+    // Table and picture, in two widths, colour each pair; a host with itself has no rate.
+    assert_eq!(page.matches("--heat:").count(), 3 * 56);
+    assert_eq!(page.matches("class=\"cell none\"").count(), 2 * 8);
 }
 
 #[test]

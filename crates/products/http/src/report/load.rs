@@ -3,7 +3,7 @@
 mod latency;
 
 use linerate_document::Style;
-use linerate_document::blocks::{Block, Document};
+use linerate_document::blocks::{Block, Document, SHORT_COLUMN};
 use linerate_model::finding::Confidence;
 use linerate_model::http::{
     CellVerdict, EndpointStats, ErrorClass, Flag, Judgement, LoadResult, Mode, VerdictClass,
@@ -56,7 +56,7 @@ pub fn load_text(report: &LoadReport<'_>, is_verbose: bool, style: Style) -> Str
     loop {
         let lines = notes.iter().chain([&details]);
         let blocks = std::iter::once(Block::Title(result(report.load)))
-            .chain(lines.map(|(label, text)| Block::entry(label, ANSWER_CHARS, text.as_str())));
+            .chain(lines.map(|(label, text)| Block::entry(label, SHORT_COLUMN, text.as_str())));
         let text = written(blocks.collect());
 
         // The last note is the least important one.
@@ -74,7 +74,7 @@ pub(crate) fn load_blocks(report: &LoadReport<'_>) -> Vec<Block> {
 fn verbose(report: &LoadReport<'_>, notes: Vec<(&'static str, String)>) -> Vec<Block> {
     let notes = notes
         .into_iter()
-        .map(|(label, text)| Block::entry(label, ANSWER_CHARS, text));
+        .map(|(label, text)| Block::entry(label, SHORT_COLUMN, text));
     std::iter::once(Block::Title(result(report.load)))
         .chain(notes)
         .chain([Block::Space])
@@ -250,8 +250,6 @@ fn named(name: &str, text: impl Into<String>) -> Block {
 }
 
 const NAME_CHARS: usize = 13;
-/// Column of the first lines.
-const ANSWER_CHARS: usize = 9;
 /// Most lines of the report that is not verbose.
 const LINES_MAX: usize = 6;
 

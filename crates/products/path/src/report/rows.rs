@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_doctor::report::wrapped;
+use linerate_doctor::report as doctor;
 use linerate_document::blocks::Block;
 use linerate_document::number::{counted, percent};
 use linerate_model::numbers::bytes;
@@ -26,7 +26,7 @@ pub(super) fn results(report: &PathReport) -> Vec<Block> {
         report.phases.iter().filter_map(queues),
     );
     lines(&mut blocks, "Idle", idle(report));
-    lines(&mut blocks, "Loss", lost_probes(report));
+    lines(&mut blocks, "Loss", lost_probes(report, 0.0));
     lines(
         &mut blocks,
         "Datagrams",
@@ -60,13 +60,7 @@ pub(super) fn results(report: &PathReport) -> Vec<Block> {
 
 /// Lines under a label that is written once.
 fn lines(blocks: &mut Vec<Block>, label: &str, texts: impl IntoIterator<Item = String>) {
-    let labels = std::iter::once(label).chain(std::iter::repeat(""));
-    blocks.extend(
-        texts
-            .into_iter()
-            .zip(labels)
-            .map(|(text, label)| wrapped(label, text)),
-    );
+    blocks.extend(Block::entries(label, doctor::COLUMN, texts));
 }
 
 /// `load down: down 99.4 ms, up 310 us above the smallest delay (p50)`
@@ -126,15 +120,14 @@ fn idle(report: &PathReport) -> Vec<String> {
     lines
 }
 
-/// `UDP probes under load: down 0.69 %, up 0.63 %`
-fn lost_probes(report: &PathReport) -> Option<String> {
+/// `UDP probes under load: down 0.69 %, up 0.63 %`, of loads that lost at least this share.
+pub(super) fn lost_probes(report: &PathReport, share_min: f64) -> Option<String> {
     let share = |phase: &LoadPhase| {
-        let rtt = phase
-            .rtt
-            .as_ref()
-            .filter(|rtt| rtt.n.saturating_add(rtt.lost) > 0)?;
-        let share = rtt.lost as f64 / rtt.n.saturating_add(rtt.lost) as f64;
-        Some(format!("{} {}", phase.kind.name(), percent(share)))
+        let rtt = phase.rtt?;
+        let probes = rtt.n.saturating_add(rtt.lost);
+        let share = rtt.lost as f64 / probes.max(1) as f64;
+        let is_shown = probes > 0 && share >= share_min;
+        is_shown.then(|| format!("{} {}", phase.kind.name(), percent(share)))
     };
     let shares = wording::joined(report.phases.iter().map(share))?;
     let probes = wording::probes_of(report);

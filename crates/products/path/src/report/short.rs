@@ -3,8 +3,8 @@
 
 use linerate_doctor::report as doctor;
 use linerate_document::Glyphs;
-use linerate_document::blocks::Block;
-use linerate_document::number::{counted, percent};
+use linerate_document::blocks::{Block, SHORT_COLUMN};
+use linerate_document::number::counted;
 use linerate_document::sparkline;
 use linerate_document::table::Table;
 use linerate_model::finding::Diagnosis;
@@ -14,8 +14,6 @@ use linerate_model::path::{
 
 use super::{goodput, phases, rows, wording};
 
-/// Column of the text beside the labels.
-const COLUMN: usize = 9;
 /// Points of the rate over time.
 const CURVE_CHARS: usize = 8;
 /// Share of datagrams or probes lost from which the loss is shown.
@@ -34,7 +32,11 @@ pub(super) fn blocks(
     }
 
     let mut found = Vec::new();
-    lines(&mut found, "Loss", lost_probes(report));
+    lines(
+        &mut found,
+        "Loss",
+        rows::lost_probes(report, LOSS_SHARE_MIN),
+    );
     lines(
         &mut found,
         "UDP",
@@ -55,7 +57,7 @@ pub(super) fn blocks(
         report.ladders.iter().map(phases::ladder),
     );
     lines(&mut found, "Path", rows::unusual(report));
-    let limit = diagnosis.map(|diagnosis| doctor::limit_and_steps(diagnosis, 0));
+    let limit = diagnosis.map(|diagnosis| doctor::limit_and_steps(diagnosis, true));
     found.extend(limit.unwrap_or_default());
     lines(&mut found, "Absent", absent(report));
     let more = "-v shows all, --html FILE draws it".to_owned();
@@ -75,9 +77,7 @@ pub(super) fn blocks(
 }
 
 fn lines(blocks: &mut Vec<Block>, label: &str, texts: impl IntoIterator<Item = String>) {
-    let labels = std::iter::once(label).chain(std::iter::repeat(""));
-    let texts = texts.into_iter().zip(labels);
-    blocks.extend(texts.map(|(text, label)| Block::entry(label, COLUMN, text)));
+    blocks.extend(Block::entries(label, SHORT_COLUMN, texts));
 }
 
 /// A phase as a line of the table.
@@ -164,20 +164,6 @@ fn curve(samples: &[LoadSample], glyphs: Glyphs) -> String {
         to.saturating_sub(from) as f64
     });
     sparkline::row(moved, CURVE_CHARS, glyphs)
-}
-
-/// `UDP probes under load: both 2.00 %`
-fn lost_probes(report: &PathReport) -> Option<String> {
-    let share = |phase: &LoadPhase| {
-        let rtt = phase.rtt?;
-        let share = rtt.lost as f64 / rtt.n.saturating_add(rtt.lost).max(1) as f64;
-        (share >= LOSS_SHARE_MIN).then(|| format!("{} {}", phase.kind.name(), percent(share)))
-    };
-    let shares = wording::joined(report.phases.iter().map(share))?;
-    Some(format!(
-        "{} under load: {shares}",
-        wording::probes_of(report)
-    ))
 }
 
 fn is_lossy(datagrams: &Datagrams) -> bool {

@@ -1,7 +1,7 @@
 //! The report that fits a terminal: the answer, the levels, why, and what to do.
 
 use linerate_document::Glyphs;
-use linerate_document::blocks::{Block, Document};
+use linerate_document::blocks::{Block, Document, SHORT_COLUMN};
 use linerate_document::number::{counted, known};
 use linerate_document::style::Style;
 use linerate_document::table::{Cell, Table};
@@ -15,8 +15,6 @@ use super::{sentences, values};
 const LINES_MAX: usize = 14;
 /// Levels that are shown in any case.
 const ROWS_MIN: usize = 4;
-/// Column of the sentences.
-const LABEL_CHARS: usize = 9;
 /// Longest bar.
 const BAR_CHARS: usize = 20;
 
@@ -56,8 +54,8 @@ fn written(blocks: impl IntoIterator<Item = Block>, style: Style) -> String {
 
 fn entry((label, text): (&str, String)) -> Block {
     match label {
-        DO => Block::verbatim(label, LABEL_CHARS, text),
-        _ => Block::entry(label, LABEL_CHARS, text),
+        DO => Block::verbatim(label, SHORT_COLUMN, text),
+        _ => Block::entry(label, SHORT_COLUMN, text),
     }
 }
 

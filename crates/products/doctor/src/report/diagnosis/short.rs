@@ -1,7 +1,7 @@
 //! The report that fits a small terminal: the limit, what to do about it, what else was found, and
 //! how much was checked.
 
-use linerate_document::blocks::Block;
+use linerate_document::blocks::{Block, SHORT_COLUMN};
 use linerate_model::finding::{Confidence, Diagnosis, Finding, Severity};
 
 use super::{
@@ -9,12 +9,8 @@ use super::{
     limit, loss, metrics, named, on_its_host, one_line, place, tests, wording,
 };
 
-/// Column of the text beside the labels.
-const COLUMN: usize = 9;
 /// Commands and advice of the limit.
 const STEPS_SHOWN: usize = 3;
-/// Other findings.
-const FINDINGS_SHOWN: usize = 1;
 /// Tests of a pasted text.
 const TESTS_SHOWN: usize = 3;
 /// Facts that differ between two hosts.
@@ -22,25 +18,25 @@ const DIFFERENCES_SHOWN: usize = 4;
 
 /// The report as blocks of at most a dozen lines.
 pub fn short(diagnosis: &Diagnosis) -> Vec<Block> {
-    let mut blocks = limit_and_steps(diagnosis, METRICS_SHOWN);
+    let mut blocks = limit_and_steps(diagnosis, false);
     blocks.extend(checked(diagnosis).map(|text| entry("Checked", text)));
     blocks.extend(unread(diagnosis));
     blocks
 }
 
-/// The limit with this many of its metrics, what to do about it, and what else was found.
-pub fn limit_and_steps(diagnosis: &Diagnosis, metrics_shown: usize) -> Vec<Block> {
+/// The limit with its metrics, what to do about it, and what else was found. Of a direction the
+/// metrics are left out where the report `has_values` of each direction in a table.
+pub fn limit_and_steps(diagnosis: &Diagnosis, has_values: bool) -> Vec<Block> {
     let named = named(diagnosis);
     let verdict = &diagnosis.verdict;
     let (label, sentence) = limit(verdict, named);
 
     let mut blocks = vec![match named {
-        Some(finding) => graded_in(COLUMN, label, finding.severity, &sentence),
+        Some(finding) => graded_in(SHORT_COLUMN, label, finding.severity, &sentence),
         None => entry(label, sentence),
     }];
-    // Without metrics the place alone says nothing that the sentence has not.
-    let seen = named.filter(|finding| metrics_shown > 0 || !is_direction(finding));
-    blocks.extend(seen.map(|finding| entry("", metrics(finding, metrics_shown.max(2)))));
+    let seen = named.filter(|finding| !has_values || !is_direction(finding));
+    blocks.extend(seen.map(|finding| entry("", metrics(finding, METRICS_SHOWN))));
     let lossy = diagnosis.loss.iter().filter(|split| split.lost > 0);
     blocks.extend(lossy.map(|split| entry("", loss(split))));
 
@@ -67,9 +63,8 @@ fn is_direction(finding: &Finding) -> bool {
 /// What was read of the tests.
 fn listed_tests(diagnosis: &Diagnosis) -> Vec<Block> {
     let count = diagnosis.tests.len();
-    let labels = std::iter::once("Tests").chain(std::iter::repeat(""));
-    let listed = tests(diagnosis).take(TESTS_SHOWN).zip(labels);
-    let mut blocks: Vec<Block> = listed.map(|(test, label)| entry(label, test)).collect();
+    let listed = tests(diagnosis).take(TESTS_SHOWN);
+    let mut blocks: Vec<Block> = Block::entries("Tests", SHORT_COLUMN, listed).collect();
     if count > TESTS_SHOWN {
         blocks.push(entry("", format!("{} more with -v", count - TESTS_SHOWN)));
     }
@@ -77,7 +72,7 @@ fn listed_tests(diagnosis: &Diagnosis) -> Vec<Block> {
 }
 
 fn entry(label: &str, text: impl Into<String>) -> Block {
-    Block::entry(label, COLUMN, text)
+    Block::entry(label, SHORT_COLUMN, text)
 }
 
 /// Commands, which are never wrapped, and advice.
@@ -91,14 +86,14 @@ fn steps(finding: &Finding, diagnosis: &Diagnosis, shown: usize) -> Vec<Block> {
     let lines = commands.chain(advice).take(shown).zip(labels);
     lines
         .map(|((is_command, text), label)| match is_command {
-            true => Block::verbatim(label, COLUMN, text),
+            true => Block::verbatim(label, SHORT_COLUMN, text),
             false => entry(label, text),
         })
         .collect()
 }
 
-/// Findings that the verdict does not name, the first one with its first step. One cause on several
-/// devices is one line.
+/// The first finding that the verdict does not name, with its first step, and the number of others.
+/// One cause on several devices is one finding.
 fn others(diagnosis: &Diagnosis, named: Option<&Finding>) -> Vec<Block> {
     let sentence = diagnosis.verdict.sentence.to_lowercase();
     let shown = diagnosis.findings.iter().filter(|finding| {
@@ -119,20 +114,14 @@ fn others(diagnosis: &Diagnosis, named: Option<&Finding>) -> Vec<Block> {
         }
     }
 
-    let hidden = lines.len().saturating_sub(FINDINGS_SHOWN);
-    let mut blocks = Vec::new();
-    for (number, (finding, places)) in lines.iter().take(FINDINGS_SHOWN).enumerate() {
-        let label = if number == 0 { "Also" } else { "" };
-        let text = headline(finding, places);
-        blocks.push(graded_in(COLUMN, label, finding.severity, &text));
-
-        if number == 0 {
-            blocks.extend(steps(finding, diagnosis, 1));
-        }
-    }
-
-    if hidden > 0 {
-        blocks.push(entry("", format!("{hidden} more with -v")));
+    let Some((first, places)) = lines.first() else {
+        return Vec::new();
+    };
+    let text = headline(first, places);
+    let mut blocks = vec![graded_in(SHORT_COLUMN, "Also", first.severity, &text)];
+    blocks.extend(steps(first, diagnosis, 1));
+    if lines.len() > 1 {
+        blocks.push(entry("", format!("{} more with -v", lines.len() - 1)));
     }
     blocks
 }
