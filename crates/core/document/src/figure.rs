@@ -13,7 +13,9 @@ impl Plot {
     /// As HTML with inline SVG, and the values as a table for readers who do not see it.
     pub fn html(&self, out: &mut String) {
         caption(out, &self.title, &format!("{}{}", self.key, self.note));
-        draw::svg(out, &self.sentence(), |width| draw::plot(self, width));
+        draw::svg(out, &self.sentence(), |width| {
+            draw::panels::plot(self, width)
+        });
 
         let summary = escaped(&shortened(&self.title));
         let _ = write!(out, "<details><summary>Values: {summary}</summary>");
@@ -31,7 +33,9 @@ impl Boxes {
             .map(|row| format!("{} {}", row.name, row.text));
         let label = format!("{}: {}", self.title, rows.collect::<Vec<_>>().join("; "));
         caption(out, &self.title, &self.note);
-        draw::svg(out, &shortened(&label), |width| draw::boxes(self, width));
+        draw::svg(out, &shortened(&label), |width| {
+            draw::rows::boxes(self, width)
+        });
         out.push_str("</figure>\n");
     }
 }
@@ -56,7 +60,9 @@ impl HeatMap {
             }
         );
         caption(out, &self.title, &self.note);
-        draw::svg(out, &shortened(&label), |width| draw::heat(self, width));
+        draw::svg(out, &shortened(&label), |width| {
+            draw::rows::heat(self, width)
+        });
         out.push_str("</figure>\n");
     }
 }
