@@ -12,7 +12,7 @@ use linerate_model::path::{
     Datagrams, Delay, Dialect, LoadPhase, LoadSample, PathReport, PhaseKind,
 };
 
-use super::{goodput, phases, rows, wording};
+use super::{goodput, hops, phases, rows, wording};
 
 /// Points of the rate over time.
 const CURVE_CHARS: usize = 8;
@@ -29,6 +29,9 @@ pub(super) fn blocks(
     let rows = rows_of(report, glyphs);
     if !report.phases.is_empty() {
         blocks.push(Block::Table(table(&rows)));
+    } else {
+        // A trace without a load is what was asked for.
+        blocks.extend(hops::tables(&report.path).into_iter().map(Block::Table));
     }
 
     let mut found = Vec::new();
