@@ -32,6 +32,14 @@ struct Worker {
     offset: RealtimeOffset,
 }
 
+/// What a socket had.
+enum Read {
+    Nothing,
+    /// Nothing that answers a probe.
+    Other,
+    Answer(HopAnswer),
+}
+
 /// Descriptors of a tracer: its sockets, an event and the set of both.
 pub(crate) const DESCRIPTORS: u32 = 1 + OTHER_FLOWS as u32 + 2;
 const WAKE: u64 = u64::MAX;
@@ -146,70 +154,80 @@ impl Worker {
 
     fn receive(&mut self, flow: usize) {
         for _ in 0..ANSWERS_PER_CALL {
-            let Some(answer) = self.take_error(flow).or_else(|| self.take_reply(flow)) else {
-                return;
+            let read = match self.read_error(flow) {
+                Read::Nothing => self.read_reply(flow),
+                read => read,
             };
-            if let Some(answer) = answer {
-                self.trace.on_answer(answer);
+            match read {
+                Read::Nothing => return,
+                Read::Other => {}
+                Read::Answer(answer) => self.trace.on_answer(answer),
             }
         }
     }
 
-    /// `None` when the error queue is empty, `Some(None)` for an error that answers no probe.
-    fn take_error(&self, flow: usize) -> Option<Option<HopAnswer>> {
-        let fd = self.sockets.fds.get(flow)?;
+    /// The oldest entry of the error queue.
+    fn read_error(&self, flow: usize) -> Read {
         let mut buffer = [0; QUOTE_BYTES];
-        let error = udp::take_error(fd, &mut buffer).ok()?;
-        let from = match (error.origin, error.offender) {
-            (ErrorOrigin::Icmp | ErrorOrigin::Icmp6, Some(from)) => from,
-            _ => return Some(None),
+        let fd = self.sockets.fds.get(flow);
+        let Some(Ok(error)) = fd.map(|fd| udp::take_error(fd, &mut buffer)) else {
+            return Read::Nothing;
         };
+        let (ErrorOrigin::Icmp | ErrorOrigin::Icmp6, Some(from)) = (error.origin, error.offender)
+        else {
+            return Read::Other;
+        };
+
         let sequence = match DatagramHead::decode(error.quoted) {
             Some(head) if head.id() == self.sockets.id => Some(head.sequence),
             // The quote ends with the UDP header.
             None if error.quoted.len() < HEAD_LEN => None,
-            _ => return Some(None),
+            _ => return Read::Other,
         };
-
         let read_ns = clock::monotonic_ns();
+        let stamped_ns = error
+            .stamped_unix_ns
+            .map(|unix_ns| self.offset.monotonic_ns(unix_ns).min(read_ns));
         let extensions = error
             .extensions_at
             .and_then(|start| error.quoted.get(start..));
-        Some(Some(HopAnswer {
+
+        Read::Answer(HopAnswer {
             flow,
             sequence,
             from,
             is_end: error.to.is_some_and(|to| to.ip() == from),
-            received_ns: error.stamped_unix_ns.map_or(read_ns, |stamp_ns| {
-                self.offset.monotonic_ns(stamp_ns).min(read_ns)
-            }),
+            received_ns: stamped_ns.unwrap_or(read_ns),
             mpls_labels: extensions.map(mpls::labels).unwrap_or_default(),
-        }))
+        })
     }
 
-    /// A reply of the other end itself, as [`Self::take_error`].
-    fn take_reply(&self, flow: usize) -> Option<Option<HopAnswer>> {
-        let fd = self.sockets.fds.get(flow)?;
+    /// A reply of the other end itself.
+    fn read_reply(&self, flow: usize) -> Read {
+        let Some(fd) = self.sockets.fds.get(flow) else {
+            return Read::Nothing;
+        };
         let mut buffer = [0; 2 * HEAD_LEN];
         let message = match udp::recv_message(fd, &mut buffer) {
             Ok(message) => message,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Read::Nothing,
             // The error of an earlier probe, which the queue has as well.
-            Err(_) => return Some(None),
+            Err(_) => return Read::Other,
         };
         let head = DatagramHead::decode(message.data).filter(|head| {
             (head.datagram_type, head.id()) == (DatagramType::SizeAnswer, self.sockets.id)
         });
-        let answer = head
-            .zip(socket::peer_addr(fd).ok())
-            .map(|(head, end)| HopAnswer {
+
+        match (head, socket::peer_addr(fd)) {
+            (Some(head), Ok(end)) => Read::Answer(HopAnswer {
                 flow,
                 sequence: Some(head.sequence),
                 from: end.ip(),
                 is_end: true,
                 received_ns: message.arrival_ns(self.offset, clock::monotonic_ns()),
                 mpls_labels: Vec::new(),
-            });
-        Some(answer)
+            }),
+            _ => Read::Other,
+        }
     }
 }

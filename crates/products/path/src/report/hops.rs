@@ -53,10 +53,7 @@ fn table(title: &str, hops: &[Hop]) -> Table {
             table = table.number(direction.name(), |hop| loaded(hop, direction));
         }
     }
-    table
-        .number("answers", |hop| answers(hop))
-        .text("", remarks)
-        .table()
+    table.number("answers", answers).text("", remarks).table()
 }
 
 fn address(hop: &Hop) -> String {

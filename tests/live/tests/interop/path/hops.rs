@@ -244,16 +244,16 @@ fn timed_places_of_queues_are_right_in_58_of_60_runs_and_none_is_named_without_o
                     runs += 1;
                     match is_right(&report, &[(way, router as u64)]) {
                         true => right += 1,
-                        false => println!(
+                        false => linerate_interop::report(&format!(
                             "{routers} routers, {way} at {router}: {:#}",
                             json!([report["queues"], report["hops"], report["hops_from_server"]])
-                        ),
+                        )),
                     }
                 }
             }
         }
     }
-    println!("{right} of {runs} right");
+    linerate_interop::report(&format!("{right} of {runs} right"));
     assert!(right >= 58);
 
     for run in 0..20 {
