@@ -5,7 +5,7 @@ mod pictures;
 
 use linerate_document::blocks::{Block, Document};
 use linerate_document::frame::{Badge, Card, Head};
-use linerate_document::number::{counted, general, per_s};
+use linerate_document::number::{counted, general, local_time, per_s};
 use linerate_document::record::{RunPage, quoted};
 use linerate_document::style::Style;
 use linerate_document::table::{Cell, Table};
@@ -84,11 +84,8 @@ fn head(comparison: &Comparison) -> Head {
         title: "B against A".to_owned(),
         facts: [("A", &comparison.a), ("B", &comparison.b)]
             .map(|(name, side)| {
-                format!(
-                    "{name}: {} of {}",
-                    counted(side.trials, "trial"),
-                    side.started_at
-                )
+                let trials = counted(side.trials, "trial");
+                format!("{name}: {trials} of {}", local_time(&side.started_at))
             })
             .into(),
         verdict: answer(comparison),

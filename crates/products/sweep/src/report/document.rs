@@ -3,7 +3,7 @@
 use linerate_document::blocks::{Block, Document};
 use linerate_document::chart::{Axis, Chart, LineStyle, Point, Series, ShadedRange};
 use linerate_document::frame::{Card, Head};
-use linerate_document::number::known;
+use linerate_document::number::{known, local_time};
 use linerate_document::plot::Plot;
 use linerate_document::record::RunPage;
 use linerate_document::style::Style;
@@ -33,7 +33,7 @@ pub fn html(sweep: &Sweep, runs: &[Run]) -> String {
     let host = &sweep.plan.host;
     let client = sweep.provenance.client.name.as_deref();
     page.head.title = format!("{} → {host}: sweep", client.unwrap_or("client"));
-    page.head.facts = vec![sweep.provenance.started_at.clone(), cost(sweep)];
+    page.head.facts = vec![local_time(&sweep.provenance.started_at), cost(sweep)];
     page.document("linerate sweep").html()
 }
 

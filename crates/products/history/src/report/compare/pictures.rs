@@ -81,7 +81,7 @@ fn sides(row: &Row) -> Option<Chart> {
         }
     };
     let x = Axis::linear("side", side).at([1.0, 2.0]).between(0.5, 2.5);
-    let y = Axis::linear(info.meaning, move |value| info.unit.text(value))
+    let y = Axis::linear(row.name(), move |value| info.unit.text(value))
         .between((low - air).max(0.0), high + air);
 
     Chart::new(x, y, 240, series).checked()

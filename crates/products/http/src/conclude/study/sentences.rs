@@ -5,6 +5,7 @@ use linerate_model::http::units::{
     bytes_name, duration_name, grouped, payload_name, percent, rate_name, time_name,
 };
 use linerate_model::http::{Baseline, Cell, Idle, LossWithoutLoad, MemoryLine, Pass, Phase, Row};
+use linerate_model::numbers::per_s;
 use linerate_model::stored_name;
 
 use super::cells::JudgedCells;
@@ -127,7 +128,7 @@ fn reached(cell: &Cell) -> Option<String> {
     });
     Some(format!(
         "{} responses/s of {}{share}",
-        grouped(ok_per_s as u64),
+        per_s(ok_per_s),
         payload_name(cell.key.payload_bytes)
     ))
 }
@@ -237,6 +238,6 @@ fn evidence(judged: &JudgedCells, row: &Row) -> String {
     format!(
         "{} connections: {} responses/s{p99}",
         grouped(u64::from(cell.key.connections)),
-        grouped(cell.median.ok_per_s.unwrap_or(0.0) as u64)
+        per_s(cell.median.ok_per_s.unwrap_or(0.0))
     )
 }
