@@ -6,7 +6,6 @@ use linerate_model::http::units::{
 };
 use linerate_model::http::{Baseline, Cell, Idle, LossWithoutLoad, MemoryLine, Pass, Phase, Row};
 use linerate_model::numbers::per_s;
-use linerate_model::stored_name;
 
 use super::cells::JudgedCells;
 use super::input::StudyInput;
@@ -163,11 +162,18 @@ pub(super) fn whole(judged: &JudgedCells, idle: Option<&Idle>) -> Option<String>
 
 fn best(cell: &Cell) -> String {
     format!(
-        "{} with {} connections ({})",
+        "{} with {}",
         payload_name(cell.key.payload_bytes),
-        grouped(u64::from(cell.key.connections)),
-        stored_name(cell.verdict.primary.class)
+        connections(cell)
     )
+}
+
+/// `1 connection`, `1,024 connections`
+fn connections(cell: &Cell) -> String {
+    match cell.key.connections {
+        1 => "1 connection".to_owned(),
+        many => format!("{} connections", grouped(u64::from(many))),
+    }
 }
 
 fn held(idle: &Idle) -> Option<String> {
@@ -236,8 +242,8 @@ fn evidence(judged: &JudgedCells, row: &Row) -> String {
         format!(", 99 % within {}", time_name(p99_ns as f64))
     });
     format!(
-        "{} connections: {} responses/s{p99}",
-        grouped(u64::from(cell.key.connections)),
+        "{}: {} responses/s{p99}",
+        connections(cell),
         per_s(cell.median.ok_per_s.unwrap_or(0.0))
     )
 }
