@@ -197,8 +197,10 @@ impl Panel<'_> {
         }
 
         if let Some(label) = &point.label {
-            let x = (x + GAP).min(self.x.place.1 - width_of(label));
-            let y = (y - GAP).max(self.top + TEXT);
+            let left = (x + GAP).min(self.x.place.1 - width_of(label));
+            // Text that reaches back over its point lies above the circle.
+            let above = if left < x { TEXT } else { GAP };
+            let (x, y) = (left, (y - above).max(self.top + TEXT));
             drawing.label(x, y, Anchor::Start, "", label);
         }
     }

@@ -187,7 +187,7 @@ fn test_name(detail: &TestDetail) -> String {
 /// One run as text.
 fn run(record: &RunRecord, product: ProductReport) -> Vec<Block> {
     let measures = measures::all(record);
-    let mut blocks: Vec<Block> = answers(record, &measures, product)
+    let mut blocks: Vec<Block> = answers(record, &measures, product, |values| values.best())
         .into_iter()
         .map(Block::Answer)
         .collect();
@@ -284,9 +284,14 @@ fn generic(
     blocks.extend((product.blocks)(record).unwrap_or_default());
     blocks.extend(plots.into_iter().map(Block::Plot));
 
+    let mut found = answers(record, measures, product, |values| values.best_median());
+    let limit = record.diagnosis.as_deref().map(product.limit);
+    let (sentence, step) = limit.unwrap_or_default();
+    found.extend((!sentence.is_empty()).then_some(sentence));
     RunPage {
         head: Head {
-            verdict: answers(record, measures, product).join("; "),
+            verdict: found.join("; "),
+            step: step.unwrap_or_default(),
             cards: measures::cards(measures),
             ..Head::default()
         },
@@ -304,7 +309,12 @@ fn values(measures: &[Values<'_>]) -> Option<Table> {
 }
 
 /// Answers of the run; of a run without a result the reason.
-fn answers(record: &RunRecord, measures: &[Values<'_>], product: ProductReport) -> Vec<String> {
+fn answers(
+    record: &RunRecord,
+    measures: &[Values<'_>],
+    product: ProductReport,
+    sentence: fn(&Values<'_>) -> Option<String>,
+) -> Vec<String> {
     let reason = record
         .reason
         .as_ref()
@@ -328,7 +338,7 @@ fn answers(record: &RunRecord, measures: &[Values<'_>], product: ProductReport) 
         _ => (product.answers)(record).unwrap_or_else(|| {
             measures::primary(measures)
                 .into_iter()
-                .filter_map(Values::best)
+                .filter_map(sentence)
                 .collect()
         }),
     };

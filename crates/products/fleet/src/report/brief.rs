@@ -90,7 +90,7 @@ fn seen(finding: &Finding) -> String {
 }
 
 /// The commands of a finding, else its advice.
-fn to_do(finding: &Finding) -> Option<String> {
+pub(super) fn to_do(finding: &Finding) -> Option<String> {
     match finding.remedy.as_slice() {
         [] => finding.advice.clone(),
         commands => Some(commands.join("; ")),
